@@ -1,0 +1,80 @@
+// collectives.h: what ranks of a group do together. All calls are made by every member of the group in the same order.
+// Sums go in group order on every rank, so all members get the same bits, whatever the transport.
+//
+// Buffers in the arena (see Rank::arena) are read and written in place by the peers of a host; others are staged.
+// Costs per member for a group of k and S bytes of the whole value: all-reduce sends 2 (k-1)/k S, reduce-scatter,
+// all-gather and broadcast (k-1)/k S, all-to-all (k-1)/k of the local part, permute the local part.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "meshrt/rank.h"
+#include "meshrt/types.h"
+
+namespace meshrt {
+
+/// A call site in the emitted program: the index into its table of spans, and the name of the value. Travels with every
+/// call so that a failure, a mismatch between ranks or a trace names the line of the spec.
+struct Site {
+  int32_t id = -1;
+  const char* value = "";
+};
+
+/// A value of which one dim is split over a group: [outer, begin.back() - begin.front(), inner] elements, row-major; member k owns
+/// [begin[k] - begin[0], begin[k+1] - begin[0]) of the middle extent (parts may be empty). `begin` has size() + 1 entries.
+struct Blocks {
+  int64_t outer;
+  std::span<const int64_t> begin;
+  int64_t inner;
+};
+
+/// A value [outer, A, middle, B, inner] of which the group splits A on one side of an all-to-all and B on the other.
+struct Exchange {
+  int64_t outer;
+  std::span<const int64_t> first;   ///< parts of A, as Blocks::begin
+  int64_t middle;
+  std::span<const int64_t> second;  ///< parts of B
+  int64_t inner;
+  bool gathers_first;               ///< true: from [.., A part, .., B whole, ..] to [.., A whole, .., B part, ..]; false: the reverse
+};
+
+/// data [count] = the reduction of every member's data, in place.
+void all_reduce(Rank&, const Group&, Site, void* data, int64_t count, Type, Reduce);
+
+/// part [outer, own part, inner] = this member's part of the reduction of every member's whole [outer, all, inner].
+void reduce_scatter(Rank&, const Group&, Site, const void* whole, void* part, const Blocks&, Type, Reduce);
+
+/// whole [outer, all, inner] = the parts of all members side by side.
+void all_gather(Rank&, const Group&, Site, const void* part, void* whole, const Blocks&, Type);
+
+/// Moves the group's split from one dim to another; see Exchange.
+void all_to_all(Rank&, const Group&, Site, const void* from, void* to, const Exchange&, Type);
+
+/// data [count] of member `root` becomes everybody's.
+void broadcast(Rank&, const Group&, Site, void* data, int64_t count, Type, int root);
+
+/// Sends [send_count] to member `to` and receives [receive_count] from member `from` at the same time; -1 is nobody.
+void permute(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive, int64_t receive_count, int from, Type);
+
+/// Returns when every member has called it.
+void barrier(Rank&, const Group&, Site);
+
+// ---- started now, finished later -----------------------------------------------------------------------------------
+
+/// A collective under way. Between start and wait its buffers are not touched. Tickets of one group finish in the order of
+/// their start.
+struct Ticket {
+  int32_t group = -1;
+  uint32_t sequence = 0;
+};
+Ticket all_reduce_start(Rank&, const Group&, Site, void* data, int64_t count, Type, Reduce);
+Ticket reduce_scatter_start(Rank&, const Group&, Site, const void* whole, void* part, const Blocks&, Type, Reduce);
+Ticket all_gather_start(Rank&, const Group&, Site, const void* part, void* whole, const Blocks&, Type);
+void wait(Rank&, Ticket);
+
+/// Part `index` of `parts` of `size` begins here: floor(size * index / parts).
+constexpr int64_t part_begin(int64_t size, int64_t index, int64_t parts) {
+  return static_cast<int64_t>(static_cast<__int128>(size) * index / parts);
+}
+
+}  // namespace meshrt

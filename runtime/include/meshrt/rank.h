@@ -1,0 +1,65 @@
+// rank.h: what one rank of a job is: its number, its memory, its groups. A rank is a thread or a process; emitted
+// programs and the interpreter see only this, so everything that changes lies behind it and nothing is global.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace meshrt {
+
+/// One mesh axis as ranks see it: `size` coordinates whose ranks lie `stride` apart.
+struct Axis {
+  int size, stride;
+  bool operator==(const Axis&) const = default;
+};
+
+/// The ranks that share all coordinates but those of some axes, ordered by these axes, the first slowest.
+/// A rank's index in the group is the linear index that decides which part of a split dim it owns.
+struct Group {
+  int id = 0;                  ///< equal on all ranks for equal axes; indexes this rank's per-group state
+  std::vector<Axis> axes;
+  std::vector<int> members;    ///< world rank of each index
+  int index = 0;               ///< this rank's place in `members`
+  int size() const { return static_cast<int>(members.size()); }
+};
+
+class Transport;               // src/transport.h: threads, processes over the arena, processes over UCX
+
+/// A rank of a running job. Every call on it comes from the one thread that runs the rank.
+class Rank {
+ public:
+  Rank(int rank, int ranks, std::unique_ptr<Transport> transport);
+  ~Rank();
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  /// Reserves this rank's memory once, before the first step: `arena` bytes that peers may read and write, `own` bytes
+  /// for this rank alone; both zeroed, touched, 2 MiB aligned, huge pages where the system gives them. Collective: every
+  /// rank calls it with the same `arena`. Throws Failure (Cause::memory) that names the bytes when there is not enough.
+  void allocate(size_t arena, size_t own);
+  std::byte* arena() const { return arena_; }
+  std::byte* own() const { return own_; }
+  size_t arena_bytes() const { return arena_bytes_; }
+  size_t own_bytes() const { return own_bytes_; }
+
+  /// The group of the given axes (their order matters) that this rank belongs to. Made once, then looked up; no
+  /// communication, but every rank of the job must ask for its groups in the same order (SPMD programs do).
+  const Group& group(std::span<const Axis> axes);
+
+  Transport& transport() const { return *transport_; }
+
+ private:
+  int rank_, ranks_;
+  std::unique_ptr<Transport> transport_;
+  std::byte *arena_ = nullptr, *own_ = nullptr;
+  size_t arena_bytes_ = 0, own_bytes_ = 0;
+  std::vector<std::unique_ptr<Group>> groups_;
+};
+
+}  // namespace meshrt
