@@ -1,0 +1,244 @@
+// graph.h: the typed graph. Values are global tensors with a set of named dims; nodes are operations in SSA form;
+// bodies are straight lists of nodes, of which a loop node owns one. Nothing here knows of meshes. The same structure
+// carries the forward graph, the graph with gradients and updates, and (with placements beside it,
+// layout/sharded_graph.h) the sharded graph.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/graph/ids.h"
+#include "codegen/graph/map_function.h"
+#include "frontend/source.h"
+#include "meshrt/program.h"
+#include "meshrt/types.h"
+
+namespace mesh {
+
+using meshrt::Reduce;
+using meshrt::Type;
+
+/// A named dim of static size. `key = seq` is a dim of its own.
+struct Dim {
+  std::string name;  // "seq", or "Block.dim" for a local one
+  int64_t size;
+  std::string derivation;  // "4 * embed", for messages; empty for a plain number
+  Span span;
+};
+
+/// Element type and dims in logical order (language.md, Dims 2). `index_of` is set for index(dim); then element is i32.
+struct ValueType {
+  Type element = Type::f32;
+  DimId index_of;
+  std::vector<DimId> dims;
+  bool operator==(const ValueType&) const = default;
+};
+
+/// Which of the four functions of a region, or the update, a node belongs to (architecture.md, Regions).
+enum class Part : uint8_t {
+  forward,          // F: values from inputs and parameters
+  input_gradient,   // I: gradients that other regions or earlier nodes need
+  weight_gradient,  // W: gradients of parameters alone
+  update            // clipping, optimizer, what is written back
+};
+const char* name_of(Part);
+
+// ---- attributes: one struct an op; the variant's type is the op's kind
+// ---------------------------------------------------
+
+struct ReadOp {
+  StoredId stored;
+};  // () -> the stored tensor's value
+struct LiteralOp {
+  double value;
+};  // () -> a scalar of the result's element type
+struct PositionOp {
+  DimId dim;
+};                                                     // () -> i32[dim]: global positions
+struct StepOp {};                                      // () -> f64 scalar: number of this optimizer step, from 1
+struct RateOp {                                        // () -> f64 scalar: learning rate of this step
+  std::string schedule;                                // constant | cosine | inverse_sqrt | linear
+  std::vector<std::pair<std::string, double>> values;  // rate, or peak, warmup, steps (0: train.steps), floor
+};
+struct MapOp {
+  MapFunction function;
+};  // elementwise over the union of the operands' dims, which is one operand's
+struct BroadcastOp {
+  std::vector<DimId> dims;
+};  // (x) -> x's dims, then `dims`
+struct ReduceOp {
+  Reduce reduce;
+  std::vector<DimId> dims;
+};  // (x) -> without dims; sums accumulate in f32 or wider
+struct ArgReduceOp {
+  bool largest;
+  DimId dim;
+};  // (x) -> index(dim) without dim; the smallest index wins
+struct DotOp {
+  std::vector<DimId> dims;
+};  // (a, b) -> a's remaining dims, then b's new ones; shared dims that are not contracted pair up
+struct RenameOp {
+  DimId from, to;
+};  // same memory, other name
+struct SplitOp {
+  DimId from;
+  std::vector<DimId> to;
+};  // heads -> kv * group, first slowest, in place
+struct MergeOp {
+  std::vector<DimId> from;
+  DimId to;
+};  // the reverse; `from` need not be adjacent in the operand: result has `to` at the first one's place
+struct TakeOp {
+  DimId dim;
+};  // (table[.., dim, ..], ids: index(dim)) -> ids' dims, then the table's others
+struct TakeGradientOp {
+  DimId dim;
+  std::vector<DimId> table;
+};  // (ids, d) -> [table dims]: rows of d added at ids
+// Composite, expanded after differentiation (graph/decompose.cpp) so that their gradients keep a good form. Operands:
+// x, and optionally keep (bool): entries where keep is false count as absent.
+struct SoftmaxOp {
+  DimId dim;
+};  // (x[, keep]) -> x's dims; a row with nothing kept gives 0
+struct LogSoftmaxOp {
+  DimId dim;
+};
+struct LogSumExpOp {
+  DimId dim;
+};  // (x[, keep]) -> without dim; nothing kept gives -inf
+// Recognised (graph/recognise.cpp): softmax(mask(q k * scale)) v, never storing scores.
+struct AttentionOp {           // (q, k, v) -> (out, log_sum)
+  DimId query, key, head_dim;  // q[.., query, head_dim], k[.., key, head_dim], v[.., key, value_dim]
+  DimId value_dim;
+  double scale;
+  bool causal;         // position[query] >= position[key]
+  int64_t window = 0;  // > 0: and position[query] - window < position[key]
+};
+struct AttentionGradientOp {
+  AttentionOp forward;
+};  // (q, k, v, out, log_sum, d_out) -> (d_q, d_k, d_v)
+struct UpdateOp {
+  StoredId stored;
+};  // (x) -> (): the stored tensor's value after this step
+struct LoopOp {
+  DimId dim;
+  BodyId body;
+  bool reverse = false;  // turns from the last to the first
+  struct Carry {
+    ValueId initial, entering, leaving, result;
+  };  // outer, inner, inner, outer
+  struct Slice {
+    ValueId stacked, turn;
+  };  // outer [dim, ..] -> inner [..]
+  struct Collect {
+    ValueId turn, stacked;
+  };  // inner [..] -> outer [dim, ..]
+  std::vector<Carry> carries;
+  std::vector<Slice> slices;
+  std::vector<Collect> collects;
+  ValueId index;  // inner: i32 scalar, the turn; unset where nobody asks
+};
+// Inserted by the layout engine: brings a value from one placement to another; see layout/sharded_graph.h.
+struct ReshardOp {
+  uint32_t step;
+};
+
+using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, MapOp, BroadcastOp, ReduceOp, ArgReduceOp, DotOp,
+                        RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp,
+                        AttentionOp, AttentionGradientOp, UpdateOp, LoopOp, ReshardOp>;
+
+struct Node {
+  Op op;
+  std::vector<ValueId> inputs;   // of a loop: initials of carries, then stacked operands of slices
+  std::vector<ValueId> results;  // of a loop: results of carries, then stacked collects
+  BodyId body;
+  Part part = Part::forward;
+  Span span;          // the expression in the spec that asked for it
+  std::string scope;  // path of the block instance it comes from: "layer.attn"; "" in the model itself
+};
+
+struct Value {
+  ValueType type;
+  NodeId producer;   // of a loop's carry.entering, slice.turn and index: the loop node
+  BodyId body;       // where it is defined; usable there and in bodies of loops inside
+  std::string name;  // "layer.attn.score", "d_layer.attn.wq"; empty for a nameless intermediate
+};
+
+struct Body {
+  std::vector<NodeId> nodes;  // in order of execution
+  NodeId owner;               // the loop, unset for the root
+};
+
+enum class StoredKind : uint8_t { input, parameter, optimizer, state };
+
+/// A tensor that outlives a step. Inside `repeat` the loop's dims come first in its type.
+struct Stored {
+  StoredKind kind;
+  std::string path;  // "layer.attn.wq"; of optimizer state "layer.attn.wq.moment1"
+  ValueType type;
+  meshrt::Initial initial;
+  Span span;
+  ValueId value;       // what its ReadOp gives (root body)
+  StoredId parameter;  // of optimizer state: whose it is
+};
+
+/// `minimize loss with adamw(...) { groups }` with every key resolved per parameter.
+struct Objective {
+  ValueId loss;
+  std::string optimizer;  // sgd | adam | adamw
+  std::map<std::string, double>
+      values;  // momentum, nesterov (0/1), beta1, beta2, epsilon, weight_decay, clip (absent: none)
+  RateOp rate;
+  Span span;
+  struct Parameter {
+    StoredId stored;
+    std::map<std::string, double> values;  // what its group says, else as above
+    bool frozen = false;
+  };
+  std::vector<Parameter> parameters;  // in order of declaration
+};
+
+struct Metric {
+  std::string name;
+  ValueId value;  // scalar
+  Span span;
+};
+
+/// A value that the caller wants to see after a step, by its name.
+struct Wanted {
+  std::string name;
+  ValueId value;  // root body
+};
+
+struct Graph {
+  std::string model;
+  std::vector<Dim> dims;
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<Body> bodies;  // bodies[0] is the root
+  std::vector<Stored> stored;
+  std::map<std::string, ValueId> names;  // what `fetch` knows: last binding of each name, in whatever body it lies
+  std::optional<Objective> objective;
+  std::vector<Metric> metrics;  // the loss first
+  DimId sample_dim;
+  std::vector<Wanted> wanted;
+
+  Dim& dim(DimId id) { return dims[id.index]; }
+  const Dim& dim(DimId id) const { return dims[id.index]; }
+  Value& value(ValueId id) { return values[id.index]; }
+  const Value& value(ValueId id) const { return values[id.index]; }
+  Node& node(NodeId id) { return nodes[id.index]; }
+  const Node& node(NodeId id) const { return nodes[id.index]; }
+  Body& body(BodyId id) { return bodies[id.index]; }
+  const Body& body(BodyId id) const { return bodies[id.index]; }
+  BodyId root() const { return BodyId{0}; }
+  const ValueType& type(ValueId id) const { return values[id.index].type; }
+  int64_t elements(const ValueType& type) const;
+};
+
+/// "f32[batch, seq, embed]", as errors and dumps print it.
+std::string to_string(const Graph&, const ValueType&);
+
+}  // namespace mesh

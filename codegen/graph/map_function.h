@@ -1,0 +1,67 @@
+// map_function.h: the elementwise functions. One row a function in map_function.cpp says all there is: name in specs
+// and dumps, operands, result type, how it is written in C++, and its derivative (graph/op_gradients live beside it).
+// Casts are a function a target type.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace mesh {
+
+enum class MapFunction : uint8_t {
+  add,
+  subtract,
+  multiply,
+  divide,
+  power,
+  minimum,
+  maximum,
+  remainder,  // (a, b)
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  logical_and,
+  logical_or,   // (a, b) -> bool
+  logical_not,  // bool -> bool
+  negate,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  tanh,
+  sigmoid,
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  erf,
+  sin,
+  cos,
+  abs,
+  floor,
+  square,
+  reciprocal,  // (a)
+  gelu_slope,
+  gelu_tanh_slope,
+  silu_slope,
+  sign,   // derivatives that are cheaper whole
+  where,  // (condition, a, b)
+  cast,   // (a) -> the result's element type
+  copy,   // (a): used for stop_gradient
+};
+
+struct MapFunctionInfo {
+  MapFunction function;
+  std::string_view name;  // "add" in dumps; functions that specs call have the spec's name
+  int operands;
+  bool to_boolean;
+  bool cheap;    // recomputing costs less than reading the result from memory
+  double flops;  // an element
+  /// C++ with $0, $1, $2 for the operands: "$0 + $1", "meshrt::exp($0)"
+  std::string_view cpp;
+};
+const MapFunctionInfo& info(MapFunction);
+
+}  // namespace mesh

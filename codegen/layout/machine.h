@@ -1,0 +1,19 @@
+// machine.h: the named machine by whose costs placements are chosen (YAML; language.md 22). Nothing measured is picked
+// up silently.
+#pragma once
+#include <optional>
+#include <string>
+
+namespace mesh {
+
+struct Machine {
+  std::string name = "generic";
+  double gflops_f32 = 100, gflops_f64 = 50, gflops_bf16 = 100;  // a core
+  double memory_gbs = 12;                                       // a core
+  int64_t node_ranks = 64;                                      // consecutive ranks that share a host
+  double node_latency_us = 1, node_gbs = 10;                    // between ranks of a host
+  double network_latency_us = 5, network_gbs = 3;               // between hosts, a rank's share
+  std::string hash;                                             // of the text it was read from
+};
+
+}  // namespace mesh

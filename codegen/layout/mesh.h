@@ -1,0 +1,68 @@
+// mesh.h: a mesh of ranks, and the layout written for it: rules from dims to axes, as the spec says them and resolved
+// to ids.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.h"
+
+namespace mesh {
+
+using AxisId = uint8_t;  // index into MeshShape::axes
+
+struct MeshAxis {
+  std::string name;
+  int64_t size;
+  int64_t stride;  // ranks that differ by one along it lie this far apart; the last axis has stride 1
+  Span span;
+};
+
+struct MeshShape {
+  std::string name;
+  std::vector<MeshAxis> axes;
+  Span span;
+  int64_t ranks() const {
+    int64_t n = 1;
+    for (const MeshAxis& axis : axes) n *= axis.size;
+    return n;
+  }
+  int64_t size(const std::vector<AxisId>& of) const {
+    int64_t n = 1;
+    for (AxisId axis : of) n *= axes[axis].size;
+    return n;
+  }
+  int64_t coordinate(int64_t rank, AxisId axis) const { return rank / axes[axis].stride % axes[axis].size; }
+};
+
+/// A path pattern: `*` is one part, `**` any number.
+struct Glob {
+  std::vector<std::string> parts;
+  bool matches(const std::string& path) const;
+  std::string text() const;
+};
+
+enum class RuleScope : uint8_t { general, params, grads, optimizer, activations, state };
+
+/// `dims -> axes unless others`, one rule a dim (lists are spread out). Precedence, dim by dim (language.md 17): pin,
+/// then `in` (deeper first), then scope, then general; a scope inside `in` ranks between the two.
+struct Rule {
+  std::vector<DimId> dims;   // one dim, or the dims of a merged one (`kv * group`), first slowest
+  std::vector<AxisId> axes;  // major first; empty: `none`, kept whole
+  std::vector<DimId> unless;
+  RuleScope scope = RuleScope::general;
+  std::optional<Glob> in;   // values whose path lies under it
+  std::optional<Glob> pin;  // `tensor GLOB { }`
+  Span span;
+};
+
+struct Layout {
+  std::string name;  // "" where the file has none: one rank, or everything replicated
+  MeshShape mesh;
+  std::vector<Rule> rules;
+  std::vector<AxisId> replicated;  // `replicate over`
+  bool closed = false;
+  Span span;
+};
+
+}  // namespace mesh

@@ -1,0 +1,43 @@
+// sharded_graph.h: a graph with a placement for every value and every movement of data written as an explicit reshard
+// step.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.h"
+#include "codegen/layout/machine.h"
+#include "codegen/layout/placement.h"
+
+namespace mesh {
+
+enum class CollectiveKind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, permute, broadcast, slice };
+const char* name_of(CollectiveKind);  // "all_reduce"
+
+/// One collective over the ranks that differ only in `axes` (one group, ordered major first).
+/// all_reduce: completes a partial. reduce_scatter: completes it and leaves `to_dim` split. all_gather: makes the split
+/// of `from_dim` whole. all_to_all: moves the split from `from_dim` to `to_dim`. slice: `to_dim` becomes split, nothing
+/// is sent. The axes of a dim that are gathered are always the last (minor) ones of its list; axes that a step adds are
+/// appended.
+struct ReshardStep {
+  CollectiveKind kind;
+  std::vector<AxisId> axes;
+  int from_dim = -1, to_dim = -1;  // positions in the value's dims
+  Reduce reduce = Reduce::sum;
+  int64_t bytes = 0;   // what the rank that sends most sends in one execution
+  double seconds = 0;  // predicted, by the machine description
+  std::string reason;  // why it is there, in one sentence
+  Span rule;           // the layout rule that caused it, if one did
+};
+
+struct ShardedGraph {
+  Graph graph;  // with ReshardOp nodes
+  Layout layout;
+  Machine machine;
+  std::vector<Placement> placements;    // by value
+  std::vector<std::string> provenance;  // by value: which rules or values brought its axes
+  std::vector<ReshardStep> steps;       // by ReshardOp::step
+
+  const Placement& placement(ValueId id) const { return placements[id.index]; }
+};
+
+}  // namespace mesh

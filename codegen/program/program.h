@@ -1,0 +1,234 @@
+// program.h: what one rank executes, step by step, the same for all ranks: buffers with planned addresses, and three
+// kinds of step: calls of the runtime (products, attention, lookups, collectives), loop nests (everything elementwise
+// and every reduction), and control
+// (`for` over a repeat). The interpreter runs it, the emitter writes it down as C++.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/graph/graph.h"
+#include "codegen/layout/sharded_graph.h"
+
+namespace mesh {
+
+using BufferId = Id<struct BufferTag>;
+using LoopId = Id<struct LoopTag>;  // a `for` that is being executed; its turn is an index into stacked buffers
+
+/// A dim as a rank holds it. Where parts are uneven the local extent differs by rank and is a run-time constant.
+struct LocalDim {
+  DimId dim;
+  DimPlacement placement;
+  bool operator==(const LocalDim&) const = default;
+};
+
+enum class BufferKind : uint8_t { input, parameter, optimizer, state, gradient, activation, workspace, result };
+const char* name_of(BufferKind);
+/// arena: peers read or write it (what collectives touch). own: this rank alone.
+enum class Space : uint8_t { arena, own };
+
+/// A local array: row-major over `dims` in this order (loop dims of stacked buffers first), strides from the largest
+/// local extents, so that offsets and strides are equal on all ranks. A scalar has no dims.
+struct Buffer {
+  std::string name;  // from the spec: "wq", "d_h", "score"; unique in the program
+  std::string path;  // "layer.attn.wq", for messages
+  Type type;
+  std::vector<LocalDim> dims;
+  BufferKind kind;
+  Space space = Space::own;
+  StoredId stored;       // set for inputs, parameters, optimizer state, state
+  int64_t elements = 0;  // of the largest rank
+  int64_t offset = -1;   // bytes within its space; set by the memory plan
+  Span span;
+};
+
+/// A buffer as a step sees it: stacked buffers are indexed by loops in their leading dims; what remains are `dims` of
+/// the access.
+struct Access {
+  BufferId buffer;
+  std::vector<LoopId> turns;  // one for each leading dim that a loop fixes
+  bool operator==(const Access&) const = default;
+};
+
+// ---- loop nests
+// ---------------------------------------------------------------------------------------------------------
+
+/// A scalar computation in SSA form. Operands index earlier entries of the same list.
+struct Scalar {
+  struct Load {
+    Access access;
+    std::map<DimId, DimId> renamed;
+  };  // element at this iteration's indices; `renamed[d]` is the nest's dim that indexes the buffer's dim d
+  struct Literal {
+    double value;
+  };
+  struct Index {
+    DimId dim;
+  };  // global index along a dim of the nest (i32): local index + the part's beginning
+  struct Turn {
+    LoopId loop;
+  };                     // i32
+  struct StepNumber {};  // f64
+  struct Rate {
+    RateOp rate;
+  };  // f64
+  struct Apply {
+    MapFunction function;
+    std::vector<int> operands;
+  };
+  struct Row {
+    int row;
+  };  // this nest's row value `row` (Nest::rows) at this outer iteration
+  std::variant<Load, Literal, Index, Turn, StepNumber, Rate, Apply, Row> what;
+  Type type;
+};
+
+/// One pass over `inner` for each iteration of the nest's outer dims.
+struct Pass {
+  std::vector<LocalDim> inner;  // outermost first; empty: once
+  std::vector<Scalar> scalars;
+  struct Store {
+    int scalar;
+    Access to;
+    std::map<DimId, DimId> renamed;
+  };  // to[outer, inner indices] = scalar
+  /// row value = reduction of a scalar over `inner`, in 16 lanes (meshrt/lanes.h): available to later passes at this
+  /// outer iteration.
+  struct Reduction {
+    int scalar;
+    Reduce reduce;
+    int row;
+    bool arg = false;
+  };
+  /// to[indices] (+)= scalar, in order of iteration: for reductions over outer dims. The buffer lacks some of the
+  /// nest's dims. The first contribution overwrites: the nest fills the buffer with the reduction's neutral value
+  /// before it starts, unless `adds` to what is there.
+  struct Accumulate {
+    int scalar;
+    Reduce reduce;
+    Access to;
+    std::map<DimId, DimId> renamed;
+    bool adds = false;
+  };
+  std::vector<Store> stores;
+  std::vector<Reduction> reductions;
+  std::vector<Accumulate> accumulates;
+};
+
+/// for outer: for each pass in order: for inner: ... Reductions of earlier passes are scalars in later ones.
+struct Nest {
+  std::vector<LocalDim> outer;
+  std::vector<Pass> passes;
+  std::vector<Type> rows;  // types of row values
+};
+
+// ---- calls
+// ----------------------------------------------------------------------------------------------------------------
+
+/// c[batch.., rows.., cols..] (+)= sum over inner of a * b. Each list holds dims by name as they stand in a, b and c;
+/// strides follow from the buffers. A dim in `batch` is in all three.
+struct ProductStep {
+  Access a, b, c;
+  std::vector<DimId> batch, rows, inner, cols;
+  std::map<DimId, DimId> renamed_a, renamed_b;  // product's dim -> the buffer's dim, where it has another name
+  std::map<DimId, DimId> renamed_c;
+  bool accumulate = false;
+  /// While the tile is in registers, in this order: + bias[cols], activation (value to c, derivative to slope), *
+  /// times, + plus.
+  struct Finish {
+    std::optional<Access> bias, slope, times, plus;
+    std::optional<MapFunction> activation;
+  } finish;
+  std::optional<Access> column_sum;  // += sum of b over inner: bias gradients
+};
+
+struct AttentionStep {  // see AttentionOp; dims by name in the buffers
+  AttentionOp op;
+  Access q, k, v, out, log_sum;
+  std::vector<DimId> batch;
+  bool backward = false;
+  Access d_out, d_q, d_k, d_v;
+};
+
+struct TakeStep {
+  Access table, ids, out;
+  DimId dim;
+};  // rows outside this rank's part give 0
+struct TakeGradientStep {
+  Access ids, d, table;
+  DimId dim;
+  bool adds = false;
+};
+
+struct CollectiveStep {
+  CollectiveKind kind;
+  Access from, to;  // equal for all_reduce
+  std::vector<AxisId> axes;
+  int from_dim = -1, to_dim = -1;       // positions in the dims of the access (after turns)
+  std::vector<LocalDim> before, after;  // dims of the value on both sides, as positions refer to
+  Reduce reduce = Reduce::sum;
+  uint32_t step;  // index into ShardedGraph::steps: bytes, reason
+  enum class Phase : uint8_t { whole, start, wait } phase = Phase::whole;
+};
+
+/// to = from, element by element where both own it, for layouts in memory that differ (transposes, slices of a whole
+/// value).
+struct CopyStep {
+  Access from, to;
+  std::map<DimId, DimId> renamed;
+};
+struct FillStep {
+  Access to;
+  double value;
+};
+
+struct ForStep;
+using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, CollectiveStep, CopyStep,
+                              FillStep, std::unique_ptr<ForStep>>;
+
+struct Step {
+  StepKind what;
+  Part part = Part::forward;
+  std::vector<Span> spans;         // the lines of the spec it comes from, in order
+  std::string scope;               // block instance path, for functions of the emitted program
+  std::vector<std::string> notes;  // for the reader: what, shapes, communication
+};
+
+struct ForStep {
+  LoopId loop;
+  DimId dim;
+  int64_t turns;
+  bool reverse = false;
+  std::vector<Step> body;
+};
+
+/// One entry: what is executed for a training step, for a batch of evaluation, or to finish one.
+struct Routine {
+  std::string name;  // "train_step", "evaluate_step", "evaluate_finish"
+  std::vector<Step> steps;
+};
+
+/// Memory of the largest rank, bytes.
+struct MemoryPlan {
+  int64_t arena = 0, own = 0;
+  std::map<BufferKind, int64_t> by_kind;
+};
+
+struct Program {
+  ShardedGraph sharded;  // of the training entry (dims, mesh, layout, reasons)
+  std::vector<Buffer> buffers;
+  std::vector<Routine> routines;
+  std::vector<BufferId>
+      metrics;  // f32 or f64 scalars, in the order of Graph::metrics, complete on every rank after train_step
+  std::vector<BufferId> evaluated;         // the same after evaluate_finish
+  std::vector<BufferId> accumulators;      // zeroed by evaluate_reset, added to by evaluate_step
+  std::map<std::string, BufferId> wanted;  // for fetch and verify: whole stacked local values after a step
+  uint32_t loops = 0;                      // LoopIds in use
+  MemoryPlan memory;
+  Buffer& buffer(BufferId id) { return buffers[id.index]; }
+  const Buffer& buffer(BufferId id) const { return buffers[id.index]; }
+};
+
+}  // namespace mesh
