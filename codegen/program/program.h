@@ -29,8 +29,10 @@ const char* name_of(BufferKind);
 /// arena: peers read or write it (what collectives touch). own: this rank alone.
 enum class Space : uint8_t { arena, own };
 
-/// A local array: row-major over `dims` in this order (loop dims of stacked buffers first), strides from the largest
-/// local extents, so that offsets and strides are equal on all ranks. A scalar has no dims.
+/// A local array: row-major and contiguous over `dims` in this order (loop dims of stacked buffers first), with this
+/// rank's local extents: what collectives and the runtime's Tensor expect. Offsets leave room for the largest local
+/// extents and are equal on all ranks; a stride is constexpr where the dims after it are even, else a constant of the
+/// rank (program/extent.h). A scalar has no dims.
 struct Buffer {
   std::string name;  // from the spec: "wq", "d_h", "score"; unique in the program
   std::string path;  // "layer.attn.wq", for messages
@@ -39,13 +41,16 @@ struct Buffer {
   BufferKind kind;
   Space space = Space::own;
   StoredId stored;       // set for inputs, parameters, optimizer state, state
+  BufferId view_of;      // set: no memory of its own but the same elements in the same order as that buffer, which has
+                         // its own memory, under other dims (renamed, split, merged); offset, space and kind are equal
   int64_t elements = 0;  // of the largest rank
   int64_t offset = -1;   // bytes within its space; set by the memory plan
   Span span;
 };
 
 /// A buffer as a step sees it: stacked buffers are indexed by loops in their leading dims; what remains are `dims` of
-/// the access.
+/// the access, which the step matches with its own dims by name: a buffer's dim never has another name than the step's
+/// (a view has the names that its readers use).
 struct Access {
   BufferId buffer;
   std::vector<LoopId> turns;  // one for each leading dim that a loop fixes
@@ -59,8 +64,8 @@ struct Access {
 struct Scalar {
   struct Load {
     Access access;
-    std::map<DimId, DimId> renamed;
-  };  // element at this iteration's indices; `renamed[d]` is the nest's dim that indexes the buffer's dim d
+  };  // element at this iteration's indices. Where the nest iterates over a smaller part of a dim than the buffer holds
+      // (a slice of a whole value), the address is shifted: see extent.h
   struct Literal {
     double value;
   };
@@ -92,7 +97,6 @@ struct Pass {
   struct Store {
     int scalar;
     Access to;
-    std::map<DimId, DimId> renamed;
   };  // to[outer, inner indices] = scalar
   /// row value = reduction of a scalar over `inner`, in 16 lanes (meshrt/lanes.h): available to later passes at this
   /// outer iteration.
@@ -109,7 +113,6 @@ struct Pass {
     int scalar;
     Reduce reduce;
     Access to;
-    std::map<DimId, DimId> renamed;
     bool adds = false;
   };
   std::vector<Store> stores;
@@ -132,8 +135,6 @@ struct Nest {
 struct ProductStep {
   Access a, b, c;
   std::vector<DimId> batch, rows, inner, cols;
-  std::map<DimId, DimId> renamed_a, renamed_b;  // product's dim -> the buffer's dim, where it has another name
-  std::map<DimId, DimId> renamed_c;
   bool accumulate = false;
   /// While the tile is in registers, in this order: + bias[cols], activation (value to c, derivative to slope), *
   /// times, + plus.
@@ -177,7 +178,6 @@ struct CollectiveStep {
 /// value).
 struct CopyStep {
   Access from, to;
-  std::map<DimId, DimId> renamed;
 };
 struct FillStep {
   Access to;

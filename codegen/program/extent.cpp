@@ -1,0 +1,92 @@
+#include "codegen/program/extent.h"
+
+#include "codegen/graph/builder.h"
+
+namespace mesh {
+
+namespace {
+
+const MeshShape& mesh_of(const Program& program) { return program.sharded.layout.mesh; }
+int64_t size_of(const Program& program, DimId dim) { return program.sharded.graph.dim(dim).size; }
+
+}  // namespace
+
+Range local_range(const Program& program, const LocalDim& local, int64_t rank) {
+  return owned_block(mesh_of(program), size_of(program, local.dim), local.placement, rank);
+}
+
+int64_t local_extent(const Program& program, const LocalDim& local, int64_t rank) {
+  return local_range(program, local, rank).size();
+}
+
+int64_t largest_extent(const Program& program, const LocalDim& local) {
+  return largest_extent(mesh_of(program), size_of(program, local.dim), local.placement);
+}
+
+bool is_even(const Program& program, const LocalDim& local) {
+  return is_even(mesh_of(program), size_of(program, local.dim), local.placement);
+}
+
+BufferId storage(const Program& program, BufferId id) {
+  const BufferId of = program.buffer(id).view_of;
+  return of ? of : id;
+}
+
+int64_t stride(const Program& program, const Buffer& buffer, size_t position, int64_t rank) {
+  int64_t elements = 1;
+  for (size_t i = position + 1; i < buffer.dims.size(); ++i) elements *= local_extent(program, buffer.dims[i], rank);
+  return elements;
+}
+
+int64_t local_elements(const Program& program, const Buffer& buffer, int64_t rank) {
+  int64_t elements = 1;
+  for (const LocalDim& dim : buffer.dims) elements *= local_extent(program, dim, rank);
+  return elements;
+}
+
+int64_t largest_elements(const Program& program, const Buffer& buffer) {
+  int64_t elements = 1;
+  for (const LocalDim& dim : buffer.dims) elements *= largest_extent(program, dim);
+  return elements;
+}
+
+std::span<const LocalDim> dims_of(const Program& program, const Access& access) {
+  return std::span(program.buffer(access.buffer).dims).subspan(access.turns.size());
+}
+
+Address address_of(const Program& program, const Access& access, std::span<const LocalDim> nest) {
+  const Buffer& buffer = program.buffer(access.buffer);
+  Address address{access.buffer, access.turns, std::vector<int>(nest.size(), -1), {}};
+  for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
+    const LocalDim& held = buffer.dims[position];
+    size_t at = 0;
+    while (at < nest.size() && nest[at].dim != held.dim) ++at;
+    if (at == nest.size())
+      internal_error("a step does not iterate over dim " + program.sharded.graph.dim(held.dim).name + " of buffer " +
+                     buffer.name);
+    address.positions[at] = static_cast<int>(position);
+    if (nest[at].placement != held.placement) address.shifts.push_back({static_cast<int>(at), nest[at], held});
+  }
+  return address;
+}
+
+int64_t base(const Program& program, const Address& address, std::span<const int64_t> turns, int64_t rank) {
+  const Buffer& buffer = program.buffer(address.buffer);
+  int64_t elements = 0;
+  for (size_t k = 0; k < address.turns.size(); ++k)
+    elements += turns[address.turns[k].index] * stride(program, buffer, k, rank);
+  for (const Address::Shift& shift : address.shifts) {
+    const int64_t distance =
+        local_range(program, shift.iterated, rank).begin - local_range(program, shift.held, rank).begin;
+    elements += distance * stride(program, buffer, static_cast<size_t>(address.positions[shift.nest_dim]), rank);
+  }
+  return elements;
+}
+
+int64_t stride(const Program& program, const Address& address, size_t nest_dim, int64_t rank) {
+  const int position = address.positions[nest_dim];
+  if (position < 0) return 0;
+  return stride(program, program.buffer(address.buffer), static_cast<size_t>(position), rank);
+}
+
+}  // namespace mesh

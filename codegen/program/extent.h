@@ -1,0 +1,57 @@
+// extent.h: where things lie in a rank's memory. The interpreter and the emitter ask here, so that both compute the
+// same extents, strides and addresses; the numbers are of one rank, and the structure (which dims a stride multiplies,
+// which loops index what) is the same for all ranks, for the emitter to write down by name.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+/// Global indices of a dim that `rank` holds.
+Range local_range(const Program&, const LocalDim&, int64_t rank);
+/// Their number.
+int64_t local_extent(const Program&, const LocalDim&, int64_t rank);
+/// The number that the rank with most of them holds.
+int64_t largest_extent(const Program&, const LocalDim&);
+/// Whether all ranks hold equally many: then the extent is a compile-time constant.
+bool is_even(const Program&, const LocalDim&);
+
+/// The buffer whose memory this one lies in: itself, or what it is a view of.
+BufferId storage(const Program&, BufferId);
+/// Elements from one index of dims[position] to the next: the product of the local extents of the dims after it.
+int64_t stride(const Program&, const Buffer&, size_t position, int64_t rank);
+/// Elements that `rank` holds.
+int64_t local_elements(const Program&, const Buffer&, int64_t rank);
+/// Elements that the largest rank holds.
+int64_t largest_elements(const Program&, const Buffer&);
+/// The dims that remain after the turns of an access.
+std::span<const LocalDim> dims_of(const Program&, const Access&);
+
+/// The address of an access as a step with dims `nest` (outermost first) sees it, in elements of the buffer:
+///   sum over k of turn(turns[k]) * stride(k)
+/// + sum over nest dims i with positions[i] >= 0 of (index i + shift i) * stride(positions[i])
+/// where index i counts from 0 and stride(k) is the buffer's stride at position k.
+struct Address {
+  BufferId buffer;
+  std::vector<LoopId> turns;   // turns[k] indexes position k of the buffer's dims
+  std::vector<int> positions;  // for each nest dim: its position in the buffer's dims, -1 where the buffer lacks it
+  /// Where a step iterates over a smaller part of a dim than the buffer holds: shift = begin of the iterated part -
+  /// begin of the held one, a constant of the rank. Absent nest dims have shift 0.
+  struct Shift {
+    int nest_dim;
+    LocalDim iterated, held;
+  };
+  std::vector<Shift> shifts;
+};
+Address address_of(const Program&, const Access&, std::span<const LocalDim> nest);
+
+/// Elements to add to the buffer's beginning at index 0 of every nest dim: turns and shifts. `turns[loop]` is the turn
+/// of each loop under way.
+int64_t base(const Program&, const Address&, std::span<const int64_t> turns, int64_t rank);
+/// Elements from one index of nest dim i to the next; 0 where the buffer lacks it.
+int64_t stride(const Program&, const Address&, size_t nest_dim, int64_t rank);
+
+}  // namespace mesh
