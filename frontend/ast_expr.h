@@ -124,7 +124,6 @@ struct Slot {
 struct Type {
   Name element;                  // `real`, `layer_norm`; "index" for `index(vocab)`
   std::optional<Name> index_of;  // `vocab` in `index(vocab)`
-  bool brackets = false;         // distinguishes `f32[]`, which is not legal, and `f32`
   std::vector<Slot> slots;
   Span span;
 };
@@ -152,7 +151,6 @@ struct Argument {
 // `dot[embed](x, wq)`, `relu(x)`, `f32(x)`, `normal(std: 0.02)`, `attn(h)`
 struct Call {
   Path callee;
-  bool brackets = false;
   std::vector<Item> items;
   std::vector<Argument> arguments;
 };
