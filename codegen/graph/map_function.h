@@ -1,5 +1,5 @@
 // map_function.h: the elementwise functions. One row a function in map_function.cpp says all there is: name in specs
-// and dumps, operands, result type, how it is written in C++, and its derivative (graph/op_gradients live beside it).
+// and dumps, operands, result type, how it is written in C++ (its derivative: ops/map.cpp).
 // Casts are a function a target type.
 #pragma once
 #include <cstdint>

@@ -26,6 +26,7 @@ struct Factor {
 /// before it.
 enum class PartialRule : uint8_t {
   completes,  // never
+  first,      // linear in the first operand: that one may be partial
   each,       // linear in each operand alone: one partial operand, the others complete (multiply, dot, ...)
   together    // linear in all operands together: all partial over the same axes (add, subtract), or one operand only
 };

@@ -1,0 +1,39 @@
+#include "codegen/graph/op.h"
+
+#include <algorithm>
+
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh {
+
+const OpDefinition& definition(const Op& op) {
+  // In the order of the variant `Op`.
+  static const OpDefinition* const table[] = {
+      &ops::read,    &ops::literal,     &ops::position,    &ops::step,       &ops::rate,
+      &ops::map,     &ops::broadcast,   &ops::reduce,      &ops::arg_reduce, &ops::dot,
+      &ops::rename,  &ops::split,       &ops::merge,       &ops::take,       &ops::take_gradient,
+      &ops::softmax, &ops::log_softmax, &ops::log_sum_exp, &ops::attention,  &ops::attention_gradient,
+      &ops::update,  &ops::loop,        &ops::reshard};
+  static_assert(std::size(table) == std::variant_size_v<Op>);
+  return *table[op.index()];
+}
+
+std::vector<Factor> factors_by_name(const Graph& graph, const Node& node) {
+  std::vector<Factor> factors;
+  std::vector<DimId> seen;
+  const size_t operands = node.inputs.size(), results = node.results.size();
+  const auto at = [&](DimId dim) -> Factor& {
+    const auto found = std::find(seen.begin(), seen.end(), dim);
+    if (found != seen.end()) return factors[found - seen.begin()];
+    seen.push_back(dim);
+    factors.push_back({std::vector<DimId>(operands), std::vector<DimId>(results), graph.dim(dim).size});
+    return factors.back();
+  };
+  for (size_t i = 0; i < operands; ++i)
+    for (DimId dim : graph.type(node.inputs[i]).dims) at(dim).operands[i] = dim;
+  for (size_t i = 0; i < results; ++i)
+    for (DimId dim : graph.type(node.results[i]).dims) at(dim).results[i] = dim;
+  return factors;
+}
+
+}  // namespace mesh

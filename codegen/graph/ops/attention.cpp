@@ -1,0 +1,68 @@
+// attention.cpp: softmax(mask(q k * scale)) v in one, of which only the log-sum-exp of each row is kept for the
+// gradient. Keys and the head's dim stay whole; batch, heads and query positions may be split.
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh::ops {
+namespace {
+
+Types infer(const Graph& graph, const Node& node) {
+  const AttentionOp& op = std::get<AttentionOp>(node.op);
+  ValueType rows = operand(graph, node, 0);
+  rows.dims = without(rows.dims, {op.head_dim});
+  ValueType out = rows;
+  out.dims.push_back(op.value_dim);
+  return {out, rows};
+}
+
+std::vector<Factor> keep_whole(const Graph& graph, const Node& node, const AttentionOp& op) {
+  std::vector<Factor> factors = factors_by_name(graph, node);
+  for (Factor& factor : factors)
+    for (const std::vector<DimId>* side : {&factor.operands, &factor.results})
+      for (DimId dim : *side)
+        if (dim && (dim == op.key || dim == op.head_dim || dim == op.value_dim)) factor.splittable = false;
+  return factors;
+}
+
+std::vector<Factor> factors(const Graph& graph, const Node& node) {
+  return keep_whole(graph, node, std::get<AttentionOp>(node.op));
+}
+
+/// The two products, of which a causal mask leaves half.
+double forward_flops(const Graph& graph, const Node& node) {
+  const AttentionOp& op = std::get<AttentionOp>(node.op);
+  const double scores =
+      static_cast<double>(graph.elements(operand(graph, node, 0))) * static_cast<double>(graph.dim(op.key).size);
+  return (op.causal ? 2 : 4) * scores;
+}
+
+std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d, const std::vector<bool>&) {
+  const Node node = build.graph.node(id);
+  const NodeId back =
+      build.append(AttentionGradientOp{std::get<AttentionOp>(node.op)},
+                   {node.inputs[0], node.inputs[1], node.inputs[2], node.results[0], node.results[1], d[0]});
+  return build.graph.node(back).results;
+}
+
+Types infer_gradient(const Graph& graph, const Node& node) {
+  return {operand(graph, node, 0), operand(graph, node, 1), operand(graph, node, 2)};
+}
+
+std::vector<Factor> gradient_factors(const Graph& graph, const Node& node) {
+  return keep_whole(graph, node, std::get<AttentionGradientOp>(node.op).forward);
+}
+
+/// Five products of the forward pass's size in place of two: scores are computed again.
+double gradient_flops(const Graph& graph, const Node& node) {
+  const AttentionOp& op = std::get<AttentionGradientOp>(node.op).forward;
+  const double scores =
+      static_cast<double>(graph.elements(operand(graph, node, 0))) * static_cast<double>(graph.dim(op.key).size);
+  return (op.causal ? 5 : 10) * scores;
+}
+
+}  // namespace
+
+const OpDefinition attention{"attention", infer, factors, completes, forward_flops, gradient};
+const OpDefinition attention_gradient{"attention_gradient", infer_gradient, gradient_factors, completes,
+                                      gradient_flops,       nullptr};
+
+}  // namespace mesh::ops

@@ -1,0 +1,48 @@
+// definitions.h: the definitions of all ops, one file a family in this folder, and what they share.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "codegen/graph/op.h"
+
+namespace mesh::ops {
+
+extern const OpDefinition read, literal, position, step, rate;  // leaves.cpp
+extern const OpDefinition map;                                  // map.cpp
+extern const OpDefinition broadcast, reduce, arg_reduce;        // reduce.cpp
+extern const OpDefinition dot;                                  // dot.cpp
+extern const OpDefinition rename, split, merge;                 // views.cpp
+extern const OpDefinition take, take_gradient;                  // take.cpp
+extern const OpDefinition softmax, log_softmax, log_sum_exp;    // softmax.cpp
+extern const OpDefinition attention, attention_gradient;        // attention.cpp
+extern const OpDefinition update, loop, reshard;                // structure.cpp
+
+using Types = std::vector<ValueType>;
+
+inline bool has(const std::vector<DimId>& dims, DimId dim) {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+/// The dims of `all` that are not in `without`, in order.
+inline std::vector<DimId> without(const std::vector<DimId>& all, const std::vector<DimId>& excluded) {
+  std::vector<DimId> rest;
+  for (DimId dim : all)
+    if (!has(excluded, dim)) rest.push_back(dim);
+  return rest;
+}
+
+inline const ValueType& operand(const Graph& graph, const Node& node, size_t i) { return graph.type(node.inputs[i]); }
+
+inline PartialRule completes(const Graph&, const Node&) { return PartialRule::completes; }
+inline PartialRule linear_in_first(const Graph&, const Node&) { return PartialRule::first; }
+inline PartialRule linear_in_each(const Graph&, const Node&) { return PartialRule::each; }
+
+/// Nothing is computed: a view, or data that is only read.
+inline double no_flops(const Graph&, const Node&) { return 0; }
+/// `d` summed over the dims that `like` lacks: the gradient of an operand that was broadcast.
+inline ValueId sum_to(GraphBuilder& build, ValueId d, ValueId like) {
+  const std::vector<DimId> extra = without(build.graph.type(d).dims, build.graph.type(like).dims);
+  return build.reduce(Reduce::sum, d, extra);
+}
+
+}  // namespace mesh::ops

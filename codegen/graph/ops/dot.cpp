@@ -1,0 +1,59 @@
+// dot.cpp: the product of two tensors, contracted over named dims; dims that both have and that are not contracted pair
+// up.
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh::ops {
+namespace {
+
+/// The left operand's remaining dims, then the right one's new ones.
+Types infer(const Graph& graph, const Node& node) {
+  const std::vector<DimId>& contracted = std::get<DotOp>(node.op).dims;
+  ValueType type = operand(graph, node, 0);
+  type.dims = without(type.dims, contracted);
+  for (DimId dim : operand(graph, node, 1).dims)
+    if (!has(contracted, dim) && !has(type.dims, dim)) type.dims.push_back(dim);
+  return {type};
+}
+
+double flops(const Graph& graph, const Node& node) {
+  double n = 2;
+  for (const Factor& factor : factors_by_name(graph, node)) n *= static_cast<double>(factor.size);
+  return n;
+}
+
+/// d_a = d · b over what a lacks, d_b = a · d over what b lacks.
+std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                              const std::vector<bool>& wanted) {
+  const Graph& graph = build.graph;
+  const ValueId a = graph.node(id).inputs[0], b = graph.node(id).inputs[1];
+  const auto over = [&](ValueId other, ValueId of) {  // the dims of d and `other` that `of` lacks
+    std::vector<DimId> dims = without(graph.type(d[0]).dims, graph.type(of).dims);
+    for (DimId dim : without(graph.type(other).dims, graph.type(of).dims))
+      if (!has(dims, dim)) dims.push_back(dim);
+    return dims;
+  };
+  // Summing over a dim of one factor alone is a sum, not a product: it is taken out first.
+  const auto product = [&](ValueId left, ValueId right, std::vector<DimId> dims) {
+    std::vector<DimId> both;
+    for (DimId dim : dims)
+      if (has(graph.type(left).dims, dim) && has(graph.type(right).dims, dim)) both.push_back(dim);
+    const auto alone = [&](ValueId of) {
+      std::vector<DimId> own;
+      for (DimId dim : dims)
+        if (!has(both, dim) && has(graph.type(of).dims, dim)) own.push_back(dim);
+      return build.reduce(Reduce::sum, of, own);
+    };
+    const ValueId l = alone(left), r = alone(right);
+    return build.dot(l, r, both);
+  };
+  std::vector<ValueId> result(2);
+  if (wanted[0]) result[0] = product(d[0], b, over(b, a));
+  if (wanted[1]) result[1] = product(a, d[0], over(a, b));
+  return result;
+}
+
+}  // namespace
+
+const OpDefinition dot{"dot", infer, factors_by_name, linear_in_each, flops, gradient};
+
+}  // namespace mesh::ops

@@ -1,0 +1,122 @@
+// map.cpp: elementwise functions of one to three operands, broadcast by name. The rows of map_function.cpp say what
+// each computes; here stand the rules they share and their derivatives.
+#include <cmath>
+
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh::ops {
+namespace {
+
+MapFunction function_of(const Node& node) { return std::get<MapOp>(node.op).function; }
+
+/// The operand that has all dims gives their order; where none has, the first operand's dims and then the others' new
+/// ones.
+Types infer(const Graph& graph, const Node& node) {
+  std::vector<DimId> all;
+  for (ValueId input : node.inputs)
+    for (DimId dim : graph.type(input).dims)
+      if (!has(all, dim)) all.push_back(dim);
+  for (ValueId input : node.inputs)
+    if (graph.type(input).dims.size() == all.size()) {
+      all = graph.type(input).dims;
+      break;
+    }
+  const MapFunction function = function_of(node);
+  if (info(function).to_boolean) return {ValueType{Type::boolean, {}, all}};
+  ValueType type = operand(graph, node, function == MapFunction::where ? 1 : 0);
+  type.dims = all;
+  return {type};
+}
+
+PartialRule partial(const Graph&, const Node& node) {
+  switch (function_of(node)) {
+    case MapFunction::add:
+    case MapFunction::subtract: return PartialRule::together;
+    case MapFunction::multiply: return PartialRule::each;
+    case MapFunction::divide:
+    case MapFunction::negate:
+    case MapFunction::cast:
+    case MapFunction::copy: return PartialRule::first;
+    default: return PartialRule::completes;
+  }
+}
+
+double flops(const Graph& graph, const Node& node) {
+  return info(function_of(node)).flops * static_cast<double>(graph.elements(graph.type(node.results[0])));
+}
+
+bool is_float(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16; }
+
+/// d times the derivative of `function` by operand `which`, over the result's dims; unset where it is zero everywhere.
+ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t which) {
+  using F = MapFunction;
+  const ValueId y = node.results[0], a = node.inputs[0];
+  const ValueId b = node.inputs.size() > 1 ? node.inputs[1] : ValueId{};
+  const Type element = build.graph.type(y).element;
+  const auto number = [&](double value) { return build.literal(value, element); };
+  const auto times = [&](ValueId slope) { return build.multiply(d, slope); };
+  const auto one = [&](F f, ValueId x) { return build.map(f, {x}); };
+  const auto choose = [&](ValueId condition, ValueId yes, ValueId no) {
+    return build.map(F::where, {condition, yes, no});
+  };
+  switch (function_of(node)) {
+    case F::add: return d;
+    case F::subtract: return which == 0 ? d : one(F::negate, d);
+    case F::multiply: return times(which == 0 ? b : a);
+    case F::divide: return which == 0 ? build.divide(d, b) : one(F::negate, build.divide(times(y), b));
+    case F::power:
+      if (which == 0) return times(build.multiply(b, build.map(F::power, {a, build.subtract(b, number(1))})));
+      return times(build.multiply(y, one(F::log, a)));
+    case F::minimum:
+    case F::maximum: {
+      // The operand that won takes d; a tie is shared.
+      const bool first = (function_of(node) == F::maximum) == (which == 0);
+      const ValueId wins = build.map(first ? F::greater : F::less, {a, b});
+      return choose(wins, d, choose(build.map(F::equal, {a, b}), build.multiply(d, 0.5), number(0)));
+    }
+    case F::remainder: return which == 0 ? d : ValueId{};
+    case F::negate: return one(F::negate, d);
+    case F::exp: return times(y);
+    case F::log: return build.divide(d, a);
+    case F::sqrt: return build.divide(build.multiply(d, 0.5), y);
+    case F::rsqrt: return build.multiply(times(build.multiply(y, build.multiply(y, y))), -0.5);
+    case F::tanh: return times(build.subtract(number(1), one(F::square, y)));
+    case F::sigmoid: return times(build.multiply(y, build.subtract(number(1), y)));
+    case F::relu: return choose(build.map(F::greater, {a, number(0)}), d, number(0));
+    case F::gelu: return times(one(F::gelu_slope, a));
+    case F::gelu_tanh: return times(one(F::gelu_tanh_slope, a));
+    case F::silu: return times(one(F::silu_slope, a));
+    case F::erf: return times(build.multiply(one(F::exp, one(F::negate, one(F::square, a))), 2 / std::sqrt(M_PI)));
+    case F::sin: return times(one(F::cos, a));
+    case F::cos: return one(F::negate, times(one(F::sin, a)));
+    case F::abs: return times(one(F::sign, a));
+    case F::square: return times(build.multiply(a, 2.0));
+    case F::reciprocal: return one(F::negate, times(one(F::square, y)));
+    case F::where:
+      if (which == 0) return {};
+      return which == 1 ? choose(a, d, number(0)) : choose(a, number(0), d);
+    case F::cast:
+      return is_float(build.graph.type(a).element) && is_float(element) ? build.cast(d, build.graph.type(a).element)
+                                                                        : ValueId{};
+    // Slopes stand in gradients only, comparisons and rounding are flat, a copy stops the gradient.
+    default: return {};
+  }
+}
+
+std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                              const std::vector<bool>& wanted) {
+  const Node node = build.graph.node(id);
+  std::vector<ValueId> result(node.inputs.size());
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!wanted[i]) continue;
+    const ValueId full = derivative(build, node, d[0], i);
+    if (full) result[i] = sum_to(build, full, node.inputs[i]);
+  }
+  return result;
+}
+
+}  // namespace
+
+const OpDefinition map{"map", infer, factors_by_name, partial, flops, gradient};
+
+}  // namespace mesh::ops

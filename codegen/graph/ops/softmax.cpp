@@ -1,0 +1,66 @@
+// softmax.cpp: softmax, log-softmax and log-sum-exp over one dim, with an optional operand that says which entries
+// count. They are differentiated as they stand and then written as maps and reductions (graph/decompose.cpp), which any
+// layout can split.
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh::ops {
+namespace {
+
+Types infer_same(const Graph& graph, const Node& node) { return {operand(graph, node, 0)}; }
+Types infer_without(const Graph& graph, const Node& node) {
+  ValueType type = operand(graph, node, 0);
+  type.dims = without(type.dims, {std::get<LogSumExpOp>(node.op).dim});
+  return {type};
+}
+
+double flops(const Graph& graph, const Node& node) {
+  return 5.0 * static_cast<double>(graph.elements(operand(graph, node, 0)));
+}
+
+/// d_x = y (d - sum(d y))
+std::vector<ValueId> softmax_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                      const std::vector<bool>&) {
+  const Node node = build.graph.node(id);
+  const ValueId y = node.results[0];
+  const DimId dim[] = {std::get<SoftmaxOp>(node.op).dim};
+  std::vector<ValueId> result(node.inputs.size());
+  result[0] = build.multiply(y, build.subtract(d[0], build.reduce(Reduce::sum, build.multiply(d[0], y), dim)));
+  return result;
+}
+
+/// Entries that do not count have no gradient, whatever the formula gives for them.
+ValueId where_kept(GraphBuilder& build, const Node& node, ValueId d) {
+  if (node.inputs.size() < 2) return d;
+  return build.map(MapFunction::where, {node.inputs[1], d, build.literal(0, build.graph.type(d).element)});
+}
+
+/// d_x = d - exp(y) sum(d)
+std::vector<ValueId> log_softmax_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                          const std::vector<bool>&) {
+  const Node node = build.graph.node(id);
+  const DimId dim[] = {std::get<LogSoftmaxOp>(node.op).dim};
+  const ValueId kept = where_kept(build, node, d[0]);
+  std::vector<ValueId> result(node.inputs.size());
+  result[0] = where_kept(build, node,
+                         build.subtract(kept, build.multiply(build.map(MapFunction::exp, {node.results[0]}),
+                                                             build.reduce(Reduce::sum, kept, dim))));
+  return result;
+}
+
+/// d_x = exp(x - y) d
+std::vector<ValueId> log_sum_exp_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                          const std::vector<bool>&) {
+  const Node node = build.graph.node(id);
+  const ValueId share = build.map(MapFunction::exp, {build.subtract(node.inputs[0], node.results[0])});
+  std::vector<ValueId> result(node.inputs.size());
+  result[0] = where_kept(build, node, build.multiply(share, d[0]));
+  return result;
+}
+
+}  // namespace
+
+const OpDefinition softmax{"softmax", infer_same, factors_by_name, completes, flops, softmax_gradient};
+const OpDefinition log_softmax{"log_softmax", infer_same, factors_by_name, completes, flops, log_softmax_gradient};
+const OpDefinition log_sum_exp{"log_sum_exp", infer_without, factors_by_name, completes, flops, log_sum_exp_gradient};
+
+}  // namespace mesh::ops

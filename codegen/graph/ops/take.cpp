@@ -1,0 +1,40 @@
+// take.cpp: rows of a table by index, and the scatter-add that is its gradient. Where the table's dim is split, a rank
+// gives the rows it owns and zero for the others: a partial sum.
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh::ops {
+namespace {
+
+Types infer_take(const Graph& graph, const Node& node) {
+  ValueType type = operand(graph, node, 0);
+  const std::vector<DimId> row = without(type.dims, {std::get<TakeOp>(node.op).dim});
+  type.dims = operand(graph, node, 1).dims;
+  type.dims.insert(type.dims.end(), row.begin(), row.end());
+  return {type};
+}
+
+std::vector<ValueId> take_backward(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                   const std::vector<bool>& wanted) {
+  const Node& node = build.graph.node(id);
+  const ValueId table = node.inputs[0], ids = node.inputs[1];
+  if (!wanted[0]) return {{}, {}};
+  return {build.value(TakeGradientOp{std::get<TakeOp>(node.op).dim, build.graph.type(table).dims}, {ids, d[0]}), {}};
+}
+
+Types infer_take_gradient(const Graph& graph, const Node& node) {
+  ValueType type = operand(graph, node, 1);
+  type.dims = std::get<TakeGradientOp>(node.op).table;
+  return {type};
+}
+
+double additions(const Graph& graph, const Node& node) {
+  return static_cast<double>(graph.elements(operand(graph, node, 1)));
+}
+
+}  // namespace
+
+const OpDefinition take{"take", infer_take, factors_by_name, linear_in_first, no_flops, take_backward};
+const OpDefinition take_gradient{"take_gradient", infer_take_gradient, factors_by_name,
+                                 linear_in_each,  additions,           nullptr};
+
+}  // namespace mesh::ops

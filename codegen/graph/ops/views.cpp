@@ -1,0 +1,93 @@
+// views.cpp: other names for the same elements: rename a dim, split one into several, merge several into one.
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh::ops {
+namespace {
+
+Types infer_rename(const Graph& graph, const Node& node) {
+  const RenameOp& op = std::get<RenameOp>(node.op);
+  ValueType type = operand(graph, node, 0);
+  std::replace(type.dims.begin(), type.dims.end(), op.from, op.to);
+  return {type};
+}
+
+std::vector<Factor> rename_factors(const Graph& graph, const Node& node) {
+  const ValueType &from = operand(graph, node, 0), &to = graph.type(node.results[0]);
+  std::vector<Factor> factors;
+  for (size_t i = 0; i < from.dims.size(); ++i)
+    factors.push_back({{from.dims[i]}, {to.dims[i]}, graph.dim(to.dims[i]).size});
+  return factors;
+}
+
+std::vector<ValueId> rename_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                     const std::vector<bool>&) {
+  const RenameOp op = std::get<RenameOp>(build.graph.node(id).op);
+  return {build.rename(d[0], op.to, op.from)};
+}
+
+Types infer_split(const Graph& graph, const Node& node) {
+  const SplitOp& op = std::get<SplitOp>(node.op);
+  ValueType type = operand(graph, node, 0);
+  const auto place = type.dims.erase(std::find(type.dims.begin(), type.dims.end(), op.from));
+  type.dims.insert(place, op.to.begin(), op.to.end());
+  return {type};
+}
+
+Types infer_merge(const Graph& graph, const Node& node) {
+  const MergeOp& op = std::get<MergeOp>(node.op);
+  ValueType type = operand(graph, node, 0);
+  std::replace(type.dims.begin(), type.dims.end(), op.from[0], op.to);
+  type.dims = without(type.dims, {op.from.begin() + 1, op.from.end()});
+  return {type};
+}
+
+/// The merged dim corresponds to the slowest of its parts; that may be split where every rank gets whole steps of it.
+std::vector<Factor> regroup_factors(const Graph& graph, const Node& node, DimId merged, const std::vector<DimId>& parts,
+                                    bool splits) {
+  std::vector<Factor> factors = factors_by_name(graph, node);
+  std::vector<Factor> result;
+  for (Factor& factor : factors) {
+    const DimId dim = factor.operands[0] ? factor.operands[0] : factor.results[0];
+    if (dim == merged) continue;  // joins the slowest part's factor
+    if (has(parts, dim)) {
+      if (dim == parts[0]) {
+        (splits ? factor.operands : factor.results)[0] = merged;
+        factor.granule = graph.dim(merged).size / graph.dim(dim).size;
+      } else {
+        factor.splittable = false;
+      }
+    }
+    result.push_back(factor);
+  }
+  return result;
+}
+
+std::vector<Factor> split_factors(const Graph& graph, const Node& node) {
+  const SplitOp& op = std::get<SplitOp>(node.op);
+  return regroup_factors(graph, node, op.from, op.to, true);
+}
+
+std::vector<Factor> merge_factors(const Graph& graph, const Node& node) {
+  const MergeOp& op = std::get<MergeOp>(node.op);
+  return regroup_factors(graph, node, op.to, op.from, false);
+}
+
+std::vector<ValueId> split_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                    const std::vector<bool>&) {
+  const SplitOp op = std::get<SplitOp>(build.graph.node(id).op);
+  return {build.value(MergeOp{op.to, op.from}, {d[0]})};
+}
+
+std::vector<ValueId> merge_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                    const std::vector<bool>&) {
+  const MergeOp op = std::get<MergeOp>(build.graph.node(id).op);
+  return {build.value(SplitOp{op.to, op.from}, {d[0]})};
+}
+
+}  // namespace
+
+const OpDefinition rename{"rename", infer_rename, rename_factors, linear_in_first, no_flops, rename_gradient};
+const OpDefinition split{"split", infer_split, split_factors, linear_in_first, no_flops, split_gradient};
+const OpDefinition merge{"merge", infer_merge, merge_factors, linear_in_first, no_flops, merge_gradient};
+
+}  // namespace mesh::ops

@@ -1,0 +1,137 @@
+#include "codegen/graph/print_graph.h"
+
+#include <fmt/format.h>
+
+#include "codegen/graph/op.h"
+
+namespace mesh {
+namespace {
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;
+
+std::string dims_text(const Graph& graph, const std::vector<DimId>& dims, const char* between = ", ") {
+  std::string text;
+  for (DimId dim : dims) text += (text.empty() ? "" : between) + graph.dim(dim).name;
+  return text;
+}
+
+class Printer {
+ public:
+  Printer(const Graph& graph, const std::function<std::string(ValueId)>& extra) : graph_(graph), extra_(extra) {}
+
+  std::string run() {
+    out_ += "model " + graph_.model + "\n";
+    body(graph_.root(), 1);
+    for (const Metric& metric : graph_.metrics)
+      out_ += fmt::format("metric {} = {}\n", metric.name, value_name(graph_, metric.value));
+    if (graph_.objective)
+      out_ +=
+          fmt::format("minimize {} with {}\n", value_name(graph_, graph_.objective->loss), graph_.objective->optimizer);
+    return out_;
+  }
+
+ private:
+  void body(BodyId id, int depth) {
+    for (NodeId node : graph_.body(id).nodes) print(graph_.node(node), depth);
+  }
+
+  std::string typed(ValueId id) const {
+    return value_name(graph_, id) + " : " + to_string(graph_, graph_.type(id)) + (extra_ ? " " + extra_(id) : "");
+  }
+
+  void print(const Node& node, int depth) {
+    const std::string indent(2 * depth, ' ');
+    if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
+      out_ += fmt::format("{}repeat {}{}{}\n", indent, graph_.dim(loop->dim).name, loop->reverse ? " backwards" : "",
+                          part(node));
+      for (const auto& c : loop->carries)
+        out_ += fmt::format("{}  carry {} <- first {}, then {}; gives {}\n", indent, typed(c.entering),
+                            value_name(graph_, c.initial), value_name(graph_, c.leaving), typed(c.result));
+      for (const auto& s : loop->slices)
+        out_ += fmt::format("{}  slice {} of {}\n", indent, typed(s.turn), value_name(graph_, s.stacked));
+      if (loop->index) out_ += fmt::format("{}  turn {}\n", indent, typed(loop->index));
+      body(loop->body, depth + 2);
+      for (const auto& c : loop->collects)
+        out_ += fmt::format("{}  collect {} into {}\n", indent, value_name(graph_, c.turn), typed(c.stacked));
+      return;
+    }
+    std::string results, inputs;
+    for (ValueId id : node.results) results += (results.empty() ? "" : ", ") + typed(id);
+    for (ValueId id : node.inputs) inputs += (inputs.empty() ? "" : ", ") + value_name(graph_, id);
+    out_ += fmt::format("{}{}{}{}({}){}\n", indent, results, results.empty() ? "" : " = ", op_text(graph_, node.op),
+                        inputs, part(node));
+  }
+
+  static std::string part(const Node& node) {
+    return node.part == Part::forward ? "" : fmt::format("   # {}", name_of(node.part));
+  }
+
+  const Graph& graph_;
+  const std::function<std::string(ValueId)>& extra_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string value_name(const Graph& graph, ValueId id) {
+  if (!id) return "nothing";
+  const std::string& name = graph.value(id).name;
+  return fmt::format("%{}{}{}", id.index, name.empty() ? "" : " ", name);
+}
+
+std::string op_text(const Graph& graph, const Op& op) {
+  const std::string name(definition(op).name);
+  const auto of = [&](const std::vector<DimId>& dims) { return name + "[" + dims_text(graph, dims) + "]"; };
+  return std::visit(Overloaded{
+                        [&](const ReadOp& o) { return "read " + graph.stored[o.stored.index].path; },
+                        [&](const LiteralOp& o) { return fmt::format("literal {}", o.value); },
+                        [&](const PositionOp& o) { return of({o.dim}); },
+                        [&](const RateOp& o) { return "rate " + o.schedule; },
+                        [&](const MapOp& o) { return std::string(info(o.function).name); },
+                        [&](const BroadcastOp& o) { return of(o.dims); },
+                        [&](const ReduceOp& o) {
+                          return std::string(meshrt::name_of(o.reduce)) + "[" + dims_text(graph, o.dims) + "]";
+                        },
+                        [&](const ArgReduceOp& o) {
+                          return std::string(o.largest ? "argmax[" : "argmin[") + graph.dim(o.dim).name + "]";
+                        },
+                        [&](const DotOp& o) { return of(o.dims); },
+                        [&](const RenameOp& o) {
+                          return fmt::format("rename[{} as {}]", graph.dim(o.from).name, graph.dim(o.to).name);
+                        },
+                        [&](const SplitOp& o) {
+                          return fmt::format("split[{} as {}]", graph.dim(o.from).name, dims_text(graph, o.to, " * "));
+                        },
+                        [&](const MergeOp& o) {
+                          return fmt::format("merge[{} as {}]", dims_text(graph, o.from, " * "), graph.dim(o.to).name);
+                        },
+                        [&](const TakeOp& o) { return of({o.dim}); },
+                        [&](const TakeGradientOp& o) { return of({o.dim}); },
+                        [&](const SoftmaxOp& o) { return of({o.dim}); },
+                        [&](const LogSoftmaxOp& o) { return of({o.dim}); },
+                        [&](const LogSumExpOp& o) { return of({o.dim}); },
+                        [&](const AttentionOp& o) {
+                          return fmt::format("attention[{}, {}{}]", graph.dim(o.query).name, graph.dim(o.key).name,
+                                             o.causal ? ", causal" : "");
+                        },
+                        [&](const AttentionGradientOp& o) {
+                          return fmt::format("attention_gradient[{}, {}]", graph.dim(o.forward.query).name,
+                                             graph.dim(o.forward.key).name);
+                        },
+                        [&](const UpdateOp& o) { return "update " + graph.stored[o.stored.index].path; },
+                        [&](const ReshardOp& o) { return fmt::format("reshard #{}", o.step); },
+                        [&](const auto&) { return name; },
+                    },
+                    op);
+}
+
+std::string print_graph(const Graph& graph, const std::function<std::string(ValueId)>& extra) {
+  return Printer(graph, extra).run();
+}
+
+}  // namespace mesh

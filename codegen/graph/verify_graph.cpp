@@ -1,0 +1,117 @@
+#include "codegen/graph/verify_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/print_graph.h"
+
+namespace mesh {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Graph& graph, const char* pass) : graph_(graph), pass_(pass), defined_(graph.values.size()) {}
+
+  void run() {
+    body(graph_.root(), [&] {
+      for (const Metric& metric : graph_.metrics) require_defined(metric.value, "metric " + metric.name);
+      for (const Wanted& wanted : graph_.wanted) require_defined(wanted.value, "wanted " + wanted.name);
+    });
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { internal_error(fmt::format("after {}: {}", pass_, what)); }
+
+  void require_defined(ValueId id, const std::string& by) const {
+    if (!id || !defined_[id.index])
+      fail(fmt::format("{} reads {}, which is not defined there", by, value_name(graph_, id)));
+  }
+
+  void define(ValueId id) {
+    if (defined_[id.index]) fail(value_name(graph_, id) + " is defined twice");
+    defined_[id.index] = true;
+  }
+
+  void same_type(ValueId a, ValueId b, const char* what) const {
+    ValueType left = graph_.type(a), right = graph_.type(b);
+    // A set of dims: the order is the program's business.
+    std::sort(left.dims.begin(), left.dims.end());
+    std::sort(right.dims.begin(), right.dims.end());
+    if (left != right)
+      fail(fmt::format("{}: {} is {}, {} is {}", what, value_name(graph_, a), to_string(graph_, graph_.type(a)),
+                       value_name(graph_, b), to_string(graph_, graph_.type(b))));
+  }
+
+  void turn_type(ValueId stacked, ValueId turn, DimId dim) const {
+    ValueType type = graph_.type(stacked);
+    if (type.dims.empty() || type.dims[0] != dim) fail(value_name(graph_, stacked) + " must have its loop's dim first");
+    type.dims.erase(type.dims.begin());
+    std::sort(type.dims.begin(), type.dims.end());
+    ValueType one = graph_.type(turn);
+    std::sort(one.dims.begin(), one.dims.end());
+    if (type != one)
+      fail(fmt::format("a turn of {} is not {}", value_name(graph_, stacked), to_string(graph_, graph_.type(turn))));
+  }
+
+  /// Walks a body; `at_end` runs while its values are still in scope.
+  template <class AtEnd>
+  void body(BodyId id, AtEnd at_end) {
+    std::vector<ValueId> here;
+    for (NodeId node_id : graph_.body(id).nodes) {
+      const Node& node = graph_.node(node_id);
+      if (node.body != id) fail("a node lies in a body that does not list it: " + op_text(graph_, node.op));
+      for (ValueId input : node.inputs) {
+        require_defined(input, op_text(graph_, node.op));
+        check_parts(node, input);
+      }
+      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) inside(*loop);
+      for (ValueId result : node.results) {
+        define(result);
+        here.push_back(result);
+      }
+    }
+    at_end();
+    for (ValueId value : here) defined_[value.index] = false;
+  }
+
+  void check_parts(const Node& node, ValueId input) const {
+    const Part from = graph_.node(graph_.value(input).producer).part;
+    if (node.part == Part::input_gradient && from == Part::weight_gradient &&
+        !std::holds_alternative<LoopOp>(node.op) &&
+        !std::holds_alternative<LoopOp>(graph_.node(graph_.value(input).producer).op))
+      fail(fmt::format("{} of I reads {} of W", op_text(graph_, node.op), value_name(graph_, input)));
+  }
+
+  void inside(const LoopOp& loop) {
+    std::vector<ValueId> arguments;
+    for (const auto& c : loop.carries) {
+      same_type(c.initial, c.entering, "carry");
+      same_type(c.leaving, c.entering, "carry");
+      same_type(c.result, c.entering, "carry");
+      arguments.push_back(c.entering);
+    }
+    for (const auto& s : loop.slices) turn_type(s.stacked, s.turn, loop.dim), arguments.push_back(s.turn);
+    if (loop.index) arguments.push_back(loop.index);
+    for (ValueId argument : arguments) define(argument);
+    body(loop.body, [&] {
+      for (const auto& c : loop.carries) require_defined(c.leaving, "a loop's carry");
+      for (const auto& c : loop.collects) {
+        require_defined(c.turn, "a loop's collect");
+        turn_type(c.stacked, c.turn, loop.dim);
+      }
+    });
+    for (ValueId argument : arguments) defined_[argument.index] = false;
+  }
+
+  const Graph& graph_;
+  const char* pass_;
+  std::vector<bool> defined_;
+};
+
+}  // namespace
+
+void verify_graph(const Graph& graph, const char* pass) { Verifier(graph, pass).run(); }
+
+}  // namespace mesh
