@@ -1,1 +1,51 @@
-// written next
+#include "codegen/graph/entries.h"
+
+#include "codegen/graph/decompose.h"
+#include "codegen/graph/differentiate.h"
+#include "codegen/graph/optimizer.h"
+#include "codegen/graph/rewrite.h"
+#include "codegen/graph/verify_graph.h"
+
+namespace mesh {
+
+Graph differentiated(const Graph& model) {
+  Graph graph = model;
+  fold_counts(graph);
+  merge_equal(graph);
+  if (!graph.objective) return graph;
+  std::vector<StoredId> parameters;
+  for (const Objective::Parameter& parameter : graph.objective->parameters)
+    if (!parameter.frozen) parameters.push_back(parameter.stored);
+  differentiate(graph, graph.objective->loss, parameters);
+  verify_graph(graph, "differentiate");
+  return graph;
+}
+
+Graph training_step(const Graph& differentiated) {
+  Graph graph = differentiated;
+  std::map<StoredId, ValueId> gradients;
+  if (graph.objective) {
+    for (const Objective::Parameter& parameter : graph.objective->parameters) {
+      const auto found = graph.names.find("grad(" + graph.stored[parameter.stored.index].path + ")");
+      if (found != graph.names.end()) gradients[parameter.stored] = found->second;
+    }
+    append_optimizer(graph, gradients);
+  }
+  decompose(graph);
+  merge_equal(graph);
+  remove_dead(graph);
+  verify_graph(graph, "training_step");
+  return graph;
+}
+
+Graph evaluation(const Graph& model) {
+  Graph graph = model;
+  graph.wanted.clear();
+  decompose(graph);
+  merge_equal(graph);
+  remove_dead(graph);
+  verify_graph(graph, "evaluation");
+  return graph;
+}
+
+}  // namespace mesh

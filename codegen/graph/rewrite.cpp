@@ -1,1 +1,187 @@
-// written next
+#include "codegen/graph/rewrite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/graph/print_graph.h"
+
+namespace mesh {
+namespace {
+
+void visit_loop(LoopOp& loop, const std::function<void(ValueId&)>& visit) {
+  for (auto& c : loop.carries) {
+    visit(c.initial);
+    visit(c.leaving);
+  }
+  for (auto& s : loop.slices) visit(s.stacked);
+  for (auto& c : loop.collects) visit(c.turn);
+}
+
+ValueId resolve(const std::map<ValueId, ValueId>& replaced, ValueId id) {
+  for (auto found = replaced.find(id); found != replaced.end(); found = replaced.find(id)) id = found->second;
+  return id;
+}
+
+void replace_values(Graph& graph, const std::map<ValueId, ValueId>& replaced) {
+  if (replaced.empty()) return;
+  for (const auto& [old, now] : replaced) {
+    const ValueId last = resolve(replaced, now);
+    if (graph.value(last).name.empty()) graph.value(last).name = graph.value(old).name;
+  }
+  for_each_use(graph, [&](ValueId& id) {
+    if (id) id = resolve(replaced, id);
+  });
+}
+
+}  // namespace
+
+void for_each_use(Graph& graph, const std::function<void(ValueId&)>& visit) {
+  for (Node& node : graph.nodes) {
+    for (ValueId& input : node.inputs) visit(input);
+    if (LoopOp* loop = std::get_if<LoopOp>(&node.op)) visit_loop(*loop, visit);
+  }
+  for (Metric& metric : graph.metrics) visit(metric.value);
+  for (Wanted& wanted : graph.wanted) visit(wanted.value);
+  for (auto& [name, value] : graph.names) visit(value);
+  if (graph.objective) visit(graph.objective->loss);
+}
+
+void connect_loop(Node& node) {
+  const LoopOp& loop = std::get<LoopOp>(node.op);
+  node.inputs.clear();
+  node.results.clear();
+  for (const auto& c : loop.carries) {
+    node.inputs.push_back(c.initial);
+    node.results.push_back(c.result);
+  }
+  for (const auto& s : loop.slices) node.inputs.push_back(s.stacked);
+  for (const auto& c : loop.collects) node.results.push_back(c.stacked);
+}
+
+void expand_nodes(Graph& graph, const std::function<std::vector<ValueId>(GraphBuilder&, NodeId)>& expand) {
+  std::map<ValueId, ValueId> replaced;
+  for (uint32_t b = 0; b < graph.bodies.size(); ++b) {
+    std::vector<NodeId> old;
+    old.swap(graph.bodies[b].nodes);
+    for (NodeId id : old) {
+      GraphBuilder build(graph);
+      build.body = BodyId{b};
+      build.part = graph.node(id).part;
+      build.span = graph.node(id).span;
+      build.scope = graph.node(id).scope;
+      const std::vector<ValueId> results = expand(build, id);
+      if (results.empty()) {
+        graph.bodies[b].nodes.push_back(id);
+        continue;
+      }
+      for (size_t i = 0; i < results.size(); ++i) replaced[graph.node(id).results[i]] = results[i];
+      graph.node(id).inputs.clear();
+      graph.node(id).results.clear();
+    }
+  }
+  replace_values(graph, replaced);
+}
+
+void remove_dead(Graph& graph) {
+  std::vector<bool> live(graph.values.size());
+  std::vector<ValueId> work;
+  const auto need = [&](ValueId id) {
+    if (!id || live[id.index]) return;
+    live[id.index] = true;
+    work.push_back(id);
+  };
+  for (const Metric& metric : graph.metrics) need(metric.value);
+  for (const Wanted& wanted : graph.wanted) need(wanted.value);
+  for (const Body& body : graph.bodies)
+    for (NodeId id : body.nodes)
+      if (std::holds_alternative<UpdateOp>(graph.node(id).op))
+        for (ValueId input : graph.node(id).inputs) need(input);
+  while (!work.empty()) {
+    const ValueId id = work.back();
+    work.pop_back();
+    const Node& node = graph.node(graph.value(id).producer);
+    const LoopOp* loop = std::get_if<LoopOp>(&node.op);
+    if (!loop) {
+      for (ValueId input : node.inputs) need(input);
+      continue;
+    }
+    for (const auto& c : loop->carries)
+      if (c.result == id || c.entering == id) need(c.result), need(c.entering), need(c.initial), need(c.leaving);
+    for (const auto& s : loop->slices)
+      if (s.turn == id) need(s.stacked);
+    for (const auto& c : loop->collects)
+      if (c.stacked == id) need(c.turn);
+  }
+  for (Body& body : graph.bodies) {
+    std::erase_if(body.nodes, [&](NodeId id) {
+      const Node& node = graph.node(id);
+      if (std::holds_alternative<UpdateOp>(node.op) || std::holds_alternative<ReadOp>(node.op)) return false;
+      return std::none_of(node.results.begin(), node.results.end(), [&](ValueId r) { return live[r.index]; });
+    });
+    for (NodeId id : body.nodes) {
+      Node& node = graph.node(id);
+      LoopOp* loop = std::get_if<LoopOp>(&node.op);
+      if (!loop) continue;
+      std::erase_if(loop->carries, [&](const auto& c) { return !live[c.result.index]; });
+      std::erase_if(loop->slices, [&](const auto& s) { return !live[s.turn.index]; });
+      std::erase_if(loop->collects, [&](const auto& c) { return !live[c.stacked.index]; });
+      connect_loop(node);
+    }
+  }
+  std::erase_if(graph.names, [&](const auto& entry) { return !live[entry.second.index]; });
+}
+
+void merge_equal(Graph& graph) {
+  std::map<ValueId, ValueId> replaced;
+  for (Body& body : graph.bodies) {
+    std::map<std::string, NodeId> seen;
+    std::vector<NodeId> kept;
+    for (NodeId id : body.nodes) {
+      Node& node = graph.node(id);
+      for (ValueId& input : node.inputs) input = resolve(replaced, input);
+      const bool mergeable = !std::holds_alternative<LoopOp>(node.op) && !std::holds_alternative<ReadOp>(node.op) &&
+                             !std::holds_alternative<UpdateOp>(node.op) && !node.results.empty();
+      if (!mergeable) {
+        kept.push_back(id);
+        continue;
+      }
+      std::string key = op_text(graph, node.op);
+      if (const LiteralOp* literal = std::get_if<LiteralOp>(&node.op)) key += fmt::format(" {:a}", literal->value);
+      for (ValueId input : node.inputs) key += fmt::format(" {}", input.index);
+      key += " " + to_string(graph, graph.type(node.results[0]));
+      const auto [found, fresh] = seen.emplace(key, id);
+      // What the forward pass computes may serve backward, not the reverse; the first one stands earlier in any case.
+      if (fresh) {
+        kept.push_back(id);
+        continue;
+      }
+      for (size_t i = 0; i < node.results.size(); ++i) replaced[node.results[i]] = graph.node(found->second).results[i];
+      // I must not wait for W.
+      Node& first = graph.node(found->second);
+      if (first.part == Part::weight_gradient && node.part == Part::input_gradient) first.part = Part::input_gradient;
+    }
+    body.nodes = std::move(kept);
+  }
+  replace_values(graph, replaced);
+}
+
+void fold_counts(Graph& graph) {
+  expand_nodes(graph, [](GraphBuilder& build, NodeId id) -> std::vector<ValueId> {
+    const Node node = build.graph.node(id);
+    const ReduceOp* reduce = std::get_if<ReduceOp>(&node.op);
+    if (!reduce || reduce->reduce != Reduce::sum) return {};
+    const Node& broadcast = build.graph.node(build.graph.value(node.inputs[0]).producer);
+    if (!std::holds_alternative<BroadcastOp>(broadcast.op) || !build.graph.type(node.results[0]).dims.empty())
+      return {};
+    const LiteralOp* literal =
+        std::get_if<LiteralOp>(&build.graph.node(build.graph.value(broadcast.inputs[0]).producer).op);
+    if (!literal) return {};
+    double count = literal->value;
+    for (DimId dim : reduce->dims) count *= static_cast<double>(build.graph.dim(dim).size);
+    return {build.literal(count, build.graph.type(node.results[0]).element)};
+  });
+}
+
+}  // namespace mesh

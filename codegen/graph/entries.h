@@ -1,0 +1,18 @@
+// entries.h: the graphs that are compiled, made from one elaborated model: a training step, and an evaluation of a
+// batch.
+#pragma once
+#include <functional>
+
+#include "codegen/graph/graph.h"
+
+namespace mesh {
+
+/// Forward, gradients and updates. Names "grad(PATH)" are there for every parameter that is not frozen.
+Graph differentiated(const Graph& model);
+/// What is left after differentiation: optimizer, composite ops written out, equal and dead nodes removed.
+/// `Graph::wanted` must be set before.
+Graph training_step(const Graph& differentiated);
+/// The metrics of one batch, no updates; counts stay sums, so that they add up over batches.
+Graph evaluation(const Graph& model);
+
+}  // namespace mesh

@@ -1,0 +1,81 @@
+#include "codegen/graph/gradient_parts.h"
+
+#include <set>
+
+namespace mesh {
+namespace {
+
+class Parts {
+ public:
+  Parts(Graph& graph, uint32_t first) : graph_(graph), first_(first) {}
+
+  /// What I needs: the operands of loops' carried gradients and everything they depend on.
+  void run() {
+    mark_loops(graph_.root());
+    while (!work_.empty()) {
+      const ValueId value = work_.back();
+      work_.pop_back();
+      const NodeId producer = graph_.value(value).producer;
+      if (producer.index < first_) continue;
+      const Node& node = graph_.node(producer);
+      const LoopOp* loop = std::get_if<LoopOp>(&node.op);
+      if (!loop) {
+        for (ValueId input : node.inputs) need(input);
+        continue;
+      }
+      for (const auto& c : loop->carries)
+        if (c.result == value || c.entering == value) need(c.initial), need(c.leaving);
+      for (const auto& c : loop->collects)
+        if (c.stacked == value) need(c.turn);
+      for (const auto& s : loop->slices)
+        if (s.turn == value) need(s.stacked);
+    }
+    for (uint32_t i = first_; i < graph_.nodes.size(); ++i) {
+      Node& node = graph_.nodes[i];
+      bool needed = std::holds_alternative<LoopOp>(node.op);
+      for (ValueId result : node.results) needed |= needed_.count(result) > 0;
+      node.part = needed ? Part::input_gradient : Part::weight_gradient;
+    }
+  }
+
+ private:
+  void need(ValueId value) {
+    if (value && needed_.insert(value).second) work_.push_back(value);
+  }
+
+  /// A backward loop hands on the gradient it carries: the loop's first carries. What it only adds up for a parameter
+  /// outside is W.
+  void mark_loops(BodyId body) {
+    for (NodeId id : graph_.body(body).nodes) {
+      const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(id).op);
+      if (!loop) continue;
+      if (id.index >= first_)
+        for (const auto& c : loop->carries)
+          if (!only_adds_up(*loop, c)) need(c.initial), need(c.leaving);
+      mark_loops(loop->body);
+    }
+  }
+
+  /// leaving = entering + contribution, and entering is read by nothing else.
+  bool only_adds_up(const LoopOp& loop, const LoopOp::Carry& carry) const {
+    if (carry.leaving == carry.entering) return true;
+    const Node& last = graph_.node(graph_.value(carry.leaving).producer);
+    const MapOp* map = std::get_if<MapOp>(&last.op);
+    if (!map || map->function != MapFunction::add || last.inputs[0] != carry.entering) return false;
+    int uses = 0;
+    for (NodeId id : graph_.body(loop.body).nodes)
+      for (ValueId input : graph_.node(id).inputs) uses += input == carry.entering;
+    return uses == 1;
+  }
+
+  Graph& graph_;
+  uint32_t first_;
+  std::set<ValueId> needed_;
+  std::vector<ValueId> work_;
+};
+
+}  // namespace
+
+void mark_gradient_parts(Graph& graph, uint32_t first_node) { Parts(graph, first_node).run(); }
+
+}  // namespace mesh

@@ -1,0 +1,34 @@
+// rewrite.h: what passes that change a graph share: replacing values, dropping what nobody needs, merging what is
+// computed twice.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/graph.h"
+
+namespace mesh {
+
+/// Every use of a value, wherever the graph keeps one: nodes, loops, metrics, names, the objective. `visit` may change
+/// it.
+void for_each_use(Graph&, const std::function<void(ValueId&)>& visit);
+
+/// Sets a loop node's inputs and results from its carries, slices and collects.
+void connect_loop(Node& loop);
+
+/// Rebuilds all bodies node by node. `expand(builder, node)` returns the values that stand for the node's results after
+/// appending nodes of its own, or nothing to keep the node as it is. The replaced values' names pass to their
+/// replacements.
+void expand_nodes(Graph&, const std::function<std::vector<ValueId>(GraphBuilder&, NodeId)>& expand);
+
+/// Removes nodes, carries, slices and collects that neither an update, a metric nor a wanted value needs. Names of
+/// removed values go too.
+void remove_dead(Graph&);
+
+/// Merges nodes of a body that compute the same from the same operands.
+void merge_equal(Graph&);
+
+/// Sums of a broadcast literal become literals: the counts that means divide by.
+void fold_counts(Graph&);
+
+}  // namespace mesh
