@@ -26,7 +26,8 @@ struct Group {
   int size() const { return static_cast<int>(members.size()); }
 };
 
-class Transport;               // src/transport.h: threads, processes over the arena, processes over UCX
+class Transport;               // src/transport/transport.h: threads, processes over the arena, processes over UCX
+class Mapping;                 // src/transport/memory.h
 
 /// A rank of a running job. Every call on it comes from the one thread that runs the rank.
 class Rank {
@@ -59,6 +60,7 @@ class Rank {
   std::unique_ptr<Transport> transport_;
   std::byte *arena_ = nullptr, *own_ = nullptr;
   size_t arena_bytes_ = 0, own_bytes_ = 0;
+  std::unique_ptr<Mapping> own_memory_;
   std::vector<std::unique_ptr<Group>> groups_;
 };
 

@@ -1,0 +1,88 @@
+// call.h: one collective call of one member in the form that every transport runs. All collectives but all-reduce are
+// movements of pieces: member `to` takes from member `from` one piece of its source, a number of equal runs at a fixed
+// stride, and puts it into its destination; a reduce-scatter sums the pieces of all members instead.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "collectives/piece.h"
+#include "meshrt/collectives.h"
+
+namespace meshrt {
+
+enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, permute, barrier };
+
+const char* name_of(Kind kind);
+
+struct Call {
+  Kind kind = Kind::barrier;
+  Type type = Type::u8;
+  Reduce reduce = Reduce::sum;
+  Site site;
+  uint32_t sequence = 0;              ///< number of the call in its group
+  int members = 0, me = 0;            ///< size of the group, index in it
+  int64_t count = 0;                  ///< elements of the whole value; of a permute: elements sent
+  const std::byte* source = nullptr;  ///< of an all-reduce and a broadcast the same as destination
+  std::byte* destination = nullptr;
+  Blocks blocks{};                    ///< reduce-scatter, all-gather
+  Exchange exchange{};                ///< all-to-all
+  int root = -1;                      ///< broadcast
+  int to = -1, from = -1;             ///< permute
+  int64_t receive_count = 0;          ///< permute
+
+  bool sums() const { return kind == Kind::all_reduce || kind == Kind::reduce_scatter; }
+};
+
+/// What member `to` takes from the source of member `from`. Not for all-reduce.
+Piece source_piece(const Call& call, int from, int to);
+
+/// Where member `to` puts it. Of a reduce-scatter all pieces have one place. Not for all-reduce.
+Piece destination_piece(const Call& call, int from, int to);
+
+/// Bytes of the largest piece over all pairs of members, a member and itself included; not for permute, whose pairs know only themselves.
+int64_t largest_piece(const Call& call);
+
+/// Bytes of this member's source buffer.
+int64_t source_bytes(const Call& call);
+
+/// True when every member takes the same piece (all-gather, broadcast).
+inline bool one_for_all(const Call& call) { return call.kind == Kind::all_gather || call.kind == Kind::broadcast; }
+
+/// In an all-reduce, member k sums bytes [slice_begin(n, k, k's group), slice_begin(n, k + 1, ..)) of n: whole cache lines.
+int64_t slice_begin(int64_t bytes, int index, int members);
+
+/// A call in a group of one: copies the source to the destination.
+void run_alone(const Call& call);
+
+/// What a member announces with a call and the others compare with their own. 32 bytes.
+struct Fingerprint {
+  uint32_t sequence = 0;
+  int32_t site = -1;
+  Kind kind = Kind::barrier;
+  Type type = Type::u8;
+  Reduce reduce = Reduce::sum;
+  uint8_t members = 0;   ///< size of the group, modulo 256
+  uint32_t axes = 0;     ///< hash of the group's axes
+  int64_t count = 0;
+  uint64_t shape = 0;    ///< hash of the parts; root of a broadcast; partners of a permute
+};
+static_assert(sizeof(Fingerprint) == 32);
+
+Fingerprint fingerprint(const Group& group, const Call& call);
+
+/// The name of the value, as far as it fits, for messages.
+struct ValueName {
+  char text[32] = {};
+};
+ValueName value_name(Site site);
+
+/// Throws Failure (Cause::mismatch) naming both ranks unless member `index`'s announcement fits this member's call.
+void check_match(const Group& group, const Call& call, const Fingerprint& mine, int index, const Fingerprint& theirs,
+                 const ValueName& their_value);
+
+/// "all_reduce of 'loss' (1 x f32, sum)": a call in messages.
+std::string describe(const Call& call);
+std::string describe(const Fingerprint& call, const char* value);
+
+}  // namespace meshrt

@@ -1,0 +1,117 @@
+// The public collectives: each describes its call and hands it to the transport, which finishes it now or at wait.
+#include "meshrt/collectives.h"
+
+#include <fmt/format.h>
+
+#include "collectives/call.h"
+#include "meshrt/failure.h"
+#include "transport/transport.h"
+
+namespace meshrt {
+
+namespace {
+
+Call make_call(const Group& group, Kind kind, Site site, const void* source, void* destination, Type type) {
+  Call call;
+  call.kind = kind;
+  call.site = site;
+  call.type = type;
+  call.members = group.size();
+  call.me = group.index;
+  call.source = static_cast<const std::byte*>(source);
+  call.destination = static_cast<std::byte*>(destination);
+  return call;
+}
+
+void require_parts(const Group& group, const Call& call, std::span<const int64_t> begin) {
+  if (static_cast<int>(begin.size()) != group.size() + 1)
+    throw Failure(Cause::usage, fmt::format("{} of '{}': {} parts for a group of {}", name_of(call.kind), call.site.value,
+                                            static_cast<int64_t>(begin.size()) - 1, group.size()));
+}
+
+void require_member(const Group& group, const Call& call, int member) {
+  if (member >= group.size())
+    throw Failure(Cause::usage, fmt::format("{} of '{}': there is no member {} in a group of {}", name_of(call.kind),
+                                            call.site.value, member, group.size()));
+}
+
+Call make_blocks_call(const Group& group, Kind kind, Site site, const void* source, void* destination, const Blocks& blocks,
+                      Type type) {
+  Call call = make_call(group, kind, site, source, destination, type);
+  require_parts(group, call, blocks.begin);
+  call.blocks = blocks;
+  call.count = blocks.outer * (blocks.begin.back() - blocks.begin.front()) * blocks.inner;
+  return call;
+}
+
+}  // namespace
+
+Ticket all_reduce_start(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, Reduce reduce) {
+  Call call = make_call(group, Kind::all_reduce, site, data, data, type);
+  call.count = count;
+  call.reduce = reduce;
+  return rank.transport().start(group, call);
+}
+
+Ticket reduce_scatter_start(Rank& rank, const Group& group, Site site, const void* whole, void* part, const Blocks& blocks,
+                            Type type, Reduce reduce) {
+  Call call = make_blocks_call(group, Kind::reduce_scatter, site, whole, part, blocks, type);
+  call.reduce = reduce;
+  return rank.transport().start(group, call);
+}
+
+Ticket all_gather_start(Rank& rank, const Group& group, Site site, const void* part, void* whole, const Blocks& blocks,
+                        Type type) {
+  return rank.transport().start(group, make_blocks_call(group, Kind::all_gather, site, part, whole, blocks, type));
+}
+
+void wait(Rank& rank, Ticket ticket) { rank.transport().wait(ticket); }
+
+void all_reduce(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, Reduce reduce) {
+  wait(rank, all_reduce_start(rank, group, site, data, count, type, reduce));
+}
+
+void reduce_scatter(Rank& rank, const Group& group, Site site, const void* whole, void* part, const Blocks& blocks, Type type,
+                    Reduce reduce) {
+  wait(rank, reduce_scatter_start(rank, group, site, whole, part, blocks, type, reduce));
+}
+
+void all_gather(Rank& rank, const Group& group, Site site, const void* part, void* whole, const Blocks& blocks, Type type) {
+  wait(rank, all_gather_start(rank, group, site, part, whole, blocks, type));
+}
+
+void all_to_all(Rank& rank, const Group& group, Site site, const void* from, void* to, const Exchange& exchange, Type type) {
+  Call call = make_call(group, Kind::all_to_all, site, from, to, type);
+  require_parts(group, call, exchange.first);
+  require_parts(group, call, exchange.second);
+  call.exchange = exchange;
+  call.count = exchange.outer * (exchange.first.back() - exchange.first.front()) * exchange.middle *
+               (exchange.second.back() - exchange.second.front()) * exchange.inner;
+  wait(rank, rank.transport().start(group, call));
+}
+
+void broadcast(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, int root) {
+  Call call = make_call(group, Kind::broadcast, site, data, data, type);
+  require_member(group, call, root);
+  call.count = count;
+  call.root = root;
+  wait(rank, rank.transport().start(group, call));
+}
+
+void permute(Rank& rank, const Group& group, Site site, const void* send, int64_t send_count, int to, void* receive,
+             int64_t receive_count, int from, Type type) {
+  Call call = make_call(group, Kind::permute, site, send, receive, type);
+  require_member(group, call, to);
+  require_member(group, call, from);
+  call.count = to < 0 ? 0 : send_count;
+  call.receive_count = from < 0 ? 0 : receive_count;
+  call.to = to;
+  call.from = from;
+  wait(rank, rank.transport().start(group, call));
+}
+
+void barrier(Rank& rank, const Group& group, Site site) {
+  wait(rank, rank.transport().start(group, make_call(group, Kind::barrier, site, nullptr, nullptr, Type::u8)));
+}
+
+}  // namespace meshrt

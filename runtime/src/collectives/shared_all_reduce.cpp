@@ -1,0 +1,99 @@
+// All-reduce over shared memory, for a group of k and S bytes.
+// - S up to small_payload: every member hands its contribution over with its announcement and sums all k itself: one wait,
+//   k S read.
+// - In the arena: member i sums the i-th slice of all k in place and writes it to all k: two waits, S read and S written by
+//   each member whatever k is.
+// - Elsewhere: the same through bounce buffers, chunk by chunk, one wait a chunk: while chunk t is summed, the slices of
+//   chunk t - 1 are collected.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "collectives/vector_ops.h"
+#include "transport/shared_call.h"
+
+namespace meshrt {
+
+namespace {
+
+// Sources of one sum, by member. Kept by the thread so that no call allocates.
+std::vector<const std::byte*>& sources_of(int members) {
+  thread_local std::vector<const std::byte*> sources;
+  sources.resize(members);
+  return sources;
+}
+
+void sum_small(SharedCall& shared, const Call& call, int64_t bytes) {
+  auto& sources = sources_of(shared.size());
+  for (int member = 0; member < shared.size(); ++member) sources[member] = shared.small_of(member, bytes);
+  vector_ops().reduce(call.type, call.reduce, call.destination, sources.data(), shared.size(), call.count);
+}
+
+void sum_in_place(SharedCall& shared, const Call& call, int64_t bytes) {
+  constexpr int64_t block = 16 << 10;          // stays in the first-level cache between the sum and the copies
+  constexpr int64_t keep_in_cache = 512 << 10;  // smaller values are read again soon, and from a cache
+  const VectorOps& ops = vector_ops();
+  const bool stream = bytes > keep_in_cache;
+  const auto size = static_cast<int64_t>(size_of(call.type));
+  auto& sources = sources_of(shared.size());
+  const int64_t end = slice_begin(bytes, shared.me() + 1, shared.size());
+  for (int64_t at = slice_begin(bytes, shared.me(), shared.size()); at < end; at += block) {
+    const int64_t length = std::min(block, end - at);
+    for (int member = 0; member < shared.size(); ++member) sources[member] = shared.source_of(member) + at;
+    std::byte* mine = call.destination + at;
+    ops.reduce(call.type, call.reduce, mine, sources.data(), shared.size(), length / size);
+    for (int member = 0; member < shared.size(); ++member) {
+      if (member == shared.me()) continue;
+      std::byte* theirs = shared.source_of(member) + at;
+      if (stream) ops.stream(theirs, mine, length);
+      else std::memcpy(theirs, mine, length);
+    }
+  }
+  ops.fence();
+  shared.publish(1);
+  shared.await_all(1);
+}
+
+// Buffers 0 and 1 hold what a member contributes to even and odd chunks, 2 and 3 the slices it has summed.
+void sum_bounced(SharedCall& shared, const Call& call, int64_t bytes) {
+  const VectorOps& ops = vector_ops();
+  const auto size = static_cast<int64_t>(size_of(call.type));
+  const int64_t chunks = (bytes + bounce_bytes - 1) / bounce_bytes;
+  auto& sources = sources_of(shared.size());
+  const auto length_of = [&](int64_t chunk) { return std::min(bounce_bytes, bytes - chunk * bounce_bytes); };
+  for (int64_t chunk = 0; chunk <= chunks; ++chunk) {
+    if (chunk < chunks)
+      std::memcpy(shared.bounce(shared.me(), chunk % 2), call.destination + chunk * bounce_bytes, length_of(chunk));
+    shared.publish(chunk + 1);
+    shared.await_all(chunk + 1);
+    if (chunk > 0) {
+      const int64_t before = chunk - 1, length = length_of(before);
+      for (int member = 0; member < shared.size(); ++member) {
+        const int64_t begin = slice_begin(length, member, shared.size());
+        std::memcpy(call.destination + before * bounce_bytes + begin, shared.bounce(member, 2 + before % 2) + begin,
+                    slice_begin(length, member + 1, shared.size()) - begin);
+      }
+    }
+    if (chunk < chunks) {
+      const int64_t length = length_of(chunk), begin = slice_begin(length, shared.me(), shared.size());
+      for (int member = 0; member < shared.size(); ++member) sources[member] = shared.bounce(member, chunk % 2) + begin;
+      ops.reduce(call.type, call.reduce, shared.bounce(shared.me(), 2 + chunk % 2) + begin, sources.data(), shared.size(),
+                 (slice_begin(length, shared.me() + 1, shared.size()) - begin) / size);
+    }
+  }
+  shared.publish(chunks + 2);  // the bounce buffers are free again
+  shared.await_all(chunks + 2);
+}
+
+}  // namespace
+
+void shared_all_reduce(SharedCall& shared, const Call& call) {
+  const int64_t bytes = source_bytes(call);
+  shared.await_slots();
+  if (bytes <= small_payload) sum_small(shared, call, bytes);
+  else if (shared.all_in_place()) sum_in_place(shared, call, bytes);
+  else sum_bounced(shared, call, bytes);
+}
+
+}  // namespace meshrt

@@ -1,0 +1,143 @@
+// Everything but all-reduce over shared memory: members take pieces from each other's sources. Sources in the arena are read
+// in place: two waits, each byte moved once. Others go through their owner's bounce buffer in rounds, one wait a round,
+// the two halves of the buffer in turn.
+#include <algorithm>
+#include <vector>
+
+#include "collectives/vector_ops.h"
+#include "transport/shared_call.h"
+
+namespace meshrt {
+
+namespace {
+
+constexpr int64_t half_bounce = 2 * bounce_bytes;
+
+// What a round moves: bytes [begin, end) of every piece, from the source in place or packed in a bounce buffer.
+class Round {
+ public:
+  Round(SharedCall& shared, const Call& call, int64_t index, int64_t chunk)
+      : shared_(shared), call_(call), half_(static_cast<int>(index % 2)), begin_(index * chunk), chunk_(chunk) {}
+
+  // Packs this member's pieces for the others.
+  void pack() const {
+    if (one_for_all(call_)) {
+      const Piece piece = source_piece(call_, call_.me, call_.me == 0 ? 1 : 0);
+      pack_piece(shared_.bounce(call_.me, 2 * half_), call_.source, piece, begin_, end_of(piece));
+      return;
+    }
+    for (int to = 0; to < call_.members; ++to) {
+      const Piece piece = source_piece(call_, call_.me, to);
+      if (to != call_.me) pack_piece(packed(call_.me, to), call_.source, piece, begin_, end_of(piece));
+    }
+  }
+
+  void take(int from) const {
+    const Piece piece = source_piece(call_, from, call_.me), place = destination_piece(call_, from, call_.me);
+    if (const std::byte* source = in_place(from))
+      copy_piece(call_.destination, place, source, piece, begin_, end_of(piece));
+    else
+      unpack_piece(call_.destination, place, packed(from, call_.me), begin_, end_of(piece));
+  }
+
+  // Sums the pieces of all members, which lie alike in all sources.
+  void sum() const {
+    thread_local std::vector<const std::byte*> sources;
+    sources.resize(call_.members);
+    const auto size = static_cast<int64_t>(size_of(call_.type));
+    const Piece piece = source_piece(call_, call_.me, call_.me);
+    each_stretch(piece, begin_, end_of(piece), [&](int64_t done, int64_t place, int64_t length) {
+      for (int from = 0; from < call_.members; ++from) {
+        const std::byte* source = in_place(from);
+        sources[from] = source ? source + place : packed(from, call_.me) + done;
+      }
+      vector_ops().reduce(call_.type, call_.reduce, call_.destination + begin_ + done, sources.data(), call_.members,
+                          length / size);
+    });
+  }
+
+ private:
+  int64_t end_of(const Piece& piece) const { return std::clamp(begin_ + chunk_, begin_, std::max(begin_, piece.bytes())); }
+  const std::byte* in_place(int from) const { return from == call_.me ? call_.source : shared_.source_of(from); }
+  std::byte* packed(int from, int to) const {
+    return shared_.bounce(from, 2 * half_) + (one_for_all(call_) ? 0 : to * chunk_);
+  }
+
+  SharedCall& shared_;
+  const Call& call_;
+  int half_;
+  int64_t begin_, chunk_;
+};
+
+void take_all(SharedCall& shared, const Call& call, const Round& round, uint32_t step) {
+  if (call.sums()) {
+    if (step) shared.await_all(step);
+    return round.sum();
+  }
+  // Starting after oneself, so that not everybody reads member 0 first.
+  for (int i = 1; i <= call.members; ++i) {
+    const int from = (call.me + i) % call.members;
+    if (call.kind == Kind::broadcast && (from != call.root || call.me == call.root)) continue;
+    if (step && from != call.me) shared.await(from, step);
+    round.take(from);
+  }
+}
+
+}  // namespace
+
+void shared_movement(SharedCall& shared, const Call& call) {
+  shared.await_slots();
+  uint32_t rounds = 0;
+  if (shared.all_in_place()) {
+    take_all(shared, call, Round(shared, call, 0, largest_piece(call)), 0);
+  } else {
+    constexpr int64_t line = 64;
+    const int64_t chunk = one_for_all(call) ? half_bounce : half_bounce / call.members / line * line;
+    rounds = static_cast<uint32_t>((largest_piece(call) + chunk - 1) / chunk);
+    for (uint32_t i = 0; i < rounds; ++i) {
+      const Round round(shared, call, i, chunk);
+      if (i >= 2) shared.await_all(i);  // everybody has taken round i - 2, whose half is packed again
+      if (!shared.source_of(call.me)) round.pack();
+      shared.publish(i + 1);
+      take_all(shared, call, round, i + 1);
+    }
+  }
+  shared.publish(rounds + 1);
+  shared.await_all(rounds + 1);  // nobody reads this member's source any more
+}
+
+void shared_permute(SharedCall& shared, const Call& call) {
+  const auto size = static_cast<int64_t>(size_of(call.type));
+  const bool sends = call.to >= 0 && call.to != call.me, receives = call.from >= 0 && call.from != call.me;
+  if (sends) shared.await_slot(call.to);
+  if (receives) shared.await_slot(call.from);
+  if (call.from == call.me) {
+    const Piece piece = source_piece(call, call.me, call.me);
+    copy_piece(call.destination, piece, call.source, piece, 0, piece.bytes());
+  }
+  const auto rounds_of = [](bool in_place, int64_t bytes) { return in_place ? 1 : (bytes + half_bounce - 1) / half_bounce; };
+  const bool packs = !shared.source_of(call.me), packed = receives && !shared.source_of(call.from);
+  const int64_t sending = sends ? rounds_of(!packs, call.count * size) : 0;
+  const int64_t receiving = receives ? rounds_of(!packed, call.receive_count * size) : 0;
+  for (int64_t i = 0; i < std::max(sending, receiving); ++i) {
+    const int64_t begin = i * half_bounce;
+    if (i < sending && packs) {
+      if (i >= 2) shared.await_taken(call.to, static_cast<uint32_t>(i - 1));
+      std::memcpy(shared.bounce(call.me, 2 * (i % 2)), call.source + begin, std::min(half_bounce, call.count * size - begin));
+      shared.publish(static_cast<uint32_t>(i + 1));
+    }
+    if (i < receiving) {
+      const int64_t bytes = call.receive_count * size;
+      if (packed) {
+        shared.await(call.from, static_cast<uint32_t>(i + 1));
+        std::memcpy(call.destination + begin, shared.bounce(call.from, 2 * (i % 2)), std::min(half_bounce, bytes - begin));
+      } else if (bytes) {
+        std::memcpy(call.destination, shared.source_of(call.from), bytes);
+      }
+      shared.publish_taken(static_cast<uint32_t>(i + 1));
+    }
+  }
+  if (sending) shared.await_taken(call.to, static_cast<uint32_t>(sending));
+}
+
+}  // namespace meshrt

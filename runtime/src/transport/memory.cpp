@@ -1,0 +1,101 @@
+#include "transport/memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+constexpr int madv_collapse = 25;  // not in the headers of Debian 12
+
+[[noreturn]] void refuse(size_t bytes, const char* action) {
+  throw Failure(Cause::memory, fmt::format("cannot {} {} bytes: {}", action, bytes, std::strerror(errno)));
+}
+
+// The number in a one-line file; the greatest number when there is none ("max", or no such file).
+uint64_t number_in(const std::string& path) {
+  uint64_t number = 0;
+  return std::ifstream(path) >> number ? number : std::numeric_limits<uint64_t>::max();
+}
+
+uint64_t host_memory_left() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  uint64_t kib = 0;
+  while (file >> key >> kib) {
+    if (key == "MemAvailable:") return kib << 10;
+    std::getline(file, unit);
+  }
+  return std::numeric_limits<uint64_t>::max();
+}
+
+// Of version 2 control groups, as containers see theirs.
+uint64_t cgroup_memory_left() {
+  const uint64_t limit = number_in("/sys/fs/cgroup/memory.max"), used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit == std::numeric_limits<uint64_t>::max()) return limit;
+  return limit > used ? limit - used : 0;
+}
+
+}  // namespace
+
+Mapping::Mapping(size_t bytes, int fd) : bytes_(round_to_huge(bytes)) {
+  if (bytes_ == 0) return;
+  // Room with slack, so that a 2 MiB boundary lies inside; the slack is given back at once.
+  void* room = mmap(nullptr, bytes_ + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) refuse(bytes_, "reserve addresses for");
+  auto* start = static_cast<std::byte*>(room);
+  const size_t before = -reinterpret_cast<uintptr_t>(start) % huge_page;
+  data_ = start + before;
+  if (before) munmap(start, before);
+  munmap(data_ + bytes_, huge_page - before);
+  const int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_FIXED;
+  if (mmap(data_, bytes_, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED) {
+    munmap(data_, bytes_);
+    refuse(bytes_, "map");
+  }
+  madvise(data_, bytes_, MADV_HUGEPAGE);
+}
+
+Mapping::~Mapping() {
+  if (data_) munmap(data_, bytes_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void touch(std::byte* data, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += 4096) *reinterpret_cast<volatile std::byte*>(data + at) = std::byte{0};
+}
+
+void make_huge(std::byte* data, size_t bytes) {
+  if (bytes >= huge_page) madvise(data, bytes / huge_page * huge_page, madv_collapse);
+}
+
+void require_memory(size_t bytes, const char* what) {
+  const uint64_t host = host_memory_left(), group = cgroup_memory_left();
+  if (bytes <= host && bytes <= group) return;
+  throw Failure(Cause::memory,
+                fmt::format("{} needs {} bytes, but {} has {} bytes left; use more ranks, a smaller batch or a layout that "
+                            "splits more",
+                            what, bytes, group < host ? "this container" : "this host", group < host ? group : host));
+}
+
+}  // namespace meshrt

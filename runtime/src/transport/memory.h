@@ -1,0 +1,40 @@
+// memory.h: large blocks for the arena and for a rank's own tensors, at 2 MiB boundaries, of huge pages where the system
+// gives them. Huge pages of shared memory have to be asked for after the pages are touched (MADV_COLLAPSE, Linux 6.1):
+// MADV_HUGEPAGE alone succeeds and does nothing while shmem_enabled is `never`, the kernel's default.
+#pragma once
+#include <cstddef>
+
+namespace meshrt {
+
+constexpr size_t huge_page = size_t{2} << 20;
+constexpr size_t round_to_huge(size_t bytes) { return (bytes + huge_page - 1) / huge_page * huge_page; }
+
+/// A mapping at a 2 MiB boundary, unmapped with the object.
+class Mapping {
+ public:
+  Mapping() = default;
+  /// `bytes` of the file `fd` from its beginning, shared; or, with fd -1, zeroed memory of this process.
+  /// Throws Failure (Cause::memory) naming the bytes.
+  Mapping(size_t bytes, int fd);
+  ~Mapping();
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+/// Writes a zero to every page, so that it exists, near the core that runs this.
+void touch(std::byte* data, size_t bytes);
+
+/// Asks for huge pages under touched memory. Without them everything works, slower.
+void make_huge(std::byte* data, size_t bytes);
+
+/// Throws Failure (Cause::memory) with both numbers when the host, or this process's cgroup, has fewer bytes left.
+void require_memory(size_t bytes, const char* what);
+
+}  // namespace meshrt

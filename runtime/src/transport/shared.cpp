@@ -1,0 +1,92 @@
+#include "transport/shared.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "meshrt/failure.h"
+#include "transport/shared_call.h"
+
+namespace meshrt {
+
+SharedMemory::SharedMemory(int ranks) : ranks_(ranks), segment_(segment_bytes(ranks), -1) {}
+
+SharedMemory::SharedMemory(int ranks, int segment_file, int arena_file)
+    : ranks_(ranks), arena_file_(arena_file), segment_(segment_bytes(ranks), segment_file) {
+  close(segment_file);
+}
+
+SharedMemory::~SharedMemory() {
+  if (arena_file_ >= 0) close(arena_file_);
+}
+
+std::byte* SharedMemory::map_arenas(size_t stride) {
+  const std::lock_guard lock(mutex_);
+  const size_t bytes = stride * ranks_;
+  if (!arenas_.data() && bytes) {
+    // Every process gives the file the same size.
+    if (arena_file_ >= 0 && ftruncate(arena_file_, static_cast<off_t>(bytes)) != 0)
+      throw Failure(Cause::memory, fmt::format("cannot make an arena of {} bytes", bytes));
+    arenas_ = Mapping(bytes, arena_file_);
+  }
+  return arenas_.data();
+}
+
+SharedTransport::SharedTransport(int rank, std::shared_ptr<SharedMemory> memory, const WaitPolicy& policy)
+    : rank_(rank), memory_(std::move(memory)), policy_(policy) {}
+
+SharedTransport::~SharedTransport() { memory_->area(rank_).finished.store(1, std::memory_order_release); }
+
+void SharedTransport::job_barrier() {
+  memory_->area(rank_).arrived.store(++barriers_, std::memory_order_release);
+  for (int other = 0; other < memory_->ranks(); ++other) {
+    const RankArea& area = memory_->area(other);
+    wait_until(
+        policy_, memory_->header().aborted,
+        [&] { return reached(area.arrived.load(std::memory_order_acquire), barriers_); },
+        [&] {
+          if (area.finished.load(std::memory_order_acquire) && !reached(area.arrived.load(std::memory_order_acquire), barriers_))
+            throw Failure(Cause::mismatch, fmt::format("rank {} allocates, but rank {} has ended without", rank_, other));
+        },
+        [&] { return fmt::format("rank {} waits for rank {} to allocate its memory", rank_, other); });
+  }
+}
+
+std::byte* SharedTransport::allocate_arena(size_t bytes) {
+  memory_->area(rank_).arena_bytes.store(bytes + 1, std::memory_order_release);
+  job_barrier();  // nobody touches memory before all have found that there is enough
+  for (int other = 0; other < memory_->ranks(); ++other)
+    if (const uint64_t theirs = memory_->area(other).arena_bytes.load(std::memory_order_acquire); theirs != bytes + 1)
+      throw Failure(Cause::mismatch, fmt::format("rank {} asks for an arena of {} bytes, rank {} of {}", rank_, bytes, other,
+                                                 static_cast<int64_t>(theirs) - 1));
+  stride_ = round_to_huge(bytes);
+  arena_bytes_ = bytes;
+  std::byte* arenas = memory_->map_arenas(stride_);
+  if (!arenas) return nullptr;
+  arena_ = arenas + stride_ * rank_;
+  touch(arena_, stride_);
+  if (memory_->of_threads()) {
+    job_barrier();
+    return arena_;
+  }
+  make_huge(arena_, stride_);
+  job_barrier();
+  make_huge(arenas, stride_ * memory_->ranks());  // the others' huge pages into this process's page table
+  return arena_;
+}
+
+void SharedTransport::post(const Group& group, const Call& call) { SharedCall(*this, group, call).announce(); }
+
+void SharedTransport::finish(const Group& group, const Call& call) {
+  SharedCall shared(*this, group, call);
+  switch (call.kind) {
+    case Kind::all_reduce: return shared_all_reduce(shared, call);
+    case Kind::permute: return shared_permute(shared, call);
+    case Kind::reduce_scatter:
+    case Kind::all_gather:
+    case Kind::all_to_all:
+    case Kind::broadcast: return shared_movement(shared, call);
+    case Kind::barrier: return shared.await_slots();
+  }
+}
+
+}  // namespace meshrt

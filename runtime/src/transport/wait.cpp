@@ -1,0 +1,50 @@
+#include "transport/wait.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+
+namespace meshrt {
+
+using std::chrono::duration_cast;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+WaitPolicy wait_policy(int local_ranks, int cpus) {
+  WaitPolicy policy;
+  if (local_ranks > cpus) policy.spin = 0ns;
+  if (const char* text = std::getenv("MESHRT_TIMEOUT"); text && *text) {
+    char* end = nullptr;
+    const double seconds = std::strtod(text, &end);
+    if (*end || !(seconds > 0) || !std::isfinite(seconds))
+      throw Failure(Cause::usage, fmt::format("MESHRT_TIMEOUT is '{}'; give a positive number of seconds", text));
+    policy.timeout = duration_cast<nanoseconds>(std::chrono::duration<double>(std::min(seconds, 1e8)));
+  }
+  return policy;
+}
+
+void Patience::rest() {
+  constexpr auto yielding = 2ms;  // longer waits are imbalance, not latency: sleep
+  const auto waited = now_ - start_;
+  if (waited < policy_.spin) {
+    for (int i = 0; i < 8; ++i) pause_core();
+  } else if (waited < yielding) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(waited < 100 * yielding ? 50us : 500us);
+  }
+  now_ = steady_clock::now();
+}
+
+bool Patience::look_due() {
+  if (now_ < next_look_) return false;
+  const bool first = next_look_ == start_;
+  next_look_ = now_ + 1ms;
+  return !first;
+}
+
+}  // namespace meshrt

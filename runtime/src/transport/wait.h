@@ -1,0 +1,69 @@
+// wait.h: how a rank waits for another one. It spins for a few microseconds, then gives its core away, then sleeps in short
+// naps; it never waits past the deadline, and it stops when the job is aborted. With more ranks than cores it does not spin.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+/// Ends the waits of ranks that did nothing wrong after another rank failed. Caught by the launcher, never printed.
+struct Aborted : Failure {
+  Aborted() : Failure(Cause::peer_died, "stopped because another rank failed") {}
+};
+
+struct WaitPolicy {
+  std::chrono::nanoseconds spin{20000};
+  std::chrono::nanoseconds timeout{std::chrono::seconds(600)};
+};
+
+/// The policy of a host that runs `local_ranks` ranks on `cpus` CPUs; the deadline is MESHRT_TIMEOUT in seconds, or 600.
+/// Throws Failure (Cause::usage) when MESHRT_TIMEOUT is not a positive number.
+WaitPolicy wait_policy(int local_ranks, int cpus);
+
+inline void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Returns when `ready()` is true. `look()` is called about every millisecond of a long wait and may throw; `late()` gives
+/// the message of the Failure (Cause::timeout) at the deadline: what was waited for, and who is late.
+template <class Ready, class Look, class Late>
+void wait_until(const WaitPolicy& policy, const std::atomic<uint32_t>& aborted, Ready ready, Look look, Late late);
+
+/// The slow part of wait_until: what to do between two looks.
+class Patience {
+ public:
+  explicit Patience(const WaitPolicy& policy) : policy_(policy), start_(std::chrono::steady_clock::now()), next_look_(start_) {}
+
+  /// Gives time away: a few pauses, a yield or a nap, by how long the wait has lasted.
+  void rest();
+  /// True about once a millisecond, after the first.
+  bool look_due();
+  bool late() const { return now_ - start_ >= policy_.timeout; }
+
+ private:
+  const WaitPolicy& policy_;
+  std::chrono::steady_clock::time_point start_, now_ = start_, next_look_;
+};
+
+template <class Ready, class Look, class Late>
+void wait_until(const WaitPolicy& policy, const std::atomic<uint32_t>& aborted, Ready ready, Look look, Late late) {
+  if (ready()) return;
+  for (Patience patience(policy);;) {
+    patience.rest();
+    if (ready()) return;
+    if (aborted.load(std::memory_order_relaxed)) throw Aborted();
+    if (!patience.look_due()) continue;
+    look();
+    if (patience.late() && !ready()) throw Failure(Cause::timeout, late());
+  }
+}
+
+}  // namespace meshrt
