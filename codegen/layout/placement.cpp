@@ -1,0 +1,67 @@
+#include "codegen/layout/placement.h"
+
+#include <algorithm>
+
+#include "meshrt/collectives.h"
+
+namespace mesh {
+namespace {
+
+/// The linear index of a rank over a dim's axes, the first slowest.
+int64_t linear_index(const MeshShape& mesh, const std::vector<AxisId>& axes, int64_t rank) {
+  int64_t index = 0;
+  for (AxisId axis : axes) index = index * mesh.axes[axis].size + mesh.coordinate(rank, axis);
+  return index;
+}
+
+std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes) {
+  std::string text;
+  for (AxisId axis : axes) text += (text.empty() ? "" : " * ") + mesh.axes[axis].name;
+  return text;
+}
+
+}  // namespace
+
+bool Placement::uses(AxisId axis) const {
+  for (const DimPlacement& dim : dims)
+    if (std::find(dim.axes.begin(), dim.axes.end(), axis) != dim.axes.end()) return true;
+  return std::any_of(partial.begin(), partial.end(), [&](const Partial& p) { return p.axis == axis; });
+}
+
+Range owned_block(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t rank) {
+  const int64_t parts = mesh.size(dim.axes), index = linear_index(mesh, dim.axes, rank);
+  return {meshrt::part_begin(size, index, parts), meshrt::part_begin(size, index + 1, parts)};
+}
+
+std::vector<Range> owned(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t rank) {
+  const Range range = owned_block(mesh, size, dim, rank);
+  return range.size() ? std::vector<Range>{range} : std::vector<Range>{};
+}
+
+int64_t largest_extent(const MeshShape& mesh, int64_t size, const DimPlacement& dim) {
+  const int64_t parts = mesh.size(dim.axes);
+  return (size + parts - 1) / parts;
+}
+
+bool is_even(const MeshShape& mesh, int64_t size, const DimPlacement& dim) { return size % mesh.size(dim.axes) == 0; }
+
+int64_t local_elements(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement) {
+  int64_t n = 1;
+  for (size_t i = 0; i < type.dims.size(); ++i)
+    n *= largest_extent(mesh, graph.dim(type.dims[i]).size, placement.dims[i]);
+  return n;
+}
+
+std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement) {
+  std::string text = "[";
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    text += (i ? ", " : "") + graph.dim(type.dims[i]).name;
+    if (!placement.dims[i].axes.empty()) text += "/" + axes_text(mesh, placement.dims[i].axes);
+  }
+  text += "]";
+  for (const Partial& partial : placement.partial)
+    text += std::string(" partial ") + meshrt::name_of(partial.reduce) + " over " + mesh.axes[partial.axis].name;
+  return text;
+}
+
+}  // namespace mesh

@@ -1,0 +1,71 @@
+#include "codegen/layout/rules.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace mesh {
+namespace {
+
+bool has(const std::vector<DimId>& dims, DimId dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
+
+bool scope_covers(RuleScope scope, ValueKind kind) {
+  switch (scope) {
+    case RuleScope::general: return true;
+    case RuleScope::params: return kind == ValueKind::parameter;
+    case RuleScope::grads: return kind == ValueKind::gradient;
+    case RuleScope::optimizer: return kind == ValueKind::optimizer;
+    case RuleScope::activations: return kind == ValueKind::activation;
+    case RuleScope::state: return kind == ValueKind::state;
+  }
+  return false;
+}
+
+/// `in PATH` covers what lies under the path.
+bool lies_under(const Glob& in, const std::string& path) {
+  if (in.matches(path)) return true;
+  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
+    if (in.matches(path.substr(0, dot))) return true;
+  return false;
+}
+
+bool side_by_side(const std::vector<DimId>& merged, const std::vector<DimId>& dims) {
+  return std::search(dims.begin(), dims.end(), merged.begin(), merged.end()) != dims.end();
+}
+
+/// Larger ranks win; nothing where the rule does not concern the value's dim.
+std::optional<int> rank(const Rule& rule, ValueKind kind, const std::string& path, const std::vector<DimId>& dims, DimId dim) {
+  if (rule.dims.front() != dim || !scope_covers(rule.scope, kind)) return std::nullopt;
+  if (rule.dims.size() > 1 && !side_by_side(rule.dims, dims)) return std::nullopt;
+  if (std::any_of(rule.unless.begin(), rule.unless.end(), [&](DimId d) { return has(dims, d); })) return std::nullopt;
+  if (rule.pin) return rule.pin->matches(path) ? std::optional(1'000'000) : std::nullopt;
+  int rank = rule.scope == RuleScope::general ? 0 : 1;
+  if (rule.in) {
+    if (!lies_under(*rule.in, path)) return std::nullopt;
+    // Deeper `in` first; a scope inside it stands between it and the scope outside.
+    rank = 10 * static_cast<int>(rule.in->parts.size()) + (rule.scope == RuleScope::general ? 1 : 2);
+  }
+  return rank;
+}
+
+const Rule* best(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims, DimId dim) {
+  const Rule* found = nullptr;
+  int top = -1;
+  for (const Rule& rule : layout.rules)
+    if (const auto r = rank(rule, kind, path, dims, dim); r && *r >= top) {
+      top = *r;
+      found = &rule;
+    }
+  return found;
+}
+
+}  // namespace
+
+const Rule* rule_for(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims, DimId dim) {
+  const Rule* own = best(layout, kind, path, dims, dim);
+  if (kind != ValueKind::gradient && kind != ValueKind::optimizer) return own;
+  const RuleScope scope = kind == ValueKind::gradient ? RuleScope::grads : RuleScope::optimizer;
+  if (own && own->scope == scope) return own;
+  return best(layout, ValueKind::parameter, path, dims, dim);
+}
+
+}  // namespace mesh
