@@ -2,6 +2,7 @@
 // in place: two waits, each byte moved once. Others go through their owner's bounce buffer in rounds, one wait a round,
 // the two halves of the buffer in turn.
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "collectives/vector_ops.h"
