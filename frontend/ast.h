@@ -16,8 +16,7 @@
 
 namespace mesh::ast {
 
-// ---- shared by files and bodies
-// --------------------------------------------------------------------------------------
+// ---- shared by files and bodies -----------------------------------------------------------------
 
 // `x = 8192 edge "clamp"`
 struct Dim {
@@ -47,8 +46,7 @@ struct Attribute {
 // `{ microbatches: 8, schedule: "1f1b" }`
 using Attributes = std::vector<Attribute>;
 
-// ---- statements of a model or a block
-// --------------------------------------------------------------------------------
+// ---- statements of a model or a block -----------------------------------------------------------
 
 struct Statement;
 using Body = std::vector<Statement>;
@@ -139,8 +137,7 @@ struct Statement {
   Span span;
 };
 
-// ---- layouts
-// ---------------------------------------------------------------------------------------------------------
+// ---- layouts ------------------------------------------------------------------------------------
 
 // `kv * group`, `data`: dims side by side, or axes (the first is major)
 struct Product {
@@ -204,8 +201,7 @@ struct Rule {
   Span span;
 };
 
-// ---- limits of a budget
-// ----------------------------------------------------------------------------------------------
+// ---- limits of a budget -------------------------------------------------------------------------
 
 // `peak_memory <= 48 GiB`, `bytes over model <= 1 MiB`
 struct Bound {
@@ -237,8 +233,7 @@ struct Limit {
   Span span;
 };
 
-// ---- declarations
-// ----------------------------------------------------------------------------------------------------
+// ---- declarations -------------------------------------------------------------------------------
 
 // `import std.nn`, `import "layers.mesh"`
 struct Import {

@@ -51,8 +51,7 @@ struct Number {
   bool integer() const;
 };
 
-// ---- what stands in square brackets
-// ----------------------------------------------------------------------------------
+// ---- what stands in square brackets -------------------------------------------------------------
 
 // One side of an item: `seq`, `kv * group` (a product of dims), `cls + patch` (a sum of dims), `x + 1` (a neighbour).
 struct Pick {
@@ -109,8 +108,7 @@ struct Item {
   ItemKind kind() const;
 };
 
-// ---- types
-// -----------------------------------------------------------------------------------------------------------
+// ---- types --------------------------------------------------------------------------------------
 
 // A dim of a type, `...`, or the argument of a dim parameter: `embed`, `query = source`.
 struct Slot {
@@ -128,8 +126,7 @@ struct Type {
   Span span;
 };
 
-// ---- expressions
-// -----------------------------------------------------------------------------------------------------
+// ---- expressions --------------------------------------------------------------------------------
 
 // `"drop"`; `value` is without the quotes
 struct String {

@@ -1,0 +1,19 @@
+// "Did you mean": the known name nearest to one that does not exist.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mesh {
+
+// Insertions, deletions, substitutions and swaps of neighbours that turn one text into the other (Damerau-Levenshtein,
+// the variant in which no letter is edited twice).
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+// The candidate nearest to `word`, if it is near: at most max(1, length / 3) edits. The first of equals.
+std::optional<std::string> did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace mesh

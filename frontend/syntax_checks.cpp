@@ -1,0 +1,56 @@
+#include <cmath>
+
+#include "frontend/syntax_errors.h"
+
+namespace mesh {
+
+void check_syntax(const ast::Item& item, DiagnosticSink& sink) {
+  using Kind = ast::Pick::Kind;
+  if (item.rest) return;
+  if (item.as && (item.as->kind == Kind::sum || item.as->kind == Kind::shift)) {
+    sink.error("E0115", item.as->span, "a dim cannot become `{}`", item.as->text())
+        .here("expected one dim or a product of dims")
+        .note(
+            "`heads as kv * group` splits a dim, `kv * group as heads` merges two, `cls + patch as token` joins them");
+  } else if (item.as && item.as->kind == Kind::product && item.pick.kind != Kind::one) {
+    sink.error("E0115", item.span, "dims are merged or split, not both at once")
+        .help("merge first, then split: `x[{} as whole][whole as {}]`", item.pick.text(), item.as->text());
+  } else if (item.pick.kind == Kind::shift && item.as) {
+    sink.error("E0115", item.as->span, "a shifted dim keeps its name").help("rename it in brackets of its own");
+  } else if (item.pick.kind != Kind::one && (item.range || item.window)) {
+    sink.error("E0115", item.pick.span, "expected one dim, found `{}`", item.pick.text())
+        .here("only one dim is {}", item.window ? "paired with a window" : "selected or sliced");
+  } else if (item.window && item.range) {
+    sink.error("E0115", item.range->span, "a dim cannot have a window and a range");
+  } else if (item.kind() == ast::ItemKind::select && item.as) {
+    sink.error("E0115", item.as->span, "`{}` is gone after the selection", item.pick.text())
+        .here("nothing is left to rename")
+        .help("a slice keeps the dim: `{} = 0..1 as {}`", item.pick.text(), item.as->text());
+  } else if (item.range && item.range->step && !item.range->open) {
+    sink.error("E0115", item.range->step->span, "a step needs a range").help("a range is written `begin..end`");
+  }
+}
+
+void check_syntax(const ast::Compare& compare, Span span, DiagnosticSink& sink) {
+  if (ast::as<ast::Compare>(*compare.left) == nullptr) return;
+  sink.error("E0116", span, "comparisons do not chain")
+      .label(compare.left->span, "is a bool")
+      .help("write `a < b and b < c`, or set parentheses");
+}
+
+void check_syntax(const ast::Number& number, DiagnosticSink& sink) {
+  if (std::isfinite(number.value)) return;
+  sink.error("E0118", number.span, "number `{}` is out of range", number.text)
+      .note("the largest number is about 1.8e308");
+}
+
+void check_whole(const ast::Number& shift, DiagnosticSink& sink) {
+  if (shift.integer() && shift.value < 9e18) return;
+  sink.error("E0115", shift.span, "a shift is a whole number, found `{}`", shift.text);
+}
+
+void check_callee(const ast::Expr& callee, DiagnosticSink& sink) {
+  sink.error("E0117", callee.span, "only a name can be called").help("give the value a name first: `f = ...`");
+}
+
+}  // namespace mesh
