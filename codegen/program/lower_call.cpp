@@ -1,0 +1,112 @@
+// lower_call.cpp: what the runtime does as a whole: lookups, attention, and movements between ranks.
+#include <algorithm>
+
+#include "codegen/program/extent.h"
+#include "codegen/program/lowering.h"
+
+namespace mesh {
+
+void Lowering::lower_take(const Node& node) {
+  emit(TakeStep{in_memory(node.inputs[0]), in_memory(node.inputs[1]), allocate(node.results[0]),
+                std::get<TakeOp>(node.op).dim});
+}
+
+void Lowering::lower_take_gradient(const Node& node) {
+  emit(TakeGradientStep{in_memory(node.inputs[0]), in_memory(node.inputs[1]), allocate(node.results[0]),
+                        std::get<TakeGradientOp>(node.op).dim, false});
+}
+
+namespace {
+
+/// The dims of q that are neither its position nor the head's: batch and heads.
+std::vector<DimId> batch_of(const Program& program, const Access& q, const AttentionOp& op) {
+  std::vector<DimId> batch;
+  for (const LocalDim& local : dims_of(program, q))
+    if (local.dim != op.query && local.dim != op.head_dim) batch.push_back(local.dim);
+  return batch;
+}
+
+}  // namespace
+
+void Lowering::lower_attention(const Node& node) {
+  AttentionStep step{};
+  step.op = std::get<AttentionOp>(node.op);
+  step.q = in_memory(node.inputs[0]);
+  step.k = in_memory(node.inputs[1]);
+  step.v = in_memory(node.inputs[2]);
+  step.out = allocate(node.results[0]);
+  step.log_sum = allocate(node.results[1]);
+  step.batch = batch_of(program_, step.q, step.op);
+  emit(std::move(step));
+}
+
+void Lowering::lower_attention_gradient(const Node& node) {
+  AttentionStep step{};
+  step.op = std::get<AttentionGradientOp>(node.op).forward;
+  step.backward = true;
+  step.q = in_memory(node.inputs[0]);
+  step.k = in_memory(node.inputs[1]);
+  step.v = in_memory(node.inputs[2]);
+  step.out = in_memory(node.inputs[3]);
+  step.log_sum = in_memory(node.inputs[4]);
+  step.d_out = in_memory(node.inputs[5]);
+  step.d_q = allocate(node.results[0]);
+  step.d_k = allocate(node.results[1]);
+  step.d_v = allocate(node.results[2]);
+  step.batch = batch_of(program_, step.q, step.op);
+  emit(std::move(step));
+}
+
+/// Positions in a reshard step count the value's logical dims; in a collective step they count dims in memory.
+void Lowering::lower_reshard(const Node& node) {
+  const ValueId from = node.inputs[0], to = node.results[0];
+  const uint32_t index = std::get<ReshardOp>(node.op).step;
+  const ReshardStep& reshard = sharded_.steps[index];
+  if (constant(to)) return lower_formula(to);
+  if (reshard.kind == CollectiveKind::slice) {
+    if (is_formula(to)) return;
+    if (memory_[from.index]) {
+      emit(CopyStep{*memory_[from.index], allocate(to)});
+      return;
+    }
+    return lower_formula(to);
+  }
+  CollectiveStep step{};
+  step.kind = reshard.kind;
+  step.axes = reshard.axes;
+  step.reduce = reshard.reduce;
+  step.step = first_step_ + index;
+  step.from = in_memory(from);
+  if (reshard.kind == CollectiveKind::all_reduce) {  // in place
+    const bool own = is_alone(from) ||
+                     (target_[from.index] && readers_[from.index] == 1 && memory_[from.index] == target_[from.index]);
+    if (own) {
+      memory_[to.index] = step.from;
+    } else {
+      const Access made = allocate(to);
+      copy(step.from, made);
+      step.from = made;
+    }
+    step.to = step.from;
+  } else {
+    step.to = allocate(to);
+  }
+  const auto before = dims_of(program_, step.from), after = dims_of(program_, step.to);
+  step.before.assign(before.begin(), before.end());
+  step.after.assign(after.begin(), after.end());
+  const std::vector<DimId>& logical = graph_.type(from).dims;
+  const auto position = [&](int of) {
+    if (of < 0) return -1;
+    const auto found = std::find_if(before.begin(), before.end(), [&](const LocalDim& local) {
+      return local.dim == logical[static_cast<size_t>(of)];
+    });
+    return static_cast<int>(found - before.begin());
+  };
+  step.from_dim = position(reshard.from_dim);
+  step.to_dim = position(reshard.to_dim);
+  program_.buffer(storage(program_, step.from.buffer)).space = Space::arena;
+  program_.buffer(storage(program_, step.to.buffer)).space = Space::arena;
+  emit(std::move(step));
+}
+
+}  // namespace mesh

@@ -1,0 +1,111 @@
+// lower_loop.cpp: a repeat becomes a `for`. A carry lives in one buffer that every turn reads and leaves renewed;
+// slices are stacked buffers indexed by the turn; what is collected is written into its slot of the stacked buffer.
+#include <algorithm>
+#include <utility>
+
+#include "codegen/program/extent.h"
+#include "codegen/program/lowering.h"
+
+namespace mesh {
+
+/// The buffer of a carry, holding its initial value.
+Access Lowering::enter(const LoopOp::Carry& carry) {
+  const Access initial = in_memory(carry.initial);
+  if (is_alone(carry.initial) && dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
+      program_.buffer(initial.buffer).dims == local_dims(carry.entering))
+    return initial;
+  const Access own{new_buffer(carry.result, kind_of(carry.result)), {}};
+  copy(initial, own);
+  return own;
+}
+
+/// A stacked operand with the loop's dim leading.
+Access Lowering::stacked(const LoopOp& op, ValueId value) {
+  const Access access = in_memory(value);
+  const auto dims = dims_of(program_, access);
+  if (dims[0].dim == op.dim) return access;
+  std::vector<DimId> order{op.dim};
+  for (const LocalDim& local : dims)
+    if (local.dim != op.dim) order.push_back(local.dim);
+  return reordered(access, order);
+}
+
+/// The end of a turn: carries get what this turn leaves. Values are read before any of them is overwritten.
+void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries) {
+  std::vector<Access> leaving;
+  for (size_t i = 0; i < op.carries.size(); ++i) {
+    Access from = in_memory(op.carries[i].leaving);
+    const auto overwritten = [&](const Access& carry) {
+      return storage(program_, carry.buffer) == storage(program_, from.buffer);
+    };
+    if (from != carries[i] && std::any_of(carries.begin(), carries.end(), overwritten)) {
+      const Access safe{new_buffer(op.carries[i].leaving, BufferKind::workspace), {}};
+      copy(from, safe);
+      from = safe;
+    }
+    leaving.push_back(from);
+  }
+  for (size_t i = 0; i < op.carries.size(); ++i) copy(leaving[i], carries[i]);
+}
+
+/// Has the value written into its slot where it is made, if the producer has a say in that.
+void Lowering::aim(ValueId value, const Access& slot) {
+  if (target_[value.index]) return;
+  target_[value.index] = slot;
+  // An all-reduce works in place: its operand is made in the slot.
+  const Node& producer = graph_.node(graph_.value(value).producer);
+  const auto* reshard = std::get_if<ReshardOp>(&producer.op);
+  if (reshard && sharded_.steps[reshard->step].kind == CollectiveKind::all_reduce &&
+      readers_[producer.inputs[0].index] == 1 && graph_.value(producer.inputs[0]).body == graph_.value(value).body)
+    aim(producer.inputs[0], slot);
+}
+
+void Lowering::lower_loop(const Node& node) {
+  const LoopOp& op = std::get<LoopOp>(node.op);
+  const LoopId loop{program_.loops++};
+  std::vector<Access> carries;
+  for (const LoopOp::Carry& carry : op.carries) {
+    carries.push_back(enter(carry));
+    memory_[carry.entering.index] = carries.back();
+  }
+  for (const LoopOp::Slice& slice : op.slices) {
+    Access access = stacked(op, slice.stacked);
+    access.turns.push_back(loop);
+    memory_[slice.turn.index] = access;
+  }
+  if (op.index) turn_[op.index] = loop;
+  struct Slot {
+    ValueId turn;
+    Access access;
+    bool argument;  // what is collected is there before the body begins
+  };
+  std::vector<Slot> slots;
+  for (const LoopOp::Collect& collect : op.collects) {
+    Slot slot{collect.turn, allocate(collect.stacked), memory_[collect.turn.index] || turn_.contains(collect.turn)};
+    slot.access.turns.push_back(loop);
+    if (!slot.argument) aim(collect.turn, slot.access);
+    slots.push_back(std::move(slot));
+  }
+
+  std::vector<Step> body;
+  std::vector<Step>* around = std::exchange(steps_, &body);
+  for (const Slot& slot : slots)
+    if (slot.argument) store(slot.turn, slot.access);  // before the carry is renewed
+  lower_body(op.body);
+  node_ = &node;
+  for (const Slot& slot : slots)
+    if (!slot.argument) copy(in_memory(slot.turn), slot.access);
+  leave(op, carries);
+  steps_ = around;
+
+  for (size_t i = 0; i < op.carries.size(); ++i) memory_[op.carries[i].result.index] = carries[i];
+  auto step = std::make_unique<ForStep>();
+  step->loop = loop;
+  step->dim = op.dim;
+  step->turns = graph_.dim(op.dim).size;
+  step->reverse = op.reverse;
+  step->body = std::move(body);
+  emit(std::move(step));
+}
+
+}  // namespace mesh

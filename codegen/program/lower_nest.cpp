@@ -1,0 +1,198 @@
+// lower_nest.cpp: everything elementwise and every reduction, a loop nest for each node. Merging them is fuse.cpp's
+// task.
+#include <algorithm>
+
+#include "codegen/program/extent.h"
+#include "codegen/program/lowering.h"
+
+namespace mesh {
+
+namespace {
+
+int push(Pass& pass, Scalar scalar) {
+  for (size_t i = 0; i < pass.scalars.size(); ++i) {  // equal loads and literals are shared
+    const Scalar& other = pass.scalars[i];
+    if (other.type != scalar.type || other.what.index() != scalar.what.index()) continue;
+    if (const auto* load = std::get_if<Scalar::Load>(&scalar.what))
+      if (std::get<Scalar::Load>(other.what).access == load->access) return static_cast<int>(i);
+    if (const auto* literal = std::get_if<Scalar::Literal>(&scalar.what))
+      if (std::get<Scalar::Literal>(other.what).value == literal->value) return static_cast<int>(i);
+  }
+  pass.scalars.push_back(std::move(scalar));
+  return static_cast<int>(pass.scalars.size() - 1);
+}
+
+/// Sums accumulate in f32 or wider.
+Type wide(Type type) { return type == Type::bf16 || type == Type::f16 ? Type::f32 : type; }
+
+bool has(const std::vector<DimId>& dims, DimId dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
+
+}  // namespace
+
+int Lowering::apply(Pass& pass, MapFunction function, std::vector<int> operands, Type type) {
+  return push(pass, {Scalar::Apply{function, std::move(operands)}, type});
+}
+
+int Lowering::convert(Pass& pass, int scalar, Type type) {
+  return pass.scalars[static_cast<size_t>(scalar)].type == type ? scalar
+                                                                : apply(pass, MapFunction::cast, {scalar}, type);
+}
+
+int Lowering::load(Pass& pass, const Access& access, const Names& names) {
+  Access named = access;
+  const auto held = dims_of(program_, access);
+  std::vector<LocalDim> dims(held.begin(), held.end());
+  bool renamed = false;
+  for (LocalDim& local : dims) {
+    const auto name = names.find(local.dim);
+    if (name == names.end() || name->second == local.dim) continue;
+    local.dim = name->second;
+    renamed = true;
+  }
+  if (renamed) named.buffer = view(access, std::move(dims));
+  const Type type = program_.buffer(named.buffer).type;
+  return push(pass, {Scalar::Load{std::move(named)}, type});
+}
+
+/// The value at the nest's indices, as an entry of the pass.
+int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
+  const Type type = graph_.type(value).element;
+  if (memory_[value.index]) return load(pass, *memory_[value.index], names);
+  if (const auto number = constant(value)) return push(pass, {Scalar::Literal{*number}, type});
+  if (const auto turn = turn_.find(value); turn != turn_.end()) return push(pass, {Scalar::Turn{turn->second}, type});
+  const Node& node = graph_.node(graph_.value(value).producer);
+  if (const auto* op = std::get_if<PositionOp>(&node.op)) {
+    const auto name = names.find(op->dim);
+    return push(pass, {Scalar::Index{name == names.end() ? op->dim : name->second}, type});
+  }
+  if (std::holds_alternative<StepOp>(node.op)) return push(pass, {Scalar::StepNumber{}, type});
+  if (const auto* op = std::get_if<RateOp>(&node.op)) return push(pass, {Scalar::Rate{*op}, type});
+  if (std::holds_alternative<BroadcastOp>(node.op) || std::holds_alternative<ReshardOp>(node.op))
+    return scalar(pass, node.inputs[0], names);
+  if (const auto* op = std::get_if<RenameOp>(&node.op)) {
+    Names inner = names;
+    const auto name = names.find(op->to);
+    inner[op->from] = name == names.end() ? op->to : name->second;
+    return scalar(pass, node.inputs[0], inner);
+  }
+  if (const auto* op = std::get_if<MapOp>(&node.op)) {
+    std::vector<int> operands;
+    for (ValueId input : node.inputs) operands.push_back(scalar(pass, input, names));
+    return apply(pass, op->function, std::move(operands), type);
+  }
+  internal_error("value " + graph_.value(value).name + " is neither in memory nor a formula");
+}
+
+/// to = value, element by element.
+void Lowering::store(ValueId value, const Access& to) {
+  Pass pass;
+  const auto dims = dims_of(program_, to);
+  pass.inner.assign(dims.begin(), dims.end());
+  const int what = scalar(pass, value, {});
+  pass.stores.push_back({convert(pass, what, program_.buffer(to.buffer).type), to});
+  emit(Nest{{}, {std::move(pass)}, {}});
+}
+
+/// Leaves a formula to its readers; gives it a buffer where one of them needs it.
+void Lowering::lower_formula(ValueId value) {
+  if (is_formula(value)) return;
+  Pass pass;
+  const int what = scalar(pass, value, {});  // before allocate, which says that the value is in memory
+  const Access to = allocate(value);
+  const auto dims = dims_of(program_, to);
+  pass.inner.assign(dims.begin(), dims.end());
+  pass.stores.push_back({what, to});
+  emit(Nest{{}, {std::move(pass)}, {}});
+}
+
+void Lowering::lower_map(const Node& node) { lower_formula(node.results[0]); }
+
+/// outer: what is kept; inner: what is reduced, in lanes.
+void Lowering::reduce_rows(const Node& node, const std::vector<LocalDim>& kept, const std::vector<LocalDim>& reduced,
+                           Reduce reduce, bool arg) {
+  const Type element = graph_.type(node.results[0]).element;
+  Nest nest{kept, {}, {}};
+  Pass over;
+  over.inner = reduced;
+  int what = scalar(over, node.inputs[0], {});
+  if (!arg) what = convert(over, what, wide(element));
+  over.reductions.push_back({what, reduce, 0, arg});
+  nest.rows.push_back(arg ? element : wide(element));
+  Pass after;
+  const int row = push(after, {Scalar::Row{0}, nest.rows[0]});
+  after.stores.push_back({convert(after, row, element), allocate(node.results[0])});
+  nest.passes.push_back(std::move(over));
+  nest.passes.push_back(std::move(after));
+  emit(std::move(nest));
+}
+
+/// outer: dims up to the last reduced one; inner: the rest, which is kept and lies in one piece.
+void Lowering::reduce_columns(const Node& node, const std::vector<LocalDim>& dims, size_t outer, Reduce reduce) {
+  const ValueId result = node.results[0];
+  const Type element = graph_.type(result).element;
+  const auto split = dims.begin() + static_cast<std::ptrdiff_t>(outer);
+  Pass pass;
+  pass.inner.assign(split, dims.end());
+  const int what = convert(pass, scalar(pass, node.inputs[0], {}), wide(element));
+  Access to = wide(element) == element
+                  ? allocate(result)
+                  : Access{new_buffer(graph_.value(result).name + "_sum", node.scope, wide(element), local_dims(result),
+                                      BufferKind::workspace, node.span),
+                           {}};
+  pass.accumulates.push_back({what, reduce, to});
+  emit(Nest{{dims.begin(), split}, {std::move(pass)}, {}});
+  if (wide(element) != element) copy(to, allocate(result));
+}
+
+void Lowering::lower_reduce(const Node& node) {
+  const ReduceOp& op = std::get<ReduceOp>(node.op);
+  if (constant(node.results[0])) return lower_formula(node.results[0]);
+  const std::vector<LocalDim> dims = local_dims(node.inputs[0]);
+  std::vector<LocalDim> kept, reduced;
+  size_t last_reduced = 0;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (has(op.dims, dims[i].dim)) reduced.push_back(dims[i]), last_reduced = i;
+    else kept.push_back(dims[i]);
+  }
+  if (kept.empty() || last_reduced + 1 == dims.size()) return reduce_rows(node, kept, reduced, op.reduce, false);
+  reduce_columns(node, dims, last_reduced + 1, op.reduce);
+}
+
+void Lowering::lower_arg_reduce(const Node& node) {
+  const ArgReduceOp& op = std::get<ArgReduceOp>(node.op);
+  std::vector<LocalDim> kept, reduced;
+  for (const LocalDim& local : local_dims(node.inputs[0])) (local.dim == op.dim ? reduced : kept).push_back(local);
+  reduce_rows(node, kept, reduced, op.largest ? Reduce::max : Reduce::min, true);
+}
+
+/// Updates take effect at the end of the step. A new value that lies in the memory of a stored tensor which another
+/// update overwrites is brought to safety first.
+void Lowering::lower_updates() {
+  std::vector<Access> values;
+  for (const Node* node : updates_) {
+    node_ = node;
+    const BufferId to = stored_[std::get<UpdateOp>(node->op).stored.index];
+    Access from = in_memory(node->inputs[0]);
+    const bool overwritten = std::any_of(updates_.begin(), updates_.end(), [&](const Node* other) {
+      const BufferId target = stored_[std::get<UpdateOp>(other->op).stored.index];
+      return other != node && target == storage(program_, from.buffer) && target != to;
+    });
+    if (overwritten) {
+      const auto dims = dims_of(program_, from);
+      const Buffer of = program_.buffer(from.buffer);
+      const Access safe{
+          new_buffer(of.name + "_before", of.path, of.type, {dims.begin(), dims.end()}, BufferKind::workspace, of.span),
+          {}};
+      copy(from, safe);
+      from = safe;
+    }
+    values.push_back(from);
+  }
+  for (size_t i = 0; i < updates_.size(); ++i) {
+    node_ = updates_[i];
+    copy(values[i], Access{stored_[std::get<UpdateOp>(node_->op).stored.index], {}});
+  }
+  updates_.clear();
+}
+
+}  // namespace mesh

@@ -1,0 +1,117 @@
+// lowering.h: the state of lowering one routine, shared by the lower_*.cpp files. A value is either in memory (an
+// Access: a buffer, perhaps a slice of a stacked one) or a formula that its readers compute anew inside their nests:
+// literals, positions, steps, rates, broadcasts, casts, slices and cheap functions of these never get a buffer unless
+// somebody needs one (a product, a collective, a loop, the caller).
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+class Lowering {
+ public:
+  /// `stored[id]` is the buffer of each of the graph's stored tensors; `first_step` is where the graph's reshard steps
+  /// begin in program.sharded.steps; `order[value]` are a value's dims as they lie in memory.
+  Lowering(Program&, const ShardedGraph&, std::vector<BufferId> stored, uint32_t first_step,
+           std::vector<std::vector<DimId>> order);
+
+  /// Lowers the nodes of the root for which `wanted` is true, in order, into `steps`.
+  void lower_root(const std::vector<bool>& wanted, std::vector<Step>& steps);
+  /// Says that a value is in memory already: its node is not lowered.
+  void preset(ValueId, Access);
+  /// A whole buffer of its own with the value, cast to `element`; for metrics and wanted values.
+  BufferId own_buffer(ValueId, const std::string& name, Type element);
+  /// to += value, for accumulators.
+  void add_to(ValueId, BufferId to);
+  /// A new buffer that holds a value.
+  BufferId new_buffer(ValueId, BufferKind);
+  /// The number that the value is everywhere, if that is known: literals, and counts (sums of literals).
+  std::optional<double> constant(ValueId) const;
+
+ private:
+  using Names = std::map<DimId, DimId>;  // a value's dim -> the name it has in the nest at hand; absent: the same
+
+  // lowering.cpp
+  void find_readers();
+  void lower_body(BodyId);
+  void lower_node(NodeId);
+  bool is_formula(ValueId) const;
+  bool could_be_formula(ValueId) const;
+  std::optional<double> count(const Node&) const;
+  std::vector<LocalDim> local_dims(ValueId) const;
+  BufferKind kind_of(ValueId) const;
+  Access allocate(ValueId);
+  BufferId new_buffer(std::string name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
+  BufferId view(const Access&, std::vector<LocalDim> dims);
+  Access in_memory(ValueId) const;
+  bool is_alone(ValueId) const;
+  Step& emit(StepKind);
+  void store(ValueId, const Access& to);
+  void copy(const Access& from, const Access& to);
+  Access reordered(const Access& from, const std::vector<DimId>& order);
+
+  // lower_nest.cpp
+  int scalar(Pass&, ValueId, const Names&);
+  int apply(Pass&, MapFunction, std::vector<int> operands, Type);
+  int load(Pass&, const Access&, const Names&);
+  int convert(Pass&, int scalar, Type);
+  void lower_formula(ValueId);
+  void lower_map(const Node&);
+  void lower_reduce(const Node&);
+  void reduce_rows(const Node&, const std::vector<LocalDim>& kept, const std::vector<LocalDim>& reduced, Reduce,
+                   bool arg);
+  void reduce_columns(const Node&, const std::vector<LocalDim>& dims, size_t outer, Reduce);
+  void lower_arg_reduce(const Node&);
+  void lower_updates();
+
+  // lower_product.cpp
+  void lower_dot(const Node&);
+
+  // lower_call.cpp
+  void lower_take(const Node&);
+  void lower_take_gradient(const Node&);
+  void lower_attention(const Node&);
+  void lower_attention_gradient(const Node&);
+  void lower_reshard(const Node&);
+
+  // lower_view.cpp
+  void lower_rename(const Node&);
+  void lower_split(const Node&);
+  void lower_merge(const Node&);
+
+  // lower_loop.cpp
+  void lower_loop(const Node&);
+  Access enter(const LoopOp::Carry&);
+  void leave(const LoopOp&, const std::vector<Access>& carries);
+  Access stacked(const LoopOp&, ValueId);
+  void aim(ValueId, const Access& slot);
+
+  Program& program_;
+  const ShardedGraph& sharded_;
+  const Graph& graph_;
+  std::vector<BufferId> stored_;
+  uint32_t first_step_;
+  std::vector<std::vector<DimId>> order_;
+
+  std::vector<std::optional<Access>> memory_;  // by value
+  std::vector<std::optional<Access>> target_;  // by value: where it must be written (a slot of a collect)
+  std::vector<bool> needs_memory_;             // by value
+  std::vector<int> readers_;                   // by value: how many nodes or callers use it
+  std::map<ValueId, LoopId> turn_;             // loops' indices
+  std::vector<Step>* steps_ = nullptr;         // being appended to
+  std::vector<const Node*> updates_;
+  const Node* node_ = nullptr;  // being lowered
+};
+
+/// A name that no buffer of the program has.
+std::string unique_name(const Program&, std::string wish);
+/// Dims of `dims` in the order of `order`.
+std::vector<LocalDim> ordered(const std::vector<LocalDim>& dims, const std::vector<DimId>& order);
+
+}  // namespace mesh

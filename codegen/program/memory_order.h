@@ -1,0 +1,14 @@
+// memory_order.h: in which order the dims of each value lie in memory. Stored and wanted tensors keep their logical
+// order; for all others the order is chosen that makes products plain (rows, then columns, each in one stretch) and
+// writes gradients as the parameter lies. An order is a wish: steps find dims by name, whatever the order.
+#pragma once
+#include <vector>
+
+#include "codegen/graph/graph.h"
+
+namespace mesh {
+
+/// For each value its dims, outermost first.
+std::vector<std::vector<DimId>> memory_orders(const Graph&);
+
+}  // namespace mesh

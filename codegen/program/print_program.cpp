@@ -1,0 +1,233 @@
+#include "codegen/program/print_program.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+template <class Range, class Text>
+std::string list(const Range& items, Text text, const char* between = ", ") {
+  std::string result;
+  for (const auto& item : items) result += (result.empty() ? "" : between) + text(item);
+  return result;
+}
+
+class Printer {
+ public:
+  explicit Printer(const Program& program) : program_(program), dim_of_loop_(program.loops) {
+    for (const Routine& routine : program.routines) find_loops(routine.steps);
+  }
+
+  std::string whole() {
+    out_ = fmt::format("program {} on {}\n", graph().model, mesh());
+    out_ += fmt::format("arena {} bytes, own {} bytes\n", program_.memory.arena, program_.memory.own);
+    for (const auto& [kind, bytes] : program_.memory.by_kind)
+      out_ += fmt::format("  {} {} bytes\n", name_of(kind), bytes);
+    out_ += "buffers\n";
+    for (const Buffer& buffer : program_.buffers) out_ += "  " + line(buffer) + "\n";
+    for (const Routine& routine : program_.routines) {
+      out_ += "routine " + routine.name + "\n";
+      print(routine.steps, 1);
+    }
+    results("metrics", program_.metrics);
+    results("accumulators", program_.accumulators);
+    results("evaluated", program_.evaluated);
+    for (const auto& [name, buffer] : program_.wanted)
+      out_ += fmt::format("wanted {} = {}\n", name, program_.buffer(buffer).name);
+    return std::move(out_);
+  }
+
+  std::string type(const Buffer& buffer) const {
+    const std::string element = meshrt::name_of(buffer.type);
+    return buffer.dims.empty() ? element : element + "[" + local_dims(buffer.dims) + "]";
+  }
+
+  std::string access(const Access& at) const {
+    if (!at.buffer) return "nothing";
+    const std::string& name = program_.buffer(at.buffer).name;
+    if (at.turns.empty()) return name;
+    return name + "[" + list(at.turns, [&](LoopId loop) { return dim(dim_of_loop_[loop.index]); }) + "]";
+  }
+
+  std::string summary(const Step& step) const {
+    return std::visit([&](const auto& what) { return text(what); }, step.what);
+  }
+
+ private:
+  const Graph& graph() const { return program_.sharded.graph; }
+  std::string dim(DimId id) const { return id ? graph().dim(id).name : "?"; }
+  std::string axis(AxisId id) const { return program_.sharded.layout.mesh.axes[id].name; }
+  std::string names(const std::vector<DimId>& dims) const {
+    return list(dims, [&](DimId id) { return dim(id); });
+  }
+  std::string local_dims(std::span<const LocalDim> dims) const {
+    return list(dims, [&](const LocalDim& local) {
+      return dim(local.dim) + (local.placement.axes.empty() ? "" : "/") +
+             list(
+                 local.placement.axes, [&](AxisId id) { return axis(id); }, "*");
+    });
+  }
+
+  std::string mesh() const {
+    const MeshShape& shape = program_.sharded.layout.mesh;
+    return shape.name + " {" +
+           list(shape.axes, [](const MeshAxis& a) { return fmt::format("{}: {}", a.name, a.size); }) + "}";
+  }
+
+  std::string line(const Buffer& buffer) const {
+    std::string text = fmt::format("{} : {} {}", buffer.name, type(buffer), name_of(buffer.kind));
+    if (buffer.view_of) return text + " view of " + program_.buffer(buffer.view_of).name;
+    text += buffer.space == Space::arena ? " arena" : " own";
+    if (buffer.offset >= 0) text += fmt::format(" @{}", buffer.offset);
+    return text;
+  }
+
+  void results(const char* what, const std::vector<BufferId>& ids) {
+    if (ids.empty()) return;
+    out_ += fmt::format("{} {}\n", what, list(ids, [&](BufferId id) { return program_.buffer(id).name; }));
+  }
+
+  void find_loops(const std::vector<Step>& steps) {
+    for (const Step& step : steps)
+      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
+        dim_of_loop_[(*loop)->loop.index] = (*loop)->dim;
+        find_loops((*loop)->body);
+      }
+  }
+
+  void put(int depth, const std::string& text) {
+    out_ += std::string(static_cast<size_t>(2 * depth), ' ') + text + "\n";
+  }
+
+  void print(const std::vector<Step>& steps, int depth) {
+    for (const Step& step : steps) {
+      put(depth, summary(step) + (step.part == Part::forward ? "" : fmt::format("   # {}", name_of(step.part))));
+      if (const auto* nest = std::get_if<Nest>(&step.what)) print(*nest, depth + 1);
+      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) print((*loop)->body, depth + 1);
+    }
+  }
+
+  // ---- nests
+
+  void print(const Nest& nest, int depth) {
+    for (const Pass& pass : nest.passes) {
+      put(depth, pass.inner.empty() ? "once" : "over " + local_dims(pass.inner));
+      print(pass, depth + 1);
+    }
+  }
+
+  void print(const Pass& pass, int depth) {
+    std::vector<int> uses(pass.scalars.size());
+    for (const Scalar& scalar : pass.scalars)
+      if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what))
+        for (int operand : apply->operands) ++uses[static_cast<size_t>(operand)];
+    // An entry that several others read gets a name, the rest are written where they are read.
+    const std::function<std::string(int, bool)> expression = [&](int index, bool define) -> std::string {
+      const Scalar& scalar = pass.scalars[static_cast<size_t>(index)];
+      const auto* apply = std::get_if<Scalar::Apply>(&scalar.what);
+      if (!apply) return leaf(scalar);
+      if (uses[static_cast<size_t>(index)] > 1 && !define) return fmt::format("t{}", index);
+      const std::string name =
+          apply->function == MapFunction::cast ? meshrt::name_of(scalar.type) : std::string(info(apply->function).name);
+      return name + "(" + list(apply->operands, [&](int operand) { return expression(operand, false); }) + ")";
+    };
+    for (size_t i = 0; i < pass.scalars.size(); ++i)
+      if (uses[i] > 1 && std::holds_alternative<Scalar::Apply>(pass.scalars[i].what))
+        put(depth, fmt::format("t{} = {}", i, expression(static_cast<int>(i), true)));
+    for (const Pass::Reduction& r : pass.reductions)
+      put(depth, fmt::format("row{} = {}{}({})", r.row, r.arg ? "arg" : "", meshrt::name_of(r.reduce),
+                             expression(r.scalar, false)));
+    for (const Pass::Accumulate& a : pass.accumulates)
+      put(depth, fmt::format("{} {}{} {}", access(a.to), a.adds ? "also " : "", meshrt::name_of(a.reduce),
+                             "<- " + expression(a.scalar, false)));
+    for (const Pass::Store& s : pass.stores) put(depth, access(s.to) + " = " + expression(s.scalar, false));
+  }
+
+  std::string leaf(const Scalar& scalar) const {
+    struct Visit {
+      const Printer& in;
+      std::string operator()(const Scalar::Load& load) const { return in.access(load.access); }
+      std::string operator()(const Scalar::Literal& literal) const { return fmt::format("{}", literal.value); }
+      std::string operator()(const Scalar::Index& index) const { return "position[" + in.dim(index.dim) + "]"; }
+      std::string operator()(const Scalar::Turn& turn) const {
+        return "turn[" + in.dim(in.dim_of_loop_[turn.loop.index]) + "]";
+      }
+      std::string operator()(const Scalar::StepNumber&) const { return "step"; }
+      std::string operator()(const Scalar::Rate& rate) const { return "rate(" + rate.rate.schedule + ")"; }
+      std::string operator()(const Scalar::Apply&) const { return ""; }
+      std::string operator()(const Scalar::Row& row) const { return fmt::format("row{}", row.row); }
+    };
+    return std::visit(Visit{*this}, scalar.what);
+  }
+
+  // ---- one line for each kind of step
+
+  std::string text(const Nest& nest) const {
+    return nest.outer.empty() ? "nest" : "nest for " + local_dims(nest.outer);
+  }
+  std::string text(const ProductStep& p) const {
+    std::string text =
+        fmt::format("product {} {} {} * {}, rows [{}] inner [{}] cols [{}]", access(p.c), p.accumulate ? "+=" : "=",
+                    access(p.a), access(p.b), names(p.rows), names(p.inner), names(p.cols));
+    if (!p.batch.empty()) text += " for each [" + names(p.batch) + "]";
+    if (p.finish.bias) text += ", + " + access(*p.finish.bias);
+    if (p.finish.activation) text += fmt::format(", {}", info(*p.finish.activation).name);
+    if (p.finish.slope) text += " (slope to " + access(*p.finish.slope) + ")";
+    if (p.finish.times) text += ", * " + access(*p.finish.times);
+    if (p.finish.plus) text += ", + " + access(*p.finish.plus);
+    if (p.column_sum) text += ", column sum to " + access(*p.column_sum);
+    return text;
+  }
+  std::string text(const AttentionStep& a) const {
+    const std::string of = fmt::format("q {} k {} v {}", access(a.q), access(a.k), access(a.v));
+    const std::string how =
+        fmt::format("[{} over {}{}]", dim(a.op.query), dim(a.op.key), a.op.causal ? ", causal" : "");
+    if (!a.backward)
+      return fmt::format("attention {} {} -> {}, log sum {} for each [{}]", how, of, access(a.out), access(a.log_sum),
+                         names(a.batch));
+    return fmt::format("attention gradient {} {} out {} log sum {} d {} -> {}, {}, {} for each [{}]", how, of,
+                       access(a.out), access(a.log_sum), access(a.d_out), access(a.d_q), access(a.d_k), access(a.d_v),
+                       names(a.batch));
+  }
+  std::string text(const TakeStep& t) const {
+    return fmt::format("take[{}] {} = {} at {}", dim(t.dim), access(t.out), access(t.table), access(t.ids));
+  }
+  std::string text(const TakeGradientStep& t) const {
+    return fmt::format("take gradient[{}] {} {} {} at {}", dim(t.dim), access(t.table),
+                       t.adds ? "also +=" : "+=", access(t.d), access(t.ids));
+  }
+  std::string text(const CollectiveStep& c) const {
+    static constexpr const char* phases[] = {"", " start", " wait"};
+    std::string text = fmt::format("{}{} over {}", name_of(c.kind), phases[static_cast<size_t>(c.phase)],
+                                   list(
+                                       c.axes, [&](AxisId id) { return axis(id); }, "*"));
+    if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
+      text += fmt::format(" {}", meshrt::name_of(c.reduce));
+    if (c.from_dim >= 0) text += " of " + dim(c.before[static_cast<size_t>(c.from_dim)].dim);
+    if (c.to_dim >= 0) text += " to " + dim(c.after[static_cast<size_t>(c.to_dim)].dim);
+    return text + (c.from == c.to ? " " + access(c.to) : " " + access(c.from) + " -> " + access(c.to));
+  }
+  std::string text(const CopyStep& c) const { return fmt::format("copy {} = {}", access(c.to), access(c.from)); }
+  std::string text(const FillStep& f) const { return fmt::format("fill {} = {}", access(f.to), f.value); }
+  std::string text(const std::unique_ptr<ForStep>& loop) const {
+    return fmt::format("for {} {}{}", dim(loop->dim), loop->turns, loop->reverse ? " backwards" : "");
+  }
+
+  const Program& program_;
+  std::vector<DimId> dim_of_loop_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print_program(const Program& program) { return Printer(program).whole(); }
+std::string to_string(const Program& program, const Buffer& buffer) { return Printer(program).type(buffer); }
+std::string to_string(const Program& program, const Access& access) { return Printer(program).access(access); }
+std::string summary(const Program& program, const Step& step) { return Printer(program).summary(step); }
+
+}  // namespace mesh
