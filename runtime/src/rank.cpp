@@ -18,7 +18,8 @@ Rank::~Rank() = default;
 
 void Rank::allocate(size_t arena, size_t own) {
   if (arena_ || own_memory_) throw Failure(Cause::usage, "a rank allocates its memory once");
-  require_memory((round_to_huge(arena) + round_to_huge(own)) * ranks_, fmt::format("this job of {} ranks", ranks_).c_str());
+  require_memory((round_to_huge(arena) + round_to_huge(own)) * ranks_,
+                 fmt::format("this job of {} ranks", ranks_).c_str());
   arena_ = transport_->allocate_arena(arena);
   arena_bytes_ = arena;
   own_memory_ = std::make_unique<Mapping>(own, -1);
@@ -49,9 +50,10 @@ const Group& Rank::group(std::span<const Axis> axes) {
     int member = base, rest = index;
     for (size_t a = axes.size(); a-- > 0; rest /= axes[a].size) member += rest % axes[a].size * axes[a].stride;
     if (member >= ranks_)
-      throw Failure(Cause::usage, fmt::format("the mesh has a rank {}, but the job only {} ranks: start it with as many ranks as "
-                                              "the mesh has places",
-                                              member, ranks_));
+      throw Failure(Cause::usage,
+                    fmt::format("the mesh has a rank {}, but the job only {} ranks: start it with as many ranks as "
+                                "the mesh has places",
+                                member, ranks_));
     group->members.push_back(member);
   }
   return *groups_.emplace_back(std::move(group));

@@ -28,8 +28,9 @@ Piece scaled(Piece piece, Type type) {
   return {piece.offset * size, piece.rows, piece.run * size, piece.stride * size};
 }
 
-// The side of an all-to-all that holds one member's part of A and B whole, or the reverse: the piece that pairs `a`'s part of
-// A with `b`'s part of B, in the buffer of the member that holds `a`'s part of A (holds_first) or `b`'s part of B.
+// The side of an all-to-all that holds one member's part of A and B whole, or the reverse: the piece that pairs `a`'s
+// part of A with `b`'s part of B, in the buffer of the member that holds `a`'s part of A (holds_first) or `b`'s part of
+// B.
 Piece exchange_piece(const Exchange& e, int a, int b, bool holds_first) {
   if (holds_first) return block(e.outer * part(e.first, a) * e.middle, e.second, e.inner, b);
   return block(e.outer, e.first, e.middle * part(e.second, b) * e.inner, a);
@@ -112,8 +113,7 @@ Piece destination_piece(const Call& call, int from, int to) {
 int64_t largest_piece(const Call& call) {
   int64_t largest = 0;
   for (int from = 0; from < call.members; ++from)
-    for (int to = 0; to < call.members; ++to)
-      largest = std::max(largest, source_piece(call, from, to).bytes());
+    for (int to = 0; to < call.members; ++to) largest = std::max(largest, source_piece(call, from, to).bytes());
   return largest;
 }
 
@@ -173,7 +173,8 @@ void check_match(const Group& group, const Call& call, const Fingerprint& mine, 
                  const ValueName& their_value) {
   bool fits = theirs.kind == mine.kind && theirs.type == mine.type && theirs.axes == mine.axes;
   if (fits && mine.kind == Kind::permute) {
-    const int their_to = static_cast<int>(theirs.shape >> 32) - 1, their_from = static_cast<int>(theirs.shape & 0xffffffff) - 1;
+    const int their_to = static_cast<int>(theirs.shape >> 32) - 1,
+              their_from = static_cast<int>(theirs.shape & 0xffffffff) - 1;
     if (index == call.from) fits = their_to == call.me && theirs.count == call.receive_count;
     if (index == call.to) fits = fits && their_from == call.me;
   } else if (fits) {
@@ -184,14 +185,16 @@ void check_match(const Group& group, const Call& call, const Fingerprint& mine, 
   if (mine.kind == Kind::permute && theirs.kind == Kind::permute)
     detail = fmt::format("; rank {} expects {} elements from member {} and sends to member {}", group.members[call.me],
                          call.receive_count, call.from, call.to);
-  else if (theirs.kind == mine.kind && theirs.count == mine.count && theirs.type == mine.type && theirs.shape != mine.shape)
+  else if (theirs.kind == mine.kind && theirs.count == mine.count && theirs.type == mine.type &&
+           theirs.shape != mine.shape)
     detail = mine.kind == Kind::broadcast ? "; their roots differ" : "; their parts differ";
-  throw Failure(Cause::mismatch,
-                fmt::format("ranks {} and {} diverge at call {} of the group of ranks {}: rank {} is at {}, rank {} at {}{}. "
-                            "All ranks of a group must make the same calls in the same order",
-                            group.members[call.me], group.members[index], call.sequence, fmt::join(group.members, " "),
-                            group.members[call.me], describe(call), group.members[index], describe(theirs, their_value.text),
-                            detail));
+  throw Failure(
+      Cause::mismatch,
+      fmt::format("ranks {} and {} diverge at call {} of the group of ranks {}: rank {} is at {}, rank {} at {}{}. "
+                  "All ranks of a group must make the same calls in the same order",
+                  group.members[call.me], group.members[index], call.sequence, fmt::join(group.members, " "),
+                  group.members[call.me], describe(call), group.members[index], describe(theirs, their_value.text),
+                  detail));
 }
 
 std::string describe(const Fingerprint& call, const char* value) {
@@ -199,7 +202,8 @@ std::string describe(const Fingerprint& call, const char* value) {
   if (*value) text += fmt::format(" of '{}'", value);
   if (call.kind != Kind::barrier) {
     text += fmt::format(" ({} x {}", call.count, name_of(call.type));
-    if (call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter) text += fmt::format(", {}", name_of(call.reduce));
+    if (call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter)
+      text += fmt::format(", {}", name_of(call.reduce));
     text += ")";
   }
   if (call.site >= 0) text += fmt::format(" at site {}", call.site);

@@ -25,11 +25,11 @@ struct Call {
   int64_t count = 0;                  ///< elements of the whole value; of a permute: elements sent
   const std::byte* source = nullptr;  ///< of an all-reduce and a broadcast the same as destination
   std::byte* destination = nullptr;
-  Blocks blocks{};                    ///< reduce-scatter, all-gather
-  Exchange exchange{};                ///< all-to-all
-  int root = -1;                      ///< broadcast
-  int to = -1, from = -1;             ///< permute
-  int64_t receive_count = 0;          ///< permute
+  Blocks blocks{};            ///< reduce-scatter, all-gather
+  Exchange exchange{};        ///< all-to-all
+  int root = -1;              ///< broadcast
+  int to = -1, from = -1;     ///< permute
+  int64_t receive_count = 0;  ///< permute
 
   bool sums() const { return kind == Kind::all_reduce || kind == Kind::reduce_scatter; }
 };
@@ -40,7 +40,8 @@ Piece source_piece(const Call& call, int from, int to);
 /// Where member `to` puts it. Of a reduce-scatter all pieces have one place. Not for all-reduce.
 Piece destination_piece(const Call& call, int from, int to);
 
-/// Bytes of the largest piece over all pairs of members, a member and itself included; not for permute, whose pairs know only themselves.
+/// Bytes of the largest piece over all pairs of members, a member and itself included; not for permute, whose pairs
+/// know only themselves.
 int64_t largest_piece(const Call& call);
 
 /// Bytes of this member's source buffer.
@@ -49,7 +50,8 @@ int64_t source_bytes(const Call& call);
 /// True when every member takes the same piece (all-gather, broadcast).
 inline bool one_for_all(const Call& call) { return call.kind == Kind::all_gather || call.kind == Kind::broadcast; }
 
-/// In an all-reduce, member k sums bytes [slice_begin(n, k, k's group), slice_begin(n, k + 1, ..)) of n: whole cache lines.
+/// In an all-reduce, member k sums bytes [slice_begin(n, k, k's group), slice_begin(n, k + 1, ..)) of n: whole cache
+/// lines.
 int64_t slice_begin(int64_t bytes, int index, int members);
 
 /// A call in a group of one: copies the source to the destination.
@@ -62,10 +64,10 @@ struct Fingerprint {
   Kind kind = Kind::barrier;
   Type type = Type::u8;
   Reduce reduce = Reduce::sum;
-  uint8_t members = 0;   ///< size of the group, modulo 256
-  uint32_t axes = 0;     ///< hash of the group's axes
+  uint8_t members = 0;  ///< size of the group, modulo 256
+  uint32_t axes = 0;    ///< hash of the group's axes
   int64_t count = 0;
-  uint64_t shape = 0;    ///< hash of the parts; root of a broadcast; partners of a permute
+  uint64_t shape = 0;  ///< hash of the parts; root of a broadcast; partners of a permute
 };
 static_assert(sizeof(Fingerprint) == 32);
 

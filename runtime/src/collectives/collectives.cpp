@@ -25,8 +25,8 @@ Call make_call(const Group& group, Kind kind, Site site, const void* source, voi
 
 void require_parts(const Group& group, const Call& call, std::span<const int64_t> begin) {
   if (static_cast<int>(begin.size()) != group.size() + 1)
-    throw Failure(Cause::usage, fmt::format("{} of '{}': {} parts for a group of {}", name_of(call.kind), call.site.value,
-                                            static_cast<int64_t>(begin.size()) - 1, group.size()));
+    throw Failure(Cause::usage, fmt::format("{} of '{}': {} parts for a group of {}", name_of(call.kind),
+                                            call.site.value, static_cast<int64_t>(begin.size()) - 1, group.size()));
 }
 
 void require_member(const Group& group, const Call& call, int member) {
@@ -35,8 +35,8 @@ void require_member(const Group& group, const Call& call, int member) {
                                             call.site.value, member, group.size()));
 }
 
-Call make_blocks_call(const Group& group, Kind kind, Site site, const void* source, void* destination, const Blocks& blocks,
-                      Type type) {
+Call make_blocks_call(const Group& group, Kind kind, Site site, const void* source, void* destination,
+                      const Blocks& blocks, Type type) {
   Call call = make_call(group, kind, site, source, destination, type);
   require_parts(group, call, blocks.begin);
   call.blocks = blocks;
@@ -46,15 +46,16 @@ Call make_blocks_call(const Group& group, Kind kind, Site site, const void* sour
 
 }  // namespace
 
-Ticket all_reduce_start(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, Reduce reduce) {
+Ticket all_reduce_start(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type,
+                        Reduce reduce) {
   Call call = make_call(group, Kind::all_reduce, site, data, data, type);
   call.count = count;
   call.reduce = reduce;
   return rank.transport().start(group, call);
 }
 
-Ticket reduce_scatter_start(Rank& rank, const Group& group, Site site, const void* whole, void* part, const Blocks& blocks,
-                            Type type, Reduce reduce) {
+Ticket reduce_scatter_start(Rank& rank, const Group& group, Site site, const void* whole, void* part,
+                            const Blocks& blocks, Type type, Reduce reduce) {
   Call call = make_blocks_call(group, Kind::reduce_scatter, site, whole, part, blocks, type);
   call.reduce = reduce;
   return rank.transport().start(group, call);
@@ -71,16 +72,18 @@ void all_reduce(Rank& rank, const Group& group, Site site, void* data, int64_t c
   wait(rank, all_reduce_start(rank, group, site, data, count, type, reduce));
 }
 
-void reduce_scatter(Rank& rank, const Group& group, Site site, const void* whole, void* part, const Blocks& blocks, Type type,
-                    Reduce reduce) {
+void reduce_scatter(Rank& rank, const Group& group, Site site, const void* whole, void* part, const Blocks& blocks,
+                    Type type, Reduce reduce) {
   wait(rank, reduce_scatter_start(rank, group, site, whole, part, blocks, type, reduce));
 }
 
-void all_gather(Rank& rank, const Group& group, Site site, const void* part, void* whole, const Blocks& blocks, Type type) {
+void all_gather(Rank& rank, const Group& group, Site site, const void* part, void* whole, const Blocks& blocks,
+                Type type) {
   wait(rank, all_gather_start(rank, group, site, part, whole, blocks, type));
 }
 
-void all_to_all(Rank& rank, const Group& group, Site site, const void* from, void* to, const Exchange& exchange, Type type) {
+void all_to_all(Rank& rank, const Group& group, Site site, const void* from, void* to, const Exchange& exchange,
+                Type type) {
   Call call = make_call(group, Kind::all_to_all, site, from, to, type);
   require_parts(group, call, exchange.first);
   require_parts(group, call, exchange.second);

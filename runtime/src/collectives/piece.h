@@ -12,7 +12,8 @@ struct Piece {
   int64_t bytes() const { return rows * run; }
 };
 
-/// Walks bytes [begin, end) of a piece in stretches that are contiguous: visit(bytes before it since begin, its place, length).
+/// Walks bytes [begin, end) of a piece in stretches that are contiguous: visit(bytes before it since begin, its place,
+/// length).
 template <class Visit>
 void each_stretch(const Piece& piece, int64_t begin, int64_t end, Visit visit) {
   int64_t row = begin / std::max<int64_t>(piece.run, 1), within = begin - row * piece.run;

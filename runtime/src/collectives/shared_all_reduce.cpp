@@ -1,9 +1,12 @@
 // All-reduce over shared memory, for a group of k and S bytes.
-// - S up to small_payload: every member hands its contribution over with its announcement and sums all k itself: one wait,
+// - S up to small_payload: every member hands its contribution over with its announcement and sums all k itself: one
+// wait,
 //   k S read.
-// - In the arena: member i sums the i-th slice of all k in place and writes it to all k: two waits, S read and S written by
+// - In the arena: member i sums the i-th slice of all k in place and writes it to all k: two waits, S read and S
+// written by
 //   each member whatever k is.
-// - Elsewhere: the same through bounce buffers, chunk by chunk, one wait a chunk: while chunk t is summed, the slices of
+// - Elsewhere: the same through bounce buffers, chunk by chunk, one wait a chunk: while chunk t is summed, the slices
+// of
 //   chunk t - 1 are collected.
 #include <algorithm>
 #include <array>
@@ -31,7 +34,7 @@ void sum_small(SharedCall& shared, const Call& call, int64_t bytes) {
 }
 
 void sum_in_place(SharedCall& shared, const Call& call, int64_t bytes) {
-  constexpr int64_t block = 16 << 10;          // stays in the first-level cache between the sum and the copies
+  constexpr int64_t block = 16 << 10;           // stays in the first-level cache between the sum and the copies
   constexpr int64_t keep_in_cache = 512 << 10;  // smaller values are read again soon, and from a cache
   const VectorOps& ops = vector_ops();
   const bool stream = bytes > keep_in_cache;
@@ -78,8 +81,8 @@ void sum_bounced(SharedCall& shared, const Call& call, int64_t bytes) {
     if (chunk < chunks) {
       const int64_t length = length_of(chunk), begin = slice_begin(length, shared.me(), shared.size());
       for (int member = 0; member < shared.size(); ++member) sources[member] = shared.bounce(member, chunk % 2) + begin;
-      ops.reduce(call.type, call.reduce, shared.bounce(shared.me(), 2 + chunk % 2) + begin, sources.data(), shared.size(),
-                 (slice_begin(length, shared.me() + 1, shared.size()) - begin) / size);
+      ops.reduce(call.type, call.reduce, shared.bounce(shared.me(), 2 + chunk % 2) + begin, sources.data(),
+                 shared.size(), (slice_begin(length, shared.me() + 1, shared.size()) - begin) / size);
     }
   }
   shared.publish(chunks + 2);  // the bounce buffers are free again

@@ -1,6 +1,6 @@
-// Everything but all-reduce over shared memory: members take pieces from each other's sources. Sources in the arena are read
-// in place: two waits, each byte moved once. Others go through their owner's bounce buffer in rounds, one wait a round,
-// the two halves of the buffer in turn.
+// Everything but all-reduce over shared memory: members take pieces from each other's sources. Sources in the arena are
+// read in place: two waits, each byte moved once. Others go through their owner's bounce buffer in rounds, one wait a
+// round, the two halves of the buffer in turn.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -37,8 +37,7 @@ class Round {
     const Piece piece = source_piece(call_, from, call_.me), place = destination_piece(call_, from, call_.me);
     if (const std::byte* source = in_place(from))
       copy_piece(call_.destination, place, source, piece, begin_, end_of(piece));
-    else
-      unpack_piece(call_.destination, place, packed(from, call_.me), begin_, end_of(piece));
+    else unpack_piece(call_.destination, place, packed(from, call_.me), begin_, end_of(piece));
   }
 
   // Sums the pieces of all members, which lie alike in all sources.
@@ -58,7 +57,9 @@ class Round {
   }
 
  private:
-  int64_t end_of(const Piece& piece) const { return std::clamp(begin_ + chunk_, begin_, std::max(begin_, piece.bytes())); }
+  int64_t end_of(const Piece& piece) const {
+    return std::clamp(begin_ + chunk_, begin_, std::max(begin_, piece.bytes()));
+  }
   const std::byte* in_place(int from) const { return from == call_.me ? call_.source : shared_.source_of(from); }
   std::byte* packed(int from, int to) const {
     return shared_.bounce(from, 2 * half_) + (one_for_all(call_) ? 0 : to * chunk_);
@@ -116,7 +117,9 @@ void shared_permute(SharedCall& shared, const Call& call) {
     const Piece piece = source_piece(call, call.me, call.me);
     copy_piece(call.destination, piece, call.source, piece, 0, piece.bytes());
   }
-  const auto rounds_of = [](bool in_place, int64_t bytes) { return in_place ? 1 : (bytes + half_bounce - 1) / half_bounce; };
+  const auto rounds_of = [](bool in_place, int64_t bytes) {
+    return in_place ? 1 : (bytes + half_bounce - 1) / half_bounce;
+  };
   const bool packs = !shared.source_of(call.me), packed = receives && !shared.source_of(call.from);
   const int64_t sending = sends ? rounds_of(!packs, call.count * size) : 0;
   const int64_t receiving = receives ? rounds_of(!packed, call.receive_count * size) : 0;
@@ -124,14 +127,16 @@ void shared_permute(SharedCall& shared, const Call& call) {
     const int64_t begin = i * half_bounce;
     if (i < sending && packs) {
       if (i >= 2) shared.await_taken(call.to, static_cast<uint32_t>(i - 1));
-      std::memcpy(shared.bounce(call.me, 2 * (i % 2)), call.source + begin, std::min(half_bounce, call.count * size - begin));
+      std::memcpy(shared.bounce(call.me, 2 * (i % 2)), call.source + begin,
+                  std::min(half_bounce, call.count * size - begin));
       shared.publish(static_cast<uint32_t>(i + 1));
     }
     if (i < receiving) {
       const int64_t bytes = call.receive_count * size;
       if (packed) {
         shared.await(call.from, static_cast<uint32_t>(i + 1));
-        std::memcpy(call.destination + begin, shared.bounce(call.from, 2 * (i % 2)), std::min(half_bounce, bytes - begin));
+        std::memcpy(call.destination + begin, shared.bounce(call.from, 2 * (i % 2)),
+                    std::min(half_bounce, bytes - begin));
       } else if (bytes) {
         std::memcpy(call.destination, shared.source_of(call.from), bytes);
       }

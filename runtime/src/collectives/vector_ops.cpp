@@ -1,6 +1,6 @@
-// Compiled three times, with MESHRT_VARIANT one of portable, avx2, avx512 and the compiler flags to match (meson.build).
-// Nothing here may call an inline function of the standard library: the linker could keep the copy of the widest variant
-// and run it on a processor without it.
+// Compiled three times, with MESHRT_VARIANT one of portable, avx2, avx512 and the compiler flags to match
+// (meson.build). Nothing here may call an inline function of the standard library: the linker could keep the copy of
+// the widest variant and run it on a processor without it.
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -46,7 +46,7 @@ struct F16 {
     const uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
     if (rest > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);
     if (rest >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // 65520 and above
-    if (rest < 0x38800000) {                                             // subnormal: let the addition round
+    if (rest < 0x38800000) {                                              // subnormal: let the addition round
       const uint32_t sum = bits_of_f32(f32_of_bits(rest) + 0.5F);
       return static_cast<uint16_t>(sign | (sum - bits_of_f32(0.5F)));
     }
@@ -124,7 +124,8 @@ void reduce_converted(std::byte* to, const std::byte* const* from, int sources, 
     for (int64_t e = 0; e < n; ++e) held[e] = Element::load(load<Stored>(from[0] + (i + e) * sizeof(Stored)));
     for (int s = 1; s < sources; ++s)
       for (int64_t e = 0; e < n; ++e)
-        held[e] = static_cast<Held>(apply<op>(held[e], Element::load(load<Stored>(from[s] + (i + e) * sizeof(Stored)))));
+        held[e] =
+            static_cast<Held>(apply<op>(held[e], Element::load(load<Stored>(from[s] + (i + e) * sizeof(Stored)))));
     for (int64_t e = 0; e < n; ++e) store(to + (i + e) * sizeof(Stored), Element::store(held[e]));
   }
 }

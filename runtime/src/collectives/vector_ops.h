@@ -1,6 +1,6 @@
 // vector_ops.h: the loops of collectives: reduce several buffers element by element in the order given, copy, copy past
-// the caches. vector_ops.cpp is compiled once per instruction set; the widest that the processor has is chosen at run time.
-// All give the same bits: sums go in the order of the sources, bf16 and f16 add up in f32 and round once.
+// the caches. vector_ops.cpp is compiled once per instruction set; the widest that the processor has is chosen at run
+// time. All give the same bits: sums go in the order of the sources, bf16 and f16 add up in f32 and round once.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,5 @@
+#include "launch/cpus.h"
+
 #include <sched.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <fstream>
 #include <string>
 
-#include "launch/cpus.h"
 #include "meshrt/launch.h"
 
 namespace meshrt {
@@ -29,7 +30,8 @@ void pin_to(int cpu) {
 
 int allowed_cpus() {
   int cpus = std::max<int>(1, static_cast<int>(cpus_in_mask().size()));
-  // "max 100000" or "200000 100000": microseconds of processor time per period; a container sees its own group at the root.
+  // "max 100000" or "200000 100000": microseconds of processor time per period; a container sees its own group at the
+  // root.
   std::string quota;
   double period = 0;
   if (std::ifstream("/sys/fs/cgroup/cpu.max") >> quota >> period && quota != "max" && period > 0)

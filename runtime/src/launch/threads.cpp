@@ -1,5 +1,5 @@
-// Ranks as threads of one process: for the interpreter and for tests. The first failure is kept, the others are stopped at
-// their next collective.
+// Ranks as threads of one process: for the interpreter and for tests. The first failure is kept, the others are stopped
+// at their next collective.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -92,10 +92,11 @@ void make_huge(std::byte* data, size_t bytes) {
 void require_memory(size_t bytes, const char* what) {
   const uint64_t host = host_memory_left(), group = cgroup_memory_left();
   if (bytes <= host && bytes <= group) return;
-  throw Failure(Cause::memory,
-                fmt::format("{} needs {} bytes, but {} has {} bytes left; use more ranks, a smaller batch or a layout that "
-                            "splits more",
-                            what, bytes, group < host ? "this container" : "this host", group < host ? group : host));
+  throw Failure(
+      Cause::memory,
+      fmt::format("{} needs {} bytes, but {} has {} bytes left; use more ranks, a smaller batch or a layout that "
+                  "splits more",
+                  what, bytes, group < host ? "this container" : "this host", group < host ? group : host));
 }
 
 }  // namespace meshrt

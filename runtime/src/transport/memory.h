@@ -1,6 +1,6 @@
-// memory.h: large blocks for the arena and for a rank's own tensors, at 2 MiB boundaries, of huge pages where the system
-// gives them. Huge pages of shared memory have to be asked for after the pages are touched (MADV_COLLAPSE, Linux 6.1):
-// MADV_HUGEPAGE alone succeeds and does nothing while shmem_enabled is `never`, the kernel's default.
+// memory.h: large blocks for the arena and for a rank's own tensors, at 2 MiB boundaries, of huge pages where the
+// system gives them. Huge pages of shared memory have to be asked for after the pages are touched (MADV_COLLAPSE,
+// Linux 6.1): MADV_HUGEPAGE alone succeeds and does nothing while shmem_enabled is `never`, the kernel's default.
 #pragma once
 #include <cstddef>
 

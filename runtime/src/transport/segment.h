@@ -1,9 +1,9 @@
-// segment.h: what ranks that share memory tell each other, as it lies in memory. One segment per job: a header, then an area
-// per rank, which that rank alone writes (but for `aborted`) and the others read.
+// segment.h: what ranks that share memory tell each other, as it lies in memory. One segment per job: a header, then an
+// area per rank, which that rank alone writes (but for `aborted`) and the others read.
 //
-// A call announces itself in a slot of its group: what it is (Fingerprint), where its source lies, and small contributions
-// themselves. Later steps of a call are counted in `phase` and `taken` as (sequence << 32 | step), so no counter has to be
-// reset and ranks that skip a call are never ahead.
+// A call announces itself in a slot of its group: what it is (Fingerprint), where its source lies, and small
+// contributions themselves. Later steps of a call are counted in `phase` and `taken` as (sequence << 32 | step), so no
+// counter has to be reset and ranks that skip a call are never ahead.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -14,16 +14,16 @@
 namespace meshrt {
 
 constexpr int max_groups = 64;
-constexpr uint32_t slots = 8;              ///< calls of a group that can be announced; see Transport::max_pending
-constexpr int64_t line_payload = 16;       ///< bytes of a contribution that fit beside the announcement
-constexpr int64_t small_payload = 4096;    ///< bytes of a contribution that are handed over in `small`
+constexpr uint32_t slots = 8;                ///< calls of a group that can be announced; see Transport::max_pending
+constexpr int64_t line_payload = 16;         ///< bytes of a contribution that fit beside the announcement
+constexpr int64_t small_payload = 4096;      ///< bytes of a contribution that are handed over in `small`
 constexpr int64_t bounce_bytes = 256 << 10;  ///< of each of the four buffers for data that lies outside the arena
 
 /// Two cache lines: what is read in every call, and what is read in messages.
 struct alignas(128) Slot {
   std::atomic<uint32_t> sequence;  ///< written last: the rest is of this call
   Fingerprint print;
-  int64_t source;                  ///< offset in the rank's arena, or -1: outside
+  int64_t source;  ///< offset in the rank's arena, or -1: outside
   std::byte payload[line_payload];
   ValueName value;
 };
@@ -36,16 +36,16 @@ struct GroupLines {
 };
 
 struct RankArea {
-  alignas(64) std::atomic<uint32_t> arrived;   ///< rounds of the job-wide barrier
-  std::atomic<uint32_t> finished;              ///< 1: the rank has left the job in order
-  std::atomic<uint64_t> arena_bytes;           ///< asked for, plus 1
+  alignas(64) std::atomic<uint32_t> arrived;  ///< rounds of the job-wide barrier
+  std::atomic<uint32_t> finished;             ///< 1: the rank has left the job in order
+  std::atomic<uint64_t> arena_bytes;          ///< asked for, plus 1
   GroupLines groups[max_groups];
   alignas(4096) std::byte small[max_groups][slots][small_payload];
   alignas(4096) std::byte bounce[4][bounce_bytes];
 };
 
 struct SegmentHeader {
-  std::atomic<uint32_t> aborted;   ///< 1: a rank failed, everybody stops
+  std::atomic<uint32_t> aborted;  ///< 1: a rank failed, everybody stops
 };
 
 constexpr size_t segment_header_bytes = 4096;

@@ -44,8 +44,10 @@ void SharedTransport::job_barrier() {
         policy_, memory_->header().aborted,
         [&] { return reached(area.arrived.load(std::memory_order_acquire), barriers_); },
         [&] {
-          if (area.finished.load(std::memory_order_acquire) && !reached(area.arrived.load(std::memory_order_acquire), barriers_))
-            throw Failure(Cause::mismatch, fmt::format("rank {} allocates, but rank {} has ended without", rank_, other));
+          if (area.finished.load(std::memory_order_acquire) &&
+              !reached(area.arrived.load(std::memory_order_acquire), barriers_))
+            throw Failure(Cause::mismatch,
+                          fmt::format("rank {} allocates, but rank {} has ended without", rank_, other));
         },
         [&] { return fmt::format("rank {} waits for rank {} to allocate its memory", rank_, other); });
   }
@@ -56,8 +58,8 @@ std::byte* SharedTransport::allocate_arena(size_t bytes) {
   job_barrier();  // nobody touches memory before all have found that there is enough
   for (int other = 0; other < memory_->ranks(); ++other)
     if (const uint64_t theirs = memory_->area(other).arena_bytes.load(std::memory_order_acquire); theirs != bytes + 1)
-      throw Failure(Cause::mismatch, fmt::format("rank {} asks for an arena of {} bytes, rank {} of {}", rank_, bytes, other,
-                                                 static_cast<int64_t>(theirs) - 1));
+      throw Failure(Cause::mismatch, fmt::format("rank {} asks for an arena of {} bytes, rank {} of {}", rank_, bytes,
+                                                 other, static_cast<int64_t>(theirs) - 1));
   stride_ = round_to_huge(bytes);
   arena_bytes_ = bytes;
   std::byte* arenas = memory_->map_arenas(stride_);

@@ -10,7 +10,8 @@
 
 namespace meshrt {
 
-/// The memory of a job: the segment from the beginning, the arenas of all ranks, one after the other, once their size is known.
+/// The memory of a job: the segment from the beginning, the arenas of all ranks, one after the other, once their size
+/// is known.
 class SharedMemory {
  public:
   /// Of threads: memory of this process.

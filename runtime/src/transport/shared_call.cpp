@@ -12,13 +12,14 @@ int64_t SharedCall::source_offset() const {
   const int64_t bytes = source_bytes(call_);
   if (bytes == 0) return 0;
   const auto offset = reinterpret_cast<intptr_t>(call_.source) - reinterpret_cast<intptr_t>(transport_.arena_);
-  const bool inside = transport_.arena_ && offset >= 0 && offset + bytes <= static_cast<int64_t>(transport_.arena_bytes_);
+  const bool inside =
+      transport_.arena_ && offset >= 0 && offset + bytes <= static_cast<int64_t>(transport_.arena_bytes_);
   return inside ? offset : -1;
 }
 
 void SharedCall::announce() {
-  // A member that has announced call s - max_pending has finished every call before s - 2 max_pending + 1, so it no longer
-  // reads the slot that s reuses.
+  // A member that has announced call s - max_pending has finished every call before s - 2 max_pending + 1, so it no
+  // longer reads the slot that s reuses.
   static_assert(slots >= 2 * Transport::max_pending);
   for (int member = 0; member < size(); ++member)
     if (member != me()) await_sequence(member, call_.sequence - Transport::max_pending);
@@ -29,8 +30,7 @@ void SharedCall::announce() {
   mine.value = value_name(call_.site);
   if (call_.kind == Kind::all_reduce) {
     const int64_t bytes = source_bytes(call_);
-    if (bytes <= line_payload)
-      std::memcpy(mine.payload, call_.source, bytes);
+    if (bytes <= line_payload) std::memcpy(mine.payload, call_.source, bytes);
     else if (bytes <= small_payload)
       std::memcpy(memory_.area(group_.members[me()]).small[group_.id][call_.sequence % slots], call_.source, bytes);
   }
@@ -40,8 +40,9 @@ void SharedCall::announce() {
 void SharedCall::await_sequence(int member, uint32_t sequence) {
   const std::atomic<uint32_t>& announced = slot(member, sequence).sequence;
   wait_until(
-      transport_.policy_, memory_.header().aborted, [&] { return reached(announced.load(std::memory_order_acquire), sequence); },
-      [&] { check_running(member); }, [&] { return late_message(member); });
+      transport_.policy_, memory_.header().aborted,
+      [&] { return reached(announced.load(std::memory_order_acquire), sequence); }, [&] { check_running(member); },
+      [&] { return late_message(member); });
 }
 
 void SharedCall::await_slot(int member) {
@@ -65,8 +66,9 @@ void SharedCall::await_all(uint32_t step) {
 void SharedCall::await_position(int member, const std::atomic<uint64_t>& line, uint32_t step) {
   const uint64_t wanted = position(step);
   wait_until(
-      transport_.policy_, memory_.header().aborted, [&] { return reached(line.load(std::memory_order_acquire), wanted); },
-      [&] { check_running(member); }, [&] { return late_message(member); });
+      transport_.policy_, memory_.header().aborted,
+      [&] { return reached(line.load(std::memory_order_acquire), wanted); }, [&] { check_running(member); },
+      [&] { return late_message(member); });
 }
 
 std::byte* SharedCall::source_of(int member) const {
@@ -94,10 +96,11 @@ void SharedCall::check_running(int member) const {
     return reached(slot(member, sequence).sequence.load(std::memory_order_acquire), sequence);
   };
   if (announced(call_.sequence)) return;  // it took part before it left
-  throw Failure(Cause::mismatch,
-                fmt::format("rank {} waits for rank {} in call {} of the group of ranks {}, {}, but rank {} has ended without "
-                            "making it",
-                            group_.members[me()], rank, call_.sequence, fmt::join(group_.members, " "), describe(call_), rank));
+  throw Failure(
+      Cause::mismatch,
+      fmt::format("rank {} waits for rank {} in call {} of the group of ranks {}, {}, but rank {} has ended without "
+                  "making it",
+                  group_.members[me()], rank, call_.sequence, fmt::join(group_.members, " "), describe(call_), rank));
 }
 
 std::string SharedCall::late_message(int member) const {
@@ -113,10 +116,11 @@ std::string SharedCall::late_message(int member) const {
     }
   }
   const double seconds = std::chrono::duration<double>(transport_.policy_.timeout).count();
-  return fmt::format("rank {} waited {:g} s for rank {} in call {} of the group of ranks {}, {}; the last call that rank {} "
-                     "began there is {}. If it only needs longer, set MESHRT_TIMEOUT to more seconds",
-                     group_.members[me()], seconds, rank, call_.sequence, fmt::join(group_.members, " "), describe(call_), rank,
-                     at ? fmt::format("{}, {}", last, describe(at->print, at->value.text)) : "none");
+  return fmt::format(
+      "rank {} waited {:g} s for rank {} in call {} of the group of ranks {}, {}; the last call that rank {} "
+      "began there is {}. If it only needs longer, set MESHRT_TIMEOUT to more seconds",
+      group_.members[me()], seconds, rank, call_.sequence, fmt::join(group_.members, " "), describe(call_), rank,
+      at ? fmt::format("{}, {}", last, describe(at->print, at->value.text)) : "none");
 }
 
 }  // namespace meshrt

@@ -1,5 +1,5 @@
-// shared_call.h: one call of one member over shared memory: announce it, wait for the others' announcements and steps, find
-// their buffers. The algorithms in collectives/shared_*.cpp are written with this.
+// shared_call.h: one call of one member over shared memory: announce it, wait for the others' announcements and steps,
+// find their buffers. The algorithms in collectives/shared_*.cpp are written with this.
 #pragma once
 #include <cstdint>
 

@@ -2,8 +2,9 @@
 // processes of a host over one arena; shared.h), and ranks that exchange messages (UCX; ucx.h). Both run the same Calls
 // and sum in the same order, so results agree bit for bit.
 //
-// This base keeps, for each group, the queue of calls that were started and not finished. Calls of a group finish in the
-// order of their start; at most `max_pending` are open, so that slots for announcements can be reused without asking.
+// This base keeps, for each group, the queue of calls that were started and not finished. Calls of a group finish in
+// the order of their start; at most `max_pending` are open, so that slots for announcements can be reused without
+// asking.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -1,5 +1,6 @@
-// wait.h: how a rank waits for another one. It spins for a few microseconds, then gives its core away, then sleeps in short
-// naps; it never waits past the deadline, and it stops when the job is aborted. With more ranks than cores it does not spin.
+// wait.h: how a rank waits for another one. It spins for a few microseconds, then gives its core away, then sleeps in
+// short naps; it never waits past the deadline, and it stops when the job is aborted. With more ranks than cores it
+// does not spin.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -20,8 +21,8 @@ struct WaitPolicy {
   std::chrono::nanoseconds timeout{std::chrono::seconds(600)};
 };
 
-/// The policy of a host that runs `local_ranks` ranks on `cpus` CPUs; the deadline is MESHRT_TIMEOUT in seconds, or 600.
-/// Throws Failure (Cause::usage) when MESHRT_TIMEOUT is not a positive number.
+/// The policy of a host that runs `local_ranks` ranks on `cpus` CPUs; the deadline is MESHRT_TIMEOUT in seconds, or
+/// 600. Throws Failure (Cause::usage) when MESHRT_TIMEOUT is not a positive number.
 WaitPolicy wait_policy(int local_ranks, int cpus);
 
 inline void pause_core() {
@@ -32,15 +33,16 @@ inline void pause_core() {
 #endif
 }
 
-/// Returns when `ready()` is true. `look()` is called about every millisecond of a long wait and may throw; `late()` gives
-/// the message of the Failure (Cause::timeout) at the deadline: what was waited for, and who is late.
+/// Returns when `ready()` is true. `look()` is called about every millisecond of a long wait and may throw; `late()`
+/// gives the message of the Failure (Cause::timeout) at the deadline: what was waited for, and who is late.
 template <class Ready, class Look, class Late>
 void wait_until(const WaitPolicy& policy, const std::atomic<uint32_t>& aborted, Ready ready, Look look, Late late);
 
 /// The slow part of wait_until: what to do between two looks.
 class Patience {
  public:
-  explicit Patience(const WaitPolicy& policy) : policy_(policy), start_(std::chrono::steady_clock::now()), next_look_(start_) {}
+  explicit Patience(const WaitPolicy& policy)
+      : policy_(policy), start_(std::chrono::steady_clock::now()), next_look_(start_) {}
 
   /// Gives time away: a few pauses, a yield or a nap, by how long the wait has lasted.
   void rest();

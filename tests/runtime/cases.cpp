@@ -1,0 +1,380 @@
+#include "cases.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "meshrt/collectives.h"
+
+namespace meshrt::test {
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// ---- elements: as sixteen or more bits in memory, as double in the oracle's hands
+// ------------------------------------
+
+uint64_t random_of(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9e3779b97f4a7c15 + b * 0xbf58476d1ce4e5b9 + 0x94d049bb133111eb;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+
+uint16_t bf16_of(float x) {  // by trying both neighbours, not by the library's bit trick
+  const auto bits = std::bit_cast<uint32_t>(x);
+  const uint32_t down = bits & 0xffff0000, up = down + 0x10000;
+  const double to_down = std::abs(double{x} - std::bit_cast<float>(down)),
+               to_up = std::abs(std::bit_cast<float>(up) - double{x});
+  const bool odd = down >> 16 & 1;
+  return static_cast<uint16_t>((to_up < to_down || (to_up == to_down && odd) ? up : down) >> 16);
+}
+
+template <class T>
+T get(const std::byte* at) {
+  T x;
+  std::memcpy(&x, at, sizeof x);
+  return x;
+}
+
+template <class T>
+void put(std::byte* at, T x) {
+  std::memcpy(at, &x, sizeof x);
+}
+
+float f32_of(Type type, const std::byte* at) {
+  return type == Type::bf16 ? std::bit_cast<float>(uint32_t{get<uint16_t>(at)} << 16)
+                            : static_cast<float>(get<_Float16>(at));
+}
+
+void put_f32(Type type, std::byte* at, float x) {
+  if (type == Type::bf16) put(at, bf16_of(x));
+  else put(at, static_cast<_Float16>(x));
+}
+
+Bytes contribution(Type type, int64_t count, int rank, uint64_t salt) {
+  Bytes data(count * size_of(type));
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t r = random_of(salt * 1000 + rank, i);
+    const double x = (static_cast<double>(r % 2000003) - 1000001.0) / 7919.0;
+    std::byte* at = data.data() + i * size_of(type);
+    switch (type) {
+      case Type::f32: put(at, static_cast<float>(x)); break;
+      case Type::f64: put(at, x); break;
+      case Type::bf16:
+      case Type::f16: put_f32(type, at, static_cast<float>(x)); break;
+      case Type::i32: put(at, static_cast<int32_t>(r)); break;
+      case Type::i64: put(at, static_cast<int64_t>(r)); break;
+      case Type::u8: put(at, static_cast<uint8_t>(r)); break;
+      case Type::boolean: put(at, r % 5 == 0); break;
+    }
+  }
+  return data;
+}
+
+template <class T>
+T reduced(Reduce op, T a, T b) {
+  if (op == Reduce::max) return std::max(a, b);
+  if (op == Reduce::min) return std::min(a, b);
+  if constexpr (std::is_same_v<T, bool>) return a || b;
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  else return a + b;
+}
+
+template <class T>
+void reduce_all(Reduce op, Bytes& out, const std::vector<Bytes>& in) {
+  for (size_t at = 0; at < out.size(); at += sizeof(T)) {
+    T x = get<T>(&in[0][at]);
+    for (size_t m = 1; m < in.size(); ++m) x = reduced(op, x, get<T>(&in[m][at]));
+    put(&out[at], x);
+  }
+}
+
+Bytes reduce_oracle(Type type, Reduce op, const std::vector<Bytes>& in) {
+  Bytes out(in[0].size());
+  switch (type) {
+    case Type::f32: reduce_all<float>(op, out, in); break;
+    case Type::f64: reduce_all<double>(op, out, in); break;
+    case Type::i32: reduce_all<int32_t>(op, out, in); break;
+    case Type::i64: reduce_all<int64_t>(op, out, in); break;
+    case Type::u8: reduce_all<uint8_t>(op, out, in); break;
+    case Type::boolean: reduce_all<bool>(op, out, in); break;
+    case Type::bf16:
+    case Type::f16:
+      for (size_t at = 0; at < out.size(); at += 2) {
+        float x = f32_of(type, &in[0][at]);
+        for (size_t m = 1; m < in.size(); ++m) x = reduced(op, x, f32_of(type, &in[m][at]));
+        put_f32(type, &out[at], x);
+      }
+  }
+  return out;
+}
+
+// ---- one group's cases
+// -----------------------------------------------------------------------------------------------
+
+constexpr Type all_types[] = {Type::f32, Type::f64, Type::bf16, Type::f16,
+                              Type::i32, Type::i64, Type::u8,   Type::boolean};
+constexpr Reduce all_reduces[] = {Reduce::sum, Reduce::max, Reduce::min};
+constexpr int64_t sizes[] = {0, 1, 7, 1000, 100003};
+constexpr size_t arena_bytes = size_t{24} << 20;
+
+class Cases {
+ public:
+  Cases(Rank& rank, const Group& group) : rank_(rank), group_(group) {}
+
+  void run() {
+    for (const int64_t size : sizes)
+      for (const Type type : all_types)
+        for (const bool in_arena : {true, false}) {
+          in_arena_ = in_arena;
+          salt_ += 17;
+          for (const Reduce op : all_reduces) all_reduce_case(type, size, op);
+          for (const Reduce op : {Reduce::sum, Reduce::max}) reduce_scatter_case(type, size, op);
+          all_gather_case(type, size);
+          all_to_all_case(type, size, true);
+          all_to_all_case(type, size, false);
+          broadcast_case(type, size);
+          permute_case(type, size);
+          barrier(rank_, group_, {99, "barrier"});
+        }
+    in_arena_ = true;
+    started_case();
+  }
+
+ private:
+  int members() const { return group_.size(); }
+  int me() const { return group_.index; }
+
+  // Buffers: fresh places in the arena, or memory of this rank, misaligned for good measure.
+  std::byte* buffer(int64_t bytes) {
+    if (in_arena_) {
+      std::byte* at = rank_.arena() + used_;
+      used_ += (bytes + 64) / 8 * 8;
+      if (used_ > arena_bytes) throw std::runtime_error("the test's arena is too small");
+      return at;
+    }
+    own_.emplace_back(bytes + 8);
+    return own_.back().data();
+  }
+  std::byte* buffer(const Bytes& content) {
+    std::byte* at = buffer(static_cast<int64_t>(content.size()));
+    if (!content.empty()) std::memcpy(at, content.data(), content.size());
+    return at;
+  }
+  void release() {
+    used_ = 0;
+    own_.clear();
+    // A neighbour may still read this rank's last result in its own check only; buffers themselves are free after a
+    // call.
+  }
+
+  std::vector<Bytes> contributions(Type type, const std::function<int64_t(int)>& count) {
+    std::vector<Bytes> all;
+    for (int m = 0; m < members(); ++m) all.push_back(contribution(type, count(m), group_.members[m], salt_));
+    return all;
+  }
+
+  void expect(const Bytes& wanted, const std::byte* got, const std::string& what) {
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i] != got[i])
+        throw std::runtime_error(fmt::format("{}, member {} of {}, {}: byte {} is {:#x}, not {:#x}", what, me(),
+                                             members(), in_arena_ ? "in the arena" : "outside", i,
+                                             static_cast<int>(got[i]), static_cast<int>(wanted[i])));
+    release();
+  }
+
+  // Parts of an extent by a pattern: even, uneven, some empty.
+  std::vector<int64_t> parts(int64_t extent, int pattern) const {
+    std::vector<int64_t> begin{5};  // not from zero: only differences count
+    for (int m = 1; m <= members(); ++m) {
+      int64_t at = part_begin(extent, m, members());
+      if (pattern == 1) at = m == members() ? extent : extent * m * m / (members() * members());
+      if (pattern == 2) at = m < members() - 1 ? 0 : extent;  // the last but one has all (or the last of one)
+      begin.push_back(5 + at);
+    }
+    return begin;
+  }
+
+  static std::string title(const char* name, Type type, int64_t size, const char* more = "") {
+    return fmt::format("{} of {} x {} {}", name, size, name_of(type), more);
+  }
+
+  void all_reduce_case(Type type, int64_t size, Reduce op) {
+    const auto all = contributions(type, [&](int) { return size; });
+    std::byte* data = buffer(all[me()]);
+    all_reduce(rank_, group_, {1, "sum"}, data, size, type, op);
+    expect(reduce_oracle(type, op, all), data, title("all_reduce", type, size, name_of(op)));
+  }
+
+  // Copies the block of `part` (outer, own, inner) from or into a whole (outer, all, inner).
+  static void block(Bytes& part, Bytes& whole, const Blocks& b, int k, Type type, bool into_whole) {
+    const auto size = static_cast<int64_t>(size_of(type)), all = b.begin.back() - b.begin[0],
+               own = b.begin[k + 1] - b.begin[k];
+    for (int64_t o = 0; o < b.outer; ++o) {
+      std::byte* w = whole.data() + (o * all + b.begin[k] - b.begin[0]) * b.inner * size;
+      std::byte* p = part.data() + o * own * b.inner * size;
+      if (own > 0 && b.inner > 0)
+        into_whole ? std::memcpy(w, p, own * b.inner * size) : std::memcpy(p, w, own * b.inner * size);
+    }
+  }
+
+  struct Shape {
+    int64_t outer, inner;
+    int pattern;
+  };
+  // The oracle takes nearly all of the time, so large values are tried in fewer shapes.
+  static std::span<const Shape> shapes_for(int64_t size) {
+    static constexpr Shape shapes[] = {{3, 5, 1}, {1, 1, 0}, {2, 1, 2}, {1, 16, 0}};
+    return std::span(shapes).first(size > 10000 ? 1 : 4);
+  }
+
+  void reduce_scatter_case(Type type, int64_t size, Reduce op) {
+    for (const Shape& shape : shapes_for(size)) {
+      const int64_t extent = size / (shape.outer * shape.inner);
+      const auto begin = parts(extent, shape.pattern);
+      const Blocks blocks{shape.outer, begin, shape.inner};
+      const auto all = contributions(type, [&](int) { return shape.outer * extent * shape.inner; });
+      Bytes whole = reduce_oracle(type, op, all);
+      Bytes part(shape.outer * (begin[me() + 1] - begin[me()]) * shape.inner * size_of(type));
+      block(part, whole, blocks, me(), type, false);
+      const std::byte* from = buffer(all[me()]);
+      std::byte* to = buffer(static_cast<int64_t>(part.size()));
+      reduce_scatter(rank_, group_, {2, "scatter"}, from, to, blocks, type, op);
+      expect(part, to, title("reduce_scatter", type, size, name_of(op)));
+    }
+  }
+
+  void all_gather_case(Type type, int64_t size) {
+    for (const Shape& shape : shapes_for(size)) {
+      const int64_t extent = size / (shape.outer * shape.inner);
+      const auto begin = parts(extent, shape.pattern);
+      const Blocks blocks{shape.outer, begin, shape.inner};
+      auto all = contributions(type, [&](int m) { return shape.outer * (begin[m + 1] - begin[m]) * shape.inner; });
+      Bytes whole(shape.outer * extent * shape.inner * size_of(type));
+      for (int m = 0; m < members(); ++m) block(all[m], whole, blocks, m, type, true);
+      const std::byte* from = buffer(all[me()]);
+      std::byte* to = buffer(static_cast<int64_t>(whole.size()));
+      all_gather(rank_, group_, {3, "gather"}, from, to, blocks, type);
+      expect(whole, to, title("all_gather", type, size));
+      if (shape.outer == 1) {  // a part that already lies in its place
+        std::byte* place = buffer(static_cast<int64_t>(whole.size()));
+        std::byte* own = place + (begin[me()] - begin[0]) * shape.inner * size_of(type);
+        if (!all[me()].empty()) std::memcpy(own, all[me()].data(), all[me()].size());
+        all_gather(rank_, group_, {3, "gather"}, own, place, blocks, type);
+        expect(whole, place, title("all_gather in place", type, size));
+      }
+    }
+  }
+
+  void all_to_all_case(Type type, int64_t size, bool gathers_first) {
+    for (int pattern = 0; pattern < 3; ++pattern) {
+      const int64_t outer = pattern == 1 ? 2 : 1, middle = pattern == 2 ? 3 : 1, inner = pattern == 0 ? 1 : 2;
+      const int64_t side =
+          size == 0 ? 0 : std::max<int64_t>(1, static_cast<int64_t>(std::sqrt(size / (outer * middle * inner))));
+      const auto first = parts(side, pattern), second = parts(side + 1, (pattern + 1) % 3);
+      const Exchange exchange{outer, first, middle, second, inner, gathers_first};
+      // Element (o, a, m, b, i) of the whole has a value of its own; rank-independent inputs would hide a wrong sender.
+      const auto size_b = static_cast<int64_t>(size_of(type));
+      const Bytes whole = contribution(type, outer * side * middle * (side + 1) * inner, group_.members[0], salt_);
+      const auto cut = [&](bool cut_first) {
+        Bytes out;
+        const int64_t a0 = cut_first ? first[me()] - 5 : 0, a1 = cut_first ? first[me() + 1] - 5 : side;
+        const int64_t b0 = cut_first ? 0 : second[me()] - 5, b1 = cut_first ? side + 1 : second[me() + 1] - 5;
+        for (int64_t o = 0; o < outer; ++o)
+          for (int64_t a = a0; a < a1; ++a)
+            for (int64_t m = 0; m < middle; ++m) {
+              const auto row = whole.begin() + (((o * side + a) * middle + m) * (side + 1)) * inner * size_b;
+              out.insert(out.end(), row + b0 * inner * size_b, row + b1 * inner * size_b);
+            }
+        return out;
+      };
+      const std::byte* from = buffer(cut(gathers_first));
+      const Bytes wanted = cut(!gathers_first);
+      std::byte* to = buffer(static_cast<int64_t>(wanted.size()));
+      all_to_all(rank_, group_, {4, "exchange"}, from, to, exchange, type);
+      expect(wanted, to, title("all_to_all", type, size, gathers_first ? "gathers first" : "gathers second"));
+    }
+  }
+
+  void broadcast_case(Type type, int64_t size) {
+    for (int root = 0; root<members(); root += size> 10000 ? std::max(1, members() - 1) : 1) {
+      const auto all = contributions(type, [&](int) { return size; });
+      std::byte* data = buffer(all[me()]);
+      broadcast(rank_, group_, {5, "root"}, data, size, type, root);
+      expect(all[root], data, title("broadcast", type, size));
+    }
+  }
+
+  void permute_case(Type type, int64_t size) {
+    for (int shift = 0; shift < (size > 10000 ? std::min(2, members()) : members());
+         ++shift) {  // a ring, with a count that depends on the sender
+      const int to = (me() + shift) % members(), from = (me() + members() - shift) % members();
+      const auto all = contributions(type, [&](int m) { return size ? size + m : 0; });
+      const std::byte* send = buffer(all[me()]);
+      std::byte* receive = buffer(static_cast<int64_t>(all[from].size()));
+      const auto count = [&](int m) { return static_cast<int64_t>(all[m].size() / size_of(type)); };
+      permute(rank_, group_, {6, "ring"}, send, count(me()), to, receive, count(from), from, type);
+      expect(all[from], receive, title("permute ring", type, size));
+    }
+    {  // a chain: the ends have one neighbour
+      const int to = me() + 1 < members() ? me() + 1 : -1, from = me() - 1;
+      const auto all = contributions(type, [&](int) { return size; });
+      const std::byte* send = buffer(all[me()]);
+      std::byte* receive = buffer(static_cast<int64_t>(all[0].size()));
+      permute(rank_, group_, {7, "chain"}, send, size, to, receive, size, from, type);
+      expect(from >= 0 ? all[from] : Bytes{}, receive, title("permute chain", type, size));
+    }
+  }
+
+  // More calls under way than fit, in two groups, finished out of order.
+  void started_case() {
+    const Group& alone = rank_.group(std::vector<Axis>{});
+    constexpr int64_t count = 5000;
+    std::vector<std::byte*> data;
+    std::vector<Ticket> tickets;
+    std::vector<Bytes> wanted;
+    for (int i = 0; i < 11; ++i) {
+      salt_ += 1;
+      const auto all = contributions(Type::f32, [&](int) { return i % 3 ? count : 3; });
+      wanted.push_back(reduce_oracle(Type::f32, Reduce::sum, all));
+      data.push_back(buffer(all[me()]));
+      tickets.push_back(
+          all_reduce_start(rank_, group_, {8, "started"}, data.back(), i % 3 ? count : 3, Type::f32, Reduce::sum));
+      wait(rank_, all_reduce_start(rank_, alone, {9, "alone"}, data.back(), 3, Type::f32, Reduce::sum));
+    }
+    for (size_t i = tickets.size(); i-- > 0;) wait(rank_, tickets[i]);
+    for (size_t i = 0; i < tickets.size(); ++i) expect(wanted[i], data[i], fmt::format("started call {}", i));
+  }
+
+  Rank& rank_;
+  const Group& group_;
+  bool in_arena_ = true;
+  size_t used_ = 0;
+  uint64_t salt_ = 1;
+  std::vector<Bytes> own_;
+};
+
+}  // namespace
+
+void run_cases(Rank& rank, std::span<const Axis> axes) { Cases(rank, rank.group(axes)).run(); }
+
+void run_all_cases(Rank& rank) {
+  rank.allocate(arena_bytes, 1 << 20);
+  if (rank.ranks() != 6) return run_cases(rank, std::vector<Axis>{{rank.ranks(), 1}});
+  const Axis row{2, 3}, column{3, 1};
+  run_cases(rank, std::vector{row});
+  run_cases(rank, std::vector{column});
+  run_cases(rank, std::vector{row, column});
+  run_cases(rank, std::vector{column, row});
+}
+
+}  // namespace meshrt::test
