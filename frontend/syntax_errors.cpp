@@ -38,8 +38,8 @@ class Fault {
   Fault(const SyntaxFault& fault, DiagnosticSink& sink) : fault_(fault), sink_(sink), found_(fault.tokens[fault.at]) {}
 
   void report() {
-    if (foreign_operator() || missing_arrow() || reserved_name() || wrong_place() || equals_sign() || missing_sign() ||
-        unknown_keyword() || lone_expression()) {
+    if (foreign_operator() || unfinished_line() || missing_arrow() || reserved_name() || wrong_place() ||
+        equals_sign() || unknown_keyword() || missing_sign() || lone_expression()) {
       return;
     }
     general();
@@ -117,6 +117,20 @@ class Fault {
     return true;
   }
 
+  // `k =` and the next statement on the next line, which is read as the rest of this one
+  bool unfinished_line() {
+    if ((!found_.is("=") && !found_.is("<-") && !found_.is("->")) || fault_.at < fault_.first + 3) return false;
+    const Token& before = token(fault_.at - 2);
+    if (before.type == 0 || previous().kind != TokenKind::word || before.kind != TokenKind::symbol) return false;
+    const char* end = before.text.data() + before.text.size();
+    const std::string_view between(end, static_cast<std::size_t>(previous().text.data() - end));
+    if (between.find('\n') == std::string_view::npos) return false;
+    const Span place{before.span.file, before.span.end, before.span.end};
+    sink_.error("E0101", place, "expected an expression after `{}`, found the end of the line", before.text)
+        .here("the statement goes on in the next line");
+    return true;
+  }
+
   // `batch > data`, `batch = data`, `batch => data` in a layout
   bool missing_arrow() {
     if (fault_.list != "rules" || !expects("'->'")) return false;
@@ -188,7 +202,8 @@ class Fault {
           .fix(found_.span, ":");
       return true;
     }
-    if (fault_.rule == "expr" || first().is("require") || first().is("repeat")) {
+    if (expects("NUMBER")) return false;
+    if (fault_.rule == "expr" || fault_.rule == "body" || first().is("require") || first().is("repeat")) {
       sink_.error("E0111", found_.span, "expected an operator, found `=`")
           .here("did you mean `==`?")
           .fix(found_.span, "==");
@@ -202,7 +217,8 @@ class Fault {
     if (!starts_value(found_) && !found_.is("(")) return false;
     const Span gap{found_.span.file, previous().span.end, previous().span.end};
     const bool initial = first().is("param") && fault_.list == "body" && found_.kind == TokenKind::word &&
-                         (previous().is("]") || previous().kind == TokenKind::word) && !expects("':'") && expects("NL");
+                         (previous().is("]") || previous().kind == TokenKind::word) && !expects("':'") &&
+                         expects("'}'");
     const bool colon = expects("':'");
     if (!initial && !colon && !expects("'='")) return false;
     const char* sign = colon && !initial ? ":" : "=";
@@ -285,7 +301,7 @@ class Fault {
       if (one == "ID" || (name && (quoted && std::isalpha(static_cast<unsigned char>(one[1])) != 0))) continue;
       if (value && (one == "NUMBER" || one == "STRING" || one == "'('" || one == "'-'")) continue;
       if (result.empty() || one != "'...'") {
-        if (one == "NL" || one == "';'" || one == "EOF" || (fault_.rule == "body" && one == "'}'")) {
+        if (one == "NL" || one == "';'" || one == "EOF" || (fault_.rule == fault_.list && one == "'}'")) {
           if (!contains(result, "the end of the statement")) result.emplace_back("the end of the statement");
         } else if (contains(operators, one) && (expects("'+'") || expects("'*'"))) {
           operator_too = true;
@@ -298,6 +314,7 @@ class Fault {
         }
       }
     }
+    std::stable_partition(result.begin(), result.end(), [](const std::string& one) { return one == "`,`"; });
     if (operator_too && result.size() <= 1) result.insert(result.begin(), "an operator");
     return result;
   }
@@ -318,8 +335,11 @@ class Fault {
       sink_.error("E0101", found_span(), "unexpected {}", found_text()).here("does not fit here");
       return;
     }
-    sink_.error("E0101", found_span(), "expected {}, found {}", enumerate(expected), found_text())
-        .here("expected {}", enumerate(expected));
+    auto error = sink_.error("E0101", found_span(), "expected {}, found {}", enumerate(expected), found_text());
+    error.here("expected {}", enumerate(expected));
+    if (first().is("block") && expects("'->'")) {
+      error.help("a block says what it returns: `block Name(x : real[dim]) -> real[dim] { ... }`");
+    }
   }
 
   const SyntaxFault& fault_;

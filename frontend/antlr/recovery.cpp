@@ -13,7 +13,13 @@ class StatementErrors : public antlr4::DefaultErrorStrategy {
  public:
   StatementErrors(const Arranged& arranged, DiagnosticSink& sink) : arranged_(arranged), sink_(sink) {}
 
-  void sync(antlr4::Parser*) override {}
+  // Called where a loop or an option begins: remembers what could have gone on there, for the message.
+  void sync(antlr4::Parser* base) override {
+    const std::size_t at = base->getCurrentToken()->getTokenIndex();
+    if (at != choices_at_) choices_.clear();
+    choices_at_ = at;
+    choices_.push_back(base->getState());
+  }
 
   void reportError(antlr4::Parser* base, const antlr4::RecognitionException& error) override {
     if (inErrorRecoveryMode(base)) return;
@@ -142,8 +148,13 @@ class StatementErrors : public antlr4::DefaultErrorStrategy {
     return expected;
   }
 
-  void report(MeshParser& parser, antlr4::Token* offending, const antlr4::misc::IntervalSet& expected) {
+  void report(MeshParser& parser, antlr4::Token* offending, antlr4::misc::IntervalSet expected) {
     SyntaxFault fault{arranged_.tokens, 0, offending->getTokenIndex(), {}, {}, {}};
+    for (const std::size_t state : choices_) {
+      const auto* choice = parser.getATN().states[state];
+      const bool here = choices_at_ == fault.at && choice->ruleIndex == parser.getContext()->getRuleIndex();
+      if (here) expected.addAll(parser.getATN().nextTokens(parser.getATN().states[state]));
+    }
     for (const auto type : expected.toList()) {
       if (type == antlr4::Token::EPSILON) continue;
       fault.expected.push_back(
@@ -182,6 +193,8 @@ class StatementErrors : public antlr4::DefaultErrorStrategy {
 
   const Arranged& arranged_;
   DiagnosticSink& sink_;
+  std::vector<std::size_t> choices_;  // states of the parser at token `choices_at_`
+  std::size_t choices_at_ = 0;
 };
 
 }  // namespace
