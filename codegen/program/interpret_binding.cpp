@@ -1,0 +1,69 @@
+#include "codegen/program/interpret_binding.h"
+
+#include <algorithm>
+
+#include "codegen/graph/builder.h"
+
+namespace mesh {
+
+Binding::Binding(const Program& program, meshrt::Rank& rank) : program(program), rank(rank), turns(program.loops, 0) {}
+
+std::byte* Binding::memory(BufferId id) const {
+  const Buffer& held = program.buffer(storage(program, id));
+  if (held.offset < 0) internal_error("buffer " + held.name + " has no offset: the memory plan left it out");
+  const bool arena = held.space == Space::arena;
+  const auto end = static_cast<size_t>(held.offset + local_elements(program, held, rank.rank()) *
+                                                         static_cast<int64_t>(meshrt::size_of(held.type)));
+  if (end > (arena ? rank.arena_bytes() : rank.own_bytes()))
+    internal_error("buffer " + held.name + " ends at byte " + std::to_string(end) + ", past the memory of its space");
+  return (arena ? rank.arena() : rank.own()) + held.offset;
+}
+
+Pointer::Pointer(const Binding& binding, const Access& access) : start_(binding.memory(access.buffer)) {
+  const Buffer& buffer = binding.buffer(access);
+  if (access.turns.size() > buffer.dims.size())
+    internal_error("buffer " + buffer.name + " is indexed by more loops than it has dims");
+  for (size_t k = 0; k < access.turns.size(); ++k) {
+    const int64_t elements = stride(binding.program, buffer, k, binding.rank.rank());
+    turns_.emplace_back(access.turns[k].index, elements * static_cast<int64_t>(meshrt::size_of(buffer.type)));
+  }
+}
+
+Window window(const Binding& binding, const Access& access, std::span<const LocalDim> nest) {
+  const Buffer& buffer = binding.buffer(access);
+  const auto bytes = static_cast<int64_t>(meshrt::size_of(buffer.type));
+  const int64_t rank = binding.rank.rank();
+  Window result{access, Pointer(binding, access), {}, buffer.type};
+  const Address address = address_of(binding.program, access, nest);
+  for (const Address::Shift& shift : address.shifts) {
+    const Range iterated = binding.range(shift.iterated), held = binding.range(shift.held);
+    if (iterated.size() > 0 && (iterated.begin < held.begin || iterated.end > held.end))
+      internal_error("a step runs over [" + std::to_string(iterated.begin) + ", " + std::to_string(iterated.end) +
+                     ") of dim " + binding.name(shift.held.dim) + ", but rank " + std::to_string(rank) +
+                     " holds only [" + std::to_string(held.begin) + ", " + std::to_string(held.end) + ") of it in " +
+                     buffer.name);
+  }
+  result.pointer.move(base(binding.program, {address.buffer, {}, address.positions, address.shifts}, {}, rank) * bytes);
+  for (size_t i = 0; i < nest.size(); ++i)
+    result.strides.push_back(stride(binding.program, address, i, rank) * bytes);
+  return result;
+}
+
+size_t position_of(const Binding& binding, const Access& access, DimId dim) {
+  const std::span<const LocalDim> dims = dims_of(binding.program, access);
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i].dim == dim) return i;
+  internal_error("buffer " + binding.buffer(access).name + " has no dim " + binding.name(dim));
+}
+
+const meshrt::Group& group_of(Binding& binding, const std::vector<AxisId>& axes) {
+  std::vector<meshrt::Axis> of;
+  of.reserve(axes.size());
+  for (const AxisId axis : axes) {
+    const MeshAxis& known = binding.mesh().axes[axis];
+    of.push_back({static_cast<int>(known.size), static_cast<int>(known.stride)});
+  }
+  return binding.rank.group(of);
+}
+
+}  // namespace mesh

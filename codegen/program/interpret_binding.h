@@ -1,0 +1,65 @@
+// interpret_binding.h: what the steps of an interpreted program are bound to: the program, the rank that runs it, the
+// turns of its loops, this step's input; and addresses of accesses in that rank's memory.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/program/extent.h"
+#include "codegen/program/program.h"
+#include "meshrt/program.h"
+
+namespace mesh {
+
+struct Binding {
+  const Program& program;
+  meshrt::Rank& rank;
+  std::vector<int64_t> turns;  // by LoopId: the turn under way
+  meshrt::StepInput input;     // of the step under way
+
+  Binding(const Program&, meshrt::Rank&);
+  /// Where the buffer's memory begins.
+  std::byte* memory(BufferId) const;
+  const Buffer& buffer(const Access& access) const { return program.buffer(access.buffer); }
+  const MeshShape& mesh() const { return program.sharded.layout.mesh; }
+  int64_t extent(const LocalDim& dim) const { return local_extent(program, dim, rank.rank()); }
+  Range range(const LocalDim& dim) const { return local_range(program, dim, rank.rank()); }
+  std::string name(DimId dim) const { return program.sharded.graph.dim(dim).name; }
+};
+
+/// The element of an access at index 0 of all its dims, given the turns of the loops around it.
+class Pointer {
+ public:
+  Pointer() = default;
+  Pointer(const Binding&, const Access&);
+  std::byte* at(const Binding& binding) const {
+    std::byte* place = start_;
+    for (const auto& [loop, bytes] : turns_) place += binding.turns[loop] * bytes;
+    return place;
+  }
+  void move(int64_t bytes) { start_ += bytes; }
+
+ private:
+  std::byte* start_ = nullptr;
+  std::vector<std::pair<uint32_t, int64_t>> turns_;  // loop, bytes a turn
+};
+
+/// An access as a step that iterates over `nest` reads or writes it: the element at index 0 of every nest dim, and the
+/// bytes from one index of a nest dim to the next.
+struct Window {
+  Access access;
+  Pointer pointer;
+  std::vector<int64_t> strides;  // by nest dim, bytes; 0 where the buffer lacks it
+  Type type = Type::f32;
+};
+/// An internal error if the nest leaves the part of the buffer that this rank holds.
+Window window(const Binding&, const Access&, std::span<const LocalDim> nest);
+
+/// Position of a dim in the dims of an access (after its turns), or an internal error.
+size_t position_of(const Binding&, const Access&, DimId);
+/// The ranks that differ only along these axes, in this order.
+const meshrt::Group& group_of(Binding&, const std::vector<AxisId>& axes);
+
+}  // namespace mesh

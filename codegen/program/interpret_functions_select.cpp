@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/interpret_functions.h"
+
+namespace mesh {
+
+namespace portable {
+extern const ChunkKernels kernels;
+}
+#if defined(__x86_64__)
+namespace avx2 {
+extern const ChunkKernels kernels;
+}
+namespace avx512 {
+extern const ChunkKernels kernels;
+}
+#endif
+
+const ChunkKernels& chunk_kernels() {
+#if defined(__x86_64__)
+  static const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return has_avx512 ? avx512::kernels : has_avx2 ? avx2::kernels : portable::kernels;
+#else
+  return portable::kernels;
+#endif
+}
+
+namespace {
+
+template <class T>
+void write_integer(double value, void* to) {
+  using Limits = std::numeric_limits<T>;
+  *static_cast<T*>(to) = value >= static_cast<double>(Limits::max())      ? Limits::max()
+                         : value <= static_cast<double>(Limits::lowest()) ? Limits::lowest()
+                                                                          : static_cast<T>(value);
+}
+
+}  // namespace
+
+void write_literal(double value, meshrt::Type type, void* to) {
+  using meshrt::Type;
+  switch (type) {
+    case Type::f32: *static_cast<float*>(to) = static_cast<float>(value); return;
+    case Type::f64: *static_cast<double*>(to) = value; return;
+    case Type::i32: write_integer<int32_t>(value, to); return;
+    case Type::i64: write_integer<int64_t>(value, to); return;
+    case Type::u8: write_integer<uint8_t>(value, to); return;
+    case Type::boolean: *static_cast<bool*>(to) = value != 0; return;
+    default: internal_error(std::string("the interpreter has no ") + meshrt::name_of(type) + " numbers");
+  }
+}
+
+double neutral(meshrt::Reduce reduce) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  return reduce == meshrt::Reduce::sum ? 0 : reduce == meshrt::Reduce::max ? -infinity : infinity;
+}
+
+}  // namespace mesh

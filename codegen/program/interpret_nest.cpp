@@ -1,0 +1,359 @@
+#include "codegen/program/interpret_nest.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/interpret_rate.h"
+
+namespace mesh {
+
+namespace {
+
+int64_t bytes_of(Type type) { return static_cast<int64_t>(meshrt::size_of(type)); }
+
+void expect(bool good, const std::string& what) {
+  if (!good) internal_error(what);
+}
+
+// Advances an index in row-major order; false after the last.
+bool next(std::vector<int64_t>& index, std::span<const int64_t> extents) {
+  for (size_t i = index.size(); i-- > 0;) {
+    if (++index[i] < extents[i]) return true;
+    index[i] = 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+// ---- a pass: binding
+
+BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDim> outer,
+                     std::span<const LocalDim> inner, const std::vector<Type>& row_types, std::byte* rows)
+    : binding_(binding), outer_(outer.size()), rows_(rows), dims_(outer.begin(), outer.end()) {
+  dims_.insert(dims_.end(), inner.begin(), inner.end());
+  for (const LocalDim& dim : inner) extents_.push_back(binding.extent(dim));
+  asked_.assign(dims_.size(), false);
+  for (const Scalar& scalar : pass.scalars) add(binding, scalar, row_types);
+  add_outputs(binding, pass, dims_);
+  for (const Pass::Reduction& reduction : pass.reductions) {
+    const auto scalar = static_cast<size_t>(reduction.scalar), row = static_cast<size_t>(reduction.row);
+    expect(scalar < instructions_.size() && row < row_types.size(), "a reduction refers to a value that is not there");
+    const Type type = instructions_[scalar].type;
+    Fold fold{reduction.scalar, rows + 8 * row};
+    if (reduction.arg) {
+      expect(row_types[row] == Type::i32 && inner.size() == 1, "an arg reduction gives an i32 along one dim");
+      fold.arg = chunk_kernels().arg_fold(reduction.reduce, type);
+    } else {
+      expect(row_types[row] == type, "a reduction's row value has another type than what it reduces");
+      fold.reduction = chunk_kernels().reduction(reduction.reduce, type);
+      fold.lanes = registers_.emplace_back(std::make_unique<std::byte[]>(lane_bytes)).get();
+    }
+    expect(reduction.arg ? fold.arg.fold != nullptr : fold.reduction.fold != nullptr,
+           std::string("the interpreter cannot reduce ") + meshrt::name_of(type));
+    folds_.push_back(fold);
+  }
+  if (folds_.empty()) merge_dims();
+  if (extents_.empty()) {  // executed once: a row of one element
+    extents_.push_back(1);
+    for (Cursor& cursor : cursors_) cursor.window.strides.push_back(0);
+  }
+  index_.assign(extents_.size() - 1, 0);
+  // Only now is it known which dim is innermost, and so how often each value changes.
+  const size_t last = outer_ + extents_.size() - 1;
+  for (Cursor& cursor : cursors_) cursor.step = cursor.window.strides[last] / bytes_of(cursor.window.type);
+  for (Instruction& instruction : instructions_) {
+    if (instruction.kind == Instruction::Kind::load)
+      instruction.pace = cursors_[static_cast<size_t>(instruction.cursor)].step == 0 ? Pace::row : Pace::element;
+    if (instruction.kind == Instruction::Kind::index)
+      instruction.pace = static_cast<size_t>(instruction.dim) == last ? Pace::element : Pace::row;
+    if (instruction.kind == Instruction::Kind::apply)
+      for (const int operand : instruction.operands)
+        if (operand >= 0) instruction.pace = std::max(instruction.pace, instructions_[static_cast<size_t>(operand)].pace);
+  }
+  read_in_place();
+}
+
+void BoundPass::add(Binding& binding, const Scalar& scalar, const std::vector<Type>& row_types) {
+  using Kind = Instruction::Kind;
+  Instruction made{Kind::literal, Pace::nest, scalar.type, nullptr, nullptr};
+  made.move = chunk_kernels().move(scalar.type);
+  made.result = registers_.emplace_back(std::make_unique<std::byte[]>(chunk_elements * bytes_of(scalar.type))).get();
+  made.values = made.result;
+  const auto dim_at = [&](DimId dim) {
+    const auto found = std::ranges::find(dims_, dim, &LocalDim::dim);
+    expect(found != dims_.end(), "a nest asks for the index of dim " + binding.name(dim) + ", which it does not have");
+    return static_cast<int>(found - dims_.begin());
+  };
+  if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) {
+    made.kind = Kind::load;
+    made.cursor = add_cursor(binding, load->access, dims_, scalar.type);
+  } else if (const auto* literal = std::get_if<Scalar::Literal>(&scalar.what)) {
+    made.literal = literal->value;
+  } else if (const auto* index = std::get_if<Scalar::Index>(&scalar.what)) {
+    expect(scalar.type == Type::i32, "an index is not of type i32");
+    made.kind = Kind::index;
+    made.dim = dim_at(index->dim);
+    made.first = binding.range(dims_[static_cast<size_t>(made.dim)]).begin;
+    asked_[static_cast<size_t>(made.dim)] = true;
+  } else if (const auto* turn = std::get_if<Scalar::Turn>(&scalar.what)) {
+    made.kind = Kind::turn;
+    made.loop = turn->loop.index;
+  } else if (std::holds_alternative<Scalar::StepNumber>(scalar.what)) {
+    made.kind = Kind::step_number;
+  } else if (const auto* rate = std::get_if<Scalar::Rate>(&scalar.what)) {
+    made.kind = Kind::rate;
+    made.rate_of = &rate->rate;
+  } else if (const auto* row = std::get_if<Scalar::Row>(&scalar.what)) {
+    made.kind = Kind::row;
+    made.pace = Pace::row;
+    made.row = row->row;
+    expect(static_cast<size_t>(row->row) < row_types.size() && row_types[static_cast<size_t>(row->row)] == scalar.type,
+           "a row value is read under another type");
+  } else {
+    const auto& apply = std::get<Scalar::Apply>(scalar.what);
+    const MapFunctionInfo& about = info(apply.function);
+    made.kind = Kind::apply;
+    expect(static_cast<size_t>(about.operands) == apply.operands.size(),
+           std::string(about.name) + " has the wrong number of operands");
+    std::vector<Type> types;
+    for (size_t i = 0; i < apply.operands.size(); ++i) {
+      const int operand = apply.operands[i];
+      expect(operand >= 0 && static_cast<size_t>(operand) < instructions_.size(),
+             "a scalar's operand does not stand before it");
+      made.operands[i] = operand;
+      types.push_back(instructions_[static_cast<size_t>(operand)].type);
+    }
+    const bool where = apply.function == MapFunction::where, cast = apply.function == MapFunction::cast;
+    const Type operand = types[where ? 1 : 0], result = about.to_boolean ? Type::boolean : cast ? scalar.type : operand;
+    expect(result == scalar.type && (!where || types[0] == Type::boolean) &&
+               std::all_of(types.begin() + (where ? 1 : 0), types.end(), [&](Type type) { return type == operand; }),
+           std::string(about.name) + " has operands or a result of the wrong type");
+    made.function = chunk_kernels().function(apply.function, operand, scalar.type);
+    expect(made.function != nullptr, std::string("there is no ") + std::string(about.name) + " of " +
+                                         meshrt::name_of(operand) + " to " + meshrt::name_of(scalar.type));
+  }
+  instructions_.push_back(made);
+}
+
+int BoundPass::add_cursor(Binding& binding, const Access& access, std::span<const LocalDim> dims, Type type) {
+  Cursor cursor{window(binding, access, dims)};
+  expect(cursor.window.type == type, "buffer " + binding.buffer(access).name + " of " +
+                                         meshrt::name_of(cursor.window.type) + " is accessed as " +
+                                         meshrt::name_of(type));
+  cursors_.push_back(std::move(cursor));
+  return static_cast<int>(cursors_.size()) - 1;
+}
+
+void BoundPass::add_outputs(Binding& binding, const Pass& pass, std::span<const LocalDim> dims) {
+  const auto output = [&](int scalar, const Access& to) -> Output& {
+    expect(scalar >= 0 && static_cast<size_t>(scalar) < instructions_.size(), "a store refers to no scalar");
+    const Type type = instructions_[static_cast<size_t>(scalar)].type;
+    const int cursor = add_cursor(binding, to, dims, type);
+    return outputs_.emplace_back(Output{scalar, cursor, chunk_kernels().move(type)});
+  };
+  for (const Pass::Accumulate& accumulate : pass.accumulates) {
+    Output& made = output(accumulate.scalar, accumulate.to);
+    const Type type = binding.buffer(accumulate.to).type;
+    made.accumulate = chunk_kernels().accumulate(accumulate.reduce, type);
+    expect(made.accumulate != nullptr, std::string("the interpreter cannot accumulate ") + meshrt::name_of(type));
+  }
+  for (const Pass::Store& store : pass.stores) output(store.scalar, store.to);
+}
+
+// Inner dims of one element go, and neighbours that every access walks through as one become one: longer rows.
+void BoundPass::merge_dims() {
+  const auto drop = [&](size_t inner) {
+    const size_t dim = outer_ + inner;
+    extents_.erase(extents_.begin() + static_cast<ptrdiff_t>(inner));
+    asked_.erase(asked_.begin() + static_cast<ptrdiff_t>(dim));
+    for (Cursor& cursor : cursors_) {
+      std::vector<int64_t>& strides = cursor.window.strides;
+      strides.erase(strides.begin() + static_cast<ptrdiff_t>(dim));
+    }
+    for (Instruction& instruction : instructions_)
+      if (instruction.dim > static_cast<int>(dim)) --instruction.dim;
+  };
+  for (size_t i = extents_.size(); i-- > 0;)
+    if (extents_[i] == 1 && !asked_[outer_ + i]) drop(i);
+  for (size_t i = extents_.size(); i-- > 1;) {
+    const size_t outer = outer_ + i - 1, inner = outer + 1;
+    const bool together = std::ranges::all_of(cursors_, [&](const Cursor& cursor) {
+      return cursor.window.strides[outer] == cursor.window.strides[inner] * extents_[i];
+    });
+    if (!together || asked_[outer] || asked_[inner]) continue;
+    extents_[i] *= extents_[i - 1];
+    drop(i - 1);
+  }
+}
+
+// A contiguous load needs no copy, unless its buffer is written in this pass: then an output that takes the loaded
+// value itself could see it changed.
+void BoundPass::read_in_place() {
+  const int64_t rank = binding_.rank.rank();
+  const auto memory = [&](const Access& access) {
+    const Buffer& held = binding_.program.buffer(storage(binding_.program, access.buffer));
+    const std::byte* begin = binding_.memory(access.buffer);
+    return std::pair(begin, begin + local_elements(binding_.program, held, rank) * bytes_of(held.type));
+  };
+  for (Instruction& instruction : instructions_) {
+    if (instruction.kind != Instruction::Kind::load) continue;
+    const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
+    const auto [begin, end] = memory(cursor.window.access);
+    instruction.in_place = cursor.step == 1 && std::ranges::none_of(outputs_, [&](const Output& output) {
+      const auto [first, last] = memory(cursors_[static_cast<size_t>(output.cursor)].window.access);
+      return first < end && begin < last;
+    });
+  }
+}
+
+// ---- a pass: running
+
+// The first of `count` elements is there: repeats it.
+void BoundPass::repeat(Instruction& instruction, int64_t count) {
+  if (count > 1) instruction.move(instruction.result, 0, instruction.result + bytes_of(instruction.type), 1, count - 1);
+}
+
+void BoundPass::begin() {
+  for (Cursor& cursor : cursors_) cursor.start = cursor.window.pointer.at(binding_);
+  const int64_t count = std::min(chunk_elements, extents_.back());
+  for (Instruction& instruction : instructions_) {
+    if (instruction.pace != Pace::nest) continue;
+    evaluate(instruction, 0, 1);
+    repeat(instruction, count);
+  }
+}
+
+// Elements [first, first + count) of the row.
+void BoundPass::evaluate(Instruction& instruction, int64_t first, int64_t count) {
+  using Kind = Instruction::Kind;
+  switch (instruction.kind) {
+    case Kind::load: {
+      const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
+      const std::byte* from = cursor.row + first * cursor.step * bytes_of(instruction.type);
+      if (instruction.in_place) instruction.values = from;
+      else instruction.move(from, cursor.step, instruction.result, 1, count);
+      return;
+    }
+    case Kind::literal: write_literal(instruction.literal, instruction.type, instruction.result); return;
+    case Kind::turn:
+      write_literal(static_cast<double>(binding_.turns[instruction.loop]), instruction.type, instruction.result);
+      return;
+    case Kind::step_number:
+      write_literal(static_cast<double>(binding_.input.step), instruction.type, instruction.result);
+      return;
+    case Kind::rate:
+      write_literal(learning_rate(*instruction.rate_of, binding_.input), instruction.type, instruction.result);
+      return;
+    case Kind::index: {
+      auto* const result = reinterpret_cast<int32_t*>(instruction.result);
+      const int64_t at = instruction.first + first;
+      for (int64_t i = 0; i < count; ++i) result[i] = static_cast<int32_t>(at + i);
+      return;
+    }
+    case Kind::row:
+      std::memcpy(instruction.result, rows_ + 8 * static_cast<size_t>(instruction.row),
+                  meshrt::size_of(instruction.type));
+      return;
+    case Kind::apply: {
+      const auto operand = [&](size_t i) -> const void* {
+        const int of = instruction.operands[i];
+        return of < 0 ? nullptr : instructions_[static_cast<size_t>(of)].values;
+      };
+      instruction.function(operand(0), operand(1), operand(2), instruction.result, count);
+      return;
+    }
+  }
+}
+
+void BoundPass::run_row(std::span<const int64_t> outer_index) {
+  for (Cursor& cursor : cursors_) {
+    const std::vector<int64_t>& strides = cursor.window.strides;
+    cursor.row = cursor.start;
+    for (size_t i = 0; i < outer_; ++i) cursor.row += outer_index[i] * strides[i];
+    for (size_t i = 0; i < index_.size(); ++i) cursor.row += index_[i] * strides[outer_ + i];
+  }
+  const int64_t length = extents_.back();
+  for (Instruction& instruction : instructions_) {
+    if (instruction.pace != Pace::row) continue;
+    int64_t at = 0;
+    if (instruction.kind == Instruction::Kind::index) {
+      const auto dim = static_cast<size_t>(instruction.dim);
+      at = dim < outer_ ? outer_index[dim] : index_[dim - outer_];
+    }
+    evaluate(instruction, at, 1);
+    repeat(instruction, std::min(chunk_elements, length));
+  }
+  for (int64_t first = 0; first < length; first += chunk_elements) {
+    const int64_t count = std::min(chunk_elements, length - first);
+    for (Instruction& instruction : instructions_)
+      if (instruction.pace == Pace::element) evaluate(instruction, first, count);
+    const auto values = [&](int scalar) { return instructions_[static_cast<size_t>(scalar)].values; };
+    for (Fold& fold : folds_) {
+      if (fold.lanes) fold.reduction.fold(values(fold.scalar), fold.lanes, count);
+      else fold.arg.fold(values(fold.scalar), first, count, fold.found);
+    }
+    for (const Output& output : outputs_) {
+      const Cursor& cursor = cursors_[static_cast<size_t>(output.cursor)];
+      std::byte* const to = cursor.row + first * cursor.step * bytes_of(cursor.window.type);
+      if (output.accumulate) output.accumulate(values(output.scalar), to, cursor.step, count);
+      else output.move(values(output.scalar), 1, to, cursor.step, count);
+    }
+  }
+}
+
+void BoundPass::run(std::span<const int64_t> outer_index) {
+  for (Fold& fold : folds_) {
+    if (fold.lanes) fold.reduction.start(fold.lanes);
+    else fold.arg.start(fold.found);
+  }
+  if (std::ranges::none_of(extents_, [](int64_t extent) { return extent == 0; })) {
+    std::ranges::fill(index_, 0);
+    do run_row(outer_index);
+    while (next(index_, extents_));
+  }
+  for (const Fold& fold : folds_) {
+    if (fold.lanes) fold.reduction.finish(fold.lanes, fold.row);
+    else std::memcpy(fold.row, &fold.found.index, sizeof fold.found.index);
+  }
+}
+
+// ---- a nest
+
+BoundNest::BoundNest(Binding& binding, const Nest& nest)
+    : binding_(binding), rows_(std::make_unique<std::byte[]>(8 * std::max<size_t>(1, nest.rows.size()))) {
+  for (const Pass& pass : nest.passes) {
+    for (const Pass::Accumulate& accumulate : pass.accumulates) {
+      if (accumulate.adds) continue;
+      const Type type = binding.buffer(accumulate.to).type;
+      Filled fill{Pointer(binding, accumulate.to), 1, chunk_kernels().move(type), {}};
+      for (const LocalDim& dim : dims_of(binding.program, accumulate.to)) fill.elements *= binding.extent(dim);
+      write_literal(neutral(accumulate.reduce), type, fill.value.data());
+      fills_.push_back(fill);
+    }
+  }
+  // The outer dims of a lone pass without row values are inner dims as well: its rows may then be longer.
+  std::vector<LocalDim> outer = nest.outer, inner;
+  const bool lone = nest.passes.size() == 1 && nest.passes[0].reductions.empty();
+  if (lone) inner.swap(outer);
+  for (const LocalDim& dim : outer) extents_.push_back(binding.extent(dim));
+  index_.assign(extents_.size(), 0);
+  for (const Pass& pass : nest.passes) {
+    std::vector<LocalDim> all = inner;
+    all.insert(all.end(), pass.inner.begin(), pass.inner.end());
+    passes_.emplace_back(binding, pass, outer, all, nest.rows, rows_.get());
+  }
+}
+
+void BoundNest::run() {
+  for (const Filled& fill : fills_) fill.move(fill.value.data(), 0, fill.to.at(binding_), 1, fill.elements);
+  for (BoundPass& pass : passes_) pass.begin();
+  if (std::ranges::any_of(extents_, [](int64_t extent) { return extent == 0; })) return;
+  std::ranges::fill(index_, 0);
+  do {
+    for (BoundPass& pass : passes_) pass.run(index_);
+  } while (next(index_, extents_));
+}
+
+}  // namespace mesh

@@ -1,0 +1,110 @@
+// interpret_nest.h: a loop nest bound to one rank. Every pass is executed a row of its innermost dim at a time, a row in
+// chunks, a chunk one scalar computation after another over all its elements: the order in which each element, each lane
+// of a reduction and each accumulated sum is computed is that of the emitted loop.
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "codegen/program/interpret_binding.h"
+#include "codegen/program/interpret_functions.h"
+
+namespace mesh {
+
+/// A pass over the inner dims at one iteration of the outer dims.
+class BoundPass {
+ public:
+  /// `outer` and `inner` are the dims iterated; a row value of the nest is 8 bytes at rows + 8 * its number.
+  BoundPass(Binding&, const Pass&, std::span<const LocalDim> outer, std::span<const LocalDim> inner,
+            const std::vector<Type>& row_types, std::byte* rows);
+  /// Takes up the turns and this step's numbers: before the first iteration of a nest.
+  void begin();
+  void run(std::span<const int64_t> outer_index);
+
+ private:
+  // How often a value changes: once a run of the nest, once a row of the innermost dim, with every element.
+  enum class Pace : uint8_t { nest, row, element };
+  // An access under way. Strides are bytes, by outer then inner dim.
+  struct Cursor {
+    Window window;
+    std::byte* start = nullptr;  // at these turns, all indices 0
+    std::byte* row = nullptr;    // at the beginning of this row
+    int64_t step = 0;            // elements from one index of the innermost dim to the next
+  };
+  struct Instruction {
+    enum class Kind : uint8_t { load, literal, index, turn, step_number, rate, apply, row } kind;
+    Pace pace;
+    Type type;
+    std::byte* result;           // room for a chunk
+    const std::byte* values;     // this chunk's elements: `result`, or the buffer itself
+    int cursor = -1;             // load
+    bool in_place = false;       // load: read from the buffer, no copy
+    ChunkMove move = nullptr;    // load, and to repeat a value over a chunk
+    double literal = 0;          // literal
+    int dim = -1;                // index: outer dims, then inner
+    int64_t first = 0;           // index: global index of local 0
+    uint32_t loop = 0;           // turn
+    const RateOp* rate_of = nullptr;
+    int row = -1;
+    ChunkFunction function = nullptr;
+    std::array<int, 3> operands{-1, -1, -1};
+  };
+  struct Output {  // a store or an accumulation
+    int scalar;
+    int cursor;
+    ChunkMove move = nullptr;
+    ChunkAccumulate accumulate = nullptr;
+  };
+  struct Fold {  // a reduction
+    int scalar;
+    std::byte* row;
+    ChunkReduction reduction{};
+    ChunkArgFold arg{};
+    std::byte* lanes = nullptr;
+    ArgFold found;
+  };
+
+  void add(Binding&, const Scalar&, const std::vector<Type>& row_types);
+  int add_cursor(Binding&, const Access&, std::span<const LocalDim> dims, Type);
+  void add_outputs(Binding&, const Pass&, std::span<const LocalDim> dims);
+  void merge_dims();
+  void read_in_place();
+  void evaluate(Instruction&, int64_t first, int64_t count);
+  void repeat(Instruction&, int64_t count);
+  void run_row(std::span<const int64_t> outer_index);
+
+  Binding& binding_;
+  size_t outer_;                   // number of outer dims
+  std::vector<int64_t> extents_;   // of the inner dims; at least one
+  std::vector<int64_t> index_;     // of the inner dims but the last
+  std::vector<bool> asked_;        // of all dims: whether an index of it is a value
+  std::vector<Cursor> cursors_;
+  std::vector<Instruction> instructions_;
+  std::vector<Output> outputs_;
+  std::vector<Fold> folds_;
+  std::byte* rows_;
+  std::vector<std::unique_ptr<std::byte[]>> registers_;
+  std::vector<LocalDim> dims_;     // outer, then inner, before merging
+};
+
+class BoundNest {
+ public:
+  BoundNest(Binding&, const Nest&);
+  void run();
+
+ private:
+  struct Filled {  // what accumulations begin from
+    Pointer to;
+    int64_t elements;
+    ChunkMove move;
+    std::array<std::byte, 8> value;
+  };
+
+  Binding& binding_;
+  std::vector<int64_t> extents_, index_;  // of the outer dims
+  std::vector<Filled> fills_;
+  std::vector<BoundPass> passes_;
+  std::unique_ptr<std::byte[]> rows_;
+};
+
+}  // namespace mesh
