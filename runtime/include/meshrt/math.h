@@ -13,8 +13,7 @@
 
 namespace meshrt {
 
-// ---- the form of a number, and selection without branches
-// ------------------------------------------------------------
+// ---- the form of a number, and selection without branches ----
 
 namespace detail {
 
@@ -74,9 +73,11 @@ MESHRT_INLINE T polynomial(T x, T c0, Rest... rest) {
 
 }  // namespace detail
 
+/// |x|, of integers too.
 template <class T>
 MESHRT_INLINE T abs(T x) {
-  return detail::number<T>(detail::bits(x) & ~detail::sign_bit<T>);
+  if constexpr (std::is_integral_v<T>) return x < 0 ? -x : x;
+  else return detail::number<T>(detail::bits(x) & ~detail::sign_bit<T>);
 }
 /// |magnitude| with the sign of `sign`.
 template <class T>
@@ -87,7 +88,7 @@ MESHRT_INLINE T copy_sign(T magnitude, T sign) {
 /// -1, 0 or 1; 0 for NaN.
 template <class T>
 MESHRT_INLINE T sign(T x) {
-  return detail::select(x > 0, T(1), detail::select(x < 0, T(-1), T(0)));
+  return T(x > 0) - T(x < 0);
 }
 /// The larger of two; `a` where they are equal or one is NaN.
 template <class T>
@@ -98,6 +99,13 @@ MESHRT_INLINE T maximum(T a, T b) {
 template <class T>
 MESHRT_INLINE T minimum(T a, T b) {
   return b < a ? b : a;
+}
+/// What is left of a / b with the quotient cut toward zero: the sign of a.
+template <class T>
+MESHRT_INLINE T remainder(T a, T b) {
+  if constexpr (std::is_integral_v<T>) return T(a % b);
+  else if constexpr (detail::single<T>) return __builtin_fmodf(a, b);
+  else return __builtin_fmod(a, b);
 }
 /// The largest integer not above x.
 template <class T>
@@ -127,8 +135,7 @@ MESHRT_INLINE T rsqrt(T x) {
   return 1 / sqrt(x);
 }
 
-// ---- exponential and logarithm
-// ---------------------------------------------------------------------------------------
+// ---- exponential and logarithm ----
 
 namespace detail {
 
@@ -215,8 +222,7 @@ MESHRT_INLINE T log(T x) {
   return select(x > 0, select(x < infinity<T>, y, x), nothing);
 }
 
-// ---- functions made of them
-// ------------------------------------------------------------------------------------------
+// ---- functions made of them ----
 
 /// 1 / (1 + e^-x)
 template <class T>
@@ -285,8 +291,7 @@ MESHRT_INLINE T erf(T x) {
   return select(a < 1, fma(x, p, x), far);
 }
 
-// ---- sine and cosine
-// -------------------------------------------------------------------------------------------------
+// ---- sine and cosine ----
 
 namespace detail {
 
@@ -340,8 +345,7 @@ MESHRT_INLINE T cos(T x) {
   return detail::sine_of_quarters(x, 1);
 }
 
-// ---- power
-// -----------------------------------------------------------------------------------------------------------
+// ---- power ----
 
 namespace detail {
 

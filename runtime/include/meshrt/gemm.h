@@ -1,0 +1,65 @@
+// gemm.h: matrix products of any extents and strides, with what follows them (bias, activation, gate, residual) applied
+// while a tile of the result is in the first-level cache. Each element is one chain of fused multiply-adds over the
+// inner extent in order, so the bits depend neither on the instruction set nor on the tiling (MESHRT_GEMM=openblas, the
+// other implementation, does not promise that). Callable from several threads at once; scratch memory belongs to the
+// thread.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace meshrt {
+
+enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, silu };
+
+/// What happens to c[i, j] after the sum, in this order; a null pointer leaves a line out. `slope`, `times` and `plus`
+/// lie like c: same offsets, rows `c_row` apart.
+template <class T>
+struct Finish {
+  T scale = 1;                               ///< c = scale * (a · b)
+  const T* bias = nullptr;                   ///< c += bias[j]
+  T* slope = nullptr;                        ///< slope[i, j] = activation'(c), for backward
+  Activation activation = Activation::none;  ///< c = activation(c)
+  const T* times = nullptr;                  ///< c *= times[i, j]
+  const T* plus = nullptr;                   ///< c += plus[i, j]
+};
+
+/// c[i * c_row + j] = sum over k of a[i * a_row + k * a_col] * b[k * b_row + j * b_col], i < rows, j < cols, k < inner.
+/// Strides count elements and may be anything, 0 too; c must not overlap a or b. An inner extent of 0 gives zeros.
+template <class T>
+struct Product {
+  int64_t rows = 0, cols = 0, inner = 0;
+  const T* a = nullptr;
+  int64_t a_row = 0, a_col = 1;
+  const T* b = nullptr;
+  int64_t b_row = 0, b_col = 1;
+  T* c = nullptr;
+  int64_t c_row = 0;
+  bool accumulate = false;  ///< the sum starts from what c holds, else from 0; `finish` sees the whole sum once
+  Finish<T> finish = {};
+  T* column_sum = nullptr;  ///< [cols]: sum over k of b[k, j], added where `accumulate`, from the pass that reads b
+};
+
+/// One loop around a product: `count` of them, each operand moved by its stride. `finish` moves with c, but for the
+/// bias
+/// (`bias_stride`) and `column_sum` (`sum_stride`).
+struct Batch {
+  int64_t count = 1, a_stride = 0, b_stride = 0, c_stride = 0, bias_stride = 0, sum_stride = 0;
+};
+
+template <class T>
+void multiply(const Product<T>& product);
+
+/// The product under nested loops, the first outermost.
+template <class T>
+void multiply_batch(const Product<T>& product, std::span<const Batch> loops);
+
+extern template void multiply(const Product<float>&);
+extern template void multiply(const Product<double>&);
+extern template void multiply_batch(const Product<float>&, std::span<const Batch>);
+extern template void multiply_batch(const Product<double>&, std::span<const Batch>);
+
+/// Which implementation runs, for messages: "own avx512", "own avx2", "own portable" or "openblas SkylakeX".
+std::string multiply_name();
+
+}  // namespace meshrt

@@ -1,0 +1,59 @@
+#include "blas.h"
+
+#include <dlfcn.h>
+
+#include <type_traits>
+
+#include "meshrt/failure.h"
+
+namespace meshrt {
+namespace {
+
+// The numbers of the CBLAS interface.
+constexpr int row_major = 101, as_it_is = 111, transposed = 112;
+
+template <class Function>
+Function symbol(void* library, const char* name) {
+  void* address = dlsym(library, name);
+  if (!address) throw Failure(Cause::environment, std::string("libopenblas.so.0 has no function `") + name + "`");
+  return reinterpret_cast<Function>(address);
+}
+
+// How BLAS calls a matrix with these strides: its transposition and distance between rows (or columns). A distance of 0
+// means that BLAS cannot.
+struct Operand {
+  int transpose, distance;
+};
+Operand operand(int64_t row, int64_t col, int64_t rows, int64_t cols) {
+  if (col == 1 && row >= cols) return {as_it_is, static_cast<int>(row)};
+  if (row == 1 && col >= rows) return {transposed, static_cast<int>(col)};
+  return {as_it_is, 0};
+}
+
+}  // namespace
+
+Blas::Blas() {
+  void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw Failure(Cause::environment, std::string("MESHRT_GEMM=openblas, but OpenBLAS cannot be opened: ") + dlerror() +
+                                          "; install libopenblas0 or leave MESHRT_GEMM out");
+  single_ = symbol<Gemm<float>>(library, "cblas_sgemm");
+  double_ = symbol<Gemm<double>>(library, "cblas_dgemm");
+  symbol<void (*)(int)>(library, "openblas_set_num_threads")(1);
+  core_ = symbol<char* (*)()>(library, "openblas_get_corename")();
+}
+
+template <class T>
+bool Blas::multiply_by(Gemm<T> gemm, const Product<T>& p) {
+  const Operand a = operand(p.a_row, p.a_col, p.rows, p.inner), b = operand(p.b_row, p.b_col, p.inner, p.cols);
+  if (!a.distance || !b.distance || p.c_row < p.cols) return false;
+  gemm(row_major, a.transpose, b.transpose, static_cast<int>(p.rows), static_cast<int>(p.cols),
+       static_cast<int>(p.inner), T(1), p.a, a.distance, p.b, b.distance, T(p.accumulate ? 1 : 0), p.c,
+       static_cast<int>(p.c_row));
+  return true;
+}
+
+bool Blas::multiply(const Product<float>& p) const { return multiply_by(single_, p); }
+bool Blas::multiply(const Product<double>& p) const { return multiply_by(double_, p); }
+
+}  // namespace meshrt

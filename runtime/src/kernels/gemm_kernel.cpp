@@ -1,0 +1,231 @@
+// gemm_kernel.cpp: c = a · b from one register tile. `a` is read in place, element by element (a broadcast costs
+// nothing beside two fused multiply-adds); of `b` a group of four panels at a time is copied, which stay in the
+// second-level cache while every row of `a` passes by, and the next group is fetched meanwhile. What follows the
+// product is applied to a tile as soon as its sum is whole. Compiled once an instruction set.
+#include "gemm_kernel.h"
+
+#include "finish.h"
+#include "scratch.h"
+#include "tile.h"
+
+namespace meshrt::MESHRT_ISA {
+namespace {
+
+constexpr int group_panels = 4, max_inner = 512, sum_lanes = 16, line_bytes = 64;
+constexpr int64_t left_block = 512;  // rows of `a` copied at a time, where neither of its strides is 1
+constexpr int64_t direct_rows = 16;  // up to so many rows, copying `b` costs more than reading it where it lies
+
+template <class T>
+T* scratch(ScratchPlace place, int64_t count) {
+  return static_cast<T*>(Scratch::mine().bytes(place, static_cast<size_t>(count) * sizeof(T)));
+}
+
+// The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
+template <class T>
+struct Right {
+  const T* b;
+  int64_t row, col;
+  T* sums;
+  int64_t cols;  // of all of b
+
+  // panel [inner, tile_cols] = rows k .., columns j .. of b, zeros beyond `count` columns
+  void pack(int64_t k, int64_t inner, int64_t j, int64_t count, T* panel) const {
+    constexpr int width = tile_cols<T>;
+    const T* from = b + k * row + j * col;
+    if (count < width)
+      for (int64_t i = 0; i < inner * width; ++i) panel[i] = 0;
+    if (col == 1 && count == width) {
+      for (int64_t r = 0; r < inner; ++r)
+        for (int v = 0; v < width; v += lanes<T>) store(panel + r * width + v, load(from + r * row + v));
+    } else if (row == 1) {
+      transpose(from, col, count, inner, panel, width);
+    } else {
+      for (int64_t r = 0; r < inner; ++r)
+        for (int64_t c = 0; c < count; ++c) panel[r * width + c] = from[r * row + c * col];
+    }
+  }
+
+  void add_sums(int64_t k, int64_t inner, int64_t j, int64_t count) const {
+    for (int64_t r = 0; r < inner; ++r) {
+      T* __restrict lane = sums + (k + r) % sum_lanes * cols + j;
+      const T* from = b + (k + r) * row + j * col;
+      for (int64_t c = 0; c < count; ++c) lane[c] += from[c * col];
+    }
+  }
+
+  // Where the n-th cache line lies of what a group at rows k .., columns j .. will read.
+  const T* line(int64_t k, int64_t inner, int64_t j, int64_t n) const {
+    constexpr int width = line_bytes / sizeof(T);
+    const int64_t along = (col == 1 ? group_panels * tile_cols<T> : inner) / width, slow = col == 1 ? row : col;
+    return b + k * row + j * col + n / along * slow + n % along * width;
+  }
+};
+
+// Fetches a range of lines a few at a time, spread over the tiles of a group.
+template <class T>
+class Prefetch {
+ public:
+  // The group after rows k .., columns j .. end; nothing where it would be the last or has no unit stride.
+  Prefetch(const Right<T>& b, int64_t k, int64_t chunk, int64_t j, int64_t end, const Product<T>& p) : b_(b) {
+    const bool more_cols = end < p.cols;
+    k_ = more_cols ? k : k + chunk, j_ = more_cols ? end : 0, inner_ = smaller(chunk, p.inner - k_);
+    const int64_t width = group_panels * tile_cols<T>;
+    if (k_ >= p.inner || p.cols - j_ < width || (b.col != 1 && b.row != 1) || inner_ < line_bytes / int64_t(sizeof(T)))
+      return;
+    lines_ = inner_ * width * int64_t(sizeof(T)) / line_bytes;
+    share_ = lines_ * (tile_rows * tile_cols<T>) / larger(1, p.rows * (end - j)) + 1;
+  }
+  void step() {
+    for (const int64_t end = smaller(next_ + share_, lines_); next_ < end; ++next_)
+      __builtin_prefetch(b_.line(k_, inner_, j_, next_), 0, 2);
+  }
+
+ private:
+  const Right<T>& b_;
+  int64_t k_, j_, inner_, lines_ = 0, share_ = 0, next_ = 0;
+};
+
+// One tile of c at (i, j) of rows x cols, which may be smaller than the register tile; then it takes a way round.
+template <class T>
+void store_tile(const Product<T>& p, int64_t inner, Left<T> a, const T* b, int64_t b_row, int64_t i, int64_t j,
+                int64_t rows, int64_t cols, bool accumulate) {
+  constexpr int width = tile_cols<T>;
+  T* c = p.c + i * p.c_row + j;
+  if (cols == width) return tile_of(rows, inner, a, b, b_row, c, p.c_row, accumulate);
+  alignas(64) T edge[tile_rows * width];
+  if (accumulate)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t x = 0; x < width; ++x) edge[r * width + x] = x < cols ? c[r * p.c_row + x] : T(0);
+  tile_of(rows, inner, a, b, b_row, edge, int64_t(width), accumulate);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t x = 0; x < cols; ++x) c[r * p.c_row + x] = edge[r * width + x];
+}
+
+// The product for rows [begin, end) of a. left_of(k, inner) says where these rows lie for the columns k .. of a.
+template <class T, class LeftOf>
+void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_t end, LeftOf left_of) {
+  constexpr int width = tile_cols<T>, group = group_panels * width;
+  const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
+  const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
+  const bool plain = is_plain(p.finish), direct = b.col == 1 && end - begin <= direct_rows;
+  T* panels = scratch<T>(panel_scratch, int64_t(max_inner) * group);
+  for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
+    const int64_t inner = smaller(chunk, p.inner - k);
+    const bool last = k + inner == p.inner, accumulate = k > 0 || p.accumulate;
+    const Left<T> a = left_of(k, inner);
+    for (int64_t j = 0; j < p.cols; j += group) {
+      const int64_t past = smaller(j + group, p.cols);
+      for (int64_t q = j; q < past; q += width) {
+        const int64_t cols = smaller(width, past - q);
+        if (!direct || cols < width) b.pack(k, inner, q, cols, panels + (q - j) * inner);
+        if (b.sums && begin == 0 && end > 0) b.add_sums(k, inner, q, cols);
+      }
+      Prefetch<T> next(b, k, chunk, j, past, p);
+      for (int64_t i = begin; i < end; i += tile_rows) {
+        const int64_t rows = smaller(tile_rows, end - i);
+        const Left<T> here = {a.at + (i - begin) * a.row, a.row, a.col};
+        for (int64_t q = j; q < past; q += width) {
+          next.step();
+          const int64_t cols = smaller(width, past - q);
+          if (!accumulate)
+            for (int64_t r = 0; r < rows; ++r)
+              for (int64_t x = 0; x < cols; x += line_bytes / int64_t(sizeof(T)))
+                __builtin_prefetch(p.c + (i + r) * p.c_row + q + x, 1);
+          const bool in_place = direct && cols == width;
+          const T* right = in_place ? b.b + k * b.row + q : panels + (q - j) * inner;
+          store_tile(p, inner, here, right, in_place ? b.row : int64_t(width), i, q, rows, cols, accumulate);
+          if (last && !plain) finish_tile(p.finish, p.c, p.c_row, i, q, rows, cols);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void multiply_wide(const Product<T>& p, T* sums) {
+  const Right<T> b = {p.b, p.b_row, p.b_col, sums, p.cols};
+  if (p.a_row == 1 || p.a_col == 1 || p.cols <= tile_cols<T>) {
+    multiply_rows(p, b, 0, p.rows, [&](int64_t k, int64_t) { return Left<T>{p.a + k * p.a_col, p.a_row, p.a_col}; });
+    return;
+  }
+  T* copy = scratch<T>(left_scratch, left_block * max_inner);
+  for (int64_t begin = 0; begin < p.rows; begin += left_block) {
+    const int64_t end = smaller(begin + left_block, p.rows);
+    multiply_rows(p, b, begin, end, [&](int64_t k, int64_t inner) {
+      for (int64_t i = begin; i < end; ++i)
+        for (int64_t x = 0; x < inner; ++x) copy[(i - begin) * inner + x] = p.a[i * p.a_row + (k + x) * p.a_col];
+      return Left<T>{copy, inner, 1};
+    });
+  }
+}
+
+// For few columns: the transposed product, whose few rows are long, and back, a block of rows of c at a time.
+template <class T>
+void multiply_narrow(const Product<T>& p) {
+  constexpr int64_t block = group_panels * tile_cols<T>;
+  T* turned = scratch<T>(narrow_scratch, p.cols * block);
+  for (int64_t i = 0; i < p.rows; i += block) {
+    const int64_t rows = smaller(block, p.rows - i);
+    if (p.accumulate)
+      for (int64_t j = 0; j < p.cols; ++j)
+        for (int64_t r = 0; r < rows; ++r) turned[j * block + r] = p.c[(i + r) * p.c_row + j];
+    Product<T> t;
+    t.rows = p.cols, t.cols = rows, t.inner = p.inner;
+    t.a = p.b, t.a_row = p.b_col, t.a_col = p.b_row;
+    t.b = p.a + i * p.a_row, t.b_row = p.a_col, t.b_col = p.a_row;
+    t.c = turned, t.c_row = block, t.accumulate = p.accumulate;
+    multiply_wide(t, static_cast<T*>(nullptr));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < p.cols; ++j) p.c[(i + r) * p.c_row + j] = turned[j * block + r];
+    if (!is_plain(p.finish)) finish_tile(p.finish, p.c, p.c_row, i, 0, rows, p.cols);
+  }
+}
+
+// [16, cols] of zeros where the sums of b's columns are wanted, else nothing.
+template <class T>
+T* clear_sums(const Product<T>& p) {
+  if (!p.column_sum) return nullptr;
+  T* sums = scratch<T>(sum_scratch, sum_lanes * p.cols);
+  for (int64_t i = 0; i < sum_lanes * p.cols; ++i) sums[i] = 0;
+  return sums;
+}
+
+template <class T>
+void store_sums(const Product<T>& p, T* sums) {
+  if (!sums) return;
+  for (int64_t step = sum_lanes / 2; step > 0; step /= 2)
+    for (int64_t i = 0; i < step * p.cols; ++i) sums[i] += sums[i + step * p.cols];
+  for (int64_t j = 0; j < p.cols; ++j) p.column_sum[j] = p.accumulate ? p.column_sum[j] + sums[j] : sums[j];
+}
+
+template <class T>
+void sum_columns(const Product<T>& p, T* sums) {
+  if (sums) Right<T>{p.b, p.b_row, p.b_col, sums, p.cols}.add_sums(0, p.inner, 0, p.cols);
+}
+
+}  // namespace
+
+template <class T>
+void multiply(const Product<T>& p) {
+  T* sums = clear_sums(p);
+  const bool narrow = p.cols <= tile_cols<T> / 2 && p.rows > p.cols;
+  if (narrow || p.rows == 0) sum_columns(p, sums);
+  if (narrow) multiply_narrow(p);
+  else multiply_wide(p, sums);
+  store_sums(p, sums);
+}
+
+template <class T>
+void complete(const Product<T>& p) {
+  T* sums = clear_sums(p);
+  sum_columns(p, sums);
+  store_sums(p, sums);
+  if (!is_plain(p.finish)) finish_tile(p.finish, p.c, p.c_row, 0, 0, p.rows, p.cols);
+}
+
+template void multiply(const Product<float>&);
+template void multiply(const Product<double>&);
+template void complete(const Product<float>&);
+template void complete(const Product<double>&);
+
+}  // namespace meshrt::MESHRT_ISA

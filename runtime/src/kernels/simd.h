@@ -1,0 +1,110 @@
+// simd.h: the registers of the instruction set that this translation unit is compiled for, as compiler vectors. The
+// files gemm_kernel.cpp and attention_kernel.cpp are compiled once a set, in a namespace called after it (MESHRT_ISA),
+// with nothing from the standard library inside: an inline function shared with other objects could carry the wrong set
+// there.
+#pragma once
+#include <cstdint>
+
+#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
+#include <immintrin.h>
+#endif
+
+#include "meshrt/math.h"
+
+namespace meshrt::MESHRT_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64, tile_rows = 8, tile_vectors = 2;  // 16 of 32 registers accumulate
+#elif defined(__AVX2__) && defined(__FMA__)
+inline constexpr int vector_bytes = 32, tile_rows = 6, tile_vectors = 2;  // 12 of 16
+#else
+inline constexpr int vector_bytes = 16, tile_rows = 4, tile_vectors = 2;
+#endif
+
+template <class T>
+struct Register {
+  typedef T Vector __attribute__((vector_size(vector_bytes)));
+  typedef T Loose __attribute__((vector_size(vector_bytes), aligned(sizeof(T)), may_alias));  // at any address
+  typedef detail::Bits<T> Index __attribute__((vector_size(vector_bytes)));
+  static constexpr int lanes = vector_bytes / sizeof(T);
+};
+template <class T>
+using Vector = typename Register<T>::Vector;
+template <class T>
+inline constexpr int lanes = Register<T>::lanes;
+
+template <class T>
+MESHRT_INLINE Vector<T> load(const T* p) {
+  return *reinterpret_cast<const typename Register<T>::Loose*>(p);
+}
+template <class T>
+MESHRT_INLINE void store(T* p, Vector<T> v) {
+  *reinterpret_cast<typename Register<T>::Loose*>(p) = v;
+}
+template <class T>
+MESHRT_INLINE Vector<T> splat(T x) {
+  return x - Vector<T>{};
+}
+
+#if defined(__AVX512F__)
+MESHRT_INLINE Vector<float> fma(Vector<float> a, Vector<float> b, Vector<float> c) { return _mm512_fmadd_ps(a, b, c); }
+MESHRT_INLINE Vector<double> fma(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return _mm512_fmadd_pd(a, b, c);
+}
+#elif defined(__AVX2__) && defined(__FMA__)
+MESHRT_INLINE Vector<float> fma(Vector<float> a, Vector<float> b, Vector<float> c) { return _mm256_fmadd_ps(a, b, c); }
+MESHRT_INLINE Vector<double> fma(Vector<double> a, Vector<double> b, Vector<double> c) {
+  return _mm256_fmadd_pd(a, b, c);
+}
+#else
+template <class V>
+MESHRT_INLINE V fma(V a, V b, V c) {
+  for (unsigned i = 0; i < sizeof(V) / sizeof(a[0]); ++i) c[i] = detail::fma(a[i], b[i], c[i]);
+  return c;
+}
+#endif
+
+// to [lanes, to_row] = the transpose of from [lanes, from_row]: halves of ever smaller blocks change places.
+template <class T>
+MESHRT_INLINE void transpose_block(const T* from, int64_t from_row, T* to, int64_t to_row) {
+  constexpr int n = lanes<T>;
+  Vector<T> x[n];
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) x[i] = load(from + i * from_row);
+#pragma GCC unroll 4
+  for (int half = n / 2; half > 0; half /= 2) {
+    typename Register<T>::Index low, high;
+#pragma GCC unroll 16
+    for (int l = 0; l < n; ++l) {
+      low[l] = l & half ? n + l - half : l;
+      high[l] = l & half ? n + l : l + half;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i)
+      if (!(i & half)) {
+        const Vector<T> a = x[i], b = x[i + half];
+        x[i] = __builtin_shuffle(a, b, low);
+        x[i + half] = __builtin_shuffle(a, b, high);
+      }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) store(to + i * to_row, x[i]);
+}
+
+// to [cols, to_row] = the transpose of from [rows, from_row], any extents.
+template <class T>
+inline void transpose(const T* from, int64_t from_row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
+  constexpr int n = lanes<T>;
+  const int64_t whole_rows = rows / n * n, whole_cols = cols / n * n;
+  for (int64_t r = 0; r < whole_rows; r += n)
+    for (int64_t c = 0; c < whole_cols; c += n)
+      transpose_block(from + r * from_row + c, from_row, to + c * to_row + r, to_row);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[c * to_row + r] = from[r * from_row + c];
+}
+
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace meshrt::MESHRT_ISA

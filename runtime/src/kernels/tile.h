@@ -1,0 +1,64 @@
+// tile.h: the register tile from which products and attention are built.
+#pragma once
+#include "simd.h"
+
+namespace meshrt::MESHRT_ISA {
+
+template <class T>
+inline constexpr int tile_cols = tile_vectors* lanes<T>;
+
+// The left operand of a tile, where it lies: element (r, k) at at[r * row + k * col].
+template <class T>
+struct Left {
+  const T* at;
+  int64_t row, col;
+};
+
+// c [R, tile_cols] (+)= a · b over `inner`, held in registers; rows of b lie b_row apart, rows of c c_row apart.
+template <class T, int R>
+[[gnu::noinline]] void tile(int64_t inner, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate) {
+  constexpr int V = tile_vectors, n = lanes<T>;
+  Vector<T> sum[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) sum[r][v] = Vector<T>{};
+  if (accumulate) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sum[r][v] = load(c + r * c_row + v * n);
+  }
+  // One pointer for four rows: the address of a row is then pointer + {0, 1, 2, 3} * row, which costs nothing.
+  const T* rows[(R + 3) / 4];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; r += 4) rows[r / 4] = a.at + r * a.row;
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < inner; ++k, b += b_row) {
+    Vector<T> line[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) line[v] = load(b + v * n);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vector<T> x = splat(rows[r / 4][(r % 4) * a.row]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sum[r][v] = fma(x, line[v], sum[r][v]);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r += 4) rows[r / 4] += a.col;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) store(c + r * c_row + v * n, sum[r][v]);
+}
+
+// The same for a number of rows known only now, 1 .. tile_rows.
+template <class T, int R = tile_rows>
+inline void tile_of(int64_t rows, int64_t inner, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row,
+                    bool accumulate) {
+  if (rows == R) return tile<T, R>(inner, a, b, b_row, c, c_row, accumulate);
+  if constexpr (R > 1) tile_of<T, R - 1>(rows, inner, a, b, b_row, c, c_row, accumulate);
+}
+
+}  // namespace meshrt::MESHRT_ISA
