@@ -1,8 +1,11 @@
 // machine.h: the named machine by whose costs placements are chosen (YAML; language.md 22). Nothing measured is picked
 // up silently.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
+
+#include "frontend/diagnostic.h"
 
 namespace mesh {
 
@@ -13,7 +16,12 @@ struct Machine {
   int64_t node_ranks = 64;                                      // consecutive ranks that share a host
   double node_latency_us = 1, node_gbs = 10;                    // between ranks of a host
   double network_latency_us = 5, network_gbs = 3;               // between hosts, a rank's share
-  std::string hash;                                             // of the text it was read from
+  std::string hash;  // of the text it was read from; empty for the generic one
 };
+
+/// Reads `name, gflops {f32, f64, bf16}, memory_gbs, node {ranks, latency_us, gbs}, network {latency_us, gbs}`; keys
+/// that are absent keep the generic machine's values. Nothing, and errors E0601 (cannot be read) or E0602 (line and
+/// key), when it is wrong.
+std::optional<Machine> read_machine(const std::string& path, DiagnosticSink&);
 
 }  // namespace mesh

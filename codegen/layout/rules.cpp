@@ -33,7 +33,8 @@ bool side_by_side(const std::vector<DimId>& merged, const std::vector<DimId>& di
 }
 
 /// Larger ranks win; nothing where the rule does not concern the value's dim.
-std::optional<int> rank(const Rule& rule, ValueKind kind, const std::string& path, const std::vector<DimId>& dims, DimId dim) {
+std::optional<int> rank(const Rule& rule, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
+                        DimId dim) {
   if (rule.dims.front() != dim || !scope_covers(rule.scope, kind)) return std::nullopt;
   if (rule.dims.size() > 1 && !side_by_side(rule.dims, dims)) return std::nullopt;
   if (std::any_of(rule.unless.begin(), rule.unless.end(), [&](DimId d) { return has(dims, d); })) return std::nullopt;
@@ -47,7 +48,8 @@ std::optional<int> rank(const Rule& rule, ValueKind kind, const std::string& pat
   return rank;
 }
 
-const Rule* best(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims, DimId dim) {
+const Rule* best(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
+                 DimId dim) {
   const Rule* found = nullptr;
   int top = -1;
   for (const Rule& rule : layout.rules)
@@ -60,7 +62,8 @@ const Rule* best(const Layout& layout, ValueKind kind, const std::string& path, 
 
 }  // namespace
 
-const Rule* rule_for(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims, DimId dim) {
+const Rule* rule_for(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
+                     DimId dim) {
   const Rule* own = best(layout, kind, path, dims, dim);
   if (kind != ValueKind::gradient && kind != ValueKind::optimizer) return own;
   const RuleScope scope = kind == ValueKind::gradient ? RuleScope::grads : RuleScope::optimizer;

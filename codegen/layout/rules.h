@@ -10,10 +10,11 @@ namespace mesh {
 /// What a value is to the rules. `activation`: neither stored, nor a parameter's gradient, nor a model's output.
 enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, activation, output };
 
-/// The rule that decides `dim` of a value, or null where none does. Precedence: tensor pin, then `in` (deeper path first), then scope, then
-/// general; a scope inside `in` ranks between `in` and scope; the last one written wins among equals (resolve reports two of equal rank).
-/// Gradients and optimizer state take the parameter's rule unless their own scope names the dim; `path` is then the parameter's.
-/// A merged dim's rule concerns only values with all its dims side by side, and answers for its first one.
+/// The rule that decides `dim` of a value, or null where none does. Precedence: tensor pin, then `in` (deeper path
+/// first), then scope, then general; a scope inside `in` ranks between `in` and scope; the last one written wins among
+/// equals (resolve reports two of equal rank). Gradients and optimizer state take the parameter's rule unless their own
+/// scope names the dim; `path` is then the parameter's. A merged dim's rule concerns only values with all its dims side
+/// by side, and answers for its first one.
 const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const std::vector<DimId>& dims, DimId dim);
 
 }  // namespace mesh

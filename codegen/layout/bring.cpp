@@ -1,0 +1,171 @@
+// bring.cpp: values where they are needed: free ones are computed in place, movements are shared between users and
+// pushed through renames and broadcasts to where the value is smallest.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/print_graph.h"
+#include "codegen/layout/placer.h"
+
+namespace mesh {
+namespace {
+
+/// Shared by forward, backward and update; a parameter's copy is made for each of them, so that it need not be kept.
+int phase_of(Part part) { return part == Part::forward ? 0 : part == Part::update ? 2 : 1; }
+
+}  // namespace
+
+ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) {
+  if (is_free(id)) return materialise(id, to);
+  id = home(id);
+  if (placement(id) == to) return id;
+  const bool parameter = std::holds_alternative<ReadOp>(graph_.node(graph_.value(id).producer).op);
+  const int phase = parameter && consumer_ ? phase_of(graph_.node(consumer_).part) : 0;
+  const auto key = std::make_tuple(id, to, phase, graph_.value(id).body);
+  if (const auto found = brought_.find(key); found != brought_.end()) return found->second;
+  const ValueId viewed = through_view(id, to, need);
+  const ValueId there = viewed ? viewed : reshard(id, to, need);
+  brought_[key] = there;
+  return there;
+}
+
+/// What an op's operand must be so that its result has placement `result` (one result; factors correspond).
+Placement Placer::operand_placement(const Node& node, size_t operand, const Placement& result) const {
+  const std::vector<DimId>&dims = graph_.type(node.inputs[operand]).dims,
+        &result_dims = graph_.type(node.results[0]).dims;
+  Placement placement = Placement::whole(dims.size());
+  for (const Factor& factor : definition(node.op).factors(graph_, node)) {
+    if (!factor.operands[operand] || !factor.results[0]) continue;
+    const size_t from = std::find(result_dims.begin(), result_dims.end(), factor.results[0]) - result_dims.begin();
+    placement.dims[std::find(dims.begin(), dims.end(), factor.operands[operand]) - dims.begin()] = result.dims[from];
+  }
+  return placement;
+}
+
+ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<ValueId>& inputs) {
+  const Node node = graph_.node(graph_.value(id).producer);
+  GraphBuilder build(graph_);
+  build.body = graph_.value(id).body;
+  build.part = node.part;
+  build.span = node.span;
+  build.scope = node.scope;
+  const ValueId again = build.value(node.op, inputs);
+  graph_.value(again).type = graph_.type(id);
+  graph_.value(again).name = graph_.value(id).name;
+  set_placement(again, to, out_.provenance[id.index]);
+  emit(graph_.value(again).producer);
+  return again;
+}
+
+ValueId Placer::materialise(ValueId id, const Placement& to) {
+  Placement complete = to;
+  complete.partial.clear();
+  // Computed where it is used: in the consumer's body, so that loops do not read it from memory.
+  const auto key = std::make_tuple(id, to, 0, graph_.value(id).body);
+  if (const auto found = brought_.find(key); found != brought_.end()) return found->second;
+  const Node node = graph_.node(graph_.value(id).producer);
+  // Free reductions (counts of positions) are computed whole and then cut.
+  bool direct = true;
+  for (const Factor& factor : definition(node.op).factors(graph_, node))
+    if (!node.inputs.empty() && (!factor.results[0] || !factor.splittable || factor.granule > 1)) direct = false;
+  const Placement whole = Placement::whole(to.dims.size());
+  ValueId made;
+  if (direct || complete == whole) {
+    std::vector<ValueId> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      inputs.push_back(materialise(node.inputs[i], operand_placement(node, i, complete)));
+    made = repeat_with(id, to, inputs);
+  } else {
+    made = reshard(materialise(id, whole), complete, "each rank keeps its part");
+    set_placement(made, to);
+  }
+  brought_[key] = made;
+  return made;
+}
+
+/// Renames and broadcasts are free: the movement happens before them, where other users may share it and the value is
+/// smaller.
+ValueId Placer::through_view(ValueId id, const Placement& to, const std::string& need) {
+  const Node node = graph_.node(graph_.value(id).producer);
+  if (!std::holds_alternative<RenameOp>(node.op) && !std::holds_alternative<BroadcastOp>(node.op)) return {};
+  Placement from = operand_placement(node, 0, to);
+  from.partial = to.partial;
+  const Placement& now = placement(home(node.inputs[0]));
+  if (is_free(node.inputs[0])) return {};
+  if (now.partial != placement(id).partial) return {};
+  if (!planner_.plan(graph_.type(node.inputs[0]), now, from)) return {};
+  return repeat_with(id, to, {bring(node.inputs[0], from, need)});
+}
+
+ValueId Placer::reshard(ValueId id, const Placement& to, const std::string& need) {
+  const auto& path = planner_.plan(graph_.type(id), placement(id), to);
+  if (!path)
+    internal_error(fmt::format("{} cannot be brought from {} to {}", value_name(graph_, id),
+                               to_string(graph_, layout_.mesh, graph_.type(id), placement(id)),
+                               to_string(graph_, layout_.mesh, graph_.type(id), to)));
+  const ReshardPath way = *path;
+  ValueId at = id;
+  for (size_t i = 0; i < way.steps.size(); ++i) {
+    ReshardStep step = way.steps[i];
+    step.reason = reason(step, at, need);
+    step.rule = rule_of(step, at);
+    GraphBuilder build(graph_);
+    build.body = graph_.value(id).body;
+    const Node& user = consumer_ ? graph_.node(consumer_) : graph_.node(graph_.value(id).producer);
+    build.part = user.part;
+    build.span = user.span;
+    build.scope = user.scope;
+    const ValueId next = build.value(ReshardOp{static_cast<uint32_t>(out_.steps.size())}, {at});
+    out_.steps.push_back(std::move(step));
+    graph_.value(next).name = graph_.value(id).name;
+    set_placement(next, way.placements[i], out_.provenance[id.index]);
+    if (way.placements[i].is_partial() && partial_because_.count(at)) partial_because_[next] = partial_because_[at];
+    emit(graph_.value(next).producer);
+    at = next;
+  }
+  return at;
+}
+
+double Placer::seconds(ValueId id, const Placement& to) {
+  const auto& path = planner_.plan(graph_.type(id), placement(id), to);
+  return path ? path->seconds : std::numeric_limits<double>::infinity();
+}
+
+std::string Placer::reason(const ReshardStep& step, ValueId id, const std::string& need) const {
+  const auto dim = [&](int at) { return graph_.dim(graph_.type(id).dims[at]).name; };
+  const std::string over = axes_text(step.axes);
+  const auto because = partial_because_.find(id);
+  switch (step.kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce_scatter:
+      return because == partial_because_.end() ? fmt::format("needed whole by {}", need)
+                                               : fmt::format("{}; needed by {}", because->second, need);
+    case CollectiveKind::all_gather:
+      return fmt::format("`{}` is split over `{}`, and {} needs all of it", dim(step.from_dim), over, need);
+    case CollectiveKind::all_to_all:
+      return fmt::format("`{}` is split over `{}`, and {} splits `{}` instead", dim(step.from_dim), over, need,
+                         dim(step.to_dim));
+    case CollectiveKind::slice: return fmt::format("{} needs only this rank's part of `{}`", need, dim(step.to_dim));
+    case CollectiveKind::permute:
+    case CollectiveKind::broadcast: return need;
+  }
+  return need;
+}
+
+/// The rule that brought the axes: of the dim that is gathered or split, else the first one that names them.
+Span Placer::rule_of(const ReshardStep& step, ValueId id) const {
+  const auto names = [&](const Rule& rule) {
+    return std::find(rule.axes.begin(), rule.axes.end(), step.axes[0]) != rule.axes.end();
+  };
+  for (int at : {step.from_dim, step.to_dim})
+    if (at >= 0)
+      for (const Rule& rule : layout_.rules)
+        if (names(rule) && rule.dims.front() == graph_.type(id).dims[at]) return rule.span;
+  for (const Rule& rule : layout_.rules)
+    if (names(rule)) return rule.span;
+  return {};
+}
+
+}  // namespace mesh

@@ -1,0 +1,72 @@
+#include "codegen/layout/declared.h"
+
+#include <algorithm>
+
+namespace mesh {
+
+Declared::Declared(const Graph& graph, const Layout& layout) : graph_(graph), layout_(layout) {
+  for (const auto& [name, value] : graph.names)
+    if (name.starts_with("grad(")) gradients_[value] = name.substr(5, name.size() - 6);
+  // The gradient of a parameter that a loop stacks is made turn by turn.
+  for (uint32_t i = static_cast<uint32_t>(graph.nodes.size()); i-- > 0;)
+    if (const LoopOp* loop = std::get_if<LoopOp>(&graph.nodes[i].op))
+      for (const auto& collect : loop->collects)
+        if (const auto found = gradients_.find(collect.stacked); found != gradients_.end())
+          gradients_[collect.turn] = found->second;
+}
+
+Declared::Kind Declared::kind_of(ValueId id) const {
+  if (const auto found = gradients_.find(id); found != gradients_.end()) return {ValueKind::gradient, found->second};
+  const Value& value = graph_.value(id);
+  const Node& node = graph_.node(value.producer);
+  // A turn of a stacked parameter is still the parameter.
+  if (const LoopOp* loop = std::get_if<LoopOp>(&node.op))
+    for (const auto& slice : loop->slices)
+      if (slice.turn == id) return kind_of(slice.stacked);
+  if (const ReadOp* read = std::get_if<ReadOp>(&node.op)) {
+    const Stored& stored = graph_.stored[read->stored.index];
+    switch (stored.kind) {
+      case StoredKind::input: return {ValueKind::input, stored.path};
+      case StoredKind::parameter: return {ValueKind::parameter, stored.path};
+      case StoredKind::optimizer: return {ValueKind::optimizer, graph_.stored[stored.parameter.index].path};
+      case StoredKind::state: return {ValueKind::state, stored.path};
+    }
+  }
+  return {ValueKind::activation, value.name.empty() ? node.scope : value.name};
+}
+
+const Rule* Declared::rule(ValueId id, DimId dim) const {
+  const Kind kind = kind_of(id);
+  return rule_for(layout_, kind.kind, kind.path, graph_.type(id).dims, dim);
+}
+
+std::vector<std::optional<std::vector<AxisId>>> Declared::of(ValueId id) const {
+  std::vector<std::optional<std::vector<AxisId>>> result;
+  std::vector<AxisId> used;
+  const Kind kind = kind_of(id);
+  const std::vector<DimId>& dims = graph_.type(id).dims;
+  for (DimId dim : dims) {
+    const Rule* rule = rule_for(layout_, kind.kind, kind.path, dims, dim);
+    result.emplace_back();
+    if (!rule) {
+      if (layout_.closed) result.back().emplace();
+      continue;
+    }
+    if (std::any_of(rule->axes.begin(), rule->axes.end(),
+                    [&](AxisId a) { return std::find(used.begin(), used.end(), a) != used.end(); }))
+      continue;
+    result.back() = rule->axes;
+    used.insert(used.end(), rule->axes.begin(), rule->axes.end());
+  }
+  return result;
+}
+
+Placement Declared::of(const Stored& stored) const {
+  Placement placement = Placement::whole(stored.type.dims.size());
+  const auto declared = of(stored.value);
+  for (size_t i = 0; i < declared.size(); ++i)
+    if (declared[i]) placement.dims[i].axes = *declared[i];
+  return placement;
+}
+
+}  // namespace mesh

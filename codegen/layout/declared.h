@@ -1,0 +1,38 @@
+// declared.h: what the rules say of every value of a graph: dims that are bound to axes, bound to be whole, or open.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.h"
+#include "codegen/layout/placement.h"
+#include "codegen/layout/rules.h"
+
+namespace mesh {
+
+class Declared {
+ public:
+  Declared(const Graph&, const Layout&);
+
+  /// For each dim of the value: the axes it must have (perhaps none), or nothing where propagation and cost may choose.
+  /// A second claim of an axis within one value, which only values that the compiler made can have, is left open.
+  std::vector<std::optional<std::vector<AxisId>>> of(ValueId) const;
+  /// Of a stored tensor, which is closed: dims without a rule are whole.
+  Placement of(const Stored&) const;
+  /// The rule that binds `dim` of a value, for explanations; null if none.
+  const Rule* rule(ValueId, DimId dim) const;
+
+ private:
+  struct Kind {
+    ValueKind kind;
+    std::string path;
+  };
+  Kind kind_of(ValueId) const;
+
+  const Graph& graph_;
+  const Layout& layout_;
+  std::map<ValueId, std::string> gradients_;  // final gradients, and a turn's part of them: the parameter's path
+};
+
+}  // namespace mesh

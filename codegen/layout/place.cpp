@@ -1,0 +1,220 @@
+#include "codegen/layout/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/print_graph.h"
+#include "codegen/graph/verify_graph.h"
+#include "codegen/layout/placer.h"
+
+namespace mesh {
+
+ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
+  return Placer(graph, layout, machine).run();
+}
+
+Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine)
+    : out_{graph, layout, machine, {}, {}, {}},
+      graph_(out_.graph),
+      layout_(out_.layout),
+      declared_(graph, layout),
+      planner_(out_.graph, out_.layout.mesh, out_.machine),
+      free_(graph.values.size()),
+      rebuilt_(graph.bodies.size()) {
+  out_.placements.resize(graph.values.size());
+  out_.provenance.resize(graph.values.size());
+}
+
+ShardedGraph Placer::run() {
+  body(graph_.root());
+  const auto complete = [&](ValueId value, bool whole, const std::string& need) {
+    consumer_ = {};
+    if (is_free(value)) return materialise(value, Placement::whole(graph_.type(value).dims.size()));
+    value = home(value);
+    Placement to = whole ? Placement::whole(graph_.type(value).dims.size()) : placement(value);
+    to.partial.clear();
+    return bring(value, to, need);
+  };
+  for (Metric& metric : graph_.metrics)
+    metric.value = complete(metric.value, true, fmt::format("metric `{}` is wanted on every rank", metric.name));
+  for (Wanted& wanted : graph_.wanted)
+    wanted.value = complete(wanted.value, false, fmt::format("`{}` is fetched", wanted.name));
+  for (auto& [name, value] : graph_.names) value = home(value);
+  if (graph_.objective) graph_.objective->loss = home(graph_.objective->loss);
+  for (size_t b = 0; b < rebuilt_.size(); ++b) graph_.bodies[b].nodes = rebuilt_[b];
+  verify_graph(graph_, "place");
+  return std::move(out_);
+}
+
+void Placer::body(BodyId id) {
+  const std::vector<NodeId> nodes = graph_.body(id).nodes;
+  for (NodeId n : nodes) {
+    consumer_ = n;
+    const Op& op = graph_.node(n).op;
+    if (std::holds_alternative<ReadOp>(op)) read(n);
+    else if (std::holds_alternative<UpdateOp>(op)) update(n);
+    else if (std::holds_alternative<LoopOp>(op)) loop(n);
+    else node(n);
+  }
+}
+
+void Placer::read(NodeId id) {
+  const Stored& stored = graph_.stored[std::get<ReadOp>(graph_.node(id).op).stored.index];
+  set_placement(stored.value, declared_.of(stored), "stored");
+  emit(id);
+}
+
+void Placer::update(NodeId id) {
+  const Stored& stored = graph_.stored[std::get<UpdateOp>(graph_.node(id).op).stored.index];
+  const ValueId value = graph_.node(id).inputs[0];
+  // By name: the value may list the tensor's dims in another order.
+  const std::vector<DimId>& dims = graph_.type(value).dims;
+  const Placement& kept = placement(stored.value);
+  Placement to = Placement::whole(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i)
+    to.dims[i] =
+        kept.dims[std::find(stored.type.dims.begin(), stored.type.dims.end(), dims[i]) - stored.type.dims.begin()];
+  const ValueId brought = bring(value, to, fmt::format("`{}` is stored as its rules say", stored.path));
+  graph_.node(id).inputs[0] = brought;
+  emit(id);
+}
+
+/// entering + x of a carry that only adds up: the sum lies as x does, partial or not.
+bool Placer::adds_up(NodeId id) {
+  const Node node = graph_.node(id);
+  if (node.inputs.size() != 2 || !adding_up_.count(node.inputs[0])) return false;
+  const ValueId entering = node.inputs[0];
+  ValueId x = node.inputs[1];
+  x = is_free(x) ? materialise(x, Placement::whole(graph_.type(x).dims.size())) : home(x);
+  Placement lies = placement(x);
+  std::erase_if(lies.partial, [](const Partial& p) { return p.reduce != Reduce::sum; });
+  x = bring(x, lies, describe(node));
+  adding_up_[entering] = x;
+  // The carry's dims may be listed in another order than x's.
+  const std::vector<DimId>&from = graph_.type(x).dims, &to = graph_.type(entering).dims;
+  Placement carried = lies;
+  for (size_t i = 0; i < to.size(); ++i)
+    carried.dims[i] = lies.dims[std::find(from.begin(), from.end(), to[i]) - from.begin()];
+  set_placement(entering, carried, "adds up turn by turn");
+  set_placement(node.results[0], carried, "adds up turn by turn");
+  if (partial_because_.count(x)) partial_because_[node.results[0]] = partial_because_[entering] = partial_because_[x];
+  graph_.node(id).inputs[1] = x;
+  emit(id);
+  return true;
+}
+
+void Placer::node(NodeId id) {
+  if (adds_up(id)) return;
+  const Node node = graph_.node(id);
+  // Positions, literals and what is computed from them alone are made wherever they are needed.
+  if (std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_free(v); })) {
+    for (ValueId result : node.results) free_[result.index] = true;
+    return;
+  }
+  OpContext op{graph_, layout_.mesh, node, definition(node.op).factors(graph_, node), {}, {}};
+  for (ValueId input : node.inputs)
+    op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
+  for (ValueId result : node.results) op.declared.push_back(declared_.of(result));
+  const std::vector<Strategy> all = strategies(op);
+  const Strategy best = cheapest(op, all);
+  settle(op, best, id);
+}
+
+const Strategy& Placer::cheapest(const OpContext& op, const std::vector<Strategy>& all) {
+  const Strategy* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  const double flops = definition(op.node.op).flops(graph_, op.node);
+  for (const Strategy& strategy : all) {
+    double cost = 0, bytes = 0;
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const ValueId input = op.node.inputs[i];
+      const Placement required = strategy.required(op, i);
+      if (op.operands[i]) cost += seconds(home(input), required);
+      bytes += static_cast<double>(local_elements(graph_, layout_.mesh, graph_.type(input), required) *
+                                   static_cast<int64_t>(meshrt::size_of(graph_.type(input).element)));
+    }
+    for (size_t r = 0; r < op.declared.size(); ++r) {
+      const ValueType& type = graph_.type(op.node.results[r]);
+      const Placement natural = strategy.natural(op, r), kept = target(op, r, natural);
+      if (const auto& path = planner_.plan(type, natural, kept)) cost += path->seconds;
+      else cost = std::numeric_limits<double>::infinity();
+      bytes += static_cast<double>(local_elements(graph_, layout_.mesh, type, natural) *
+                                   static_cast<int64_t>(meshrt::size_of(type.element)));
+      // A partial value must be completed some time.
+      Placement complete = kept;
+      complete.partial.clear();
+      if (!kept.partial.empty()) cost += planner_.plan(type, kept, complete)->seconds;
+    }
+    double share = 1;
+    for (const auto& axes : strategy.factor_axes) share *= static_cast<double>(layout_.mesh.size(axes));
+    cost += compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share, bytes);
+    if (cost < least * (1 - 1e-9)) {
+      least = cost;
+      best = &strategy;
+    }
+  }
+  if (!best) internal_error("no strategy can split " + op_text(graph_, op.node.op));
+  return *best;
+}
+
+void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
+  const std::string what = describe(op.node);
+  std::string because;
+  for (size_t i = 0; i < op.node.inputs.size(); ++i) {
+    const ValueId input = op.node.inputs[i];
+    const Placement required = strategy.required(op, i);
+    if (!required.partial.empty() && partial_because_.count(home(input))) because = partial_because_[home(input)];
+    const ValueId brought = bring(input, required, what);
+    graph_.node(id).inputs[i] = brought;
+  }
+  emit(id);
+  for (size_t r = 0; r < op.node.results.size(); ++r) {
+    const ValueId result = op.node.results[r];
+    const Placement natural = strategy.natural(op, r), kept = target(op, r, natural);
+    set_placement(result, natural, what);
+    for (size_t f = 0; f < op.factors.size(); ++f)
+      if (!op.factors[f].results[r] && !strategy.factor_axes[f].empty()) {
+        DimId dim;
+        for (DimId d : op.factors[f].operands)
+          if (d) dim = d;
+        because = fmt::format("`{}` is split over `{}`, so {} leaves a partial {} on each rank", graph_.dim(dim).name,
+                              axes_text(strategy.factor_axes[f]), what, meshrt::name_of(op.factors[f].reduce));
+      }
+    if (natural.is_partial()) partial_because_[result] = because;
+    if (kept == natural) continue;
+    const ValueId moved = bring(result, kept, "its rule places it so");
+    home_[result] = moved;
+    if (graph_.value(moved).name.empty()) graph_.value(moved).name = graph_.value(result).name;
+  }
+}
+
+ValueId Placer::home(ValueId id) const {
+  const auto found = home_.find(id);
+  return found == home_.end() ? id : found->second;
+}
+
+void Placer::set_placement(ValueId id, Placement placement, std::string provenance) {
+  if (out_.placements.size() < graph_.values.size()) {
+    out_.placements.resize(graph_.values.size());
+    out_.provenance.resize(graph_.values.size());
+  }
+  out_.placements[id.index] = std::move(placement);
+  out_.provenance[id.index] = std::move(provenance);
+}
+
+std::string Placer::axes_text(const std::vector<AxisId>& axes) const {
+  std::string text;
+  for (AxisId axis : axes) text += (text.empty() ? "" : " * ") + layout_.mesh.axes[axis].name;
+  return text;
+}
+
+std::string Placer::describe(const Node& node) const {
+  const std::string& name = node.results.empty() ? std::string() : graph_.value(node.results[0]).name;
+  return name.empty() ? fmt::format("`{}`", op_text(graph_, node.op))
+                      : fmt::format("`{}` of `{}`", op_text(graph_, node.op), name);
+}
+
+}  // namespace mesh

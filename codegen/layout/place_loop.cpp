@@ -1,0 +1,117 @@
+// place_loop.cpp: loops. A carry has one placement over all turns; a stack lies as its turns do, the loop's dim whole;
+// a carry that only adds up (the gradient of a shared parameter) stays partial until the loop is over.
+#include <algorithm>
+
+#include "codegen/graph/rewrite.h"
+#include "codegen/layout/placer.h"
+
+namespace mesh {
+namespace {
+
+/// The placement of a value with dims `to` that lies as `placement` says of dims `from`: the same set in another order.
+Placement reordered(const Placement& placement, const std::vector<DimId>& from, const std::vector<DimId>& to) {
+  Placement result = placement;
+  for (size_t i = 0; i < to.size(); ++i)
+    result.dims[i] = placement.dims[std::find(from.begin(), from.end(), to[i]) - from.begin()];
+  return result;
+}
+
+}  // namespace
+
+void Placer::start_adding_up(const LoopOp& loop) {
+  for (const auto& carry : loop.carries) {
+    const Node& last = graph_.node(graph_.value(carry.leaving).producer);
+    const MapOp* map = std::get_if<MapOp>(&last.op);
+    if (!map || map->function != MapFunction::add || last.inputs[0] != carry.entering || !is_free(carry.initial))
+      continue;
+    size_t uses = 0;
+    for (NodeId id : graph_.body(loop.body).nodes)
+      uses += std::count(graph_.node(id).inputs.begin(), graph_.node(id).inputs.end(), carry.entering);
+    if (uses == 1) adding_up_[carry.entering] = {};
+  }
+}
+
+/// As the rules say; open dims as the carry begins.
+Placement Placer::carry_placement(const LoopOp::Carry& carry) {
+  const auto declared = declared_.of(carry.entering);
+  Placement result = Placement::whole(declared.size());
+  std::vector<AxisId> used;
+  for (size_t i = 0; i < declared.size(); ++i)
+    if (declared[i]) {
+      result.dims[i].axes = *declared[i];
+      used.insert(used.end(), declared[i]->begin(), declared[i]->end());
+    }
+  if (is_free(carry.initial)) return result;
+  const ValueId initial = home(carry.initial);
+  const Placement begins = reordered(placement(initial), graph_.type(initial).dims, graph_.type(carry.entering).dims);
+  for (size_t i = 0; i < declared.size(); ++i) {
+    const auto& axes = begins.dims[i].axes;
+    if (!declared[i] && std::none_of(axes.begin(), axes.end(),
+                                     [&](AxisId a) { return std::find(used.begin(), used.end(), a) != used.end(); }))
+      result.dims[i].axes = axes;
+  }
+  return result;
+}
+
+void Placer::loop(NodeId id) {
+  LoopOp op = std::get<LoopOp>(graph_.node(id).op);
+  start_adding_up(op);
+  for (auto& carry : op.carries) {
+    if (adding_up_.count(carry.entering)) continue;
+    const Placement lies = carry_placement(carry);
+    carry.initial =
+        bring(carry.initial, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims),
+              "the loop carries it so");
+    set_placement(carry.entering, lies, "the loop's carry");
+    set_placement(carry.result, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
+                  "the loop's carry");
+  }
+  for (auto& slice : op.slices) {
+    const ValueId stacked = is_free(slice.stacked) ? slice.stacked : home(slice.stacked);
+    Placement whole = is_free(stacked) ? Placement::whole(graph_.type(stacked).dims.size()) : placement(stacked);
+    whole.dims[0].axes.clear();
+    slice.stacked = bring(stacked, whole, "the loop takes it turn by turn");
+    std::vector<DimId> rest(graph_.type(slice.stacked).dims.begin() + 1, graph_.type(slice.stacked).dims.end());
+    Placement turn = whole;
+    turn.dims.erase(turn.dims.begin());
+    set_placement(slice.turn, reordered(turn, rest, graph_.type(slice.turn).dims), "a turn of its stack");
+    if (partial_because_.count(slice.stacked)) partial_because_[slice.turn] = partial_because_[slice.stacked];
+  }
+  if (op.index) set_placement(op.index, Placement::whole(0), "the turn");
+
+  body(op.body);
+
+  consumer_ = id;
+  for (auto& carry : op.carries) {
+    if (adding_up_.count(carry.entering)) {
+      // The zeros it starts from are right under any placement, partial ones too.
+      const Placement lies = placement(carry.entering);
+      carry.initial = materialise(carry.initial,
+                                  reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims));
+      set_placement(carry.result, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
+                    "adds up turn by turn");
+      if (partial_because_.count(carry.entering)) partial_because_[carry.result] = partial_because_[carry.entering];
+      adding_up_.erase(carry.entering);
+      continue;
+    }
+    carry.leaving =
+        bring(carry.leaving,
+              reordered(placement(carry.entering), graph_.type(carry.entering).dims, graph_.type(carry.leaving).dims),
+              "the loop carries it so");
+  }
+  for (auto& collect : op.collects) {
+    collect.turn = is_free(collect.turn)
+                       ? materialise(collect.turn, Placement::whole(graph_.type(collect.turn).dims.size()))
+                       : home(collect.turn);
+    std::vector<DimId> rest(graph_.type(collect.stacked).dims.begin() + 1, graph_.type(collect.stacked).dims.end());
+    Placement stacked = reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest);
+    stacked.dims.insert(stacked.dims.begin(), DimPlacement{});
+    set_placement(collect.stacked, stacked, "the stack of its turns");
+    if (partial_because_.count(collect.turn)) partial_because_[collect.stacked] = partial_because_[collect.turn];
+  }
+  graph_.node(id).op = op;
+  connect_loop(graph_.node(id));
+  emit(id);
+}
+
+}  // namespace mesh

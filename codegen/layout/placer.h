@@ -1,0 +1,69 @@
+// placer.h: the state of layout/place.cpp: the sharded graph that is being built beside the graph that is read.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/layout/declared.h"
+#include "codegen/layout/reshard.h"
+#include "codegen/layout/sharded_graph.h"
+#include "codegen/layout/strategy.h"
+
+namespace mesh {
+
+class Placer {
+ public:
+  Placer(const Graph&, const Layout&, const Machine&);
+  ShardedGraph run();
+
+ private:
+  // place.cpp: the walk
+  void body(BodyId);
+  void node(NodeId);
+  void read(NodeId);
+  void update(NodeId);
+  bool adds_up(NodeId);
+  const Strategy& cheapest(const OpContext&, const std::vector<Strategy>&);
+  void settle(const OpContext&, const Strategy&, NodeId);
+  // place_loop.cpp
+  void loop(NodeId);
+  Placement carry_placement(const LoopOp::Carry&);
+  void start_adding_up(const LoopOp&);
+
+  // bring.cpp: values where they are needed
+  /// The value with placement `to`: itself, a copy made earlier, a free value computed there, or the end of new reshard
+  /// nodes.
+  ValueId bring(ValueId, const Placement& to, const std::string& need);
+  ValueId materialise(ValueId free, const Placement& to);
+  ValueId through_view(ValueId, const Placement& to, const std::string& need);
+  ValueId reshard(ValueId, const Placement& to, const std::string& need);
+  ValueId repeat_with(ValueId, const Placement& to, const std::vector<ValueId>& inputs);
+  Placement operand_placement(const Node&, size_t operand, const Placement& result) const;
+  double seconds(ValueId, const Placement& to);
+  std::string reason(const ReshardStep&, ValueId, const std::string& need) const;
+  Span rule_of(const ReshardStep&, ValueId) const;
+
+  ValueId home(ValueId) const;
+  const Placement& placement(ValueId id) const { return out_.placements[id.index]; }
+  void set_placement(ValueId, Placement, std::string provenance = {});
+  bool is_free(ValueId id) const { return id.index < free_.size() && free_[id.index]; }
+  void emit(NodeId id) { rebuilt_[out_.graph.node(id).body.index].push_back(id); }
+  std::string axes_text(const std::vector<AxisId>&) const;
+  std::string describe(const Node&) const;
+
+  ShardedGraph out_;
+  Graph& graph_;  // out_.graph
+  const Layout& layout_;
+  Declared declared_;
+  ReshardPlanner planner_;
+  std::vector<bool> free_;           // depends on no parameter, input or state
+  std::map<ValueId, ValueId> home_;  // a result that was moved to its rule's placement at once
+  using Phase = int;
+  std::map<std::tuple<ValueId, Placement, Phase, BodyId>, ValueId> brought_;
+  std::map<ValueId, std::string> partial_because_;  // where a partial value comes from
+  std::map<ValueId, ValueId> adding_up_;            // a carry that only adds up -> the value added, once known
+  std::vector<std::vector<NodeId>> rebuilt_;        // by body
+  NodeId consumer_;                                 // for which values are brought
+};
+
+}  // namespace mesh

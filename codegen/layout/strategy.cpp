@@ -1,0 +1,172 @@
+#include "codegen/layout/strategy.h"
+
+#include <algorithm>
+
+namespace mesh {
+namespace {
+
+bool contains(const std::vector<AxisId>& axes, AxisId axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+/// The axes of dim `dim` of operand i as it lies now.
+const std::vector<AxisId>* axes_of(const OpContext& op, size_t operand, DimId dim) {
+  if (!dim || !op.operands[operand]) return nullptr;
+  const std::vector<DimId>& dims = op.graph.type(op.node.inputs[operand]).dims;
+  const size_t at = std::find(dims.begin(), dims.end(), dim) - dims.begin();
+  return &op.operands[operand]->dims[at].axes;
+}
+
+const std::vector<AxisId>* declared_axes(const OpContext& op, size_t result, DimId dim) {
+  if (!dim) return nullptr;
+  const std::vector<DimId>& dims = op.graph.type(op.node.results[result]).dims;
+  const auto& declared = op.declared[result][std::find(dims.begin(), dims.end(), dim) - dims.begin()];
+  return declared ? &*declared : nullptr;
+}
+
+bool is_partial_over(const OpContext& op, size_t operand, AxisId axis) {
+  if (!op.operands[operand]) return false;
+  const auto& partial = op.operands[operand]->partial;
+  return std::any_of(partial.begin(), partial.end(),
+                     [&](const Partial& p) { return p.axis == axis && p.reduce == Reduce::sum; });
+}
+
+bool may_pass(const OpContext& op, AxisId axis) {
+  size_t partial = 0;
+  for (size_t i = 0; i < op.operands.size(); ++i) partial += is_partial_over(op, i, axis);
+  switch (definition(op.node.op).partial(op.graph, op.node)) {
+    case PartialRule::completes: return false;
+    case PartialRule::first: return partial == 1 && is_partial_over(op, 0, axis);
+    case PartialRule::each: return partial == 1;
+    case PartialRule::together: return partial == op.operands.size();
+  }
+  return false;
+}
+
+bool is_view(const Op& op) {
+  return std::holds_alternative<RenameOp>(op) || std::holds_alternative<SplitOp>(op) ||
+         std::holds_alternative<MergeOp>(op);
+}
+
+constexpr int no_factor = -1, passes = -2;
+
+/// What may become of one axis, the preferred choice on equal cost first.
+std::vector<int> choices(const OpContext& op, AxisId axis) {
+  std::vector<int> claims;
+  bool operand_claims = false;
+  for (size_t f = 0; f < op.factors.size(); ++f) {
+    const Factor& factor = op.factors[f];
+    if (!factor.splittable) continue;
+    bool claimed = false;
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      if (const auto* axes = axes_of(op, i, factor.operands[i]); axes && contains(*axes, axis))
+        claimed = operand_claims = true;
+    for (size_t r = 0; r < op.declared.size(); ++r)
+      if (const auto* axes = declared_axes(op, r, factor.results[r]); axes && contains(*axes, axis)) claimed = true;
+    if (claimed) claims.push_back(static_cast<int>(f));
+  }
+  // Nothing competes for the axis: splitting costs nothing more than what is there.
+  if (claims.size() == 1 && operand_claims && op.factors[claims[0]].granule == 1) return claims;
+  std::vector<int> all{no_factor};
+  all.insert(all.end(), claims.begin(), claims.end());
+  if (may_pass(op, axis)) all.insert(is_view(op.node.op) ? all.begin() : all.end(), passes);
+  return all;
+}
+
+/// Major first: as the first operand or rule that has all of them lists them, else in order of appearance.
+std::vector<AxisId> ordered(const OpContext& op, const Factor& factor, const std::vector<AxisId>& chosen) {
+  if (chosen.size() < 2) return chosen;
+  std::vector<AxisId> appearing;
+  const auto consider = [&](const std::vector<AxisId>* axes) {
+    if (!axes) return false;
+    std::vector<AxisId> kept;
+    for (AxisId axis : *axes)
+      if (contains(chosen, axis)) kept.push_back(axis);
+    for (AxisId axis : kept)
+      if (!contains(appearing, axis)) appearing.push_back(axis);
+    if (kept.size() < chosen.size()) return false;
+    appearing = kept;
+    return true;
+  };
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    if (consider(axes_of(op, i, factor.operands[i]))) return appearing;
+  for (size_t r = 0; r < op.declared.size(); ++r)
+    if (consider(declared_axes(op, r, factor.results[r]))) return appearing;
+  return appearing;
+}
+
+}  // namespace
+
+Placement Strategy::required(const OpContext& op, size_t operand) const {
+  const std::vector<DimId>& dims = op.graph.type(op.node.inputs[operand]).dims;
+  Placement placement = Placement::whole(dims.size());
+  for (size_t f = 0; f < op.factors.size(); ++f) {
+    const DimId dim = op.factors[f].operands[operand];
+    if (dim) placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()].axes = factor_axes[f];
+  }
+  if (op.operands[operand])
+    for (const Partial& partial : op.operands[operand]->partial)
+      if (contains(passing, partial.axis)) placement.partial.push_back(partial);
+  return placement;
+}
+
+Placement Strategy::natural(const OpContext& op, size_t result) const {
+  const std::vector<DimId>& dims = op.graph.type(op.node.results[result]).dims;
+  Placement placement = Placement::whole(dims.size());
+  for (size_t f = 0; f < op.factors.size(); ++f) {
+    const DimId dim = op.factors[f].results[result];
+    if (dim) placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()].axes = factor_axes[f];
+    else
+      for (AxisId axis : factor_axes[f]) placement.partial.push_back({axis, op.factors[f].reduce});
+  }
+  for (AxisId axis : passing) placement.partial.push_back({axis, Reduce::sum});
+  std::sort(placement.partial.begin(), placement.partial.end());
+  return placement;
+}
+
+Placement target(const OpContext& op, size_t result, const Placement& natural) {
+  Placement placement = natural;
+  const auto& declared = op.declared[result];
+  std::vector<AxisId> used;
+  for (const auto& axes : declared)
+    if (axes) used.insert(used.end(), axes->begin(), axes->end());
+  for (size_t i = 0; i < declared.size(); ++i) {
+    auto& axes = placement.dims[i].axes;
+    if (declared[i]) axes = *declared[i];
+    else  // an open dim keeps what the ruled ones do not claim
+      axes.erase(std::find_if(axes.begin(), axes.end(), [&](AxisId a) { return contains(used, a); }), axes.end());
+  }
+  std::erase_if(placement.partial, [&](const Partial& p) { return contains(used, p.axis); });
+  return placement;
+}
+
+std::vector<Strategy> strategies(const OpContext& op) {
+  std::vector<std::vector<int>> options;
+  for (AxisId axis = 0; axis < op.mesh.axes.size(); ++axis)
+    options.push_back(op.mesh.axes[axis].size > 1 ? choices(op, axis) : std::vector<int>{no_factor});
+  std::vector<Strategy> all;
+  std::vector<size_t> at(options.size(), 0);
+  for (bool more = true; more;) {
+    Strategy strategy{std::vector<std::vector<AxisId>>(op.factors.size()), {}};
+    for (AxisId axis = 0; axis < options.size(); ++axis) {
+      const int choice = options[axis][at[axis]];
+      if (choice == passes) strategy.passing.push_back(axis);
+      if (choice >= 0) strategy.factor_axes[choice].push_back(axis);
+    }
+    bool legal = true;
+    for (size_t f = 0; f < op.factors.size(); ++f) {
+      strategy.factor_axes[f] = ordered(op, op.factors[f], strategy.factor_axes[f]);
+      // Every rank must own whole steps of a merged dim.
+      if (op.factors[f].granule > 1 && op.factors[f].size % op.mesh.size(strategy.factor_axes[f]) != 0) legal = false;
+    }
+    if (legal) all.push_back(std::move(strategy));
+    more = false;
+    for (size_t axis = options.size(); axis-- > 0 && !more;) {
+      if (++at[axis] < options[axis].size()) more = true;
+      else at[axis] = 0;
+    }
+  }
+  return all;
+}
+
+}  // namespace mesh

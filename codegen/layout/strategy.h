@@ -1,0 +1,38 @@
+// strategy.h: the ways to split one op over the mesh. Each mesh axis splits one of the op's factors, or none, or (where
+// the op is linear) carries a partial sum through.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "codegen/graph/op.h"
+#include "codegen/layout/placement.h"
+
+namespace mesh {
+
+/// What is known of an op when its strategy is chosen.
+struct OpContext {
+  const Graph& graph;
+  const MeshShape& mesh;
+  const Node& node;
+  std::vector<Factor> factors;
+  std::vector<std::optional<Placement>> operands;  // nothing: a free value, made wherever it is needed
+  std::vector<std::vector<std::optional<std::vector<AxisId>>>> declared;  // by result: Declared::of
+};
+
+struct Strategy {
+  std::vector<std::vector<AxisId>> factor_axes;  // by factor, major first
+  std::vector<AxisId> passing;                   // axes over which a partial operand stays partial
+
+  /// What the op needs of operand i.
+  Placement required(const OpContext&, size_t operand) const;
+  /// What it gives as result r: contracted factors leave partial values.
+  Placement natural(const OpContext&, size_t result) const;
+};
+
+/// What a result is kept as: ruled dims as ruled, the others as the op gives them.
+Placement target(const OpContext&, size_t result, const Placement& natural);
+
+/// All strategies worth comparing, in a fixed order; on equal cost the first is taken.
+std::vector<Strategy> strategies(const OpContext&);
+
+}  // namespace mesh
