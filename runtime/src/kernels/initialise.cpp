@@ -1,0 +1,70 @@
+// initialise.cpp: the first values of parameters and state, from the seed and each tensor's path.
+#include <algorithm>
+
+#include "meshrt/failure.h"
+#include "meshrt/program.h"
+#include "meshrt/random.h"
+
+namespace meshrt {
+namespace {
+
+double constant_of(const Initial& initial) {
+  switch (initial.kind) {
+    case Initial::Kind::ones: return 1;
+    case Initial::Kind::constant: return initial.a;
+    default: return 0;
+  }
+}
+
+template <class T>
+void fill_constant(const Tensor& tensor) {
+  std::fill_n(static_cast<T*>(tensor.data), tensor.local_elements(), static_cast<T>(constant_of(tensor.initial)));
+}
+
+template <class T>
+void fill_real(const Tensor& tensor, uint64_t seed) {
+  std::vector<Part> parts;
+  for (const LocalDim& dim : tensor.dims) parts.push_back({dim.size, dim.begin, dim.end});
+  const RandomKey key(seed, tensor.name);
+  T* to = static_cast<T*>(tensor.data);
+  const Initial& initial = tensor.initial;
+  switch (initial.kind) {
+    case Initial::Kind::normal: return fill_normal(to, parts, key, initial.a, initial.b);
+    case Initial::Kind::truncated_normal: return fill_truncated_normal(to, parts, key, initial.a, initial.b);
+    case Initial::Kind::uniform: return fill_uniform(to, parts, key, initial.a, initial.b);
+    default: return fill_constant<T>(tensor);
+  }
+}
+
+void fill(const Tensor& tensor, uint64_t seed) {
+  using Kind = Initial::Kind;
+  const Kind kind = tensor.initial.kind;
+  const bool random = kind == Kind::normal || kind == Kind::truncated_normal || kind == Kind::uniform;
+  if (tensor.type == Type::f32) return fill_real<float>(tensor, seed);
+  if (tensor.type == Type::f64) return fill_real<double>(tensor, seed);
+  if (kind == Kind::zeros) {
+    std::fill_n(static_cast<std::byte*>(tensor.data),
+                static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type), std::byte(0));
+    return;
+  }
+  if (!random) switch (tensor.type) {
+      case Type::i32: return fill_constant<int32_t>(tensor);
+      case Type::i64: return fill_constant<int64_t>(tensor);
+      case Type::u8: return fill_constant<uint8_t>(tensor);
+      case Type::boolean: return fill_constant<bool>(tensor);
+      default: break;
+    }
+  throw Failure(Cause::usage, "`" + tensor.name + "` is " + name_of(tensor.type) +
+                                  ": only f32 and f64 can start from random numbers, bf16 and f16 only from zeros; "
+                                  "declare it f32 and cast where it is used");
+}
+
+}  // namespace
+
+void initialise(std::span<Tensor> tensors, uint64_t seed) {
+  for (const Tensor& tensor : tensors)
+    if (tensor.role == Role::parameter || tensor.role == Role::optimizer || tensor.role == Role::state)
+      fill(tensor, seed);
+}
+
+}  // namespace meshrt
