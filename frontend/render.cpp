@@ -120,7 +120,7 @@ class Snippet {
   void bar(std::string_view number, std::string_view rest) {
     const std::string margin = fmt::format("{:<{}} |", number, gutter_);
     out_ += painted(margin, Style::frame);
-    if (!rest.empty()) out_ += " " + std::string(rest);
+    if (!rest.empty()) out_ += fmt::format(" {}", rest);
     out_ += "\n";
   }
 
@@ -189,7 +189,8 @@ class Snippet {
       const int begin = first < options_.width / 2 ? 0 : first - 10;
       const int end = std::min(width, begin + options_.width);
       const int lead = begin > 0 ? 4 : 0;
-      shown.text = (begin > 0 ? "... " : "") + cut(shown.text, begin, end) + (end < width ? " ..." : "");
+      shown.text =
+          fmt::format("{}{}{}", begin > 0 ? "... " : "", cut(shown.text, begin, end), end < width ? " ..." : "");
       for (Mark& mark : marks) {
         mark.begin = std::clamp(mark.begin, begin, end) - begin + lead;
         mark.end = std::max(mark.begin + 1, std::clamp(mark.end, begin, end) - begin + lead);

@@ -31,10 +31,10 @@ void check_syntax(const ast::Item& item, DiagnosticSink& sink) {
   }
 }
 
-void check_syntax(const ast::Compare& compare, Span span, DiagnosticSink& sink) {
+void check_syntax(const ast::Compare& compare, DiagnosticSink& sink) {
   if (ast::as<ast::Compare>(*compare.left) == nullptr) return;
-  sink.error("E0116", span, "comparisons do not chain")
-      .label(compare.left->span, "is a bool")
+  sink.error("E0116", compare.op_span, "comparisons do not chain")
+      .label(compare.left->span, "gives a bool")
       .help("write `a < b and b < c`, or set parentheses");
 }
 

@@ -126,8 +126,8 @@ class Fault {
     const std::string_view between(end, static_cast<std::size_t>(previous().text.data() - end));
     if (between.find('\n') == std::string_view::npos) return false;
     const Span place{before.span.file, before.span.end, before.span.end};
-    sink_.error("E0101", place, "expected an expression after `{}`, found the end of the line", before.text)
-        .here("the statement goes on in the next line");
+    sink_.error("E0101", place, "unfinished statement: the line ends after `{}`", before.text)
+        .here("so the next line belongs to this statement");
     return true;
   }
 

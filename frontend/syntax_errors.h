@@ -26,7 +26,7 @@ void report_syntax_fault(const SyntaxFault& fault, DiagnosticSink& sink);
 
 // Mistakes that the grammar lets pass because it would only say "unexpected": reported when the node is built.
 void check_syntax(const ast::Item& item, DiagnosticSink& sink);
-void check_syntax(const ast::Compare& compare, Span span, DiagnosticSink& sink);
+void check_syntax(const ast::Compare& compare, DiagnosticSink& sink);
 void check_syntax(const ast::Number& number, DiagnosticSink& sink);
 void check_whole(const ast::Number& shift, DiagnosticSink& sink);  // the 1 of `x + 1`
 void check_callee(const ast::Expr& callee, DiagnosticSink& sink);  // reports: it cannot be called

@@ -113,7 +113,7 @@ class Builder {
         {">=", ast::CompareOp::greater_equal}, {"<", ast::CompareOp::less},       {">", ast::CompareOp::greater}};
     const ast::Name op = word(context->children[1]);
     ast::Compare result{ops.at(op.text), expr(context->expr(0)), expr(context->expr(1)), op.span};
-    check_syntax(result, span(context), sink_);
+    check_syntax(result, sink_);
     return result;
   }
 
