@@ -1,0 +1,42 @@
+// The planner's paths between placements: kinds, bytes, order.
+#include <gtest/gtest.h>
+
+#include "codegen/layout/reshard.h"
+#include "tests/layout/perceptron.h"
+
+namespace mesh::testing {
+namespace {
+
+class Reshard : public ::testing::Test {
+ protected:
+  Reshard() : mesh(Perceptron::layout({{"rows", 2}, {"columns", 4}}, {}).mesh), planner(model.graph, mesh, machine) {}
+  Perceptron model{64, 512, 1024};
+  MeshShape mesh;
+  Machine machine;
+  ReshardPlanner planner;
+  ValueType type{Type::f32, {}, {DimId{0}, DimId{1}}};  // [batch 64, io 512]
+
+  std::string path(const Placement& from, const Placement& to) {
+    const auto& found = planner.plan(type, from, to);
+    if (!found) return "none";
+    std::string text;
+    for (const ReshardStep& step : found->steps) text += (text.empty() ? "" : ", ") + std::string(name_of(step.kind)) + " " + std::to_string(step.bytes);
+    return text;
+  }
+};
+
+const Placement whole{{{}, {}}, {}, {}};
+
+TEST_F(Reshard, Nothing) { EXPECT_EQ(path(whole, whole), ""); }
+TEST_F(Reshard, SliceSendsNothing) { EXPECT_EQ(path(whole, {{{{1}}, {}}, {}, {}}), "slice 0"); }
+TEST_F(Reshard, GatherOfTwoAxesIsOneCollective) { EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, whole), "all_gather 114688"); }
+TEST_F(Reshard, MovingAnAxisIsAnAllToAll) { EXPECT_EQ(path({{{{1}}, {}}, {}, {}}, {{{}, {{1}}}, {}, {}}), "all_to_all 24576"); }
+TEST_F(Reshard, PartialToSplitIsAReduceScatter) { EXPECT_EQ(path({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{}, {{1}}}, {}, {}}), "reduce_scatter 98304"); }
+TEST_F(Reshard, PartialOverTwoAxesIsOneAllReduce) {
+  EXPECT_EQ(path({{{}, {}}, {{0, Reduce::sum}, {1, Reduce::sum}}, {}}, whole), "all_reduce 229376");
+}
+TEST_F(Reshard, MinorAxisIsGatheredFirst) { EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, {{{{1}}, {}}, {}, {}}), "all_gather 114688, slice 0"); }
+TEST_F(Reshard, NothingMakesAPartial) { EXPECT_EQ(path(whole, {{{}, {}}, {{1, Reduce::sum}}, {}}), "none"); }
+
+}  // namespace
+}  // namespace mesh::testing
