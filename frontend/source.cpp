@@ -40,6 +40,13 @@ std::optional<FileId> SourceMap::load(const std::string& path, std::string& erro
   return add(path, std::move(text));
 }
 
+std::optional<FileId> SourceMap::find(std::string_view name) const {
+  for (FileId file = 1; file <= files_.size(); ++file) {
+    if (at(file).name == name) return file;
+  }
+  return std::nullopt;
+}
+
 std::string_view SourceMap::text(Span span) const {
   if (!span.known()) return {};
   return text(span.file).substr(span.begin, span.size());

@@ -49,6 +49,9 @@ class SourceMap {
   // Reads a file from disk. Nothing, and the reason in `error`, when it cannot be read.
   std::optional<FileId> load(const std::string& path, std::string& error);
 
+  // The file that was added under this name first.
+  std::optional<FileId> find(std::string_view name) const;
+
   std::size_t size() const { return files_.size(); }
   const std::string& name(FileId file) const { return at(file).name; }
   std::string_view text(FileId file) const { return at(file).text; }
