@@ -44,8 +44,7 @@ Window window(const Binding& binding, const Access& access, std::span<const Loca
                      buffer.name);
   }
   result.pointer.move(base(binding.program, {address.buffer, {}, address.positions, address.shifts}, {}, rank) * bytes);
-  for (size_t i = 0; i < nest.size(); ++i)
-    result.strides.push_back(stride(binding.program, address, i, rank) * bytes);
+  for (size_t i = 0; i < nest.size(); ++i) result.strides.push_back(stride(binding.program, address, i, rank) * bytes);
   return result;
 }
 

@@ -2,6 +2,7 @@
 // turns of its loops, this step's input; and addresses of accesses in that rank's memory.
 #pragma once
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "codegen/program/extent.h"
 #include "codegen/program/program.h"
+#include "meshrt/collectives.h"
 #include "meshrt/program.h"
 
 namespace mesh {
@@ -16,8 +18,9 @@ namespace mesh {
 struct Binding {
   const Program& program;
   meshrt::Rank& rank;
-  std::vector<int64_t> turns;  // by LoopId: the turn under way
-  meshrt::StepInput input;     // of the step under way
+  std::vector<int64_t> turns;                  // by LoopId: the turn under way
+  meshrt::StepInput input;                     // of the step under way
+  std::map<uint32_t, meshrt::Ticket> tickets;  // by CollectiveStep::step: what was started and not yet waited for
 
   Binding(const Program&, meshrt::Rank&);
   /// Where the buffer's memory begins.
@@ -40,6 +43,7 @@ class Pointer {
     return place;
   }
   void move(int64_t bytes) { start_ += bytes; }
+  explicit operator bool() const { return start_ != nullptr; }
 
  private:
   std::byte* start_ = nullptr;

@@ -1,7 +1,9 @@
-// interpret_functions.cpp: the loops of interpret_functions.h. Compiled once per instruction set: MESH_VARIANT names the
-// namespace.
+// interpret_functions.cpp: the loops of interpret_functions.h. Compiled once per instruction set: MESH_VARIANT names
+// the namespace.
 #include "codegen/program/interpret_functions.h"
 
+#include <cstring>
+#include <new>
 #include <type_traits>
 
 #include "meshrt/lanes.h"
@@ -203,7 +205,9 @@ template <class A>
 void move_loop(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t n) {
   const A* source = static_cast<const A*>(from);
   A* target = static_cast<A*>(to);
-  if (from_stride == 0 && to_stride == 1) {
+  if (from_stride == 1 && to_stride == 1) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(A));
+  } else if (from_stride == 0 && to_stride == 1) {
     const A value = *source;
     for (int64_t i = 0; i < n; ++i) target[i] = value;
   } else {

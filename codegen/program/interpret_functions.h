@@ -16,7 +16,8 @@ inline constexpr int64_t chunk_elements = 256;
 /// Room for the lanes of a reduction, of any type.
 inline constexpr int64_t lane_bytes = 16 * 8;
 
-/// y[i] = f(a[i], b[i], c[i]) for i < n <= chunk_elements; operands that the function lacks are null. `y` overlaps none.
+/// y[i] = f(a[i], b[i], c[i]) for i < n <= chunk_elements; operands that the function lacks are null. `y` overlaps
+/// none.
 using ChunkFunction = void (*)(const void* a, const void* b, const void* c, void* y, int64_t n);
 
 /// A reduction in lanes: element i of the innermost extent goes to lane i mod 16. Chunks begin at multiples of 16.

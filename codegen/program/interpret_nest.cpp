@@ -70,7 +70,8 @@ BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDi
       instruction.pace = static_cast<size_t>(instruction.dim) == last ? Pace::element : Pace::row;
     if (instruction.kind == Instruction::Kind::apply)
       for (const int operand : instruction.operands)
-        if (operand >= 0) instruction.pace = std::max(instruction.pace, instructions_[static_cast<size_t>(operand)].pace);
+        if (operand >= 0)
+          instruction.pace = std::max(instruction.pace, instructions_[static_cast<size_t>(operand)].pace);
   }
   read_in_place();
 }
@@ -202,9 +203,10 @@ void BoundPass::read_in_place() {
     const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
     const auto [begin, end] = memory(cursor.window.access);
     instruction.in_place = cursor.step == 1 && std::ranges::none_of(outputs_, [&](const Output& output) {
-      const auto [first, last] = memory(cursors_[static_cast<size_t>(output.cursor)].window.access);
-      return first < end && begin < last;
-    });
+                             const auto [first, last] =
+                                 memory(cursors_[static_cast<size_t>(output.cursor)].window.access);
+                             return first < end && begin < last;
+                           });
   }
 }
 

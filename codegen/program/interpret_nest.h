@@ -1,6 +1,6 @@
-// interpret_nest.h: a loop nest bound to one rank. Every pass is executed a row of its innermost dim at a time, a row in
-// chunks, a chunk one scalar computation after another over all its elements: the order in which each element, each lane
-// of a reduction and each accumulated sum is computed is that of the emitted loop.
+// interpret_nest.h: a loop nest bound to one rank. Every pass is executed a row of its innermost dim at a time, a row
+// in chunks, a chunk one scalar computation after another over all its elements: the order in which each element, each
+// lane of a reduction and each accumulated sum is computed is that of the emitted loop.
 #pragma once
 #include <array>
 #include <memory>
@@ -35,15 +35,15 @@ class BoundPass {
     enum class Kind : uint8_t { load, literal, index, turn, step_number, rate, apply, row } kind;
     Pace pace;
     Type type;
-    std::byte* result;           // room for a chunk
-    const std::byte* values;     // this chunk's elements: `result`, or the buffer itself
-    int cursor = -1;             // load
-    bool in_place = false;       // load: read from the buffer, no copy
-    ChunkMove move = nullptr;    // load, and to repeat a value over a chunk
-    double literal = 0;          // literal
-    int dim = -1;                // index: outer dims, then inner
-    int64_t first = 0;           // index: global index of local 0
-    uint32_t loop = 0;           // turn
+    std::byte* result;         // room for a chunk
+    const std::byte* values;   // this chunk's elements: `result`, or the buffer itself
+    int cursor = -1;           // load
+    bool in_place = false;     // load: read from the buffer, no copy
+    ChunkMove move = nullptr;  // load, and to repeat a value over a chunk
+    double literal = 0;        // literal
+    int dim = -1;              // index: outer dims, then inner
+    int64_t first = 0;         // index: global index of local 0
+    uint32_t loop = 0;         // turn
     const RateOp* rate_of = nullptr;
     int row = -1;
     ChunkFunction function = nullptr;
@@ -61,7 +61,7 @@ class BoundPass {
     ChunkReduction reduction{};
     ChunkArgFold arg{};
     std::byte* lanes = nullptr;
-    ArgFold found;
+    ArgFold found{};
   };
 
   void add(Binding&, const Scalar&, const std::vector<Type>& row_types);
@@ -74,17 +74,17 @@ class BoundPass {
   void run_row(std::span<const int64_t> outer_index);
 
   Binding& binding_;
-  size_t outer_;                   // number of outer dims
-  std::vector<int64_t> extents_;   // of the inner dims; at least one
-  std::vector<int64_t> index_;     // of the inner dims but the last
-  std::vector<bool> asked_;        // of all dims: whether an index of it is a value
+  size_t outer_;                  // number of outer dims
+  std::vector<int64_t> extents_;  // of the inner dims; at least one
+  std::vector<int64_t> index_;    // of the inner dims but the last
+  std::vector<bool> asked_;       // of all dims: whether an index of it is a value
   std::vector<Cursor> cursors_;
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
   std::vector<Fold> folds_;
   std::byte* rows_;
   std::vector<std::unique_ptr<std::byte[]>> registers_;
-  std::vector<LocalDim> dims_;     // outer, then inner, before merging
+  std::vector<LocalDim> dims_;  // outer, then inner, before merging
 };
 
 class BoundNest {

@@ -1,0 +1,196 @@
+// interpret_collectives.cpp: collectives bound to one rank: the group, where the parts of a split dim begin, counts.
+#include <algorithm>
+#include <memory>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/interpret_steps.h"
+#include "meshrt/collectives.h"
+
+namespace mesh {
+
+namespace {
+
+struct Bound {
+  Binding& binding;
+  const CollectiveStep& step;
+  const meshrt::Group& group;
+  meshrt::Site site;
+  Type type;
+  Pointer from, to;
+  meshrt::Ticket* ticket;
+};
+
+[[noreturn]] void fault(const Binding& binding, const CollectiveStep& step, const std::string& what) {
+  internal_error(std::string(name_of(step.kind)) + " of " + binding.buffer(step.from).name + ": " + what);
+}
+
+int64_t extents(const Binding& binding, const std::vector<LocalDim>& dims, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t i = begin; i < end; ++i) product *= binding.extent(dims[i]);
+  return product;
+}
+
+size_t checked(const Binding& binding, const CollectiveStep& step, int dim) {
+  if (dim < 0 || static_cast<size_t>(dim) >= step.before.size()) fault(binding, step, "the dim it moves is not there");
+  return static_cast<size_t>(dim);
+}
+
+// Where the members' parts of a dim begin, and the last ends: together exactly what a member holds of `whole`.
+std::vector<int64_t> boundaries(const Bound& bound, const LocalDim& whole, const LocalDim& part) {
+  const Range all = bound.binding.range(whole);
+  std::vector<int64_t> begin{all.begin};
+  for (const int member : bound.group.members) {
+    const Range range = local_range(bound.binding.program, part, member);
+    if (range.begin != begin.back())
+      fault(bound.binding, bound.step, "the group's parts of " + bound.binding.name(part.dim) + " do not join up");
+    begin.push_back(range.end);
+  }
+  if (begin.back() != all.end)
+    fault(bound.binding, bound.step, "the group's parts of " + bound.binding.name(part.dim) + " do not make it whole");
+  return begin;
+}
+
+// A value of which one dim is split on one side.
+struct Split {
+  std::vector<int64_t> begin;
+  int64_t outer, inner;
+  meshrt::Blocks blocks() const { return {outer, begin, inner}; }
+};
+Split split_of(const Bound& bound, size_t dim, const LocalDim& whole, const LocalDim& part) {
+  const std::vector<LocalDim>& dims = bound.step.before;
+  return {boundaries(bound, whole, part), extents(bound.binding, dims, 0, dim),
+          extents(bound.binding, dims, dim + 1, dims.size())};
+}
+
+Action all_reduce(const Bound& bound) {
+  if (bound.step.from != bound.step.to) fault(bound.binding, bound.step, "it is not in place");
+  const int64_t count = extents(bound.binding, bound.step.before, 0, bound.step.before.size());
+  if (bound.ticket)
+    return [bound, count] {
+      *bound.ticket = meshrt::all_reduce_start(bound.binding.rank, bound.group, bound.site, bound.to.at(bound.binding),
+                                               count, bound.type, bound.step.reduce);
+    };
+  return [bound, count] {
+    meshrt::all_reduce(bound.binding.rank, bound.group, bound.site, bound.to.at(bound.binding), count, bound.type,
+                       bound.step.reduce);
+  };
+}
+
+Action reduce_scatter(const Bound& bound) {
+  const size_t dim = checked(bound.binding, bound.step, bound.step.to_dim);
+  const Split split = split_of(bound, dim, bound.step.before[dim], bound.step.after[dim]);
+  if (bound.ticket)
+    return [bound, split] {
+      *bound.ticket =
+          meshrt::reduce_scatter_start(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                                       bound.to.at(bound.binding), split.blocks(), bound.type, bound.step.reduce);
+    };
+  return [bound, split] {
+    meshrt::reduce_scatter(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                           bound.to.at(bound.binding), split.blocks(), bound.type, bound.step.reduce);
+  };
+}
+
+Action all_gather(const Bound& bound) {
+  const size_t dim = checked(bound.binding, bound.step, bound.step.from_dim);
+  const Split split = split_of(bound, dim, bound.step.after[dim], bound.step.before[dim]);
+  if (bound.ticket)
+    return [bound, split] {
+      *bound.ticket =
+          meshrt::all_gather_start(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                                   bound.to.at(bound.binding), split.blocks(), bound.type);
+    };
+  return [bound, split] {
+    meshrt::all_gather(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                       bound.to.at(bound.binding), split.blocks(), bound.type);
+  };
+}
+
+Action all_to_all(const Bound& bound) {
+  const CollectiveStep& step = bound.step;
+  const size_t gathered = checked(bound.binding, step, step.from_dim),
+               split = checked(bound.binding, step, step.to_dim);
+  if (gathered == split) fault(bound.binding, step, "it gathers the dim that it splits");
+  const std::vector<int64_t> parts = boundaries(bound, step.after[gathered], step.before[gathered]);
+  const std::vector<int64_t> new_parts = boundaries(bound, step.before[split], step.after[split]);
+  const bool gathers_first = gathered < split;
+  const size_t first = std::min(gathered, split), second = std::max(gathered, split);
+  const int64_t outer = extents(bound.binding, step.before, 0, first);
+  const int64_t middle = extents(bound.binding, step.before, first + 1, second);
+  const int64_t inner = extents(bound.binding, step.before, second + 1, step.before.size());
+  return [=] {
+    const meshrt::Exchange exchange{
+        outer, gathers_first ? parts : new_parts, middle, gathers_first ? new_parts : parts, inner, gathers_first};
+    meshrt::all_to_all(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                       bound.to.at(bound.binding), exchange, bound.type);
+  };
+}
+
+// Parts change owners: everybody sends the part it holds to the member that needs it.
+Action permute(const Bound& bound) {
+  const CollectiveStep& step = bound.step;
+  const Program& program = bound.binding.program;
+  const auto held = [&](const std::vector<LocalDim>& dims, int rank) {
+    std::vector<Range> ranges;
+    for (const LocalDim& dim : dims) ranges.push_back(local_range(program, dim, rank));
+    return ranges;
+  };
+  const int self = bound.binding.rank.rank();
+  const auto mine = held(step.before, self), needed = held(step.after, self);
+  int to = -1, from = -1;
+  for (int k = 0; k < bound.group.size(); ++k) {
+    const int member = bound.group.members[static_cast<size_t>(k)];
+    if (to < 0 && held(step.after, member) == mine) to = k;
+    if (from < 0 && held(step.before, member) == needed) from = k;
+  }
+  if (to < 0 || from < 0) fault(bound.binding, step, "no member of the group holds the part that another needs");
+  const int64_t sent = extents(bound.binding, step.before, 0, step.before.size());
+  const int64_t received = extents(bound.binding, step.after, 0, step.after.size());
+  return [=] {
+    meshrt::permute(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding), sent, to,
+                    bound.to.at(bound.binding), received, from, bound.type);
+  };
+}
+
+}  // namespace
+
+Action bind_step(Binding& binding, const CollectiveStep& step) {
+  const Buffer &from = binding.buffer(step.from), &to = binding.buffer(step.to);
+  if (from.type != to.type) fault(binding, step, "it changes the type");
+  if (step.before.size() != step.after.size() ||
+      !std::ranges::equal(step.before, step.after, {}, &LocalDim::dim, &LocalDim::dim))
+    fault(binding, step, "it changes the order of dims in memory");
+  if (!std::ranges::equal(step.before, dims_of(binding.program, step.from)) ||
+      !std::ranges::equal(step.after, dims_of(binding.program, step.to)))
+    fault(binding, step, "its dims are not those of its buffers");
+  using Phase = CollectiveStep::Phase;
+  if (step.phase == Phase::wait) {
+    meshrt::Ticket* const ticket = &binding.tickets.at(step.step);
+    return [&binding, ticket] { meshrt::wait(binding.rank, *ticket); };
+  }
+  const bool starts = step.phase == Phase::start;
+  const meshrt::Site site{static_cast<int32_t>(step.step), from.name.c_str()};
+  const Bound bound{binding,
+                    step,
+                    group_of(binding, step.axes),
+                    site,
+                    from.type,
+                    Pointer(binding, step.from),
+                    Pointer(binding, step.to),
+                    starts ? &binding.tickets[step.step] : nullptr};
+  const auto whole_only = [&] {
+    if (starts) fault(binding, step, "it cannot be started and waited for separately");
+  };
+  switch (step.kind) {
+    case CollectiveKind::all_reduce: return all_reduce(bound);
+    case CollectiveKind::reduce_scatter: return reduce_scatter(bound);
+    case CollectiveKind::all_gather: return all_gather(bound);
+    case CollectiveKind::all_to_all: whole_only(); return all_to_all(bound);
+    case CollectiveKind::permute: whole_only(); return permute(bound);
+    case CollectiveKind::broadcast:
+    case CollectiveKind::slice: break;
+  }
+  fault(binding, step, "the interpreter has no such collective");
+}
+
+}  // namespace mesh

@@ -1,0 +1,160 @@
+// interpret_product.cpp: matrix products bound to one rank. Rows, inner dims and columns are each one stretch of memory
+// in every matrix that has them; the batch dims are loops around the product.
+#include <algorithm>
+#include <map>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/interpret_steps.h"
+#include "meshrt/gemm.h"
+
+namespace mesh {
+
+namespace {
+
+using Dims = std::vector<DimId>;
+
+class ProductBinder {
+ public:
+  ProductBinder(const Binding& binding, const ProductStep& step) : binding_(binding), step_(step) {}
+
+  [[noreturn]] void fault(const std::string& what) const {
+    internal_error("product " + binding_.buffer(step_.c).name + " = " + binding_.buffer(step_.a).name + " * " +
+                   binding_.buffer(step_.b).name + ": " + what);
+  }
+
+  /// The dims of the access that stand in the group, which must be neighbours in the group's order.
+  std::vector<size_t> stretch(const Access& access, const Dims& group) const {
+    const auto held = dims_of(binding_.program, access);
+    std::vector<size_t> positions;
+    for (const DimId dim : group) {
+      const auto found = std::ranges::find(held, dim, &LocalDim::dim);
+      if (found == held.end()) continue;
+      const auto at = static_cast<size_t>(found - held.begin());
+      if (!positions.empty() && at != positions.back() + 1)
+        fault("dims of one side do not lie side by side in " + binding_.buffer(access).name);
+      positions.push_back(at);
+    }
+    return positions;
+  }
+  int64_t extent(const Access& access, const Dims& group) const {
+    int64_t product = 1;
+    for (const size_t at : stretch(access, group)) product *= binding_.extent(dims_of(binding_.program, access)[at]);
+    return product;
+  }
+  /// Elements from one index of the group to the next; 0 where the access lacks it.
+  int64_t stride_along(const Access& access, const Dims& group) const {
+    const std::vector<size_t> positions = stretch(access, group);
+    if (positions.empty()) return 0;
+    return stride(binding_.program, binding_.buffer(access), access.turns.size() + positions.back(),
+                  binding_.rank.rank());
+  }
+  int64_t stride_along(const std::optional<Access>& access, const Dims& group) const {
+    return access ? stride_along(*access, group) : 0;
+  }
+  int64_t batch_extent(DimId dim) const {
+    for (const Access* access : {&step_.c, &step_.a, &step_.b})
+      if (has(*access, dim)) return extent(*access, {dim});
+    fault("no matrix has its dim " + binding_.name(dim));
+  }
+  bool has(const Access& access, DimId dim) const {
+    return std::ranges::find(dims_of(binding_.program, access), dim, &LocalDim::dim) !=
+           dims_of(binding_.program, access).end();
+  }
+
+  void check() const {
+    std::map<DimId, Range> parts;
+    for (const Dims* group : {&step_.batch, &step_.rows, &step_.inner, &step_.cols})
+      for (const DimId dim : *group) parts[dim] = {-1, -1};
+    for (const Access* access : {&step_.a, &step_.b, &step_.c})
+      for (const LocalDim& held : dims_of(binding_.program, *access)) {
+        const auto known = parts.find(held.dim);
+        if (known == parts.end())
+          fault("dim " + binding_.name(held.dim) + " of " + binding_.buffer(*access).name + " has no part in it");
+        if (known->second.begin < 0) known->second = binding_.range(held);
+        if (known->second != binding_.range(held))
+          fault("its matrices hold different parts of " + binding_.name(held.dim));
+      }
+    if (extent(step_.c, step_.cols) > 1 && stride_along(step_.c, step_.cols) != 1)
+      fault("the columns of the result are not innermost in memory");
+    if (step_.finish.bias && extent(step_.c, step_.cols) > 1 && stride_along(*step_.finish.bias, step_.cols) != 1)
+      fault("the bias does not lie like the columns");
+    if (step_.column_sum && extent(step_.c, step_.cols) > 1 && stride_along(*step_.column_sum, step_.cols) != 1)
+      fault("the sums of columns do not lie like the columns");
+    for (const std::optional<Access>* like_c : {&step_.finish.slope, &step_.finish.times, &step_.finish.plus})
+      if (*like_c && !std::ranges::equal(dims_of(binding_.program, **like_c), dims_of(binding_.program, step_.c)))
+        fault(binding_.buffer(**like_c).name + " does not lie like the result");
+  }
+
+ private:
+  const Binding& binding_;
+  const ProductStep& step_;
+};
+
+meshrt::Activation activation_of(MapFunction function) {
+  switch (function) {
+    case MapFunction::relu: return meshrt::Activation::relu;
+    case MapFunction::gelu: return meshrt::Activation::gelu;
+    case MapFunction::gelu_tanh: return meshrt::Activation::gelu_tanh;
+    case MapFunction::silu: return meshrt::Activation::silu;
+    default: internal_error("a product cannot apply " + std::string(info(function).name));
+  }
+}
+
+template <class T>
+Action bind_product(Binding& binding, const ProductStep& step) {
+  const ProductBinder binder(binding, step);
+  binder.check();
+  meshrt::Product<T> product;
+  product.rows = binder.extent(step.c, step.rows);
+  product.cols = binder.extent(step.c, step.cols);
+  product.inner = binder.extent(step.b, step.inner);
+  product.a_row = binder.stride_along(step.a, step.rows);
+  product.a_col = binder.stride_along(step.a, step.inner);
+  product.b_row = binder.stride_along(step.b, step.inner);
+  product.b_col = binder.stride_along(step.b, step.cols);
+  product.c_row = binder.stride_along(step.c, step.rows);
+  product.accumulate = step.accumulate;
+  if (step.finish.activation) product.finish.activation = activation_of(*step.finish.activation);
+  std::vector<meshrt::Batch> loops;
+  for (const DimId dim : step.batch)
+    loops.push_back({binder.batch_extent(dim), binder.stride_along(step.a, {dim}), binder.stride_along(step.b, {dim}),
+                     binder.stride_along(step.c, {dim}), binder.stride_along(step.finish.bias, {dim}),
+                     binder.stride_along(step.column_sum, {dim})});
+
+  const auto typed = [&](const std::optional<Access>& access) {
+    if (!access) return Pointer();
+    if (binding.buffer(*access).type != meshrt::type_of<T>) binder.fault("its matrices have different types");
+    return Pointer(binding, *access);
+  };
+  const auto at = [&binding]<class Element>(const Pointer& pointer, Element*& place) {
+    if (pointer) place = reinterpret_cast<Element*>(pointer.at(binding));
+  };
+  return [at, product, loops, a = typed(step.a), b = typed(step.b), c = typed(step.c), bias = typed(step.finish.bias),
+          slope = typed(step.finish.slope), times = typed(step.finish.times), plus = typed(step.finish.plus),
+          sum = typed(step.column_sum)] {
+    meshrt::Product<T> now = product;
+    at(a, now.a);
+    at(b, now.b);
+    at(c, now.c);
+    at(bias, now.finish.bias);
+    at(slope, now.finish.slope);
+    at(times, now.finish.times);
+    at(plus, now.finish.plus);
+    at(sum, now.column_sum);
+    if (loops.empty()) meshrt::multiply(now);
+    else meshrt::multiply_batch(now, std::span<const meshrt::Batch>(loops));
+  };
+}
+
+}  // namespace
+
+Action bind_step(Binding& binding, const ProductStep& step) {
+  switch (binding.buffer(step.c).type) {
+    case Type::f32: return bind_product<float>(binding, step);
+    case Type::f64: return bind_product<double>(binding, step);
+    default: break;
+  }
+  internal_error(std::string("the interpreter has no products of ") + meshrt::name_of(binding.buffer(step.c).type));
+}
+
+}  // namespace mesh

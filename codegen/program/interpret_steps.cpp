@@ -1,0 +1,109 @@
+#include "codegen/program/interpret_steps.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <type_traits>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/interpret_functions.h"
+#include "codegen/program/interpret_nest.h"
+
+namespace mesh {
+
+std::vector<Action> bind_steps(Binding& binding, const std::vector<Step>& steps) {
+  std::vector<Action> actions;
+  actions.reserve(steps.size());
+  for (const Step& step : steps) {
+    actions.push_back(std::visit(
+        [&]<class Kind>(const Kind& kind) {
+          if constexpr (std::is_same_v<Kind, std::unique_ptr<ForStep>>) return bind_step(binding, *kind);
+          else return bind_step(binding, kind);
+        },
+        step.what));
+  }
+  return actions;
+}
+
+Action bind_step(Binding& binding, const Nest& nest) {
+  return [bound = std::make_shared<BoundNest>(binding, nest)] { bound->run(); };
+}
+
+Action bind_step(Binding& binding, const ForStep& loop) {
+  if (loop.loop.index >= binding.turns.size()) internal_error("a loop has a number that the program does not count");
+  const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, loop.body));
+  int64_t& turn = binding.turns[loop.loop.index];
+  return [body, &turn, turns = loop.turns, reverse = loop.reverse] {
+    for (int64_t i = 0; i < turns; ++i) {
+      turn = reverse ? turns - 1 - i : i;
+      for (const Action& action : *body) action();
+    }
+    turn = 0;
+  };
+}
+
+Action bind_step(Binding& binding, const FillStep& fill) {
+  int64_t elements = 1;
+  for (const LocalDim& dim : dims_of(binding.program, fill.to)) elements *= binding.extent(dim);
+  const Type type = binding.buffer(fill.to).type;
+  std::array<std::byte, 8> value{};
+  write_literal(fill.value, type, value.data());
+  return [&binding, to = Pointer(binding, fill.to), elements, value, move = chunk_kernels().move(type)] {
+    move(value.data(), 0, to.at(binding), 1, elements);
+  };
+}
+
+namespace {
+
+// What both sides of a copy hold, walked through in the order of the target: rows of its innermost dim.
+struct BoundCopy {
+  Pointer from, to;
+  std::vector<int64_t> extents, from_strides, to_strides;  // by the target's dims; bytes
+  int64_t bytes;                                           // of an element
+  ChunkMove move;
+
+  void copy(const std::byte* source, std::byte* target, size_t dim) const {
+    if (dim + 1 == extents.size()) {
+      move(source, from_strides[dim] / bytes, target, to_strides[dim] / bytes, extents[dim]);
+      return;
+    }
+    for (int64_t i = 0; i < extents[dim]; ++i)
+      copy(source + i * from_strides[dim], target + i * to_strides[dim], dim + 1);
+  }
+};
+
+}  // namespace
+
+Action bind_step(Binding& binding, const CopyStep& step) {
+  const Buffer &from = binding.buffer(step.from), &to = binding.buffer(step.to);
+  if (from.type != to.type) internal_error("a copy from " + from.name + " to " + to.name + " changes the type");
+  const auto from_dims = dims_of(binding.program, step.from), to_dims = dims_of(binding.program, step.to);
+  if (from_dims.size() != to_dims.size())
+    internal_error("a copy from " + from.name + " to " + to.name + " changes the number of dims");
+  BoundCopy copy{Pointer(binding, step.from),
+                 Pointer(binding, step.to),
+                 {},
+                 {},
+                 {},
+                 static_cast<int64_t>(meshrt::size_of(to.type)),
+                 chunk_kernels().move(to.type)};
+  const int64_t rank = binding.rank.rank();
+  for (size_t i = 0; i < to_dims.size(); ++i) {
+    const size_t at = position_of(binding, step.from, to_dims[i].dim);
+    const Range held = binding.range(from_dims[at]), wanted = binding.range(to_dims[i]);
+    const int64_t begin = std::max(held.begin, wanted.begin), end = std::min(held.end, wanted.end);
+    copy.extents.push_back(std::max<int64_t>(0, end - begin));
+    copy.from_strides.push_back(copy.bytes * stride(binding.program, from, step.from.turns.size() + at, rank));
+    copy.to_strides.push_back(copy.bytes * stride(binding.program, to, step.to.turns.size() + i, rank));
+    if (begin >= end) continue;
+    copy.from.move((begin - held.begin) * copy.from_strides.back());
+    copy.to.move((begin - wanted.begin) * copy.to_strides.back());
+  }
+  if (copy.extents.empty()) {  // a scalar
+    copy.extents = {1};
+    copy.from_strides = copy.to_strides = {0};
+  }
+  return [&binding, copy = std::move(copy)] { copy.copy(copy.from.at(binding), copy.to.at(binding), 0); };
+}
+
+}  // namespace mesh
