@@ -71,4 +71,9 @@ const Rule* rule_for(const Layout& layout, ValueKind kind, const std::string& pa
   return best(layout, ValueKind::parameter, path, dims, dim);
 }
 
+bool may_split(const Layout& layout, DimId dim) {
+  return std::any_of(layout.rules.begin(), layout.rules.end(),
+                     [&](const Rule& rule) { return !rule.axes.empty() && has(rule.dims, dim); });
+}
+
 }  // namespace mesh

@@ -17,4 +17,7 @@ enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, a
 /// by side, and answers for its first one.
 const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const std::vector<DimId>& dims, DimId dim);
 
+/// Whether some rule gives `dim` to an axis, for any value.
+bool may_split(const Layout&, DimId dim);
+
 }  // namespace mesh

@@ -1,0 +1,193 @@
+#include "codegen/commands/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "codegen/graph/print_graph.h"
+#include "codegen/layout/predict.h"
+
+namespace mesh {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct PlannedTensor {
+  std::string name;
+  const char* kind;
+  ValueId value;
+};
+
+/// Stored tensors in order of declaration, gradients, then named values in order of execution.
+std::vector<PlannedTensor> tensors_of(const Graph& graph) {
+  std::vector<PlannedTensor> tensors;
+  static constexpr const char* kinds[] = {"input", "parameter", "optimizer", "state"};
+  std::set<ValueId> listed;
+  for (const Stored& stored : graph.stored) {
+    tensors.push_back({stored.path, kinds[static_cast<int>(stored.kind)], stored.value});
+    listed.insert(stored.value);
+  }
+  std::set<ValueId> gradients;
+  for (const auto& [name, value] : graph.names)
+    if (name.starts_with("grad(")) gradients.insert(value);
+  const auto walk = [&](const auto& self, BodyId body) -> void {
+    const auto add = [&](ValueId value) {
+      const std::string& name = graph.value(value).name;
+      if (name.empty() || !listed.insert(value).second) return;
+      tensors.push_back({name, gradients.count(value) ? "gradient" : "activation", value});
+    };
+    for (NodeId id : graph.body(body).nodes) {
+      const Node& node = graph.node(id);
+      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) self(self, loop->body);
+      if (std::holds_alternative<ReadOp>(node.op)) continue;
+      for (ValueId result : node.results) add(result);
+    }
+  };
+  walk(walk, graph.root());
+  return tensors;
+}
+
+std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes, const char* between = " * ") {
+  std::string text;
+  for (AxisId axis : axes) text += (text.empty() ? "" : between) + mesh.axes[axis].name;
+  return text;
+}
+
+std::string bytes_text(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit ? fmt::format("{:.1f} {}", bytes, units[unit]) : fmt::format("{:.0f} B", bytes);
+}
+
+std::string time_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);
+}
+
+/// Bytes of the largest rank by the kinds of the plan's JSON.
+Json memory_of(const Program& program) {
+  const auto of = [&](std::initializer_list<BufferKind> kinds) {
+    int64_t bytes = 0;
+    for (BufferKind kind : kinds)
+      if (const auto found = program.memory.by_kind.find(kind); found != program.memory.by_kind.end())
+        bytes += found->second;
+    return bytes;
+  };
+  return {{"peak", program.memory.arena + program.memory.own},
+          {"params", of({BufferKind::parameter, BufferKind::state})},
+          {"grads", of({BufferKind::gradient})},
+          {"optimizer", of({BufferKind::optimizer})},
+          {"activations", of({BufferKind::activation, BufferKind::input, BufferKind::result})},
+          {"workspace", of({BufferKind::workspace})}};
+}
+
+uint32_t line_of(const SourceMap& sources, Span span) { return span.known() ? sources.begin(span).line : 0; }
+
+}  // namespace
+
+std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
+  const ShardedGraph& sharded = compiled.sharded;
+  const Graph& graph = sharded.graph;
+  const MeshShape& mesh = sharded.layout.mesh;
+  const Prediction prediction = predict(sharded);
+  Json plan{{"schema", 1}};
+  plan["mesh"] = {{"name", mesh.name}, {"ranks", mesh.ranks()}, {"axes", Json::object()}};
+  for (const MeshAxis& axis : mesh.axes) plan["mesh"]["axes"][axis.name] = axis.size;
+  plan["tensors"] = Json::array();
+  for (const PlannedTensor& tensor : tensors_of(graph)) {
+    const ValueType& type = graph.type(tensor.value);
+    const Placement& placement = sharded.placement(tensor.value);
+    Json row{{"name", tensor.name},
+             {"kind", tensor.kind},
+             {"type", type.index_of ? "index(" + graph.dim(type.index_of).name + ")" : meshrt::name_of(type.element)}};
+    row["dims"] = row["placement"] = row["partial"] = row["local"] = Json::object();
+    for (size_t i = 0; i < type.dims.size(); ++i) {
+      const Dim& dim = graph.dim(type.dims[i]);
+      row["dims"][dim.name] = dim.size;
+      row["local"][dim.name] = largest_extent(mesh, dim.size, placement.dims[i]);
+      row["placement"][dim.name] = Json::array();
+      for (AxisId axis : placement.dims[i].axes) row["placement"][dim.name].push_back(mesh.axes[axis].name);
+    }
+    for (const Partial& partial : placement.partial)
+      row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);
+    row["line"] = line_of(sources, graph.node(graph.value(tensor.value).producer).span);
+    plan["tensors"].push_back(std::move(row));
+  }
+  plan["collectives"] = Json::array();
+  for (const PlannedCollective& c : prediction.collectives) {
+    Json axes = Json::array();
+    for (AxisId axis : c.axes) axes.push_back(mesh.axes[axis].name);
+    plan["collectives"].push_back({{"kind", name_of(c.kind)},
+                                   {"axes", axes},
+                                   {"group_size", c.group},
+                                   {"tensor", c.tensor},
+                                   {"bytes", c.bytes},
+                                   {"count", c.count},
+                                   {"phase", c.phase},
+                                   {"line", line_of(sources, c.span)},
+                                   {"reason", c.reason}});
+  }
+  plan["memory"] = memory_of(compiled.program);
+  plan["flops"] = prediction.flops;
+  plan["predicted_seconds"] = prediction.compute_seconds + prediction.communication_seconds;
+  return plan.dump(2) + "\n";
+}
+
+std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
+  const ShardedGraph& sharded = compiled.sharded;
+  const Graph& graph = sharded.graph;
+  const MeshShape& mesh = sharded.layout.mesh;
+  const Prediction p = predict(sharded);
+  const double total = p.compute_seconds + p.communication_seconds;
+  const Json memory = memory_of(compiled.program);
+  std::string text = fmt::format("step {} = {} compute + {} exposed communication ({:.0f} %) · {} rank{} · {} a rank",
+                                 time_text(total), time_text(p.compute_seconds), time_text(p.communication_seconds),
+                                 total > 0 ? 100 * p.communication_seconds / total : 0, mesh.ranks(),
+                                 mesh.ranks() == 1 ? "" : "s", bytes_text(memory["peak"].get<double>()));
+  const auto volume = [](const PlannedCollective& c) { return c.bytes * c.count; };
+  const auto largest = std::max_element(p.collectives.begin(), p.collectives.end(),
+                                        [&](const auto& a, const auto& b) { return volume(a) < volume(b); });
+  if (largest != p.collectives.end() && volume(*largest) > 0)
+    text += fmt::format(" · largest: {} {} over {}, {} (line {})", name_of(largest->kind), largest->tensor,
+                        axes_text(mesh, largest->axes), bytes_text(static_cast<double>(volume(*largest))),
+                        line_of(sources, largest->span));
+  text += fmt::format("\n\nmesh {} {{", mesh.name.empty() ? "(one rank)" : mesh.name);
+  for (const MeshAxis& axis : mesh.axes) text += fmt::format(" {}: {}", axis.name, axis.size);
+  text += fmt::format(" }}   layout {}   machine {}\n\nvalues\n",
+                      sharded.layout.name.empty() ? "(none)" : sharded.layout.name, sharded.machine.name);
+
+  std::vector<PlannedTensor> tensors = tensors_of(graph);
+  size_t wide = 4;
+  for (const PlannedTensor& t : tensors) wide = std::max(wide, t.name.size());
+  for (const PlannedTensor& t : tensors) {
+    const ValueType& type = graph.type(t.value);
+    const Placement& placement = sharded.placement(t.value);
+    std::string local;
+    for (size_t i = 0; i < type.dims.size(); ++i)
+      local +=
+          fmt::format("{}{}", i ? ", " : "", largest_extent(mesh, graph.dim(type.dims[i]).size, placement.dims[i]));
+    text += fmt::format("  {:{}}  {:10}  {} -> [{}]\n", t.name, wide, t.kind, to_string(graph, mesh, type, placement),
+                        local);
+  }
+  text += "\ncollectives, of a training step\n";
+  if (p.collectives.empty()) text += "  none\n";
+  for (const PlannedCollective& c : p.collectives)
+    text += fmt::format("  {} {} over {} ({} ranks), {}{}, {} in {}{}\n      {}\n", name_of(c.kind), c.tensor,
+                        axes_text(mesh, c.axes), c.group, bytes_text(static_cast<double>(c.bytes)),
+                        c.count > 1 ? fmt::format(" x {}", c.count) : "",
+                        time_text(c.seconds * static_cast<double>(c.count)), c.phase,
+                        c.span.known() ? ", " + sources.file_and_line(c.span) : "", c.reason);
+  text += "\nmemory of the largest rank\n";
+  for (const auto& [kind, bytes] : memory.items())
+    text += fmt::format("  {:12} {:>12}\n", kind, bytes_text(bytes.get<double>()));
+  text += fmt::format("\nflops of a step, all ranks: {:.4g}\n", p.flops);
+  return text;
+}
+
+}  // namespace mesh

@@ -1,0 +1,130 @@
+#include "codegen/compile.h"
+
+#include <fmt/format.h>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/elaborate/elaborate.h"
+#include "codegen/graph/entries.h"
+#include "codegen/graph/print_graph.h"
+#include "codegen/graph/recognise.h"
+#include "codegen/graph/verify_graph.h"
+#include "codegen/layout/machine.h"
+#include "codegen/layout/place.h"
+#include "codegen/layout/print_sharded.h"
+#include "codegen/layout/resolve.h"
+#include "codegen/layout/rules.h"
+#include "codegen/program/lower.h"
+#include "codegen/program/print_program.h"
+#include "codegen/program/verify_program.h"
+#include "frontend/imports.h"
+#include "frontend/print_ast.h"
+
+namespace mesh {
+namespace {
+
+/// FNV-1a over everything that decides what is emitted.
+std::string hash_of(const CompileRequest& request, const SourceMap& sources, const Layout& layout,
+                    const Machine& machine) {
+  uint64_t hash = 14695981039346656037ull;
+  const auto add = [&](std::string_view text) {
+    for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
+    hash = (hash ^ 0xff) * 1099511628211ull;
+  };
+  for (FileId file = 1; file <= sources.size(); ++file) add(sources.text(file));
+  for (const auto& [dim, size] : request.set) add(fmt::format("{}={}", dim, size));
+  add(request.model + "," + request.precision + "," + layout.name + "," + machine.hash);
+  for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
+  return fmt::format("{:016x}", hash);
+}
+
+/// Reports each pass, and says when to stop.
+class Passes {
+ public:
+  explicit Passes(const CompileRequest& request) : request_(request) {}
+  template <class Print>
+  bool last(const char* pass, Print print) {
+    if (request_.dump) request_.dump(pass, print());
+    return request_.stop_after == pass;
+  }
+
+ private:
+  const CompileRequest& request_;
+};
+
+Layout one_rank() { return {}; }
+
+/// Gradients that were asked for, complete over ranks, before clipping.
+void want_gradients(Graph& graph, const std::vector<std::string>& wanted) {
+  for (const std::string& name : wanted)
+    if (const auto found = graph.names.find(name); name.starts_with("grad(") && found != graph.names.end())
+      graph.wanted.push_back({name, found->second});
+}
+
+std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
+  std::vector<std::string> names;
+  for (const std::string& name : wanted)
+    if (!name.starts_with("grad(") && !name.starts_with("param(")) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+const std::vector<std::pair<std::string, std::string>>& pass_names() {
+  static const std::vector<std::pair<std::string, std::string>> names{
+      {"ast", "the syntax tree of the spec, as canonical source"},
+      {"graph", "typed ops on global tensors with named dims: blocks inlined, sizes known"},
+      {"recognised", "the same with attention as one op"},
+      {"differentiated", "with gradients: loops that run backwards, stashes, I and W apart"},
+      {"training", "with clipping, optimizer and updates; composite ops written out"},
+      {"sharded", "every value with its placement, every movement of data an op with its reason"},
+      {"evaluation", "the forward graph of a batch of evaluation, sharded"},
+      {"program", "what one rank executes: buffers, loop nests, calls, collectives"}};
+  return names;
+}
+
+std::optional<Compiled> compile(const CompileRequest& request, SourceMap& sources, DiagnosticSink& sink) {
+  Passes passes(request);
+
+  // text -> syntax tree
+  const SourceProgram program = load_program(request.files, sources, sink);
+  if (program.files.empty()) return std::nullopt;
+  if (passes.last("ast", [&] { return print(program.files[program.spec]); })) return std::nullopt;
+
+  // syntax tree -> graph and layout
+  const ElaborateOptions options{request.model, request.set, request.precision == "f64", forward_names(request.wanted)};
+  std::optional<Graph> model = elaborate(program, sources, options, sink);
+  if (!model) return std::nullopt;
+  verify_graph(*model, "elaborate");
+  if (passes.last("graph", [&] { return print_graph(*model); })) return std::nullopt;
+  const std::optional<Layout> layout =
+      request.one_rank ? one_rank()
+                       : resolve_layout(program, *model, {request.layout, request.mesh, request.ranks}, sources, sink);
+  const std::optional<Machine> machine =
+      request.machine_file.empty() ? Machine{} : read_machine(request.machine_file, sink);
+  if (!layout || !machine || sink.has_errors()) return std::nullopt;
+
+  // graph -> stages -> backward -> updates
+  Graph forward = *model;
+  recognise(forward, [&](DimId dim) { return may_split(*layout, dim); });
+  if (passes.last("recognised", [&] { return print_graph(forward); })) return std::nullopt;
+  Graph backward = differentiated(forward);
+  want_gradients(backward, request.wanted);
+  if (passes.last("differentiated", [&] { return print_graph(backward); })) return std::nullopt;
+  const Graph training = training_step(backward);
+  if (passes.last("training", [&] { return print_graph(training); })) return std::nullopt;
+
+  // graph -> sharded graph
+  Compiled result{*model, place(training, *layout, *machine), {}, hash_of(request, sources, *layout, *machine)};
+  if (passes.last("sharded", [&] { return print_sharded(result.sharded); })) return std::nullopt;
+  const ShardedGraph evaluated = place(evaluation(forward), *layout, *machine);
+  if (passes.last("evaluation", [&] { return print_sharded(evaluated); })) return std::nullopt;
+
+  // sharded graph -> program
+  result.program = lower(result.sharded, &evaluated);
+  if (const std::vector<std::string> wrong = verify_program(result.program); !wrong.empty())
+    internal_error("after lower: " + wrong.front());
+  passes.last("program", [&] { return print_program(result.program); });
+  return result;
+}
+
+}  // namespace mesh

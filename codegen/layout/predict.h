@@ -1,0 +1,34 @@
+// predict.h: what a training step costs one rank on the named machine: the numbers behind `meshc plan`.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/layout/sharded_graph.h"
+
+namespace mesh {
+
+/// One collective of the step as people ask for it.
+struct PlannedCollective {
+  CollectiveKind kind;
+  std::vector<AxisId> axes;
+  int64_t group;       // ranks
+  std::string tensor;  // name of the value, or of the op that makes it
+  int64_t bytes;       // what the rank that sends most sends in one execution
+  int64_t count;       // executions a step
+  double seconds;      // one execution
+  const char* phase;   // forward, backward, update
+  Span span;           // of the operation that needs it
+  std::string reason;
+  Span rule;
+};
+
+struct Prediction {
+  double flops = 0;                            // of the whole model, one step
+  double compute_seconds = 0;                  // of the slowest rank
+  double communication_seconds = 0;            // nothing overlaps yet: all of it is exposed
+  std::vector<PlannedCollective> collectives;  // in order of execution
+};
+
+Prediction predict(const ShardedGraph&);
+
+}  // namespace mesh
