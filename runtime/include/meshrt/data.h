@@ -1,0 +1,70 @@
+// data.h: files of numbers as one array each, whatever their format. The numbers stay in the file (mapped into memory)
+// until they are read, and are converted and checked as they are read. Inputs of a program and `fetch --feed` come from
+// these.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "meshrt/types.h"
+
+namespace meshrt {
+
+enum class Number : uint8_t;
+
+/// The formats that the run file's `type` names.
+enum class FileType {
+  detect,  ///< by the first bytes (npy, llm.c, IDX) or the name (.txt)
+  bytes,   ///< text or anything else, one number 0 to 255 a byte
+  u8,      ///< raw numbers, little-endian, without a header
+  u16,
+  i32,
+  llm_c,  ///< 256 i32: 20240520, 1, count, ...; then count u16
+  idx,    ///< MNIST's format: big-endian, shape in the header
+  npy
+};
+
+/// "bytes", "u8", "u16", "i32", "llm.c", "idx", "npy": as in the run file.
+const std::vector<std::string>& file_type_names();
+std::optional<FileType> file_type_named(std::string_view name);
+
+/// An array in a file.
+class NumberFile {
+ public:
+  /// Files compressed with gzip are unpacked. Throws Failure (Cause::data) that names the file: unreadable, damaged, or
+  /// of a format that cannot be told.
+  static NumberFile open(const std::string& path, FileType type = FileType::detect);
+
+  const std::string& path() const { return path_; }
+  const std::vector<int64_t>& shape() const { return shape_; }
+  int64_t elements() const { return elements_; }
+  /// "u16", "f32", ...
+  const char* number_name() const;
+
+  /// Throws Failure (Cause::data) when numbers of this kind do not become `type` (floats to whole numbers).
+  void require(Type type, std::string_view reader) const;
+
+  /// out[0, count) = elements [first, first + count), row-major, as `type`. Throws Failure (Cause::data) that names the
+  /// file, the place and the number when one does not fit, or lies outside [0, bound) where bound >= 0; `reader` is who
+  /// wants it ("`token`").
+  void read(int64_t first, int64_t count, Type type, int64_t bound, std::string_view reader, void* out) const;
+
+ private:
+  friend class NumberFileMaker;
+  std::string place(int64_t element) const;
+
+  std::string path_;
+  std::shared_ptr<const void> keep_;  // what `bytes_` points into
+  std::span<const std::byte> bytes_;
+  Number number_{};
+  bool big_endian_ = false;
+  std::vector<int64_t> shape_;
+  int64_t elements_ = 0;
+};
+
+}  // namespace meshrt

@@ -1,0 +1,37 @@
+// driver.h: the loop around a program, the same for emitted programs and for the interpreter: memory, initial values,
+// batches, steps, validation, log.
+#pragma once
+#include <cstdio>
+
+#include "meshrt/log.h"
+#include "meshrt/program.h"
+#include "meshrt/run_file.h"
+
+namespace meshrt {
+
+struct DriverOptions {
+  std::FILE* out = stdout;  ///< where rank 0 tells its progress
+  Color color = Color::automatic;
+};
+
+/// Ranks that the mesh of a program has; 1 without a mesh.
+int mesh_size(const ProgramInfo& info);
+
+/// Gives the program its memory: checks the number of ranks, allocates, binds. Throws Failure (Cause::usage) when the
+/// job has another number of ranks than the mesh.
+void prepare(Rank& rank, Program& program);
+
+/// prepare, initial values, then train.steps steps of the run file. Every rank of the job calls it with the same run
+/// file; `program` is freshly made. Returns 0, or throws a Failure: data (a mistake in the run file or its data),
+/// numeric (the loss is not finite), or what a collective throws.
+int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options);
+
+/// prepare, one all-reduce over all ranks, and the first batch when the run file names data. Rank 0 says that it
+/// worked.
+int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options);
+
+/// What a program is, for a person or as one JSON object: spec, dims, mesh, memory, metrics.
+std::string info_text(const ProgramInfo& info);
+std::string info_json(const ProgramInfo& info);
+
+}  // namespace meshrt

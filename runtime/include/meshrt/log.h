@@ -1,0 +1,71 @@
+// log.h: what a run tells: a progress line that is rewritten on a terminal, a plain line every so many steps otherwise,
+// JSON lines in a file on request. Only rank 0 has a log.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "meshrt/program.h"
+
+namespace meshrt {
+
+/// When to use colours and the rewritten line: `automatic` is on a terminal, unless NO_COLOR is set or TERM is "dumb".
+enum class Color { automatic, always, never };
+
+struct LogOptions {
+  std::FILE* out = stdout;
+  Color color = Color::automatic;
+  int64_t every = 10;         ///< steps between plain lines, and between JSON lines
+  std::string jsonl;          ///< path of the file of JSON lines; empty: none
+  int64_t steps = 0;          ///< of the whole run, for the time that is left
+  double units_per_step = 0;  ///< for the rate
+  std::string unit = "samples";
+};
+
+class Log {
+ public:
+  /// Creates the JSON file and the folders above it. Throws Failure (Cause::environment) when it cannot be written.
+  Log(const ProgramInfo& info, LogOptions options);
+  ~Log();
+
+  /// After step `step`. metrics[i] belongs to info.metrics[i].
+  void step(int64_t step, std::span<const double> metrics);
+  /// After an evaluation of `batches` batches at step `step`. Its time does not count for the rate.
+  void validation(int64_t step, std::span<const double> metrics, int64_t batches);
+  /// A line of its own.
+  void note(const std::string& text);
+  /// The last line: steps, time, last metrics, best validation.
+  void summary();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void begin_line();
+  void show_line(const std::string& text, bool final);
+  void write_json(const std::string& line);
+  std::string metrics_text(std::span<const double> metrics) const;
+  std::string rate_text(double seconds_per_step) const;
+  std::string strong(const std::string& text) const;
+  std::string faint(const std::string& text) const;
+
+  std::vector<std::string> names_;
+  LogOptions options_;
+  bool live_ = false, color_ = false, line_open_ = false;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> json_;
+  Clock::time_point start_, window_start_, last_shown_;
+  int64_t window_step_ = 0, last_step_ = 0, validation_step_ = 0;
+  double smooth_ = 0;            // seconds per step, for the progress line
+  double training_seconds_ = 0;  // without evaluations
+  std::vector<double> last_, validation_;
+};
+
+/// "1:05", "12:30", "3:04:05": whole seconds for a person.
+std::string clock_text(double seconds);
+
+/// 1234567 -> "1,234,567"
+std::string grouped(int64_t number);
+
+}  // namespace meshrt

@@ -1,0 +1,120 @@
+// run_file.h: the YAML file that says what a run does: which files feed the inputs, how many steps, what is logged.
+// Whatever may change without compiling again is here. Every value knows where it was written, so that a later mistake
+// (an input that the program lacks, a shape that does not fit) is shown at its line.
+//
+//   data:       { token: {file: train.bin, type: u16, window: seq, to: 95%}, target: {of: token, shift: 1} }
+//   validation: { every: 250, steps: 20, token: {from: 95%} }
+//   train:      { steps: 5000, seed: 1, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
+//   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto }
+//   log:        { every: 10, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop }
+//   output:     { u: {every: 100, file: "out/u_{step}.npy"} }
+//
+// Files that are read are found relative to the run file's folder (on the command line: to the working directory);
+// files that are written, relative to the working directory.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meshrt/data.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+/// A place in the run file or in one of the `key=value` of the command line: line and column count from 1.
+struct Mark {
+  int text = -1;  ///< 0: the file; k: the k-th override; -1: nowhere
+  int line = 0, column = 0, length = 1;
+  auto operator<=>(const Mark&) const = default;
+};
+
+/// A value and where it was written; `given()` is false for a default.
+template <class T>
+struct Given {
+  T value{};
+  Mark mark;
+  bool given() const { return mark.text >= 0; }
+};
+
+/// A place along the first dim of a file: a number of entries, or a share of them.
+struct Cut {
+  int64_t count = 0;               ///< entries, or percent * scale where scale > 0
+  int64_t scale = 0;               ///< "12.5%" is 125 and 10
+  int64_t of(int64_t size) const;  ///< floor(size * percent / 100), or count
+};
+
+/// Where an input's values come from: a part of a file, or another input's file, shifted.
+struct Source {
+  std::string input;
+  Mark mark;                ///< of the input's name
+  Given<std::string> file;  ///< path, resolved; empty for `of`
+  Given<FileType> type;
+  Given<std::string>
+      window;             ///< the input's dim that a window of the file's first dim fills; empty: a sample is one entry
+  Given<Cut> from, to;    ///< part of the file along its first dim; the whole when not given
+  Given<std::string> of;  ///< name of the input whose file and part are read, `shift` entries later
+  Given<int64_t> shift;
+};
+
+struct Validation {
+  Mark mark;                 ///< nowhere: no validation
+  Given<int64_t> every;      ///< steps; not given: once, after the last
+  Given<int64_t> steps;      ///< batches; not given: all whole batches
+  std::vector<Source> data;  ///< complete: what is not written is taken over from RunFile::data, but `from` and `to`
+  bool given() const { return mark.text >= 0; }
+};
+
+struct Train {
+  Given<int64_t> steps;
+  Given<uint64_t> seed{1, {}};
+  Given<double> rate{-1, {}};     ///< in place of the spec's rate or its schedule's peak; negative: the spec's
+  Given<double> timeout{0, {}};   ///< seconds a rank waits for another; 0: the launcher's default
+  Given<double> max_time{0, {}};  ///< seconds after which training ends; 0: never
+};
+
+struct Checkpoint {
+  Mark mark;
+  Given<std::string> folder;
+  Given<int64_t> every, keep;
+  Given<std::string> resume{"auto", {}};  ///< "auto", "never" or a path
+};
+
+struct Logging {
+  Given<int64_t> every{10, {}};
+  Given<std::string> jsonl;
+  std::vector<Given<std::string>> watch;
+  Given<bool> stop_at_nonfinite{true, {}};
+};
+
+struct Output {
+  std::string name;
+  Mark mark;
+  Given<int64_t> every;
+  Given<std::string> file;
+};
+
+struct RunFile {
+  std::string path;  ///< as given, empty when there is none
+  std::vector<Source> data;
+  Validation validation;
+  Train train;
+  Checkpoint checkpoint;
+  Logging log;
+  std::vector<Output> outputs;
+  std::shared_ptr<const class RunText> text;
+
+  /// A mistake at `mark`: message, file:line:column, the line, and `label` under it (may be empty).
+  Failure error(Mark mark, const std::string& message, const std::string& label = "") const;
+};
+
+/// Reads the file at `path` (empty: no file) and applies `overrides` ("train.steps=10") in order. Throws one Failure
+/// (Cause::data) that shows every mistake.
+RunFile read_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
+
+/// The same for a text: `name` stands in messages, files are found relative to `folder`.
+RunFile parse_run_file(const std::string& name, const std::string& text, const std::string& folder,
+                       const std::vector<std::string>& overrides = {});
+
+}  // namespace meshrt

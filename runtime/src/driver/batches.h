@@ -1,0 +1,77 @@
+// batches.h: fills the input tensors of a program, batch after batch, from the files that a run file names. Each rank
+// reads only its part of a batch, so that all ranks together hold what one rank alone would.
+//
+// A file is an array [entries, ...]. Without a window an entry is a sample. With a window along a dim of size W, sample
+// k is entries [k W, (k + 1) W), and of an input shifted by s entries [k W + s, (k + 1) W + s). Samples come in the
+// file's order; after the last one the first follows.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "meshrt/data.h"
+#include "meshrt/program.h"
+#include "meshrt/run_file.h"
+
+namespace meshrt {
+
+class Batches {
+ public:
+  /// `sources` is run.data or run.validation.data, `section` its name. The tensors must outlive this object. Throws
+  /// Failure (Cause::data), with the line of the run file, when an input has no source, a source no input, or file and
+  /// input do not fit.
+  Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFile& run, const std::vector<Source>& sources,
+          const std::string& section);
+
+  /// Samples in the files; 0 for a program without a sample dim (its inputs are read whole).
+  int64_t samples() const { return samples_; }
+  /// Samples in a batch, over all ranks.
+  int64_t batch_size() const { return batch_size_; }
+  /// Batches that need no sample twice.
+  int64_t whole_batches() const { return batch_size_ == 0 ? 0 : samples_ / batch_size_; }
+  /// Entries of files that a batch covers: tokens where there is a window, else samples; and their name.
+  int64_t units_per_batch() const { return batch_size_ * window_; }
+  const char* unit() const { return window_ > 1 ? "tokens" : "samples"; }
+
+  /// Puts this rank's part of batch `number` (from 0; it wraps round) into the input tensors.
+  void fill(int64_t number) const;
+
+ private:
+  // One input and where its elements lie in its file: sample k begins at element first + k * stride.
+  struct Feed {
+    const Tensor* tensor;
+    std::shared_ptr<const NumberFile> file;
+    int64_t first = 0, stride = 0;
+    int sample_position = -1;   // of the sample dim among the tensor's dims; -1: read whole each time
+    std::vector<int64_t> step;  // file elements from one index of a dim to the next; of the sample dim unused
+    int64_t run = 1;            // elements that lie side by side in file and tensor
+    size_t run_dims = 0;        // how many of the last dims a run covers whole or in part
+    std::string reader;         // "`token`", for messages
+  };
+  struct Opened;
+
+  void check_names() const;
+  Feed make_feed(const Tensor& tensor);
+  int sample_position(const Tensor& tensor) const;
+  Opened open(const Source& base);
+  int64_t window_size(const Source& source, const Tensor& tensor) const;
+  void count_samples(const Opened& opened);
+  static void plan_reads(Feed& feed);
+  void fill(const Feed& feed, int64_t number) const;
+
+  std::span<Tensor> tensors_;
+  const ProgramInfo& info_;
+  const RunFile& run_;
+  const std::vector<Source>& sources_;
+  std::string section_;
+  std::vector<Feed> feeds_;
+  const Source* counted_ = nullptr;  // the source that decided samples_
+  int64_t samples_ = 0, batch_size_ = 0, window_ = 1;
+};
+
+/// Whether an array of sizes `file` becomes one of sizes `input` when neighbouring dims are merged or one is split.
+bool merges_or_splits(std::span<const int64_t> file, std::span<const int64_t> input);
+
+}  // namespace meshrt

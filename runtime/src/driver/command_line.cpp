@@ -1,0 +1,85 @@
+#include "driver/command_line.h"
+
+#include <fmt/format.h>
+
+#include "driver/suggest.h"
+#include "driver/yaml_reader.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+Failure wrong(const std::string& what) { return {Cause::usage, what + "\nsee --help"}; }
+
+Color color_named(std::string_view word) {
+  if (word == "auto") return Color::automatic;
+  if (word == "always") return Color::always;
+  if (word == "never") return Color::never;
+  throw wrong(fmt::format("--color must be auto, always or never, not `{}`", word));
+}
+
+int rank_count(std::string_view word) {
+  const auto count = whole_number(word);
+  if (!count || *count < 1 || *count > 1'000'000)
+    throw wrong(fmt::format("-n must be a number of ranks, not `{}`", word));
+  return static_cast<int>(*count);
+}
+
+}  // namespace
+
+CommandLine parse_command_line(std::span<const char* const> arguments) {
+  static const std::vector<std::string> options = {"--help",    "--info",  "--json", "--dry-run",
+                                                   "--threads", "--color", "-n"};
+  CommandLine line;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view word = arguments[i];
+    // "-n 4", "-n4" and "-n=4" are one
+    const auto value = [&](std::string_view option) -> std::string_view {
+      std::string_view rest = word.substr(option.size());
+      if (!rest.empty()) return rest[0] == '=' ? rest.substr(1) : rest;
+      if (++i == arguments.size()) throw wrong(fmt::format("{} needs a value", option));
+      return arguments[i];
+    };
+    if (word == "--help" || word == "-h") line.help = true;
+    else if (word == "--info") line.info = true;
+    else if (word == "--json") line.json = true;
+    else if (word == "--dry-run") line.dry_run = true;
+    else if (word == "--threads") line.threads = true;
+    else if (word == "--color" || word.starts_with("--color=")) line.color = color_named(value("--color"));
+    else if (word.starts_with("-n")) line.ranks = rank_count(value("-n"));
+    else if (word.starts_with("-"))
+      throw wrong(fmt::format("unknown option `{}`: {}", word, suggestion(word, options, "options")));
+    else if (word.find('=') != std::string_view::npos) line.overrides.emplace_back(word);
+    else if (line.run_file.empty()) line.run_file = word;
+    else throw wrong(fmt::format("one run file is expected, but both `{}` and `{}` are given", line.run_file, word));
+  }
+  if (line.json && !line.info) throw wrong("--json goes with --info");
+  return line;
+}
+
+std::string help_text(const std::string& name) {
+  return fmt::format(
+      R"(usage: {0} [RUN.yaml] [key=value...] [options]
+
+  {0} -n 2 run.yaml                    train with two ranks on this machine
+  {0} -n 2 run.yaml train.steps=100    the same, one key of the run file changed
+  meshrun -n 2 {0} run.yaml            the same through the launcher
+
+Without RUN.yaml the run file beside the spec is used, or the one beside this program.
+
+options:
+  -n N             start N ranks here; N must be the size of the mesh
+  --threads        run the ranks as threads of one process
+  --dry-run        start, allocate, read one batch, one all-reduce, end
+  --info [--json]  what this program was compiled for
+  --color WHEN     auto, always or never
+  --help           this text
+
+environment: MESHRT_TRANSPORT (arena or ucx), MESHRT_TIMEOUT (seconds), NO_COLOR
+exit codes: 0 done, 1 a mistake in run file or data, 2 wrong usage, 3 the run failed, 130 interrupted
+)",
+      name);
+}
+
+}  // namespace meshrt

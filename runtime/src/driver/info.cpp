@@ -1,0 +1,55 @@
+// What a program is, in words and as JSON: `--info`.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "meshrt/driver.h"
+
+namespace meshrt {
+
+std::string info_text(const ProgramInfo& info) {
+  std::string text = fmt::format("{} from {} ({})\n", info.name, info.spec, info.spec_hash);
+  const auto line = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += fmt::format("  {:<10} {}\n", name, value);
+  };
+  std::vector<std::string> axes, dims;
+  for (const MeshAxis& axis : info.mesh) axes.push_back(fmt::format("{} {}", axis.name, axis.size));
+  for (const auto& [name, size] : info.dims) dims.push_back(fmt::format("{} {}", name, size));
+  line("layout", info.layout);
+  line("mesh", fmt::format("{}{{ {} }}: {} rank{}", info.mesh_name.empty() ? "" : info.mesh_name + " ",
+                           fmt::join(axes, ", "), mesh_size(info), mesh_size(info) == 1 ? "" : "s"));
+  line("machine", info.machine);
+  line("precision", info.precision);
+  line("dims", fmt::format("{}", fmt::join(dims, ", ")));
+  line("samples", info.sample_dim);
+  line("metrics", fmt::format("{}", fmt::join(info.metrics, ", ")));
+  line("rate", fmt::format("{}", info.rate));
+  line("memory", fmt::format("{:.1f} MiB a rank, {:.1f} of them shared",
+                             static_cast<double>(info.arena_bytes + info.own_bytes) / (1 << 20),
+                             static_cast<double>(info.arena_bytes) / (1 << 20)));
+  return text;
+}
+
+std::string info_json(const ProgramInfo& info) {
+  using Json = nlohmann::ordered_json;
+  Json mesh = Json::array(), dims = Json::object();
+  for (const MeshAxis& axis : info.mesh)
+    mesh.push_back({{"name", axis.name}, {"size", axis.size}, {"stride", axis.stride}});
+  for (const auto& [name, size] : info.dims) dims[name] = size;
+  const Json object = {{"schema", 1},
+                       {"name", info.name},
+                       {"spec", info.spec},
+                       {"spec_hash", info.spec_hash},
+                       {"layout", info.layout},
+                       {"mesh", {{"name", info.mesh_name}, {"axes", mesh}, {"ranks", mesh_size(info)}}},
+                       {"machine", info.machine},
+                       {"precision", info.precision},
+                       {"dims", dims},
+                       {"sample_dim", info.sample_dim},
+                       {"metrics", info.metrics},
+                       {"rate", info.rate},
+                       {"memory", {{"arena_bytes", info.arena_bytes}, {"own_bytes", info.own_bytes}}}};
+  return object.dump(2) + "\n";
+}
+
+}  // namespace meshrt

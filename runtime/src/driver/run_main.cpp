@@ -1,0 +1,105 @@
+// The main function of an emitted program.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+
+#include "driver/command_line.h"
+#include "meshrt/driver.h"
+#include "meshrt/failure.h"
+#include "meshrt/launch.h"
+
+namespace meshrt {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string this_program() {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0) throw Failure(Cause::environment, "cannot read /proc/self/exe: is /proc mounted?");
+  return {path.data(), static_cast<size_t>(length)};
+}
+
+// The run file given, else the one beside the spec or beside the program, else none.
+std::string find_run_file(const CommandLine& line, const ProgramInfo& info) {
+  if (!line.run_file.empty()) return line.run_file;
+  std::error_code ignored;
+  for (const fs::path& stem : {fs::path(info.spec), fs::path(this_program())}) {
+    const fs::path candidate = fs::path(stem).replace_extension(".yaml");
+    if (!stem.empty() && fs::is_regular_file(candidate, ignored)) return candidate.string();
+  }
+  return "";
+}
+
+// Ranks that this process starts itself: their number must be right before anything starts.
+void check_ranks(const CommandLine& line, const ProgramInfo& info, const std::string& name) {
+  const int size = mesh_size(info);
+  if (line.ranks != 0 && line.ranks != size)
+    throw Failure(Cause::usage, fmt::format("-n {}, but `{}` is compiled for {} rank{}: use -n {}", line.ranks,
+                                            info.name, size, size == 1 ? "" : "s", size));
+  if (line.ranks == 0 && !line.threads && size > 1 && !in_job())
+    throw Failure(
+        Cause::usage,
+        fmt::format("`{0}` is compiled for {1} ranks: start it with `{2} -n {1}`, or with `meshrun -n {1} {2}`",
+                    info.name, size, name));
+}
+
+int start_processes(const CommandLine& line, const std::string& run_file, double timeout) {
+  std::vector<std::string> command = {this_program()};
+  if (!run_file.empty()) command.push_back(run_file);
+  command.insert(command.end(), line.overrides.begin(), line.overrides.end());
+  if (line.dry_run) command.emplace_back("--dry-run");
+  if (line.color != Color::automatic)
+    command.emplace_back(line.color == Color::always ? "--color=always" : "--color=never");
+  LaunchOptions options;
+  options.timeout = timeout;
+  return launch_processes(line.ranks, command, options);
+}
+
+int run(int argc, char** argv, MakeProgram make) {
+  const std::string name = argc > 0 ? fs::path(argv[0]).filename().string() : "program";
+  const CommandLine line = parse_command_line({argv + std::min(argc, 1), static_cast<size_t>(std::max(0, argc - 1))});
+  if (line.help) {
+    fmt::print("{}", help_text(name));
+    return 0;
+  }
+  const ProgramInfo info = make()->info();
+  if (line.info) {
+    fmt::print("{}", line.json ? info_json(info) : info_text(info));
+    return 0;
+  }
+  const DriverOptions options{stdout, line.color};
+  const std::string run_file = find_run_file(line, info);
+  const auto body = [&](Rank& rank) {
+    const RunFile run = read_run_file(run_file, line.overrides);
+    const auto program = make();
+    return line.dry_run ? dry_run(rank, *program, run, options) : train(rank, *program, run, options);
+  };
+  if (in_job()) return run_rank(body);
+  // Mistakes in the run file are told once, before any rank starts.
+  const RunFile run = read_run_file(run_file, line.overrides);
+  check_ranks(line, info, name);
+  if (line.threads) return launch_threads(mesh_size(info), body);
+  if (line.ranks > 0) return start_processes(line, run_file, run.train.timeout.value);
+  return run_rank(body);
+}
+
+}  // namespace
+
+int run_main(int argc, char** argv, MakeProgram make) {
+  try {
+    return run(argc, argv, make);
+  } catch (const Failure& failure) {
+    std::fflush(stdout);
+    fmt::print(stderr, "error: {}\n", failure.what());
+    return exit_code(failure.cause);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "internal error: {}\n", error.what());
+    return 70;
+  }
+}
+
+}  // namespace meshrt

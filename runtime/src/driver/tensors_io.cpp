@@ -1,0 +1,129 @@
+#include "meshrt/tensors_io.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "meshrt/collectives.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+const Group& world(Rank& rank) {
+  const Axis all[] = {{rank.ranks(), 1}};
+  return rank.group(all);
+}
+
+// Which part of a tensor a rank holds: [begin, end) of each dim.
+struct Part {
+  std::vector<int64_t> begin, end;
+  bool primary;
+  int64_t elements() const {
+    int64_t n = 1;
+    for (size_t d = 0; d < begin.size(); ++d) n *= end[d] - begin[d];
+    return n;
+  }
+};
+
+// The parts of all ranks, on every rank.
+std::vector<Part> all_parts(Rank& rank, const Tensor& tensor, Site site) {
+  const size_t dims = tensor.dims.size(), numbers = 2 * dims + 1;
+  std::vector<int64_t> mine, all(numbers * rank.ranks()), begin;
+  for (const LocalDim& dim : tensor.dims) mine.insert(mine.end(), {dim.begin, dim.end});
+  mine.push_back(tensor.primary ? 1 : 0);
+  for (int r = 0; r <= rank.ranks(); ++r) begin.push_back(r * static_cast<int64_t>(numbers));
+  all_gather(rank, world(rank), site, mine.data(), all.data(), {1, begin, 1}, Type::i64);
+  std::vector<Part> parts(rank.ranks());
+  for (int r = 0; r < rank.ranks(); ++r) {
+    const int64_t* from = all.data() + numbers * r;
+    for (size_t d = 0; d < dims; ++d) {
+      parts[r].begin.push_back(from[2 * d]);
+      parts[r].end.push_back(from[2 * d + 1]);
+    }
+    parts[r].primary = from[2 * dims] != 0;
+  }
+  return parts;
+}
+
+// Calls visit(element of the whole, element of the part, count) for each contiguous run of a part.
+template <class Visit>
+void for_each_run(const Tensor& tensor, const Part& part, Visit visit) {
+  const int64_t elements = part.elements();
+  if (elements == 0) return;
+  const size_t dims = tensor.dims.size(), outer = dims == 0 ? 0 : dims - 1;
+  const int64_t run = dims == 0 ? 1 : part.end[outer] - part.begin[outer];
+  std::vector<int64_t> index = part.begin;
+  for (int64_t done = 0; done < elements; done += run) {
+    int64_t whole = 0;
+    for (size_t d = 0; d < dims; ++d) whole = whole * tensor.dims[d].size + index[d];
+    visit(whole, done, run);
+    for (size_t d = outer; d-- > 0;) {
+      if (++index[d] < part.end[d]) break;
+      index[d] = part.begin[d];
+    }
+  }
+}
+
+int64_t whole_elements(const Tensor& tensor) {
+  int64_t n = 1;
+  for (const LocalDim& dim : tensor.dims) n *= dim.size;
+  return n;
+}
+
+}  // namespace
+
+std::vector<std::byte> gather_tensor(Rank& rank, const Tensor& tensor) {
+  const Site site{-1, tensor.name.c_str()};
+  const std::vector<Part> parts = all_parts(rank, tensor, site);
+  const size_t size = size_of(tensor.type);
+  std::vector<std::byte> whole, received;
+  if (rank.rank() == 0) whole.resize(whole_elements(tensor) * size);
+  int64_t covered = 0;
+  for (int r = 0; r < rank.ranks(); ++r) {
+    if (!parts[r].primary) continue;
+    covered += parts[r].elements();
+    const void* from = tensor.data;
+    if (r != 0) {
+      const int64_t count = parts[r].elements();
+      if (rank.rank() == 0) received.resize(count * size);
+      permute(rank, world(rank), site, tensor.data, rank.rank() == r ? count : 0, rank.rank() == r ? 0 : -1,
+              received.data(), rank.rank() == 0 ? count : 0, rank.rank() == 0 ? r : -1, tensor.type);
+      from = received.data();
+    }
+    if (rank.rank() != 0) continue;
+    for_each_run(tensor, parts[r], [&](int64_t to, int64_t at, int64_t run) {
+      std::memcpy(whole.data() + to * size, static_cast<const std::byte*>(from) + at * size, run * size);
+    });
+  }
+  if (covered != whole_elements(tensor))
+    throw Failure(Cause::mismatch, fmt::format("the primary parts of `{}` have {} elements, the whole has {}",
+                                               tensor.name, covered, whole_elements(tensor)));
+  return whole;
+}
+
+void scatter_tensor(Rank& rank, std::span<const std::byte> whole, const Tensor& tensor) {
+  const Site site{-1, tensor.name.c_str()};
+  const std::vector<Part> parts = all_parts(rank, tensor, site);
+  const size_t size = size_of(tensor.type);
+  if (rank.rank() == 0 && whole.size() != whole_elements(tensor) * size)
+    throw Failure(Cause::data, fmt::format("`{}` has {} bytes, but {} were given", tensor.name,
+                                           whole_elements(tensor) * size, whole.size()));
+  std::vector<std::byte> part;
+  for (int r = 0; r < rank.ranks(); ++r) {
+    const int64_t count = parts[r].elements();
+    if (rank.rank() == 0) {
+      part.resize(count * size);
+      std::byte* to = r == 0 ? static_cast<std::byte*>(tensor.data) : part.data();
+      for_each_run(tensor, parts[r], [&](int64_t from, int64_t at, int64_t run) {
+        std::memcpy(to + at * size, whole.data() + from * size, run * size);
+      });
+    }
+    if (r == 0) continue;
+    permute(rank, world(rank), site, part.data(), rank.rank() == 0 ? count : 0, rank.rank() == 0 ? r : -1, tensor.data,
+            rank.rank() == r ? count : 0, rank.rank() == r ? 0 : -1, tensor.type);
+  }
+}
+
+}  // namespace meshrt

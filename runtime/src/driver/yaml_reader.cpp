@@ -1,0 +1,154 @@
+#include "driver/yaml_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "driver/suggest.h"
+
+namespace meshrt {
+
+MapReader::MapReader(const YamlNode* node, std::string path, std::vector<std::string> known, RunErrors& errors,
+                     bool free)
+    : path_(std::move(path)), errors_(errors) {
+  if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+  if (node->kind != YamlNode::Kind::map) {
+    const std::string what = path_.empty() ? "a run file" : fmt::format("`{}`", path_);
+    errors_.add(node->mark, fmt::format("{} must be a map of keys and values, not {}", what, node->describe()),
+                known.empty() ? "" : fmt::format("keys: {}", fmt::join(known, ", ")));
+    return;
+  }
+  map_ = node;
+  if (free) return;
+  for (const auto& entry : node->entries)
+    if (std::find(known.begin(), known.end(), entry.key) == known.end())
+      errors_.add(entry.mark,
+                  path_.empty() ? fmt::format("unknown key `{}`", entry.key)
+                                : fmt::format("unknown key `{}` in `{}`", entry.key, path_),
+                  suggestion(entry.key, known, "keys"));
+}
+
+const YamlNode* MapReader::find(std::string_view key) const { return map_ == nullptr ? nullptr : map_->find(key); }
+
+std::string MapReader::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+void MapReader::mismatch(std::string_view key, const YamlNode& node, std::string_view expected) const {
+  errors_.add(node.mark, fmt::format("`{}` must be {}, not {}", path_of(key), expected, node.describe()));
+}
+
+namespace {
+
+const std::string* plain(const YamlNode& node) {
+  return node.kind == YamlNode::Kind::scalar && !node.quoted ? &node.scalar : nullptr;
+}
+
+}  // namespace
+
+Given<int64_t> MapReader::whole(std::string_view key, int64_t least, int64_t otherwise) const {
+  const YamlNode* node = find(key);
+  if (node == nullptr) return {otherwise, {}};
+  const std::string* text = plain(*node);
+  const std::optional<int64_t> value = text ? whole_number(*text) : std::nullopt;
+  if (!value || *value < least) {
+    mismatch(key, *node, fmt::format("a whole number of at least {}", least));
+    return {otherwise, node->mark};
+  }
+  return {*value, node->mark};
+}
+
+Given<double> MapReader::positive(std::string_view key, double otherwise) const {
+  const YamlNode* node = find(key);
+  if (node == nullptr) return {otherwise, {}};
+  const std::string* text = plain(*node);
+  const std::optional<double> value = text ? decimal_number(*text) : std::nullopt;
+  if (!value || *value <= 0) {
+    mismatch(key, *node, "a number above 0");
+    return {otherwise, node->mark};
+  }
+  return {*value, node->mark};
+}
+
+Given<std::string> MapReader::text(std::string_view key, std::string otherwise) const {
+  const YamlNode* node = find(key);
+  if (node == nullptr) return {std::move(otherwise), {}};
+  if (node->kind != YamlNode::Kind::scalar || node->scalar.empty()) {
+    mismatch(key, *node, "a text");
+    return {std::move(otherwise), node->mark};
+  }
+  return {node->scalar, node->mark};
+}
+
+Given<int> MapReader::word(std::string_view key, const std::vector<std::string>& words) const {
+  const YamlNode* node = find(key);
+  if (node == nullptr) return {-1, {}};
+  if (node->kind == YamlNode::Kind::scalar) {
+    const auto found = std::find(words.begin(), words.end(), node->scalar);
+    if (found != words.end()) return {static_cast<int>(found - words.begin()), node->mark};
+  }
+  const std::string closest = node->kind == YamlNode::Kind::scalar ? closest_word(node->scalar, words) : "";
+  errors_.add(node->mark,
+              fmt::format("`{}` must be one of {}, not {}", path_of(key), fmt::join(words, ", "), node->describe()),
+              closest.empty() ? "" : fmt::format("did you mean `{}`?", closest));
+  return {-1, node->mark};
+}
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  std::string digits(text);
+  std::erase(digits, '_');
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> decimal_number(std::string_view text) {
+  std::string digits(text);
+  std::erase(digits, '_');
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<double> duration(std::string_view text) {
+  int64_t days = 0;
+  if (const size_t dash = text.find('-'); dash != std::string_view::npos) {
+    const auto number = whole_number(text.substr(0, dash));
+    if (!number || *number < 0) return std::nullopt;
+    days = *number;
+    text.remove_prefix(dash + 1);
+  }
+  double seconds = 0;
+  for (int parts = 1; parts <= 3; ++parts) {
+    const size_t colon = text.find(':');
+    const auto number = whole_number(text.substr(0, colon));
+    if (!number || *number < 0 || (parts > 1 && *number >= 60)) return std::nullopt;
+    seconds = seconds * 60 + static_cast<double>(*number);
+    if (colon == std::string_view::npos) return static_cast<double>(days) * 86400 + seconds;
+    text.remove_prefix(colon + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<Cut> cut(std::string_view text) {
+  if (!text.ends_with('%')) {
+    const auto count = whole_number(text);
+    if (!count || *count < 0) return std::nullopt;
+    return Cut{*count, 0};
+  }
+  text.remove_suffix(1);
+  const size_t point = text.find('.');
+  const std::string_view fraction = point == std::string_view::npos ? "" : text.substr(point + 1);
+  if (fraction.size() > 6) return std::nullopt;
+  int64_t scale = 1;
+  for (size_t i = 0; i < fraction.size(); ++i) scale *= 10;
+  const auto percent = whole_number(std::string(text.substr(0, point)) + std::string(fraction));
+  if (!percent || *percent < 0 || *percent > 100 * scale) return std::nullopt;
+  return Cut{*percent, scale};
+}
+
+}  // namespace meshrt

@@ -1,0 +1,52 @@
+// yaml_reader.h: typed values out of a tree: each function takes one value, or reports why it is not of its type.
+#pragma once
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/yaml_tree.h"
+
+namespace meshrt {
+
+/// A map of the run file while it is read. `path` ("data.token") stands in messages.
+class MapReader {
+ public:
+  /// Reports a value that is not a map, and keys that are not known (a name that is a `free` one is anything).
+  MapReader(const YamlNode* node, std::string path, std::vector<std::string> known, RunErrors& errors,
+            bool free = false);
+
+  const YamlNode* find(std::string_view key) const;
+  std::string path_of(std::string_view key) const;
+  RunErrors& errors() const { return errors_; }
+
+  /// A whole number of at least `least`.
+  Given<int64_t> whole(std::string_view key, int64_t least, int64_t otherwise = 0) const;
+  /// A number above zero.
+  Given<double> positive(std::string_view key, double otherwise) const;
+  Given<std::string> text(std::string_view key, std::string otherwise = "") const;
+  /// One of the words; the index of it. -1 when not given or not one of them.
+  Given<int> word(std::string_view key, const std::vector<std::string>& words) const;
+
+  /// Reports that the value of `key` is not `expected` ("a whole number of at least 1").
+  void mismatch(std::string_view key, const YamlNode& node, std::string_view expected) const;
+
+ private:
+  const YamlNode* map_ = nullptr;
+  std::string path_;
+  RunErrors& errors_;
+};
+
+/// Whole and decimal numbers as YAML and specs write them: "5000", "5_000", "3e-4". Nothing when it is none, or too
+/// large.
+std::optional<int64_t> whole_number(std::string_view text);
+std::optional<double> decimal_number(std::string_view text);
+
+/// Seconds of "90", "12:30", "23:50:00" or "2-00:00:00" (days first).
+std::optional<double> duration(std::string_view text);
+
+/// "95%", "12.5%" or a number of entries.
+std::optional<Cut> cut(std::string_view text);
+
+}  // namespace meshrt
