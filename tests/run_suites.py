@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Runs every test of build-test through meson, then formatting, lint and sanitizer builds; counts them all.
+
+Ends with "N passed, N failed". Each meson test is a suite of gtest cases or a script; a suite counts its cases.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def say(text):
+    print(f"==> {text}", file=sys.stderr, flush=True)
+
+
+class Counts:
+    """Cases that passed and failed, and the names of those that failed."""
+
+    def __init__(self):
+        self.passed, self.failed, self.names = 0, 0, []
+
+    def add(self, name, passed, failed):
+        self.passed += passed
+        self.failed += failed
+        if failed:
+            self.names.append(name)
+
+
+def cases(output):
+    """(passed, failed) of a gtest run or of a script that ends with "N passed, N failed"; nothing if it says neither."""
+    passed = re.search(r"^\[  PASSED  \] (\d+) test", output, re.M)
+    failed = re.search(r"^\[  FAILED  \] (\d+) test", output, re.M)
+    if passed:
+        return int(passed[1]), int(failed[1]) if failed else 0
+    line = re.findall(r"^(?:\w+: )?(\d+) passed, (\d+) failed", output, re.M)
+    return (int(line[-1][0]), int(line[-1][1])) if line else None
+
+
+def run_meson(build, counts, arguments=()):
+    """Runs `meson test` in a build directory and counts cases suite by suite."""
+    started = time.time()
+    done = subprocess.run(["meson", "test", "-C", build, "--no-rebuild", "--num-processes", "2", *arguments],
+                          cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    log = os.path.join(TOP, build, "meson-logs", "testlog.json")
+    if not os.path.exists(log):
+        print(done.stdout)
+        counts.add(build, 0, 1)
+        return
+    with open(log) as lines:
+        results = [json.loads(line) for line in lines]
+    for result in results:
+        output = result.get("stdout", "") + result.get("stderr", "")
+        good = result["result"] in ("OK", "EXPECTEDFAIL")
+        found = cases(output)
+        passed, failed = found if found else ((1, 0) if good else (0, 1))
+        if not good and failed == 0:
+            failed = 1
+        counts.add(f"{build}: {result['name']}", passed, failed)
+        mark = "ok  " if good else "FAIL"
+        print(f"{mark} {result['name']:<32} {passed:5} passed {failed:3} failed  {result.get('duration', 0):6.1f} s", flush=True)
+        if not good:
+            print("\n".join(output.splitlines()[-80:]))
+    say(f"{build}: {len(results)} suites in {time.time() - started:.0f} s")
+
+
+def sources():
+    listed = subprocess.run(["git", "ls-files", "*.cpp", "*.h"], cwd=TOP, stdout=subprocess.PIPE, text=True).stdout.split()
+    return [f for f in listed if os.path.exists(os.path.join(TOP, f))]
+
+
+def check_format(counts):
+    """clang-format leaves every file as it is."""
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *sources()], cwd=TOP, stderr=subprocess.PIPE, text=True)
+    wrong = sorted({line.split(":")[0] for line in done.stderr.splitlines() if "error:" in line})
+    for name in wrong:
+        print(f"not formatted: {name}")
+    counts.add("clang-format", 0 if wrong else 1, len(wrong))
+
+
+def sanitize(counts, name, options, targets_suite):
+    """Builds with a sanitizer and runs the suites that it concerns."""
+    build = f"build-{name}"
+    if not os.path.exists(os.path.join(TOP, build, "build.ninja")):
+        done = subprocess.run(["meson", "setup", *options, build], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            print(done.stdout)
+            counts.add(name, 0, 1)
+            return
+    say(f"building with {name}")
+    done = subprocess.run(["ninja", "-C", build], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        print("\n".join(done.stdout.splitlines()[-60:]))
+        counts.add(name, 0, 1)
+        return
+    run_meson(build, counts, sum((["--suite", s] for s in targets_suite), []))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="leave out the sanitizer builds")
+    options = parser.parse_args()
+    counts = Counts()
+    run_meson("build-test", counts)
+    check_format(counts)
+    if not options.quick:
+        sanitize(counts, "address", ["-Db_sanitize=address,undefined", "-Dtests=true", "-Dbuildtype=debugoptimized", "-Db_lundef=false"],
+                 ["frontend", "elaborate", "layout", "program", "interpret", "driver"])
+        sanitize(counts, "thread", ["-Db_sanitize=thread", "-Dtests=true", "-Dbuildtype=debugoptimized", "-Db_lundef=false"], ["runtime-threads"])
+    for name in counts.names:
+        print(f"failed: {name}")
+    print(f"{counts.passed} passed, {counts.failed} failed")
+    return 1 if counts.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
