@@ -8,26 +8,18 @@
 #include <vector>
 
 #include "kernels/gemm_kernel.h"
-#include "kernels/instruction_set.h"
 #include "meshrt/lanes.h"
 #include "meshrt/math.h"
+#include "variants.h"
 
 namespace meshrt {
 namespace {
 
 template <class T>
-struct Variant {
-  const char* name;
-  void (*multiply)(const Product<T>&);
-};
-
-// The variants that this machine can run.
+using Kernel = void (*)(const Product<T>&);
 template <class T>
-std::vector<Variant<T>> variants() {
-  std::vector<Variant<T>> all = {{"portable", portable::multiply<T>}};
-  if (instruction_set() >= InstructionSet::avx2) all.push_back({"avx2", avx2::multiply<T>});
-  if (instruction_set() >= InstructionSet::avx512) all.push_back({"avx512", avx512::multiply<T>});
-  return all;
+std::vector<Variant<Kernel<T>>> all_variants() {
+  return variants<Kernel<T>>(MESHRT_VARIANTS(multiply<T>));
 }
 
 template <class T>
@@ -129,10 +121,10 @@ class Case {
 
   int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
 
-  void check(const std::vector<Variant<T>>& all) {
+  void check(const std::vector<Variant<Kernel<T>>>& all) {
     const std::vector<T> expected = run(naive<T>);
-    for (const Variant<T>& variant : all) {
-      const std::vector<T> got = run(variant.multiply);
+    for (const Variant<Kernel<T>>& variant : all) {
+      const std::vector<T> got = run(variant.run);
       ASSERT_EQ(got.size(), expected.size());
       for (size_t i = 0; i < got.size(); ++i)
         ASSERT_EQ(got[i], expected[i]) << variant.name << " at " << i << ": rows " << p_.rows << " cols " << p_.cols
@@ -170,7 +162,7 @@ TYPED_TEST_SUITE(Gemm, Numbers);
 
 TYPED_TEST(Gemm, EveryEdgeIsTheChainOfFusedMultiplyAdds) {
   Case<TypeParam> c(1);
-  const auto all = variants<TypeParam>();
+  const auto all = all_variants<TypeParam>();
   for (int64_t n = 0; n <= 40; ++n)
     for (int64_t other = 0; other <= 40; other += 1 + c.below(3)) {
       c.make(n, other, c.below(41));
@@ -185,7 +177,7 @@ TYPED_TEST(Gemm, EveryEdgeIsTheChainOfFusedMultiplyAdds) {
 
 TYPED_TEST(Gemm, BlocksOfEveryExtentJoin) {
   Case<TypeParam> c(2);
-  const auto all = variants<TypeParam>();
+  const auto all = all_variants<TypeParam>();
   const int64_t extents[][3] = {{17, 300, 1100}, {530, 37, 520}, {9, 129, 2000}, {1, 700, 513},
                                 {600, 3, 515},   {1030, 1, 40},  {64, 64, 16}};
   for (const auto& [rows, cols, inner] : extents)

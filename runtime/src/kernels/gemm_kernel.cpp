@@ -6,6 +6,7 @@
 
 #include "finish.h"
 #include "scratch.h"
+#include "scratch_places.h"
 #include "tile.h"
 
 namespace meshrt::MESHRT_ISA {

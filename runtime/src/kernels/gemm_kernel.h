@@ -4,9 +4,6 @@
 
 namespace meshrt {
 
-// Places in the thread's Scratch.
-enum ScratchPlace { panel_scratch, left_scratch, sum_scratch, narrow_scratch, attention_scratch };
-
 #define MESHRT_DECLARE_MULTIPLY(isa)                     \
   namespace isa {                                        \
   template <class T>                                     \

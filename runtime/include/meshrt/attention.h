@@ -1,0 +1,61 @@
+// attention.h: exact attention, softmax(scale q kᵀ) v, forward and backward, without ever holding a score matrix:
+// scores exist as a strip of rows, tiles that the mask hides are skipped, and only the log of each row's sum is kept
+// for backward.
+#pragma once
+#include <cstdint>
+
+namespace meshrt {
+
+/// Distances between the elements of a tensor [batch, seq, heads, head]; the last dim has unit stride.
+struct HeadStrides {
+  int64_t batch = 0, seq = 0, head = 0;
+};
+
+/// Extents and mask. Query head h reads key head h / (heads / key_heads).
+struct AttentionShape {
+  int64_t batch = 0, heads = 0, key_heads = 0;
+  int64_t queries = 0, keys = 0;
+  int64_t head = 0;                        ///< of q and k
+  int64_t value_head = 0;                  ///< of v and out
+  double scale = 1;                        ///< of the scores, usually 1 / sqrt(head)
+  bool causal = false;                     ///< a query sees keys at its own position and before
+  int64_t window = 0;                      ///< if not 0: and only those nearer than this, on either side
+  int64_t query_begin = 0, key_begin = 0;  ///< global positions of query 0 and key 0 of this part
+};
+
+/// out [batch, queries, heads, value_head] from q [batch, queries, heads, head], k [batch, keys, key_heads, head] and
+/// v [batch, keys, key_heads, value_head]; log_sum [batch, heads, queries], contiguous, or null. A query that sees
+/// nothing gives 0 and -inf.
+template <class T>
+struct AttentionForward {
+  const T *q, *k, *v;
+  HeadStrides q_at, k_at, v_at;
+  T* out;
+  HeadStrides out_at;
+  T* log_sum;
+};
+template <class T>
+void attention(const AttentionShape& shape, const AttentionForward<T>& tensors);
+
+/// d_q, d_k, d_v (written, not added to) from what forward read and gave, and d_out.
+template <class T>
+struct AttentionBackward {
+  const T *q, *k, *v;
+  HeadStrides q_at, k_at, v_at;
+  const T* out;
+  HeadStrides out_at;
+  const T* log_sum;
+  const T* d_out;
+  HeadStrides d_out_at;
+  T *d_q, *d_k, *d_v;
+  HeadStrides d_q_at, d_k_at, d_v_at;
+};
+template <class T>
+void attention_backward(const AttentionShape& shape, const AttentionBackward<T>& tensors);
+
+extern template void attention(const AttentionShape&, const AttentionForward<float>&);
+extern template void attention(const AttentionShape&, const AttentionForward<double>&);
+extern template void attention_backward(const AttentionShape&, const AttentionBackward<float>&);
+extern template void attention_backward(const AttentionShape&, const AttentionBackward<double>&);
+
+}  // namespace meshrt

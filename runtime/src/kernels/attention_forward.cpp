@@ -1,0 +1,86 @@
+// attention_forward.cpp: compiled once an instruction set, see simd.h. One head of one sequence at a time, so that keys
+// and values stay in the caches; a tile of queries has all its scores, as a strip, before softmax.
+#include "attention_head.h"
+#include "attention_kernel.h"
+
+namespace meshrt::MESHRT_ISA {
+namespace {
+
+template <class T>
+struct ForwardMemory {
+  T *keys, *values, *strip, *sum;
+
+  explicit ForwardMemory(const AttentionShape& s) {
+    constexpr int width = tile_cols<T>;
+    const int64_t keys_width = round_up(s.keys, width), value_width = round_up(s.value_head, width);
+    const int64_t sizes[] = {keys_width * s.head, s.keys * value_width, tile_rows * keys_width,
+                             tile_rows * value_width};
+    int64_t total = 0;
+    for (const int64_t size : sizes) total += Pieces<T>::size(size);
+    Pieces<T> pieces(total);
+    keys = pieces.take(sizes[0]), values = pieces.take(sizes[1]), strip = pieces.take(sizes[2]),
+    sum = pieces.take(sizes[3]);
+  }
+};
+
+// score [to.end] of one query becomes e^(scale score - most) where it is seen and 0 from `from` to `past` elsewhere.
+// Gives the log of the sum; *inverse is 1 / sum, 0 if nothing is seen.
+template <class T>
+T softmax_row(T* __restrict score, Visible seen, int64_t from, int64_t past, T scale, T* inverse) {
+  const int64_t n = seen.end - seen.begin;
+  T* __restrict x = score + seen.begin;
+  const T largest = max_of<T>(n, [=](int64_t j) { return x[j] * scale; });
+  const T most = largest == -detail::infinity<T> ? T(0) : largest;
+  const T total = sum_of<T>(n, [=](int64_t j) { return x[j] = exp(x[j] * scale - most); });
+  for (int64_t j = from; j < smaller(seen.begin, past); ++j) score[j] = 0;
+  for (int64_t j = larger(from, seen.end); j < past; ++j) score[j] = 0;
+  *inverse = total > 0 ? 1 / total : T(0);
+  return most + log(total);
+}
+
+// All queries of one head.
+template <class T>
+void head_forward(const AttentionShape& s, Head<const T> q, const T* keys, Head<const T> values, Head<T> out,
+                  T* log_sum, const ForwardMemory<T>& memory) {
+  constexpr int width = tile_cols<T>;
+  const int64_t strip_row = round_up(s.keys, width), value_width = round_up(s.value_head, width);
+  for (int64_t i = 0; i < s.queries; i += tile_rows) {
+    const int64_t rows = smaller(tile_rows, s.queries - i);
+    const int64_t first = visible(s, i).begin / width * width, end = visible(s, i + rows - 1).end;
+    score_tiles(rows, s.head, {q.at + i * q.row, q.row}, keys, first, end, memory.strip, strip_row);
+    T inverse[tile_rows];
+    for (int64_t r = 0; r < rows; ++r) {
+      const T log_of_sum =
+          softmax_row(memory.strip + r * strip_row, visible(s, i + r), first, end, T(s.scale), inverse + r);
+      if (log_sum) log_sum[i + r] = log_of_sum;
+    }
+    for (int64_t d = 0; d < value_width; d += width)
+      tile_of(rows, larger(0, end - first), Left<T>{memory.strip + first, strip_row, 1},
+              values.at + first * values.row + d, values.row, memory.sum + d, value_width, false);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t d = 0; d < s.value_head; ++d)
+        out.at[(i + r) * out.row + d] = memory.sum[r * value_width + d] * inverse[r];
+  }
+}
+
+}  // namespace
+
+template <class T>
+void attention(const AttentionShape& s, const AttentionForward<T>& t) {
+  if (s.heads == 0 || s.key_heads == 0) return;
+  const ForwardMemory<T> memory(s);
+  const int64_t group = s.heads / s.key_heads;
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t g = 0; g < s.key_heads; ++g) {
+      transpose_to_panels(head_of(t.k, t.k_at, b, g), s.keys, s.head, memory.keys);
+      const Head<const T> values = whole_rows(head_of(t.v, t.v_at, b, g), s.keys, s.value_head, memory.values);
+      for (int64_t h = g * group; h < (g + 1) * group; ++h)
+        head_forward(s, head_of(t.q, t.q_at, b, h), memory.keys, values, head_of(t.out, t.out_at, b, h),
+                     t.log_sum ? t.log_sum + (b * s.heads + h) * s.queries : nullptr, memory);
+    }
+}
+
+template void attention(const AttentionShape&, const AttentionForward<float>&);
+template void attention(const AttentionShape&, const AttentionForward<double>&);
+
+}  // namespace meshrt::MESHRT_ISA

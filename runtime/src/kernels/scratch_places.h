@@ -1,0 +1,8 @@
+// scratch_places.h: who uses which place of a thread's Scratch.
+#pragma once
+
+namespace meshrt {
+
+enum ScratchPlace { panel_scratch, left_scratch, sum_scratch, narrow_scratch, attention_scratch };
+
+}  // namespace meshrt

@@ -1,0 +1,244 @@
+// Attention against the formula with whole score matrices in long double: masks, offsets, windows, grouped heads,
+// edges.
+#include "meshrt/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/attention_kernel.h"
+#include "variants.h"
+
+namespace meshrt {
+namespace {
+
+using Exact = long double;
+
+// A tensor [batch, seq, heads, head] in memory of the given order of its first three dims.
+template <class T>
+struct Tensor4 {
+  int64_t batch, seq, heads, head;
+  HeadStrides at;
+  std::vector<T> data;
+
+  Tensor4(int64_t batch, int64_t seq, int64_t heads, int64_t head, bool heads_first, int64_t gap)
+      : batch(batch), seq(seq), heads(heads), head(head) {
+    const int64_t width = head + gap;
+    if (heads_first) at = {seq * heads * width, width, seq * width};
+    else at = {seq * heads * width, heads * width, width};
+    data.assign(static_cast<size_t>(batch * seq * heads * width), T(77));
+  }
+  T& operator()(int64_t b, int64_t s, int64_t h, int64_t d) {
+    return data[static_cast<size_t>(b * at.batch + s * at.seq + h * at.head + d)];
+  }
+  template <class Random>
+  void fill(Random& random) {
+    std::normal_distribution<double> normal;
+    for (T& x : data) x = static_cast<T>(normal(random));
+  }
+};
+
+bool sees(const AttentionShape& s, int64_t query, int64_t key) {
+  const int64_t q = s.query_begin + query, k = s.key_begin + key;
+  if (s.causal && k > q) return false;
+  return s.window == 0 || std::abs(q - k) < s.window;
+}
+
+template <class T>
+struct Problem {
+  AttentionShape s;
+  Tensor4<T> q, k, v, out, d_out, d_q, d_k, d_v;
+  std::vector<T> log_sum;
+
+  Problem(const AttentionShape& s, std::mt19937_64& random, bool heads_first, int64_t gap)
+      : s(s),
+        q(s.batch, s.queries, s.heads, s.head, heads_first, gap),
+        k(s.batch, s.keys, s.key_heads, s.head, heads_first, gap),
+        v(s.batch, s.keys, s.key_heads, s.value_head, !heads_first, gap),
+        out(s.batch, s.queries, s.heads, s.value_head, heads_first, 0),
+        d_out(out),
+        d_q(q),
+        d_k(k),
+        d_v(v),
+        log_sum(static_cast<size_t>(s.batch * s.heads * s.queries)) {
+    q.fill(random), k.fill(random), v.fill(random), d_out.fill(random);
+  }
+
+  AttentionForward<T> forward() {
+    return {q.data.data(), k.data.data(), v.data.data(), q.at, k.at, v.at, out.data.data(), out.at, log_sum.data()};
+  }
+  AttentionBackward<T> backward() {
+    return {q.data.data(),
+            k.data.data(),
+            v.data.data(),
+            q.at,
+            k.at,
+            v.at,
+            out.data.data(),
+            out.at,
+            log_sum.data(),
+            d_out.data.data(),
+            d_out.at,
+            d_q.data.data(),
+            d_k.data.data(),
+            d_v.data.data(),
+            d_q.at,
+            d_k.at,
+            d_v.at};
+  }
+};
+
+// The largest error of all results, relative to the largest element of each tensor (at least 1, as the inputs).
+template <class T>
+double worst_error(Problem<T>& p) {
+  const AttentionShape& s = p.s;
+  const int64_t group = s.heads / s.key_heads;
+  double worst = 0;
+  const auto compare = [&](Tensor4<T>& got, const std::vector<Exact>& want) {
+    Exact scale = 1, error = 0;
+    size_t i = 0;
+    for (int64_t b = 0; b < got.batch; ++b)
+      for (int64_t x = 0; x < got.seq; ++x)
+        for (int64_t h = 0; h < got.heads; ++h)
+          for (int64_t d = 0; d < got.head; ++d, ++i) {
+            scale = std::max(scale, std::abs(want[i]));
+            const Exact difference = std::abs(Exact(got(b, x, h, d)) - want[i]);
+            error = std::isnan(difference) ? 1e9L : std::max(error, difference);
+          }
+    worst = std::max(worst, double(error / scale));
+  };
+  const auto zeros = [](const Tensor4<T>& t) {
+    return std::vector<Exact>(static_cast<size_t>(t.batch * t.seq * t.heads * t.head));
+  };
+  const auto at = [](const Tensor4<T>& t, int64_t b, int64_t x, int64_t h, int64_t d) {
+    return static_cast<size_t>(((b * t.seq + x) * t.heads + h) * t.head + d);
+  };
+  std::vector<Exact> out = zeros(p.out), d_q = zeros(p.q), d_k = zeros(p.k), d_v = zeros(p.v);
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t h = 0; h < s.heads; ++h)
+      for (int64_t i = 0; i < s.queries; ++i) {
+        std::vector<Exact> w(static_cast<size_t>(s.keys)), dw(w);
+        Exact most = -INFINITY, total = 0;
+        for (int64_t j = 0; j < s.keys; ++j) {
+          w[j] = -INFINITY;
+          if (!sees(s, i, j)) continue;
+          w[j] = 0;
+          for (int64_t d = 0; d < s.head; ++d) w[j] += Exact(p.q(b, i, h, d)) * p.k(b, j, h / group, d);
+          w[j] *= s.scale;
+          most = std::max(most, w[j]);
+        }
+        for (Exact& x : w) x = std::isinf(x) ? 0 : std::exp(x - most), total += x;
+        const T got = p.log_sum[static_cast<size_t>((b * s.heads + h) * s.queries + i)];
+        if (total == 0) {
+          EXPECT_EQ(got, -std::numeric_limits<T>::infinity());
+          continue;
+        }
+        worst = std::max(worst, double(std::abs(got - (most + std::log(total))) / std::max<Exact>(1, std::abs(most))));
+        Exact mean = 0;
+        for (int64_t j = 0; j < s.keys; ++j) {
+          w[j] /= total;
+          for (int64_t d = 0; d < s.value_head; ++d) {
+            out[at(p.out, b, i, h, d)] += w[j] * p.v(b, j, h / group, d);
+            dw[j] += Exact(p.d_out(b, i, h, d)) * p.v(b, j, h / group, d);
+            d_v[at(p.v, b, j, h / group, d)] += w[j] * p.d_out(b, i, h, d);
+          }
+          mean += w[j] * dw[j];
+        }
+        for (int64_t j = 0; j < s.keys; ++j)
+          for (int64_t d = 0; d < s.head; ++d) {
+            const Exact ds = w[j] * (dw[j] - mean) * s.scale;
+            d_q[at(p.q, b, i, h, d)] += ds * p.k(b, j, h / group, d);
+            d_k[at(p.k, b, j, h / group, d)] += ds * p.q(b, i, h, d);
+          }
+      }
+  compare(p.out, out), compare(p.d_q, d_q), compare(p.d_k, d_k), compare(p.d_v, d_v);
+  return worst;
+}
+
+template <class T>
+class AttentionKernel : public testing::Test {
+ protected:
+  using Forward = void (*)(const AttentionShape&, const AttentionForward<T>&);
+  using Backward = void (*)(const AttentionShape&, const AttentionBackward<T>&);
+
+  // Runs every variant on the shape; all must agree to the bit, and with the formula to `bound`.
+  void check(const AttentionShape& s) {
+    std::mt19937_64 random(static_cast<uint64_t>(s.queries * 1000 + s.keys));
+    const bool heads_first = random() % 2;
+    Problem<T> p(s, random, heads_first, static_cast<int64_t>(random() % 3));
+    const auto forwards = variants<Forward>(MESHRT_VARIANTS(attention<T>));
+    const auto backwards = variants<Backward>(MESHRT_VARIANTS(attention_backward<T>));
+    std::vector<std::vector<T>> first;
+    for (size_t i = 0; i < forwards.size(); ++i) {
+      forwards[i].run(s, p.forward());
+      backwards[i].run(s, p.backward());
+      const std::vector<std::vector<T>> now = {p.out.data, p.log_sum, p.d_q.data, p.d_k.data, p.d_v.data};
+      if (i == 0) first = now;
+      EXPECT_EQ(now, first) << forwards[i].name;
+    }
+    const double error = worst_error(p);
+    worst_ = std::max(worst_, error);
+    ASSERT_LT(error, bound) << "queries " << s.queries << " keys " << s.keys << " head " << s.head << " value_head "
+                            << s.value_head << " causal " << s.causal << " window " << s.window << " at "
+                            << s.query_begin << ", " << s.key_begin;
+  }
+  void TearDown() override {
+    std::printf("worst error %.2g of the largest element, bound %.2g\n", worst_, bound);
+  }
+
+  static constexpr double bound = sizeof(T) == 4 ? 4e-6 : 1e-14;
+  double worst_ = 0;
+};
+using Numbers = testing::Types<float, double>;
+TYPED_TEST_SUITE(AttentionKernel, Numbers);
+
+AttentionShape plain(int64_t queries, int64_t keys, int64_t head) {
+  AttentionShape s;
+  s.batch = 2, s.heads = s.key_heads = 2;
+  s.queries = queries, s.keys = keys, s.head = s.value_head = head;
+  s.scale = 1 / std::sqrt(double(head));
+  return s;
+}
+
+TYPED_TEST(AttentionKernel, EverySmallExtent) {
+  for (int64_t n = 1; n <= 40; ++n) {
+    AttentionShape s = plain(n, 41 - n, 1 + n * 7 % 40);
+    this->check(s);
+    s.causal = true, s.keys = n, s.value_head = 1 + n * 11 % 37;
+    this->check(s);
+    if (this->HasFatalFailure()) return;
+  }
+}
+
+TYPED_TEST(AttentionKernel, Masks) {
+  for (const int64_t window : {0, 1, 5, 33, 64})
+    for (const int64_t query_begin : {0, 7, 40, 300})
+      for (const int64_t key_begin : {0, 9, 64})
+        for (const bool causal : {false, true}) {
+          AttentionShape s = plain(75, 90, 16);
+          s.batch = 1, s.window = window, s.query_begin = query_begin, s.key_begin = key_begin, s.causal = causal;
+          this->check(s);
+          if (this->HasFatalFailure()) return;
+        }
+}
+
+TYPED_TEST(AttentionKernel, QueryHeadsShareKeyHeads) {
+  AttentionShape s = plain(50, 50, 24);
+  s.heads = 6, s.causal = true;
+  this->check(s);
+  s.key_heads = 1;
+  this->check(s);
+}
+
+TYPED_TEST(AttentionKernel, LongSequence) {
+  AttentionShape s = plain(300, 300, 64);
+  s.batch = 1, s.causal = true;
+  this->check(s);
+}
+
+}  // namespace
+}  // namespace meshrt
