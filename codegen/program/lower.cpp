@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/program/lowering.h"
+#include "codegen/program/memory.h"
 #include "codegen/program/memory_order.h"
 
 namespace mesh {
@@ -180,6 +181,7 @@ Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const Low
     }
     lower_evaluation(program, *evaluate, same);
   }
+  plan_memory(program);
   return program;
 }
 

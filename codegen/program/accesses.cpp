@@ -1,0 +1,87 @@
+#include "codegen/program/accesses.h"
+
+namespace mesh {
+
+namespace {
+
+struct Visit {
+  const std::function<void(Access&, Use)>& visit;
+
+  void optional(std::optional<Access>& access, Use use) const {
+    if (access) visit(*access, use);
+  }
+  void operator()(Nest& nest) const {
+    for (Pass& pass : nest.passes) for_each_access(pass, visit);
+  }
+  void operator()(ProductStep& p) const {
+    visit(p.a, Use::read);
+    visit(p.b, Use::read);
+    optional(p.finish.bias, Use::read);
+    optional(p.finish.times, Use::read);
+    optional(p.finish.plus, Use::read);
+    visit(p.c, p.accumulate ? Use::update : Use::write);
+    optional(p.finish.slope, Use::write);
+    optional(p.column_sum, p.accumulate ? Use::update : Use::write);
+  }
+  void operator()(AttentionStep& a) const {
+    for (Access* access : {&a.q, &a.k, &a.v}) visit(*access, Use::read);
+    if (!a.backward) {
+      for (Access* access : {&a.out, &a.log_sum}) visit(*access, Use::write);
+      return;
+    }
+    for (Access* access : {&a.out, &a.log_sum, &a.d_out}) visit(*access, Use::read);
+    for (Access* access : {&a.d_q, &a.d_k, &a.d_v}) visit(*access, Use::write);
+  }
+  void operator()(TakeStep& t) const {
+    visit(t.table, Use::read);
+    visit(t.ids, Use::read);
+    visit(t.out, Use::write);
+  }
+  void operator()(TakeGradientStep& t) const {
+    visit(t.ids, Use::read);
+    visit(t.d, Use::read);
+    visit(t.table, t.adds ? Use::update : Use::write);
+  }
+  void operator()(CollectiveStep& c) const {
+    if (c.from == c.to) return visit(c.to, Use::update);
+    visit(c.from, Use::read);
+    visit(c.to, Use::write);
+  }
+  void operator()(CopyStep& c) const {
+    visit(c.from, Use::read);
+    visit(c.to, Use::write);
+  }
+  void operator()(FillStep& f) const { visit(f.to, Use::write); }
+  void operator()(std::unique_ptr<ForStep>& loop) const {
+    for (Step& step : loop->body) for_each_access(step, visit);
+  }
+};
+
+}  // namespace
+
+void for_each_access(Pass& pass, const std::function<void(Access&, Use)>& visit) {
+  for (Scalar& scalar : pass.scalars)
+    if (auto* load = std::get_if<Scalar::Load>(&scalar.what)) visit(load->access, Use::read);
+  for (Pass::Accumulate& a : pass.accumulates) visit(a.to, a.adds ? Use::update : Use::write);
+  for (Pass::Store& s : pass.stores) visit(s.to, Use::write);
+}
+
+void for_each_access(Step& step, const std::function<void(Access&, Use)>& visit) {
+  std::visit(Visit{visit}, step.what);
+}
+
+void for_each_access(const Step& step, const std::function<void(const Access&, Use)>& visit) {
+  const std::function<void(Access&, Use)> same = [&](Access& access, Use use) { visit(access, use); };
+  std::visit(Visit{same}, const_cast<Step&>(step).what);  // the visitor above changes nothing
+}
+
+std::vector<bool> outlive_routine(const Program& program) {
+  std::vector<bool> result(program.buffers.size());
+  for (size_t i = 0; i < program.buffers.size(); ++i) result[i] = bool(program.buffers[i].stored);
+  for (const std::vector<BufferId>* ids : {&program.metrics, &program.evaluated, &program.accumulators})
+    for (BufferId id : *ids) result[id.index] = true;
+  for (const auto& [name, id] : program.wanted) result[id.index] = true;
+  return result;
+}
+
+}  // namespace mesh

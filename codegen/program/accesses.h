@@ -1,0 +1,26 @@
+// accesses.h: what every step reads and writes, in one place, for fusion, the memory plan and the verifier.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+enum class Use : uint8_t {
+  read,   // of what an earlier step wrote
+  write,  // every element (of this turn's slot), without reading
+  update  // reads and writes
+};
+
+/// Visits the accesses of one step, reads before writes; of a `for`, those of its body, step by step.
+void for_each_access(Step&, const std::function<void(Access&, Use)>&);
+void for_each_access(const Step&, const std::function<void(const Access&, Use)>&);
+/// The same for one pass of a nest.
+void for_each_access(Pass&, const std::function<void(Access&, Use)>&);
+
+/// Buffers that live beyond their routine or are read when it has ended: stored tensors, accumulators, metrics, wanted
+/// values. By buffer.
+std::vector<bool> outlive_routine(const Program&);
+
+}  // namespace mesh

@@ -1,0 +1,26 @@
+// lifetimes.h: when each buffer's memory is in use, as a stretch of a routine's steps. The memory plan lays buffers out
+// by it, the verifier checks the plan against it.
+#pragma once
+#include <vector>
+
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+/// Steps of a routine are numbered in order, those of a loop's body within the loop. A buffer lives from `first` to
+/// `last`, both included; what lives only inside a turn of a loop has the numbers of its body. `routine` is -1 for what
+/// every routine shares (stored tensors, accumulators), -2 for buffers that nobody uses, and views.
+struct Lifetime {
+  int routine = -2;
+  int first = 0, last = 0;
+  bool meets(const Lifetime& other) const {
+    if (routine == -2 || other.routine == -2) return false;
+    if (routine == -1 || other.routine == -1) return true;
+    return routine == other.routine && first <= other.last && other.first <= last;
+  }
+};
+
+/// By buffer.
+std::vector<Lifetime> lifetimes(const Program&);
+
+}  // namespace mesh

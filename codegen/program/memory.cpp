@@ -1,0 +1,176 @@
+#include "codegen/program/memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
+#include "codegen/program/lifetimes.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr int64_t alignment = 64;
+int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+class Plan {
+ public:
+  explicit Plan(Program& program) : program_(program), life_(lifetimes(program)), slot_(program.buffers.size()) {
+    std::iota(slot_.begin(), slot_.end(), 0);
+    for (Routine& routine : program.routines) {
+      step_ = 0;
+      reuse(routine.steps);
+    }
+    place();
+    for (Buffer& buffer : program.buffers)
+      if (buffer.view_of) {
+        const Buffer& of = program.buffer(buffer.view_of);
+        buffer.offset = of.offset;
+        buffer.space = of.space;
+        buffer.elements = of.elements;
+      }
+    account();
+  }
+
+ private:
+  size_t slot(size_t buffer) const {
+    while (slot_[buffer] != buffer) buffer = slot_[buffer];
+    return buffer;
+  }
+  int64_t bytes(size_t buffer) const {
+    const Buffer& of = program_.buffers[buffer];
+    return aligned(of.elements * static_cast<int64_t>(meshrt::size_of(of.type)));
+  }
+
+  // ---- results in the place of operands
+
+  void reuse(std::vector<Step>& steps) {
+    for (Step& step : steps) {
+      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
+        reuse((*loop)->body);
+        continue;
+      }
+      if (const auto* nest = std::get_if<Nest>(&step.what)) reuse(*nest);
+      if (const auto* product = std::get_if<ProductStep>(&step.what))
+        if (product->finish.plus) take_over(*product->finish.plus, product->c);
+      ++step_;
+    }
+  }
+
+  void reuse(const Nest& nest) {
+    for (size_t p = 0; p < nest.passes.size(); ++p)
+      for (const Pass::Store& store : nest.passes[p].stores) {
+        const size_t to = storage(program_, store.to.buffer).index;
+        if (life_[to].first != step_) continue;
+        for (size_t q = 0; q <= p; ++q)
+          for (const Scalar& scalar : nest.passes[q].scalars)
+            if (const auto* load = std::get_if<Scalar::Load>(&scalar.what))
+              if (is_read_once_before(nest, p, load->access.buffer)) take_over(load->access, store.to);
+      }
+  }
+
+  /// Whether every element of the buffer is read at one iteration only, and in no pass after `last`.
+  bool is_read_once_before(const Nest& nest, size_t last, BufferId buffer) const {
+    const auto has = [&](const LocalDim& dim) {
+      const std::vector<LocalDim>& dims = program_.buffer(buffer).dims;
+      return std::find(dims.begin(), dims.end(), dim) != dims.end();
+    };
+    if (!std::all_of(nest.outer.begin(), nest.outer.end(), has)) return false;
+    for (size_t p = 0; p < nest.passes.size(); ++p)
+      for (const Scalar& scalar : nest.passes[p].scalars)
+        if (const auto* load = std::get_if<Scalar::Load>(&scalar.what);
+            load && storage(program_, load->access.buffer) == storage(program_, buffer)) {
+          const std::vector<LocalDim>& inner = nest.passes[p].inner;
+          if (p > last || load->access.buffer != buffer || !std::all_of(inner.begin(), inner.end(), has)) return false;
+        }
+    return true;
+  }
+
+  void take_over(const Access& dying, const Access& born) {
+    if (!dying.turns.empty() || !born.turns.empty()) return;
+    const Buffer &a = program_.buffer(dying.buffer), &b = program_.buffer(born.buffer);
+    const size_t from = storage(program_, dying.buffer).index, to = storage(program_, born.buffer).index;
+    const Lifetime &old = life_[from], &now = life_[to];
+    if (from == to || slot(from) == slot(to) || slot(to) != to) return;
+    if (old.routine < 0 || old.routine != now.routine || old.last != step_ || now.first != step_) return;
+    if (a.dims != b.dims || meshrt::size_of(a.type) != meshrt::size_of(b.type) || a.space != b.space) return;
+    const size_t merged = slot(from);
+    // Another result of this step may have taken it already.
+    if (life_[merged].last != step_) return;
+    slot_[to] = merged;
+    life_[merged].last = now.last;
+  }
+
+  // ---- offsets
+
+  void place() {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      Buffer& buffer = program_.buffers[i];
+      buffer.elements = largest_elements(program_, buffer);
+      if (!buffer.view_of && slot(i) == i && life_[i].routine != -2) order.push_back(i);
+    }
+    const auto is_shared = [&](size_t i) { return life_[i].routine != -1; };
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      if (is_shared(a) != is_shared(b)) return is_shared(b);
+      return is_shared(a) && bytes(a) > bytes(b);
+    });
+    std::vector<size_t> placed;
+    for (size_t i : order) {
+      Buffer& buffer = program_.buffers[i];
+      std::vector<std::pair<int64_t, int64_t>> taken;
+      for (size_t other : placed)
+        if (program_.buffers[other].space == buffer.space && life_[other].meets(life_[i]))
+          taken.emplace_back(program_.buffers[other].offset, program_.buffers[other].offset + bytes(other));
+      std::sort(taken.begin(), taken.end());
+      int64_t offset = 0;
+      for (const auto& [begin, end] : taken) {
+        if (offset + bytes(i) <= begin) break;
+        offset = std::max(offset, end);
+      }
+      buffer.offset = offset;
+      placed.push_back(i);
+      int64_t& total = buffer.space == Space::arena ? program_.memory.arena : program_.memory.own;
+      total = std::max(total, offset + bytes(i));
+    }
+    for (size_t i = 0; i < program_.buffers.size(); ++i)
+      if (slot(i) != i) program_.buffers[i].offset = program_.buffers[slot(i)].offset;
+  }
+
+  /// By kind: what always lives, and what lives at the step at which most does; gaps count as workspace.
+  void account() {
+    int64_t most = -1;
+    for (int routine = 0; routine < static_cast<int>(program_.routines.size()); ++routine) {
+      int last = 0;
+      for (const Lifetime& life : life_)
+        if (life.routine == routine) last = std::max(last, life.last);
+      for (int step = 0; step <= last; ++step) {
+        std::map<BufferKind, int64_t> kinds;
+        int64_t sum = 0;
+        for (size_t i = 0; i < life_.size(); ++i) {
+          if (program_.buffers[i].view_of || slot(i) != i || !life_[i].meets({routine, step, step})) continue;
+          kinds[program_.buffers[i].kind] += bytes(i);
+          sum += bytes(i);
+        }
+        if (sum > most) most = sum, program_.memory.by_kind = std::move(kinds);
+      }
+    }
+    const int64_t gaps = program_.memory.arena + program_.memory.own - std::max<int64_t>(most, 0);
+    if (gaps > 0) program_.memory.by_kind[BufferKind::workspace] += gaps;
+  }
+
+  Program& program_;
+  std::vector<Lifetime> life_;
+  std::vector<size_t> slot_;  // by buffer: whose place it takes, itself where none
+  int step_ = 0;
+};
+
+}  // namespace
+
+void plan_memory(Program& program) {
+  program.memory = {};
+  Plan{program};
+}
+
+}  // namespace mesh

@@ -1,0 +1,12 @@
+// memory.h: gives every buffer its place: lifetimes to offsets, planned once, equal on all ranks.
+#pragma once
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+/// Sets Buffer::elements and Buffer::offset and Program::memory. Stored tensors come first, in the order of their
+/// declaration; others share memory where they never live at the same time, and a nest's result takes over the memory
+/// of an operand that dies there.
+void plan_memory(Program&);
+
+}  // namespace mesh

@@ -1,0 +1,158 @@
+#include "codegen/program/verify_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
+#include "codegen/program/lifetimes.h"
+#include "codegen/program/print_program.h"
+#include "codegen/program/verify_steps.h"
+
+namespace mesh {
+
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program) {}
+
+  std::vector<std::string> run() {
+    buffers();
+    for (const Routine& routine : program_.routines) {
+      routine_ = routine.name;
+      written_.assign(program_.buffers.size(), false);
+      for (size_t i = 0; i < program_.buffers.size(); ++i) written_[i] = bool(program_.buffers[i].stored);
+      for (BufferId id : program_.accumulators) written_[id.index] = true;
+      loops_.clear();
+      steps(routine.steps);
+      if (routine.name == "train_step") {
+        results(program_.metrics, "metric");
+        for (const auto& [name, id] : program_.wanted) must_be_written(id, "wanted value " + name);
+      }
+      if (routine.name == "evaluate_finish") results(program_.evaluated, "metric");
+    }
+    if (program_.metrics.size() != program_.sharded.graph.metrics.size()) say("a metric has no buffer");
+    for (const Metric& metric : program_.sharded.graph.metrics)
+      if (program_.sharded.placement(metric.value).is_partial())
+        say(fmt::format("metric {} is a partial sum", metric.name));
+    memory();
+    return std::move(messages_);
+  }
+
+ private:
+  void say(std::string message) { messages_.push_back(std::move(message)); }
+
+  void buffers() {
+    for (const Buffer& buffer : program_.buffers) {
+      if (buffer.stored) {
+        const Stored& stored = program_.sharded.graph.stored[buffer.stored.index];
+        const Placement& placement = program_.sharded.placement(stored.value);
+        if (!buffer.view_of && buffer.dims.size() == placement.dims.size())
+          for (size_t i = 0; i < buffer.dims.size(); ++i)
+            if (buffer.dims[i].placement != placement.dims[i] || buffer.dims[i].dim != stored.type.dims[i])
+              say(fmt::format("stored tensor {} does not lie as it is placed", buffer.path));
+      }
+      if (!buffer.view_of) continue;
+      const Buffer& of = program_.buffer(buffer.view_of);
+      if (of.view_of) say(fmt::format("{} is a view of a view", buffer.name));
+      for (int64_t rank = 0; rank < program_.sharded.layout.mesh.ranks(); ++rank)
+        if (local_elements(program_, buffer, rank) != local_elements(program_, of, rank)) {
+          say(fmt::format("view {} of {} has {} elements on rank {}, its memory {}", to_string(program_, buffer),
+                          to_string(program_, of), local_elements(program_, buffer, rank), rank,
+                          local_elements(program_, of, rank)));
+          break;
+        }
+    }
+  }
+
+  void steps(const std::vector<Step>& list) {
+    for (const Step& step : list) {
+      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
+        if ((*loop)->turns != program_.sharded.graph.dim((*loop)->dim).size)
+          say("a loop has not as many turns as its dim");
+        loops_.emplace_back((*loop)->loop, (*loop)->dim);
+        steps((*loop)->body);
+        loops_.pop_back();
+        continue;
+      }
+      for_each_access(step, [&](const Access& access, Use use) {
+        turns(access, step);
+        const uint32_t root = storage(program_, access.buffer).index;
+        if (use != Use::write && !written_[root])
+          say(fmt::format("{}: {} reads {} before anything writes it", routine_, summary(program_, step),
+                          to_string(program_, access)));
+        if (use != Use::read) written_[root] = true;
+      });
+      for (std::string& message : verify_step(program_, step)) say(routine_ + ": " + std::move(message));
+    }
+  }
+
+  void turns(const Access& access, const Step& step) {
+    const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
+    bool good = access.turns.size() <= dims.size();
+    for (size_t k = 0; good && k < access.turns.size(); ++k) {
+      const auto loop =
+          std::find_if(loops_.begin(), loops_.end(), [&](const auto& l) { return l.first == access.turns[k]; });
+      good = loop != loops_.end() && loop->second == dims[k].dim && dims[k].placement.axes.empty();
+    }
+    if (!good)
+      say(fmt::format("{}: {} indexes {} by a turn that is not its dim's", routine_, summary(program_, step),
+                      program_.buffer(access.buffer).name));
+  }
+
+  void must_be_written(BufferId id, const std::string& what) {
+    if (!written_[storage(program_, id).index]) say(fmt::format("{} is never written", what));
+  }
+
+  void results(const std::vector<BufferId>& ids, const char* what) {
+    for (BufferId id : ids) {
+      const Buffer& buffer = program_.buffer(id);
+      must_be_written(id, fmt::format("{} {}", what, buffer.name));
+      if (!buffer.dims.empty() || (buffer.type != Type::f32 && buffer.type != Type::f64))
+        say(fmt::format("{} {} is {}, not a real number", what, buffer.name, to_string(program_, buffer)));
+    }
+  }
+
+  void memory() {
+    const std::vector<Lifetime> life = lifetimes(program_);
+    const auto bytes = [&](const Buffer& buffer) {
+      return largest_elements(program_, buffer) * static_cast<int64_t>(meshrt::size_of(buffer.type));
+    };
+    for (size_t i = 0; i < life.size(); ++i) {
+      const Buffer& a = program_.buffers[i];
+      if (a.view_of) {
+        if (a.offset != program_.buffer(a.view_of).offset)
+          say(fmt::format("view {} lies elsewhere than its memory", a.name));
+        continue;
+      }
+      if (life[i].routine == -2) continue;
+      const int64_t total = a.space == Space::arena ? program_.memory.arena : program_.memory.own;
+      if (a.offset < 0 || a.offset % 64 != 0 || a.offset + bytes(a) > total)
+        say(fmt::format("{} lies at {}, outside its space of {} bytes or not at a multiple of 64", a.name, a.offset,
+                        total));
+      for (size_t j = 0; j < i; ++j) {
+        const Buffer& b = program_.buffers[j];
+        if (b.view_of || a.space != b.space || !life[i].meets(life[j])) continue;
+        if (a.offset >= b.offset + bytes(b) || b.offset >= a.offset + bytes(a)) continue;
+        // A result in the place of an operand that dies in the same step.
+        const bool taken_over = a.offset == b.offset && a.dims == b.dims && life[i].routine >= 0 &&
+                                (life[i].last == life[j].first || life[j].last == life[i].first);
+        if (!taken_over) say(fmt::format("{} and {} live at the same time in the same memory", b.name, a.name));
+      }
+    }
+  }
+
+  const Program& program_;
+  std::vector<std::string> messages_;
+  std::string routine_;
+  std::vector<bool> written_;  // by buffer
+  std::vector<std::pair<LoopId, DimId>> loops_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify_program(const Program& program) { return Verifier(program).run(); }
+
+}  // namespace mesh

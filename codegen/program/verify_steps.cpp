@@ -1,0 +1,208 @@
+#include "codegen/program/verify_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/program/extent.h"
+#include "codegen/program/print_program.h"
+
+namespace mesh {
+
+namespace {
+
+class StepVerifier {
+ public:
+  StepVerifier(const Program& program, const Step& step) : program_(program), step_(step) {}
+  std::vector<std::string> messages;
+
+  void operator()(const Nest& nest) {
+    std::vector<bool> defined(nest.rows.size());
+    for (const Pass& pass : nest.passes) {
+      std::vector<LocalDim> dims = nest.outer;
+      dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
+      for (size_t i = 0; i < dims.size(); ++i)
+        for (size_t j = 0; j < i; ++j)
+          if (dims[i].dim == dims[j].dim) say(fmt::format("iterates twice over {}", name(dims[i].dim)));
+      scalars(pass, dims, defined);
+      for (const Pass::Store& s : pass.stores) {
+        written(s.scalar, s.to, dims, pass);
+        if (dims_of(program_, s.to).size() != dims.size())
+          say(fmt::format("stores to {} without all of its dims", to_string(program_, s.to)));
+      }
+      for (const Pass::Accumulate& a : pass.accumulates) written(a.scalar, a.to, dims, pass);
+      for (const Pass::Reduction& r : pass.reductions) {
+        if (!is_entry(r.scalar, pass.scalars.size())) say("reduces a scalar that there is not");
+        if (!is_entry(r.row, defined.size())) say("reduces to a row that there is not");
+        else defined[static_cast<size_t>(r.row)] = true;
+      }
+    }
+  }
+
+  void operator()(const ProductStep& p) {
+    const auto check = [&](const Access& access, const char* which,
+                           std::initializer_list<const std::vector<DimId>*> groups) {
+      for (const LocalDim& local : dims_of(program_, access)) {
+        const bool known =
+            std::any_of(groups.begin(), groups.end(), [&](const auto* group) { return has(*group, local.dim); });
+        if (!known) say(fmt::format("has no use for dim {} of {}", name(local.dim), which));
+      }
+    };
+    check(p.a, "a", {&p.batch, &p.rows, &p.inner});
+    check(p.b, "b", {&p.batch, &p.inner, &p.cols});
+    check(p.c, "c", {&p.batch, &p.rows, &p.cols});
+    for (const auto& [group, one, other] :
+         {std::tuple{&p.rows, &p.a, &p.c}, {&p.inner, &p.a, &p.b}, {&p.cols, &p.b, &p.c}}) {
+      stretch(*group, *one);
+      stretch(*group, *other);
+      for (DimId dim : *group)
+        if (part(*one, dim) && part(*other, dim) && *part(*one, dim) != *part(*other, dim))
+          say(fmt::format("meets dim {} split in two ways", name(dim)));
+    }
+    for (DimId dim : p.batch)
+      if (!part(p.c, dim)) say(fmt::format("loops over {}, which the result lacks", name(dim)));
+    for (const auto& extra : {p.finish.slope, p.finish.times, p.finish.plus})
+      if (extra && !std::ranges::equal(dims_of(program_, *extra), dims_of(program_, p.c)))
+        say(fmt::format("has {} in its finish, which does not lie like the result", to_string(program_, *extra)));
+  }
+
+  void operator()(const CollectiveStep& c) {
+    if (c.step >= program_.sharded.steps.size()) return say("belongs to no reshard step");
+    const ReshardStep& reshard = program_.sharded.steps[c.step];
+    if (reshard.kind != c.kind || reshard.axes != c.axes || reshard.reduce != c.reduce)
+      say("is not the collective that the layout asked for");
+    if (!std::ranges::equal(c.before, dims_of(program_, c.from)) ||
+        !std::ranges::equal(c.after, dims_of(program_, c.to)))
+      say("states other shapes than its buffers have");
+    if (program_.buffer(c.from.buffer).type != program_.buffer(c.to.buffer).type) say("changes the element type");
+    for (const Access& access : {c.from, c.to})
+      if (program_.buffer(storage(program_, access.buffer)).space != Space::arena)
+        say(fmt::format("works on {} outside the arena", to_string(program_, access)));
+    std::vector<LocalDim> expected = c.before;
+    const auto gathers = [&](int at) {
+      auto* axes = at >= 0 && at < static_cast<int>(expected.size()) ? &expected[static_cast<size_t>(at)].placement.axes
+                                                                     : nullptr;
+      if (!axes || axes->size() < c.axes.size() || !std::equal(c.axes.rbegin(), c.axes.rend(), axes->rbegin()))
+        return say("gathers axes that the dim is not split over");
+      axes->resize(axes->size() - c.axes.size());
+    };
+    const auto splits = [&](int at) {
+      if (at < 0 || at >= static_cast<int>(expected.size())) return say("splits a dim that there is not");
+      auto& axes = expected[static_cast<size_t>(at)].placement.axes;
+      axes.insert(axes.end(), c.axes.begin(), c.axes.end());
+    };
+    if (c.kind == CollectiveKind::permute || c.kind == CollectiveKind::broadcast) return;
+    if (c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::all_to_all) gathers(c.from_dim);
+    if (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all ||
+        c.kind == CollectiveKind::slice)
+      splits(c.to_dim);
+    if (expected != c.after) say("does not lead to the shape that its result has");
+  }
+
+  void operator()(const CopyStep& c) {
+    const auto to = dims_of(program_, c.to);
+    if (to.size() != dims_of(program_, c.from).size()) say("copies between other dims");
+    readable(c.from, {to.begin(), to.end()});
+  }
+  void operator()(const AttentionStep&) {}
+  void operator()(const TakeStep& t) { table(t.table, t.ids, t.out, t.dim); }
+  void operator()(const TakeGradientStep& t) { table(t.table, t.ids, t.d, t.dim); }
+  void operator()(const FillStep&) {}
+  void operator()(const std::unique_ptr<ForStep>&) {}
+
+ private:
+  void say(const std::string& what) { messages.push_back(summary(program_, step_) + " " + what); }
+  std::string name(DimId dim) const { return program_.sharded.graph.dim(dim).name; }
+  static bool has(const std::vector<DimId>& dims, DimId dim) {
+    return std::find(dims.begin(), dims.end(), dim) != dims.end();
+  }
+  static bool is_entry(int index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
+
+  std::optional<DimPlacement> part(const Access& access, DimId dim) const {
+    for (const LocalDim& local : dims_of(program_, access))
+      if (local.dim == dim) return local.placement;
+    return {};
+  }
+
+  /// Dims of a group must be neighbours in memory, in order.
+  void stretch(const std::vector<DimId>& group, const Access& access) {
+    const auto dims = dims_of(program_, access);
+    const auto found = std::search(dims.begin(), dims.end(), group.begin(), group.end(),
+                                   [](const LocalDim& local, DimId dim) { return local.dim == dim; });
+    if (!group.empty() && found == dims.end())
+      say(fmt::format("needs dims of {} side by side that are not", to_string(program_, access)));
+  }
+
+  /// Every dim of the access is iterated, over a part that the buffer holds on every rank.
+  void readable(const Access& access, const std::vector<LocalDim>& dims) {
+    for (const LocalDim& held : dims_of(program_, access)) {
+      const auto found = std::find_if(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == held.dim; });
+      if (found == dims.end()) {
+        say(fmt::format("does not iterate over dim {} of {}", name(held.dim), to_string(program_, access)));
+        continue;
+      }
+      if (found->placement == held.placement) continue;
+      for (int64_t rank = 0; rank < program_.sharded.layout.mesh.ranks(); ++rank) {
+        const Range all = local_range(program_, held, rank), asked = local_range(program_, *found, rank);
+        if (asked.size() == 0 || (asked.begin >= all.begin && asked.end <= all.end)) continue;
+        say(fmt::format("reads [{}, {}) of dim {} of {}, of which rank {} holds [{}, {})", asked.begin, asked.end,
+                        name(held.dim), to_string(program_, access), rank, all.begin, all.end));
+        break;
+      }
+    }
+  }
+
+  void scalars(const Pass& pass, const std::vector<LocalDim>& dims, const std::vector<bool>& defined) {
+    for (size_t i = 0; i < pass.scalars.size(); ++i) {
+      const Scalar& scalar = pass.scalars[i];
+      if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) {
+        readable(load->access, dims);
+        if (program_.buffer(load->access.buffer).type != scalar.type)
+          say(fmt::format("loads {} as another type", to_string(program_, load->access)));
+      } else if (const auto* row = std::get_if<Scalar::Row>(&scalar.what)) {
+        if (!is_entry(row->row, defined.size()) || !defined[static_cast<size_t>(row->row)])
+          say(fmt::format("reads row{} before a pass has reduced it", row->row));
+      } else if (const auto* index = std::get_if<Scalar::Index>(&scalar.what)) {
+        if (std::none_of(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == index->dim; }))
+          say(fmt::format("asks for the position along {}, over which it does not iterate", name(index->dim)));
+      } else if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what)) {
+        if (apply->operands.size() != static_cast<size_t>(info(apply->function).operands))
+          say(fmt::format("gives {} operands to {}", apply->operands.size(), info(apply->function).name));
+        for (int operand : apply->operands)
+          if (!is_entry(operand, i)) say("computes a scalar from one that comes later");
+      }
+    }
+  }
+
+  /// What is written has the nest's own parts: nothing of it lies on another rank.
+  void written(int scalar, const Access& to, const std::vector<LocalDim>& dims, const Pass& pass) {
+    if (!is_entry(scalar, pass.scalars.size())) return say("writes a scalar that there is not");
+    if (pass.scalars[static_cast<size_t>(scalar)].type != program_.buffer(to.buffer).type)
+      say(fmt::format("writes another type to {}", to_string(program_, to)));
+    for (const LocalDim& held : dims_of(program_, to))
+      if (std::find(dims.begin(), dims.end(), held) == dims.end())
+        say(fmt::format("writes {} without iterating over its part of {}", to_string(program_, to), name(held.dim)));
+  }
+
+  void table(const Access& of, const Access& ids, const Access& rows, DimId dim) {
+    if (!part(of, dim)) say(fmt::format("looks up {} in {}, which lacks it", name(dim), to_string(program_, of)));
+    for (const LocalDim& local : dims_of(program_, rows)) {
+      const auto in_table = part(of, local.dim), in_ids = part(ids, local.dim);
+      if ((!in_table || *in_table != local.placement) && (!in_ids || *in_ids != local.placement))
+        say(fmt::format("has dim {} in its rows as neither the table nor the indices have it", name(local.dim)));
+    }
+  }
+
+  const Program& program_;
+  const Step& step_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify_step(const Program& program, const Step& step) {
+  StepVerifier verifier(program, step);
+  std::visit(verifier, step.what);
+  return std::move(verifier.messages);
+}
+
+}  // namespace mesh

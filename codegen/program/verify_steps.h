@@ -1,0 +1,13 @@
+// verify_steps.h: what must hold of one step by itself. Part of verify_program.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+/// Messages on a step that is no loop: its dims against its buffers', its shapes against its reshard step's.
+std::vector<std::string> verify_step(const Program&, const Step&);
+
+}  // namespace mesh
