@@ -1,0 +1,231 @@
+#include "codegen/emit/cpp_writer.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "codegen/graph/builder.h"
+
+namespace mesh {
+
+namespace {
+
+std::string substitute(std::string_view text, const CppWriter::Values& values) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t dollar = text.find('$', at);
+    result += text.substr(at, dollar - at);
+    if (dollar == text.npos) break;
+    const size_t end = text.find('$', dollar + 1);
+    if (end == text.npos) internal_error("a snippet of emitted C++ has a single $: " + std::string(text));
+    const std::string_view name = text.substr(dollar + 1, end - dollar - 1);
+    if (name.empty()) {
+      result += '$';
+    } else {
+      const auto found = values.find(name);
+      if (found == values.end())
+        internal_error("a snippet of emitted C++ names $" + std::string(name) + "$, for which there is no value");
+      result += found->second;
+    }
+    at = end + 1;
+  }
+  return result;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+/// Where the outermost parentheses of a call open that closes at the end of the statement, or nothing.
+std::optional<size_t> last_call(std::string_view code) {
+  std::vector<size_t> open;
+  std::optional<size_t> outermost;
+  bool in_string = false;
+  for (size_t i = 0; i < code.size(); ++i) {
+    const char c = code[i];
+    if (c == '"' && (i == 0 || code[i - 1] != '\\')) in_string = !in_string;
+    if (in_string) continue;
+    if (c == '(' || c == '{' || c == '[') open.push_back(i);
+    if ((c == ')' || c == '}' || c == ']') && !open.empty()) {
+      if (open.size() == 1 && c == ')') outermost = open.back();
+      open.pop_back();
+    }
+  }
+  return outermost;
+}
+
+/// The arguments behind the parenthesis at `open`, each with its comma, the last with everything up to the end.
+std::vector<std::string> arguments_of(std::string_view code, size_t open) {
+  std::vector<std::string> arguments;
+  int depth = 0;
+  bool in_string = false;
+  size_t begin = open + 1;
+  for (size_t i = open + 1; i < code.size(); ++i) {
+    const char c = code[i];
+    if (c == '"' && code[i - 1] != '\\') in_string = !in_string;
+    if (in_string) continue;
+    if (c == '(' || c == '{' || c == '[') ++depth;
+    if (c == ')' || c == '}' || c == ']') --depth;
+    if (c == ',' && depth == 0) {
+      arguments.emplace_back(code.substr(begin, i + 1 - begin));
+      begin = i + 2;
+    }
+    if (depth < 0) break;
+  }
+  arguments.emplace_back(code.substr(begin));
+  return arguments;
+}
+
+}  // namespace
+
+CppWriter::Block::Block(CppWriter& writer, std::string_view head, std::string_view end) : writer_(writer), end_(end) {
+  writer_.line(std::string(head) + " {");
+  ++writer_.depth_;
+}
+
+CppWriter::Block::~Block() {
+  --writer_.depth_;
+  writer_.put("}" + end_);
+}
+
+void CppWriter::put(std::string_view line, size_t extra) {
+  if (!line.empty()) text_.append(2 * static_cast<size_t>(depth_) + extra, ' ');
+  text_ += line;
+  text_ += '\n';
+}
+
+void CppWriter::print(std::string_view snippet, const Values& values) {
+  std::vector<std::string_view> lines = lines_of(snippet);
+  if (lines.front().find_first_not_of(' ') == std::string_view::npos) lines.erase(lines.begin());
+  if (!lines.empty() && lines.back().find_first_not_of(' ') == std::string_view::npos) lines.pop_back();
+  size_t margin = std::string_view::npos;
+  for (std::string_view line : lines) margin = std::min(margin, line.find_first_not_of(' '));
+  for (std::string_view line : lines) put(line.empty() ? line : substitute(line.substr(margin), values));
+}
+
+void CppWriter::line(std::string_view code) {
+  if (code.size() <= room()) return put(code);
+  const size_t assignment = code.find(" = ");
+  const std::optional<size_t> open = last_call(code);
+  if (open && (assignment == code.npos || assignment > *open || *open < room() / 2)) {
+    std::string now(code.substr(0, *open + 1));
+    const size_t indent = now.size();
+    bool first = true;
+    size_t column = 0;
+    for (const std::string& argument : arguments_of(code, *open)) {
+      if (!first && now.size() + 1 + argument.size() + column > room()) {
+        put(now, column);
+        now.clear();
+        column = indent;
+        first = true;
+      }
+      now += (first ? "" : " ") + argument;
+      first = false;
+    }
+    return put(now, column);
+  }
+  if (assignment != code.npos) {
+    put(code.substr(0, assignment + 2));
+    return put(code.substr(assignment + 3), 4);
+  }
+  put(code);
+}
+
+void CppWriter::blank() {
+  if (text_.empty() || text_.ends_with("\n\n") || text_.ends_with("{\n")) return;
+  text_ += '\n';
+}
+
+void CppWriter::comment(std::string_view text, int hang) {
+  std::string now = "//";
+  std::string indent;
+  // Spaces at the front are kept: they are the reader's structure.
+  const size_t front = std::min(text.find_first_not_of(' '), text.size());
+  std::string gap = " " + std::string(text.substr(0, front));
+  for (size_t at = front; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    if (now.size() > 2 && now.size() + gap.size() + word.size() > room()) {
+      put(now);
+      now = "//";
+      gap = std::string(1 + front + static_cast<size_t>(hang), ' ');
+    }
+    now += gap + std::string(word);
+    at = std::min(text.find_first_not_of(' ', end), text.size());
+    gap = std::string(text.substr(end, at - end));
+  }
+  put(now);
+}
+
+void CppWriter::section(std::string_view title) {
+  blank();
+  std::string line = "// ---- " + std::string(title) + " ";
+  if (line.size() < room()) line.append(room() - line.size(), '-');
+  put(line);
+  blank();
+}
+
+void CppWriter::one(std::string_view head, std::string_view statement) {
+  if (head.size() + 1 + statement.size() <= room())
+    return put(std::string(head) + " " + std::string(statement));
+  put(head);
+  ++depth_;
+  line(statement);
+  --depth_;
+}
+
+void CppWriter::lambda(std::string_view head, std::string_view statement, std::string_view end) {
+  const std::string whole = std::string(head) + " { " + std::string(statement) + " }" + std::string(end);
+  if (whole.size() <= room()) return put(whole);
+  const size_t assignment = whole.find(" = ");
+  if (assignment < whole.find('(') && whole.size() - assignment - 3 + 4 <= room()) {
+    put(whole.substr(0, assignment + 2));
+    return put(whole.substr(assignment + 3), 4);
+  }
+  const Block body(*this, head, end);
+  line(statement);
+}
+
+void CppWriter::table(const std::vector<std::pair<std::string, std::string>>& rows) {
+  size_t column = 0;
+  bool fits = true;
+  for (const auto& [code, comment] : rows)
+    if (!comment.empty()) column = std::max(column, code.size() + 2);
+  for (const auto& [code, comment] : rows)
+    fits = fits && (comment.empty() || column + 3 + comment.size() <= room()) && code.size() <= room();
+  for (const auto& [code, comment] : rows) {
+    if (!fits || comment.empty())
+      line(code);
+    else
+      put(code + std::string(column - code.size(), ' ') + "// " + comment);
+  }
+}
+
+std::string grouped_digits(int64_t number) {
+  std::string digits = std::to_string(number);
+  const size_t first = digits.starts_with("-") ? 1 : 0;
+  for (size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, "'");
+  return digits;
+}
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\t') {
+      result += "\\t";
+    } else if (static_cast<unsigned char>(c) < 32) {
+      result += ' ';
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+}  // namespace mesh

@@ -1,0 +1,123 @@
+#include "codegen/emit/emit_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/emit/emit_nest.h"
+#include "codegen/graph/builder.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+std::string stride_along(EmitContext& context, const Access& access, const std::vector<DimId>& dims) {
+  const std::span<const LocalDim> held = dims_of(context.program, access);
+  for (size_t i = held.size(); i-- > 0;)
+    if (std::ranges::find(dims, held[i].dim) != dims.end()) return context.names.product(held.subspan(i + 1));
+  return "0";
+}
+
+std::string extent_along(EmitContext& context, const Access& access, const std::vector<DimId>& dims) {
+  std::vector<LocalDim> found;
+  for (const LocalDim& held : dims_of(context.program, access))
+    if (std::ranges::find(dims, held.dim) != dims.end()) found.push_back(held);
+  return context.names.product(found);
+}
+
+bool has_dim(const EmitContext& context, const Access& access, DimId dim) {
+  const std::span<const LocalDim> held = dims_of(context.program, access);
+  return std::ranges::find(held, dim, &LocalDim::dim) != held.end();
+}
+
+namespace {
+
+std::string type_of(const EmitContext& context, const Access& access) {
+  return cpp_type(context.program.buffer(access.buffer).type);
+}
+
+std::string matrix(EmitContext& context, const Access& access, const std::vector<DimId>& rows,
+                   const std::vector<DimId>& columns) {
+  std::string column = stride_along(context, access, columns);
+  if (columns.empty()) column = "1";
+  return fmt::format("{{{}, {}{}}}", address(context, access), stride_along(context, access, rows),
+                     column == "1" ? "" : ", " + column);
+}
+
+std::string activation_name(MapFunction function) {
+  switch (function) {
+    case MapFunction::relu: return "relu";
+    case MapFunction::gelu: return "gelu";
+    case MapFunction::gelu_tanh: return "gelu_tanh";
+    case MapFunction::silu: return "silu";
+    default: internal_error("a product cannot apply " + std::string(info(function).name));
+  }
+}
+
+}  // namespace
+
+void emit_product(EmitContext& context, CppWriter& out, const ProductStep& step) {
+  std::vector<std::string> finish, extras;
+  const auto set = [&](const char* key, const std::optional<Access>& access) {
+    if (access) finish.push_back(fmt::format(".{} = {}", key, address(context, *access)));
+  };
+  set("bias", step.finish.bias);
+  set("slope", step.finish.slope);
+  if (step.finish.activation)
+    finish.push_back(".activation = meshrt::Activation::" + activation_name(*step.finish.activation));
+  set("times", step.finish.times);
+  set("plus", step.finish.plus);
+  if (step.accumulate) extras.emplace_back(".accumulate = true");
+  if (!finish.empty()) extras.push_back(fmt::format(".finish = {{{}}}", fmt::join(finish, ", ")));
+  if (step.column_sum) extras.push_back(".column_sum = " + address(context, *step.column_sum));
+
+  std::vector<std::string> loops;
+  for (const DimId dim : step.batch) {
+    const std::vector<DimId> one{dim};
+    const auto stride = [&](const std::optional<Access>& access) {
+      return access ? stride_along(context, *access, one) : "0";
+    };
+    const auto holder = [&]() -> const Access& {
+      for (const Access* access : {&step.c, &step.a, &step.b})
+        if (has_dim(context, *access, dim)) return *access;
+      internal_error("no operand of a product has its dim " + context.graph().dim(dim).name);
+    };
+    std::string loop = fmt::format("{{{}, {}, {}, {}", extent_along(context, holder(), one), stride(step.a), stride(step.b),
+                                   stride(step.c));
+    if (step.finish.bias || step.column_sum)
+      loop += fmt::format(", {}, {}", stride(step.finish.bias), stride(step.column_sum));
+    loops.push_back(loop + "}");
+  }
+  std::string call = fmt::format(
+      "meshrt::product<{}>({}, {}, {}, {{{}, {}, {}}}", type_of(context, step.c), matrix(context, step.a, step.rows, step.inner),
+      matrix(context, step.b, step.inner, step.cols), matrix(context, step.c, step.rows, step.cols),
+      extent_along(context, step.c, step.rows), extent_along(context, step.b, step.inner), extent_along(context, step.c, step.cols));
+  if (!extras.empty() || !loops.empty()) call += fmt::format(", {{{}}}", fmt::join(extras, ", "));
+  if (!loops.empty()) call += fmt::format(", {{{}}}", fmt::join(loops, ", "));
+  out.line(call + ");");
+}
+
+void emit_copy(EmitContext& context, CppWriter& out, Scope& scope, const CopyStep& step) {
+  const auto from = dims_of(context.program, step.from), to = dims_of(context.program, step.to);
+  if (std::ranges::equal(from, to)) {
+    out.line(fmt::format("std::copy_n({}, {}, {});", address(context, step.from), elements(context, step.from),
+                         address(context, step.to)));
+    return;
+  }
+  // Of a dim that one side holds in part, only that part is moved.
+  Pass pass;
+  for (const LocalDim& target : to) {
+    const auto source = std::ranges::find(from, target.dim, &LocalDim::dim);
+    if (source == from.end()) internal_error("a copy to " + context.program.buffer(step.to.buffer).name + " lacks a dim");
+    pass.inner.push_back(source->placement.axes.size() > target.placement.axes.size() ? *source : target);
+  }
+  pass.scalars.push_back({Scalar::Load{step.from}, context.program.buffer(step.from.buffer).type});
+  pass.stores.push_back({0, step.to});
+  emit_nest(context, out, scope, Nest{{}, {std::move(pass)}, {}});
+}
+
+void emit_fill(EmitContext& context, CppWriter& out, const FillStep& step) {
+  out.line(fmt::format("std::fill_n({}, {}, {});", address(context, step.to), elements(context, step.to),
+                       literal(step.value, context.program.buffer(step.to.buffer).type)));
+}
+
+}  // namespace mesh

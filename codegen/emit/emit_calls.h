@@ -1,0 +1,25 @@
+// emit_calls.h: steps that are one call of the runtime: products, attention, lookups, copies, collectives.
+#pragma once
+#include "codegen/emit/emit_context.h"
+
+namespace mesh {
+
+void emit_product(EmitContext&, CppWriter&, const ProductStep&);
+void emit_attention(EmitContext&, CppWriter&, Scope&, const AttentionStep&);
+void emit_take(EmitContext&, CppWriter&, const TakeStep&);
+void emit_take_gradient(EmitContext&, CppWriter&, const TakeGradientStep&);
+void emit_copy(EmitContext&, CppWriter&, Scope&, const CopyStep&);
+void emit_fill(EmitContext&, CppWriter&, const FillStep&);
+/// `span` is the place in the spec that the call names when it fails.
+void emit_collective(EmitContext&, CppWriter&, const CollectiveStep&, Span span);
+
+// Shared by the calls.
+
+/// Elements between neighbours along the last of `dims` that the access has: "1", "heads * head_dim"; "0" where it has
+/// none of them.
+std::string stride_along(EmitContext&, const Access&, const std::vector<DimId>& dims);
+/// How many elements of these dims the rank holds: "heads * head_dim".
+std::string extent_along(EmitContext&, const Access&, const std::vector<DimId>& dims);
+bool has_dim(const EmitContext&, const Access&, DimId);
+
+}  // namespace mesh

@@ -1,0 +1,122 @@
+// emit_collective.cpp: a collective as the call that makes it, with its reason before it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/emit/emit_calls.h"
+#include "codegen/emit/emit_parts.h"
+#include "codegen/graph/builder.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes) {
+  std::string text;
+  for (const AxisId axis : axes) text += (text.empty() ? "`" : ", `") + mesh.axes[axis].name + "`";
+  return text;
+}
+
+/// The linear index of this rank over the axes: "mesh::index(rank, mesh::data)", major first.
+std::string linear_index(EmitContext& context, const std::vector<AxisId>& axes) {
+  std::vector<std::pair<std::string, std::string>> indices;
+  for (const AxisId axis : axes)
+    indices.emplace_back("index_on(" + context.names.axis(axis) + ")", context.names.axis(axis) + ".size");
+  return axes.empty() ? "0" : horner(indices);
+}
+
+/// The table of the boundaries between the parts that the members of a group own of a dim, of which `whole` is what they
+/// own together.
+std::string part_table(EmitContext& context, const LocalDim& whole, const std::vector<AxisId>& axes) {
+  const MeshShape& mesh = context.mesh();
+  const std::string size = context.names.size(whole.dim);
+  std::string name = size + "_parts_" + context.group(axes);
+  for (const AxisId axis : whole.placement.axes) name += "_of_" + identifier(mesh.axes[axis].name);
+  const int64_t members = mesh.size(axes), parts = members * mesh.size(whole.placement.axes);
+  std::string first = linear_index(context, whole.placement.axes);
+  if (first != "0") first = (first.find(' ') == std::string::npos ? first : "(" + first + ")") + fmt::format(" * {}", members);
+  const std::string value = fmt::format("meshrt::boundaries<{}>({}, {}, {})", members, size, first, parts);
+  for (const auto& [known, initial] : context.parts)
+    if (initial == fmt::format("const std::array<int64_t, {}> {} = {}", members + 1, known, value)) return known;
+  name = context.names.reserve(name);
+  context.parts.emplace_back(name, fmt::format("const std::array<int64_t, {}> {} = {}", members + 1, name, value));
+  return name;
+}
+
+struct Emitter {
+  EmitContext& context;
+  const CollectiveStep& step;
+  std::span<const LocalDim> before, after;
+
+  std::string product(std::span<const LocalDim> dims, int first, int end) const {
+    return context.names.product(dims.subspan(static_cast<size_t>(first), static_cast<size_t>(end - first)));
+  }
+  std::string blocks(std::span<const LocalDim> whole, int position) const {
+    return fmt::format("{{{}, {}, {}}}", product(whole, 0, position),
+                       part_table(context, whole[static_cast<size_t>(position)], step.axes),
+                       product(whole, position + 1, static_cast<int>(whole.size())));
+  }
+  /// Whole dims of the exchange: from the side that holds each.
+  std::string exchange() const {
+    const bool gathers_first = step.from_dim < step.to_dim;
+    const int first = std::min(step.from_dim, step.to_dim), second = std::max(step.from_dim, step.to_dim);
+    // What is gathered is whole after, what is split was whole before.
+    const LocalDim& first_whole = (gathers_first ? after : before)[static_cast<size_t>(first)];
+    const LocalDim& second_whole = (gathers_first ? before : after)[static_cast<size_t>(second)];
+    return fmt::format("{{{}, {}, {}, {}, {}, {}}}", product(before, 0, first),
+                       part_table(context, first_whole, step.axes), product(before, first + 1, second),
+                       part_table(context, second_whole, step.axes),
+                       product(before, second + 1, static_cast<int>(before.size())), gathers_first ? "true" : "false");
+  }
+};
+
+}  // namespace
+
+void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep& step, Span span) {
+  const Program& program = context.program;
+  const ReshardStep& why = program.sharded.steps[step.step];
+  const Buffer& buffer = program.buffer(step.to.buffer);
+  out.comment(fmt::format("  {} of {} over {} ({} ranks), {}: {}", name_of(step.kind), buffer.name,
+                          axes_text(context.mesh(), step.axes), context.mesh().size(step.axes), bytes_text(why.bytes),
+                          why.reason));
+  const std::string from = address(context, step.from), to = address(context, step.to);
+  const std::string head = fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
+                                       quoted(buffer.path.empty() ? buffer.name : buffer.path));
+  const std::string type = fmt::format("meshrt::Type::{}", buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
+  const std::string reduce = fmt::format("meshrt::Reduce::{}", meshrt::name_of(step.reduce));
+  const Emitter emitter{context, step, dims_of(program, step.from), dims_of(program, step.to)};
+
+  std::string suffix, result;
+  if (step.phase == CollectiveStep::Phase::wait) {
+    out.line("meshrt::wait(rank, " + identifier(buffer.name) + "_ticket);");
+    return;
+  }
+  if (step.phase == CollectiveStep::Phase::start) {
+    suffix = "_start";
+    result = "const meshrt::Ticket " + identifier(buffer.name) + "_ticket = ";
+  }
+  switch (step.kind) {
+    case CollectiveKind::all_reduce:
+      out.line(fmt::format("{}meshrt::all_reduce{}({}, {}, {}, {}, {});", result, suffix, head, to,
+                           elements(context, step.to), type, reduce));
+      return;
+    case CollectiveKind::reduce_scatter:
+      out.line(fmt::format("{}meshrt::reduce_scatter{}({}, {}, {}, {}, {}, {});", result, suffix, head, from, to,
+                           emitter.blocks(emitter.before, step.to_dim), type, reduce));
+      return;
+    case CollectiveKind::all_gather:
+      out.line(fmt::format("{}meshrt::all_gather{}({}, {}, {}, {}, {});", result, suffix, head, from, to,
+                           emitter.blocks(emitter.after, step.from_dim), type));
+      return;
+    case CollectiveKind::all_to_all:
+      out.line(fmt::format("meshrt::all_to_all({}, {}, {}, {}, {});", head, from, to, emitter.exchange(), type));
+      return;
+    case CollectiveKind::permute:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::slice: break;
+  }
+  internal_error(std::string("the emitter has no ") + name_of(step.kind));
+}
+
+}  // namespace mesh

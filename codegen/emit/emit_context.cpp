@@ -1,0 +1,121 @@
+#include "codegen/emit/emit_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+std::string Scope::fresh(const std::string& wanted, bool lasting) {
+  std::string name = wanted;
+  for (int number = 2; names_.taken(name) || used_.contains(name); ++number)
+    name = wanted + "_" + std::to_string(number);
+  used_.insert(name);
+  if (lasting && around_ != nullptr) around_->used_.insert(name);
+  return name;
+}
+
+void Scope::remember_constant(const std::string& text, const std::string& name) {
+  constants_[text] = name;
+  if (around_ != nullptr) around_->constants_[text] = name;
+}
+
+const std::string* Scope::constant(const std::string& text) const {
+  const auto found = constants_.find(text);
+  return found == constants_.end() ? nullptr : &found->second;
+}
+
+int EmitContext::site(Span span) {
+  const auto found = std::ranges::find(sites, span);
+  if (found != sites.end()) return static_cast<int>(found - sites.begin());
+  sites.push_back(span);
+  return static_cast<int>(sites.size()) - 1;
+}
+
+const std::string& EmitContext::group(const std::vector<AxisId>& axes) {
+  const auto found = groups.find(axes);
+  if (found != groups.end()) return found->second;
+  std::string name = "over";
+  for (const AxisId axis : axes) name += "_" + identifier(mesh().axes[axis].name);
+  group_order.push_back(axes);
+  return groups.emplace(axes, names.reserve(name)).first->second;
+}
+
+const std::string& EmitContext::rate(const RateOp& op) {
+  for (const auto& [known, name] : rates)
+    if (known.schedule == op.schedule && known.values == op.values) return name;
+  return rates.emplace_back(op, rates.empty() ? "rate" : names.reserve("rate_" + std::to_string(rates.size() + 1))).second;
+}
+
+std::string EmitContext::statement(Span span) const {
+  if (!span.known()) return "";
+  std::string text(sources.line_text(span.file, sources.begin(span).line));
+  if (const size_t comment = text.find("//"); comment != std::string::npos) text.erase(comment);
+  std::string joined;
+  for (const char c : text) {
+    const bool space = c == ' ' || c == '\t' || c == '\r';
+    if (!space || (!joined.empty() && joined.back() != ' ')) joined += space ? ' ' : c;
+  }
+  while (joined.ends_with(' ')) joined.pop_back();
+  return joined;
+}
+
+std::string literal(double value, Type type) {
+  const std::string cpp = cpp_type(type);
+  switch (type) {
+    case Type::boolean: return value != 0 ? "true" : "false";
+    case Type::i32:
+    case Type::i64:
+    case Type::u8:
+      if (std::isinf(value)) return fmt::format("std::numeric_limits<{}>::{}()", cpp, value > 0 ? "max" : "lowest");
+      return fmt::format("{}", static_cast<int64_t>(value));
+    case Type::f32:
+    case Type::f64: break;
+    case Type::bf16:
+    case Type::f16: internal_error("a literal of a half precision type reached the emitter");
+  }
+  if (std::isnan(value)) return fmt::format("std::numeric_limits<{}>::quiet_NaN()", cpp);
+  if (std::isinf(value)) return fmt::format("{}std::numeric_limits<{}>::infinity()", value < 0 ? "-" : "", cpp);
+  std::string text = type == Type::f32 ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text + (type == Type::f32 ? "f" : "");
+}
+
+std::string horner(const std::vector<std::pair<std::string, std::string>>& indices_and_extents,
+                   const std::string& scale) {
+  std::string sum;
+  const auto times = [&](const std::string& factor) {
+    if (factor == "1") return;
+    sum = (sum.find(" + ") == std::string::npos ? sum : "(" + sum + ")") + " * " + factor;
+  };
+  for (const auto& [index, extent] : indices_and_extents) {
+    if (sum.empty()) {
+      sum = index;
+      continue;
+    }
+    times(extent);
+    sum += " + " + index;
+  }
+  if (!scale.empty() && !sum.empty()) times(scale);
+  return sum;
+}
+
+std::string address(EmitContext& context, const Access& access) {
+  const Buffer& buffer = context.program.buffer(access.buffer);
+  const std::string& name = context.names.buffer(access.buffer);
+  if (access.turns.empty()) return name;
+  std::vector<std::pair<std::string, std::string>> turns;
+  for (size_t k = 0; k < access.turns.size(); ++k)
+    turns.emplace_back(context.names.turn(access.turns[k]), context.names.extent(buffer.dims[k]));
+  return name + " + " + horner(turns, elements(context, access));
+}
+
+std::string elements(EmitContext& context, const Access& access) {
+  return context.names.product(dims_of(context.program, access));
+}
+
+}  // namespace mesh

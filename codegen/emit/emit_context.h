@@ -1,0 +1,73 @@
+// emit_context.h: what every part of the emitter shares: the program, its sources, the names, the call sites so far;
+// and the local names of the function being written.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/emit/cpp_writer.h"
+#include "codegen/emit/names.h"
+#include "codegen/program/program.h"
+#include "frontend/source.h"
+
+namespace mesh {
+
+/// The local names of one function. Names of a scope that ended are free again; a constant that depends on nothing but
+/// the step is computed once and found again by its text.
+class Scope {
+ public:
+  explicit Scope(const Names& names) : names_(names) {}
+  /// The scope inside another one's braces: sees what is there now.
+  explicit Scope(Scope& around)
+      : names_(around.names_), around_(&around), used_(around.used_), constants_(around.constants_) {}
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  /// A name that no other visible thing has: `wanted`, else `wanted_2`, ... `lasting`: declared outside this scope's
+  /// braces, so that the scope around must know it too.
+  std::string fresh(const std::string& wanted, bool lasting = false);
+  const std::string* constant(const std::string& text) const;
+  void remember_constant(const std::string& text, const std::string& name);
+
+ private:
+  const Names& names_;
+  Scope* around_ = nullptr;
+  std::set<std::string> used_;
+  std::map<std::string, std::string> constants_;
+};
+
+struct EmitContext {
+  const Program& program;
+  const SourceMap& sources;
+  Names names;
+  std::vector<Span> sites = {};                              // what meshrt::Site::id counts
+  std::map<std::vector<AxisId>, std::string> groups = {};    // axes -> "over_data"; in the order of first use below
+  std::vector<std::vector<AxisId>> group_order = {};
+  std::vector<std::pair<std::string, std::string>> parts = {};  // tables of part boundaries: name, initialiser
+  std::vector<std::pair<RateOp, std::string>> rates = {};       // schedule -> function that gives its rate
+
+  const Graph& graph() const { return program.sharded.graph; }
+  const MeshShape& mesh() const { return program.sharded.layout.mesh; }
+  /// The call site of a span, for meshrt::Site.
+  int site(Span span);
+  /// The name of the group over these axes.
+  const std::string& group(const std::vector<AxisId>& axes);
+  /// The name of the function that gives a schedule's rate at this step.
+  const std::string& rate(const RateOp&);
+  /// The spec's statement at a span, as one line: "score = dot[head_dim](q, k)"; "" for an unknown span.
+  std::string statement(Span) const;
+};
+
+/// The number as a C++ literal of the type.
+std::string literal(double value, Type type);
+/// "((l * batch + b) * seq + s) * embed" for the indices of a row-major array and the extents they run over; the first
+/// extent is not needed. `scale` multiplies the whole where it is not empty.
+std::string horner(const std::vector<std::pair<std::string, std::string>>& indices_and_extents,
+                   const std::string& scale = "");
+/// The address of an access without its dims: "wq", "wq + l * (embed * heads)".
+std::string address(EmitContext&, const Access&);
+/// How many elements of an access this rank holds, as C++.
+std::string elements(EmitContext&, const Access&);
+
+}  // namespace mesh

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/emit/emit_parts.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+/// "mesh::data.size * mesh::model.size"
+std::string parts_text(EmitContext& context, const DimPlacement& placement) {
+  std::string text;
+  for (const AxisId axis : placement.axes) text += (text.empty() ? "" : " * ") + context.names.axis(axis) + ".size";
+  return text;
+}
+
+std::string in_parentheses(const std::string& text) {
+  return text.find(' ') == std::string::npos ? text : "(" + text + ")";
+}
+
+/// Which part of a dim with this placement the rank owns.
+std::string part_index(EmitContext& context, const DimPlacement& placement) {
+  std::vector<std::pair<std::string, std::string>> indices;
+  for (const AxisId axis : placement.axes)
+    indices.emplace_back("index_on(" + context.names.axis(axis) + ")", context.names.axis(axis) + ".size");
+  return horner(indices);
+}
+
+}  // namespace
+
+void emit_dims(EmitContext& context, CppWriter& out) {
+  const MeshShape& mesh = context.mesh();
+  out.section("dims");
+  if (!mesh.axes.empty()) {
+    const auto block = out.block("namespace mesh", "  // namespace mesh");
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (size_t i = 0; i < mesh.axes.size(); ++i) {
+      const MeshAxis& axis = mesh.axes[i];
+      rows.emplace_back(fmt::format("constexpr meshrt::Axis {}{{{}, {}}};", context.names.axis(static_cast<AxisId>(i)).substr(6),
+                                    axis.size, axis.stride),
+                        fmt::format("{} rank{}, {} apart", axis.size, axis.size == 1 ? "" : "s", axis.stride));
+    }
+    out.table(rows);
+  }
+  out.blank();
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const DimId id : context.names.used_sizes()) {
+    const Dim& dim = context.graph().dim(id);
+    std::string origin = context.sources.file_and_line(dim.span);
+    if (!dim.derivation.empty()) origin += (origin.empty() ? "" : "  ") + dim.derivation;
+    rows.emplace_back(fmt::format("constexpr int64_t {} = {};", context.names.size(id), dim.size), origin);
+  }
+  for (const auto& [local, use] : context.names.used_parts()) {
+    const std::string parts = parts_text(context, local.placement), size = context.names.size(local.dim);
+    if (is_even(context.program, local)) {
+      rows.emplace_back(fmt::format("constexpr int64_t {} = {} / {};", context.names.part(local), size, in_parentheses(parts)),
+                        std::to_string(largest_extent(context.program, local)));
+    } else if (use.largest) {
+      rows.emplace_back(fmt::format("constexpr int64_t {}_max = ({} + {} - 1) / {};", context.names.part(local), size,
+                                    parts, in_parentheses(parts)),
+                        fmt::format("at most {}", largest_extent(context.program, local)));
+    }
+  }
+  out.table(rows);
+  out.blank();
+  out.line(fmt::format("constexpr size_t arena_bytes = {};", grouped_digits(context.program.memory.arena)));
+  out.line(fmt::format("constexpr size_t own_bytes = {};", grouped_digits(context.program.memory.own)));
+}
+
+void emit_place(EmitContext& context, CppWriter& out) {
+  std::vector<std::string> lines;
+  for (const auto& [local, use] : context.names.used_parts()) {
+    const std::string part = context.names.part(local), index = part_index(context, local.placement);
+    const std::string size = context.names.size(local.dim), parts = parts_text(context, local.placement);
+    const bool even = is_even(context.program, local);
+    if (even && use.begin) lines.push_back(fmt::format("const int64_t {}_begin = {} * {};", part, in_parentheses(index), part));
+    if (even) continue;
+    lines.push_back(fmt::format("const int64_t {}_begin = meshrt::part_begin({}, {}, {});", part, size, index, parts));
+    lines.push_back(fmt::format("const int64_t {} = meshrt::part_begin({}, {} + 1, {}) - {}_begin;", part, size, index, parts, part));
+  }
+  for (const auto& [name, declaration] : context.parts) lines.push_back(declaration + ";");
+  for (const std::vector<AxisId>& axes : context.group_order) {
+    std::string list;
+    for (const AxisId axis : axes) list += (list.empty() ? "" : ", ") + context.names.axis(axis);
+    lines.push_back(fmt::format("const meshrt::Group& {} = rank.group(std::array{{{}}});", context.group(axes), list));
+  }
+  if (lines.empty()) return;
+  out.blank();
+  out.comment("Where this rank stands, and whom it works with.");
+  out.line("int64_t index_on(const meshrt::Axis& axis) const { return rank.rank() / axis.stride % axis.size; }");
+  for (const std::string& line : lines) out.line(line);
+}
+
+}  // namespace mesh

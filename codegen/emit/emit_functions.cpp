@@ -1,0 +1,209 @@
+#include "codegen/emit/emit_functions.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "codegen/emit/emit_steps.h"
+#include "codegen/graph/builder.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr int body_depth = 2;           // of a member function of a struct
+constexpr size_t lines_worth_a_call = 12;  // a shorter piece of a block stays where it is
+
+const char* phase_of(Part part) {
+  switch (part) {
+    case Part::forward: return "forward";
+    case Part::input_gradient:
+    case Part::weight_gradient: return "backward";
+    case Part::update: return "update";
+  }
+  return "forward";
+}
+
+const ForStep* loop_of(const Step& step) {
+  const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what);
+  return loop == nullptr ? nullptr : loop->get();
+}
+
+std::vector<std::string> parts_of(const std::string& path) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at < path.size();) {
+    const size_t end = std::min(path.find('.', at), path.size());
+    parts.push_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+std::string joined(const std::vector<std::string>& parts, size_t count) {
+  std::string path;
+  for (size_t i = 0; i < std::min(count, parts.size()); ++i) path += (i == 0 ? "" : ".") + parts[i];
+  return path;
+}
+
+/// The scopes of all steps, those inside loops too.
+void collect_scopes(const std::vector<Step>& steps, std::vector<std::string>& scopes) {
+  for (const Step& step : steps) {
+    if (const ForStep* loop = loop_of(step))
+      collect_scopes(loop->body, scopes);
+    else
+      scopes.push_back(step.scope);
+  }
+}
+
+/// The path that all of them share.
+std::string common_path(const std::vector<std::string>& scopes) {
+  if (scopes.empty()) return "";
+  std::vector<std::string> shared = parts_of(scopes.front());
+  for (const std::string& scope : scopes) {
+    const std::vector<std::string> parts = parts_of(scope);
+    size_t same = 0;
+    while (same < std::min(shared.size(), parts.size()) && shared[same] == parts[same]) ++same;
+    shared.resize(same);
+  }
+  return joined(shared, shared.size());
+}
+
+size_t count_lines(const std::string& text) { return static_cast<size_t>(std::ranges::count(text, '\n')); }
+
+}  // namespace
+
+/// Writes one routine.
+class RoutineEmitter {
+ public:
+  RoutineEmitter(EmitContext& context, FunctionTable& table) : context_(context), table_(table) {}
+
+  std::string write(const Routine& routine) {
+    CppWriter out(body_depth);
+    Scope scope(context_.names);
+    const auto begins = phase_begins(routine.steps);
+    if (begins.size() == 1) {
+      write_steps(out, scope, routine.steps, 0, routine.steps.size(), "");
+      return out.text();
+    }
+    for (size_t i = 0; i < begins.size(); ++i) {
+      const size_t end = i + 1 < begins.size() ? begins[i + 1] : routine.steps.size();
+      CppWriter body(body_depth);
+      Scope inner(context_.names);
+      write_steps(body, inner, routine.steps, begins[i], end, "");
+      const std::string phase = phase_of(step_part(routine.steps[begins[i]]));
+      out.line(table_.call(context_, phase, "", {}, body.text()));
+    }
+    return out.text();
+  }
+
+ private:
+  static Part step_part(const Step& step) {
+    const ForStep* loop = loop_of(step);
+    return loop == nullptr || loop->body.empty() ? step.part : step_part(loop->body.front());
+  }
+
+  /// Where forward, backward and update begin; a stretch that belongs to no new phase stays with the one before.
+  static std::vector<size_t> phase_begins(const std::vector<Step>& steps) {
+    std::vector<size_t> begins{0};
+    int now = 0;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Part part = step_part(steps[i]);
+      const int phase = part == Part::forward ? 0 : part == Part::update ? 2 : 1;
+      if (phase <= now) continue;
+      now = phase;
+      if (i > 0) begins.push_back(i);
+    }
+    return begins;
+  }
+
+  /// The block instance right under `prefix` that a step belongs to; "" for none.
+  static std::string instance_of(const Step& step, const std::string& prefix) {
+    std::string scope = step.scope;
+    if (const ForStep* loop = loop_of(step)) {
+      std::vector<std::string> scopes;
+      collect_scopes(loop->body, scopes);
+      const std::vector<std::string> parts = parts_of(common_path(scopes));
+      scope = joined(parts, parts.empty() ? 0 : parts.size() - 1);  // without the loop's own name
+    }
+    const std::vector<std::string> parts = parts_of(scope), base = parts_of(prefix);
+    if (parts.size() <= base.size() || joined(parts, base.size()) != prefix) return "";
+    return joined(parts, base.size() + 1);
+  }
+
+  void write_steps(CppWriter& out, Scope& scope, const std::vector<Step>& steps, size_t first, size_t end,
+                   const std::string& prefix) {
+    std::string line_before;
+    for (size_t at = first; at < end;) {
+      const std::string instance = instance_of(steps[at], prefix);
+      const std::string phase = phase_of(step_part(steps[at]));
+      size_t next = at + 1;
+      while (next < end && instance_of(steps[next], prefix) == instance && phase_of(step_part(steps[next])) == phase) ++next;
+      if (instance.empty()) {
+        for (; at < next; ++at) write_step(out, scope, steps[at], prefix, line_before);
+        continue;
+      }
+      write_instance(out, scope, steps, at, next, instance, phase, line_before);
+      at = next;
+    }
+  }
+
+  /// The steps of one block instance: a function, where it is worth one.
+  void write_instance(CppWriter& out, Scope& scope, const std::vector<Step>& steps, size_t first, size_t end,
+                      const std::string& instance, const std::string& phase, std::string& line_before) {
+    CppWriter body(body_depth);
+    Scope inner(context_.names);
+    write_steps(body, inner, steps, first, end, instance);
+    if (count_lines(body.text()) < lines_worth_a_call) {
+      for (size_t at = first; at < end; ++at) write_step(out, scope, steps[at], instance, line_before);
+      return;
+    }
+    const std::string name = identifier(instance.substr(instance.rfind('.') + 1)) + "_" + phase;
+    out.blank();
+    out.line(table_.call(context_, name, instance + ", " + phase, turns_, body.text()));
+    line_before.clear();
+  }
+
+  void write_step(CppWriter& out, Scope& scope, const Step& step, const std::string& prefix, std::string& line_before) {
+    out.blank();
+    const ForStep* loop = loop_of(step);
+    if (loop == nullptr) return emit_step(context_, out, scope, step, line_before);
+    emit_origin(context_, out, step, line_before);
+    const std::string& turn = context_.names.turn(loop->loop);
+    const std::string turns = context_.names.size(loop->dim);
+    const auto block = out.block(loop->reverse
+                                     ? "for (int64_t " + turn + " = " + turns + " - 1; " + turn + " >= 0; --" + turn + ")"
+                                     : "for (int64_t " + turn + " = 0; " + turn + " < " + turns + "; ++" + turn + ")");
+    std::vector<std::string> scopes;
+    collect_scopes(loop->body, scopes);
+    std::string inner_prefix = common_path(scopes);
+    if (inner_prefix.size() < prefix.size()) inner_prefix = prefix;
+    turns_.push_back(turn);
+    Scope inner(scope);
+    write_steps(out, inner, loop->body, 0, loop->body.size(), inner_prefix);
+    turns_.pop_back();
+  }
+
+  EmitContext& context_;
+  FunctionTable& table_;
+  std::vector<std::string> turns_;  // variables of the loops under way
+};
+
+std::string FunctionTable::routine(EmitContext& context, const Routine& routine) {
+  return RoutineEmitter(context, *this).write(routine);
+}
+
+std::string FunctionTable::call(EmitContext& context, const std::string& name, const std::string& comment,
+                                std::vector<std::string> turns, const std::string& body) {
+  for (size_t i = 0; i < functions_.size(); ++i)
+    if (functions_[i].body == body && functions_[i].comment == comment) return calls_[i];
+  const std::string unique = context.names.reserve(name);
+  std::string parameters, arguments;
+  for (const std::string& turn : turns) {
+    parameters += (parameters.empty() ? "int64_t " : ", int64_t ") + turn;
+    arguments += (arguments.empty() ? "" : ", ") + turn;
+  }
+  functions_.push_back({comment, "void " + unique + "(" + parameters + ")", body});
+  calls_.push_back(unique + "(" + arguments + ");");
+  return calls_.back();
+}
+
+}  // namespace mesh

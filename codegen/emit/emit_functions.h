@@ -1,0 +1,32 @@
+// emit_functions.h: routines as functions: one for each phase of the step, one for each block instance and direction,
+// a real `for` for each `repeat`. Equal functions are written once.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/emit/emit_context.h"
+
+namespace mesh {
+
+struct EmittedFunction {
+  std::string comment;  // "layer.attn, forward"
+  std::string head;     // "void attn_forward(int64_t l)"
+  std::string body;     // lines, indented for a member function of a struct
+};
+
+class FunctionTable {
+ public:
+  /// The statements of a routine; functions that it calls are added to the table, in the order of their first call.
+  std::string routine(EmitContext&, const Routine&);
+  const std::vector<EmittedFunction>& functions() const { return functions_; }
+
+ private:
+  friend class RoutineEmitter;
+  /// The call of a function with this body: one that exists already, or a new one.
+  std::string call(EmitContext&, const std::string& name, const std::string& comment, std::vector<std::string> turns,
+                   const std::string& body);
+  std::vector<EmittedFunction> functions_;
+  std::vector<std::string> calls_;
+};
+
+}  // namespace mesh

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/emit/emit_parts.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+struct Traffic {
+  int64_t count = 0, bytes = 0;
+};
+using TrafficTable = std::map<std::pair<CollectiveKind, std::vector<AxisId>>, Traffic>;
+
+void count_traffic(const Program& program, const std::vector<Step>& steps, int64_t turns, TrafficTable& table) {
+  for (const Step& step : steps) {
+    if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what))
+      count_traffic(program, (*loop)->body, turns * (*loop)->turns, table);
+    const auto* collective = std::get_if<CollectiveStep>(&step.what);
+    if (collective == nullptr || collective->phase == CollectiveStep::Phase::wait) continue;
+    Traffic& traffic = table[{collective->kind, collective->axes}];
+    traffic.count += turns;
+    traffic.bytes += turns * program.sharded.steps[collective->step].bytes;
+  }
+}
+
+const char* scope_name(RuleScope scope) {
+  switch (scope) {
+    case RuleScope::general: return "";
+    case RuleScope::params: return "params";
+    case RuleScope::grads: return "grads";
+    case RuleScope::optimizer: return "optimizer";
+    case RuleScope::activations: return "activations";
+    case RuleScope::state: return "state";
+  }
+  return "";
+}
+
+std::string rule_text(const Program& program, const Rule& rule) {
+  const auto dim_name = [&](DimId id) { return program.sharded.graph.dim(id).name; };
+  std::vector<std::string> dims, axes, unless;
+  for (const DimId id : rule.dims) dims.push_back(dim_name(id));
+  for (const AxisId axis : rule.axes) axes.push_back(program.sharded.layout.mesh.axes[axis].name);
+  for (const DimId id : rule.unless) unless.push_back(dim_name(id));
+  std::string text = fmt::format("{} -> {}", fmt::join(dims, " * "), axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, " * ")));
+  if (!unless.empty()) text += fmt::format(" unless {}", fmt::join(unless, ", "));
+  if (rule.scope != RuleScope::general) text = std::string(scope_name(rule.scope)) + " { " + text + " }";
+  if (rule.pin) text = "tensor " + rule.pin->text() + " { " + text + " }";
+  if (rule.in) text = "in " + rule.in->text() + " { " + text + " }";
+  return text;
+}
+
+std::string mesh_text(const MeshShape& mesh) {
+  std::vector<std::string> axes;
+  for (const MeshAxis& axis : mesh.axes) axes.push_back(fmt::format("{}: {}", axis.name, axis.size));
+  return fmt::format("{}{}{{ {} }}", mesh.name, mesh.name.empty() ? "" : " ", fmt::join(axes, ", "));
+}
+
+}  // namespace
+
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} B", bytes);
+  if (bytes < 10'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& options) {
+  const Program& program = context.program;
+  const Graph& graph = context.graph();
+  constexpr int hang = 10;
+  const auto row = [&](const char* title, const std::string& text) {
+    if (!text.empty()) out.comment(fmt::format("  {:<8}  {}", title, text), hang);
+  };
+  out.comment(fmt::format("{}: model {}, written by meshc {} (spec {})", options.spec, graph.model, options.version,
+                          options.spec_hash));
+  out.comment("");
+  row("command", options.command);
+  std::vector<std::string> dims, rules, memory, traffic;
+  for (const Dim& dim : graph.dims) dims.push_back(fmt::format("{} {}", dim.name, dim.size));
+  row("dims", fmt::format("{}", fmt::join(dims, ", ")));
+  const MeshShape& mesh = context.mesh();
+  row("mesh", mesh.axes.empty() ? "one rank" : mesh_text(mesh));
+  for (const Rule& rule : program.sharded.layout.rules) rules.push_back(rule_text(program, rule));
+  if (!program.sharded.layout.name.empty())
+    row("layout", fmt::format("{}: {}", program.sharded.layout.name, rules.empty() ? "no rules" : fmt::format("{}", fmt::join(rules, "; "))));
+  row("machine", program.sharded.machine.name + (program.sharded.machine.hash.empty() ? "" : " (" + program.sharded.machine.hash + ")"));
+  row("numbers", options.precision);
+
+  TrafficTable table;
+  for (const Routine& routine : program.routines)
+    if (routine.name == "train_step") count_traffic(program, routine.steps, 1, table);
+  for (const auto& [key, one] : table) {
+    std::vector<std::string> axes;
+    for (const AxisId axis : key.second) axes.push_back(mesh.axes[axis].name);
+    traffic.push_back(fmt::format("{} {} over {} ({})", one.count, name_of(key.first), fmt::join(axes, " * "), bytes_text(one.bytes)));
+  }
+  row("traffic", table.empty() ? "none" : fmt::format("a rank sends in a step: {}", fmt::join(traffic, ", ")));
+  for (const auto& [kind, bytes] : program.memory.by_kind)
+    if (bytes > 0) memory.push_back(fmt::format("{} {}", name_of(kind), bytes_text(bytes)));
+  row("memory", fmt::format("{} shared with peers, {} own: {}", bytes_text(program.memory.arena),
+                            bytes_text(program.memory.own), fmt::join(memory, ", ")));
+  out.blank();
+}
+
+}  // namespace mesh

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "codegen/emit/emit_parts.h"
+#include "codegen/graph/builder.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr std::array kinds = {BufferKind::input,      BufferKind::parameter, BufferKind::optimizer, BufferKind::state,
+                              BufferKind::gradient,   BufferKind::activation, BufferKind::workspace, BufferKind::result};
+
+const char* title_of(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::input: return "Inputs of a step.";
+    case BufferKind::parameter: return "Parameters.";
+    case BufferKind::optimizer: return "The optimizer's state.";
+    case BufferKind::state: return "State.";
+    case BufferKind::gradient: return "Gradients.";
+    case BufferKind::activation: return "Activations.";
+    case BufferKind::workspace: return "Workspace.";
+    case BufferKind::result: return "Results.";
+  }
+  return "";
+}
+
+/// "float[batch_per_data][seq]"; one of its kind for a scalar.
+std::string array_type(EmitContext& context, const Buffer& buffer) {
+  std::string type = cpp_type(buffer.type);
+  for (const LocalDim& local : buffer.dims) type += "[" + context.names.largest(local) + "]";
+  return type;
+}
+
+const char* role_of(StoredKind kind) {
+  switch (kind) {
+    case StoredKind::input: return "input";
+    case StoredKind::parameter: return "parameter";
+    case StoredKind::optimizer: return "optimizer";
+    case StoredKind::state: return "state";
+  }
+  return "";
+}
+
+std::string initial_text(const meshrt::Initial& initial) {
+  using Kind = meshrt::Initial::Kind;
+  const char* name = "zeros";
+  switch (initial.kind) {
+    case Kind::zeros: return "{}";
+    case Kind::ones: return "{Kind::ones}";
+    case Kind::constant: name = "constant"; break;
+    case Kind::normal: name = "normal"; break;
+    case Kind::truncated_normal: name = "truncated_normal"; break;
+    case Kind::uniform: name = "uniform"; break;
+  }
+  return fmt::format("{{Kind::{}, {}, {}}}", name, number_text(initial.a), number_text(initial.b));
+}
+
+}  // namespace
+
+std::string number_text(double value) {
+  const std::string text = fmt::format("{}", value);
+  return text;
+}
+
+void emit_memory(EmitContext& context, CppWriter& out) {
+  const Program& program = context.program;
+  out.blank();
+  out.comment("Memory: every buffer at the place that the plan gave it. Buffers that never live together share bytes.");
+  out.print(R"(
+    template <class T, size_t offset>
+    auto* arena() const {
+      static_assert(offset + sizeof(T) <= arena_bytes, "the plan of memory that peers reach");
+      return reinterpret_cast<std::remove_all_extents_t<T>*>(rank.arena() + offset);
+    }
+    template <class T, size_t offset>
+    auto* own() const {
+      static_assert(offset + sizeof(T) <= own_bytes, "the plan of this rank's own memory");
+      return reinterpret_cast<std::remove_all_extents_t<T>*>(rank.own() + offset);
+    })");
+  for (const BufferKind kind : kinds) {
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+      const Buffer& buffer = program.buffers[i];
+      if (buffer.kind != kind || buffer.view_of || buffer.offset < 0) continue;
+      const char* space = buffer.space == Space::arena ? "arena" : "own";
+      rows.emplace_back(fmt::format("{}* const {} = {}<{}, {}>();", cpp_type(buffer.type),
+                                    context.names.buffer(BufferId{i}), space, array_type(context, buffer), buffer.offset),
+                        context.sources.file_and_line(buffer.span));
+    }
+    if (rows.empty()) continue;
+    out.blank();
+    out.comment(title_of(kind));
+    out.table(rows);
+  }
+}
+
+void emit_tensors(EmitContext& context, CppWriter& out) {
+  const Program& program = context.program;
+  const Graph& graph = context.graph();
+  out.blank();
+  out.comment("The tensors that outlive a step, for input, checkpoints and messages.");
+  const auto block = out.block("void list_tensors(meshrt::TensorTable& table)");
+  out.line("using meshrt::Role, Kind = meshrt::Initial::Kind;");
+  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
+    const Buffer& buffer = program.buffers[i];
+    if (!buffer.stored || buffer.view_of || buffer.offset < 0) continue;
+    const Stored& stored = graph.stored[buffer.stored.index];
+    std::string dims;
+    for (size_t k = 0; k < buffer.dims.size(); ++k) {
+      const LocalDim& local = buffer.dims[k];
+      if (local.dim != stored.type.dims[k])
+        internal_error("stored tensor " + stored.path + " does not lie in its logical order");
+      dims += (k == 0 ? "" : " ") + graph.dim(local.dim).name;
+      for (size_t a = 0; a < local.placement.axes.size(); ++a)
+        dims += (a == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[a]].name;
+    }
+    const int line = stored.span.known() ? static_cast<int>(context.sources.begin(stored.span).line) : 0;
+    std::string call = fmt::format("table.add({}, Role::{}, {}, {}, {}", quoted(stored.path), role_of(stored.kind),
+                                   context.names.buffer(BufferId{i}), quoted(dims), line);
+    const std::string initial = initial_text(stored.initial);
+    if (stored.type.index_of)
+      call += fmt::format(", {}, {}", initial, context.names.size(stored.type.index_of));
+    else if (initial != "{}")
+      call += ", " + initial;
+    out.line(call + ");");
+  }
+}
+
+}  // namespace mesh

@@ -1,0 +1,231 @@
+#include "codegen/emit/emit_nest.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "codegen/emit/emit_scalar.h"
+#include "codegen/emit/nest_loops.h"
+#include "codegen/graph/builder.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr size_t pointers_that_gcc_tells_apart = 3;  // with more in a loop, vectorising it takes a promise
+
+struct NestEmitter {
+  EmitContext& context;
+  CppWriter& out;
+  const Nest& nest;
+  Scope scope;
+  NestLoops loops;
+  RowNames row_names;
+  std::vector<std::string> rows;
+
+  NestEmitter(EmitContext& context, CppWriter& out, Scope& function, const Nest& nest)
+      : context(context),
+        out(out),
+        nest(nest),
+        scope(function),
+        loops(context, nest),
+        row_names(context, scope, loops),
+        rows(nest.rows.size()) {}
+
+  /// What one walk over a pass's inner loops leaves behind: declarations by depth, and the walk itself.
+  struct Walk {
+    size_t pass;
+    Preludes preludes;
+    std::vector<std::string> statements;         // in the innermost loop
+    const Pass::Reduction* reduction = nullptr;  // what the walk reduces
+    std::string reduced;                         // its expression
+    std::string result;                          // its row value
+  };
+
+  std::string reduction_name(const Pass::Reduction& reduction) const {
+    if (reduction.arg) return "best";
+    switch (reduction.reduce) {
+      case Reduce::sum: return "total";
+      case Reduce::max: return "largest";
+      case Reduce::min: return "smallest";
+    }
+    return "total";
+  }
+
+  std::string accumulate(const Pass::Accumulate& one, const std::string& to, const std::string& text) const {
+    if (one.reduce == Reduce::sum) return to + " += " + text + ";";
+    return to + " = meshrt::" + (one.reduce == Reduce::max ? "maximum(" : "minimum(") + to + ", " + text + ");";
+  }
+
+  /// A walk that stores and accumulates (`writes`), reduces one thing, or both.
+  Walk walk(size_t pass_index, const Pass::Reduction* reduction, bool writes) {
+    const Pass& pass = nest.passes[pass_index];
+    Walk result{pass_index, Preludes(loops.around(pass_index).size() + 1), {}, reduction, "", ""};
+    row_names.leave_loops();
+    ScalarEmitter scalars(context, scope, loops, row_names, nest, pass_index, rows);
+    std::vector<int> targets;
+    if (writes) {
+      for (const Pass::Store& store : pass.stores) targets.push_back(store.scalar);
+      for (const Pass::Accumulate& one : pass.accumulates) targets.push_back(one.scalar);
+    }
+    if (reduction != nullptr) targets.push_back(reduction->scalar);
+    scalars.generate(targets, result.preludes);
+    if (writes) {
+      for (const Pass::Store& store : pass.stores)
+        result.statements.push_back(row_names.reference(store.to, pass_index, result.preludes) + " = " +
+                                    scalars.text(store.scalar) + ";");
+      for (const Pass::Accumulate& one : pass.accumulates)
+        result.statements.push_back(accumulate(one, row_names.reference(one.to, pass_index, result.preludes),
+                                               scalars.text(one.scalar)));
+    }
+    if (reduction != nullptr) {
+      result.reduced = scalars.text(reduction->scalar);
+      result.result = scope.fresh(reduction_name(*reduction), loops.outer().empty());
+      rows[static_cast<size_t>(reduction->row)] = result.result;
+    }
+    return result;
+  }
+
+  /// The walks of a pass: one for each reduction; stores ride with the only reduction, else have a walk of their own.
+  std::vector<Walk> walks(size_t pass_index) {
+    const Pass& pass = nest.passes[pass_index];
+    const bool writes = !pass.stores.empty() || !pass.accumulates.empty();
+    std::vector<Walk> result;
+    if (pass.reductions.size() == 1 && !pass.reductions.front().arg) {
+      result.push_back(walk(pass_index, &pass.reductions.front(), writes));
+      return result;
+    }
+    for (const Pass::Reduction& reduction : pass.reductions) result.push_back(walk(pass_index, &reduction, false));
+    if (writes) result.push_back(walk(pass_index, nullptr, true));
+    return result;
+  }
+
+  bool vectorises_alone(const Pass& pass) const {
+    std::vector<BufferId> buffers;
+    for (const Access* access : accesses_of(pass))
+      if (std::ranges::find(buffers, access->buffer) == buffers.end()) buffers.push_back(access->buffer);
+    return buffers.size() <= pointers_that_gcc_tells_apart;
+  }
+
+  /// Whether every write of the pass goes to another element in each turn of the innermost loop.
+  bool independent(size_t pass_index) const {
+    const Pass& pass = nest.passes[pass_index];
+    const auto moves = [&](const Access& to) { return !loops.element(to, pass_index).index.empty(); };
+    return std::ranges::all_of(pass.stores, [&](const auto& store) { return moves(store.to); }) &&
+           std::ranges::all_of(pass.accumulates, [&](const auto& one) { return moves(one.to); });
+  }
+
+  void print_loops(const Walk& walk, size_t depth) {
+    const std::vector<const NestLoop*> around = loops.around(walk.pass);
+    const std::vector<std::string>& prelude = walk.preludes[depth];
+    if (depth == around.size()) {
+      for (const std::string& line : prelude) out.line(line);
+      for (const std::string& line : walk.statements) out.line(line);
+      return;
+    }
+    for (const std::string& line : prelude) out.line(line);
+    const bool innermost = depth + 1 == around.size();
+    if (innermost && !vectorises_alone(nest.passes[walk.pass]) && independent(walk.pass)) out.directive("#pragma GCC ivdep");
+    if (innermost && walk.preludes[depth + 1].empty() && walk.statements.size() == 1) {
+      out.one(around[depth]->head(), walk.statements.front());
+      return;
+    }
+    const auto block = out.block(around[depth]->head());
+    print_loops(walk, depth + 1);
+  }
+
+  /// `const float total = meshrt::sum_of<float>(n, [&](int64_t i) { ... return x; });`, in a `for` where the reduction
+  /// runs over several loops.
+  void print_reduction(const Walk& walk) {
+    const size_t first = loops.outer().size();
+    const std::vector<const NestLoop*> around = loops.around(walk.pass);
+    for (const std::string& line : walk.preludes[first]) out.line(line);
+    const std::string type = cpp_type(nest.rows[static_cast<size_t>(walk.reduction->row)]);
+    const std::string value_type = cpp_type(nest.passes[walk.pass].scalars[static_cast<size_t>(walk.reduction->scalar)].type);
+    const std::string kind = meshrt::name_of(walk.reduction->reduce);
+    const std::string declared = "const " + type + " " + walk.result + " = ";
+    const size_t inner = around.size() - first;
+    const std::string lambda = inner == 0 ? "[&](int64_t)" : "[&](int64_t " + around.back()->index + ")";
+    const std::string extent = inner == 0 ? "1" : around.back()->extent;
+    if (walk.reduction->arg && walk.reduction->reduce != Reduce::max)
+      internal_error("the index of a smallest element reached the emitter");
+    if (inner <= 1) {
+      if (walk.reduction->arg)
+        print_lambda(walk, "const auto " + walk.result + " = static_cast<" + type + ">(meshrt::arg" + kind + "_of<" + value_type + ">(" + extent + ", " + lambda, "));");
+      else
+        print_lambda(walk, declared + "meshrt::" + kind + "_of<" + type + ">(" + extent + ", " + lambda, ");");
+      return;
+    }
+    if (walk.reduction->arg) internal_error("the index of a largest element over several dims reached the emitter");
+    const std::string lanes = scope.fresh(walk.result + "_lanes", loops.outer().empty());
+    out.line("meshrt::Lanes<" + type + ", meshrt::Reduce::" + kind + "> " + lanes + ";");
+    {
+      std::vector<std::unique_ptr<CppWriter::Block>> blocks;
+      for (size_t depth = first; depth + 1 < around.size(); ++depth) {
+        blocks.push_back(std::make_unique<CppWriter::Block>(out, around[depth]->head(), ""));
+        for (const std::string& line : walk.preludes[depth + 1]) out.line(line);
+      }
+      print_lambda(walk, lanes + ".add(" + extent + ", " + lambda, ");");
+      while (!blocks.empty()) blocks.pop_back();
+    }
+    out.line(declared + lanes + ".combine();");
+  }
+
+  void print_lambda(const Walk& walk, const std::string& head, const std::string& end) {
+    const bool inner = loops.around(walk.pass).size() > loops.outer().size();
+    const std::vector<std::string>& prelude = walk.preludes.back();
+    const std::string last = "return " + walk.reduced + ";";
+    if (walk.statements.empty() && (prelude.empty() || !inner)) {
+      out.lambda(head, last, end);
+      return;
+    }
+    const auto block = out.block(head, end);
+    if (inner)
+      for (const std::string& line : prelude) out.line(line);
+    for (const std::string& line : walk.statements) out.line(line);
+    out.line(last);
+  }
+
+  void fill_neutral() {
+    for (const Pass& pass : nest.passes) {
+      for (const Pass::Accumulate& one : pass.accumulates) {
+        if (one.adds) continue;
+        const Type type = context.program.buffer(one.to.buffer).type;
+        const double infinity = std::numeric_limits<double>::infinity();
+        const double neutral = one.reduce == Reduce::sum ? 0 : one.reduce == Reduce::max ? -infinity : infinity;
+        out.line("std::fill_n(" + address(context, one.to) + ", " + elements(context, one.to) + ", " +
+                 literal(neutral, type) + ");");
+      }
+    }
+  }
+
+  void print() {
+    std::vector<std::vector<Walk>> all;
+    for (size_t pass = 0; pass < nest.passes.size(); ++pass) all.push_back(walks(pass));
+    fill_neutral();
+    std::vector<std::unique_ptr<CppWriter::Block>> blocks;
+    for (size_t depth = 0; depth < loops.outer().size(); ++depth) {
+      for (const auto& pass : all)
+        for (const Walk& walk : pass)
+          for (const std::string& line : walk.preludes[depth]) out.line(line);
+      blocks.push_back(std::make_unique<CppWriter::Block>(out, loops.outer()[depth].head(), ""));
+    }
+    for (const auto& pass : all) {
+      for (const Walk& walk : pass) {
+        if (walk.reduction != nullptr)
+          print_reduction(walk);
+        else
+          print_loops(walk, loops.outer().size());
+      }
+    }
+    while (!blocks.empty()) blocks.pop_back();
+  }
+};
+
+}  // namespace
+
+void emit_nest(EmitContext& context, CppWriter& out, Scope& scope, const Nest& nest) {
+  NestEmitter(context, out, scope, nest).print();
+}
+
+}  // namespace mesh

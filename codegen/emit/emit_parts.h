@@ -1,0 +1,26 @@
+// emit_parts.h: the parts of an emitted file around its functions.
+#pragma once
+#include "codegen/emit/emit_context.h"
+#include "codegen/emit/emit_program.h"
+
+namespace mesh {
+
+/// The comment at the top: spec, dims, mesh, layout, machine, communication and memory of a step.
+void emit_header(EmitContext&, CppWriter&, const EmitOptions&);
+/// Sizes of dims, mesh axes, local extents: all that is constexpr.
+void emit_dims(EmitContext&, CppWriter&);
+/// Members of the program's struct: where this rank stands in the mesh, and its groups.
+void emit_place(EmitContext&, CppWriter&);
+/// Members: a pointer to every buffer, by kind.
+void emit_memory(EmitContext&, CppWriter&);
+/// The member function that lists the tensors which outlive a step.
+void emit_tensors(EmitContext&, CppWriter&);
+/// The function that gives meshrt::ProgramInfo.
+void emit_info(EmitContext&, CppWriter&, const EmitOptions&);
+
+/// "49.3 MB"
+std::string bytes_text(int64_t bytes);
+/// A number as C++ of type double.
+std::string number_text(double value);
+
+}  // namespace mesh

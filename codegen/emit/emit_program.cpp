@@ -1,0 +1,135 @@
+#include "codegen/emit/emit_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/emit/emit_functions.h"
+#include "codegen/emit/emit_parts.h"
+#include "codegen/graph/builder.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr int member_depth = 1;
+
+void emit_function(CppWriter& out, const std::string& comment, const std::string& head, const std::string& body) {
+  out.blank();
+  if (!comment.empty()) out.comment(comment);
+  const size_t first = body.find_first_not_of(' ');
+  const bool one_line = std::ranges::count(body, '\n') == 1;
+  if (body.empty()) return out.line(head + " {}");
+  if (one_line) {
+    const std::string whole = head + " { " + body.substr(first, body.size() - first - 1) + " }";
+    if (whole.size() + 2 * member_depth <= CppWriter::width) return out.line(whole);
+  }
+  const auto block = out.block(head);
+  out.insert(body);
+}
+
+std::string rate_text(const RateOp& rate) {
+  const auto value = [&](const char* key) {
+    for (const auto& [name, number] : rate.values)
+      if (name == key) return number;
+    return 0.0;
+  };
+  const auto chosen = [&](const char* key) {
+    return fmt::format("step.rate >= 0 ? step.rate : {}", number_text(value(key)));
+  };
+  if (rate.schedule == "constant") return chosen("rate");
+  const std::string peak = chosen("peak"), warmup = number_text(value("warmup"));
+  if (rate.schedule == "inverse_sqrt") return fmt::format("meshrt::inverse_sqrt({}, {}, step.step)", peak, warmup);
+  const std::string steps = value("steps") > 0 ? number_text(value("steps")) : "static_cast<double>(step.steps)";
+  if (rate.schedule != "cosine" && rate.schedule != "linear") internal_error("there is no schedule " + rate.schedule);
+  return fmt::format("meshrt::{}({}, {}, {}, {}, step.step)", rate.schedule, peak, warmup, steps,
+                     number_text(value("floor")));
+}
+
+/// `metrics[0] = loss[0];` for each metric.
+std::string metric_lines(const EmitContext& context, const std::vector<BufferId>& metrics) {
+  CppWriter out(member_depth + 1);
+  for (size_t i = 0; i < metrics.size(); ++i)
+    out.line(fmt::format("metrics[{}] = {}[0];", i, context.names.buffer(metrics[i])));
+  return out.text();
+}
+
+std::string reset_lines(EmitContext& context) {
+  CppWriter out(member_depth + 1);
+  for (const BufferId id : context.program.accumulators) {
+    const Access all{id, {}};
+    out.line(fmt::format("std::fill_n({}, {}, {});", address(context, all), elements(context, all),
+                         literal(0, context.program.buffer(id).type)));
+  }
+  return out.text();
+}
+
+}  // namespace
+
+std::string emit_program(const Program& program, const SourceMap& sources, const EmitOptions& options) {
+  EmitContext context{program, sources, Names(program)};
+  const std::string model = identifier(context.graph().model);
+
+  // The functions are written first: what they use is what is declared before them.
+  FunctionTable table;
+  std::map<std::string, std::string> routines;
+  for (const Routine& routine : program.routines) routines[routine.name] = table.routine(context, routine);
+  CppWriter members(member_depth);
+  emit_memory(context, members);
+  CppWriter functions(member_depth);
+  for (const EmittedFunction& function : table.functions())
+    emit_function(functions, function.comment, function.head, function.body);
+  const std::string begin_step = "    step = input;\n";
+  const auto metrics = [&](const std::vector<BufferId>& ids) {
+    return ids.empty() ? std::string("std::span<double>") : std::string("std::span<double> metrics");
+  };
+  emit_function(functions, "One optimizer step.",
+                "void train_step(const meshrt::StepInput& input, " + metrics(program.metrics) + ")",
+                begin_step + routines["train_step"] + metric_lines(context, program.metrics));
+  emit_function(functions, "Evaluation: sums and counts over batches, then the metrics over all of them.",
+                "void evaluate_reset()", reset_lines(context));
+  emit_function(functions, "", "void evaluate_step()", routines["evaluate_step"]);
+  emit_function(functions, "", "void evaluate_finish(" + metrics(program.evaluated) + ")",
+                routines["evaluate_finish"] + metric_lines(context, program.evaluated));
+  emit_tensors(context, functions);
+  for (const auto& [rate, name] : context.rates) {
+    functions.blank();
+    functions.comment("The learning rate of this step: the run file's, else the spec's.");
+    functions.line("double " + name + "() const { return " + rate_text(rate) + "; }");
+  }
+
+  CppWriter out;
+  emit_header(context, out, options);
+  out.line(R"(#include "meshrt/emitted.h")");
+  out.blank();
+  out.line("namespace {");
+  emit_dims(context, out);
+  emit_info(context, out, options);
+  out.section(context.graph().model + " on one rank");
+  {
+    const auto block = out.block("struct " + model, ";");
+    CppWriter head(member_depth);
+    head.line("meshrt::Rank& rank;");
+    head.line("meshrt::StepInput step;  // what this step was given");
+    head.blank();
+    head.line("explicit " + model + "(meshrt::Rank& rank) : rank(rank) {}");
+    head.print(R"(
+      static const meshrt::ProgramInfo& info() {
+        static const meshrt::ProgramInfo known = program_info();
+        return known;
+      })");
+    emit_place(context, head);
+    out.insert(head.text());
+    out.insert("\n" + members.text());
+    out.insert("\n" + functions.text());
+  }
+  out.blank();
+  out.line("std::unique_ptr<meshrt::Program> make() { return std::make_unique<meshrt::Emitted<" + model + ">>(); }");
+  out.blank();
+  out.line("}  // namespace");
+  out.blank();
+  out.line("int main(int argc, char** argv) { return meshrt::run_main(argc, argv, make); }");
+  return out.text();
+}
+
+}  // namespace mesh

@@ -1,0 +1,261 @@
+#include "codegen/emit/emit_scalar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/map_function.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr int name_precedence = 10, prefix_precedence = 9;
+constexpr size_t long_expression = 84;  // leaves room for the loop and the place that it is stored to
+
+/// How tightly a function binds as it is written in C++: an operator's precedence, or that of a call.
+int precedence_of(MapFunction function) {
+  using F = MapFunction;
+  switch (function) {
+    case F::multiply:
+    case F::divide:
+    case F::reciprocal: return 8;
+    case F::add:
+    case F::subtract: return 7;
+    case F::equal:
+    case F::not_equal:
+    case F::less:
+    case F::less_equal:
+    case F::greater:
+    case F::greater_equal: return 5;
+    case F::logical_and: return 3;
+    case F::logical_or: return 2;
+    case F::where: return 1;
+    case F::logical_not:
+    case F::negate: return prefix_precedence;
+    default: return name_precedence;
+  }
+}
+
+bool needs_parentheses(MapFunction outer, size_t operand, int inner, std::string_view text) {
+  using F = MapFunction;
+  const int own = precedence_of(outer);
+  if (own == name_precedence) return false;
+  if (outer == F::where) return inner <= own;
+  if (own == prefix_precedence) return inner < own || text.starts_with("-");
+  // Not to the right of an operator of the same kind: floating point is not associative. Mixed with `&` and `|`,
+  // everything else is easier to read, and for gcc to trust, in parentheses.
+  if (own <= 5) return inner < 7;
+  return operand == 0 && outer != F::reciprocal ? inner < own : inner <= own;
+}
+
+std::string noun_for(MapFunction function) {
+  using F = MapFunction;
+  switch (function) {
+    case F::add: return "sum";
+    case F::subtract: return "difference";
+    case F::multiply: return "product";
+    case F::divide: return "ratio";
+    case F::negate: return "negative";
+    case F::sqrt: return "root";
+    case F::where: return "chosen";
+    case F::copy: return "same";
+    case F::logical_and:
+    case F::logical_or:
+    case F::logical_not: return "holds";
+    default: return std::string(info(function).name) + (precedence_of(function) == name_precedence ? "_value" : "");
+  }
+}
+
+}  // namespace
+
+std::string RowNames::reference(const Access& access, size_t pass, Preludes& preludes) {
+  const NestLoops::Element element = loops_.element(access, pass);
+  const std::string& buffer = context_.names.buffer(access.buffer);
+  if (element.row.empty()) return buffer + "[" + (element.index.empty() ? "0" : element.index) + "]";
+  std::string row = element.row;
+  if (const auto known = names_.find(row); known != names_.end()) {
+    row = known->second;
+  } else if (!element.index.empty() && element.row_depth > 0 &&
+             (loops_.uses(row) > 1 || std::ranges::count(row, '*') > 1)) {
+    const bool first = std::ranges::none_of(names_, [](const auto& named) { return named.second == "row"; });
+    const std::string name = scope_.fresh(first ? "row" : buffer + "_row");
+    preludes[element.row_depth].push_back("const int64_t " + name + " = " + row + ";");
+    names_[row] = name;
+    if (element.row_depth > loops_.outer().size()) own_.push_back(row);
+    row = name;
+  }
+  return buffer + "[" + row + (element.index.empty() ? "" : " + " + element.index) + "]";
+}
+
+void RowNames::leave_loops() {
+  for (const std::string& row : own_) names_.erase(row);
+  own_.clear();
+}
+
+ScalarEmitter::ScalarEmitter(EmitContext& context, Scope& scope, const NestLoops& loops, RowNames& row_names,
+                             const Nest& nest, size_t pass, const std::vector<std::string>& rows)
+    : context_(context),
+      scope_(scope),
+      loops_(loops),
+      row_names_(row_names),
+      pass_(nest.passes[pass]),
+      index_(pass),
+      innermost_(loops.around(pass).size()),
+      rows_(rows),
+      written_(pass_.scalars.size()) {
+  for (const Scalar& scalar : pass_.scalars) depths_.push_back(depth_of(scalar));
+}
+
+size_t ScalarEmitter::depth_of(const Scalar& scalar) const {
+  if (const auto* load = std::get_if<Scalar::Load>(&scalar.what))
+    return loops_.writes(load->access.buffer) ? innermost_ : loops_.element(load->access, index_).depth;
+  if (const auto* index = std::get_if<Scalar::Index>(&scalar.what)) return loops_.depth_of(index->dim, index_);
+  if (std::holds_alternative<Scalar::Row>(scalar.what)) return loops_.outer().size();
+  size_t depth = 0;
+  if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what))
+    for (const int operand : apply->operands) depth = std::max(depth, depths_[static_cast<size_t>(operand)]);
+  return depth;
+}
+
+void ScalarEmitter::generate(const std::vector<int>& targets, Preludes& preludes) {
+  // Uses, and the deepest place of use, of every scalar that the targets need.
+  std::vector<int> uses(pass_.scalars.size(), 0);
+  std::vector<size_t> used_at(pass_.scalars.size(), 0);
+  for (const int target : targets) {
+    ++uses[static_cast<size_t>(target)];
+    used_at[static_cast<size_t>(target)] = innermost_;
+  }
+  for (size_t i = pass_.scalars.size(); i-- > 0;) {
+    const auto* apply = std::get_if<Scalar::Apply>(&pass_.scalars[i].what);
+    if (uses[i] == 0 || apply == nullptr) continue;
+    for (const int operand : apply->operands) {
+      const auto at = static_cast<size_t>(operand);
+      ++uses[at];
+      used_at[at] = std::max(used_at[at], depths_[i]);
+    }
+  }
+  const size_t writes = pass_.stores.size() + pass_.accumulates.size();
+  for (size_t i = 0; i < pass_.scalars.size(); ++i) {
+    if (uses[i] == 0 || written_[i].named) continue;
+    written_[i] = write(static_cast<int>(i), preludes);
+    const auto& what = pass_.scalars[i].what;
+    const auto* load = std::get_if<Scalar::Load>(&what);
+    const bool early = depths_[i] < used_at[i];
+    // What an earlier store of the same iteration may overwrite is read before it.
+    const bool in_place = load != nullptr && writes > 1 && loops_.writes(load->access.buffer);
+    const bool computed = std::holds_alternative<Scalar::Apply>(what);
+    const bool asked = std::holds_alternative<Scalar::Rate>(what) || std::holds_alternative<Scalar::Index>(what);
+    if (in_place || (computed && (early || uses[i] > 1)) || (load != nullptr && (early || uses[i] > 2)) ||
+        (asked && early))
+      bind(static_cast<int>(i), preludes);
+  }
+}
+
+void ScalarEmitter::bind(int scalar, Preludes& preludes) {
+  const auto at = static_cast<size_t>(scalar);
+  Expression& expression = written_[at];
+  if (expression.named || std::holds_alternative<Scalar::Literal>(pass_.scalars[at].what)) return;
+  const std::string* known = expression.constant ? scope_.constant(expression.text) : nullptr;
+  if (known != nullptr) {
+    expression = {*known, name_precedence, true, true};
+    return;
+  }
+  const std::string name = scope_.fresh(name_for(scalar), depths_[at] == 0);
+  preludes[depths_[at]].push_back("const " + cpp_type(pass_.scalars[at].type) + " " + name + " = " + expression.text + ";");
+  if (expression.constant) scope_.remember_constant(expression.text, name);
+  expression = {name, name_precedence, expression.constant, true};
+}
+
+std::string ScalarEmitter::name_for(int scalar) const {
+  for (const Pass::Store& store : pass_.stores)
+    if (store.scalar == scalar) return "new_" + context_.names.buffer(store.to.buffer);
+  const Scalar& one = pass_.scalars[static_cast<size_t>(scalar)];
+  if (const auto* load = std::get_if<Scalar::Load>(&one.what)) return "this_" + context_.names.buffer(load->access.buffer);
+  if (std::holds_alternative<Scalar::Rate>(one.what)) return "learning_rate";
+  if (const auto* index = std::get_if<Scalar::Index>(&one.what))
+    return identifier(context_.graph().dim(index->dim).name) + "_position";
+  if (const auto* apply = std::get_if<Scalar::Apply>(&one.what)) {
+    if (apply->function != MapFunction::cast) return noun_for(apply->function);
+    const Expression& operand = written_[static_cast<size_t>(apply->operands.front())];
+    const std::string of = operand.named ? operand.text : name_for(apply->operands.front());
+    return of + "_" + (one.type == Type::boolean ? "true" : meshrt::name_of(one.type));
+  }
+  return "value";
+}
+
+ScalarEmitter::Expression ScalarEmitter::write(int scalar, Preludes& preludes) {
+  const Scalar& one = pass_.scalars[static_cast<size_t>(scalar)];
+  if (const auto* load = std::get_if<Scalar::Load>(&one.what))
+    return {row_names_.reference(load->access, index_, preludes), name_precedence};
+  if (const auto* number = std::get_if<Scalar::Literal>(&one.what)) {
+    const std::string text = literal(number->value, one.type);
+    return {text, text.starts_with("-") ? prefix_precedence : name_precedence, true};
+  }
+  if (const auto* index = std::get_if<Scalar::Index>(&one.what)) {
+    const std::string begin = context_.names.begin(loops_.local(index->dim, index_));
+    const std::string& variable = context_.names.index(index->dim);
+    return {"static_cast<int32_t>(" + (begin == "0" ? "" : begin + " + ") + variable + ")", name_precedence};
+  }
+  if (const auto* turn = std::get_if<Scalar::Turn>(&one.what))
+    return {"static_cast<int32_t>(" + context_.names.turn(turn->loop) + ")", name_precedence};
+  if (std::holds_alternative<Scalar::StepNumber>(one.what))
+    return {"static_cast<double>(step.step)", name_precedence, true};
+  if (const auto* rate = std::get_if<Scalar::Rate>(&one.what))
+    return {context_.rate(rate->rate) + "()", name_precedence, true};
+  if (const auto* row = std::get_if<Scalar::Row>(&one.what))
+    return {rows_[static_cast<size_t>(row->row)], name_precedence, false, true};
+  return apply(one, std::get<Scalar::Apply>(one.what), preludes);
+}
+
+ScalarEmitter::Expression ScalarEmitter::apply(const Scalar& scalar, const Scalar::Apply& apply, Preludes& preludes) {
+  Expression expression = compose(scalar, apply);
+  while (expression.text.size() > long_expression) {
+    // The longest operand gets a name.
+    int longest = -1;
+    for (const int operand : apply.operands) {
+      const Expression& candidate = written_[static_cast<size_t>(operand)];
+      const bool nameable = !candidate.named && std::holds_alternative<Scalar::Apply>(pass_.scalars[static_cast<size_t>(operand)].what);
+      if (nameable && (longest < 0 || candidate.text.size() > text(longest).size())) longest = operand;
+    }
+    if (longest < 0) break;
+    bind(longest, preludes);
+    expression = compose(scalar, apply);
+  }
+  return expression;
+}
+
+ScalarEmitter::Expression ScalarEmitter::compose(const Scalar& scalar, const Scalar::Apply& apply) const {
+  const MapFunctionInfo& function = info(apply.function);
+  const std::string type = cpp_type(scalar.type);
+  Expression result{"", precedence_of(apply.function), true};
+  for (const int operand : apply.operands) result.constant &= written_[static_cast<size_t>(operand)].constant;
+  const auto first = static_cast<size_t>(apply.operands.front());
+  const bool nothing = apply.function == MapFunction::copy ||
+                       (apply.function == MapFunction::cast && pass_.scalars[first].type == scalar.type);
+  if (nothing) return written_[first];
+  for (size_t at = 0; at < function.cpp.size(); ++at) {
+    if (function.cpp[at] != '$') {
+      result.text += function.cpp[at];
+      continue;
+    }
+    if (function.cpp.substr(at).starts_with("$type")) {
+      result.text += type;
+      at += 4;
+      continue;
+    }
+    const auto operand = static_cast<size_t>(function.cpp[++at] - '0');
+    const Expression& inner = written_[static_cast<size_t>(apply.operands[operand])];
+    const bool wrap = needs_parentheses(apply.function, operand, inner.precedence, inner.text);
+    result.text += wrap ? "(" + inner.text + ")" : inner.text;
+  }
+  // Arithmetic on a narrow integer is done in int.
+  if (scalar.type == Type::u8 && apply.function != MapFunction::cast) {
+    result.text = "static_cast<" + type + ">(" + result.text + ")";
+    result.precedence = name_precedence;
+  }
+  return result;
+}
+
+}  // namespace mesh

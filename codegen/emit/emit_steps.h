@@ -1,0 +1,15 @@
+// emit_steps.h: steps in order: for each the lines of the spec that it comes from, its local shapes, and the C++.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/emit/emit_context.h"
+
+namespace mesh {
+
+/// One step that is not a `for`. `line_before` is the source comment of the step before, which is not repeated.
+void emit_step(EmitContext&, CppWriter&, Scope&, const Step&, std::string& line_before);
+/// `// gpt.mesh:46  repeat layer {`
+void emit_origin(EmitContext&, CppWriter&, const Step&, std::string& line_before);
+
+}  // namespace mesh

@@ -1,0 +1,153 @@
+#include "codegen/emit/names.h"
+
+#include <algorithm>
+#include <array>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr auto reserved_words = std::to_array<std::string_view>({
+    "alignas",   "alignof",      "and",       "asm",      "auto",          "bitand",        "bitor",    "bool",
+    "break",     "case",         "catch",     "char",     "class",         "co_await",      "co_return", "co_yield",
+    "compl",     "concept",      "const",     "consteval", "constexpr",    "constinit",     "continue", "decltype",
+    "default",   "delete",       "do",        "double",   "dynamic_cast",  "else",          "enum",     "explicit",
+    "export",    "extern",       "false",     "float",    "for",           "friend",        "goto",     "if",
+    "inline",    "int",          "long",      "mutable",  "namespace",     "new",           "noexcept", "not",
+    "nullptr",   "operator",     "or",        "private",  "protected",     "public",        "register", "requires",
+    "return",    "short",        "signed",    "sizeof",   "static",        "static_assert", "struct",   "switch",
+    "template",  "this",         "thread_local", "throw", "true",          "try",           "typedef",  "typeid",
+    "typename",  "union",        "unsigned",  "using",    "virtual",       "void",          "volatile", "wchar_t",
+    "while",     "xor",          "errno",     "assert",   "unix",          "linux",         "NAN",      "INFINITY",
+    "NULL",      "EOF",          "stdin",     "stdout",   "stderr"});
+
+// What the emitted program itself calls things.
+constexpr auto own_words = std::to_array<std::string_view>({
+    "arena",      "arena_bytes",    "bind",          "evaluate_finish", "evaluate_reset", "evaluate_step", "info",
+    "int32_t",    "int64_t",        "main",          "make",            "mesh",           "meshrt",        "metrics",
+    "over",       "own",            "own_bytes",     "program_info",    "rank",           "rate",          "site",
+    "std",        "step",           "tensors",       "train_step",      "uint8_t",        "y0",            "y1",
+    "j0",         "j1",             "double",        "input",           "size_t",         "abs",           "exp",
+    "log",        "sqrt",           "sin",           "cos",             "tanh",           "pow",           "floor"});
+
+/// The dims of all `for` steps.
+void find_loops(const std::vector<Step>& steps, std::vector<DimId>& dims) {
+  for (const Step& step : steps) {
+    const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what);
+    if (loop == nullptr) continue;
+    dims[(*loop)->loop.index] = (*loop)->dim;
+    find_loops((*loop)->body, dims);
+  }
+}
+
+/// What a loop over the dim may be called, best first: "h", "hd", "he", "hea", ...
+std::vector<std::string> index_candidates(const std::string& name) {
+  std::vector<std::string> candidates;
+  const std::string last = name.substr(name.rfind('.') + 1);
+  candidates.push_back(last.substr(0, 1));
+  std::string initials;
+  for (size_t i = 0; i < last.size(); ++i)
+    if (i == 0 || last[i - 1] == '_') initials += last[i];
+  if (initials.size() > 1) candidates.push_back(initials);
+  for (size_t n = 2; n < last.size(); ++n) candidates.push_back(last.substr(0, n));
+  candidates.push_back(last + "_index");
+  return candidates;
+}
+
+}  // namespace
+
+std::string identifier(std::string_view text) {
+  std::string name;
+  for (const char c : text) name += isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  // Two underscores in a row, or one and a capital in front, belong to the compiler.
+  for (size_t at = 0; (at = name.find("__", at)) != std::string::npos;) name.erase(at, 1);
+  if (name.empty() || isdigit(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_') name.insert(0, "a");
+  if (std::ranges::find(reserved_words, name) != reserved_words.end()) name += '_';
+  return name;
+}
+
+std::string cpp_type(Type type) {
+  switch (type) {
+    case Type::f32: return "float";
+    case Type::f64: return "double";
+    case Type::i32: return "int32_t";
+    case Type::i64: return "int64_t";
+    case Type::u8: return "uint8_t";
+    case Type::boolean: return "bool";
+    case Type::bf16:
+    case Type::f16: break;
+  }
+  internal_error(std::string("arithmetic in ") + meshrt::name_of(type) + " reached the emitter");
+}
+
+Names::Names(const Program& program) : program_(program), loop_dims_(program.loops) {
+  const Graph& graph = program.sharded.graph;
+  taken_.insert(own_words.begin(), own_words.end());
+  taken_.insert(identifier(graph.model));
+  for (const Dim& dim : graph.dims) sizes_.push_back(reserve(identifier(dim.name)));
+  for (const Buffer& buffer : program.buffers)
+    buffers_.push_back(buffer.view_of ? "" : reserve(identifier(buffer.name)));
+  for (size_t i = 0; i < program.buffers.size(); ++i)  // a view is another way to read the same pointer
+    if (program.buffers[i].view_of) buffers_[i] = buffers_[program.buffers[i].view_of.index];
+  for (const MeshAxis& axis : program.sharded.layout.mesh.axes) axes_.push_back(identifier(axis.name));
+  for (const Dim& dim : graph.dims) {
+    std::vector<std::string> candidates = index_candidates(dim.name);
+    auto free = std::ranges::find_if(candidates, [&](const std::string& one) { return !taken_.contains(identifier(one)); });
+    indices_.push_back(reserve(identifier(free == candidates.end() ? candidates.back() : *free)));
+  }
+  for (const char* name : {"i", "j", "k", "n"}) flat_.push_back(reserve(name));
+  for (const Routine& routine : program.routines) find_loops(routine.steps, loop_dims_);
+}
+
+std::string Names::reserve(std::string_view wanted) {
+  std::string name(wanted);
+  if (taken_.contains(name) && !name.ends_with('_')) name += '_';
+  for (int number = 2; taken_.contains(name); ++number) name = std::string(wanted) + "_" + std::to_string(number);
+  taken_.insert(name);
+  return name;
+}
+
+std::string Names::axis(AxisId id) const { return "mesh::" + axes_[id]; }
+
+std::string Names::size(DimId id) {
+  used_sizes_.insert(id);
+  return sizes_[id.index];
+}
+
+std::string Names::part(const LocalDim& local) const {
+  std::string name = sizes_[local.dim.index] + "_per";
+  for (const AxisId axis : local.placement.axes) name += "_" + axes_[axis];
+  return name;
+}
+
+std::string Names::extent(const LocalDim& local) {
+  if (local.placement.axes.empty()) return size(local.dim);
+  used_sizes_.insert(local.dim);
+  used_parts_[local].extent = true;
+  return part(local);
+}
+
+std::string Names::largest(const LocalDim& local) {
+  if (is_even(program_, local)) return extent(local);
+  used_sizes_.insert(local.dim);
+  used_parts_[local].largest = true;
+  return part(local) + "_max";
+}
+
+std::string Names::begin(const LocalDim& local) {
+  if (local.placement.axes.empty()) return "0";
+  used_sizes_.insert(local.dim);
+  used_parts_[local].begin = true;
+  return part(local) + "_begin";
+}
+
+std::string Names::product(std::span<const LocalDim> dims) {
+  std::string text;
+  for (const LocalDim& dim : dims) text += (text.empty() ? "" : " * ") + extent(dim);
+  return text.empty() ? "1" : text;
+}
+
+}  // namespace mesh

@@ -1,0 +1,70 @@
+// names.h: what things are called in the emitted program: dims and local extents, buffers, loop variables. Names come
+// from the spec; one that C++ or another name has taken gets a trailing underscore. Records which extents the emitted
+// code uses, so that only those are declared.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+class Names {
+ public:
+  explicit Names(const Program&);
+
+  /// The dim's global size, a constexpr: "embed".
+  std::string size(DimId);
+  /// How many indices of the dim this rank holds: "embed", "batch_per_data".
+  std::string extent(const LocalDim&);
+  /// The largest extent of all ranks, a constexpr: "embed", "batch_per_data", "vocab_per_model_max".
+  std::string largest(const LocalDim&);
+  /// The first global index that this rank holds: "0", "batch_per_data_begin".
+  std::string begin(const LocalDim&);
+  /// Product of extents: "batch_per_data * seq"; "1" of none.
+  std::string product(std::span<const LocalDim>);
+
+  const std::string& buffer(BufferId id) const { return buffers_[id.index]; }
+  const std::string& index(DimId id) const { return indices_[id.index]; }
+  const std::string& turn(LoopId id) const { return index(loop_dims_[id.index]); }
+  DimId loop_dim(LoopId id) const { return loop_dims_[id.index]; }
+  /// The variable of loops over several dims as one, outermost first: "i", "j", "k".
+  const std::string& flat_index(size_t depth) const { return flat_[std::min(depth, flat_.size() - 1)]; }
+  /// "mesh::data" for an axis.
+  std::string axis(AxisId) const;
+  /// Reserves a name of the program's scope: `wanted`, or with a number where it is taken.
+  std::string reserve(std::string_view wanted);
+  bool taken(const std::string& name) const { return taken_.contains(name); }
+
+  // What has been asked for, in a fixed order: what the program must declare.
+  const std::set<DimId>& used_sizes() const { return used_sizes_; }
+  struct LocalOrder {
+    bool operator()(const LocalDim& a, const LocalDim& b) const {
+      return std::tie(a.dim, a.placement) < std::tie(b.dim, b.placement);
+    }
+  };
+  struct Use {
+    bool begin = false, largest = false, extent = false;
+  };
+  const std::map<LocalDim, Use, LocalOrder>& used_parts() const { return used_parts_; }
+  /// "batch_per_data" of a dim that is split.
+  std::string part(const LocalDim&) const;
+
+ private:
+  const Program& program_;
+  std::set<std::string> taken_;
+  std::vector<std::string> sizes_, buffers_, indices_, axes_, flat_;
+  std::vector<DimId> loop_dims_;
+  std::set<DimId> used_sizes_;
+  std::map<LocalDim, Use, LocalOrder> used_parts_;
+};
+
+/// A path or name as a C++ identifier: "layer.attn.wq" -> "layer_attn_wq"; a keyword gets a trailing underscore.
+std::string identifier(std::string_view text);
+/// "float" for f32, ...
+std::string cpp_type(Type);
+
+}  // namespace mesh

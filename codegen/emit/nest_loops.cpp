@@ -1,0 +1,187 @@
+#include "codegen/emit/nest_loops.h"
+
+#include <algorithm>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+std::vector<LocalDim> dims_of_pass(const Nest& nest, size_t pass) {
+  std::vector<LocalDim> dims = nest.outer;
+  dims.insert(dims.end(), nest.passes[pass].inner.begin(), nest.passes[pass].inner.end());
+  return dims;
+}
+
+bool asks_for_index(const Pass& pass, DimId dim) {
+  return std::ranges::any_of(pass.scalars, [&](const Scalar& scalar) {
+    const auto* index = std::get_if<Scalar::Index>(&scalar.what);
+    return index != nullptr && index->dim == dim;
+  });
+}
+
+}  // namespace
+
+std::vector<const Access*> accesses_of(const Pass& pass) {
+  std::vector<const Access*> all;
+  for (const Scalar& scalar : pass.scalars)
+    if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) all.push_back(&load->access);
+  for (const Pass::Store& store : pass.stores) all.push_back(&store.to);
+  for (const Pass::Accumulate& accumulate : pass.accumulates) all.push_back(&accumulate.to);
+  return all;
+}
+
+NestLoops::NestLoops(EmitContext& context, const Nest& nest) : context_(context), nest_(nest), inner_(nest.passes.size()) {
+  const bool one_walk = nest.passes.size() == 1 && nest.passes.front().reductions.empty();
+  if (one_walk) {
+    inner_[0] = merge(dims_of_pass(nest, 0), 0, 0, 0, true);
+  } else {
+    outer_ = merge(nest.outer, 0, nest.passes.size() - 1, 0, true);
+    for (size_t pass = 0; pass < nest.passes.size(); ++pass)
+      inner_[pass] = merge(nest.passes[pass].inner, pass, pass, outer_.size(), nest.passes[pass].reductions.empty());
+  }
+  for (size_t pass = 0; pass < nest.passes.size(); ++pass)
+    for (const Access* access : accesses_of(nest.passes[pass])) ++row_uses_[element(*access, pass).row];
+}
+
+std::vector<NestLoop> NestLoops::merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass,
+                                       size_t flat_depth, bool may_merge) {
+  std::vector<NestLoop> loops;
+  for (const LocalDim& dim : dims) {
+    const bool joins = may_merge && !loops.empty() && walked_together(loops.back().dims.back(), dim, first_pass, last_pass);
+    if (joins)
+      loops.back().dims.push_back(dim);
+    else
+      loops.push_back({{dim}, "", ""});
+  }
+  size_t flat = flat_depth;
+  for (NestLoop& loop : loops) {
+    loop.index = loop.dims.size() == 1 ? context_.names.index(loop.dims.front().dim) : context_.names.flat_index(flat++);
+    loop.extent = context_.names.product(loop.dims);
+  }
+  return loops;
+}
+
+bool NestLoops::walked_together(const LocalDim& first, const LocalDim& second, size_t first_pass,
+                                size_t last_pass) const {
+  for (size_t pass = first_pass; pass <= last_pass; ++pass) {
+    if (asks_for_index(nest_.passes[pass], first.dim) || asks_for_index(nest_.passes[pass], second.dim)) return false;
+    const std::vector<LocalDim> dims = dims_of_pass(nest_, pass);
+    const auto place = [&](const LocalDim& dim) { return std::ranges::find(dims, dim) - dims.begin(); };
+    for (const Access* access : accesses_of(nest_.passes[pass])) {
+      const Address address = address_of(context_.program, *access, dims);
+      const int of_first = address.positions[static_cast<size_t>(place(first))];
+      const int of_second = address.positions[static_cast<size_t>(place(second))];
+      if (of_first < 0 && of_second < 0) continue;
+      if (of_first < 0 || of_second != of_first + 1) return false;
+      for (const Address::Shift& shift : address.shifts)
+        if (shift.nest_dim == place(first) || shift.nest_dim == place(second)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<const NestLoop*> NestLoops::around(size_t pass) const {
+  std::vector<const NestLoop*> loops;
+  for (const NestLoop& loop : outer_) loops.push_back(&loop);
+  for (const NestLoop& loop : inner_[pass]) loops.push_back(&loop);
+  return loops;
+}
+
+size_t NestLoops::depth_of(DimId dim, size_t pass) const {
+  const std::vector<const NestLoop*> loops = around(pass);
+  for (size_t i = 0; i < loops.size(); ++i)
+    for (const LocalDim& one : loops[i]->dims)
+      if (one.dim == dim) return i + 1;
+  internal_error("a loop nest asks for a dim that it does not iterate over: " + context_.graph().dim(dim).name);
+}
+
+const LocalDim& NestLoops::local(DimId dim, size_t pass) const {
+  for (const LocalDim& one : around(pass)[depth_of(dim, pass) - 1]->dims)
+    if (one.dim == dim) return one;
+  internal_error("a loop nest asks for a dim that it does not iterate over: " + context_.graph().dim(dim).name);
+}
+
+NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
+  const Buffer& buffer = context_.program.buffer(access.buffer);
+  const std::vector<const NestLoop*> loops = around(pass);
+  const std::vector<LocalDim> dims = dims_of_pass(nest_, pass);
+  const Address address = address_of(context_.program, access, dims);
+
+  // The indices of the buffer's dims, outermost first: turns, then loops (one index for dims that one loop walks).
+  std::vector<std::pair<std::string, std::string>> indices;
+  std::vector<size_t> depths;
+  for (size_t k = 0; k < access.turns.size(); ++k) {
+    indices.emplace_back(context_.names.turn(access.turns[k]), context_.names.extent(buffer.dims[k]));
+    depths.push_back(0);
+  }
+  std::string last_shift;
+  for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
+    const size_t depth = depth_of(buffer.dims[position].dim, pass);
+    const NestLoop& loop = *loops[depth - 1];
+    std::string index = loop.index;
+    last_shift.clear();
+    for (const Address::Shift& shift : address.shifts) {
+      if (address.positions[static_cast<size_t>(shift.nest_dim)] != static_cast<int>(position)) continue;
+      last_shift = context_.names.begin(shift.iterated);
+      if (!shift.held.placement.axes.empty()) last_shift = "(" + last_shift + " - " + context_.names.begin(shift.held) + ")";
+    }
+    if (!last_shift.empty()) index = "(" + last_shift + " + " + index + ")";
+    std::string extent = context_.names.extent(buffer.dims[position]);
+    for (; position + 1 < buffer.dims.size() && depth_of(buffer.dims[position + 1].dim, pass) == depth; ++position)
+      extent += " * " + context_.names.extent(buffer.dims[position + 1]);
+    indices.emplace_back(index, extent);
+    depths.push_back(depth);
+  }
+
+  Element result;
+  for (const size_t depth : depths) result.depth = std::max(result.depth, depth);
+  const size_t innermost = loops.size();
+  const bool rows = !indices.empty() && innermost > 0 && depths.back() == innermost &&
+                    std::ranges::count(depths, innermost) == 1;
+  if (rows) {
+    const auto [index, extent] = indices.back();
+    indices.pop_back();
+    depths.pop_back();
+    result.index = loops.back()->index;
+    result.row = horner(indices, extent);
+    if (!last_shift.empty()) result.row += (result.row.empty() ? "" : " + ") + last_shift;
+    for (const size_t depth : depths) result.row_depth = std::max(result.row_depth, depth);
+  } else if (result.depth == innermost && innermost > 0) {
+    result.index = horner(indices);  // the innermost loop is not the innermost dim
+  } else {
+    result.row = horner(indices);
+    result.row_depth = result.depth;
+  }
+  return result;
+}
+
+int NestLoops::uses(const std::string& row) const {
+  const auto found = row_uses_.find(row);
+  return found == row_uses_.end() ? 0 : found->second;
+}
+
+bool NestLoops::writes(BufferId id) const {
+  const auto bytes = [&](BufferId of) {
+    const Buffer& buffer = context_.program.buffer(storage(context_.program, of));
+    return std::tuple(buffer.space, buffer.offset,
+                      buffer.offset + buffer.elements * static_cast<int64_t>(meshrt::size_of(buffer.type)));
+  };
+  const auto overlap = [&](BufferId other) {
+    if (storage(context_.program, id) == storage(context_.program, other)) return true;
+    const auto [space, begin, end] = bytes(id);
+    const auto [other_space, other_begin, other_end] = bytes(other);
+    return space == other_space && begin < other_end && other_begin < end;
+  };
+  for (const Pass& pass : nest_.passes) {
+    for (const Pass::Store& store : pass.stores)
+      if (overlap(store.to.buffer)) return true;
+    for (const Pass::Accumulate& accumulate : pass.accumulates)
+      if (overlap(accumulate.to.buffer)) return true;
+  }
+  return false;
+}
+
+}  // namespace mesh

@@ -1,0 +1,61 @@
+// nest_loops.h: the loops of an emitted nest. Neighbouring dims that every access walks through together become one
+// loop, and addresses are written row first: `const int64_t row = (b * seq + s) * embed;` then `x[row + e]`.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/emit/emit_context.h"
+
+namespace mesh {
+
+/// One `for`: over a dim, or over several as one.
+struct NestLoop {
+  std::vector<LocalDim> dims;  // outermost first
+  std::string index;           // its variable
+  std::string extent;
+  std::string head() const { return "for (int64_t " + index + " = 0; " + index + " < " + extent + "; ++" + index + ")"; }
+};
+
+class NestLoops {
+ public:
+  NestLoops(EmitContext&, const Nest&);
+
+  const std::vector<NestLoop>& outer() const { return outer_; }
+  const std::vector<NestLoop>& inner(size_t pass) const { return inner_[pass]; }
+  /// All loops around the innermost statements of a pass.
+  std::vector<const NestLoop*> around(size_t pass) const;
+
+  /// An element as the innermost statements of a pass see it.
+  struct Element {
+    std::string row;    // what the innermost loop does not change: "(b * seq + s) * embed"; may be empty
+    size_t row_depth = 0;  // loops that the row depends on
+    std::string index;  // what it does: "e"; empty where the element does not depend on the innermost loop
+    size_t depth = 0;   // loops that the element depends on
+  };
+  Element element(const Access&, size_t pass) const;
+  /// How often a row is used in the whole nest.
+  int uses(const std::string& row) const;
+  /// The depth of the innermost loop over a dim in a pass.
+  size_t depth_of(DimId, size_t pass) const;
+  /// The nest's part of a dim in a pass.
+  const LocalDim& local(DimId, size_t pass) const;
+  /// Whether the nest writes to memory that this buffer shares.
+  bool writes(BufferId) const;
+
+ private:
+  std::vector<NestLoop> merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass, size_t flat_depth,
+                              bool may_merge);
+  bool walked_together(const LocalDim& first, const LocalDim& second, size_t first_pass, size_t last_pass) const;
+
+  EmitContext& context_;
+  const Nest& nest_;
+  std::vector<NestLoop> outer_;
+  std::vector<std::vector<NestLoop>> inner_;
+  std::map<std::string, int> row_uses_;
+};
+
+/// Every access of a pass: loads, stores, accumulates.
+std::vector<const Access*> accesses_of(const Pass&);
+
+}  // namespace mesh

@@ -1,0 +1,51 @@
+#include "meshrt/emitted.h"
+
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+/// The text up to `end`, taken off the front.
+std::string_view take(std::string_view& text, char end) {
+  const size_t at = std::min(text.find(end), text.size());
+  const std::string_view front = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return front;
+}
+
+}  // namespace
+
+void TensorTable::add(Tensor tensor, std::string_view dims) {
+  std::vector<bool> used(info_.mesh.size(), false);
+  while (!dims.empty()) {
+    std::string_view axes = take(dims, ' ');
+    LocalDim dim{std::string(take(axes, '/')), 0, 0, 0, {}};
+    const auto known = std::ranges::find(info_.dims, dim.name, &std::pair<std::string, int64_t>::first);
+    if (known == info_.dims.end())
+      throw Failure(Cause::environment, "tensor " + tensor.name + " has a dim " + dim.name + " that the program lacks");
+    dim.size = known->second;
+    int64_t part = 0, parts = 1;
+    while (!axes.empty()) {
+      const std::string name(take(axes, '*'));
+      const auto axis = std::ranges::find(info_.mesh, name, &MeshAxis::name);
+      if (axis == info_.mesh.end())
+        throw Failure(Cause::environment, "tensor " + tensor.name + " is split over an axis " + name + " that the mesh lacks");
+      const auto index = static_cast<size_t>(axis - info_.mesh.begin());
+      used[index] = true;
+      dim.axes.push_back(static_cast<int>(index));
+      part = part * axis->size + rank_ / axis->stride % axis->size;
+      parts *= axis->size;
+    }
+    dim.begin = part_begin(dim.size, part, parts);
+    dim.end = part_begin(dim.size, part + 1, parts);
+    tensor.dims.push_back(std::move(dim));
+  }
+  for (size_t i = 0; i < info_.mesh.size(); ++i) {
+    const MeshAxis& axis = info_.mesh[i];
+    if (!used[i] && rank_ / axis.stride % axis.size != 0) tensor.primary = false;
+  }
+  tensors_.push_back(std::move(tensor));
+}
+
+}  // namespace meshrt
