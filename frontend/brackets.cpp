@@ -16,20 +16,22 @@ class Balancer {
     const auto count = [&](const char* text) {
       return std::count_if(tokens_.begin(), tokens_.end(), [&](const Token& token) { return token.is(text); });
     };
-    braces_missing_ = count("{") > count("}");
+    closing_missing_ = count("{") > count("}");
+    opening_missing_ = count("{") < count("}");
   }
 
   std::vector<Token> run() {
     for (std::size_t at = 0; at < tokens_.size(); ++at) {
       const Token& token = tokens_[at];
       if (at > 0 && tokens_[at - 1].kind == TokenKind::newline) start_line(at);
+      if (headless_ == at) put_missing_brace(token);
       if (token.is("(") || token.is("[")) {
         open_.push_back(token);
       } else if (token.is("{")) {
         if (in_parentheses()) close_parentheses(token, "`{` comes first");
         open_.push_back(token);
       } else if (token.is(")") || token.is("]")) {
-        if (!close(token)) continue;
+        if (!close(at)) continue;
       } else if (token.is("}")) {
         if (!close_brace(at)) continue;
       } else if (token.is(";") && in_parentheses()) {
@@ -63,9 +65,33 @@ class Balancer {
     if (in_parentheses() && starts_statement(tokens_, at)) {
       close_parentheses(tokens_[at], "a new statement seems to start here");
     }
-    if (braces_missing_ && !open_.empty() && starts_declaration(tokens_, at)) {
+    if (closing_missing_ && !open_.empty() && starts_declaration(tokens_, at)) {
       close_everything(tokens_[at], "a new declaration seems to start here");
     }
+    if (opening_missing_ && opens_body(tokens_, at)) headless_ = missing_brace(at);
+  }
+
+  // The newline where the `{` of a head should have stood; nothing if it is there.
+  std::optional<std::size_t> missing_brace(std::size_t head) const {
+    int nest = 0;
+    for (std::size_t at = head; tokens_[at].kind != TokenKind::end; ++at) {
+      const Token& token = tokens_[at];
+      if (token.is("{")) return std::nullopt;
+      nest += token.is("(") || token.is("[") ? 1 : token.is(")") || token.is("]") ? -1 : 0;
+      const Token& next = tokens_[at + 1];
+      if (token.kind == TokenKind::newline && nest <= 0 && !next.is("->") && !next.is("{")) return at;
+    }
+    return std::nullopt;
+  }
+
+  void put_missing_brace(const Token& newline) {
+    const Span place{newline.span.file, newline.span.begin, newline.span.begin};
+    const Token brace{TokenKind::symbol, 0, "{", place};
+    sink_.error("E0102", place, "missing `{` at the end of the line").here("expected `{`").fix(place, " {");
+    open_.push_back(brace);
+    out_.push_back(brace);
+    headless_.reset();
+    opening_missing_ = false;
   }
 
   // Closes ( and [ up to the next brace.
@@ -99,8 +125,25 @@ class Balancer {
     }
   }
 
+  bool leave_out(const Token& token) {
+    sink_.error("E0103", token.span, "unmatched `{}`", token.text).here("closes nothing");
+    reported_.push_back(Span{token.span.file, statement_begin(), token.span.end});
+    return false;
+  }
+
+  // Whether the line closes the innermost open bracket behind `at`, by as many brackets as it opens there and one more.
+  bool closed_later(std::size_t at) const {
+    const Token& opener = open_.back();
+    int nest = 1;
+    for (++at; nest > 0 && !tokens_[at].ends_statement(); ++at) {
+      nest += tokens_[at].is(opener.text) ? 1 : tokens_[at].is(closer(opener)) ? -1 : 0;
+    }
+    return nest == 0;
+  }
+
   // `)` or `]`. False: leave it out.
-  bool close(const Token& token) {
+  bool close(std::size_t at) {
+    const Token& token = tokens_[at];
     std::size_t match = open_.size();
     while (match > 0 && !open_[match - 1].is("{") && !token.is(closer(open_[match - 1]))) --match;
     const bool found = match > 0 && !open_[match - 1].is("{");
@@ -115,11 +158,7 @@ class Balancer {
       open_.pop_back();
       return true;
     }
-    if (!in_parentheses()) {
-      sink_.error("E0103", token.span, "unmatched `{}`", token.text).here("closes nothing");
-      reported_.push_back(token.span);
-      return false;
-    }
+    if (!in_parentheses() || closed_later(at)) return leave_out(token);
     sink_.error("E0103", token.span, "`{}` does not match `{}`", token.text, open_.back().text)
         .here("expected `{}`", closer(open_.back()))
         .label(open_.back().span, "opened here")
@@ -147,9 +186,14 @@ class Balancer {
       return false;
     }
     const Token opener = open_.back();
-    open_.pop_back();
     const bool first_of_line = at > 0 && tokens_[at - 1].kind == TokenKind::newline;
-    if (braces_missing_ && !suspect_ && !open_.empty() && first_of_line && indent(token) < indent(opener)) {
+    const bool same_line = line_of(opener) == line_of(token);
+    if (opening_missing_ && !first_of_line && !same_line && ends_line(opener)) {
+      opening_missing_ = false;
+      return leave_out(token);  // braces over several lines are closed by a line of their own
+    }
+    open_.pop_back();
+    if (closing_missing_ && !suspect_ && !open_.empty() && first_of_line && indent(token) < indent(opener)) {
       suspect_ = {opener, token};
     }
     if (open_.empty()) last_outer_ = {opener, token};
@@ -175,9 +219,26 @@ class Balancer {
     }
   }
 
+  // Where the statement begins that is being read.
+  std::uint32_t statement_begin() const {
+    auto at = out_.end();
+    while (at != out_.begin() && !(at - 1)->ends_statement() && !(at - 1)->is("{") && !(at - 1)->is("}")) --at;
+    if (out_.empty()) return 0;
+    return at == out_.end() ? out_.back().span.end : at->span.begin;
+  }
+
+  std::uint32_t line_of(const Token& token) const { return sources_.line_of(token.span.file, token.span.begin); }
+
   // Of the line that the token stands in.
   std::size_t indent(const Token& token) const {
-    return sources_.line_text(token.span.file, sources_.begin(token.span).line).find_first_not_of(" \t");
+    return sources_.line_text(token.span.file, line_of(token)).find_first_not_of(" \t");
+  }
+
+  // But for spaces and a comment.
+  bool ends_line(const Token& token) const {
+    const std::string_view rest = sources_.text(token.span.file).substr(token.span.end);
+    const std::size_t next = rest.find_first_not_of(" \t\r");
+    return next == std::string_view::npos || rest[next] == '\n' || rest.substr(next, 2) == "//";
   }
 
   std::vector<Token> tokens_;
@@ -187,7 +248,9 @@ class Balancer {
 
   std::vector<Token> out_;
   std::vector<Token> open_;
-  bool braces_missing_ = false;                        // the file has more `{` than `}`
+  bool opening_missing_ = false;                       // the file has more `}` than `{`
+  bool closing_missing_ = false;                       // the file has more `{` than `}`
+  std::optional<std::size_t> headless_;                // the newline where a `{` is missing
   std::optional<std::pair<Token, Token>> suspect_;     // a pair of braces whose indents differ
   std::optional<std::pair<Token, Token>> last_outer_;  // the last pair of braces that stood in no other
 };

@@ -45,6 +45,11 @@ std::string_view advice(std::string_view text) {
 
 }  // namespace
 
+bool Arranged::was_reported(Span span) const {
+  return std::any_of(reported.begin(), reported.end(),
+                     [&](const Span& one) { return one.begin < span.end && span.begin < one.end; });
+}
+
 Arranged arrange(std::vector<Token> tokens, const SourceMap& sources, DiagnosticSink& sink) {
   Arranged result;
   report_characters(tokens, result.reported, sink);
@@ -106,6 +111,19 @@ bool starts_statement(const std::vector<Token>& tokens, std::size_t at) {
   return tokens[next].is("=") && !goes_on;
 }
 
+bool opens_body(const std::vector<Token>& tokens, std::size_t at) {
+  static constexpr std::array<std::string_view, 4> named = {"model", "mesh", "precision", "budget"};
+  static constexpr std::array<std::string_view, 5> scopes = {"params", "grads", "optimizer", "activations", "state"};
+  const Token& first = tokens[at];
+  const auto ends = [&](std::size_t after) { return tokens[after].kind == TokenKind::newline; };
+  const auto word = [&](std::size_t after) { return tokens[after].kind == TokenKind::word; };
+  if (one_of(first, scopes)) return ends(at + 1);
+  if (!word(at) || !word(at + 1)) return false;
+  if (one_of(first, named)) return ends(at + 2);
+  if (first.is("layout")) return tokens[at + 2].is("on") && word(at + 3) && ends(at + 4);
+  return first.is("repeat") || first.is("block");
+}
+
 std::vector<Token> join_lines(std::vector<Token> tokens) {
   static constexpr std::array<std::string_view, 19> after = {
       ",", "->", "=", "<-", "+", "-", "/", "%", "^", "==", "!=", "<=", ">=", "<", ">", "*", "and", "or", "not"};
@@ -128,6 +146,7 @@ std::vector<Token> join_lines(std::vector<Token> tokens) {
       const bool opens_pattern = tokens[next].is("*") && one_of(tokens[next + 1], after_pattern);
       const bool ends_pattern = kept.back().is("*") && kept.size() > 1 && one_of(kept[kept.size() - 2], before_pattern);
       if (one_of(kept.back(), after) && !ends_pattern) continue;
+      if (tokens[next].is("{")) continue;
       if (one_of(tokens[next], before) && !opens_pattern && !kept.back().is("}")) continue;
     }
     kept.push_back(token);

@@ -29,6 +29,8 @@ struct Token {
 struct Arranged {
   std::vector<Token> tokens;   // ends with a token of kind `end`
   std::vector<Span> reported;  // where something was already reported
+
+  bool was_reported(Span span) const;  // overlaps one of them
 };
 
 // Takes the lexer's tokens, without comments, up to and with the end.
@@ -45,7 +47,7 @@ std::vector<Token> balance_brackets(std::vector<Token> tokens, const SourceMap& 
                                     DiagnosticSink& sink);
 
 // Drops the newlines that end nothing: inside ( ) and [ ], after an operator, a comma or an arrow, and before a line
-// that starts with one.
+// that starts with one or with `{`.
 std::vector<Token> join_lines(std::vector<Token> tokens);
 
 // Whether the tokens at `at`, the first of a line, look like a new statement, although a bracket is open.
@@ -53,5 +55,9 @@ bool starts_statement(const std::vector<Token>& tokens, std::size_t at);
 
 // Whether the tokens at `at`, the first of a line, can only be a declaration: `model Gpt {`, `layout a on b`.
 bool starts_declaration(const std::vector<Token>& tokens, std::size_t at);
+
+// Whether the tokens at `at`, the first of a line, are the head of a `{ }`: `model Gpt`, `layout a on b`, `repeat
+// layer`. All but `repeat` and `block` must be alone on their line.
+bool opens_body(const std::vector<Token>& tokens, std::size_t at);
 
 }  // namespace mesh

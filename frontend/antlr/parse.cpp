@@ -114,7 +114,12 @@ Ast attempt(FileId file, const Arranged& arranged, antlr4::atn::PredictionMode m
   if (listener != nullptr) parser.addErrorListener(listener);
   parser.setErrorHandler(recover_by_statements(arranged, sink));
   parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(mode);
-  return build_ast(file, parser.file(), sink);
+  DiagnosticSink built;
+  Ast ast = build_ast(file, parser.file(), built);
+  for (Diagnostic& one : built.diagnostics()) {
+    if (!arranged.was_reported(one.span())) sink.add(std::move(one));
+  }
+  return ast;
 }
 
 class AmbiguityListener : public antlr4::BaseErrorListener {

@@ -173,9 +173,7 @@ class StatementErrors : public antlr4::DefaultErrorStrategy {
     const Token& token = arranged_.tokens[fault.at];
     const std::uint32_t begin = arranged_.tokens[fault.first].span.begin;
     const std::uint32_t end = token.kind == TokenKind::newline ? token.span.begin : token.span.end;
-    for (const Span& reported : arranged_.reported) {
-      if (reported.begin < end && begin < reported.end) return;
-    }
+    if (arranged_.was_reported(Span{token.span.file, begin, end})) return;
     report_syntax_fault(fault, sink_);
   }
 
