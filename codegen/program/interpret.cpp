@@ -1,0 +1,172 @@
+#include "codegen/program/interpret.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/interpret_steps.h"
+
+namespace mesh {
+
+struct InterpretedProgram::Bound {
+  Bound(const mesh::Program& program, meshrt::Rank& rank) : binding(program, rank) {}
+
+  struct Cleared {
+    std::byte* at;
+    size_t bytes;
+  };
+  Binding binding;
+  std::map<std::string, std::vector<Action>> routines;
+  std::vector<Cleared> accumulators;
+};
+
+namespace {
+
+meshrt::Role role_of(StoredKind kind) {
+  switch (kind) {
+    case StoredKind::input: return meshrt::Role::input;
+    case StoredKind::parameter: return meshrt::Role::parameter;
+    case StoredKind::optimizer: return meshrt::Role::optimizer;
+    case StoredKind::state: return meshrt::Role::state;
+  }
+  internal_error("a stored tensor is of no kind");
+}
+
+int line_of(const SourceMap* sources, Span span) {
+  return sources && span.known() ? static_cast<int>(sources->begin(span).line) : 0;
+}
+
+}  // namespace
+
+meshrt::ProgramInfo program_info(const Program& program, const SourceMap* sources) {
+  const Graph& graph = program.sharded.graph;
+  const Layout& layout = program.sharded.layout;
+  meshrt::ProgramInfo info;
+  info.name = graph.model;
+  info.layout = layout.name;
+  info.mesh_name = layout.mesh.name;
+  info.machine = program.sharded.machine.name;
+  for (const MeshAxis& axis : layout.mesh.axes)
+    info.mesh.push_back({axis.name, static_cast<int>(axis.size), static_cast<int>(axis.stride)});
+  for (const Dim& dim : graph.dims) info.dims.emplace_back(dim.name, dim.size);
+  if (graph.sample_dim) info.sample_dim = graph.dim(graph.sample_dim).name;
+  for (const Metric& metric : graph.metrics) info.metrics.push_back(metric.name);
+  if (graph.objective)
+    for (const auto& [key, value] : graph.objective->rate.values)
+      if (key == "rate" || key == "peak") info.rate = value;
+  info.arena_bytes = static_cast<size_t>(program.memory.arena);
+  info.own_bytes = static_cast<size_t>(program.memory.own);
+  for (const ReshardStep& step : program.sharded.steps) {  // Site::id counts the movements
+    meshrt::ProgramInfo::SourceSpan site{"", 0, 0, step.reason};
+    if (sources && step.rule.known()) {
+      const Position place = sources->begin(step.rule);
+      site.file = sources->name(step.rule.file);
+      site.line = static_cast<int>(place.line);
+      site.column = static_cast<int>(place.column);
+    }
+    info.sites.push_back(std::move(site));
+  }
+  return info;
+}
+
+InterpretedProgram::InterpretedProgram(const mesh::Program& program, const SourceMap* sources)
+    : program_(program), sources_(sources), info_(program_info(program, sources)) {}
+
+InterpretedProgram::~InterpretedProgram() = default;
+
+// The rank's part of a buffer, dims in the order of memory.
+meshrt::Tensor InterpretedProgram::tensor(const Buffer& buffer, const void* data, std::string name,
+                                          meshrt::Role role) const {
+  const MeshShape& mesh = program_.sharded.layout.mesh;
+  const int64_t rank = bound_->binding.rank.rank();
+  meshrt::Tensor made{std::move(name), role, buffer.type, -1, {}, nullptr, true, {}, 0};
+  made.data = const_cast<void*>(data);
+  made.line = line_of(sources_, buffer.span);
+  std::vector<bool> splits(mesh.axes.size(), false);
+  for (const LocalDim& held : buffer.dims) {
+    const Dim& dim = program_.sharded.graph.dim(held.dim);
+    const Range part = bound_->binding.range(held);
+    meshrt::LocalDim local{dim.name, dim.size, part.begin, part.end, {}};
+    for (const AxisId axis : held.placement.axes) {
+      local.axes.push_back(axis);
+      splits[axis] = true;
+    }
+    made.dims.push_back(std::move(local));
+  }
+  // Of equal copies, the one at coordinate 0 of every axis that does not split the value counts.
+  for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+    if (!splits[axis] && mesh.coordinate(rank, static_cast<AxisId>(axis)) != 0) made.primary = false;
+  return made;
+}
+
+void InterpretedProgram::bind(meshrt::Rank& rank) {
+  if (rank.ranks() != program_.sharded.layout.mesh.ranks())
+    internal_error("a program for " + std::to_string(program_.sharded.layout.mesh.ranks()) + " ranks runs on " +
+                   std::to_string(rank.ranks()));
+  bound_ = std::make_unique<Bound>(program_, rank);
+  const Graph& graph = program_.sharded.graph;
+  tensors_.clear();
+  wanted_.clear();
+  for (size_t i = 0; i < graph.stored.size(); ++i) {
+    const Stored& stored = graph.stored[i];
+    const auto holds = [&](const Buffer& buffer) { return buffer.stored.index == i && !buffer.view_of; };
+    const auto found = std::ranges::find_if(program_.buffers, holds);
+    if (found == program_.buffers.end()) internal_error("no buffer holds " + stored.path);
+    if (!std::ranges::equal(found->dims, stored.type.dims, {}, &LocalDim::dim))
+      internal_error("the dims of " + stored.path + " are not in logical order in memory");
+    const BufferId id{static_cast<uint32_t>(found - program_.buffers.begin())};
+    meshrt::Tensor& made =
+        tensors_.emplace_back(tensor(*found, bound_->binding.memory(id), stored.path, role_of(stored.kind)));
+    made.initial = stored.initial;
+    made.line = line_of(sources_, stored.span);
+    if (stored.type.index_of) made.index_bound = graph.dim(stored.type.index_of).size;
+  }
+  for (const auto& [name, id] : program_.wanted)
+    wanted_.push_back(tensor(program_.buffer(id), bound_->binding.memory(id), name, meshrt::Role::output));
+  for (const BufferId id : program_.accumulators) {
+    const Buffer& buffer = program_.buffer(id);
+    bound_->accumulators.push_back(
+        {bound_->binding.memory(id),
+         static_cast<size_t>(local_elements(program_, buffer, rank.rank())) * meshrt::size_of(buffer.type)});
+  }
+  for (const Routine& routine : program_.routines)
+    bound_->routines[routine.name] = bind_steps(bound_->binding, routine.steps);
+}
+
+void InterpretedProgram::run(const std::string& routine) {
+  const auto found = bound_->routines.find(routine);
+  if (found == bound_->routines.end()) internal_error("the program has no routine " + routine);
+  for (const Action& action : found->second) action();
+}
+
+void InterpretedProgram::read_metrics(const std::vector<BufferId>& from, std::span<double> metrics) const {
+  for (size_t i = 0; i < from.size() && i < metrics.size(); ++i) {
+    const std::byte* const at = bound_->binding.memory(from[i]);
+    if (program_.buffer(from[i]).type == Type::f64) {
+      std::memcpy(&metrics[i], at, sizeof(double));
+    } else {
+      float value;
+      std::memcpy(&value, at, sizeof value);
+      metrics[i] = value;
+    }
+  }
+}
+
+void InterpretedProgram::train_step(const meshrt::StepInput& input, std::span<double> metrics) {
+  bound_->binding.input = input;
+  run("train_step");
+  read_metrics(program_.metrics, metrics);
+}
+
+void InterpretedProgram::evaluate_reset() {
+  for (const Bound::Cleared& cleared : bound_->accumulators) std::memset(cleared.at, 0, cleared.bytes);
+}
+
+void InterpretedProgram::evaluate_step() { run("evaluate_step"); }
+
+void InterpretedProgram::evaluate_finish(std::span<double> metrics) {
+  run("evaluate_finish");
+  read_metrics(program_.evaluated, metrics);
+}
+
+}  // namespace mesh

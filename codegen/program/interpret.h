@@ -1,0 +1,78 @@
+// interpret.h: a Program executed without C++ in between: the same kernels, collectives, offsets and order of
+// operations as the emitted program, so the same numbers bit for bit. One rank of it is a meshrt::Program like an
+// emitted one; `interpret` runs a whole job, ranks as threads of this process, from whole arrays to whole arrays.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/program/program.h"
+#include "meshrt/npy.h"
+#include "meshrt/program.h"
+
+namespace mesh {
+
+/// What the run needs to know of a program. `sources` may be null: then nothing has a line.
+meshrt::ProgramInfo program_info(const Program&, const SourceMap* sources);
+
+/// One rank of a program. The Program is shared by all ranks, not changed, and outlives this.
+class InterpretedProgram final : public meshrt::Program {
+ public:
+  explicit InterpretedProgram(const mesh::Program&, const SourceMap* sources = nullptr);
+  ~InterpretedProgram() override;
+
+  const meshrt::ProgramInfo& info() const override { return info_; }
+  void bind(meshrt::Rank&) override;
+  std::span<meshrt::Tensor> tensors() override { return tensors_; }
+  void train_step(const meshrt::StepInput&, std::span<double> metrics) override;
+  void evaluate_reset() override;
+  void evaluate_step() override;
+  void evaluate_finish(std::span<double> metrics) override;
+
+  /// What Program::wanted holds after a step, dims in the order of memory; Tensor::name is the wanted name.
+  std::span<const meshrt::Tensor> wanted() const { return wanted_; }
+
+ private:
+  struct Bound;
+  void run(const std::string& routine);
+  void read_metrics(const std::vector<BufferId>&, std::span<double> metrics) const;
+  meshrt::Tensor tensor(const Buffer&, const void* data, std::string name, meshrt::Role) const;
+
+  const mesh::Program& program_;
+  const SourceMap* sources_;
+  meshrt::ProgramInfo info_;
+  std::vector<meshrt::Tensor> tensors_, wanted_;
+  std::unique_ptr<Bound> bound_;
+};
+
+/// A job to interpret. Arrays are whole and in logical order.
+struct InterpretRequest {
+  const Program& program;
+  const SourceMap* sources = nullptr;
+  std::map<std::string, meshrt::Array> feeds = {};   // by the input's name: every input needs one
+  std::map<std::string, meshrt::Array> stored = {};  // parameters, optimizer and other state by path; the rest begin as
+                                                     // the spec says
+  uint64_t seed = 1;
+  int64_t steps = 1;          // training steps, all on the same feeds
+  int64_t planned_steps = 0;  // for schedules without their own number of steps (train.steps)
+};
+
+struct InterpretResult {
+  int exit_code = 0;                            // not 0: a rank failed and has said so on stderr; nothing below is set
+  std::map<std::string, meshrt::Array> wanted;  // Program::wanted, in the last step
+  std::map<std::string, meshrt::Array> before;  // inputs, parameters and state before the last step's update, by path
+  std::map<std::string, meshrt::Array> after;   // parameters and state after it
+  std::vector<std::vector<double>> metrics;     // of each step, in the order of Graph::metrics
+
+  /// Where copies of one element on several ranks are not the same number: a fault of the program. The tensor with the
+  /// largest difference; empty where there is none.
+  std::string differing_copies;
+  double copies_difference = 0;
+};
+
+/// Throws meshrt::Failure (Cause::data) for feeds and stored arrays that do not fit: an input without a feed, unknown
+/// names, wrong shapes and types, indices not below their dim's size.
+InterpretResult interpret(const InterpretRequest&);
+
+}  // namespace mesh

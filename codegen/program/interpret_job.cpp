@@ -1,0 +1,209 @@
+// interpret_job.cpp: a whole job in this process: feeds and parameters to the ranks, steps, results back into whole
+// arrays, in which every rank's copy must agree.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/interpret.h"
+#include "codegen/program/interpret_arrays.h"
+#include "frontend/suggest.h"
+#include "meshrt/collectives.h"
+#include "meshrt/failure.h"
+#include "meshrt/launch.h"
+
+namespace mesh {
+
+namespace {
+
+using Arrays = std::map<std::string, meshrt::Array>;
+
+std::vector<int64_t> shape_of(const Graph& graph, const ValueType& type) {
+  std::vector<int64_t> shape;
+  for (const DimId dim : type.dims) shape.push_back(graph.dim(dim).size);
+  return shape;
+}
+
+std::vector<std::string> names_of(const Graph& graph, const ValueType& type) {
+  std::vector<std::string> names;
+  for (const DimId dim : type.dims) names.push_back(graph.dim(dim).name);
+  return names;
+}
+
+// What was given for the graph's stored tensors, checked and in their types.
+class Given {
+ public:
+  explicit Given(const InterpretRequest& request) : graph_(request.program.sharded.graph) {
+    for (const auto& [name, array] : request.feeds) add(name, array, true);
+    for (const auto& [path, array] : request.stored) add(path, array, false);
+    for (const Stored& stored : graph_.stored)
+      if (stored.kind == StoredKind::input && !arrays.contains(stored.path))
+        throw meshrt::Failure(meshrt::Cause::data, fmt::format("input `{}` is not fed", stored.path));
+  }
+  Arrays arrays;
+
+ private:
+  void add(const std::string& name, const meshrt::Array& array, bool feed) {
+    std::vector<std::string> known;
+    for (const Stored& stored : graph_.stored) {
+      if ((stored.kind == StoredKind::input) != feed) continue;
+      known.push_back(stored.path);
+      if (stored.path != name) continue;
+      const int64_t bound = stored.type.index_of ? graph_.dim(stored.type.index_of).size : -1;
+      arrays[name] = fit_array(array, stored.type.element, shape_of(graph_, stored.type), names_of(graph_, stored.type),
+                               bound, fmt::format("{} `{}`", feed ? "feed" : "tensor", name));
+      return;
+    }
+    const std::optional<std::string> close = did_you_mean(name, known);
+    throw meshrt::Failure(meshrt::Cause::data,
+                          fmt::format("the model has no {} `{}`{}", feed ? "input" : "parameter", name,
+                                      close ? fmt::format("; did you mean `{}`?", *close) : ""));
+  }
+  const Graph& graph_;
+};
+
+// A whole array that the ranks fill together.
+class Gathered {
+ public:
+  Gathered(std::string name, Type type, std::vector<int64_t> shape, std::vector<std::string> dims, size_t ranks)
+      : name(std::move(name)),
+        array(make_array(type, std::move(shape))),
+        dims_(std::move(dims)),
+        written_(ranks),
+        differences_(ranks) {}
+
+  std::string name;
+  meshrt::Array array;
+
+  // Every rank writes its part, then, when all have, compares.
+  void write(const meshrt::Tensor& part, int rank) {
+    if (!part.primary) return;
+    const ArrayPart mine(part, order(part));
+    mine.write(array);
+    written_[static_cast<size_t>(rank)] = mine.elements();
+  }
+  void compare(const meshrt::Tensor& part, int rank) {
+    if (!part.primary) differences_[static_cast<size_t>(rank)] = ArrayPart(part, order(part)).difference(array);
+  }
+  void check() const {
+    const int64_t written = std::accumulate(written_.begin(), written_.end(), int64_t{0});
+    if (written != array.elements())
+      internal_error(fmt::format("the ranks hold {} of the {} elements of {}", written, array.elements(), name));
+  }
+  double difference() const { return *std::ranges::max_element(differences_); }
+
+ private:
+  std::vector<size_t> order(const meshrt::Tensor& part) const {
+    std::vector<size_t> positions;
+    for (const meshrt::LocalDim& dim : part.dims) {
+      const auto found = std::ranges::find(dims_, dim.name);
+      if (found == dims_.end()) internal_error("the buffer of " + name + " has another dim: " + dim.name);
+      positions.push_back(static_cast<size_t>(found - dims_.begin()));
+    }
+    return positions;
+  }
+  std::vector<std::string> dims_;
+  std::vector<int64_t> written_;     // by rank
+  std::vector<double> differences_;  // by rank
+};
+
+class Job {
+ public:
+  explicit Job(const InterpretRequest& request) : request_(request), given_(request) {
+    const Graph& graph = request.program.sharded.graph;
+    const auto ranks = static_cast<size_t>(request.program.sharded.layout.mesh.ranks());
+    const auto gathered = [&](const std::string& name, const ValueType& type, Type element) {
+      return Gathered(name, element, shape_of(graph, type), names_of(graph, type), ranks);
+    };
+    for (const Stored& stored : graph.stored) {
+      before_.push_back(gathered(stored.path, stored.type, stored.type.element));
+      after_.push_back(gathered(stored.path, stored.type, stored.type.element));
+    }
+    for (const auto& [name, id] : request.program.wanted) {
+      const auto found = std::ranges::find(graph.wanted, name, &Wanted::name);
+      if (found == graph.wanted.end()) internal_error("nobody wants `" + name + "`");
+      if (request.program.sharded.placement(found->value).is_partial())
+        internal_error("the wanted value `" + name + "` is not complete: a reduction over ranks is missing");
+      wanted_.push_back(gathered(name, graph.type(found->value), request.program.buffer(id).type));
+    }
+    metrics_.assign(static_cast<size_t>(std::max<int64_t>(request.steps, 0)),
+                    std::vector<double>(graph.metrics.size()));
+  }
+
+  InterpretResult run() {
+    InterpretResult result;
+    result.exit_code =
+        meshrt::launch_threads(static_cast<int>(request_.program.sharded.layout.mesh.ranks()), [&](meshrt::Rank& rank) {
+          run_rank(rank);
+          return 0;
+        });
+    if (result.exit_code != 0) return result;
+    const auto take = [&](std::vector<Gathered>& from, Arrays& to, const std::string& when) {
+      for (Gathered& gathered : from) {
+        gathered.check();
+        if (gathered.difference() > result.copies_difference) {
+          result.copies_difference = gathered.difference();
+          result.differing_copies = gathered.name + when;
+        }
+        to[gathered.name] = std::move(gathered.array);
+      }
+    };
+    take(wanted_, result.wanted, "");
+    take(before_, result.before, " before the step");
+    take(after_, result.after, " after the step");
+    result.metrics = std::move(metrics_);
+    return result;
+  }
+
+ private:
+  void run_rank(meshrt::Rank& rank) {
+    InterpretedProgram program(request_.program, request_.sources);
+    rank.allocate(program.info().arena_bytes, program.info().own_bytes);
+    program.bind(rank);
+    meshrt::initialise(program.tensors(), request_.seed);
+    for (const meshrt::Tensor& tensor : program.tensors())
+      if (const auto given = given_.arrays.find(tensor.name); given != given_.arrays.end())
+        ArrayPart(tensor, logical(tensor)).read(given->second);
+
+    const std::vector<meshrt::Axis> world{{rank.ranks(), 1}};
+    const meshrt::Group& all = rank.group(world);
+    const auto gather = [&](std::vector<Gathered>& to, std::span<const meshrt::Tensor> tensors) {
+      for (size_t i = 0; i < tensors.size(); ++i) to[i].write(tensors[i], rank.rank());
+      meshrt::barrier(rank, all, {});
+      for (size_t i = 0; i < tensors.size(); ++i) to[i].compare(tensors[i], rank.rank());
+    };
+    std::vector<double> metrics(program.info().metrics.size());
+    meshrt::StepInput input;
+    input.steps = request_.planned_steps;
+    input.seed = request_.seed;
+    for (int64_t step = 1; step <= request_.steps; ++step) {
+      if (step == request_.steps) gather(before_, program.tensors());
+      input.step = step;
+      program.train_step(input, metrics);
+      if (rank.rank() == 0) metrics_[static_cast<size_t>(step - 1)] = metrics;
+    }
+    gather(wanted_, program.wanted());
+    gather(after_, program.tensors());
+  }
+
+  static std::vector<size_t> logical(const meshrt::Tensor& tensor) {
+    std::vector<size_t> order(tensor.dims.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    return order;
+  }
+
+  const InterpretRequest& request_;
+  const Given given_;
+  std::vector<Gathered> before_, after_, wanted_;
+  std::vector<std::vector<double>> metrics_;  // by step
+};
+
+}  // namespace
+
+InterpretResult interpret(const InterpretRequest& request) {
+  if (request.steps < 1) internal_error("a job of no steps");
+  return Job(request).run();
+}
+
+}  // namespace mesh
