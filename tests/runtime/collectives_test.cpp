@@ -1,21 +1,75 @@
-// Every collective on every transport: see cases.h.
+// Every collective on every transport: see cases.h. And ranks that do not make the same calls: see misbehave.h.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cases.h"
+#include "job.h"
+#include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "misbehave.h"
 
 namespace meshrt::test {
 
-class Threads : public testing::TestWithParam<int> {};
+struct Setting {
+  std::string transport;
+  int ranks;
+};
+void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.transport << " of " << setting.ranks; }
 
-TEST_P(Threads, AgreesWithOracle) {
-  EXPECT_EQ(launch_threads(GetParam(),
-                           [](Rank& rank) {
-                             run_all_cases(rank);
-                             return 0;
-                           }),
-            0);
+class Collectives : public testing::TestWithParam<Setting> {
+ protected:
+  const std::string& transport() const { return GetParam().transport; }
+  int ranks() const { return GetParam().ranks; }
+  std::vector<std::string> options() const { return {"-n", std::to_string(ranks()), "--transport", transport()}; }
+};
+
+std::string title(const testing::TestParamInfo<Setting>& info) {
+  return info.param.transport + "_" + std::to_string(info.param.ranks);
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, Threads, testing::Range(1, 7));
+
+TEST_P(Collectives, AgreeWithOracle) {
+  if (transport() == "threads") {
+    EXPECT_EQ(launch_threads(ranks(),
+                             [](Rank& rank) {
+                               run_all_cases(rank);
+                               return 0;
+                             }),
+              0);
+    return;
+  }
+  const Outcome outcome = run_job(options(), {"cases"}, 60);
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.errors, "");
+}
+
+std::vector<Setting> settings(std::vector<int> ranks) {
+  std::vector<Setting> all;
+  for (const char* transport : {"threads", "arena", "ucx"})
+    for (const int n : ranks) all.push_back({transport, n});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Transports, Collectives, testing::ValuesIn(settings({1, 2, 3, 4, 5, 6})), title);
+
+class Divergence : public Collectives {};
+
+TEST_P(Divergence, IsNamedOnBothSides) {
+  for (const Misbehaviour& kind : misbehaviours()) {
+    Outcome outcome;
+    if (transport() == "threads") {
+      testing::internal::CaptureStderr();
+      outcome.code = launch_threads(ranks(), [&](Rank& rank) { return misbehave(rank, kind.name); });
+      outcome.errors = testing::internal::GetCapturedStderr();
+    } else {
+      outcome = run_job(options(), {"misbehave", kind.name}, 10);
+    }
+    EXPECT_EQ(outcome.code, 3) << kind.name << ": " << outcome.errors;
+    EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << kind.name << ": " << outcome.errors;
+    for (const std::string& part : kind.message)
+      EXPECT_NE(outcome.errors.find(part), std::string::npos)
+          << kind.name << ": " << outcome.errors << "lacks " << part;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Transports, Divergence, testing::ValuesIn(settings({2, 4})), title);
 
 }  // namespace meshrt::test

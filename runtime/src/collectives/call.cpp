@@ -197,6 +197,24 @@ void check_match(const Group& group, const Call& call, const Fingerprint& mine, 
                   detail));
 }
 
+namespace {
+
+std::string waiting(const Group& group, const Call& call, const std::string& how, int member) {
+  return fmt::format("rank {} {} for rank {} in call {} of the group of ranks {}, {}", group.members[call.me], how,
+                     group.members[member], call.sequence, fmt::join(group.members, " "), describe(call));
+}
+
+}  // namespace
+
+std::string late_message(const Group& group, const Call& call, int member, std::chrono::nanoseconds waited) {
+  return waiting(group, call, fmt::format("waited {:g} s", std::chrono::duration<double>(waited).count()), member);
+}
+
+std::string ended_message(const Group& group, const Call& call, int member) {
+  return fmt::format("{}, but rank {} has ended without making it", waiting(group, call, "waits", member),
+                     group.members[member]);
+}
+
 std::string describe(const Fingerprint& call, const char* value) {
   std::string text = name_of(call.kind);
   if (*value) text += fmt::format(" of '{}'", value);

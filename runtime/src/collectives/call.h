@@ -2,6 +2,7 @@
 // movements of pieces: member `to` takes from member `from` one piece of its source, a number of equal runs at a fixed
 // stride, and puts it into its destination; a reduce-scatter sums the pieces of all members instead.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -82,6 +83,10 @@ ValueName value_name(Site site);
 /// Throws Failure (Cause::mismatch) naming both ranks unless member `index`'s announcement fits this member's call.
 void check_match(const Group& group, const Call& call, const Fingerprint& mine, int index, const Fingerprint& theirs,
                  const ValueName& their_value);
+
+/// What to say when the awaited member is late, or has ended without making the call.
+std::string late_message(const Group& group, const Call& call, int member, std::chrono::nanoseconds waited);
+std::string ended_message(const Group& group, const Call& call, int member);
 
 /// "all_reduce of 'loss' (1 x f32, sum)": a call in messages.
 std::string describe(const Call& call);

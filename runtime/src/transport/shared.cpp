@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <exception>
+
 #include "meshrt/failure.h"
 #include "transport/shared_call.h"
 
@@ -34,7 +36,10 @@ std::byte* SharedMemory::map_arenas(size_t stride) {
 SharedTransport::SharedTransport(int rank, std::shared_ptr<SharedMemory> memory, const WaitPolicy& policy)
     : rank_(rank), memory_(std::move(memory)), policy_(policy) {}
 
-SharedTransport::~SharedTransport() { memory_->area(rank_).finished.store(1, std::memory_order_release); }
+SharedTransport::~SharedTransport() {
+  // A rank that fails must not look like one that has ended in order.
+  if (std::uncaught_exceptions() == 0) memory_->area(rank_).finished.store(1, std::memory_order_release);
+}
 
 void SharedTransport::job_barrier() {
   memory_->area(rank_).arrived.store(++barriers_, std::memory_order_release);

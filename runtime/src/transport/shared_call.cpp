@@ -96,15 +96,10 @@ void SharedCall::check_running(int member) const {
     return reached(slot(member, sequence).sequence.load(std::memory_order_acquire), sequence);
   };
   if (announced(call_.sequence)) return;  // it took part before it left
-  throw Failure(
-      Cause::mismatch,
-      fmt::format("rank {} waits for rank {} in call {} of the group of ranks {}, {}, but rank {} has ended without "
-                  "making it",
-                  group_.members[me()], rank, call_.sequence, fmt::join(group_.members, " "), describe(call_), rank));
+  throw Failure(Cause::mismatch, ended_message(group_, call_, member));
 }
 
 std::string SharedCall::late_message(int member) const {
-  const int rank = group_.members[member];
   uint32_t last = 0;
   const Slot* at = nullptr;
   for (uint32_t i = 0; i < slots; ++i) {
@@ -115,11 +110,9 @@ std::string SharedCall::late_message(int member) const {
       at = &candidate;
     }
   }
-  const double seconds = std::chrono::duration<double>(transport_.policy_.timeout).count();
   return fmt::format(
-      "rank {} waited {:g} s for rank {} in call {} of the group of ranks {}, {}; the last call that rank {} "
-      "began there is {}. If it only needs longer, set MESHRT_TIMEOUT to more seconds",
-      group_.members[me()], seconds, rank, call_.sequence, fmt::join(group_.members, " "), describe(call_), rank,
+      "{}; the last call that rank {} began there is {}. If it only needs longer, set MESHRT_TIMEOUT to more seconds",
+      meshrt::late_message(group_, call_, member, transport_.policy_.timeout), group_.members[member],
       at ? fmt::format("{}, {}", last, describe(at->print, at->value.text)) : "none");
 }
 

@@ -1,0 +1,95 @@
+// A process as a rank: of the job that started it, or alone.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "launch/control.h"
+#include "meshrt/failure.h"
+#include "meshrt/launch.h"
+#include "transport/shared.h"
+#include "transport/ucx.h"
+
+namespace meshrt {
+
+namespace {
+
+// What a process has of its job: the launcher's socket (none: alone) and the memory of the host's ranks (none: over
+// UCX).
+struct Job {
+  std::shared_ptr<Control> control;
+  std::shared_ptr<SharedMemory> memory;
+
+  void fail(int32_t cause, const char* what) const {
+    if (control) control->failed(cause, what);
+    else fmt::print(stderr, "error: {}\n", what);
+    // The launcher knows the cause; now the others may stop.
+    if (memory) memory->header().aborted.store(1, std::memory_order_release);
+  }
+};
+
+Job find_job() {
+  Job job;
+  const int socket = Control::inherited_socket();
+  if (socket < 0) {
+    job.memory = std::make_shared<SharedMemory>(1);
+    return job;
+  }
+  // The launcher sets this for its children; behind a shell script the rank is a grandchild.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  job.control = std::make_shared<Control>(socket);
+  const Welcome& welcome = job.control->welcome();
+  if (!welcome.over_ucx)
+    job.memory = std::make_shared<SharedMemory>(welcome.ranks, job.control->segment_file(), job.control->arena_file());
+  return job;
+}
+
+// Keeps the control socket as long as the rank, and tells the launcher when a rank of join_job has come to its end.
+class JoinedTransport : public SharedTransport {
+ public:
+  JoinedTransport(int rank, const Job& job, const WaitPolicy& policy)
+      : SharedTransport(rank, job.memory, policy), control_(job.control) {}
+  ~JoinedTransport() override {
+    if (control_ && std::uncaught_exceptions() == 0) control_->finished();
+  }
+
+ private:
+  std::shared_ptr<Control> control_;
+};
+
+std::unique_ptr<Rank> make_rank(const Job& job) {
+  if (!job.control)
+    return std::make_unique<Rank>(0, 1, std::make_unique<SharedTransport>(0, job.memory, wait_policy(1, 1)));
+  const Welcome& welcome = job.control->welcome();
+  const WaitPolicy policy = wait_policy(welcome.ranks, welcome.cpus);
+  if (welcome.over_ucx)
+    return std::make_unique<Rank>(welcome.rank, welcome.ranks, std::make_unique<UcxTransport>(job.control, policy));
+  return std::make_unique<Rank>(welcome.rank, welcome.ranks,
+                                std::make_unique<JoinedTransport>(welcome.rank, job, policy));
+}
+
+}  // namespace
+
+bool in_job() { return Control::inherited_socket() >= 0; }
+
+std::unique_ptr<Rank> join_job() { return make_rank(find_job()); }
+
+int run_rank(const std::function<int(Rank&)>& body) {
+  Job job;
+  try {
+    job = find_job();
+    return body(*make_rank(job));
+  } catch (const Aborted& aborted) {
+    return exit_code(aborted.cause);
+  } catch (const Failure& failure) {
+    job.fail(static_cast<int32_t>(failure.cause), failure.what());
+    return exit_code(failure.cause);
+  } catch (const std::exception& error) {
+    job.fail(internal_error, error.what());
+    return 70;
+  }
+}
+
+}  // namespace meshrt

@@ -1,0 +1,58 @@
+// ucx_worker.h: tagged messages between the ranks of a job over UCX. Every receive names its sender and its place in
+// the program, and is posted before it is needed, so nothing is matched by chance.
+//
+// Endpoints have no error handling: UCX 1.13 with it drops shared memory without a word, and finds a dead peer late or
+// never. Deaths are the launcher's to find.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/control.h"
+#include "transport/ucx_library.h"
+#include "transport/wait.h"
+
+namespace meshrt {
+
+class UcxWorker {
+ public:
+  /// Meets the other ranks through the launcher.
+  UcxWorker(std::shared_ptr<Control> control, const WaitPolicy& policy);
+  /// Parts from them: waits until all ranks have come so far. After a failure it lets everything lie.
+  ~UcxWorker();
+  UcxWorker(const UcxWorker&) = delete;
+  UcxWorker& operator=(const UcxWorker&) = delete;
+
+  /// Messages under way. A buffer belongs to UCX until finished() is true.
+  class Batch {
+   public:
+    bool finished() const { return requests_.empty(); }
+
+   private:
+    friend class UcxWorker;
+    std::vector<void*> requests_;
+  };
+
+  void send(Batch& batch, int rank, uint64_t tag, const void* data, size_t bytes);
+  void receive(Batch& batch, uint64_t tag, void* data, size_t bytes);
+  /// Moves messages along and drops what has finished from the batch.
+  void progress(Batch& batch);
+
+  Control& control() const { return *control_; }
+
+ private:
+  void check(ucs_status_t status, const char* action) const;
+  void add(Batch& batch, ucs_status_ptr_t request, const char* action);
+  ucp_ep_h endpoint(int rank);
+
+  UcxLibrary ucx_;
+  std::shared_ptr<Control> control_;
+  WaitPolicy policy_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  std::vector<std::string> addresses_;
+  std::vector<ucp_ep_h> endpoints_;  // made at the first message
+};
+
+}  // namespace meshrt

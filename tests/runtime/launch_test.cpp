@@ -1,0 +1,154 @@
+// The life and death of jobs: whatever happens to a rank, the job ends within a second with one message and the right
+// code, and leaves nothing behind.
+#include "meshrt/launch.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "job.h"
+#include "meshrt/failure.h"
+
+namespace meshrt::test {
+
+namespace {
+
+std::vector<std::string> names_in(const char* directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
+int descriptors() { return static_cast<int>(names_in("/proc/self/fd").size()); }
+
+// What a job could leave behind.
+class Leftovers {
+ public:
+  void expect_none() const {
+    EXPECT_EQ(rank_programs(), std::vector<pid_t>{});
+    EXPECT_EQ(names_in("/dev/shm"), shm_);
+    EXPECT_EQ(descriptors(), descriptors_);
+    for (const std::string& name : names_in("/tmp")) EXPECT_EQ(name.find("meshrt"), std::string::npos) << name;
+  }
+
+ private:
+  std::vector<std::string> shm_ = names_in("/dev/shm");
+  int descriptors_ = descriptors();
+};
+
+void expect_one_line(const Outcome& outcome, const std::string& part) {
+  EXPECT_EQ(std::ranges::count(outcome.errors, '\n'), 1) << outcome.errors;
+  EXPECT_NE(outcome.errors.find(part), std::string::npos) << outcome.errors << "lacks " << part;
+}
+
+class Death : public testing::TestWithParam<const char*> {
+ protected:
+  std::vector<std::string> options(int ranks) const { return {"-n", std::to_string(ranks), "--transport", GetParam()}; }
+};
+
+struct End {
+  const char* how;
+  int code;
+  const char* message;
+};
+
+TEST_P(Death, EndsTheJobWithinASecond) {
+  const Leftovers before;
+  std::mt19937 random(7);
+  for (const End& end :
+       {End{"kill", 3, "was killed by signal 9 (SIGKILL)"}, End{"exit", 3, "exited with code 1"},
+        End{"exit0", 3, "exited with code 0"}, End{"abort", 3, "was killed by signal 6 (SIGABRT)"},
+        End{"throw", 70, "something broke"}, End{"data", 1, "the file tokens.bin is empty"},
+        End{"usage", 2, "there is no option --strps"}, End{"kill", 3, "SIGKILL"}, End{"exit", 3, "code 1"}}) {
+    const int ranks = 2 + static_cast<int>(random() % 3), which = static_cast<int>(random() % ranks);
+    const int milliseconds = static_cast<int>(random() % 100);
+    const Outcome outcome =
+        run_job(options(ranks), {"loop", end.how, std::to_string(which), std::to_string(milliseconds)}, 10);
+    EXPECT_EQ(outcome.code, end.code) << end.how << ": " << outcome.errors;
+    expect_one_line(outcome, "rank " + std::to_string(which) + " (pid ");
+    expect_one_line(outcome, end.message);
+    EXPECT_LT(outcome.seconds, milliseconds / 1000.0 + 1.5) << end.how;  // half a second to start
+    before.expect_none();
+  }
+}
+
+TEST_P(Death, StoppedRankIsNamedAtTheDeadline) {
+  const Leftovers before;
+  auto options = this->options(3);
+  options.insert(options.end(), {"--timeout", "2"});
+  const Outcome outcome = run_job(options, {"loop", "stop", "1", "50"}, 10);
+  EXPECT_EQ(outcome.code, 3) << outcome.errors;
+  expect_one_line(outcome, "waited 2 s for rank 1");
+  EXPECT_GT(outcome.seconds, 1.9);
+  EXPECT_LT(outcome.seconds, 4);
+  before.expect_none();
+}
+
+TEST_P(Death, OfTheLauncherEndsTheRanks) {
+  const Leftovers before;
+  for (const int signal : {SIGKILL, SIGINT}) {
+    const int errors = memfd_create("errors", MFD_CLOEXEC);
+    const pid_t launcher = start_job(options(3), {"loop", "none", "0", "0"}, errors);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(rank_programs().size(), 3U);
+    kill(launcher, signal);
+    int status = 0;
+    waitpid(launcher, &status, 0);
+    EXPECT_TRUE(signal == SIGKILL || WEXITSTATUS(status) == 130) << status;
+    for (int i = 0; i < 100 && !rank_programs().empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(lseek(errors, 0, SEEK_END), 0);
+    close(errors);
+    before.expect_none();
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Transports, Death, testing::Values("arena", "ucx"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Launch, ReturnsTheGreatestCode) {
+  const Outcome outcome = run_job({"-n", "3"}, {"return"}, 10);
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_EQ(outcome.errors, "");
+}
+
+TEST(Launch, RefusesWrongUse) {
+  EXPECT_EQ(run_job({"-n", "0"}, {"return"}, 10).code, 2);
+  EXPECT_EQ(run_job({"--transport", "pigeon"}, {"return"}, 10).code, 2);
+  EXPECT_EQ(run_job({"--timeout", "-3"}, {"return"}, 10).code, 2);
+  EXPECT_EQ(run_job({"-n", "2", "/no/such/program"}, {}, 10).code, 2);
+}
+
+TEST(Launch, ThreadsEndTogether) {
+  testing::internal::CaptureStderr();
+  const int code = launch_threads(3, [](Rank& rank) -> int {
+    if (rank.rank() == 1) throw Failure(Cause::data, "no batch left");
+    rank.allocate(1 << 20, 0);  // waits for rank 1
+    return 0;
+  });
+  EXPECT_EQ(code, 1);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "rank 1: no batch left\n");
+}
+
+TEST(Launch, MoreMemoryThanThereIsIsRefused) {
+  testing::internal::CaptureStderr();
+  const int code = launch_threads(2, [](Rank& rank) {
+    rank.allocate(size_t{1} << 45, 0);
+    return 0;
+  });
+  EXPECT_EQ(code, 3);
+  const std::string errors = testing::internal::GetCapturedStderr();
+  EXPECT_NE(errors.find("this job of 2 ranks needs 70368744177664 bytes"), std::string::npos) << errors;
+}
+
+}  // namespace
+
+}  // namespace meshrt::test

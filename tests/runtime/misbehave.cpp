@@ -1,0 +1,61 @@
+#include "misbehave.h"
+
+#include <stdexcept>
+
+#include "meshrt/collectives.h"
+
+namespace meshrt::test {
+
+const std::vector<Misbehaviour>& misbehaviours() {
+  static const std::vector<Misbehaviour> all = {
+      {"count",
+       {"diverge at call 4", "all_reduce of 'loss' (5000 x f32, sum) at site 7",
+        "all_reduce of 'loss' (4999 x f32, sum)"}},
+      {"small count", {"all_reduce of 'loss' (2 x f32, sum)", "all_reduce of 'loss' (1 x f32, sum)"}},
+      {"kind", {"all_reduce of 'loss' (5000 x f32, sum)", "all_gather of 'weight' (10 x f32) at site 8"}},
+      {"type", {"5000 x f32", "5000 x i32"}},
+      {"reduce", {"5000 x f32, sum", "5000 x f32, max"}},
+      {"site", {"'loss' (5000 x f32, sum) at site 7", "'other' (5000 x f32, sum) at site 9"}},
+      {"root", {"broadcast of 'seed'", "their roots differ"}},
+      {"parts", {"all_gather of 'weight'", "their parts differ"}},
+      {"permute count", {"permute of 'edge' (100 x f32)", "permute of 'edge' (99 x f32)"}},
+      {"barrier", {"barrier", "all_reduce of 'loss'"}},
+      {"ends", {"has ended without"}},
+  };
+  return all;
+}
+
+int misbehave(Rank& rank, const std::string& name) {
+  const int ranks = rank.ranks();
+  const Group& group = rank.group(std::vector<Axis>{{ranks, 1}});
+  const bool odd = rank.rank() == ranks - 1;
+  std::vector<float> data(20000), other(20000);
+  const auto sum = [&](int64_t count, Type type = Type::f32, Reduce reduce = Reduce::sum, Site site = {7, "loss"}) {
+    all_reduce(rank, group, site, data.data(), count, type, reduce);
+  };
+  const auto gather = [&](int64_t extent, int64_t shift) {
+    std::vector<int64_t> begin{0};
+    for (int m = 1; m < ranks; ++m) begin.push_back(part_begin(extent, m, ranks) + shift);
+    begin.push_back(extent);
+    all_gather(rank, group, {8, "weight"}, data.data(), other.data(), {1, begin, 1}, Type::f32);
+  };
+  for (int i = 0; i < 3; ++i) sum(i == 1 ? 6000 : 3);
+
+  if (name == "count") sum(odd ? 4999 : 5000);
+  else if (name == "small count") sum(odd ? 1 : 2);
+  else if (name == "kind") odd ? gather(10, 0) : sum(5000);
+  else if (name == "type") sum(5000, odd ? Type::i32 : Type::f32);
+  else if (name == "reduce") sum(5000, Type::f32, odd ? Reduce::max : Reduce::sum);
+  else if (name == "site") sum(5000, Type::f32, Reduce::sum, odd ? Site{9, "other"} : Site{7, "loss"});
+  else if (name == "root") broadcast(rank, group, {3, "seed"}, data.data(), 100, Type::f32, odd ? 0 : 1);
+  else if (name == "parts") gather(1000, odd ? 1 : 0);
+  else if (name == "permute count") {
+    const int to = (group.index + 1) % ranks, from = (group.index + ranks - 1) % ranks;
+    permute(rank, group, {4, "edge"}, data.data(), odd ? 99 : 100, to, other.data(), 100, from, Type::f32);
+  } else if (name == "barrier") odd ? barrier(rank, group, {5, "end"}) : sum(5000);
+  else if (name == "ends") odd ? void() : sum(5000);
+  else throw std::runtime_error("unknown misbehaviour " + name);
+  return 0;
+}
+
+}  // namespace meshrt::test

@@ -1,0 +1,62 @@
+// rank_program: what the tests run as the ranks of a job. The first argument says what to do.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cases.h"
+#include "meshrt/collectives.h"
+#include "meshrt/failure.h"
+#include "meshrt/launch.h"
+#include "misbehave.h"
+
+namespace {
+
+using meshrt::Rank;
+
+// Ends in the way that was asked for.
+void end_as(const std::string& how) {
+  if (how == "kill") kill(getpid(), SIGKILL);
+  if (how == "stop") kill(getpid(), SIGSTOP);
+  if (how == "exit") _exit(1);
+  if (how == "exit0") _exit(0);
+  if (how == "abort") std::abort();
+  if (how == "throw") throw std::runtime_error("something broke");
+  if (how == "data") throw meshrt::Failure(meshrt::Cause::data, "the file tokens.bin is empty");
+  if (how == "usage") throw meshrt::Failure(meshrt::Cause::usage, "there is no option --strps");
+}
+
+// Collectives without end; rank `which` ends after `milliseconds`.
+int loop(Rank& rank, const std::string& how, int which, int milliseconds) {
+  rank.allocate(8 << 20, 1 << 20);
+  const auto& group = rank.group(std::vector<meshrt::Axis>{{rank.ranks(), 1}});
+  auto* data = reinterpret_cast<float*>(rank.arena());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  for (int i = 0;; ++i) {
+    if (rank.rank() == which && std::chrono::steady_clock::now() > end) end_as(how);
+    const int64_t count = i % 3 == 0 ? 1 : i % 3 == 1 ? 3000 : 300000;
+    all_reduce(rank, group, {1, "loop"}, data, count, meshrt::Type::f32, meshrt::Reduce::max);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return meshrt::run_rank([&](Rank& rank) {
+    if (arguments.at(0) == "cases") {
+      meshrt::test::run_all_cases(rank);
+      return 0;
+    }
+    if (arguments.at(0) == "misbehave") return meshrt::test::misbehave(rank, arguments.at(1));
+    if (arguments.at(0) == "loop")
+      return loop(rank, arguments.at(1), std::stoi(arguments.at(2)), std::stoi(arguments.at(3)));
+    if (arguments.at(0) == "return") return rank.rank() == 1 ? 5 : 0;
+    throw meshrt::Failure(meshrt::Cause::usage, "unknown task " + arguments.at(0));
+  });
+}
