@@ -85,6 +85,8 @@ class RunFileReader {
     source.input = entry.key;
     source.mark = entry.mark;
     source.file = map.text("file");
+    if (entry.value.kind != YamlNode::Kind::map && entry.value.kind != YamlNode::Kind::null)
+      source.file.mark = entry.value.mark;  // told already: no second complaint that it has no file
     if (source.file.given() && !source.file.value.empty()) resolve_existing(source.file, map.path_of("file"));
     const Given<int> type = map.word("type", file_type_names());
     if (type.given())
@@ -218,6 +220,7 @@ RunFile parse_run_file(const std::string& name, const std::string& content, cons
     const int index = text->add({"command line", override_text, ""});
     apply_override(root, *text, index, errors);
   }
+  errors.throw_if_any();
   RunFile run;
   run.path = name;
   RunFileReader(run, *text, errors).read(root);

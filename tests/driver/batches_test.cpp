@@ -1,0 +1,254 @@
+#include "driver/batches.h"
+
+#include <map>
+#include <numeric>
+
+#include "meshrt/collectives.h"
+#include "meshrt/npy.h"
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+/// Input tensors of a program with memory of their own.
+struct Inputs {
+  Tensor& add(const std::string& name, Type type, std::vector<LocalDim> dims, int64_t bound = -1) {
+    Tensor tensor{
+        .name = name, .role = Role::input, .type = type, .index_bound = bound, .dims = std::move(dims), .initial = {}};
+    memory.emplace_back(tensor.local_elements() * size_of(type) + 1);
+    tensor.data = memory.back().data();
+    return tensors.emplace_back(std::move(tensor));
+  }
+  template <class T>
+  std::vector<T> values(size_t input) const {
+    const auto* data = static_cast<const T*>(tensors[input].data);
+    return {data, data + tensors[input].local_elements()};
+  }
+  std::vector<Tensor> tensors;
+  std::vector<std::vector<std::byte>> memory;
+};
+
+LocalDim dim(const std::string& name, int64_t size) { return {name, size, 0, size, {}}; }
+LocalDim part(const std::string& name, int64_t size, int index, int parts) {
+  return {name, size, part_begin(size, index, parts), part_begin(size, index + 1, parts), {0}};
+}
+
+class BatchesTest : public testing::Test {
+ protected:
+  BatchesTest() {
+    info_.name = "Model";
+    info_.sample_dim = "batch";
+  }
+  RunFile parse(const std::string& data) const { return parse_run_file("run.yaml", "data: " + data, folder_.path("")); }
+  std::string error(Inputs& inputs, const std::string& data) const {
+    const RunFile run = parse(data);
+    return folder_.without_folder(failure_of([&] { Batches(inputs.tensors, info_, run, run.data, "data").fill(0); }));
+  }
+  void write_npy_file(const std::string& name, const std::vector<int64_t>& shape) const {
+    std::vector<int32_t> numbers(Array{Type::i32, shape, {}}.elements());
+    std::iota(numbers.begin(), numbers.end(), 0);
+    write_npy(folder_.path(name), Type::i32, shape, std::as_bytes(std::span(numbers)));
+  }
+  TestFolder folder_;
+  ProgramInfo info_;
+};
+
+using Numbers = std::vector<int32_t>;
+
+TEST_F(BatchesTest, WindowsFollowEachOtherAndWrapRound) {
+  folder_.write("a.txt", std::string("\0\1\2\3\4\5\6\7\10\11\12\13\14", 13));  // 0 to 12
+  const RunFile run = parse("{ token: {file: a.txt, window: seq}, target: {of: token, shift: 1} }");
+  Inputs inputs;
+  inputs.tensors.reserve(2);
+  inputs.add("token", Type::i32, {dim("batch", 2), dim("seq", 3)}, 256);
+  inputs.add("target", Type::i32, {dim("batch", 2), dim("seq", 3)}, 256);
+  const Batches batches(inputs.tensors, info_, run, run.data, "data");
+  EXPECT_EQ(batches.samples(), 4);  // the last window ends at 12, its target at 13
+  EXPECT_EQ(batches.whole_batches(), 2);
+  EXPECT_EQ(batches.units_per_batch(), 6);
+  EXPECT_STREQ(batches.unit(), "tokens");
+  for (const int64_t number : {0, 2}) {
+    batches.fill(number);
+    EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{0, 1, 2, 3, 4, 5}));
+    EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{1, 2, 3, 4, 5, 6}));
+  }
+  batches.fill(1);
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{7, 8, 9, 10, 11, 12}));
+}
+
+TEST_F(BatchesTest, ABatchMayWrapInItsMiddle) {
+  folder_.write("a.txt", std::string("\0\1\2\3\4\5", 6));
+  const RunFile run = parse("{ token: {file: a.txt, window: seq} }");
+  Inputs inputs;
+  inputs.add("token", Type::i32, {dim("batch", 2), dim("seq", 2)}, 256);
+  const Batches batches(inputs.tensors, info_, run, run.data, "data");
+  EXPECT_EQ(batches.samples(), 3);
+  batches.fill(1);
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{4, 5, 0, 1}));
+}
+
+TEST_F(BatchesTest, PartsOfAFileDoNotOverlap) {
+  std::vector<uint16_t> numbers(200);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  folder_.write("a.bin", numbers);
+  Inputs inputs;
+  inputs.add("token", Type::i32, {dim("batch", 1), dim("seq", 4)});
+  const RunFile training = parse("{ token: {file: a.bin, type: u16, window: seq, to: 95%} }");
+  const RunFile held_out = parse("{ token: {file: a.bin, type: u16, window: seq, from: 95%} }");
+  const Batches first(inputs.tensors, info_, training, training.data, "data"),
+      second(inputs.tensors, info_, held_out, held_out.data, "data");
+  EXPECT_EQ(first.samples(), 47);  // 190 / 4
+  EXPECT_EQ(second.samples(), 2);
+  first.fill(46);
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{184, 185, 186, 187}));
+  second.fill(0);
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{190, 191, 192, 193}));
+  const RunFile counts = parse("{ token: {file: a.bin, type: u16, window: seq, from: 3, to: 8} }");
+  const Batches third(inputs.tensors, info_, counts, counts.data, "data");
+  EXPECT_EQ(third.samples(), 1);
+  third.fill(5);
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{3, 4, 5, 6}));
+}
+
+TEST_F(BatchesTest, DimsAreMergedAndSplit) {
+  write_npy_file("a.npy", {5, 2, 3});
+  write_npy_file("b.npy", {5, 6});
+  const RunFile run = parse("{ merged: {file: a.npy}, split: {file: b.npy} }");
+  Inputs inputs;
+  inputs.tensors.reserve(2);
+  inputs.add("merged", Type::f32, {dim("batch", 2), dim("pixel", 6)});
+  inputs.add("split", Type::i64, {dim("batch", 2), dim("row", 3), dim("column", 2)});
+  const Batches batches(inputs.tensors, info_, run, run.data, "data");
+  EXPECT_STREQ(batches.unit(), "samples");
+  batches.fill(1);
+  EXPECT_EQ(inputs.values<float>(0), (std::vector<float>{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}));
+  EXPECT_EQ(inputs.values<int64_t>(1), (std::vector<int64_t>{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}));
+}
+
+TEST_F(BatchesTest, MergesOrSplits) {
+  using Sizes = std::vector<int64_t>;
+  EXPECT_TRUE(merges_or_splits(Sizes{28, 28}, Sizes{784}));
+  EXPECT_TRUE(merges_or_splits(Sizes{784}, Sizes{28, 28}));
+  EXPECT_TRUE(merges_or_splits(Sizes{2, 3, 20}, Sizes{6, 4, 5}));
+  EXPECT_TRUE(merges_or_splits(Sizes{1, 6, 1}, Sizes{6}));
+  EXPECT_TRUE(merges_or_splits(Sizes{}, Sizes{1}));
+  EXPECT_TRUE(merges_or_splits(Sizes{}, Sizes{}));
+  EXPECT_FALSE(merges_or_splits(Sizes{4, 6}, Sizes{6, 4}));
+  EXPECT_FALSE(merges_or_splits(Sizes{6}, Sizes{}));
+  EXPECT_FALSE(merges_or_splits(Sizes{}, Sizes{6}));
+  EXPECT_FALSE(merges_or_splits(Sizes{6}, Sizes{5}));
+  EXPECT_FALSE(merges_or_splits(Sizes{6, 2}, Sizes{6}));
+  EXPECT_FALSE(merges_or_splits(Sizes{0}, Sizes{6}));
+}
+
+// The parts of ranks, whichever dims are split, are the parts of what one rank alone reads.
+TEST_F(BatchesTest, RanksReadTheirParts) {
+  const std::vector<int64_t> sizes = {5, 4, 3};
+  write_npy_file("a.npy", {7, 4, 3});
+  const RunFile run = parse("{ x: {file: a.npy} }");
+  const char* const names[] = {"batch", "row", "column"};
+  for (const auto& parts : {std::vector<int>{1, 1, 1}, {3, 1, 1}, {1, 3, 1}, {1, 1, 2}, {2, 3, 2}, {6, 1, 1}}) {
+    for (int64_t number = 0; number < 3; ++number) {
+      std::map<std::vector<int64_t>, int32_t> seen;
+      for (int i = 0; i < parts[0]; ++i)
+        for (int j = 0; j < parts[1]; ++j)
+          for (int k = 0; k < parts[2]; ++k) {
+            Inputs inputs;
+            const int which[] = {i, j, k};
+            std::vector<LocalDim> dims;
+            for (int d = 0; d < 3; ++d) dims.push_back(part(names[d], sizes[d], which[d], parts[d]));
+            inputs.add("x", Type::i32, dims);
+            Batches(inputs.tensors, info_, run, run.data, "data").fill(number);
+            const Numbers values = inputs.values<int32_t>(0);
+            size_t at = 0;
+            for (int64_t a = dims[0].begin; a < dims[0].end; ++a)
+              for (int64_t b = dims[1].begin; b < dims[1].end; ++b)
+                for (int64_t c = dims[2].begin; c < dims[2].end; ++c) seen[{a, b, c}] = values[at++];
+          }
+      ASSERT_EQ(seen.size(), 60U);
+      for (const auto& [index, value] : seen)
+        EXPECT_EQ(value, ((number * 5 + index[0]) % 7 * 4 + index[1]) * 3 + index[2]);
+    }
+  }
+}
+
+TEST_F(BatchesTest, SamplesNeedNotBeTheFirstDim) {
+  write_npy_file("a.npy", {4, 3});
+  const RunFile run = parse("{ x: {file: a.npy} }");
+  Inputs inputs;
+  inputs.add("x", Type::i32, {dim("row", 3), dim("batch", 2)});
+  Batches(inputs.tensors, info_, run, run.data, "data").fill(1);
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{6, 9, 7, 10, 8, 11}));
+}
+
+TEST_F(BatchesTest, InputsWithoutSamplesAreReadWhole) {
+  write_npy_file("a.npy", {3, 2});
+  const RunFile run = parse("{ x: {file: a.npy}, y: {file: a.npy, from: 1} }");
+  Inputs inputs;
+  inputs.tensors.reserve(2);
+  inputs.add("x", Type::i32, {dim("row", 3), part("column", 2, 1, 2)});
+  inputs.add("y", Type::i32, {dim("all", 4)});
+  info_.sample_dim = "";
+  const Batches batches(inputs.tensors, info_, run, run.data, "data");
+  batches.fill(5);
+  EXPECT_EQ(batches.samples(), 0);
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{1, 3, 5}));
+  EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{2, 3, 4, 5}));
+}
+
+TEST_F(BatchesTest, MistakesHaveTheirLine) {
+  folder_.write("a.txt", "abcdefgh");
+  write_npy_file("a.npy", {4, 3});
+  write_npy_file("b.npy", {5});
+  Inputs inputs;
+  inputs.tensors.reserve(2);
+  inputs.add("token", Type::i32, {dim("batch", 2), dim("seq", 3)}, 102);
+  inputs.add("label", Type::i32, {dim("batch", 2)});
+  const struct {
+    const char *data, *message;
+  } cases[] = {
+      {"{ token: {file: a.npy}, lable: {file: b.npy} }",
+       "`Model` has no input `lable`\n  --> run.yaml:1:31\n1 | data: { token: {file: a.npy}, lable: {file: b.npy} }\n"
+       "  |                               ^^^^^ did you mean `label`?"},
+      {"{ token: {file: a.npy} }", "input `label` has no source: add `data: { label: {file: PATH} }` to the run file"},
+      {"{ token: {file: a.npy}, label: {file: b.npy} }",
+       "`label` has 5 samples, but `token` has 4\n  --> run.yaml:1:31\n1 | data: { token: {file: a.npy}, label: {file: "
+       "b.npy} }\n"
+       "  |                               ^^^^^ every input needs the same number"},
+      {"{ token: {file: a.txt}, label: {file: b.npy} }",
+       "`a.txt` has the shape [8], which does not fit `token` [batch 2, seq 3]\n  --> run.yaml:1:9\n"
+       "1 | data: { token: {file: a.txt}, label: {file: b.npy} }\n  |         ^^^^^ to cut it into windows, add "
+       "`window: seq`"},
+      {"{ token: {file: a.txt, window: time}, label: {file: b.npy} }",
+       "`token` [batch 2, seq 3] cannot be read by windows along `time`\n  --> run.yaml:1:38\n"
+       "1 | data: { token: {file: a.txt, window: time}, label: {file: b.npy} }\n"
+       "  |                                      ^^^^ a window fills its first dim besides the samples, `seq`"},
+      {"{ token: {file: a.npy}, label: {file: b.npy, window: batch} }",
+       "`label` [batch 2] cannot be read by windows along `batch`\n  --> run.yaml:1:60\n"
+       "1 | data: { token: {file: a.npy}, label: {file: b.npy, window: batch} }\n"
+       "  |                                                            ^^^^^ it has no dim besides the samples"},
+      {"{ token: {file: a.npy}, label: {file: a.npy} }",
+       "`a.npy` has the shape [4, 3], which does not fit `label` [batch 2]\n  --> run.yaml:1:31\n"
+       "1 | data: { token: {file: a.npy}, label: {file: a.npy} }\n  |                               ^^^^^"},
+      {"{ token: {file: a.txt, window: seq, from: 6}, label: {file: b.npy} }",
+       "entries 6 to 8 of `a.txt` do not hold one sample of 3\n  --> run.yaml:1:9\n"
+       "1 | data: { token: {file: a.txt, window: seq, from: 6}, label: {file: b.npy} }\n  |         ^^^^^"},
+      {"{ token: {file: a.txt, window: seq, to: 9}, label: {file: b.npy} }",
+       "`a.txt` has only 8 entries\n  --> run.yaml:1:47\n1 | data: { token: {file: a.txt, window: seq, to: 9}, label: "
+       "{file: b.npy} }\n"
+       "  |                                               ^"},
+      {"{ token: {file: a.txt, window: seq, from: 6, to: 4}, label: {file: b.npy} }",
+       "the part of `a.txt` would end at 4, before it begins at 6\n  --> run.yaml:1:49\n"
+       "1 | data: { token: {file: a.txt, window: seq, from: 6, to: 4}, label: {file: b.npy} }\n"
+       "  |                                                 ^"},
+      {"{ label: {file: b.npy, to: 2}, token: {file: a.txt, window: seq} }",
+       "`a.txt`: number 5 is 102, but `token` takes an index below 102"},
+  };
+  for (const auto& [data, message] : cases) {
+    EXPECT_EQ(error(inputs, data), message) << data;
+  }
+}
+
+}  // namespace
+}  // namespace meshrt

@@ -1,0 +1,49 @@
+#include "driver/command_line.h"
+
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+CommandLine parse(std::vector<const char*> arguments) { return parse_command_line(arguments); }
+
+TEST(CommandLine, TakesOptionsFilesAndOverrides) {
+  const CommandLine line = parse({"-n", "4", "run.yaml", "train.steps=10", "--color=never", "data.token.file=x=y"});
+  EXPECT_EQ(line.ranks, 4);
+  EXPECT_EQ(line.run_file, "run.yaml");
+  EXPECT_EQ(line.overrides, (std::vector<std::string>{"train.steps=10", "data.token.file=x=y"}));
+  EXPECT_EQ(line.color, Color::never);
+  EXPECT_EQ(parse({"-n2"}).ranks, 2);
+  EXPECT_EQ(parse({"-n=2"}).ranks, 2);
+  EXPECT_TRUE(parse({"--info", "--json"}).json);
+  EXPECT_TRUE(parse({"--dry-run", "--threads"}).threads);
+}
+
+TEST(CommandLine, RefusesWhatItDoesNotKnow) {
+  const struct {
+    std::vector<const char*> arguments;
+    const char* message;
+  } cases[] = {
+      {{"--thread"}, "unknown option `--thread`: did you mean `--threads`?\nsee --help"},
+      {{"--x"},
+       "unknown option `--x`: known options: --help, --info, --json, --dry-run, --threads, --color, -n\nsee --help"},
+      {{"-n"}, "-n needs a value\nsee --help"},
+      {{"-n", "0"}, "-n must be a number of ranks, not `0`\nsee --help"},
+      {{"-n", "two"}, "-n must be a number of ranks, not `two`\nsee --help"},
+      {{"--color=blue"}, "--color must be auto, always or never, not `blue`\nsee --help"},
+      {{"a.yaml", "b.yaml"}, "one run file is expected, but both `a.yaml` and `b.yaml` are given\nsee --help"},
+      {{"--json"}, "--json goes with --info\nsee --help"},
+  };
+  for (const auto& [arguments, message] : cases) {
+    try {
+      parse(arguments);
+      ADD_FAILURE() << message;
+    } catch (const Failure& failure) {
+      EXPECT_EQ(std::string(failure.what()), message);
+      EXPECT_EQ(exit_code(failure.cause), 2);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshrt

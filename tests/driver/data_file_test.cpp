@@ -1,0 +1,174 @@
+#include <numeric>
+
+#include "meshrt/data.h"
+#include "meshrt/npy.h"
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+template <class T>
+std::vector<T> all_of(const NumberFile& file, int64_t bound = -1) {
+  std::vector<T> numbers(file.elements());
+  file.read(0, file.elements(), type_of<T>, bound, "`x`", numbers.data());
+  return numbers;
+}
+
+std::string idx_pictures() {  // 2 x 2 x 3 bytes, 0 to 11
+  std::string file = std::string("\0\0\x08\x03", 4) + bytes_of<uint32_t>({2, 2, 3}, true);
+  for (char c = 0; c < 12; ++c) file += c;
+  return file;
+}
+
+std::string llm_c(int32_t magic, int32_t version, int32_t count, std::string_view tokens) {
+  std::string header = bytes_of<int32_t>({magic, version, count});
+  header.resize(1024);
+  return header + std::string(tokens);
+}
+
+TEST(DataFile, ReadsTextAsBytes) {
+  const TestFolder folder;
+  const NumberFile file = NumberFile::open(folder.write("a.txt", "\x93NUMPY? \xff"));
+  EXPECT_EQ(file.shape(), (std::vector<int64_t>{9}));
+  EXPECT_EQ(all_of<int32_t>(file), (std::vector<int32_t>{0x93, 'N', 'U', 'M', 'P', 'Y', '?', ' ', 0xff}));
+}
+
+TEST(DataFile, ReadsRawNumbers) {
+  const TestFolder folder;
+  EXPECT_EQ(all_of<int32_t>(NumberFile::open(folder.write("a", bytes_of<uint16_t>({1, 65535})), FileType::u16)),
+            (std::vector<int32_t>{1, 65535}));
+  EXPECT_EQ(all_of<int32_t>(NumberFile::open(folder.write("a", bytes_of<uint8_t>({1, 255})), FileType::u8)),
+            (std::vector<int32_t>{1, 255}));
+  EXPECT_EQ(all_of<float>(NumberFile::open(folder.write("a", bytes_of<int32_t>({-1, 70000})), FileType::i32)),
+            (std::vector<float>{-1, 70000}));
+}
+
+TEST(DataFile, ReadsTokensOfLlmC) {
+  const TestFolder folder;
+  const NumberFile file =
+      NumberFile::open(folder.write("a.bin", llm_c(20240520, 1, 3, bytes_of<uint16_t>({7, 50256, 9}))));
+  EXPECT_EQ(all_of<int32_t>(file, 50257), (std::vector<int32_t>{7, 50256, 9}));
+}
+
+TEST(DataFile, ReadsIdxPlainAndPacked) {
+  const TestFolder folder;
+  std::vector<uint8_t> expected(12);
+  std::iota(expected.begin(), expected.end(), 0);
+  for (const std::string& path :
+       {folder.write("a-idx3-ubyte", idx_pictures()), folder.write_gz("a-idx3-ubyte.gz", idx_pictures())}) {
+    const NumberFile file = NumberFile::open(path);
+    EXPECT_EQ(file.shape(), (std::vector<int64_t>{2, 2, 3}));
+    EXPECT_EQ(all_of<uint8_t>(file), expected);
+  }
+  const std::string floats =
+      std::string("\0\0\x0d\x01", 4) + bytes_of<uint32_t>({2}, true) + bytes_of<float>({1.5F, -2}, true);
+  EXPECT_EQ(all_of<float>(NumberFile::open(folder.write("f", floats))), (std::vector<float>{1.5F, -2}));
+}
+
+TEST(DataFile, ReadsSeveralGzipMembersAndLargeFiles) {
+  const TestFolder folder;
+  std::string large(3'000'000, 'a');
+  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>('a' + i % 23);
+  folder.write_gz("1.gz", large);
+  folder.write_gz("2.gz", "tail");
+  folder.write("both.txt.gz", folder.read("1.gz") + folder.read("2.gz"));
+  const std::vector<uint8_t> numbers = all_of<uint8_t>(NumberFile::open(folder.path("both.txt.gz")));
+  EXPECT_EQ(std::string(numbers.begin(), numbers.end()), large + "tail");
+}
+
+TEST(DataFile, ReadsNpyOfAnyNumber) {
+  const TestFolder folder;
+  const double values[] = {0.5, 2, 3};
+  write_npy(folder.path("a.npy"), Type::f64, std::vector<int64_t>{3, 1}, std::as_bytes(std::span(values)));
+  const NumberFile file = NumberFile::open(folder.path("a.npy"));
+  EXPECT_EQ(file.shape(), (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(all_of<float>(file), (std::vector<float>{0.5F, 2, 3}));
+  const std::string header = "{'descr': '>u2', 'fortran_order': True, 'shape': (2, 2), }\n";
+  const std::string start = std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(header.size()) + '\0';
+  folder.write("b.npy", start + header + bytes_of<uint16_t>({1, 3, 2, 4}, true));
+  EXPECT_EQ(all_of<int64_t>(NumberFile::open(folder.path("b.npy"))), (std::vector<int64_t>{1, 2, 3, 4}));
+}
+
+TEST(DataFile, RoundsToShortFloats) {
+  const TestFolder folder;
+  const float values[] = {1.0F, 1.00390625F, 3.0e38F, -0.1F};  // 1 + 2^-8 is halfway: to even
+  write_npy(folder.path("a.npy"), Type::f32, std::vector<int64_t>{4}, std::as_bytes(std::span(values)));
+  uint16_t rounded[4];
+  NumberFile::open(folder.path("a.npy")).read(0, 4, Type::bf16, -1, "`x`", rounded);
+  EXPECT_EQ(rounded[0], 0x3f80);
+  EXPECT_EQ(rounded[1], 0x3f80);
+  EXPECT_EQ(rounded[2], 0x7f62);
+  EXPECT_EQ(rounded[3], 0xbdcd);
+  NumberFile::open(folder.path("a.npy")).read(0, 2, Type::f16, -1, "`x`", rounded);
+  EXPECT_EQ(rounded[0], 0x3c00);
+  EXPECT_EQ(rounded[1], 0x3c04);
+}
+
+TEST(DataFile, NamesTheNumberThatDoesNotFit) {
+  const TestFolder folder;
+  const auto read = [&](const NumberFile& file, Type type, int64_t bound) {
+    std::vector<double> room(file.elements());
+    return folder.without_folder(
+        failure_of([&] { file.read(0, file.elements(), type, bound, "`token`", room.data()); }));
+  };
+  EXPECT_EQ(read(NumberFile::open(folder.write("a.txt", "ab\xe9")), Type::i32, 128),
+            "`a.txt`: number 2 is 233, but `token` takes an index below 128");
+  EXPECT_EQ(read(NumberFile::open(folder.write("a", bytes_of<int32_t>({5, -1})), FileType::i32), Type::i32, 10),
+            "`a`: number 1 is -1, but `token` takes an index below 10");
+  EXPECT_EQ(read(NumberFile::open(folder.write("a", bytes_of<uint16_t>({5, 256})), FileType::u16), Type::u8, -1),
+            "`a`: number 1 is 256, but `token` takes u8");
+  EXPECT_EQ(read(NumberFile::open(folder.write("a", std::string_view("\1\2", 2)), FileType::u8), Type::boolean, -1),
+            "`a`: number 1 is 2, but `token` takes bool");
+  EXPECT_EQ(read(NumberFile::open(folder.write("p", idx_pictures())), Type::i32, 7),
+            "`p`: number 7 ([1, 0, 1]) is 7, but `token` takes an index below 7");
+  const double values[] = {1, 2.5};
+  write_npy(folder.path("a.npy"), Type::f64, std::vector<int64_t>{2}, std::as_bytes(std::span(values)));
+  EXPECT_EQ(
+      folder.without_folder(failure_of([&] { NumberFile::open(folder.path("a.npy")).require(Type::i32, "`token`"); })),
+      "`a.npy` holds f64 numbers, but `token` takes i32");
+}
+
+TEST(DataFile, SaysWhatIsWrongWithAFile) {
+  const TestFolder folder;
+  const auto open = [&](std::string_view content, FileType type) {
+    const std::string path = folder.write("x", content);
+    return folder.without_folder(failure_of([&] { NumberFile::open(path, type); }));
+  };
+  EXPECT_EQ(open("abc", FileType::detect),
+            "cannot tell the format of `x`: give its `type`, one of bytes, u8, u16, i32, llm.c, idx, npy");
+  EXPECT_EQ(open("abc", FileType::u16), "`x` has 3 bytes, which is not a whole number of u16 (2 bytes each)");
+  EXPECT_EQ(open(llm_c(20240520, 1, 0, ""), FileType::u16),
+            "`x` begins with a header of llm.c: read it with `type: llm.c`");
+  EXPECT_EQ(
+      open("abc", FileType::llm_c),
+      "`x` is not a token file of llm.c that can be read: it does not begin with 20240520 and a header of 1024 bytes");
+  EXPECT_EQ(open(llm_c(20240520, 7, 0, ""), FileType::llm_c),
+            "`x` is not a token file of llm.c that can be read: it has version 7; 1 is known");
+  EXPECT_EQ(
+      open(llm_c(20240520, 1, 5, "ab"), FileType::llm_c),
+      "`x` is not a token file of llm.c that can be read: its header says 5 tokens of 2 bytes, but 2 bytes follow");
+  EXPECT_EQ(
+      open(llm_c(20240520, 1, -1, "ab"), FileType::llm_c),
+      "`x` is not a token file of llm.c that can be read: its header says -1 tokens of 2 bytes, but 2 bytes follow");
+  EXPECT_EQ(open("abcd", FileType::idx),
+            "`x` is not an IDX file that can be read: it does not begin with 0, 0, a type and a number of dims");
+  EXPECT_EQ(open(idx_pictures().substr(0, 10), FileType::idx),
+            "`x` is not an IDX file that can be read: it ends within its header");
+  EXPECT_EQ(open(idx_pictures().substr(0, 27), FileType::idx),
+            "`x` is not an IDX file that can be read: its shape (2, 2, 3) needs 12 bytes, but 11 follow its header");
+  EXPECT_EQ(open(std::string("\0\0\x08\x03", 4) + std::string(12, '\xff'), FileType::idx),
+            "`x` is not an IDX file that can be read: its shape is larger than any file");
+  const std::string packed = folder.read("x").empty() ? "" : (folder.write_gz("g", idx_pictures()), folder.read("g"));
+  EXPECT_EQ(open(packed.substr(0, packed.size() - 9), FileType::idx),
+            "`x` is not a whole gzip file: it ends too early");
+  std::string damaged = packed;
+  damaged[packed.size() - 6] = static_cast<char>(damaged[packed.size() - 6] ^ 1);
+  EXPECT_EQ(open(damaged, FileType::idx), "`x` is not a whole gzip file: incorrect data check");
+  EXPECT_EQ(folder.without_folder(failure_of([&] { NumberFile::open(folder.path("none")); })),
+            "cannot read `none`: No such file or directory");
+  EXPECT_EQ(folder.without_folder(failure_of([&] { NumberFile::open(folder.path(".")); })),
+            "cannot read `.`: it is a folder");
+}
+
+}  // namespace
+}  // namespace meshrt

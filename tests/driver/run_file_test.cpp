@@ -1,0 +1,298 @@
+#include "meshrt/run_file.h"
+
+#include "driver/suggest.h"
+#include "driver/yaml_reader.h"
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+class RunFileTest : public testing::Test {
+ protected:
+  RunFileTest() {
+    folder_.write("train.bin", "abcd");
+    folder_.write("val.bin", "abcd");
+  }
+  RunFile parse(const std::string& text, const std::vector<std::string>& overrides = {}) const {
+    return parse_run_file("run.yaml", text, folder_.path(""), overrides);
+  }
+  std::string error(const std::string& text, const std::vector<std::string>& overrides = {}) const {
+    return folder_.without_folder(failure_of([&] { parse(text, overrides); }));
+  }
+  TestFolder folder_;
+};
+
+TEST_F(RunFileTest, ReadsEveryKey) {
+  const RunFile run = parse(R"(
+data:       { token: {file: train.bin, type: u16, window: seq, from: 3, to: 12.5%}, target: {of: token, shift: 1} }
+validation: { every: 250, steps: 20, token: {file: val.bin, from: 95%} }
+train:      { steps: 5_000, seed: 7, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
+checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: never }
+log:        { every: 25, jsonl: out/metrics.jsonl, watch: [grad_norm, layer.attn.wq], nonfinite: ignore }
+output:     { u: {every: 100, file: "out/u_{step}.npy"} }
+)");
+  ASSERT_EQ(run.data.size(), 2U);
+  EXPECT_EQ(run.data[0].input, "token");
+  EXPECT_EQ(folder_.without_folder(run.data[0].file.value), "train.bin");
+  EXPECT_EQ(run.data[0].file.mark, (Mark{0, 2, 29, 9}));
+  EXPECT_EQ(run.data[0].type.value, FileType::u16);
+  EXPECT_EQ(run.data[0].window.value, "seq");
+  EXPECT_EQ(run.data[0].from.value.of(1000), 3);
+  EXPECT_EQ(run.data[0].to.value.of(1001), 125);
+  EXPECT_EQ(run.data[1].of.value, "token");
+  EXPECT_EQ(run.data[1].shift.value, 1);
+  EXPECT_EQ(run.validation.every.value, 250);
+  EXPECT_EQ(run.validation.steps.value, 20);
+  EXPECT_EQ(run.train.steps.value, 5000);
+  EXPECT_EQ(run.train.seed.value, 7U);
+  EXPECT_EQ(run.train.rate.value, 3e-4);
+  EXPECT_EQ(run.train.timeout.value, 600);
+  EXPECT_EQ(run.train.max_time.value, 23 * 3600 + 50 * 60);
+  EXPECT_EQ(run.checkpoint.folder.value, "out/ckpt");
+  EXPECT_EQ(run.checkpoint.keep.value, 3);
+  EXPECT_EQ(run.checkpoint.resume.value, "never");
+  EXPECT_EQ(run.log.every.value, 25);
+  EXPECT_EQ(run.log.jsonl.value, "out/metrics.jsonl");
+  ASSERT_EQ(run.log.watch.size(), 2U);
+  EXPECT_FALSE(run.log.stop_at_nonfinite.value);
+  ASSERT_EQ(run.outputs.size(), 1U);
+  EXPECT_EQ(run.outputs[0].file.value, "out/u_{step}.npy");
+}
+
+TEST_F(RunFileTest, AnEmptyFileHasDefaults) {
+  for (const char* text : {"", "# nothing\n", "data:\ntrain:\nlog:\n"}) {
+    const RunFile run = parse(text);
+    EXPECT_FALSE(run.train.steps.given());
+    EXPECT_FALSE(run.validation.given());
+    EXPECT_EQ(run.train.seed.value, 1U);
+    EXPECT_LT(run.train.rate.value, 0);
+    EXPECT_EQ(run.log.every.value, 10);
+    EXPECT_TRUE(run.log.stop_at_nonfinite.value);
+  }
+}
+
+TEST_F(RunFileTest, ValidationTakesOverWhatItDoesNotSay) {
+  const RunFile run = parse(R"(
+data: { token: {file: train.bin, type: u16, window: seq, to: 95%}, target: {of: token, shift: 1} }
+validation: { token: {from: 95%} }
+)");
+  ASSERT_EQ(run.validation.data.size(), 2U);
+  const Source &token = run.validation.data[0], &target = run.validation.data[1];
+  EXPECT_EQ(token.file.value, run.data[0].file.value);
+  EXPECT_EQ(token.type.value, FileType::u16);
+  EXPECT_EQ(token.window.value, "seq");
+  EXPECT_EQ(token.from.value.of(100), 95);
+  EXPECT_FALSE(token.to.given());
+  EXPECT_EQ(target.input, "target");
+  EXPECT_EQ(target.shift.value, 1);
+}
+
+TEST_F(RunFileTest, OverridesChangeAndAdd) {
+  const std::string text = "data: { token: {file: train.bin, type: u16} }\ntrain: { steps: 5 }\n";
+  const std::string other = folder_.path("val.bin");
+  const RunFile run = parse(text, {"train.steps=10", "train.lr=0.5", "data.token.file=" + other,
+                                   "validation={every: 3, token: {}}", "log.watch=[a, b]", "train.steps=20"});
+  EXPECT_EQ(run.train.steps.value, 20);
+  EXPECT_EQ(run.train.rate.value, 0.5);
+  EXPECT_EQ(run.data[0].file.value, other);
+  EXPECT_EQ(run.data[0].type.value, FileType::u16);
+  EXPECT_EQ(run.validation.every.value, 3);
+  EXPECT_EQ(run.log.watch.size(), 2U);
+}
+
+TEST_F(RunFileTest, FilesAreRelativeToWhereTheyAreNamed) {
+  EXPECT_EQ(parse("data: { a: {file: ./train.bin} }").data[0].file.value, folder_.path("train.bin"));
+  // On the command line: the working directory, which has no such file.
+  EXPECT_EQ(error("data: { a: {file: train.bin} }", {"data.a.file=train.bin"}),
+            "`data.a.file`: there is no file `train.bin`\n"
+            "  --> command line\n"
+            "1 | data.a.file=train.bin\n"
+            "  |             ^^^^^^^^^");
+}
+
+TEST_F(RunFileTest, EveryMistakeHasItsText) {
+  const struct {
+    const char *text, *message;
+  } cases[] = {
+      {"train:\n  stepz: 10\n",
+       "unknown key `stepz` in `train`\n  --> run.yaml:2:3\n2 |   stepz: 10\n  |   ^^^^^ did you mean `steps`?"},
+      {"trian: { steps: 10 }",
+       "unknown key `trian`\n  --> run.yaml:1:1\n1 | trian: { steps: 10 }\n  | ^^^^^ did you mean `train`?"},
+      {"train: { colour: 10 }",
+       "unknown key `colour` in `train`\n  --> run.yaml:1:10\n1 | train: { colour: 10 }\n  |          ^^^^^^ known "
+       "keys: steps, seed, lr, "
+       "timeout, max_time"},
+      {"data: { a: {file: train.bin, windw: seq} }",
+       "unknown key `windw` in `data.a`\n  --> run.yaml:1:30\n1 | data: { a: {file: train.bin, windw: seq} }\n"
+       "  |                              ^^^^^ did you mean `window`?"},
+      {"train: { steps: many }",
+       "`train.steps` must be a whole number of at least 1, not `many`\n  --> run.yaml:1:17\n1 | train: { steps: many "
+       "}\n  |                 ^^^^"},
+      {"train: { steps: \"10\" }",
+       "`train.steps` must be a whole number of at least 1, not the text \"10\"\n  --> run.yaml:1:17\n1 | train: { "
+       "steps: \"10\" }\n"
+       "  |                 ^^^^"},
+      {"train: { steps: 0 }",
+       "`train.steps` must be a whole number of at least 1, not `0`\n  --> run.yaml:1:17\n1 | train: { steps: 0 }\n  | "
+       "                ^"},
+      {"train: { steps: 10.5 }",
+       "`train.steps` must be a whole number of at least 1, not `10.5`\n  --> run.yaml:1:17\n1 | train: { steps: 10.5 "
+       "}\n"
+       "  |                 ^^^^"},
+      {"train: { steps: 99999999999999999999 }",
+       "`train.steps` must be a whole number of at least 1, not `99999999999999999999`\n  --> run.yaml:1:17\n"
+       "1 | train: { steps: 99999999999999999999 }\n  |                 ^^^^^^^^^^^^^^^^^^^^"},
+      {"train: { steps: }",
+       "`train.steps` must be a whole number of at least 1, not nothing\n  --> run.yaml:1:10\n1 | train: { steps: }\n  "
+       "|          ^^^^^"},
+      {"train: { steps: [1] }",
+       "`train.steps` must be a whole number of at least 1, not a list\n  --> run.yaml:1:17\n1 | train: { steps: [1] "
+       "}\n  |                 ^"},
+      {"train: { lr: -1 }",
+       "`train.lr` must be a number above 0, not `-1`\n  --> run.yaml:1:14\n1 | train: { lr: -1 }\n  |              "
+       "^^"},
+      {"train: { lr: nan }",
+       "`train.lr` must be a number above 0, not `nan`\n  --> run.yaml:1:14\n1 | train: { lr: nan }\n  |              "
+       "^^^"},
+      {"train: { max_time: 12:99 }",
+       "`train.max_time` must be a time such as 23:50:00, not `12:99`\n  --> run.yaml:1:20\n1 | train: { max_time: "
+       "12:99 }\n"
+       "  |                    ^^^^^"},
+      {"train: 10",
+       "`train` must be a map of keys and values, not `10`\n  --> run.yaml:1:8\n1 | train: 10\n  |        ^^ keys: "
+       "steps, seed, lr, timeout, max_time"},
+      {"- a",
+       "a run file must be a map of keys and values, not a list\n  --> run.yaml:1:1\n1 | - a\n  | ^ keys: data, "
+       "validation, train, checkpoint, "
+       "log, output"},
+      {"data: { a: train.bin }",
+       "`data.a` must be a map of keys and values, not `train.bin`\n  --> run.yaml:1:12\n1 | data: { a: train.bin }\n"
+       "  |            ^^^^^^^^^ keys: file, type, window, from, to, of, shift"},
+      {"data: { a: {type: u16} }",
+       "`data.a` says neither `file` nor `of`\n  --> run.yaml:1:9\n1 | data: { a: {type: u16} }\n  |         ^"},
+      {"data: { a: {file: nowhere.bin} }",
+       "`data.a.file`: there is no file `nowhere.bin`\n  --> run.yaml:1:19\n1 | data: { a: {file: nowhere.bin} }\n  |  "
+       "                 ^^^^^^^^^^^"},
+      {"data: { a: {file: .} }",
+       "`data.a.file`: `` is a folder\n  --> run.yaml:1:19\n1 | data: { a: {file: .} }\n  |                   ^"},
+      {"data: { a: {file: train.bin, type: u61} }",
+       "`data.a.type` must be one of bytes, u8, u16, i32, llm.c, idx, npy, not `u61`\n  --> run.yaml:1:36\n"
+       "1 | data: { a: {file: train.bin, type: u61} }\n  |                                    ^^^ did you mean `u16`?"},
+      {"data: { a: {file: train.bin, to: 0.95} }",
+       "`data.a.to` must be a number of entries, or a share such as `95%`, not `0.95`\n  --> run.yaml:1:34\n"
+       "1 | data: { a: {file: train.bin, to: 0.95} }\n  |                                  ^^^^"},
+      {"data: { a: {file: train.bin, to: 101%} }",
+       "`data.a.to` must be a number of entries, or a share such as `95%`, not `101%`\n  --> run.yaml:1:34\n"
+       "1 | data: { a: {file: train.bin, to: 101%} }\n  |                                  ^^^^"},
+      {"data: { a: {file: train.bin}, b: {of: c} }",
+       "`data` has no input `c`\n  --> run.yaml:1:39\n1 | data: { a: {file: train.bin}, b: {of: c} }\n"
+       "  |                                       ^ did you mean `a`?"},
+      {"data: { a: {file: train.bin}, b: {of: a}, cc: {of: b} }",
+       "`b` is itself of another input\n  --> run.yaml:1:52\n1 | data: { a: {file: train.bin}, b: {of: a}, cc: {of: b} "
+       "}\n"
+       "  |                                                    ^ did you mean `a`?"},
+      {"data: { a: {file: train.bin}, b: {of: a, type: u8} }",
+       "`data.b.type` stands beside `of`\n  --> run.yaml:1:48\n1 | data: { a: {file: train.bin}, b: {of: a, type: u8} "
+       "}\n"
+       "  |                                                ^^ `b` is read from where `a` is"},
+      {"data: { a: {file: train.bin, shift: 1} }",
+       "`data.a.shift` needs `of`\n  --> run.yaml:1:37\n1 | data: { a: {file: train.bin, shift: 1} }\n"
+       "  |                                     ^ which input is shifted?"},
+      {"data: { a: {file: train.bin} }\nvalidation: { every: 5 }",
+       "`validation` has no source for `a`\n  --> run.yaml:2:13\n2 | validation: { every: 5 }\n"
+       "  |             ^ write its file here too, or the part of it that training leaves out"},
+      {"data: { a: {file: train.bin} }\nvalidation: { whole: true, steps: 5, a: {} }",
+       "`validation` has both `whole` and `steps`\n  --> run.yaml:2:22\n2 | validation: { whole: true, steps: 5, a: {} "
+       "}\n"
+       "  |                      ^^^^ the whole file, or so many batches of it"},
+      {"log: { nonfinite: halt }",
+       "`log.nonfinite` must be one of stop, ignore, not `halt`\n  --> run.yaml:1:19\n1 | log: { nonfinite: halt }\n  "
+       "|                   ^^^^"},
+      {"log: { watch: wq }",
+       "`log.watch` must be a list of names, not `wq`\n  --> run.yaml:1:15\n1 | log: { watch: wq }\n  |               "
+       "^^"},
+      {"log: { jsonl: [] }",
+       "`log.jsonl` must be a text, not a list\n  --> run.yaml:1:15\n1 | log: { jsonl: [] }\n  |               ^"},
+      {"train: { steps: 1, steps: 2 }",
+       "`steps` is given twice\n  --> run.yaml:1:20\n1 | train: { steps: 1, steps: 2 }\n  |                    ^^^^^ "
+       "first on line 1"},
+      {"train: { steps: 1",
+       "this is not YAML: end of map flow not found\n  --> run.yaml:1:1\n1 | train: { steps: 1\n  | ^"},
+      {"train: 1\n---\ntrain: 2\n", "one document is expected, these are 2\n  --> run.yaml:1:1\n1 | train: 1\n  | ^"},
+      {"# Größe\ntrain: { größe: 1 }",
+       "unknown key `größe` in `train`\n  --> run.yaml:2:10\n2 | train: { größe: 1 }\n  |          ^^^^^ known keys: "
+       "steps, seed, lr, timeout, max_time"},
+  };
+  for (const auto& [text, message] : cases) EXPECT_EQ(error(text), message) << text;
+}
+
+TEST_F(RunFileTest, MistakesOnTheCommandLineAreShownThere) {
+  const struct {
+    const char *override_text, *message;
+  } cases[] = {
+      {"train.stepz=1",
+       "unknown key `stepz` in `train`\n  --> command line\n1 | train.stepz=1\n  |       ^^^^^ did you mean `steps`?"},
+      {"train.steps=abc",
+       "`train.steps` must be a whole number of at least 1, not `abc`\n  --> command line\n1 | train.steps=abc\n  |    "
+       "         ^^^"},
+      {"train.steps=",
+       "`train.steps` must be a whole number of at least 1, not nothing\n  --> command line\n1 | train.steps=\n  | "
+       "^^^^^^^^^^^"},
+      {"train.steps",
+       "`train.steps` is not of the form key=value\n  --> command line\n1 | train.steps\n  | ^^^^^^^^^^^"},
+      {"train.steps=[",
+       "this is not YAML: end of sequence flow not found\n  --> command line\n1 | train.steps=[\n  |             ^"},
+      {"train.steps.more=1",
+       "`train.steps` must be a whole number of at least 1, not a map\n  --> command line\n1 | train.steps.more=1\n  | "
+       "            ^^^^"},
+  };
+  for (const auto& [text, message] : cases) EXPECT_EQ(error("train: { steps: 1 }", {text}), message) << text;
+}
+
+TEST_F(RunFileTest, AllMistakesAreToldInOrder) {
+  EXPECT_EQ(
+      error("log: { evry: 1 }\ntrain:\n  steps: x\n", {"train.lr=y"}),
+      "unknown key `evry` in `log`\n  --> run.yaml:1:8\n1 | log: { evry: 1 }\n  |        ^^^^ did you mean `every`?\n"
+      "error: `train.steps` must be a whole number of at least 1, not `x`\n  --> run.yaml:3:10\n3 |   steps: x\n  |    "
+      "      ^\n"
+      "error: `train.lr` must be a number above 0, not `y`\n  --> command line\n1 | train.lr=y\n  |          ^");
+}
+
+TEST_F(RunFileTest, HostileTextsEnd) {
+  std::string deep(200, '['), aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    aliases += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before + ", " + before + ", " + before +
+               ", " + before + "]\n";
+  }
+  EXPECT_NE(error(deep).find("YAML"), std::string::npos);
+  EXPECT_NE(error(aliases).find("the text is nested too deeply or too large"), std::string::npos);
+  EXPECT_NE(error("data: &a { b: *a }").find("--> run.yaml"), std::string::npos);
+}
+
+TEST(RunFileWords, NumbersAndTimes) {
+  EXPECT_EQ(whole_number("5_000"), 5000);
+  EXPECT_FALSE(whole_number("5e3"));
+  EXPECT_EQ(decimal_number("3e-4"), 3e-4);
+  EXPECT_FALSE(decimal_number("inf"));
+  EXPECT_EQ(duration("90"), 90);
+  EXPECT_EQ(duration("12:30"), 750);
+  EXPECT_EQ(duration("2-01:00:00"), 2 * 86400 + 3600);
+  for (const char* wrong : {"", "a", "1:2:3:4", "-5", "1:-1", "1:60"}) EXPECT_FALSE(duration(wrong)) << wrong;
+  EXPECT_EQ(cut("95%")->of(4'600'001), 4'370'000);
+  EXPECT_EQ(cut("33.333333%")->of(3), 0);
+  EXPECT_EQ(cut("100%")->of(7), 7);
+  for (const char* wrong : {"", "%", "-1", "-1%", "100.1%", "1.0000000%", "a%", "0.5"})
+    EXPECT_FALSE(cut(wrong)) << wrong;
+}
+
+TEST(RunFileWords, ClosestWord) {
+  const std::vector<std::string> words = {"steps", "seed", "lr", "timeout"};
+  EXPECT_EQ(closest_word("setps", words), "steps");
+  EXPECT_EQ(closest_word("rl", words), "lr");
+  EXPECT_EQ(closest_word("tymeoot", words), "timeout");
+  EXPECT_EQ(closest_word("banana", words), "");
+}
+
+}  // namespace
+}  // namespace meshrt

@@ -1,0 +1,281 @@
+// The training loop around a small program: one number is fitted to the mean of the data by gradient descent, the batch
+// split over the ranks.
+#include <cmath>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "meshrt/collectives.h"
+#include "meshrt/driver.h"
+#include "meshrt/launch.h"
+#include "meshrt/npy.h"
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+class FitMean : public Program {
+ public:
+  static constexpr int64_t batch = 6;
+
+  explicit FitMean(int ranks, double blow_up_at = -1) : blow_up_at_(blow_up_at) {
+    info_.name = "FitMean";
+    info_.spec = "fit.mesh";
+    info_.spec_hash = "0123abcd";
+    info_.layout = "data";
+    info_.mesh = {{"all", ranks, 1}};
+    info_.dims = {{"batch", batch}};
+    info_.sample_dim = "batch";
+    info_.metrics = {"loss", "distance"};
+    info_.rate = 0.1;
+    info_.arena_bytes = 4096;
+    info_.own_bytes = 4096;
+  }
+  const ProgramInfo& info() const override { return info_; }
+  void bind(Rank& rank) override {
+    rank_ = &rank;
+    const Axis all[] = {{rank.ranks(), 1}};
+    group_ = &rank.group(all);
+    LocalDim dim{"batch",
+                 batch,
+                 part_begin(batch, rank.rank(), rank.ranks()),
+                 part_begin(batch, rank.rank() + 1, rank.ranks()),
+                 {0}};
+    Tensor x{.name = "x", .role = Role::input, .type = Type::f32, .dims = {dim}, .initial = {}};
+    x.data = rank.own();
+    Tensor w{.name = "w",
+             .role = Role::parameter,
+             .type = Type::f32,
+             .dims = {},
+             .initial = {Initial::Kind::constant, 4, 0}};
+    w.data = rank.own() + 1024;
+    tensors_ = {x, w};
+  }
+  std::span<Tensor> tensors() override { return tensors_; }
+  void train_step(const StepInput& input, std::span<double> metrics) override {
+    const double sum = summed([&](double d) { return -2 * d; }), loss = summed([](double d) { return d * d; });
+    const double rate = input.rate < 0 ? info_.rate : input.rate;
+    weight() = static_cast<float>(weight() - rate * sum / batch);
+    metrics[0] = input.step == blow_up_at_ ? std::nan("") : loss / batch;
+    metrics[1] = std::sqrt(loss / batch);
+  }
+  void evaluate_reset() override { sum_ = 0, count_ = 0; }
+  void evaluate_step() override {
+    sum_ += summed([](double d) { return d * d; });
+    count_ += batch;
+  }
+  void evaluate_finish(std::span<double> metrics) override {
+    metrics[0] = sum_ / static_cast<double>(count_);
+    metrics[1] = std::sqrt(metrics[0]);
+  }
+
+ private:
+  float& weight() { return *static_cast<float*>(tensors_[1].data); }
+  template <class Function>
+  double summed(Function function) {
+    double sum = 0;
+    const auto* x = static_cast<const float*>(tensors_[0].data);
+    for (int64_t i = 0; i < tensors_[0].local_elements(); ++i) sum += function(x[i] - weight());
+    all_reduce(*rank_, *group_, {0, "sum"}, &sum, 1, Type::f64, Reduce::sum);
+    return sum;
+  }
+
+  ProgramInfo info_;
+  std::vector<Tensor> tensors_;
+  Rank* rank_ = nullptr;
+  const Group* group_ = nullptr;
+  double blow_up_at_, sum_ = 0;
+  int64_t count_ = 0;
+};
+
+class TrainTest : public testing::Test {
+ protected:
+  TrainTest() {
+    std::vector<float> values(20);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 5);
+    const std::vector<int64_t> shape = {20};
+    write_npy(folder_.path("x.npy"), Type::f32, shape, std::as_bytes(std::span(values)));
+  }
+
+  /// What rank 0 prints; `failure` takes what a rank fails with.
+  std::string run(int ranks, const std::string& text, std::string* failure = nullptr, double blow_up_at = -1,
+                  bool dry = false) {
+    const RunFile run_file = parse_run_file("run.yaml", text, folder_.path(""));
+    std::FILE* out = std::fopen(folder_.path("out.txt").c_str(), "w");
+    std::mutex mutex;
+    const int code = launch_threads(ranks, [&](Rank& rank) {
+      FitMean program(ranks, blow_up_at);
+      try {
+        return dry ? dry_run(rank, program, run_file, {out, Color::never})
+                   : train(rank, program, run_file, {out, Color::never});
+      } catch (const Failure& caught) {
+        if (failure == nullptr) throw;
+        const std::lock_guard lock(mutex);
+        *failure = caught.what();
+        return exit_code(caught.cause);
+      }
+    });
+    EXPECT_EQ(code == 0, failure == nullptr);
+    code_ = code;
+    std::fclose(out);
+    return folder_.read("out.txt");
+  }
+  std::string failure(const std::string& text, double blow_up_at = -1) {
+    std::string what;
+    run(1, text, &what, blow_up_at);
+    return folder_.without_folder(what);
+  }
+
+  TestFolder folder_;
+  int code_ = 0;
+};
+
+// The numbers in a text of JSON lines, without times.
+std::vector<nlohmann::json> json_lines(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    lines.push_back(nlohmann::json::parse(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+TEST_F(TrainTest, TrainsTheSameOnEveryNumberOfRanks) {
+  const std::string jsonl = folder_.path("sub/folder/m.jsonl");
+  std::vector<std::vector<nlohmann::json>> runs;
+  for (const int ranks : {1, 2, 4}) {
+    run(ranks,
+        "data: { x: {file: x.npy, to: 15} }\nvalidation: { every: 4, x: {from: 0} }\ntrain: { steps: 10 }\nlog: { "
+        "every: 3, jsonl: " +
+            jsonl + " }");
+    runs.push_back(json_lines(folder_.read("sub/folder/m.jsonl")));
+  }
+  for (auto& lines : runs) {
+    ASSERT_EQ(lines.size(), 1U + 4 + 3);  // head; steps 3, 6, 9, 10; validation at 4, 8, 10
+    EXPECT_EQ(lines[0]["program"], "FitMean");
+    EXPECT_EQ(lines[1]["step"], 3);
+    EXPECT_GT(lines[1]["samples_per_second"], 0);
+    EXPECT_EQ(lines[2]["step"], 4);
+    EXPECT_EQ(lines[2]["batches"], 3);
+    EXPECT_EQ(lines[7]["step"], 10);
+    for (size_t i = 1; i < lines.size(); ++i) {
+      const bool validation = lines[i].contains("validation");
+      const auto value = [&](const auto& line) {
+        return (validation ? line.at("validation") : line).at("loss").template get<double>();
+      };
+      EXPECT_NEAR(value(lines[i]), value(runs[0][i]), 1e-6);
+    }
+  }
+  // Near the mean, 2, every sample is as far as the data spread: 0, 1, 2, 3, 4 have a variance of 2.
+  EXPECT_NEAR(runs[0][7]["validation"]["loss"].get<double>(), 2, 0.3);
+}
+
+TEST_F(TrainTest, PlainLinesAndSummary) {
+  const std::string out = run(
+      2,
+      "data: { x: {file: x.npy} }\nvalidation: { steps: 2, x: {} }\ntrain: { steps: 5, lr: 0.25 }\nlog: { every: 2 }");
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < out.size(); begin = out.find('\n', begin) + 1)
+    lines.push_back(out.substr(begin, out.find('\n', begin) - begin));
+  ASSERT_EQ(lines.size(), 5U) << out;
+  EXPECT_TRUE(lines[0].starts_with("step 2/5  loss 2.")) << out;
+  EXPECT_NE(lines[0].find("samples/s  ETA 0:00"), std::string::npos) << out;
+  EXPECT_TRUE(lines[1].starts_with("step 4/5  loss ")) << out;
+  EXPECT_TRUE(lines[2].starts_with("step 5/5  loss ")) << out;
+  EXPECT_EQ(lines[2].find("ETA"), std::string::npos) << out;
+  EXPECT_TRUE(lines[3].starts_with("validation at step 5  loss ")) << out;
+  EXPECT_TRUE(lines[3].ends_with("(2 batches)")) << out;
+  EXPECT_TRUE(lines[4].starts_with("done: 5 steps in 0:00: loss ")) << out;
+}
+
+TEST_F(TrainTest, StopsAtALossThatIsNotFinite) {
+  const std::string text = "data: { x: {file: x.npy} }\ntrain: { steps: 5 }\n";
+  const std::string first = failure(text, 1), third = failure(text, 3);
+  EXPECT_EQ(code_, 3);
+  EXPECT_TRUE(first.starts_with("`loss` is nan at step 1; it is so from the beginning\n")) << first;
+  EXPECT_TRUE(third.starts_with("`loss` is nan at step 3; after step 2 it was ")) << third;
+  run(1, text + "log: { nonfinite: ignore, jsonl: " + folder_.path("m.jsonl") + ", every: 1 }", nullptr, 3);
+  EXPECT_TRUE(json_lines(folder_.read("m.jsonl"))[3]["loss"].is_null());
+}
+
+TEST_F(TrainTest, EndsAtItsTime) {
+  const std::string out =
+      run(2, "data: { x: {file: x.npy} }\ntrain: { steps: 1000000000, max_time: 1 }\nlog: { every: 1000000 }");
+  EXPECT_NE(out.find("train.max_time is over after step"), std::string::npos) << out;
+}
+
+TEST_F(TrainTest, RefusesWhatItCannotDo) {
+  const std::string data = "data: { x: {file: x.npy} }\n", steps = "train: { steps: 5 }\n";
+  EXPECT_EQ(failure(data),
+            "the run file does not say how many steps: add `train: { steps: 1000 }`, or `train.steps=1000` on the "
+            "command line");
+  EXPECT_EQ(code_, 1);
+  EXPECT_EQ(failure(steps), "input `x` has no source: add `data: { x: {file: PATH} }` to the run file");
+  EXPECT_EQ(failure(data + steps + "checkpoint: { dir: a }"),
+            "`checkpoint` is not built yet\n  --> run.yaml:3:13\n3 | checkpoint: { dir: a }\n  |             ^ take it "
+            "out to run without");
+  EXPECT_EQ(failure(data + steps + "log: { watch: [w] }"),
+            "`log.watch` is not built yet\n  --> run.yaml:3:16\n3 | log: { watch: [w] }\n  |                ^ take it "
+            "out to run without");
+  EXPECT_EQ(failure(data + steps + "output: { u: {every: 1} }"),
+            "`output` is not built yet\n  --> run.yaml:3:11\n3 | output: { u: {every: 1} }\n  |           ^ take it "
+            "out to run without");
+  EXPECT_EQ(failure(data + steps + "validation: { steps: 4, x: {} }"),
+            "validation has only 3 whole batches of 6\n  --> run.yaml:3:22\n3 | validation: { steps: 4, x: {} }\n"
+            "  |                      ^ leave `steps` out to read them all");
+  EXPECT_EQ(failure(data + steps + "validation: { x: {to: 5} }"),
+            "validation has 5 samples, less than one batch of 6\n  --> run.yaml:3:13\n3 | validation: { x: {to: 5} }\n "
+            " |             ^");
+  EXPECT_EQ(failure(data + steps + "log: { jsonl: " + folder_.path("x.npy/m.jsonl") + " }"),
+            "cannot write `x.npy/m.jsonl`: Not a directory");
+  EXPECT_EQ(code_, 3);
+  run(1, data + steps + "checkpoint: { resume: never }");
+}
+
+TEST_F(TrainTest, TheMeshDecidesTheNumberOfRanks) {
+  std::string what;
+  const int code = launch_threads(2, [&](Rank& rank) {
+    FitMean program(3);
+    const std::string message = failure_of([&] { prepare(rank, program); });
+    if (rank.rank() == 0) what = message;
+    return 0;
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(what, "the job has 2 ranks, but `FitMean` is compiled for the 3 of its mesh");
+}
+
+TEST_F(TrainTest, DryRun) {
+  EXPECT_EQ(run(3, "data: { x: {file: x.npy} }", nullptr, -1, true),
+            "dry run of `FitMean`: 3 ranks, 0.0 MiB each: ok\n");
+  EXPECT_EQ(run(1, "", nullptr, -1, true), "dry run of `FitMean`: 1 rank, 0.0 MiB each: ok\n");
+}
+
+TEST(Info, TellsTheProgramAsTextAndJson) {
+  const ProgramInfo info = FitMean(4).info();
+  EXPECT_EQ(info_text(info),
+            "FitMean from fit.mesh (0123abcd)\n"
+            "  layout     data\n"
+            "  mesh       { all 4 }: 4 ranks\n"
+            "  dims       batch 6\n"
+            "  samples    batch\n"
+            "  metrics    loss, distance\n"
+            "  rate       0.1\n"
+            "  memory     0.0 MiB a rank, 0.0 of them shared\n");
+  const auto json = nlohmann::json::parse(info_json(info));
+  EXPECT_EQ(json["mesh"]["ranks"], 4);
+  EXPECT_EQ(json["dims"]["batch"], 6);
+}
+
+TEST(Log, FormatsTimesAndNumbers) {
+  EXPECT_EQ(clock_text(0.4), "0:00");
+  EXPECT_EQ(clock_text(65), "1:05");
+  EXPECT_EQ(clock_text(11045), "3:04:05");
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+  EXPECT_EQ(grouped(-123), "-123");
+  EXPECT_EQ(grouped(-1234), "-1,234");
+}
+
+}  // namespace
+}  // namespace meshrt
