@@ -1,7 +1,6 @@
 #include "codegen/layout/rules.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace mesh {
 namespace {
@@ -32,8 +31,9 @@ bool side_by_side(const std::vector<DimId>& merged, const std::vector<DimId>& di
   return std::search(dims.begin(), dims.end(), merged.begin(), merged.end()) != dims.end();
 }
 
-/// Larger ranks win; nothing where the rule does not concern the value's dim.
-std::optional<int> rank(const Rule& rule, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
+}  // namespace
+
+std::optional<int> rule_rank(const Rule& rule, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
                         DimId dim) {
   if (rule.dims.front() != dim || !scope_covers(rule.scope, kind)) return std::nullopt;
   if (rule.dims.size() > 1 && !side_by_side(rule.dims, dims)) return std::nullopt;
@@ -48,12 +48,14 @@ std::optional<int> rank(const Rule& rule, ValueKind kind, const std::string& pat
   return rank;
 }
 
+namespace {
+
 const Rule* best(const Layout& layout, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
                  DimId dim) {
   const Rule* found = nullptr;
   int top = -1;
   for (const Rule& rule : layout.rules)
-    if (const auto r = rank(rule, kind, path, dims, dim); r && *r >= top) {
+    if (const auto r = rule_rank(rule, kind, path, dims, dim); r && *r >= top) {
       top = *r;
       found = &rule;
     }

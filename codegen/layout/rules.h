@@ -1,5 +1,6 @@
 // rules.h: what a layout says of one dim of one value: the precedence of language.md 17.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "codegen/graph/graph.h"
@@ -19,5 +20,9 @@ const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const st
 
 /// Whether some rule gives `dim` to an axis, for any value.
 bool may_split(const Layout&, DimId dim);
+
+/// How strongly a rule speaks of `dim` of a value: the largest rank wins; nothing where it does not concern it.
+std::optional<int> rule_rank(const Rule&, ValueKind, const std::string& path, const std::vector<DimId>& dims,
+                             DimId dim);
 
 }  // namespace mesh

@@ -1,0 +1,152 @@
+// context.h: what the walk of elaboration carries with it: terms (what an expression gives), names and where they are
+// visible, the loops that are open, and the graph under construction. One Elaboration lives as long as one call of
+// `elaborate`.
+#pragma once
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/elaborate/declarations.h"
+#include "codegen/graph/elaborate/elaborate.h"
+#include "codegen/graph/graph.h"
+#include "frontend/ast.h"
+#include "frontend/diagnostic.h"
+#include "frontend/size.h"
+
+namespace mesh::elaboration {
+
+/// What an expression gives. Poison stands for a mistake that was reported: whatever uses it says nothing more.
+struct Term {
+  enum class Kind : uint8_t { poison, number, truth, tensor, masked };
+  Kind kind = Kind::poison;
+  double number = 0;   // number: without an element type until it meets one
+  bool truth = false;  // truth: `true`, `false` and what folds to them
+  ValueId value;       // tensor; of masked the score
+  ValueId keep;        // masked: entries where it is false count as absent
+
+  bool poisoned() const { return kind == Kind::poison; }
+  bool is_number() const { return kind == Kind::number; }
+  bool is_truth() const { return kind == Kind::truth; }
+  bool is_tensor() const { return kind == Kind::tensor; }
+  bool is_masked() const { return kind == Kind::masked; }
+
+  static Term poison() { return {}; }
+  static Term of(double number) { return {Kind::number, number, false, {}, {}}; }
+  static Term of_truth(bool truth) { return {Kind::truth, 0, truth, {}, {}}; }
+  static Term of(ValueId value) { return {Kind::tensor, 0, false, value, {}}; }
+  static Term masked(ValueId score, ValueId keep) { return {Kind::masked, 0, false, score, keep}; }
+};
+
+/// Dims visible in a body: its own and its block's parameters over the global ones.
+struct DimScope {
+  std::string owner;  // name of the block or model; "" for the global scope
+  std::map<std::string, DimId> own;
+  std::set<std::string> broken;            // declared, but with a mistake
+  std::optional<std::vector<DimId>> rest;  // what `...` stands for, once the arguments are known
+};
+
+/// A `repeat` that is being written.
+struct Loop {
+  NodeId node;
+  DimId dim;
+  BodyId body;
+  std::vector<LoopOp::Slice> slices;  // parameters read inside, a turn each
+  ValueId index;
+};
+
+/// A block with its dims bound: what `param attn : Attention` declares, or what a call makes.
+struct Instance {
+  const ast::Block* block = nullptr;
+  std::string path;
+  DimScope dims;
+};
+
+struct Binding {
+  enum class Kind : uint8_t { value, stored, instance };
+  Kind kind = Kind::value;
+  Term term;        // value
+  StoredId stored;  // stored: an input, a parameter
+  const Instance* instance = nullptr;
+  std::vector<Loop*> home;  // stored, instance: the loops whose dims come first in what it owns
+  Span span;
+};
+
+/// A body under elaboration: the model's, a block's, or that of a `repeat`.
+struct Frame {
+  Frame* outer = nullptr;  // of a `repeat`: the body around it, whose names it sees
+  std::string path;        // "layer.attn"
+  DimScope* dims = nullptr;
+  std::vector<Loop*> home;
+  std::map<std::string, Binding> names;
+  const ast::Block* block = nullptr;  // the block whose body this is, or is part of
+  bool attributes = false;            // a bare dim is its size here
+  std::vector<std::pair<Term, Span>> results;
+  Span returned;  // of the `return` that was met
+};
+
+/// What a trial of a loop's body may change and must be able to take back.
+struct Tables {
+  std::map<std::string, StoredId> stored;            // by path
+  std::map<std::string, const Instance*> instances;  // by path
+  std::map<std::string, Span> unnamed;               // instances that a call made, by path
+  std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
+  std::set<std::string> known;                       // names of values, of every kind, for suggestions
+};
+
+struct Elaboration {
+  Elaboration(const Declarations& declared, const SourceMap& sources, const ElaborateOptions& options,
+              DiagnosticSink& sink, Graph& graph)
+      : declared(declared), sources(sources), options(options), sink(&sink), graph(graph), build(graph) {}
+
+  const Declarations& declared;
+  const SourceMap& sources;
+  const ElaborateOptions& options;
+  DiagnosticSink* sink;  // a trial of a loop's body reports elsewhere
+  Graph& graph;
+  GraphBuilder build;
+
+  DimScope global;
+  std::map<std::string, NamedSize> sizes;  // of global dims and consts; without a value where it is wrong
+  std::map<std::string, Term> constants;
+  std::deque<Instance> owned_instances;
+  std::deque<Loop> owned_loops;
+  std::vector<Loop*> loops;                               // open ones, outermost first
+  std::vector<std::pair<const ast::Block*, Span>> calls;  // blocks being inlined
+  Tables tables;
+
+  template <class... Arguments>
+  DiagnosticBuilder error(const char* code, Span span, fmt::format_string<Arguments...> format,
+                          Arguments&&... arguments) {
+    return sink->error(code, span, fmt::format(format, std::forward<Arguments>(arguments)...));
+  }
+  const ValueType& type(ValueId id) const { return graph.type(id); }
+  const std::string& name(DimId id) const { return graph.dim(id).name; }
+  int64_t size(DimId id) const { return graph.dim(id).size; }
+};
+
+/// A construct that parses but is not built yet: one error with what to write instead, if there is something.
+Term not_built(Elaboration&, Span, const std::string& what, const std::string& instead = {});
+
+/// "layer" + "attn" -> "layer.attn"
+std::string join(const std::string& path, const std::string& name);
+
+/// "`a`, `b` and `c`"
+std::string quoted(const std::vector<std::string>& names);
+std::string quoted(const Elaboration&, const std::vector<DimId>& dims);
+
+/// "f32[batch, seq]", "a number", "a masked f32[key]"
+std::string describe(const Elaboration&, const Term&);
+
+bool contains(const std::vector<DimId>& dims, DimId dim);
+/// Whether `all` has each of `some`.
+bool contains_all(const std::vector<DimId>& all, const std::vector<DimId>& some);
+/// The dims of `some` that `all` lacks, in order.
+std::vector<DimId> missing_from(const std::vector<DimId>& all, const std::vector<DimId>& some);
+
+}  // namespace mesh::elaboration

@@ -1,0 +1,201 @@
+#include "codegen/graph/elaborate/dims.h"
+
+#include <algorithm>
+
+#include "frontend/size.h"
+#include "frontend/suggest.h"
+
+namespace mesh::elaboration {
+namespace {
+
+/// Evaluates dims and consts in whatever order they refer to each other.
+class Globals {
+ public:
+  explicit Globals(Elaboration& e) : e_(e) {
+    for (const ast::Dim* dim : e.declared.dims) dims_[dim->name.text] = dim;
+    for (const ast::Constant* constant : e.declared.constants) constants_[constant->name.text] = constant;
+    scope_.find = [this](const std::string& name) { return find(name); };
+    scope_.names = [this] { return names(); };
+  }
+
+  void evaluate() {
+    for (const ast::Dim* dim : e_.declared.dims) find(dim->name.text);
+    for (const ast::Constant* constant : e_.declared.constants) find(constant->name.text);
+  }
+
+  const SizeScope& scope() const { return scope_; }
+
+ private:
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& [name, dim] : dims_) all.push_back(name);
+    for (const auto& [name, constant] : constants_) all.push_back(name);
+    return all;
+  }
+
+  std::optional<NamedSize> find(const std::string& name) {
+    if (const auto known = e_.sizes.find(name); known != e_.sizes.end()) return known->second;
+    const auto dim = dims_.find(name);
+    const auto constant = constants_.find(name);
+    if (dim == dims_.end() && constant == constants_.end()) return {};
+    const ast::Name& declared = dim != dims_.end() ? dim->second->name : constant->second->name;
+    if (std::find(open_.begin(), open_.end(), name) != open_.end()) {
+      std::string cycle;
+      for (auto at = std::find(open_.begin(), open_.end(), name); at != open_.end(); ++at) cycle += *at + " -> ";
+      e_.error("E0206", declared.span, "the size of `{}` depends on itself", name).here("{}{}", cycle, name);
+      return NamedSize{{}, declared.span, {}};
+    }
+    open_.push_back(name);
+    NamedSize size{{}, declared.span, {}};
+    if (dim != dims_.end()) size = size_of(*dim->second);
+    else size.value = value_of(*constant->second);
+    open_.pop_back();
+    e_.sizes[name] = size;
+    return size;
+  }
+
+  NamedSize size_of(const ast::Dim& dim) {
+    NamedSize size{{}, dim.name.span, {}};
+    const auto set = e_.options.set.find(dim.name.text);
+    if (set != e_.options.set.end()) {
+      size.origin = fmt::format("{0} = {1} was set on the command line (--set {0}={1}), over `{0} = {2}` on line {3}",
+                                dim.name.text, set->second, e_.sources.text(dim.size->span),
+                                e_.sources.begin(dim.name.span).line);
+      if (set->second >= 1) size.value = Rational(set->second);
+      else e_.error("E0208", dim.name.span, "dim `{}` must be at least 1", dim.name.text).note(size.origin);
+      return size;
+    }
+    const auto value = evaluate_size(*dim.size, scope_, *e_.sink, "dim `" + dim.name.text + "`");
+    if (value) size.value = Rational(*value);
+    return size;
+  }
+
+  std::optional<Rational> value_of(const ast::Constant& constant) {
+    const ast::Expr& expr = ast::without_parentheses(*constant.value);
+    // A plain number needs not be an exact fraction of 64 bits: `const small = 1e-30`.
+    if (const auto* number = ast::as<ast::Number>(expr)) {
+      e_.constants[constant.name.text] = Term::of(number->value);
+      return Rational::parse(number->text);
+    }
+    const auto value = evaluate_number(*constant.value, scope_, *e_.sink);
+    e_.constants[constant.name.text] = value ? Term::of(value->to_double()) : Term::poison();
+    return value;
+  }
+
+  Elaboration& e_;
+  SizeScope scope_;
+  std::map<std::string, const ast::Dim*> dims_;
+  std::map<std::string, const ast::Constant*> constants_;
+  std::vector<std::string> open_;
+};
+
+/// The source of a size expression that is more than a number: "4 * embed".
+std::string derivation(const Elaboration& e, const ast::Expr& expr) {
+  if (ast::as<ast::Number>(expr) != nullptr) return {};
+  return std::string(e.sources.text(expr.span));
+}
+
+std::vector<std::string> visible_dims(const Elaboration& e, const DimScope& scope) {
+  std::vector<std::string> names;
+  for (const auto& [name, dim] : scope.own) names.push_back(name);
+  for (const auto& [name, dim] : e.global.own) names.push_back(name);
+  return names;
+}
+
+SizeScope size_scope(const Elaboration& e, const DimScope& scope) {
+  SizeScope result;
+  result.find = [&e, &scope](const std::string& name) -> std::optional<NamedSize> {
+    if (const auto own = scope.own.find(name); own != scope.own.end())
+      return NamedSize{Rational(e.size(own->second)), e.graph.dim(own->second).span, {}};
+    const auto global = e.sizes.find(name);
+    if (global == e.sizes.end()) return {};
+    return global->second;
+  };
+  result.names = [&e, &scope] { return visible_dims(e, scope); };
+  return result;
+}
+
+/// One dim for each size that a local dim takes: instances of a block share it.
+DimId local_dim(Elaboration& e, const std::string& name, int64_t size, const ast::Dim& dim) {
+  std::string taken = name;
+  for (uint32_t i = 0; i < e.graph.dims.size(); ++i) {
+    if (e.graph.dims[i].name != taken) continue;
+    if (e.graph.dims[i].size == size) return DimId{i};
+    taken = fmt::format("{}_{}", name, size);
+    i = 0;
+  }
+  return e.build.dim(taken, size, dim.name.span, derivation(e, *dim.size));
+}
+
+}  // namespace
+
+void declare_globals(Elaboration& e) {
+  for (const auto& [name, size] : e.options.set) {
+    const bool known = std::any_of(e.declared.dims.begin(), e.declared.dims.end(),
+                                   [&, &set = name](const ast::Dim* dim) { return dim->name.text == set; });
+    if (known) continue;
+    auto report = e.error("E0208", Span{}, "`--set {}={}` names no dim", name, size);
+    std::vector<std::string> dims;
+    for (const ast::Dim* dim : e.declared.dims) dims.push_back(dim->name.text);
+    if (const auto near = did_you_mean(name, dims))
+      report.help(fmt::format("did you mean `--set {}={}`?", *near, size));
+    else report.note("dims of the spec: " + quoted(dims));
+  }
+  Globals globals(e);
+  globals.evaluate();
+  for (const ast::Dim* dim : e.declared.dims) {
+    const NamedSize& size = e.sizes.at(dim->name.text);
+    if (!size.value) continue;
+    const bool set = e.options.set.count(dim->name.text) > 0;
+    e.global.own[dim->name.text] = e.build.dim(dim->name.text, size.value->numerator(), dim->name.span,
+                                               set ? std::string() : derivation(e, *dim->size));
+  }
+  for (const ast::Require* require : e.declared.requirements) check_require(*require, globals.scope(), *e.sink);
+}
+
+void declare_local(Elaboration& e, DimScope& scope, const ast::Dims& dims) {
+  for (const ast::Dim& dim : dims.dims) {
+    const std::string& name = dim.name.text;
+    if (const DimId known = find_dim(e, scope, name)) {
+      const bool parameter = scope.own.count(name) > 0 && !e.graph.dim(known).name.starts_with(scope.owner + ".");
+      e.error("E0204", dim.name.span, "dim `{}` is declared already", name)
+          .here("again here")
+          .label(e.graph.dim(known).span, parameter ? "bound to this dim" : "first here");
+      continue;
+    }
+    const auto size = evaluate_size(*dim.size, size_scope(e, scope), *e.sink, "dim `" + name + "`");
+    if (size) scope.own[name] = local_dim(e, scope.owner + "." + name, *size, dim);
+    else scope.broken.insert(name);
+  }
+}
+
+void check_requirement(Elaboration& e, const DimScope& scope, const ast::Require& require) {
+  check_require(require, size_scope(e, scope), *e.sink);
+}
+
+DimId find_dim(const Elaboration& e, const DimScope& scope, const std::string& name) {
+  if (const auto own = scope.own.find(name); own != scope.own.end()) return own->second;
+  if (const auto global = e.global.own.find(name); global != e.global.own.end()) return global->second;
+  return {};
+}
+
+DimId dim_named(Elaboration& e, const DimScope& scope, const ast::Name& name) {
+  if (const DimId dim = find_dim(e, scope, name.text)) return dim;
+  if (scope.broken.count(name.text) > 0) return {};  // its declaration was reported
+  if (const auto size = e.sizes.find(name.text); size != e.sizes.end()) {
+    if (e.constants.count(name.text) > 0)
+      e.error("E0205", name.span, "`{}` is a const, not a dim", name.text)
+          .label(size->second.declared, "declared here")
+          .help(fmt::format("`dim {} = ...` makes it a dim", name.text));
+    return {};
+  }
+  auto report = e.error("E0201", name.span, "unknown dim `{}`", name.text);
+  if (const auto near = did_you_mean(name.text, visible_dims(e, scope))) {
+    const Span declared = e.graph.dim(find_dim(e, scope, *near)).span;
+    report.here("did you mean `{}`? (declared on line {})", *near, e.sources.begin(declared).line)
+        .fix(name.span, *near);
+  }
+  return {};
+}
+
+}  // namespace mesh::elaboration

@@ -1,0 +1,27 @@
+// elaborate.h: syntax tree -> graph. Resolves names, evaluates dims, checks types and inlines blocks in one walk over
+// the chosen model. Every mistake of the files is reported in one run; what follows from a mistake is not.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/graph/graph.h"
+#include "frontend/diagnostic.h"
+#include "frontend/imports.h"
+#include "frontend/source.h"
+
+namespace mesh {
+
+struct ElaborateOptions {
+  std::string model;                     // empty: the only one
+  std::map<std::string, int64_t> set;    // --set dim=n, over the sizes written in the spec
+  bool f64 = false;                      // `real`, `f32` and literals are f64 in the whole program
+  std::vector<std::string> want_values;  // names or patterns (`layer.**`) of values that Graph::wanted must give
+};
+
+/// Nothing when an error was reported. Values wanted inside a `repeat` come with the loop's dim first.
+std::optional<Graph> elaborate(const SourceProgram&, const SourceMap&, const ElaborateOptions&, DiagnosticSink&);
+
+}  // namespace mesh

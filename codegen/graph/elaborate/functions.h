@@ -1,0 +1,71 @@
+// functions.h: the functions that specs call, one row each: what its brackets and parentheses hold, and how it is
+// checked and built. Adding a function is adding a row.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/graph/elaborate/context.h"
+
+namespace mesh::elaboration {
+
+/// A call whose arguments are elaborated and counted.
+struct CallSite {
+  std::string name;  // "`softmax`", for messages
+  Span span, callee;
+  std::vector<DimId> dims;
+  std::vector<Span> dim_spans;  // of each listed dim; of `...` for the dims that it stands for
+  std::vector<Term> arguments;
+  std::vector<Span> spans;  // of the arguments
+  std::map<std::string, std::pair<Term, Span>> options;
+
+  DimId dim() const { return dims.front(); }
+};
+
+struct Function {
+  enum class Brackets : uint8_t { none, one, some };
+  std::string_view name;
+  Brackets brackets;
+  size_t least, most;                     // arguments without a name
+  std::vector<std::string_view> options;  // arguments with one
+  bool takes_masked;
+  Term (*build)(Elaboration&, CallSite&);
+};
+
+/// The rows called `name`: `max[d](x)` and `max(a, b)` are two.
+std::vector<const Function*> functions_named(std::string_view name);
+/// Every name, sorted.
+std::vector<std::string> function_names();
+/// What is written when a function that the language has is not built yet; nothing for other names.
+std::optional<std::string> function_not_built(std::string_view name);
+
+/// E0304 unless the term is a tensor or masked value that has every dim of the brackets.
+bool has_dims(Elaboration&, const CallSite&, const Term&, Span);
+
+// One family a file.
+namespace functions {
+Term elementwise(Elaboration&, CallSite&);  // functions_map.cpp
+Term smaller(Elaboration&, CallSite&);
+Term larger(Elaboration&, CallSite&);
+Term where(Elaboration&, CallSite&);
+Term stop_gradient(Elaboration&, CallSite&);
+Term sum(Elaboration&, CallSite&);  // functions_reduce.cpp
+Term mean(Elaboration&, CallSite&);
+Term max(Elaboration&, CallSite&);
+Term min(Elaboration&, CallSite&);
+Term argmax(Elaboration&, CallSite&);
+Term mask(Elaboration&, CallSite&);  // functions_softmax.cpp
+Term softmax(Elaboration&, CallSite&);
+Term log_softmax(Elaboration&, CallSite&);
+Term logsumexp(Elaboration&, CallSite&);
+Term cross_entropy(Elaboration&, CallSite&);
+Term dot(Elaboration&, CallSite&);  // functions_tensor.cpp
+Term outer(Elaboration&, CallSite&);
+Term broadcast(Elaboration&, CallSite&);
+Term take(Elaboration&, CallSite&);
+Term one_hot(Elaboration&, CallSite&);
+}  // namespace functions
+
+}  // namespace mesh::elaboration

@@ -1,0 +1,102 @@
+// Masks, what may read them whole, and cross-entropy.
+#include "codegen/graph/elaborate/functions.h"
+#include "codegen/graph/elaborate/operators.h"
+#include "codegen/graph/elaborate/terms.h"
+
+namespace mesh::elaboration::functions {
+namespace {
+
+using F = MapFunction;
+
+/// Casts where another element type is not what it has to be; E0313 unless it is a float.
+ValueId float_operand(Elaboration& e, const CallSite& site, size_t i) {
+  const Term& term = site.arguments[i];
+  const ValueId x = term.is_masked() ? term.value : tensor_of(e, term, site.spans[i]);
+  if (!x || is_float(e.type(x).element)) return x;
+  e.error("E0313", site.spans[i], "{} needs floats", site.name)
+      .here(describe(e, term))
+      .help(fmt::format("write the cast that is meant: `f32({})`", e.sources.text(site.spans[i])));
+  return {};
+}
+
+template <class Op>
+Term over_dim(Elaboration& e, CallSite& site) {
+  const ValueId x = float_operand(e, site, 0);
+  if (!x || !has_dims(e, site, site.arguments[0], site.spans[0])) return Term::poison();
+  e.build.span = site.span;
+  std::vector<ValueId> inputs{x};
+  if (site.arguments[0].is_masked()) inputs.push_back(site.arguments[0].keep);
+  return Term::of(e.build.value(Op{site.dim()}, inputs));
+}
+
+}  // namespace
+
+Term mask(Elaboration& e, CallSite& site) {
+  ValueId score = float_operand(e, site, 0);
+  if (site.arguments[1].is_number()) {
+    e.error("E0314", site.spans[1], "the second argument of `mask` must be a bool")
+        .here(describe(e, site.arguments[1]));
+    return Term::poison();
+  }
+  const ValueId keep = tensor_of(e, site.arguments[1], site.spans[1]);
+  if (!score || !keep) return Term::poison();
+  if (e.type(keep).element != Type::boolean) {
+    e.error("E0314", site.spans[1], "the second argument of `mask` must be a bool")
+        .here(describe(e, site.arguments[1]))
+        .help("it says which entries are kept, as in `position[seq] >= position[key]`");
+    return Term::poison();
+  }
+  e.build.span = site.span;
+  score = e.build.broadcast(score, missing_from(e.type(score).dims, e.type(keep).dims));
+  return Term::masked(score, keep);
+}
+
+Term softmax(Elaboration& e, CallSite& site) { return over_dim<SoftmaxOp>(e, site); }
+Term log_softmax(Elaboration& e, CallSite& site) { return over_dim<LogSoftmaxOp>(e, site); }
+Term logsumexp(Elaboration& e, CallSite& site) { return over_dim<LogSumExpOp>(e, site); }
+
+Term cross_entropy(Elaboration& e, CallSite& site) {
+  ValueId logits = float_operand(e, site, 0);
+  const ValueId target = tensor_of(e, site.arguments[1], site.spans[1]);
+  if (!logits || !target || !has_dims(e, site, site.arguments[0], site.spans[0])) return Term::poison();
+  const DimId over = site.dim();
+  if (e.type(target).index_of != over) {
+    e.error("E0306", site.spans[1], "the target of `cross_entropy[{0}]` must be index({0})", e.name(over))
+        .here(describe(e, site.arguments[1]));
+    return Term::poison();
+  }
+  const std::vector<DimId> rows = missing_from({over}, e.type(logits).dims);
+  const auto extra = missing_from(rows, e.type(target).dims);
+  if (!extra.empty()) {
+    e.error("E0303", site.spans[1], "the target has {}, which the logits do not", quoted(e, extra))
+        .here(describe(e, site.arguments[1]))
+        .label(site.spans[0], describe(e, site.arguments[0]));
+    return Term::poison();
+  }
+  double smoothing = 0;
+  if (const auto option = site.options.find("smoothing"); option != site.options.end()) {
+    const auto& [term, span] = option->second;
+    if (term.poisoned()) return term;
+    if (!term.is_number() || term.number < 0 || term.number >= 1) {
+      e.error("E0315", span, "`smoothing` must be a number of at least 0 and below 1")
+          .here("this is {}", describe(e, term));
+      return Term::poison();
+    }
+    smoothing = term.number;
+  }
+  e.build.span = site.span;
+  if (e.type(logits).element != Type::f64) logits = e.build.cast(logits, default_float(e));
+  const Type element = e.type(logits).element;
+  const DimId dims[] = {over};
+  const ValueId all = e.build.value(LogSumExpOp{over}, {logits});
+  const ValueId is_target = e.build.map(F::equal, {target, e.build.position(over)});
+  const ValueId picked =
+      e.build.reduce(Reduce::sum, e.build.map(F::where, {is_target, logits, e.build.literal(0, element)}), dims);
+  if (smoothing == 0) return Term::of(e.build.subtract(all, picked));
+  const ValueId count = e.build.reduce(Reduce::sum, e.build.broadcast(e.build.literal(1, element), dims), dims);
+  const ValueId average = e.build.divide(e.build.reduce(Reduce::sum, logits, dims), count);
+  const ValueId mostly = e.build.subtract(all, e.build.multiply(picked, 1 - smoothing));
+  return Term::of(e.build.subtract(mostly, e.build.multiply(average, smoothing)));
+}
+
+}  // namespace mesh::elaboration::functions

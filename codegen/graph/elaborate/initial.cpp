@@ -1,0 +1,125 @@
+#include "codegen/graph/elaborate/initial.h"
+
+#include <cmath>
+
+#include "codegen/graph/elaborate/expressions.h"
+#include "codegen/graph/elaborate/items.h"
+#include "frontend/suggest.h"
+
+namespace mesh::elaboration {
+namespace {
+
+using meshrt::Initial;
+
+/// `fan_in[d..]`: std 1/sqrt(product of sizes); `he_normal[d..]`: sqrt(2/product).
+std::optional<Initial> scaled_normal(Elaboration& e, DimScope& scope, const ast::Index& index,
+                                     const std::string& name) {
+  Frame frame;
+  frame.dims = &scope;
+  const auto dims = listed_dims(e, frame, index.items, "`" + name + "`");
+  if (!dims) return {};
+  double product = 1;
+  for (DimId dim : *dims) product *= static_cast<double>(e.size(dim));
+  return Initial{Initial::Kind::normal, 0, std::sqrt((name == "he_normal" ? 2 : 1) / product)};
+}
+
+struct Option {
+  const char* name;
+  std::optional<double> value;  // unset: must be given
+};
+
+/// The named arguments of `normal` and its like, in the order of `options`.
+bool read_options(Elaboration& e, DimScope& scope, const ast::Call& call, std::vector<Option>& options, Span span) {
+  bool good = true;
+  for (const ast::Argument& argument : call.arguments) {
+    std::vector<std::string> names;
+    Option* option = nullptr;
+    for (Option& known : options) {
+      names.emplace_back(known.name);
+      if (argument.name && argument.name->text == known.name) option = &known;
+    }
+    if (option == nullptr) {
+      auto report = e.error("E0318", argument.span, "`{}` takes {} by name", call.callee.text(), quoted(names));
+      if (argument.name)
+        if (const auto near = did_you_mean(argument.name->text, names)) report.here("did you mean `{}`?", *near);
+      good = false;
+      continue;
+    }
+    const auto value = constant(e, scope, *argument.value, "`" + argument.name->text + "`");
+    good = good && value;
+    option->value = value.value_or(0);
+  }
+  for (const Option& option : options) {
+    if (option.value) continue;
+    e.error("E0318", span, "`{}` needs `{}:`", call.callee.text(), option.name);
+    good = false;
+  }
+  return good;
+}
+
+std::optional<Initial> drawn(Elaboration& e, DimScope& scope, const ast::Call& call, Span span) {
+  const std::string name = call.callee.text();
+  const bool uniform = name == "uniform";
+  std::vector<Option> options =
+      uniform ? std::vector<Option>{{"low", {}}, {"high", {}}} : std::vector<Option>{{"mean", 0}, {"std", 1}};
+  if (!read_options(e, scope, call, options, span)) return {};
+  const double a = *options[0].value, b = *options[1].value;
+  if (uniform ? a >= b : b < 0) {
+    if (uniform) e.error("E0318", span, "`uniform` needs low < high, not {} and {}", a, b);
+    else e.error("E0318", span, "`std` must not be negative: {}", b);
+    return {};
+  }
+  const auto kind =
+      uniform ? Initial::Kind::uniform : (name == "normal" ? Initial::Kind::normal : Initial::Kind::truncated_normal);
+  return Initial{kind, a, b};
+}
+
+}  // namespace
+
+std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast::Expr& expr) {
+  static const std::vector<std::string> names = {"fan_in",           "he_normal", "normal", "ones",
+                                                 "truncated_normal", "uniform",   "zeros"};
+  if (const auto* index = ast::as<ast::Index>(expr)) {
+    if (const auto* path = ast::as<ast::Path>(*index->value)) {
+      const std::string name = path->text();
+      if (name == "fan_in" || name == "he_normal") return scaled_normal(e, scope, *index, name);
+      if (name != "size") {
+        auto report = e.error("E0318", path->span, "unknown initial value `{}`", name);
+        if (const auto near = did_you_mean(name, names)) report.here("did you mean `{}`?", *near);
+        return {};
+      }
+    }
+  }
+  if (const auto* call = ast::as<ast::Call>(expr)) {
+    const std::string name = call->callee.text();
+    if (name == "normal" || name == "truncated_normal" || name == "uniform") {
+      if (call->items.empty()) return drawn(e, scope, *call, expr.span);
+      e.error("E0318", expr.span, "`{}` takes no dims in brackets", name);
+      return {};
+    }
+    if (name == "fan_in" || name == "he_normal") {
+      e.error("E0318", expr.span, "`{}` names its fan-in dims in brackets", name).help(fmt::format("`{}[dim]`", name));
+      return {};
+    }
+  }
+  if (const auto* path = ast::as<ast::Path>(expr)) {
+    const std::string name = path->text();
+    if (name == "zeros") return Initial{Initial::Kind::zeros, 0, 0};
+    if (name == "ones") return Initial{Initial::Kind::ones, 1, 0};
+    if (name == "fan_in" || name == "he_normal") {
+      e.error("E0318", expr.span, "`{}` names its fan-in dims in brackets", name).help(fmt::format("`{}[dim]`", name));
+      return {};
+    }
+    if (e.constants.count(name) == 0 && !path->parts.empty()) {
+      if (const auto near = did_you_mean(name, names)) {
+        e.error("E0318", path->span, "unknown initial value `{}`", name).here("did you mean `{}`?", *near);
+        return {};
+      }
+    }
+  }
+  const auto number = constant(e, scope, expr, "an initial value");
+  if (!number) return {};
+  return Initial{Initial::Kind::constant, *number, 0};
+}
+
+}  // namespace mesh::elaboration

@@ -1,0 +1,214 @@
+#include "codegen/graph/elaborate/items.h"
+
+#include <algorithm>
+
+#include "codegen/graph/elaborate/dims.h"
+#include "codegen/graph/elaborate/expressions.h"
+#include "codegen/graph/elaborate/repeat.h"
+#include "codegen/graph/elaborate/terms.h"
+
+namespace mesh::elaboration {
+namespace {
+
+/// `heads as kv * group`, resolved: one dim on the left of a split or rename, on the right of a merge or rename.
+struct Change {
+  std::vector<DimId> from, to;
+  Span span;
+};
+
+std::optional<std::vector<DimId>> dims_of(Elaboration& e, const Frame& frame, const ast::Pick& pick) {
+  std::vector<DimId> dims;
+  for (const ast::Name& name : pick.names) {
+    const DimId dim = dim_named(e, *frame.dims, name);
+    if (!dim) return {};
+    dims.push_back(dim);
+  }
+  return dims;
+}
+
+int64_t product(const Elaboration& e, const std::vector<DimId>& dims) {
+  int64_t size = 1;
+  for (DimId dim : dims) size *= e.size(dim);
+  return size;
+}
+
+std::string size_text(const Elaboration& e, const std::vector<DimId>& dims) {
+  std::string names, sizes;
+  for (DimId dim : dims) {
+    names += (names.empty() ? "" : " * ") + e.name(dim);
+    sizes += (sizes.empty() ? "" : " * ") + std::to_string(e.size(dim));
+  }
+  if (dims.size() == 1) return fmt::format("{} = {}", names, sizes);
+  return fmt::format("{} = {} = {}", names, sizes, product(e, dims));
+}
+
+std::optional<Change> change_of(Elaboration& e, const Frame& frame, const ast::Item& item) {
+  switch (item.kind()) {
+    case ast::ItemKind::rename:
+    case ast::ItemKind::split:
+    case ast::ItemKind::merge: {
+      const auto from = dims_of(e, frame, item.pick), to = dims_of(e, frame, *item.as);
+      if (!from || !to) return {};
+      if (product(e, *from) != product(e, *to)) {
+        e.error("E0311", item.span, "{} and {} differ in size", quoted(e, *from), quoted(e, *to))
+            .here("{}, but {}", size_text(e, *from), size_text(e, *to));
+        return {};
+      }
+      return Change{*from, *to, item.span};
+    }
+    case ast::ItemKind::select: not_built(e, item.span, "selecting one index of a dim"); return {};
+    case ast::ItemKind::slice: not_built(e, item.span, "slicing a dim"); return {};
+    case ast::ItemKind::shift: not_built(e, item.span, "reading a neighbour along a dim"); return {};
+    case ast::ItemKind::concat:
+    case ast::ItemKind::window:
+      e.error("E0311", item.span, "this belongs in the brackets of a function, as in `conv[...]` and `concat[...]`");
+      return {};
+    case ast::ItemKind::dim:
+    case ast::ItemKind::rest: break;
+  }
+  e.error("E0311", item.span, "brackets after a value change its dims, and this changes nothing")
+      .help("`x[seq as key]` renames, `x[heads as kv * group]` splits, `x[kv * group as heads]` merges");
+  return {};
+}
+
+/// Whether the change can be made to `value` as it is; reports why not.
+bool applies(Elaboration& e, ValueId value, const Change& change, Span value_span) {
+  const std::vector<DimId> dims = e.type(value).dims;
+  const auto lacking = missing_from(dims, change.from);
+  if (!lacking.empty()) {
+    e.error("E0304", change.span, "the value has no dim {}", quoted(e, lacking))
+        .label(value_span, to_string(e.graph, e.type(value)));
+    return false;
+  }
+  for (DimId dim : change.to) {
+    const bool repeated = std::count(change.to.begin(), change.to.end(), dim) > 1;
+    if (repeated || (contains(dims, dim) && !contains(change.from, dim))) {
+      e.error("E0312", change.span, "the value would have dim `{}` twice", e.name(dim))
+          .label(value_span, to_string(e.graph, e.type(value)));
+      return false;
+    }
+  }
+  return true;
+}
+
+ValueId changed(Elaboration& e, ValueId value, const Change& change) {
+  e.build.span = change.span;
+  if (change.from.size() == 1 && change.to.size() == 1) return e.build.rename(value, change.from[0], change.to[0]);
+  if (change.from.size() == 1) return e.build.value(SplitOp{change.from[0], change.to}, {value});
+  if (change.to.size() == 1) return e.build.value(MergeOp{change.from, change.to[0]}, {value});
+  internal_error("a change of dims has several on both sides");
+}
+
+/// Changes are made at once: one waits until the dim it gives is free.
+Term apply(Elaboration& e, Term term, std::vector<Change> changes, Span value_span) {
+  while (!changes.empty()) {
+    const auto blocked = [&](const Change& change) {
+      const auto& dims = e.type(term.value).dims;
+      return std::any_of(change.to.begin(), change.to.end(), [&](DimId dim) {
+        return contains(dims, dim) && !contains(change.from, dim) &&
+               std::any_of(changes.begin(), changes.end(),
+                           [&](const Change& other) { return contains(other.from, dim); });
+      });
+    };
+    const auto ready = std::find_if_not(changes.begin(), changes.end(), blocked);
+    if (ready == changes.end())
+      return not_built(e, changes.front().span, "exchanging the names of dims",
+                       "rename one of them to a third dim first");
+    if (!applies(e, term.value, *ready, value_span)) return Term::poison();
+    term.value = changed(e, term.value, *ready);
+    if (term.is_masked() && contains_all(e.type(term.keep).dims, ready->from))
+      term.keep = changed(e, term.keep, *ready);
+    changes.erase(ready);
+  }
+  return term;
+}
+
+/// A mask whose dims are to be split or merged needs all of them first.
+Term prepared(Elaboration& e, Term term, const std::vector<Change>& changes) {
+  if (!term.is_masked()) return term;
+  std::vector<DimId> add;
+  for (const Change& change : changes)
+    if (change.from.size() > 1)
+      for (DimId dim : missing_from(e.type(term.keep).dims, change.from))
+        if (contains(e.type(term.value).dims, dim)) add.push_back(dim);
+  term.keep = e.build.broadcast(term.keep, add);
+  return term;
+}
+
+Term size_of(Elaboration& e, Frame& frame, const ast::Index& index) {
+  const auto dims = listed_dims(e, frame, index.items, "`size`");
+  if (!dims) return Term::poison();
+  return Term::of(static_cast<double>(product(e, *dims)));
+}
+
+Term position_of(Elaboration& e, Frame& frame, const ast::Index& index, Span span) {
+  const auto dims = listed_dims(e, frame, index.items, "`position`");
+  if (!dims) return Term::poison();
+  if (dims->size() != 1) {
+    e.error("E0310", span, "`position` takes one dim").here("{} are given", dims->size());
+    return Term::poison();
+  }
+  e.build.span = span;
+  if (const ValueId turn = loop_index(e, dims->front())) return Term::of(turn);
+  return Term::of(e.build.position(dims->front()));
+}
+
+}  // namespace
+
+std::optional<std::vector<DimId>> listed_dims(Elaboration& e, Frame& frame, const std::vector<ast::Item>& items,
+                                              const std::string& what) {
+  std::vector<DimId> dims;
+  for (const ast::Item& item : items) {
+    if (item.rest) {
+      if (!frame.dims->rest) {
+        e.error("E0310", item.span, "`...` stands for dims that the block's signature does not name")
+            .here(frame.block == nullptr ? "this is no block" : "the signature has no `...`");
+        return {};
+      }
+      for (DimId dim : *frame.dims->rest) dims.push_back(dim);
+      continue;
+    }
+    if (item.kind() != ast::ItemKind::dim || item.pick.kind != ast::Pick::Kind::one) {
+      e.error("E0310", item.span, "{} takes dims in its brackets", what).here("this is more than a dim");
+      return {};
+    }
+    const DimId dim = dim_named(e, *frame.dims, item.pick.name());
+    if (!dim) return {};
+    if (contains(dims, dim)) {
+      e.error("E0312", item.span, "dim `{}` is listed twice", e.name(dim));
+      return {};
+    }
+    dims.push_back(dim);
+  }
+  return dims;
+}
+
+Term index_expression(Elaboration& e, Frame& frame, const ast::Index& index, Span span) {
+  if (const auto* path = ast::as<ast::Path>(*index.value); path != nullptr && path->simple()) {
+    const std::string& name = path->parts.front().text;
+    if (find_name(frame, name) == nullptr) {
+      if (name == "size") return size_of(e, frame, index);
+      if (name == "position") return position_of(e, frame, index, span);
+      if (name == "fan_in" || name == "he_normal") {
+        e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name);
+        return Term::poison();
+      }
+    }
+  }
+  const Term term = expression(e, frame, *index.value);
+  std::vector<Change> changes;
+  bool good = true;
+  for (const ast::Item& item : index.items) {
+    const auto change = change_of(e, frame, item);
+    if (change) changes.push_back(*change);
+    good = good && change.has_value();
+  }
+  if (!good || term.poisoned()) return Term::poison();
+  if (!term.is_tensor() && !term.is_masked()) {
+    e.error("E0304", span, "{} has no dims", describe(e, term)).label(index.value->span, "here");
+    return Term::poison();
+  }
+  return apply(e, prepared(e, term, changes), changes, index.value->span);
+}
+
+}  // namespace mesh::elaboration

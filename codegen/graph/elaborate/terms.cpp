@@ -1,0 +1,258 @@
+#include "codegen/graph/elaborate/terms.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/graph/elaborate/dims.h"
+#include "frontend/suggest.h"
+
+namespace mesh::elaboration {
+namespace {
+
+const std::vector<std::string>& element_names() {
+  static const std::vector<std::string> names = {"real", "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
+  return names;
+}
+
+/// Whether a literal of the type holds the number exactly enough: integers must be whole.
+bool holds(Type element, double number) {
+  if (is_float(element)) return true;
+  if (std::floor(number) != number) return false;
+  if (element == Type::u8) return number >= 0 && number <= 255;
+  if (element == Type::i32) return std::abs(number) <= 2147483647.0;
+  return element == Type::i64;
+}
+
+std::string element_text(const Elaboration& e, const ValueType& type) {
+  return to_string(e.graph, ValueType{type.element, type.index_of, {}});
+}
+
+}  // namespace
+
+bool is_float(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16; }
+
+bool is_integer(Type type) { return type == Type::i32 || type == Type::i64 || type == Type::u8; }
+
+Type default_float(const Elaboration& e) { return e.options.f64 ? Type::f64 : Type::f32; }
+
+std::optional<Type> element_named(const Elaboration& e, const std::string& name) {
+  if (name == "real" || name == "f32") return default_float(e);
+  if (name == "f64") return Type::f64;
+  if (name == "bf16") return Type::bf16;
+  if (name == "f16") return Type::f16;
+  if (name == "i32") return Type::i32;
+  if (name == "i64") return Type::i64;
+  if (name == "u8") return Type::u8;
+  if (name == "bool") return Type::boolean;
+  return {};
+}
+
+ValueType WrittenType::with_rest(const std::vector<DimId>& rest_dims) const {
+  ValueType type{element, index_of, dims};
+  if (rest)
+    type.dims.insert(type.dims.begin() + static_cast<std::ptrdiff_t>(rest_at), rest_dims.begin(), rest_dims.end());
+  return type;
+}
+
+std::optional<WrittenType> written_type(Elaboration& e, const DimScope& scope, const ast::Type& type) {
+  WrittenType result;
+  result.span = type.span;
+  bool good = true;
+  if (type.index_of) {
+    result.element = Type::i32;
+    result.index_of = dim_named(e, scope, *type.index_of);
+    good = bool(result.index_of);
+  } else if (const auto element = element_named(e, type.element.text)) {
+    result.element = *element;
+    if (*element == Type::bf16 || *element == Type::f16) {
+      not_built(e, type.element.span, "the element type " + type.element.text, "use `real` or `f32`");
+      good = false;
+    }
+  } else if (e.declared.blocks.count(type.element.text) > 0) {
+    e.error("E0203", type.element.span, "`{}` is a block, not an element type", type.element.text)
+        .help("an instance of a block is made by `param name : {}[...]`, without a value", type.element.text);
+    good = false;
+  } else {
+    auto report = e.error("E0203", type.element.span, "unknown element type `{}`", type.element.text);
+    if (const auto near = did_you_mean(type.element.text, element_names())) report.here("did you mean `{}`?", *near);
+    else report.help("element types are real, f32, f64, i32, i64, u8, bool and index(dim)");
+    good = false;
+  }
+  for (const ast::Slot& slot : type.slots) {
+    if (slot.rest) {
+      if (result.rest) {
+        e.error("E0312", slot.span, "`...` stands twice in one type").here("the second one");
+        good = false;
+      }
+      result.rest = true;
+      result.rest_at = result.dims.size();
+      continue;
+    }
+    if (slot.value) {
+      e.error("E0310", slot.span, "`{} = {}` binds a dim of a block, but `{}` is an element type", slot.dim.text,
+              slot.value->text, type.element.text);
+      good = false;
+      continue;
+    }
+    const DimId dim = dim_named(e, scope, slot.dim);
+    if (!dim) {
+      good = false;
+    } else if (contains(result.dims, dim)) {
+      e.error("E0312", slot.span, "dim `{}` stands twice in one type", e.name(dim))
+          .here("a type is a set of dims")
+          .help(fmt::format("a second name of the same size makes it two dims: `dim other = {}`", e.name(dim)));
+      good = false;
+    } else {
+      result.dims.push_back(dim);
+    }
+  }
+  if (!good) return {};
+  return result;
+}
+
+ValueId tensor_of(Elaboration& e, const Term& term, Span span, std::optional<Type> element) {
+  e.build.span = span;
+  switch (term.kind) {
+    case Term::Kind::poison: return {};
+    case Term::Kind::number: return e.build.literal(term.number, element.value_or(default_float(e)));
+    case Term::Kind::truth: return e.build.literal(term.truth ? 1 : 0, Type::boolean);
+    case Term::Kind::tensor: return term.value;
+    case Term::Kind::masked: break;
+  }
+  e.error("E0308", span, "a masked value stands where its absent entries have no meaning")
+      .here(describe(e, term))
+      .note(
+          "it may feed softmax, log_softmax, logsumexp, max, min, argmax, sum and mean, directly, by a name or a "
+          "rename")
+      .help("`where(keep, score, other)` says what an absent entry counts as");
+  return {};
+}
+
+ValueId literal_as(Elaboration& e, double number, const ValueType& like, Span span) {
+  if (!holds(like.element, number)) {
+    auto report = e.error("E0309", span, "{} is no value of {}", number, element_text(e, like));
+    if (is_integer(like.element)) report.help("cast the other operand: `f32(...)`");
+    return {};
+  }
+  e.build.span = span;
+  return e.build.literal(number, like.element);
+}
+
+std::optional<Pair> meet(Elaboration& e, const Term& left, const Term& right, Span left_span, Span right_span, Span at,
+                         const std::string& what) {
+  if (left.poisoned() || right.poisoned()) return {};
+  Pair pair;
+  if (left.is_number() && right.is_tensor()) {
+    pair = {literal_as(e, left.number, e.type(right.value), left_span), right.value};
+  } else if (right.is_number() && left.is_tensor()) {
+    pair = {left.value, literal_as(e, right.number, e.type(left.value), right_span)};
+  } else {
+    pair.left = tensor_of(e, left, left_span);
+    pair.right = tensor_of(e, right, right_span);
+  }
+  e.build.span = at;
+  if (!pair.left || !pair.right) return {};
+  const ValueType l = e.type(pair.left), r = e.type(pair.right);
+  const bool literal_meets_index = left.is_number() || right.is_number();
+  if (l.element == r.element && (l.index_of == r.index_of || literal_meets_index)) return pair;
+  auto report = e.error("E0309", at, "{} mixes {} and {}", what, element_text(e, l), element_text(e, r));
+  report.label(left_span, describe(e, left)).label(right_span, describe(e, right));
+  const bool left_is_it = is_float(l.element) || !is_float(r.element);
+  const ValueType& target = left_is_it ? l : r;
+  report.help(fmt::format("write the cast that is meant: `{}({})`", element_text(e, target),
+                          e.sources.text(left_is_it ? right_span : left_span)));
+  return {};
+}
+
+bool one_sided(Elaboration& e, const std::vector<ValueId>& operands, const std::vector<Span>& spans, Span at,
+               const std::string& what) {
+  std::vector<DimId> all;
+  size_t widest = 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const auto& dims = e.type(operands[i]).dims;
+    for (DimId dim : missing_from(all, dims)) all.push_back(dim);
+    if (dims.size() > e.type(operands[widest]).dims.size()) widest = i;
+  }
+  if (e.type(operands[widest]).dims.size() == all.size()) return true;
+  auto report = e.error("E0303", at, "{} would broadcast both ways", what);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const auto& dims = e.type(operands[i]).dims;
+    const auto lacks = missing_from(dims, all);
+    std::string text = to_string(e.graph, e.type(operands[i]));
+    if (!lacks.empty()) text += "   (lacks " + quoted(e, lacks) + ")";
+    report.label(spans[i], text);
+  }
+  report.note("one operand's dims must contain the other's; an outer sum is almost never meant");
+  const auto lacks = missing_from(e.type(operands[widest]).dims, all);
+  std::string names;
+  for (DimId dim : lacks) names += (names.empty() ? "" : ", ") + e.name(dim);
+  report.help(fmt::format("if it is: `broadcast[{}]({})`, or `outer(a, b)` for a product", names,
+                          e.sources.text(spans[widest])));
+  return false;
+}
+
+Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span value_span, Span type_span,
+                const std::string& what, bool widen) {
+  if (term.poisoned()) return term;
+  const std::string wanted_text = to_string(e.graph, wanted);
+  if (term.is_number() || (term.is_truth() && wanted.element == Type::boolean)) {
+    const double number = term.is_number() ? term.number : (term.truth ? 1 : 0);
+    if (term.is_number() && wanted.element == Type::boolean) {
+      e.error("E0302", value_span, "{} {} but this is {}", what, wanted_text, describe(e, term))
+          .label(type_span, "declared here");
+      return Term::poison();
+    }
+    e.build.span = value_span;
+    const ValueId scalar =
+        term.is_truth() ? e.build.literal(number, Type::boolean) : literal_as(e, number, wanted, value_span);
+    if (!scalar) return Term::poison();
+    if (wanted.index_of) e.graph.value(scalar).type.index_of = wanted.index_of;
+    return Term::of(e.build.broadcast(scalar, wanted.dims));
+  }
+  ValueId value = tensor_of(e, term, value_span);
+  if (!value) return Term::poison();
+  const ValueType given = e.type(value);
+  const auto extra = missing_from(wanted.dims, given.dims), lacking = missing_from(given.dims, wanted.dims);
+  const bool same_element = given.element == wanted.element && given.index_of == wanted.index_of;
+  const bool castable = is_float(given.element) && is_float(wanted.element);
+  if (!extra.empty() || (!lacking.empty() && !widen) || !(same_element || castable)) {
+    auto report = e.error("E0302", value_span, "{} {} but this gives {}", what, wanted_text, to_string(e.graph, given));
+    report.label(type_span, "declared here");
+    if (!extra.empty()) {
+      report.here("has {}, which the type does not", quoted(e, extra));
+    } else if (!lacking.empty() && !widen) {
+      report.here("lacks {}", quoted(e, lacking));
+    } else {
+      const std::string element = element_text(e, wanted);
+      report.here("of {}", element_text(e, given))
+          .help(fmt::format("write the cast: `{}({})`", element, e.sources.text(value_span)));
+    }
+    return Term::poison();
+  }
+  e.build.span = value_span;
+  if (!same_element) value = e.build.cast(value, wanted.element, wanted.index_of);
+  return Term::of(e.build.broadcast(value, lacking));
+}
+
+Term cast_to(Elaboration& e, const Term& term, Type element, DimId index_of, Span span) {
+  if (term.poisoned()) return term;
+  if (element == Type::bf16 || element == Type::f16)
+    return not_built(e, span, std::string("the element type ") + meshrt::name_of(element), "use `real` or `f32`");
+  e.build.span = span;
+  if (term.is_number() || term.is_truth()) {
+    double number = term.is_number() ? term.number : (term.truth ? 1 : 0);
+    if (element == Type::boolean) number = number != 0;
+    if (is_integer(element)) number = std::trunc(number);
+    const ValueType like{element, index_of, {}};
+    const ValueId value =
+        element == Type::boolean ? e.build.literal(number, element) : literal_as(e, number, like, span);
+    if (!value) return Term::poison();
+    e.graph.value(value).type.index_of = index_of;
+    return Term::of(value);
+  }
+  const ValueId value = tensor_of(e, term, span);
+  if (!value) return Term::poison();
+  return Term::of(e.build.cast(value, element, index_of));
+}
+
+}  // namespace mesh::elaboration

@@ -1,0 +1,174 @@
+#include "codegen/layout/resolve_check.h"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/layout/rules.h"
+
+namespace mesh {
+namespace {
+
+struct Subject {
+  ValueKind kind;
+  std::string path;
+  ValueType type;
+  Span span;
+};
+
+/// Values that depend on something stored; the others have no placement.
+std::vector<bool> placed_values(const Graph& graph) {
+  std::vector<bool> placed(graph.values.size());
+  const auto spread = [&](ValueId from, ValueId to) {
+    if (!placed[from.index] || placed[to.index]) return false;
+    placed[to.index] = true;
+    return true;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Node& node : graph.nodes) {
+      if (std::holds_alternative<ReadOp>(node.op)) {
+        for (ValueId result : node.results) {
+          changed = changed || !placed[result.index];
+          placed[result.index] = true;
+        }
+      } else if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
+        for (const auto& carry : loop->carries)
+          changed |= spread(carry.initial, carry.entering) | spread(carry.leaving, carry.entering) |
+                     spread(carry.leaving, carry.result);
+        for (const auto& slice : loop->slices) changed |= spread(slice.stacked, slice.turn);
+        for (const auto& collect : loop->collects) changed |= spread(collect.turn, collect.stacked);
+      } else {
+        for (ValueId input : node.inputs)
+          for (ValueId result : node.results) changed |= spread(input, result);
+      }
+    }
+  }
+  return placed;
+}
+
+std::vector<Subject> subjects_of(const Graph& graph) {
+  std::vector<Subject> all;
+  for (const Stored& stored : graph.stored) {
+    switch (stored.kind) {
+      case StoredKind::input: all.push_back({ValueKind::input, stored.path, stored.type, stored.span}); break;
+      case StoredKind::state: all.push_back({ValueKind::state, stored.path, stored.type, stored.span}); break;
+      case StoredKind::optimizer: break;
+      case StoredKind::parameter:
+        for (ValueKind kind : {ValueKind::parameter, ValueKind::gradient, ValueKind::optimizer})
+          all.push_back({kind, stored.path, stored.type, stored.span});
+    }
+  }
+  const std::vector<bool> placed = placed_values(graph);
+  for (const auto& [name, value] : graph.names)
+    if (placed[value.index] && !std::holds_alternative<ReadOp>(graph.node(graph.value(value).producer).op))
+      all.push_back({ValueKind::activation, name, graph.type(value), graph.node(graph.value(value).producer).span});
+  return all;
+}
+
+std::string called(const Subject& subject) {
+  if (subject.kind == ValueKind::gradient) return "the gradient of `" + subject.path + "`";
+  if (subject.kind == ValueKind::optimizer) return "the optimizer state of `" + subject.path + "`";
+  return "`" + subject.path + "`";
+}
+
+class Checker {
+ public:
+  Checker(const Graph& graph, const Layout& layout, DiagnosticSink& sink)
+      : graph_(graph), layout_(layout), sink_(sink) {}
+
+  void run() {
+    for (const Subject& subject : subjects_of(graph_)) check(subject);
+    check_axes();
+    for (const Rule& rule : layout_.rules) check_parts(rule);
+  }
+
+ private:
+  void check(const Subject& subject) {
+    std::vector<std::pair<AxisId, const Rule*>> taken;
+    for (DimId dim : subject.type.dims) {
+      check_ranks(subject, dim);
+      const Rule* rule = rule_for(layout_, subject.kind, subject.path, subject.type.dims, dim);
+      if (rule == nullptr) continue;
+      for (AxisId axis : rule->axes) {
+        const auto first = std::find_if(taken.begin(), taken.end(), [&](const auto& one) { return one.first == axis; });
+        if (first == taken.end()) taken.emplace_back(axis, rule);
+        else two_dims(subject, axis, *first->second, *rule, dim);
+      }
+      check_merged(subject, *rule);
+    }
+  }
+
+  void two_dims(const Subject& subject, AxisId axis, const Rule& first, const Rule& second, DimId dim) {
+    if (!reported_.insert({&first, &second}).second) return;
+    const std::string& name = layout_.mesh.axes[axis].name;
+    const std::string keep = graph_.dim(dim).name, other = graph_.dim(first.dims.front()).name;
+    auto report = sink_.error("E0401", second.span, "layout puts two dims of one tensor on mesh axis `{}`", name);
+    report.here("conflicts in {} : {}", called(subject), to_string(graph_, subject.type));
+    if (first.span != second.span) report.label(first.span, "first use");
+    report.label(subject.span, "here");
+    report.help(fmt::format("keep `{0}` whole wherever `{1}` is split: `{0} -> {2} unless {1}`", keep, other, name));
+  }
+
+  void check_ranks(const Subject& subject, DimId dim) {
+    const Rule* top = nullptr;
+    std::optional<int> rank;
+    for (const Rule& rule : layout_.rules) {
+      const auto own = rule_rank(rule, subject.kind, subject.path, subject.type.dims, dim);
+      if (!own || (rank && *own < *rank)) continue;
+      if (rank && *own == *rank && reported_.insert({top, &rule}).second)
+        sink_
+            .error("E0406", rule.span, "two rules of equal rank place dim `{}` of {}", graph_.dim(dim).name,
+                   called(subject))
+            .label(top->span, "the first")
+            .label(subject.span, to_string(graph_, subject.type));
+      top = &rule;
+      rank = own;
+    }
+  }
+
+  void check_merged(const Subject& subject, const Rule& rule) {
+    if (rule.dims.size() < 2) return;
+    const int64_t parts = layout_.mesh.size(rule.axes), size = graph_.dim(rule.dims.front()).size;
+    if (size % parts == 0 || !reported_.insert({&rule, &rule}).second) return;
+    sink_.error("E0901", rule.span, "splitting a merged dim inside its second part is not built yet")
+        .here("{} ranks do not divide `{}` = {}", parts, graph_.dim(rule.dims.front()).name, size)
+        .label(subject.span, to_string(graph_, subject.type))
+        .help(fmt::format("use a number of ranks that divides {}", size));
+  }
+
+  void check_axes() {
+    for (size_t i = 0; i < layout_.mesh.axes.size(); ++i) {
+      const MeshAxis& axis = layout_.mesh.axes[i];
+      const AxisId id = static_cast<AxisId>(i);
+      const auto uses = [&](const Rule& rule) {
+        return std::find(rule.axes.begin(), rule.axes.end(), id) != rule.axes.end();
+      };
+      if (axis.size == 1 || std::any_of(layout_.rules.begin(), layout_.rules.end(), uses)) continue;
+      if (std::find(layout_.replicated.begin(), layout_.replicated.end(), id) != layout_.replicated.end()) continue;
+      sink_.lint("idle_mesh_axis", axis.span, "layout `{}` never uses mesh axis `{}`", layout_.name, axis.name)
+          .here("its {} ranks repeat the same work", axis.size)
+          .label(layout_.span, "this layout")
+          .help(fmt::format("split a dim over it, or write `replicate over {}` if the copies are meant", axis.name));
+    }
+  }
+
+  void check_parts(const Rule& rule) {
+    int64_t size = 1;
+    for (DimId dim : rule.dims) size *= graph_.dim(dim).size;
+    const int64_t parts = layout_.mesh.size(rule.axes);
+    if (size >= parts) return;
+    sink_.lint("idle_ranks", rule.span, "`{}` = {} is split over {} ranks: {} own nothing of it",
+               graph_.dim(rule.dims.front()).name, size, parts, parts - size);
+  }
+
+  const Graph& graph_;
+  const Layout& layout_;
+  DiagnosticSink& sink_;
+  std::set<std::pair<const Rule*, const Rule*>> reported_;
+};
+
+}  // namespace
+
+void check_rules(const Graph& graph, const Layout& layout, DiagnosticSink& sink) { Checker(graph, layout, sink).run(); }
+
+}  // namespace mesh

@@ -1,0 +1,127 @@
+#include "codegen/layout/resolve_mesh.h"
+
+#include <algorithm>
+
+#include "frontend/size.h"
+#include "frontend/suggest.h"
+
+namespace mesh {
+namespace {
+
+/// Dims and consts, whose sizes elaboration has found to be good.
+SizeScope sizes_of(const Graph& graph, const Declarations& declared, DiagnosticSink& sink) {
+  SizeScope scope;
+  scope.find = [&graph, &declared, &sink](const std::string& name) -> std::optional<NamedSize> {
+    for (const Dim& dim : graph.dims)
+      if (dim.name == name) return NamedSize{Rational(dim.size), dim.span, {}};
+    for (const ast::Constant* constant : declared.constants)
+      if (constant->name.text == name)
+        return NamedSize{
+            evaluate_number(*constant->value, sizes_of(graph, declared, sink), sink), constant->name.span, {}};
+    return {};
+  };
+  return scope;
+}
+
+std::string listed(const ast::Mesh& mesh) {
+  std::string names;
+  for (const ast::Axis& axis : mesh.axes) names += (names.empty() ? "" : ", ") + axis.name.text;
+  return names;
+}
+
+void check_named_axes(const ast::Mesh& mesh, const LayoutOptions& options, DiagnosticSink& sink) {
+  std::vector<std::string> names;
+  for (const ast::Axis& axis : mesh.axes) names.push_back(axis.name.text);
+  for (const auto& [name, size] : options.mesh) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      auto report = sink.error("E0410", mesh.name.span, "mesh `{}` has no axis `{}` (--mesh {}={})", mesh.name.text,
+                               name, name, size);
+      report.here("its axes: {}", listed(mesh));
+      if (const auto near = did_you_mean(name, names))
+        report.help(fmt::format("did you mean `--mesh {}={}`?", *near, size));
+    } else if (size < 1) {
+      sink.error("E0410", mesh.name.span, "axis `{}` must have at least 1 rank (--mesh {}={})", name, name, size);
+    }
+  }
+}
+
+/// The size that is written, 0 for `*`; nothing when an error was reported.
+std::optional<int64_t> written_size(const ast::Axis& axis, const LayoutOptions& options, const SizeScope& scope,
+                                    DiagnosticSink& sink) {
+  if (!options.mesh.empty()) {
+    const auto given = options.mesh.find(axis.name.text);
+    return given == options.mesh.end() ? 1 : given->second;
+  }
+  if (axis.size == nullptr) return 0;
+  return evaluate_size(*axis.size, scope, sink, "axis `" + axis.name.text + "`");
+}
+
+/// Gives the axis written `*` what ranks remain, and compares the mesh with `-n`.
+bool fit_ranks(const ast::Mesh& written, MeshShape& mesh, const LayoutOptions& options, DiagnosticSink& sink) {
+  int64_t named = 1;
+  MeshAxis* open = nullptr;
+  for (MeshAxis& axis : mesh.axes) {
+    if (axis.size > 0) {
+      named *= axis.size;
+    } else if (open != nullptr) {
+      sink.error("E0409", axis.span, "two axes of mesh `{}` take what ranks remain", mesh.name)
+          .label(open->span, "the first");
+      return false;
+    } else {
+      open = &axis;
+    }
+  }
+  if (open != nullptr) {
+    if (!options.ranks) {
+      sink.error("E0409", open->span, "axis `{}` takes what ranks remain, and their number is not given", open->name)
+          .help(fmt::format("give it: `-n N`, or every size: `--mesh {}=2`", open->name));
+      return false;
+    }
+    if (*options.ranks % named != 0) {
+      sink.error("E0409", open->span, "{} ranks do not fill mesh `{}`", *options.ranks, mesh.name)
+          .here("the other axes take {}, which does not divide {}", named, *options.ranks);
+      return false;
+    }
+    open->size = *options.ranks / named;
+    return true;
+  }
+  if (options.ranks && *options.ranks != named) {
+    sink.error("E0409", written.name.span, "mesh `{}` has {} ranks, not {} (-n {})", mesh.name, named, *options.ranks,
+               *options.ranks)
+        .help(fmt::format("`--mesh {}={}` gives its axes other sizes", mesh.axes.back().name, *options.ranks));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<MeshShape> resolve_mesh(const ast::Mesh& written, const Declarations& declared, const Graph& graph,
+                                      const LayoutOptions& options, DiagnosticSink& sink) {
+  const size_t errors_before = sink.error_count();
+  const SizeScope scope = sizes_of(graph, declared, sink);
+  MeshShape mesh{written.name.text, {}, written.name.span};
+  check_named_axes(written, options, sink);
+  for (const ast::Axis& axis : written.axes) {
+    for (const MeshAxis& known : mesh.axes)
+      if (known.name == axis.name.text)
+        sink.error("E0204", axis.name.span, "mesh `{}` has two axes called `{}`", mesh.name, known.name)
+            .label(known.span, "the first");
+    const auto size = written_size(axis, options, scope, sink);
+    mesh.axes.push_back({axis.name.text, size.value_or(1), 1, axis.span});
+    if (axis.within && size != 1)
+      sink.error("E0901", axis.within->span, "`within` is not built yet")
+          .here("this version cannot check where ranks lie")
+          .help("leave it out: ranks of the last axis are neighbours, which a launcher puts on one host");
+  }
+  if (mesh.axes.empty()) sink.error("E0409", mesh.span, "mesh `{}` has no axes", mesh.name);
+  if (sink.error_count() > errors_before || !fit_ranks(written, mesh, options, sink)) return {};
+  int64_t stride = 1;
+  for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); ++axis) {
+    axis->stride = stride;
+    stride *= axis->size;
+  }
+  return mesh;
+}
+
+}  // namespace mesh

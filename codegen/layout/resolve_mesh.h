@@ -1,0 +1,14 @@
+// resolve_mesh.h: a mesh as the spec writes it -> its axes with sizes and strides.
+#pragma once
+#include <optional>
+
+#include "codegen/graph/elaborate/declarations.h"
+#include "codegen/layout/resolve.h"
+
+namespace mesh {
+
+/// E0409 where `-n` and the mesh disagree, E0410 for an axis of `--mesh` that the mesh lacks.
+std::optional<MeshShape> resolve_mesh(const ast::Mesh&, const Declarations&, const Graph&, const LayoutOptions&,
+                                      DiagnosticSink&);
+
+}  // namespace mesh

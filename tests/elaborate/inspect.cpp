@@ -1,0 +1,51 @@
+// inspect SPEC... [--model M] [--layout L] [--mesh a=2,b=2] [--ranks N] [--set dim=n] [--want NAME] [--f64]: prints
+// what the front end and elaboration say of a spec, then its graph and its layout. For goldens and for looking.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "codegen/graph/elaborate/elaborate.h"
+#include "codegen/graph/print_graph.h"
+#include "codegen/graph/verify_graph.h"
+#include "frontend/imports.h"
+#include "frontend/render.h"
+
+namespace {
+
+void read_sizes(const std::string& text, std::map<std::string, int64_t>& into) {
+  size_t begin = 0;
+  while (begin < text.size()) {
+    size_t end = text.find(',', begin);
+    if (end == std::string::npos) end = text.size();
+    const std::string part = text.substr(begin, end - begin);
+    const size_t equals = part.find('=');
+    into[part.substr(0, equals)] = std::stoll(part.substr(equals + 1));
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> files;
+  mesh::ElaborateOptions options;
+  bool show_graph = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--f64") options.f64 = true;
+    else if (word == "--quiet") show_graph = false;
+    else if (word == "--model") options.model = argv[++i];
+    else if (word == "--set") read_sizes(argv[++i], options.set);
+    else if (word == "--want") options.want_values.emplace_back(argv[++i]);
+    else files.push_back(word);
+  }
+  mesh::SourceMap sources;
+  mesh::DiagnosticSink sink;
+  const mesh::SourceProgram program = mesh::load_program(files, sources, sink);
+  std::optional<mesh::Graph> graph;
+  if (!program.files.empty() && !sink.has_errors()) graph = mesh::elaborate(program, sources, options, sink);
+  if (graph) mesh::verify_graph(*graph, "elaborate");
+  std::cout << mesh::render_all(sink, sources, {});
+  if (graph && show_graph) std::cout << mesh::print_graph(*graph);
+  return sink.has_errors() ? 1 : 0;
+}
