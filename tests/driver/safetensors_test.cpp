@@ -113,7 +113,7 @@ TEST(Safetensors, SurvivesDamage) {
   EXPECT_EQ(read(good), size_t{16 * 'x'});
   for (size_t length = 0; length < good.size(); ++length) EXPECT_EQ(read(good.substr(0, length)), 0U);
   std::mt19937 random(1);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 500; ++i) {
     std::string bad = good;
     for (int changes = 0; changes < 3; ++changes) bad[random() % bad.size()] = static_cast<char>(random());
     read(bad);

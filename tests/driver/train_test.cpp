@@ -1,10 +1,7 @@
-// The training loop around a small program: one number is fitted to the mean of the data by gradient descent, the batch
-// split over the ranks.
-#include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "meshrt/collectives.h"
+#include "fit_mean.h"
 #include "meshrt/driver.h"
 #include "meshrt/launch.h"
 #include "meshrt/npy.h"
@@ -12,80 +9,6 @@
 
 namespace meshrt {
 namespace {
-
-class FitMean : public Program {
- public:
-  static constexpr int64_t batch = 6;
-
-  explicit FitMean(int ranks, double blow_up_at = -1) : blow_up_at_(blow_up_at) {
-    info_.name = "FitMean";
-    info_.spec = "fit.mesh";
-    info_.spec_hash = "0123abcd";
-    info_.layout = "data";
-    info_.mesh = {{"all", ranks, 1}};
-    info_.dims = {{"batch", batch}};
-    info_.sample_dim = "batch";
-    info_.metrics = {"loss", "distance"};
-    info_.rate = 0.1;
-    info_.arena_bytes = 4096;
-    info_.own_bytes = 4096;
-  }
-  const ProgramInfo& info() const override { return info_; }
-  void bind(Rank& rank) override {
-    rank_ = &rank;
-    const Axis all[] = {{rank.ranks(), 1}};
-    group_ = &rank.group(all);
-    LocalDim dim{"batch",
-                 batch,
-                 part_begin(batch, rank.rank(), rank.ranks()),
-                 part_begin(batch, rank.rank() + 1, rank.ranks()),
-                 {0}};
-    Tensor x{.name = "x", .role = Role::input, .type = Type::f32, .dims = {dim}, .initial = {}};
-    x.data = rank.own();
-    Tensor w{.name = "w",
-             .role = Role::parameter,
-             .type = Type::f32,
-             .dims = {},
-             .initial = {Initial::Kind::constant, 4, 0}};
-    w.data = rank.own() + 1024;
-    tensors_ = {x, w};
-  }
-  std::span<Tensor> tensors() override { return tensors_; }
-  void train_step(const StepInput& input, std::span<double> metrics) override {
-    const double sum = summed([&](double d) { return -2 * d; }), loss = summed([](double d) { return d * d; });
-    const double rate = input.rate < 0 ? info_.rate : input.rate;
-    weight() = static_cast<float>(weight() - rate * sum / batch);
-    metrics[0] = input.step == blow_up_at_ ? std::nan("") : loss / batch;
-    metrics[1] = std::sqrt(loss / batch);
-  }
-  void evaluate_reset() override { sum_ = 0, count_ = 0; }
-  void evaluate_step() override {
-    sum_ += summed([](double d) { return d * d; });
-    count_ += batch;
-  }
-  void evaluate_finish(std::span<double> metrics) override {
-    metrics[0] = sum_ / static_cast<double>(count_);
-    metrics[1] = std::sqrt(metrics[0]);
-  }
-
- private:
-  float& weight() { return *static_cast<float*>(tensors_[1].data); }
-  template <class Function>
-  double summed(Function function) {
-    double sum = 0;
-    const auto* x = static_cast<const float*>(tensors_[0].data);
-    for (int64_t i = 0; i < tensors_[0].local_elements(); ++i) sum += function(x[i] - weight());
-    all_reduce(*rank_, *group_, {0, "sum"}, &sum, 1, Type::f64, Reduce::sum);
-    return sum;
-  }
-
-  ProgramInfo info_;
-  std::vector<Tensor> tensors_;
-  Rank* rank_ = nullptr;
-  const Group* group_ = nullptr;
-  double blow_up_at_, sum_ = 0;
-  int64_t count_ = 0;
-};
 
 class TrainTest : public testing::Test {
  protected:

@@ -21,9 +21,13 @@ int mesh_size(const ProgramInfo& info);
 /// job has another number of ranks than the mesh.
 void prepare(Rank& rank, Program& program);
 
-/// prepare, initial values, then train.steps steps of the run file. Every rank of the job calls it with the same run
-/// file; `program` is freshly made. Returns 0, or throws a Failure: data (a mistake in the run file or its data),
-/// numeric (the loss is not finite), or what a collective throws.
+/// Throws Failure (Cause::data) when a run file does not say how many steps, or asks for what is not built yet: better
+/// refused before ranks start than silently left out.
+void check_trainable(const RunFile& run);
+
+/// check_trainable, prepare, initial values, then train.steps steps of the run file. Every rank of the job calls it
+/// with the same run file; `program` is freshly made. Returns 0, or throws a Failure: data (a mistake in the run file
+/// or its data), numeric (the loss is not finite), or what a collective throws.
 int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options);
 
 /// prepare, one all-reduce over all ranks, and the first batch when the run file names data. Rank 0 says that it

@@ -15,19 +15,6 @@ namespace meshrt {
 
 namespace {
 
-// What the run file may say but this version does not do: better refused than silently left out.
-void refuse_what_is_missing(const RunFile& run) {
-  const auto refuse = [&](Mark mark, const char* what) {
-    throw run.error(mark, fmt::format("{} is not built yet", what), "take it out to run without");
-  };
-  const Checkpoint& checkpoint = run.checkpoint;
-  const bool resumes =
-      checkpoint.resume.given() && checkpoint.resume.value != "never" && checkpoint.resume.value != "auto";
-  if (checkpoint.folder.given() || checkpoint.every.given() || resumes) refuse(checkpoint.mark, "`checkpoint`");
-  if (!run.log.watch.empty()) refuse(run.log.watch[0].mark, "`log.watch`");
-  if (!run.outputs.empty()) refuse(run.outputs[0].mark, "`output`");
-}
-
 /// The inputs of a validation and how much of them is read.
 class Validator {
  public:
@@ -119,13 +106,25 @@ void prepare(Rank& rank, Program& program) {
   program.bind(rank);
 }
 
-int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
-  refuse_what_is_missing(run);
+void check_trainable(const RunFile& run) {
+  const auto refuse = [&](Mark mark, const char* what) {
+    throw run.error(mark, fmt::format("{} is not built yet", what), "take it out to run without");
+  };
+  const Checkpoint& checkpoint = run.checkpoint;
+  const bool resumes =
+      checkpoint.resume.given() && checkpoint.resume.value != "never" && checkpoint.resume.value != "auto";
+  if (checkpoint.folder.given() || checkpoint.every.given() || resumes) refuse(checkpoint.mark, "`checkpoint`");
+  if (!run.log.watch.empty()) refuse(run.log.watch[0].mark, "`log.watch`");
+  if (!run.outputs.empty()) refuse(run.outputs[0].mark, "`output`");
   if (!run.train.steps.given())
     throw Failure(
         Cause::data,
         "the run file does not say how many steps: add `train: { steps: 1000 }`, or `train.steps=1000` on the "
         "command line");
+}
+
+int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
+  check_trainable(run);
   prepare(rank, program);
   const ProgramInfo& info = program.info();
   const Batches batches(program.tensors(), info, run, run.data, "data");

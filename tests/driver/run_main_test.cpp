@@ -1,0 +1,93 @@
+// The main function of a program, from the outside: what it prints and its exit code.
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+class RunMainTest : public testing::Test {
+ protected:
+  RunMainTest() {
+    std::string values;
+    for (int i = 0; i < 30; ++i) values += bytes_of<uint8_t>({static_cast<uint8_t>(i % 5)});
+    folder_.write("x.bin", values);
+    folder_.write("run.yaml", "data: { x: {file: x.bin, type: u8} }\ntrain: { steps: 4 }\nlog: { every: 2 }\n");
+  }
+
+  struct Result {
+    int code;
+    std::string out, error;
+  };
+  /// Runs the program in this test's folder.
+  Result run(const std::string& arguments) const {
+    const std::string command =
+        "cd " + folder_.path("") + " && " + FIT_MEAN_PROGRAM + " " + arguments + " >out.txt 2>error.txt";
+    const int status = std::system(command.c_str());
+    return {WEXITSTATUS(status), folder_.read("out.txt"), folder_.without_folder(folder_.read("error.txt"))};
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(RunMainTest, TrainsWithProcessesAndWithThreads) {
+  for (const char* how : {"-n 2 run.yaml", "--threads run.yaml", "-n 2 --threads run.yaml"}) {
+    const Result result = run(how);
+    EXPECT_EQ(result.code, 0) << how << result.error;
+    EXPECT_TRUE(result.out.starts_with("step 2/4  loss 4.6956  distance 2.1669  ")) << how << result.out;
+    EXPECT_NE(result.out.find("done: 4 steps"), std::string::npos) << how << result.out;
+    EXPECT_EQ(result.error, "") << how;
+  }
+}
+
+TEST_F(RunMainTest, OverridesReachTheRanks) {
+  const Result result = run("-n 2 run.yaml train.steps=6 log.every=5");
+  EXPECT_TRUE(result.out.starts_with("step 5/6  loss ")) << result.out;
+}
+
+TEST_F(RunMainTest, FindsTheRunFileBesideTheSpec) {
+  EXPECT_TRUE(run("-n 2").error.starts_with("error: the run file does not say how many steps: "));
+  folder_.write("fit.yaml", folder_.read("run.yaml"));
+  EXPECT_EQ(run("-n 2").code, 0);
+}
+
+TEST_F(RunMainTest, AnswersHelpInfoAndDryRun) {
+  EXPECT_TRUE(run("--help").out.starts_with("usage: fit_mean_program [RUN.yaml] [key=value...] [options]\n"));
+  EXPECT_TRUE(run("--info").out.starts_with("FitMean from fit.mesh (0123abcd)\n"));
+  EXPECT_EQ(nlohmann::json::parse(run("--info --json").out)["name"], "FitMean");
+  EXPECT_EQ(run("--dry-run -n 2 run.yaml").out, "dry run of `FitMean`: 2 ranks, 0.0 MiB each: ok\n");
+}
+
+TEST_F(RunMainTest, MistakesEndItWithTheirCode) {
+  const struct {
+    const char* arguments;
+    int code;
+    const char* error;
+  } cases[] = {
+      {"--unknown", 2, "error: unknown option `--unknown`: "},
+      {"run.yaml", 2,
+       "error: `FitMean` is compiled for 2 ranks: start it with `fit_mean_program -n 2`, or with `meshrun -n 2 "
+       "fit_mean_program`\n"},
+      {"-n 3 run.yaml", 2, "error: -n 3, but `FitMean` is compiled for 2 ranks: use -n 2\n"},
+      {"-n 2 none.yaml", 1, "error: cannot read `none.yaml`: No such file or directory\n"},
+      {"-n 2 run.yaml train.stepz=1", 1,
+       "error: unknown key `stepz` in `train`\n  --> command line\n1 | train.stepz=1\n  |       ^^^^^ did you mean "
+       "`steps`?\n"},
+      {"-n 2 run.yaml data.x.type=u16 data.x.window=y", 1,
+       ": `x` [batch 6] cannot be read by windows along `y`\n"},
+      {"-n 2 run.yaml train.lr=1e30", 3, ": `loss` is inf at step "},
+  };
+  for (const auto& [arguments, code, error] : cases) {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.code, code) << arguments;
+    // What only a rank can find is told with the rank in front.
+    const size_t at = result.error.find(error);
+    EXPECT_TRUE(at == 0 || (error[0] == ':' && at != std::string::npos)) << arguments << "\n" << result.error;
+    EXPECT_EQ(result.error.find("error: ", 1), std::string::npos) << "told twice\n" << result.error;
+  }
+}
+
+}  // namespace
+}  // namespace meshrt
