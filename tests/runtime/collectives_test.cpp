@@ -49,6 +49,16 @@ std::vector<Setting> settings(std::vector<int> ranks) {
     for (const int n : ranks) all.push_back({transport, n});
   return all;
 }
+// As between hosts.
+TEST(Network, AgreesWithOracle) {
+  setenv("UCX_TLS", "self,tcp", 1);
+  setenv("UCX_NET_DEVICES", "lo", 1);
+  const Outcome outcome = run_job({"-n", "3", "--transport", "ucx"}, {"cases"}, 60);
+  unsetenv("UCX_TLS");
+  unsetenv("UCX_NET_DEVICES");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, Collectives, testing::ValuesIn(settings({1, 2, 3, 4, 5, 6})), title);
 
 class Divergence : public Collectives {};

@@ -11,7 +11,9 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "job.h"
@@ -21,28 +23,49 @@ namespace meshrt::test {
 
 namespace {
 
-std::vector<std::string> names_in(const char* directory) {
+// Names in a directory that the runtime or UCX could have made.
+std::vector<std::string> names_in(const char* directory, const std::vector<std::string>& marks) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const std::string name = entry.path().filename();
+    if (std::ranges::any_of(marks, [&](const std::string& mark) { return name.starts_with(mark); }))
+      names.push_back(name);
+  }
   std::ranges::sort(names);
   return names;
 }
 
-int descriptors() { return static_cast<int>(names_in("/proc/self/fd").size()); }
+int descriptors() { return static_cast<int>(names_in("/proc/self/fd", {""}).size()); }
+
+// System V segments that nobody has attached.
+int orphaned_segments() {
+  std::ifstream table("/proc/sysvipc/shm");
+  std::string line;
+  int orphans = 0;
+  for (std::getline(table, line); std::getline(table, line);) {
+    std::istringstream fields(line);
+    long key = 0, id = 0, mode = 0, bytes = 0, creator = 0, last = 0, attached = 0;
+    fields >> key >> id >> mode >> bytes >> creator >> last >> attached;
+    orphans += attached == 0;
+  }
+  return orphans;
+}
 
 // What a job could leave behind.
 class Leftovers {
  public:
   void expect_none() const {
     EXPECT_EQ(rank_programs(), std::vector<pid_t>{});
-    EXPECT_EQ(names_in("/dev/shm"), shm_);
+    EXPECT_EQ(names_in("/dev/shm", marks_), shm_);
+    EXPECT_EQ(names_in("/tmp", marks_), tmp_);
     EXPECT_EQ(descriptors(), descriptors_);
-    for (const std::string& name : names_in("/tmp")) EXPECT_EQ(name.find("meshrt"), std::string::npos) << name;
+    EXPECT_EQ(orphaned_segments(), segments_);
   }
 
  private:
-  std::vector<std::string> shm_ = names_in("/dev/shm");
-  int descriptors_ = descriptors();
+  std::vector<std::string> marks_{"meshrun", "meshrt-segment", "meshrt-arena", "ucx"};
+  std::vector<std::string> shm_ = names_in("/dev/shm", marks_), tmp_ = names_in("/tmp", marks_);
+  int descriptors_ = descriptors(), segments_ = orphaned_segments();
 };
 
 void expect_one_line(const Outcome& outcome, const std::string& part) {

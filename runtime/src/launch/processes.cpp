@@ -40,6 +40,7 @@ struct Child {
   pid_t pid = 0;
   Descriptor control;
   bool running = true, joined = false, finished = false;
+  bool suspects = false;                 // it has reported the death of another rank
   std::optional<std::string> exchanged;  // its part of the exchange under way
 };
 
@@ -86,6 +87,7 @@ class Launcher {
   void reap();
   void carry_exchange();
   void fail(int rank, int code, const std::string& what);
+  void suspect(int rank, int code, const std::string& what);
   void stop();
   void kill_all(int signal) const;
   bool any_running() const { return std::ranges::any_of(children_, &Child::running); }
@@ -96,6 +98,14 @@ class Launcher {
   std::vector<Child> children_;
   int code_ = 0;
   std::optional<Clock::time_point> stopped_;  // when the ranks were asked to end
+
+  // A rank that cannot reach another one may say so before the other's death is seen here, which is the better message.
+  struct Suspicion {
+    int rank, code;
+    std::string what;
+    Clock::time_point since;
+  };
+  std::optional<Suspicion> suspicion_;
 };
 
 Descriptor memory_file(const char* name, size_t bytes) {
@@ -156,7 +166,7 @@ int Launcher::run() {
     std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
     for (const Child& child : children_) watched.push_back({child.control.get(), POLLIN, 0});
     output_.watch(watched);
-    poll(watched.data(), watched.size(), stopped_ ? 20 : -1);
+    poll(watched.data(), watched.size(), stopped_ || suspicion_ ? 20 : -1);
     output_.forward();
     // Messages first: a rank that fails says why before it ends.
     for (int rank = 0; rank < static_cast<int>(children_.size()); ++rank) read_control(rank);
@@ -165,6 +175,8 @@ int Launcher::run() {
       stop();
     }
     reap();
+    if (suspicion_ && (!any_running() || Clock::now() - suspicion_->since > patience))
+      fail(suspicion_->rank, suspicion_->code, suspicion_->what);
     if (stopped_ && Clock::now() - *stopped_ > patience) kill_all(SIGKILL);
   }
   if (stopped_) kill_all(SIGKILL);  // what the ranks themselves started
@@ -194,10 +206,12 @@ void Launcher::read_control(int rank) {
           if (other.running && other.joined && !other.finished)
             send_message(other.control.get(), {MessageKind::finished, rank, {}});
         break;
-      case MessageKind::failed:
-        fail(rank, message.value == internal_error ? 70 : exit_code(static_cast<Cause>(message.value)),
-             ": " + message.bytes);
+      case MessageKind::failed: {
+        const int code = message.value == internal_error ? 70 : exit_code(static_cast<Cause>(message.value));
+        if (message.value == static_cast<int32_t>(Cause::peer_died)) suspect(rank, code, ": " + message.bytes);
+        else fail(rank, code, ": " + message.bytes);
         break;
+      }
       case MessageKind::welcome: break;
     }
   }
@@ -211,22 +225,34 @@ void Launcher::carry_exchange() {
 }
 
 void Launcher::reap() {
+  std::vector<std::pair<int, int>> ended;  // rank, status
   for (int rank = 0; rank < static_cast<int>(children_.size()); ++rank) {
     Child& child = children_[rank];
     int status = 0;
     if (!child.running || waitpid(child.pid, &status, WNOHANG) != child.pid) continue;
     child.running = false;
-    read_control(rank);  // its last words
+    ended.emplace_back(rank, status);
+  }
+  if (ended.empty()) return;
+  // Last words, of all: one may have ended because of what another one has just reported.
+  for (int rank = 0; rank < static_cast<int>(children_.size()); ++rank) read_control(rank);
+  for (const auto& [rank, status] : ended) {
+    const Child& child = children_[rank];
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (child.finished && code >= 0) {
       if (!stopped_) code_ = std::max(code_, code);
-    } else if (code != 0 || child.joined) {
+    } else if ((code != 0 || child.joined) && !child.suspects) {
       std::string what = fmt::format(" {} before the end of the job", how_it_ended(status));
       if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         what += "; if nobody killed it, the host ran out of memory";
       fail(rank, 3, what);
     }
   }
+}
+
+void Launcher::suspect(int rank, int code, const std::string& what) {
+  children_[rank].suspects = true;
+  if (!suspicion_) suspicion_ = Suspicion{rank, code, what, Clock::now()};
 }
 
 void Launcher::fail(int rank, int code, const std::string& what) {

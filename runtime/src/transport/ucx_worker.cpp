@@ -63,14 +63,13 @@ UcxWorker::~UcxWorker() {
   }
 }
 
-void UcxWorker::check(ucs_status_t status, const char* action) const {
+void UcxWorker::check(ucs_status_t status, const char* action, Cause cause) const {
   if (status == UCS_OK) return;
-  throw Failure(Cause::environment, fmt::format("rank {}: UCX cannot {}: {}", control_->welcome().rank, action,
-                                                ucx_.status_string(status)));
+  throw Failure(cause, fmt::format("UCX cannot {}: {}", action, ucx_.status_string(status)));
 }
 
 void UcxWorker::add(Batch& batch, ucs_status_ptr_t request, const char* action) {
-  if (UCS_PTR_IS_ERR(request)) check(UCS_PTR_STATUS(request), action);
+  if (UCS_PTR_IS_ERR(request)) check(UCS_PTR_STATUS(request), action, Cause::peer_died);
   if (request) batch.requests_.push_back(request);
 }
 
@@ -110,7 +109,7 @@ void UcxWorker::progress(Batch& batch) {
     ucx_.request_free(batch.requests_[i]);
     batch.requests_[i] = batch.requests_.back();
     batch.requests_.pop_back();
-    check(status, "finish a message");
+    check(status, "finish a message", Cause::peer_died);
   }
 }
 

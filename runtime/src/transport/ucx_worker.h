@@ -42,7 +42,7 @@ class UcxWorker {
   Control& control() const { return *control_; }
 
  private:
-  void check(ucs_status_t status, const char* action) const;
+  void check(ucs_status_t status, const char* action, Cause cause = Cause::environment) const;
   void add(Batch& batch, ucs_status_ptr_t request, const char* action);
   ucp_ep_h endpoint(int rank);
 
