@@ -7,6 +7,7 @@
 //   for (int64_t r = 0; r < rows; ++r) total.add(cols, [&](int64_t c) { return x[r * cols + c]; });
 //   use(total.combine());
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -58,7 +59,7 @@ struct Lanes {
   /// Takes f(0) .. f(n - 1), f: int64_t -> T, into lanes 0, 1, ... 15, 0, ...
   template <class F>
   MESHRT_INLINE void add(int64_t n, const F& f) {
-    using detail::vector_bytes;
+    constexpr int vector_bytes = std::min(detail::vector_bytes, lane_count * static_cast<int>(sizeof(T)));
     typedef T Vector __attribute__((vector_size(vector_bytes), aligned(sizeof(T)), may_alias));
     constexpr int width = vector_bytes / sizeof(T), parts = lane_count / width;
     const int64_t whole = n / lane_count * lane_count;
