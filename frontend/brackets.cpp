@@ -17,13 +17,13 @@ class Balancer {
       return std::count_if(tokens_.begin(), tokens_.end(), [&](const Token& token) { return token.is(text); });
     };
     closing_missing_ = count("{") > count("}");
-    opening_missing_ = count("{") < count("}");
+    opening_missing_ = count("}") - count("{");
   }
 
   std::vector<Token> run() {
     for (std::size_t at = 0; at < tokens_.size(); ++at) {
       const Token& token = tokens_[at];
-      if (at > 0 && tokens_[at - 1].kind == TokenKind::newline) start_line(at);
+      if (at == 0 || tokens_[at - 1].kind == TokenKind::newline) start_line(at);
       if (headless_ == at) put_missing_brace(token);
       if (token.is("(") || token.is("[")) {
         open_.push_back(token);
@@ -68,7 +68,7 @@ class Balancer {
     if (closing_missing_ && !open_.empty() && starts_declaration(tokens_, at)) {
       close_everything(tokens_[at], "a new declaration seems to start here");
     }
-    if (opening_missing_ && opens_body(tokens_, at)) headless_ = missing_brace(at);
+    if (opening_missing_ > 0 && opens_body(tokens_, at)) headless_ = missing_brace(at);
   }
 
   // The newline where the `{` of a head should have stood; nothing if it is there.
@@ -76,10 +76,12 @@ class Balancer {
     int nest = 0;
     for (std::size_t at = head; tokens_[at].kind != TokenKind::end; ++at) {
       const Token& token = tokens_[at];
-      if (token.is("{")) return std::nullopt;
+      if (token.is("{") || token.is("}")) return std::nullopt;
       nest += token.is("(") || token.is("[") ? 1 : token.is(")") || token.is("]") ? -1 : 0;
       const Token& next = tokens_[at + 1];
-      if (token.kind == TokenKind::newline && nest <= 0 && !next.is("->") && !next.is("{")) return at;
+      if (token.kind != TokenKind::newline || nest > 0 || next.is("->") || next.is("{")) continue;
+      const bool needed = !tokens_[head].is("minimize") || next.is("*") || next.is("**");  // groups are optional
+      return needed ? std::optional(at) : std::nullopt;
     }
     return std::nullopt;
   }
@@ -91,7 +93,7 @@ class Balancer {
     open_.push_back(brace);
     out_.push_back(brace);
     headless_.reset();
-    opening_missing_ = false;
+    --opening_missing_;
   }
 
   // Closes ( and [ up to the next brace.
@@ -188,8 +190,8 @@ class Balancer {
     const Token opener = open_.back();
     const bool first_of_line = at > 0 && tokens_[at - 1].kind == TokenKind::newline;
     const bool same_line = line_of(opener) == line_of(token);
-    if (opening_missing_ && !first_of_line && !same_line && ends_line(opener)) {
-      opening_missing_ = false;
+    if (opening_missing_ > 0 && !first_of_line && !same_line && ends_line(opener)) {
+      --opening_missing_;
       return leave_out(token);  // braces over several lines are closed by a line of their own
     }
     open_.pop_back();
@@ -248,7 +250,7 @@ class Balancer {
 
   std::vector<Token> out_;
   std::vector<Token> open_;
-  bool opening_missing_ = false;                       // the file has more `}` than `{`
+  std::ptrdiff_t opening_missing_ = 0;                 // how many more `}` than `{` the file has
   bool closing_missing_ = false;                       // the file has more `{` than `}`
   std::optional<std::size_t> headless_;                // the newline where a `{` is missing
   std::optional<std::pair<Token, Token>> suspect_;     // a pair of braces whose indents differ

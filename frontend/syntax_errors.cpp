@@ -39,7 +39,7 @@ class Fault {
 
   void report() {
     if (foreign_operator() || unfinished_line() || missing_arrow() || reserved_name() || wrong_place() ||
-        equals_sign() || unknown_keyword() || missing_sign() || lone_expression()) {
+        equals_sign() || unknown_keyword() || lone_expression() || missing_sign()) {
       return;
     }
     general();
@@ -55,6 +55,13 @@ class Fault {
   }
   bool adjacent(const Token& a, const Token& b) const { return a.span.end == b.span.begin; }
 
+  // Whether a line ends between two neighbours, although the statement goes on.
+  static bool line_between(const Token& a, const Token& b) {
+    if (a.type == 0 || b.type == 0) return false;  // put in: not part of the text
+    const char* end = a.text.data() + a.text.size();
+    return std::string_view(end, static_cast<std::size_t>(b.text.data() - end)).find('\n') != std::string_view::npos;
+  }
+
   // The bracket that the token stands in, looking back to the beginning of the statement.
   std::string_view inside() const {
     int depth = 0;
@@ -66,10 +73,10 @@ class Fault {
     return {};
   }
 
-  // A newline shows as a place, not as a line.
+  // A newline shows as the place behind the last token, not as a line.
   Span found_span() const {
     const bool wide = found_.kind == TokenKind::newline || found_.kind == TokenKind::end;
-    return wide ? Span{found_.span.file, found_.span.begin, found_.span.begin} : found_.span;
+    return wide ? Span{found_.span.file, previous().span.end, previous().span.end} : found_.span;
   }
 
   std::string found_text() const {
@@ -117,16 +124,22 @@ class Fault {
     return true;
   }
 
-  // `k =` and the next statement on the next line, which is read as the rest of this one
+  // `k =` and the next statement on the next line, which is read as the rest of this one; `k =` and a `}`
   bool unfinished_line() {
+    static const Words word_operators = {"and", "or", "not"};
+    const bool open_end = !starts_value(previous()) || contains(word_operators, previous().text);
+    if (fault_.at > fault_.first && line_between(previous(), found_) && inside().empty() && open_end) {
+      return unfinished_after(previous());
+    }
     if ((!found_.is("=") && !found_.is("<-") && !found_.is("->")) || fault_.at < fault_.first + 3) return false;
     const Token& before = token(fault_.at - 2);
-    if (before.type == 0 || previous().kind != TokenKind::word || before.kind != TokenKind::symbol) return false;
-    const char* end = before.text.data() + before.text.size();
-    const std::string_view between(end, static_cast<std::size_t>(previous().text.data() - end));
-    if (between.find('\n') == std::string_view::npos) return false;
-    const Span place{before.span.file, before.span.end, before.span.end};
-    sink_.error("E0101", place, "unfinished statement: the line ends after `{}`", before.text)
+    if (previous().kind != TokenKind::word || before.kind != TokenKind::symbol) return false;
+    return line_between(before, previous()) && unfinished_after(before);
+  }
+
+  bool unfinished_after(const Token& last) {
+    const Span place{last.span.file, last.span.end, last.span.end};
+    sink_.error("E0101", place, "unfinished statement: the line ends after `{}`", last.text)
         .here("so the next line belongs to this statement");
     return true;
   }
@@ -194,6 +207,10 @@ class Fault {
       return true;
     }
     if (!found_.is("=")) return false;
+    if (line_between(previous(), found_)) {
+      sink_.error("E0101", found_.span, "expected a name before `=`").here("nothing is named");
+      return true;
+    }
     if (expects("':'") || (inside() == "(" && previous().kind == TokenKind::word)) {
       sink_.error("E0109", found_.span, "expected `:`, found `=`")
           .here("did you mean `:`?")
@@ -277,7 +294,7 @@ class Fault {
   }
 
   std::string name_phrase() const {
-    if (fault_.rule == "type") return "a type";
+    if (fault_.rule == "type" || fault_.rule == "results") return "a type";
     if (fault_.rule == "item" || fault_.rule == "pick" || fault_.rule == "slot" || fault_.rule == "window")
       return "a dim";
     if (fault_.rule == "glob" || fault_.rule == "part") return "a path or a pattern";
@@ -315,7 +332,8 @@ class Fault {
       }
     }
     std::stable_partition(result.begin(), result.end(), [](const std::string& one) { return one == "`,`"; });
-    if (operator_too && result.size() <= 1) result.insert(result.begin(), "an operator");
+    if (operator_too && result.size() <= 1 && !contains(result, "an expression"))
+      result.insert(result.begin(), "an operator");
     return result;
   }
 
@@ -332,7 +350,9 @@ class Fault {
       }
     }
     if (expected.empty() || expected.size() > 4) {
-      sink_.error("E0101", found_span(), "unexpected {}", found_text()).here("does not fit here");
+      const std::string found = found_text();
+      const bool end = found_.kind == TokenKind::newline || found_.kind == TokenKind::end;
+      sink_.error("E0101", found_span(), "unexpected {}", end ? found.substr(4) : found).here("does not fit here");
       return;
     }
     auto error = sink_.error("E0101", found_span(), "expected {}, found {}", enumerate(expected), found_text());

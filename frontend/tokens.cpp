@@ -121,7 +121,7 @@ bool opens_body(const std::vector<Token>& tokens, std::size_t at) {
   if (!word(at) || !word(at + 1)) return false;
   if (one_of(first, named)) return ends(at + 2);
   if (first.is("layout")) return tokens[at + 2].is("on") && word(at + 3) && ends(at + 4);
-  return first.is("repeat") || first.is("block");
+  return first.is("repeat") || first.is("block") || first.is("minimize");
 }
 
 std::vector<Token> join_lines(std::vector<Token> tokens) {

@@ -163,11 +163,11 @@ class StatementErrors : public antlr4::DefaultErrorStrategy {
     auto* context = parser.getContext();
     fault.rule = parser.getRuleNames()[context->getRuleIndex()];
     auto* element = context;
-    while (!is_element(element) && !is_list(element))
+    while (!is_element(element) && !open_list(element))
       element = dynamic_cast<antlr4::ParserRuleContext*>(element->parent);
-    fault.first = is_list(element) ? first_after_separator(fault.at) : element->start->getTokenIndex();
+    fault.first = open_list(element) ? first_after_separator(fault.at) : element->start->getTokenIndex();
     auto* list = element;
-    while (!is_list(list)) list = dynamic_cast<antlr4::ParserRuleContext*>(list->parent);
+    while (!open_list(list)) list = dynamic_cast<antlr4::ParserRuleContext*>(list->parent);
     fault.list = parser.getRuleNames()[list->getRuleIndex()];
 
     const Token& token = arranged_.tokens[fault.at];
