@@ -35,6 +35,11 @@ Declared::Kind Declared::kind_of(ValueId id) const {
   return {ValueKind::activation, value.name.empty() ? node.scope : value.name};
 }
 
+const std::string* Declared::parameter_of_gradient(ValueId id) const {
+  const auto found = gradients_.find(id);
+  return found == gradients_.end() ? nullptr : &found->second;
+}
+
 const Rule* Declared::rule(ValueId id, DimId dim) const {
   const Kind kind = kind_of(id);
   return rule_for(layout_, kind.kind, kind.path, graph_.type(id).dims, dim);

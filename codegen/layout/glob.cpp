@@ -25,7 +25,9 @@ bool matches_from(const std::vector<std::string>& parts, size_t p, const std::st
 
 }  // namespace
 
-bool Glob::matches(const std::string& path) const { return matches_from(parts, 0, path, path.empty() ? std::string::npos : 0); }
+bool Glob::matches(const std::string& path) const {
+  return matches_from(parts, 0, path, path.empty() ? std::string::npos : 0);
+}
 
 std::string Glob::text() const {
   std::string all;

@@ -39,9 +39,9 @@ ShardedGraph Placer::run() {
     return bring(value, to, need);
   };
   for (Metric& metric : graph_.metrics)
-    metric.value = complete(metric.value, true, fmt::format("metric `{}` is wanted on every rank", metric.name));
+    metric.value = complete(metric.value, true, fmt::format("metric `{}`", metric.name));
   for (Wanted& wanted : graph_.wanted)
-    wanted.value = complete(wanted.value, false, fmt::format("`{}` is fetched", wanted.name));
+    wanted.value = complete(wanted.value, false, fmt::format("whoever fetches `{}`", wanted.name));
   for (auto& [name, value] : graph_.names) value = home(value);
   if (graph_.objective) graph_.objective->loss = home(graph_.objective->loss);
   for (size_t b = 0; b < rebuilt_.size(); ++b) graph_.bodies[b].nodes = rebuilt_[b];
@@ -77,7 +77,7 @@ void Placer::update(NodeId id) {
   for (size_t i = 0; i < dims.size(); ++i)
     to.dims[i] =
         kept.dims[std::find(stored.type.dims.begin(), stored.type.dims.end(), dims[i]) - stored.type.dims.begin()];
-  const ValueId brought = bring(value, to, fmt::format("`{}` is stored as its rules say", stored.path));
+  const ValueId brought = bring(value, to, fmt::format("the update of `{}`", stored.path));
   graph_.node(id).inputs[0] = brought;
   emit(id);
 }
@@ -106,14 +106,37 @@ bool Placer::adds_up(NodeId id) {
   return true;
 }
 
+/// In the update a gradient lies as the optimizer's state does: completed once, for clipping and for every use.
+void Placer::complete_gradients(NodeId id) {
+  for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
+    const ValueId gradient = graph_.node(id).inputs[i];
+    const std::string* path = declared_.parameter_of_gradient(gradient);
+    if (!path) continue;
+    const Stored* kept = nullptr;
+    for (const Stored& stored : graph_.stored)
+      if (stored.path == *path || (stored.parameter && graph_.stored[stored.parameter.index].path == *path))
+        kept = &stored;
+    const std::vector<DimId>& dims = graph_.type(gradient).dims;
+    const Placement stored = declared_.of(*kept);
+    Placement to = Placement::whole(dims.size());
+    for (size_t d = 0; d < dims.size(); ++d)
+      to.dims[d] =
+          stored.dims[std::find(kept->type.dims.begin(), kept->type.dims.end(), dims[d]) - kept->type.dims.begin()];
+    const ValueId there = bring(gradient, to, fmt::format("the update of `{}`", *path));
+    graph_.node(id).inputs[i] = there;
+  }
+}
+
 void Placer::node(NodeId id) {
   if (adds_up(id)) return;
-  const Node node = graph_.node(id);
   // Positions, literals and what is computed from them alone are made wherever they are needed.
-  if (std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_free(v); })) {
-    for (ValueId result : node.results) free_[result.index] = true;
+  const std::vector<ValueId>& inputs = graph_.node(id).inputs;
+  if (std::all_of(inputs.begin(), inputs.end(), [&](ValueId v) { return is_free(v); })) {
+    for (ValueId result : graph_.node(id).results) free_[result.index] = true;
     return;
   }
+  if (graph_.node(id).part == Part::update) complete_gradients(id);
+  const Node node = graph_.node(id);
   OpContext op{graph_, layout_.mesh, node, definition(node.op).factors(graph_, node), {}, {}};
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
@@ -185,7 +208,7 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
       }
     if (natural.is_partial()) partial_because_[result] = because;
     if (kept == natural) continue;
-    const ValueId moved = bring(result, kept, "its rule places it so");
+    const ValueId moved = bring(result, kept, "the layout's rule for it");
     home_[result] = moved;
     if (graph_.value(moved).name.empty()) graph_.value(moved).name = graph_.value(result).name;
   }

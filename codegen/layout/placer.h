@@ -23,6 +23,7 @@ class Placer {
   void read(NodeId);
   void update(NodeId);
   bool adds_up(NodeId);
+  void complete_gradients(NodeId);
   const Strategy& cheapest(const OpContext&, const std::vector<Strategy>&);
   void settle(const OpContext&, const Strategy&, NodeId);
   // place_loop.cpp
