@@ -47,6 +47,10 @@ const Rule* Declared::rule(ValueId id, DimId dim) const {
 
 std::vector<std::optional<std::vector<AxisId>>> Declared::of(ValueId id) const {
   std::vector<std::optional<std::vector<AxisId>>> result;
+  // What the update computes on the way follows the optimizer's state: it is no activation.
+  const Node& producer = graph_.node(graph_.value(id).producer);
+  if (producer.part == Part::update && !std::holds_alternative<ReadOp>(producer.op))
+    return std::vector<std::optional<std::vector<AxisId>>>(graph_.type(id).dims.size());
   std::vector<AxisId> used;
   const Kind kind = kind_of(id);
   const std::vector<DimId>& dims = graph_.type(id).dims;
