@@ -1,15 +1,11 @@
 // All-reduce over shared memory, for a group of k and S bytes.
-// - S up to small_payload: every member hands its contribution over with its announcement and sums all k itself: one
-// wait,
-//   k S read.
-// - In the arena: member i sums the i-th slice of all k in place and writes it to all k: two waits, S read and S
-// written by
-//   each member whatever k is.
-// - Elsewhere: the same through bounce buffers, chunk by chunk, one wait a chunk: while chunk t is summed, the slices
-// of
-//   chunk t - 1 are collected.
+// Small (at most small_payload): every member hands its contribution over with its announcement and sums all k itself.
+// One wait; k S read.
+// In the arena: member i sums the i-th slice of all k in place and writes it to all k. Two waits; each member reads S
+// and writes S, whatever k is.
+// Elsewhere: the same through bounce buffers, chunk by chunk, one wait a chunk; while chunk t is summed, the slices of
+// chunk t - 1 are collected.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <vector>
 
@@ -34,10 +30,7 @@ void sum_small(SharedCall& shared, const Call& call, int64_t bytes) {
 }
 
 void sum_in_place(SharedCall& shared, const Call& call, int64_t bytes) {
-  constexpr int64_t block = 16 << 10;           // stays in the first-level cache between the sum and the copies
-  constexpr int64_t keep_in_cache = 512 << 10;  // smaller values are read again soon, and from a cache
-  const VectorOps& ops = vector_ops();
-  const bool stream = bytes > keep_in_cache;
+  constexpr int64_t block = 16 << 10;  // stays in the first-level cache between the sum and the copies
   const auto size = static_cast<int64_t>(size_of(call.type));
   auto& sources = sources_of(shared.size());
   const int64_t end = slice_begin(bytes, shared.me() + 1, shared.size());
@@ -45,15 +38,12 @@ void sum_in_place(SharedCall& shared, const Call& call, int64_t bytes) {
     const int64_t length = std::min(block, end - at);
     for (int member = 0; member < shared.size(); ++member) sources[member] = shared.source_of(member) + at;
     std::byte* mine = call.destination + at;
-    ops.reduce(call.type, call.reduce, mine, sources.data(), shared.size(), length / size);
+    vector_ops().reduce(call.type, call.reduce, mine, sources.data(), shared.size(), length / size);
     for (int member = 0; member < shared.size(); ++member) {
-      if (member == shared.me()) continue;
-      std::byte* theirs = shared.source_of(member) + at;
-      if (stream) ops.stream(theirs, mine, length);
-      else std::memcpy(theirs, mine, length);
+      // Stores past the caches would be slower: the sum has just fetched these lines.
+      if (member != shared.me()) std::memcpy(shared.source_of(member) + at, mine, length);
     }
   }
-  ops.fence();
   shared.publish(1);
   shared.await_all(1);
 }

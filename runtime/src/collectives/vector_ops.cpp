@@ -1,10 +1,6 @@
 // Compiled three times, with MESHRT_VARIANT one of portable, avx2, avx512 and the compiler flags to match
 // (meson.build). Nothing here may call an inline function of the standard library: the linker could keep the copy of
 // the widest variant and run it on a processor without it.
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #include "collectives/vector_ops.h"
 
 namespace meshrt::MESHRT_VARIANT {
@@ -159,39 +155,9 @@ void reduce(Type type, Reduce op, std::byte* to, const std::byte* const* from, i
   }
 }
 
-// ---- copy -----------------------------------------------------------------------------------------------------------
-
-#if defined(__AVX2__)
-#if defined(__AVX512F__)
-void stream_vector(std::byte* to, const std::byte* from) {
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
-}
-#else
-void stream_vector(std::byte* to, const std::byte* from) {
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
-#endif
-
-void stream(std::byte* to, const std::byte* from, int64_t bytes) {
-  constexpr int64_t line = 64;
-  int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % line);
-  if (head > bytes) head = bytes;
-  __builtin_memcpy(to, from, head);
-  int64_t i = head;
-  for (; i + line <= bytes; i += line)
-    for (int64_t v = 0; v < line; v += width) stream_vector(to + i + v, from + i + v);
-  __builtin_memcpy(to + i, from + i, bytes - i);
-}
-
-void fence() { _mm_sfence(); }
-#else
-void stream(std::byte* to, const std::byte* from, int64_t bytes) { __builtin_memcpy(to, from, bytes); }
-void fence() {}
-#endif
-
 }  // namespace
 
 extern const VectorOps ops;
-const VectorOps ops{reduce, stream, fence};
+const VectorOps ops{reduce};
 
 }  // namespace meshrt::MESHRT_VARIANT

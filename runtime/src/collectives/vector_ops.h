@@ -1,5 +1,5 @@
-// vector_ops.h: the loops of collectives: reduce several buffers element by element in the order given, copy, copy past
-// the caches. vector_ops.cpp is compiled once per instruction set; the widest that the processor has is chosen at run
+// vector_ops.h: the loops of collectives: reduce several buffers element by element in the order given.
+// vector_ops.cpp is compiled once per instruction set; the widest that the processor has is chosen at run
 // time. All give the same bits: sums go in the order of the sources, bf16 and f16 add up in f32 and round once.
 #pragma once
 #include <cstddef>
@@ -12,10 +12,6 @@ namespace meshrt {
 struct VectorOps {
   /// to[i] = from[0][i] (op) from[1][i] (op) ... from[sources - 1][i] for i < count. `to` may be one of the sources.
   void (*reduce)(Type type, Reduce op, std::byte* to, const std::byte* const* from, int sources, int64_t count);
-  /// Copies with stores that go past the caches, for memory that another core reads next or nobody soon. Not ordered by
-  /// a release store: call fence() before telling anybody.
-  void (*stream)(std::byte* to, const std::byte* from, int64_t bytes);
-  void (*fence)();
 };
 
 /// The widest that this processor runs.
