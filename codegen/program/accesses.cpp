@@ -43,7 +43,11 @@ struct Visit {
     visit(t.table, t.adds ? Use::update : Use::write);
   }
   void operator()(CollectiveStep& c) const {
-    if (c.from == c.to) return visit(c.to, Use::update);
+    if (c.from == c.to) {  // in place: both stay equal
+      visit(c.to, Use::update);
+      if (c.from != c.to) c.from = c.to;
+      return;
+    }
     visit(c.from, Use::read);
     visit(c.to, Use::write);
   }

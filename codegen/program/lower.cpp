@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/program/fuse.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/memory.h"
 #include "codegen/program/memory_order.h"
@@ -164,7 +165,7 @@ void lower_evaluation(Program& program, const ShardedGraph& evaluate, const std:
 
 }  // namespace
 
-Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions&) {
+Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions& options) {
   Program program;
   program.sharded = train;
   std::vector<BufferId> stored;
@@ -181,6 +182,7 @@ Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const Low
     }
     lower_evaluation(program, *evaluate, same);
   }
+  if (options.fuse) fuse(program);
   plan_memory(program);
   return program;
 }

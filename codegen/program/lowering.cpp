@@ -159,8 +159,33 @@ std::optional<double> Lowering::constant(ValueId value) const {
                ? of
                : std::nullopt;
   }
+  if (const auto* map = std::get_if<MapOp>(&node.op)) return folded(*map, node);
   if (sharded_.placement(value).is_partial()) return {};
   return count(node);
+}
+
+/// Arithmetic on known numbers, rounded as at run time.
+std::optional<double> Lowering::folded(const MapOp& map, const Node& node) const {
+  const Type type = graph_.type(node.results[0]).element;
+  if (type != Type::f32 && type != Type::f64) return {};
+  std::vector<double> of;
+  for (ValueId input : node.inputs) {
+    const std::optional<double> number = constant(input);
+    if (!number) return {};
+    of.push_back(*number);
+  }
+  const auto rounded = [&](double number) {
+    return type == Type::f32 ? static_cast<double>(static_cast<float>(number)) : number;
+  };
+  for (double& number : of) number = rounded(number);
+  switch (map.function) {  // exact operations of the hardware alone: one rounding, of f32 even by way of f64
+    case MapFunction::add: return rounded(of[0] + of[1]);
+    case MapFunction::subtract: return rounded(of[0] - of[1]);
+    case MapFunction::multiply: return rounded(of[0] * of[1]);
+    case MapFunction::divide: return rounded(of[0] / of[1]);
+    case MapFunction::negate: return -of[0];
+    default: return {};
+  }
 }
 
 /// The sum of a broadcast literal, over all ranks.
@@ -208,6 +233,21 @@ BufferId Lowering::new_buffer(std::string name, std::string path, Type type, std
   return {static_cast<uint32_t>(program_.buffers.size() - 1)};
 }
 
+/// What a value without a name is called: by what made it.
+std::string Lowering::plain_name(ValueId value) const {
+  const Node& node = graph_.node(graph_.value(value).producer);
+  if (const auto* map = std::get_if<MapOp>(&node.op)) return std::string(info(map->function).name);
+  if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) return meshrt::name_of(reduce->reduce);
+  if (std::holds_alternative<DotOp>(node.op)) return "product";
+  if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
+    for (const LoopOp::Collect& collect : loop->collects)
+      if (collect.stacked == value && graph_.value(collect.turn).producer != graph_.body(loop->body).owner)
+        return plain_name(collect.turn) + "_stack";
+    return "carry";
+  }
+  return std::string(definition(node.op).name);
+}
+
 BufferId Lowering::new_buffer(ValueId value, BufferKind kind) {
   const Value& of = graph_.value(value);
   const Node& producer = graph_.node(of.producer);
@@ -215,7 +255,7 @@ BufferId Lowering::new_buffer(ValueId value, BufferKind kind) {
   const bool gradient = of.name.starts_with("d_");
   const size_t dot = of.name.rfind('.');
   std::string name = dot == std::string::npos ? of.name : (gradient ? "d_" : "") + of.name.substr(dot + 1);
-  if (name.empty()) name = std::string(definition(producer.op).name);
+  if (name.empty()) name = plain_name(value);
   return new_buffer(name, of.name.empty() ? producer.scope : of.name, of.type.element, local_dims(value), kind,
                     producer.span);
 }
@@ -253,10 +293,13 @@ bool Lowering::is_alone(ValueId value) const {
   const Access& access = *memory_[value.index];
   const Buffer& buffer = program_.buffer(access.buffer);
   if (!access.turns.empty() || buffer.stored || buffer.view_of || buffer.kind == BufferKind::result) return false;
-  // Loops' values share buffers with their carries, renames with their operands.
+  // Carries share a buffer with what they begin from, renames with their operands.
   const Node& producer = graph_.node(graph_.value(value).producer);
-  if (std::holds_alternative<LoopOp>(producer.op) || std::holds_alternative<RenameOp>(producer.op) ||
-      std::holds_alternative<SplitOp>(producer.op) || std::holds_alternative<MergeOp>(producer.op))
+  if (const auto* loop = std::get_if<LoopOp>(&producer.op))
+    return std::any_of(loop->collects.begin(), loop->collects.end(),
+                       [&](const LoopOp::Collect& collect) { return collect.stacked == value; });
+  if (std::holds_alternative<RenameOp>(producer.op) || std::holds_alternative<SplitOp>(producer.op) ||
+      std::holds_alternative<MergeOp>(producer.op))
     return false;
   if (std::holds_alternative<ReshardOp>(producer.op) && memory_[producer.inputs[0].index] == memory_[value.index])
     return is_alone(producer.inputs[0]);
@@ -323,7 +366,7 @@ void Lowering::add_to(ValueId value, BufferId to) {
   Pass pass;
   pass.inner = program_.buffer(to).dims;
   const int sum = load(pass, Access{to, {}}, {});
-  const int term = scalar(pass, value, {});
+  const int term = convert(pass, scalar(pass, value, {}), program_.buffer(to).type);
   pass.stores.push_back({apply(pass, MapFunction::add, {sum, term}, program_.buffer(to).type), Access{to, {}}});
   emit(Nest{{}, {std::move(pass)}, {}});
 }

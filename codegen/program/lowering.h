@@ -44,6 +44,8 @@ class Lowering {
   bool is_formula(ValueId) const;
   bool could_be_formula(ValueId) const;
   std::optional<double> count(const Node&) const;
+  std::optional<double> folded(const MapOp&, const Node&) const;
+  std::string plain_name(ValueId) const;
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
   Access allocate(ValueId);

@@ -94,12 +94,16 @@ class Orders {
     if (const auto* dot = std::get_if<DotOp>(&node.op)) {
       of(node.results[0]) = product_order(node, dot->dims);
     } else if (std::holds_alternative<MapOp>(node.op)) {
-      const size_t dims = graph_.type(node.results[0]).dims.size();
+      const ValueId result = node.results[0];
       const auto leads = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-        return of(input).size() == dims && !std::holds_alternative<BroadcastOp>(producer(input).op);
+        return of(input).size() == of(result).size() && is_anchored(input);
       });
-      if (leads != node.inputs.end()) of(node.results[0]) = of(*leads);
-      else if (wish_[node.results[0].index]) of(node.results[0]) = *wish_[node.results[0].index];
+      if (leads != node.inputs.end()) {
+        of(result) = of(*leads);
+        for (ValueId input : node.inputs) adopt(input, of(result));
+      } else if (wish_[result.index]) {
+        of(result) = *wish_[result.index];
+      }
     } else if (std::holds_alternative<ReshardOp>(node.op)) {
       of(node.results[0]) = of(node.inputs[0]);
     } else if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) {
@@ -112,6 +116,24 @@ class Orders {
     } else if (const auto* merge = std::get_if<MergeOp>(&node.op)) {
       replace(node, merge->from, {merge->to});
     }
+  }
+
+  /// Whether something in memory dictates the order, not just how a formula is written.
+  bool is_anchored(ValueId value) const {
+    const Node& node = producer(value);
+    if (std::holds_alternative<BroadcastOp>(node.op) || std::holds_alternative<LiteralOp>(node.op)) return false;
+    if (!std::holds_alternative<MapOp>(node.op)) return true;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return graph_.type(input).dims.size() == graph_.type(value).dims.size() && is_anchored(input);
+    });
+  }
+
+  /// Gives a value that nothing dictates the order of the others that it meets.
+  void adopt(ValueId value, const Dims& order) {
+    if (is_anchored(value) || fixed_.contains(value) || !same_set(of(value), order)) return;
+    of(value) = order;
+    if (std::holds_alternative<MapOp>(producer(value).op))
+      for (ValueId input : producer(value).inputs) adopt(input, order);
   }
 
   const Node& producer(ValueId value) const { return graph_.node(graph_.value(value).producer); }

@@ -90,7 +90,8 @@ struct Scalar {
   Type type;
 };
 
-/// One pass over `inner` for each iteration of the nest's outer dims.
+/// One pass over `inner` for each iteration of the nest's outer dims. An iteration computes all of its scalars before
+/// it stores anything: a pass may load and store the same element, and two stores may exchange two elements.
 struct Pass {
   std::vector<LocalDim> inner;  // outermost first; empty: once
   std::vector<Scalar> scalars;
@@ -99,7 +100,8 @@ struct Pass {
     Access to;
   };  // to[outer, inner indices] = scalar
   /// row value = reduction of a scalar over `inner`, in 16 lanes (meshrt/lanes.h): available to later passes at this
-  /// outer iteration.
+  /// outer iteration. Where `inner` is empty the row value is the scalar itself. `arg`: the smallest global index along
+  /// the only inner dim at which the scalar is largest (Reduce::max) or smallest (Reduce::min).
   struct Reduction {
     int scalar;
     Reduce reduce;
@@ -107,8 +109,9 @@ struct Pass {
     bool arg = false;
   };
   /// to[indices] (+)= scalar, in order of iteration: for reductions over outer dims. The buffer lacks some of the
-  /// nest's dims. The first contribution overwrites: the nest fills the buffer with the reduction's neutral value
-  /// before it starts, unless `adds` to what is there.
+  /// nest's dims, may lack some of the inner ones, and no other pass of the nest touches it. The first contribution
+  /// overwrites: the nest fills the buffer with the reduction's neutral value before it starts, unless `adds` to what
+  /// is there.
   struct Accumulate {
     int scalar;
     Reduce reduce;
@@ -131,18 +134,21 @@ struct Nest {
 // ----------------------------------------------------------------------------------------------------------------
 
 /// c[batch.., rows.., cols..] (+)= sum over inner of a * b. Each list holds dims by name as they stand in a, b and c;
-/// strides follow from the buffers. A dim in `batch` is in all three.
+/// strides follow from the buffers. Dims of rows, inner and cols are neighbours in memory in this order in every matrix
+/// that has them, so one stride walks over each list, and columns lie next to each other in c. Each dim in `batch`, the
+/// first outermost, is a loop around the product: it is in c and in a or b or both (a missing one has stride 0).
 struct ProductStep {
   Access a, b, c;
   std::vector<DimId> batch, rows, inner, cols;
   bool accumulate = false;
   /// While the tile is in registers, in this order: + bias[cols], activation (value to c, derivative to slope), *
-  /// times, + plus.
+  /// times, + plus. bias has the dims of cols (and of those batch dims that b has and a lacks); the others lie like c,
+  /// and plus may be c itself. activation is relu, gelu, gelu_tanh or silu.
   struct Finish {
     std::optional<Access> bias, slope, times, plus;
     std::optional<MapFunction> activation;
   } finish;
-  std::optional<Access> column_sum;  // += sum of b over inner: bias gradients
+  std::optional<Access> column_sum;  // [cols] = sum of b over inner (+= where `accumulate`): bias gradients
 };
 
 struct AttentionStep {  // see AttentionOp; dims by name in the buffers

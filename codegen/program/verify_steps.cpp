@@ -168,10 +168,23 @@ class StepVerifier {
       } else if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what)) {
         if (apply->operands.size() != static_cast<size_t>(info(apply->function).operands))
           say(fmt::format("gives {} operands to {}", apply->operands.size(), info(apply->function).name));
-        for (int operand : apply->operands)
-          if (!is_entry(operand, i)) say("computes a scalar from one that comes later");
+        bool entries = true;
+        for (int operand : apply->operands) entries = entries && is_entry(operand, i);
+        if (!entries) say("computes a scalar from one that comes later");
+        else types(pass, scalar, *apply);
       }
     }
+  }
+
+  /// Operands have the result's type, those of comparisons each other's; a condition is bool.
+  void types(const Pass& pass, const Scalar& scalar, const Scalar::Apply& apply) {
+    if (apply.function == MapFunction::cast || apply.operands.empty()) return;
+    const auto type = [&](size_t i) { return pass.scalars[static_cast<size_t>(apply.operands[i])].type; };
+    const bool where = apply.function == MapFunction::where, compares = info(apply.function).to_boolean;
+    bool good = !where || type(0) == Type::boolean;
+    for (size_t i = where ? 1 : 0; i < apply.operands.size(); ++i)
+      good = good && type(i) == (compares ? type(0) : scalar.type);
+    if (!good) say(fmt::format("mixes types in {}", info(apply.function).name));
   }
 
   /// What is written has the nest's own parts: nothing of it lies on another rank.

@@ -1,0 +1,51 @@
+// fuse.h: makes few steps of many. A lowered program has a nest for every node; here neighbouring nests with the same
+// outer dims become one nest of a few passes, values pass through scalars and rows in place of buffers, and what
+// follows a product (bias, activation, gate, residual) moves into it. A whole layer norm, softmax, cross-entropy with
+// its gradient, or optimizer update ends as one nest.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+/// Everything below in order, then drops what nobody reads.
+void fuse(Program&);
+
+// ---- the parts, by file
+
+/// fuse_products.cpp: elementwise nests right after a product join its finish; sums of a product's right operand become
+/// its column sum; products write loops' carries in place.
+void fuse_products(Program&);
+/// fuse_nests.cpp: merges nests of one body.
+void fuse_nests(Program&);
+/// simplify.cpp: computes cheap values again in later passes of a nest in place of storing them; removes stores that
+/// nobody reads, scalars, passes, nests and buffers that are left without use.
+void simplify(Program&);
+/// simplify.cpp: readers of a plain copy read the original.
+void forward_copies(Program&);
+
+/// merge_nests.cpp: the two nests as one, if they have outer dims in common and every iteration of the second needs of
+/// the first only its own iteration.
+std::optional<Nest> merged(const Program&, const Nest& first, const Nest& second);
+
+// ---- shared helpers (step_sets.cpp)
+
+/// Buffers (their memory, not views) that a step reads and writes, sorted.
+struct StepSets {
+  std::vector<uint32_t> reads, writes;
+};
+StepSets sets_of(const Program&, const Step&);
+/// Whether the two may not change places.
+bool conflict(const StepSets&, const StepSets&);
+bool contains(const std::vector<uint32_t>& sorted, uint32_t);
+/// Adds the spans and the scope of a step that another one swallows.
+void swallow(Step& into, const Step& from);
+/// How often each buffer's memory is read and written in the whole program, views included.
+struct UseCounts {
+  std::vector<int> reads, writes;
+};
+UseCounts count_uses(const Program&);
+
+}  // namespace mesh

@@ -1,0 +1,103 @@
+// fuse_nests.cpp: which nests of a body to merge, and where the merged one stands.
+#include <algorithm>
+#include <iterator>
+
+#include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
+
+namespace mesh {
+
+namespace {
+
+bool intersect(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+  std::vector<uint32_t> both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return !both.empty();
+}
+
+class Fuser {
+ public:
+  explicit Fuser(Program& program) : program_(program) {}
+
+  void run(std::vector<Step>& steps) {
+    for (Step& step : steps)
+      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) run((*loop)->body);
+    for (size_t before = 0; before != steps.size();) {  // a merged nest may merge with an earlier one again
+      before = steps.size();
+      merge_all(steps);
+    }
+  }
+
+ private:
+  void merge_all(std::vector<Step>& steps) {
+    sink(steps);
+    std::vector<Step> out;
+    std::vector<StepSets> sets;
+    for (Step& step : steps) {
+      const StepSets own = sets_of(program_, step);
+      if (!std::holds_alternative<Nest>(step.what) || !merge_up(out, sets, step, own)) {
+        out.push_back(std::move(step));
+        sets.push_back(own);
+      }
+    }
+    steps = std::move(out);
+  }
+
+  /// Moves each nest down to just before the first step that reads what it gives.
+  void sink(std::vector<Step>& steps) {
+    std::vector<StepSets> sets;
+    for (const Step& step : steps) sets.push_back(sets_of(program_, step));
+    for (size_t i = steps.size(); i-- > 0;) {
+      if (!std::holds_alternative<Nest>(steps[i].what)) continue;
+      size_t next = i + 1;
+      while (next < steps.size() && !conflict(sets[i], sets[next])) ++next;
+      if (next == steps.size() || !intersect(sets[i].writes, sets[next].reads)) continue;
+      const auto at = [](auto& items, size_t index) { return items.begin() + static_cast<std::ptrdiff_t>(index); };
+      std::rotate(at(steps, i), at(steps, i + 1), at(steps, next));
+      std::rotate(at(sets, i), at(sets, i + 1), at(sets, next));
+    }
+  }
+
+  /// Merges the nest into an earlier one with which it shares data, over steps that it may pass.
+  bool merge_up(std::vector<Step>& out, std::vector<StepSets>& sets, const Step& step, const StepSets& own) {
+    const Nest& nest = std::get<Nest>(step.what);
+    for (size_t i = out.size(); i-- > 0;) {
+      if (const auto* earlier = std::get_if<Nest>(&out[i].what); earlier && gains(*earlier, sets[i], nest, own)) {
+        if (std::optional<Nest> both = merged(program_, *earlier, nest)) {
+          out[i].what = std::move(*both);
+          swallow(out[i], step);
+          sets[i] = sets_of(program_, out[i]);
+          return true;
+        }
+      }
+      if (conflict(sets[i], own)) return false;
+    }
+    return false;
+  }
+
+  /// Data in common, or single numbers, which cost nothing wherever they are computed.
+  bool gains(const Nest& a, const StepSets& of_a, const Nest& b, const StepSets& of_b) const {
+    if (is_number(a) && is_number(b)) return true;
+    return intersect(of_a.writes, of_b.reads) || shares_array(of_a.reads, of_b.reads) ||
+           shares_array(of_a.writes, of_b.writes);
+  }
+  static bool is_number(const Nest& nest) {
+    return nest.outer.empty() &&
+           std::all_of(nest.passes.begin(), nest.passes.end(), [](const Pass& p) { return p.inner.empty(); });
+  }
+  bool shares_array(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) const {
+    return std::any_of(a.begin(), a.end(),
+                       [&](uint32_t i) { return contains(b, i) && !program_.buffers[i].dims.empty(); });
+  }
+
+  Program& program_;
+};
+
+}  // namespace
+
+void fuse_nests(Program& program) {
+  Fuser fuser(program);
+  for (Routine& routine : program.routines) fuser.run(routine.steps);
+}
+
+}  // namespace mesh

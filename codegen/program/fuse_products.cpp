@@ -1,0 +1,296 @@
+// fuse_products.cpp: what follows a product moves into it. Before nests are merged, so each nest here is one operation.
+#include <algorithm>
+
+#include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
+#include "codegen/program/lowering.h"
+
+namespace mesh {
+
+namespace {
+
+bool is_activation(MapFunction f) {
+  return f == MapFunction::relu || f == MapFunction::gelu || f == MapFunction::gelu_tanh || f == MapFunction::silu;
+}
+
+std::optional<MapFunction> slope_of(MapFunction f) {
+  switch (f) {
+    case MapFunction::gelu: return MapFunction::gelu_slope;
+    case MapFunction::gelu_tanh: return MapFunction::gelu_tanh_slope;
+    case MapFunction::silu: return MapFunction::silu_slope;
+    default: return {};
+  }
+}
+
+/// A nest of one elementwise operation with one result.
+struct Single {
+  MapFunction function;
+  std::vector<const Scalar*> operands;
+  Access to;
+  const std::vector<LocalDim>* dims;
+  const Access* load(size_t i) const {
+    const auto* load = std::get_if<Scalar::Load>(&operands[i]->what);
+    return load ? &load->access : nullptr;
+  }
+};
+
+std::optional<Single> single(const Step& step) {
+  const auto* nest = std::get_if<Nest>(&step.what);
+  if (!nest || !nest->outer.empty() || nest->passes.size() != 1) return {};
+  const Pass& pass = nest->passes[0];
+  if (pass.stores.size() != 1 || !pass.reductions.empty() || !pass.accumulates.empty()) return {};
+  const auto* apply = std::get_if<Scalar::Apply>(&pass.scalars[static_cast<size_t>(pass.stores[0].scalar)].what);
+  if (!apply || static_cast<size_t>(pass.stores[0].scalar) + 1 != pass.scalars.size()) return {};
+  Single result{apply->function, {}, pass.stores[0].to, &pass.inner};
+  for (int operand : apply->operands) result.operands.push_back(&pass.scalars[static_cast<size_t>(operand)]);
+  return result;
+}
+
+bool same_dims(const Program& program, const Access& a, const Access& b) {
+  return std::ranges::equal(dims_of(program, a), dims_of(program, b));
+}
+
+class ProductFuser {
+ public:
+  explicit ProductFuser(Program& program) : program_(program), keep_(outlive_routine(program)) {}
+
+  void run() {
+    for (Routine& routine : program_.routines) walk(routine.steps);
+  }
+
+ private:
+  void walk(std::vector<Step>& steps) {
+    for (Step& step : steps)
+      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) walk((*loop)->body);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (!std::holds_alternative<ProductStep>(steps[i].what)) continue;
+      while (absorb(steps, i)) {}
+      sum_columns(steps, i);
+    }
+    for (size_t i = 0; i + 1 < steps.size(); ++i)
+      if (std::holds_alternative<ProductStep>(steps[i].what)) write_carry(steps, i);
+  }
+
+  ProductStep& product(std::vector<Step>& steps, size_t i) { return std::get<ProductStep>(steps[i].what); }
+  uint32_t root(const Access& access) const { return storage(program_, access.buffer).index; }
+
+  /// Takes the nest that reads the product's result into the finish. The nest moves up to the product, so nothing in
+  /// between may write what it reads, or touch what it writes.
+  bool absorb(std::vector<Step>& steps, size_t i) {
+    ProductStep& p = product(steps, i);
+    if (keep_[root(p.c)] || program_.buffer(p.c.buffer).type != Type::f32) {
+      if (program_.buffer(p.c.buffer).type != Type::f64 || keep_[root(p.c)]) return false;
+    }
+    size_t at = i + 1;
+    std::vector<StepSets> between;
+    while (at < steps.size() && !contains(sets_of(program_, steps[at]).reads, root(p.c))) {
+      between.push_back(sets_of(program_, steps[at]));
+      ++at;
+    }
+    if (at == steps.size()) return false;
+    const std::optional<Single> next = single(steps[at]);
+    if (!next || !same_dims(program_, next->to, p.c) ||
+        program_.buffer(next->to.buffer).type != program_.buffer(p.c.buffer).type)
+      return false;
+    const StepSets own = sets_of(program_, steps[at]);
+    for (const StepSets& other : between)
+      if (conflict(other, own)) return false;
+    ProductStep::Finish finish = p.finish;
+    if (!extend(finish, p, *next)) return false;
+    const Access old = p.c;
+    if (!readers_elsewhere(old, steps[at]).empty()) {
+      if (!is_activation(next->function) || !hand_slope(old, *next, steps[at], finish)) return false;
+    }
+    p.finish = finish;
+    p.c = next->to;
+    swallow(steps[i], steps[at]);
+    steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
+    return true;
+  }
+
+  /// The finish with the operation added, where its order allows: bias, activation, times, plus.
+  bool extend(ProductStep::Finish& finish, const ProductStep& p, const Single& next) const {
+    if (is_activation(next.function)) {
+      if (finish.activation || finish.times || finish.plus) return false;
+      finish.activation = next.function;
+      return true;
+    }
+    if (next.function != MapFunction::add && next.function != MapFunction::multiply) return false;
+    const Access* left = next.load(0);
+    const Access* right = next.load(1);
+    if (!left || !right || (*left == p.c) == (*right == p.c)) return false;
+    const Access& other = *left == p.c ? *right : *left;
+    if (program_.buffer(other.buffer).type != program_.buffer(p.c.buffer).type) return false;
+    const bool add = next.function == MapFunction::add;
+    if (add && is_bias(other, p) && !finish.bias && !finish.activation && !finish.times && !finish.plus) {
+      finish.bias = other;
+      return true;
+    }
+    if (!same_dims(program_, other, p.c) || finish.plus || (!add && finish.times)) return false;
+    (add ? finish.plus : finish.times) = other;
+    return true;
+  }
+
+  /// A value for each column, the same in every loop around the product or indexed by all of its dims.
+  bool is_bias(const Access& access, const ProductStep& p) const {
+    std::vector<LocalDim> cols;
+    for (const LocalDim& local : dims_of(program_, p.c))
+      if (std::find(p.rows.begin(), p.rows.end(), local.dim) == p.rows.end()) cols.push_back(local);
+    const auto dims = dims_of(program_, access);
+    std::vector<LocalDim> of_batch;
+    for (const LocalDim& local : cols)
+      if (std::find(p.batch.begin(), p.batch.end(), local.dim) == p.batch.end()) of_batch.push_back(local);
+    return !p.cols.empty() && std::ranges::equal(dims, of_batch);
+  }
+
+  /// Steps other than `except` that read the access's memory.
+  std::vector<Step*> readers_elsewhere(const Access& access, const Step& except) {
+    std::vector<Step*> readers;
+    const auto visit = [&](auto&& self, std::vector<Step>& steps) -> void {
+      for (Step& step : steps) {
+        if (&step == &except) continue;
+        if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) self(self, (*loop)->body);
+        else if (contains(sets_of(program_, step).reads, root(access))) readers.push_back(&step);
+      }
+    };
+    for (Routine& routine : program_.routines) visit(visit, routine.steps);
+    return readers;
+  }
+
+  /// The derivative is all that others want of the activation's argument: it is stored in the argument's place. Relu's
+  /// derivative is read off its result, which is positive where the argument was.
+  bool hand_slope(const Access& argument, const Single& activation, const Step& at, ProductStep::Finish& finish) {
+    const std::vector<Step*> readers = readers_elsewhere(argument, at);
+    const std::optional<MapFunction> slope = slope_of(activation.function);
+    const bool relu = activation.function == MapFunction::relu;
+    const auto wants_slope = [&](const Single& reader) {
+      if (slope) return reader.function == *slope;
+      const auto* zero =
+          reader.operands.size() == 2 ? std::get_if<Scalar::Literal>(&reader.operands[1]->what) : nullptr;
+      return relu && reader.function == MapFunction::greater && zero && zero->value == 0 && reader.load(0);
+    };
+    for (const Step* step : readers) {
+      const std::optional<Single> reader = single(*step);
+      if (!reader || !wants_slope(*reader) || !reader->load(0)) return false;
+      // Under the same turns the activation's result must be the slot beside it.
+      if (relu && (reader->load(0)->turns.size() != activation.to.turns.size() ||
+                   program_.buffer(activation.to.buffer).dims != program_.buffer(argument.buffer).dims))
+        return false;
+    }
+    if (slope) {
+      finish.slope = argument;
+      Buffer& buffer = program_.buffer(argument.buffer);
+      buffer.name = unique_name(program_, std::string(info(*slope).name));
+    }
+    for (Step* step : readers) {
+      Pass& pass = std::get<Nest>(step->what).passes[0];
+      if (relu) {
+        for (Scalar& scalar : pass.scalars)
+          if (auto* load = std::get_if<Scalar::Load>(&scalar.what)) load->access.buffer = activation.to.buffer;
+      } else {
+        const auto& apply = std::get<Scalar::Apply>(pass.scalars.back().what);
+        pass.stores[0].scalar = apply.operands[0];
+        pass.scalars.pop_back();
+      }
+    }
+    return true;
+  }
+
+  /// A later or earlier nest that sums the product's right operand over its inner dims.
+  void sum_columns(std::vector<Step>& steps, size_t i) {
+    ProductStep& p = product(steps, i);
+    if (p.column_sum || p.accumulate || !p.batch.empty()) return;
+    for (size_t at = 0; at < steps.size(); ++at) {
+      const auto* nest = std::get_if<Nest>(&steps[at].what);
+      if (!nest || nest->passes.size() != 1 || !nest->rows.empty()) continue;
+      const Pass& pass = nest->passes[0];
+      if (pass.scalars.size() != 1 || !pass.stores.empty() || pass.accumulates.size() != 1) continue;
+      const auto* load = std::get_if<Scalar::Load>(&pass.scalars[0].what);
+      const Pass::Accumulate& sum = pass.accumulates[0];
+      if (!load || load->access != p.b || sum.reduce != Reduce::sum || sum.adds) continue;
+      std::vector<DimId> of_result, of_load;
+      for (const LocalDim& local : dims_of(program_, sum.to)) of_result.push_back(local.dim);
+      for (const LocalDim& local : dims_of(program_, p.b)) of_load.push_back(local.dim);
+      std::vector<DimId> whole = p.inner;
+      whole.insert(whole.end(), p.cols.begin(), p.cols.end());
+      if (of_result != p.cols || of_load != whole) continue;
+      if (program_.buffer(sum.to.buffer).type != program_.buffer(p.c.buffer).type || !may_move(steps, at, i)) continue;
+      p.column_sum = sum.to;
+      swallow(steps[i], steps[at]);
+      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
+      return;
+    }
+  }
+
+  /// Whether step `from` could stand beside step `to`.
+  bool may_move(const std::vector<Step>& steps, size_t from, size_t to) const {
+    const StepSets own = sets_of(program_, steps[from]);
+    for (size_t k = std::min(from, to); k <= std::max(from, to); ++k)
+      if (k != from && conflict(sets_of(program_, steps[k]), own)) return false;
+    return true;
+  }
+
+  /// The last step of a turn copies the product's result into a carry: the product writes the carry itself, if nothing
+  /// in between reads what the carry held. Its own `plus` may: it is read where it is written.
+  void write_carry(std::vector<Step>& steps, size_t i) {
+    ProductStep& p = product(steps, i);
+    const Access made = p.c;
+    if (!made.turns.empty() || keep_[root(made)] || program_.buffer(made.buffer).view_of) return;
+    size_t at = i + 1;
+    std::optional<Access> carry;
+    for (; at < steps.size() && !carry; ++at) {
+      const auto* nest = std::get_if<Nest>(&steps[at].what);
+      if (!nest || nest->passes.size() != 1 || !nest->outer.empty()) continue;
+      const Pass& pass = nest->passes[0];
+      const auto* load = pass.scalars.size() == 1 ? std::get_if<Scalar::Load>(&pass.scalars[0].what) : nullptr;
+      if (load && load->access == made && pass.stores.size() == 1 && same_dims(program_, pass.stores[0].to, made))
+        carry = pass.stores[0].to;
+    }
+    if (!carry || !carry->turns.empty() || program_.buffer(carry->buffer).view_of) return;
+    const size_t copy = at - 1;
+    const auto touches = [&](const StepSets& sets, const Access& access) {
+      return contains(sets.reads, root(access)) || contains(sets.writes, root(access));
+    };
+    if (p.a.buffer == carry->buffer || p.b.buffer == carry->buffer || root(p.a) == root(*carry) ||
+        root(p.b) == root(*carry))
+      return;
+    for (const auto& other : {p.finish.bias, p.finish.slope, p.finish.times, p.column_sum})
+      if (other && root(*other) == root(*carry)) return;
+    if (p.finish.plus && root(*p.finish.plus) == root(*carry) && *p.finish.plus != *carry) return;
+    for (size_t k = i + 1; k < steps.size(); ++k)
+      if (k != copy && touches(sets_of(program_, steps[k]), *carry)) return;
+    for (size_t k = 0; k < i; ++k)
+      if (touches(sets_of(program_, steps[k]), made)) return;
+    if (!only_here(steps, made)) return;
+    for (Step& step : steps)
+      for_each_access(step, [&](Access& access, Use) {
+        if (access == made) access = *carry;
+      });
+    swallow(steps[i], steps[copy]);
+    steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(copy));
+  }
+
+  /// Whether no step outside this body uses the memory, and none under another name.
+  bool only_here(std::vector<Step>& steps, const Access& access) const {
+    int here = 0, all = 0;
+    const auto count = [&](int& total, std::vector<Step>& list) {
+      for (Step& step : list)
+        for_each_access(step, [&](Access& other, Use) {
+          if (root(other) == root(access)) total += other == access || &total == &all ? 1 : 1000;
+        });
+    };
+    count(here, steps);
+    for (Routine& routine : program_.routines) count(all, routine.steps);
+    return here == all;
+  }
+
+  Program& program_;
+  const std::vector<bool> keep_;  // by buffer: read when the routine has ended
+};
+
+}  // namespace
+
+void fuse_products(Program& program) { ProductFuser(program).run(); }
+
+}  // namespace mesh
