@@ -8,6 +8,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/recognise.h"
 #include "codegen/graph/verify_graph.h"
+#include "codegen/graph/want.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/print_sharded.h"
@@ -53,17 +54,10 @@ class Passes {
 
 Layout one_rank() { return {}; }
 
-/// Gradients that were asked for, complete over ranks, before clipping.
-void want_gradients(Graph& graph, const std::vector<std::string>& wanted) {
-  for (const std::string& name : wanted)
-    if (const auto found = graph.names.find(name); name.starts_with("grad(") && found != graph.names.end())
-      graph.wanted.push_back({name, found->second});
-}
-
 std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
   for (const std::string& name : wanted)
-    if (!name.starts_with("grad(") && !name.starts_with("param(")) names.push_back(name);
+    if (!is_gradient_name(name) && !is_parameter_name(name)) names.push_back(name);
   return names;
 }
 
@@ -108,7 +102,8 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   recognise(forward, [&](DimId dim) { return may_split(*layout, dim); });
   if (passes.last("recognised", [&] { return print_graph(forward); })) return std::nullopt;
   Graph backward = differentiated(forward);
-  want_gradients(backward, request.wanted);
+  want_gradients(backward, request.wanted, sink);
+  if (sink.has_errors()) return std::nullopt;
   if (passes.last("differentiated", [&] { return print_graph(backward); })) return std::nullopt;
   const Graph training = training_step(backward);
   if (passes.last("training", [&] { return print_graph(training); })) return std::nullopt;

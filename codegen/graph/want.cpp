@@ -1,0 +1,62 @@
+#include "codegen/graph/want.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/layout/mesh.h"
+#include "frontend/suggest.h"
+
+namespace mesh {
+
+namespace {
+
+bool is_call(const std::string& name, const std::string& function, std::string* argument) {
+  if (!name.starts_with(function + "(") || !name.ends_with(")")) return false;
+  if (argument) *argument = name.substr(function.size() + 1, name.size() - function.size() - 2);
+  return true;
+}
+
+Glob glob_of(const std::string& pattern) {
+  Glob glob{{""}};
+  for (const char c : pattern) {
+    if (c == '.') glob.parts.emplace_back();
+    else glob.parts.back() += c;
+  }
+  return glob;
+}
+
+}  // namespace
+
+bool is_gradient_name(const std::string& name, std::string* path) { return is_call(name, "grad", path); }
+bool is_parameter_name(const std::string& name, std::string* path) { return is_call(name, "param", path); }
+
+std::vector<std::string> matching_paths(const std::string& pattern, const std::vector<std::string>& paths) {
+  const Glob glob = glob_of(pattern);
+  std::vector<std::string> found;
+  std::ranges::copy_if(paths, std::back_inserter(found),
+                       [&](const std::string& path) { return path == pattern || glob.matches(path); });
+  return found;
+}
+
+void want_gradients(Graph& graph, const std::vector<std::string>& wanted, DiagnosticSink& sink) {
+  std::vector<std::string> paths;
+  std::string path;
+  for (const auto& [name, value] : graph.names)
+    if (is_gradient_name(name, &path)) paths.push_back(path);
+  for (const std::string& name : wanted) {
+    if (!is_gradient_name(name, &path)) continue;
+    const std::vector<std::string> matches = matching_paths(path, paths);
+    for (const std::string& match : matches) {
+      const std::string found = fmt::format("grad({})", match);
+      if (std::ranges::find(graph.wanted, found, &Wanted::name) == graph.wanted.end())
+        graph.wanted.push_back({found, graph.names.at(found)});
+    }
+    if (!matches.empty()) continue;
+    auto report = sink.error("E0209", Span{}, "there is no gradient by `{}`", path);
+    report.note("gradients are those of the loss by parameters that are trained");
+    if (const auto near = did_you_mean(path, paths)) report.help("did you mean `grad({})`?", *near);
+  }
+}
+
+}  // namespace mesh
