@@ -171,12 +171,35 @@ void CppWriter::section(std::string_view title) {
 }
 
 void CppWriter::one(std::string_view head, std::string_view statement) {
-  if (head.size() + 1 + statement.size() <= room())
-    return put(std::string(head) + " " + std::string(statement));
-  put(head);
-  ++depth_;
-  line(statement);
-  --depth_;
+  last_one_ = {text_.size(), 0, std::string(head), std::string(statement)};
+  if (head.size() + 1 + statement.size() <= room()) {
+    put(std::string(head) + " " + std::string(statement));
+  } else {
+    put(head);
+    ++depth_;
+    line(statement);
+    --depth_;
+  }
+  last_one_.end = text_.size();
+}
+
+void CppWriter::directive(std::string_view text) {
+  const std::string after = text_.substr(last_one_.end);
+  const std::vector<std::string_view> between = lines_of(after);
+  const bool only_comments = std::ranges::all_of(between, [](std::string_view line) {
+    const size_t first = line.find_first_not_of(' ');
+    return first == line.npos || line.substr(first).starts_with("//");
+  });
+  if (last_one_.end > 0 && only_comments && after.find("//") != std::string::npos) {
+    text_.erase(last_one_.begin);
+    {
+      const Block braces(*this, last_one_.head, "");
+      line(last_one_.statement);
+    }
+    text_ += after;
+  }
+  last_one_ = {};
+  text_ += std::string(text) + "\n";
 }
 
 void CppWriter::lambda(std::string_view head, std::string_view statement, std::string_view end) {
@@ -199,10 +222,8 @@ void CppWriter::table(const std::vector<std::pair<std::string, std::string>>& ro
   for (const auto& [code, comment] : rows)
     fits = fits && (comment.empty() || column + 3 + comment.size() <= room()) && code.size() <= room();
   for (const auto& [code, comment] : rows) {
-    if (!fits || comment.empty())
-      line(code);
-    else
-      put(code + std::string(column - code.size(), ' ') + "// " + comment);
+    if (!fits || comment.empty()) line(code);
+    else put(code + std::string(column - code.size(), ' ') + "// " + comment);
   }
 }
 

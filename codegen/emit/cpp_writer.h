@@ -32,8 +32,8 @@ class CppWriter {
   /// The lines of a snippet, each at the present indentation (a first empty line is left out, what all lines have in
   /// common is their margin). `$name$` stands for a value; a name without one is an internal error. `$$` is a dollar.
   void print(std::string_view snippet, const Values& values = {});
-  /// One statement or declaration. Where it is too long it breaks after ` = `, or between the arguments of its outermost
-  /// parentheses, as clang-format would.
+  /// One statement or declaration. Where it is too long it breaks after ` = `, or between the arguments of its
+  /// outermost parentheses, as clang-format would.
   void line(std::string_view code);
   void blank();
   /// `// text`, wrapped between words; continuations are indented by `hang` more.
@@ -41,13 +41,14 @@ class CppWriter {
   /// A line of dashes with a title: `// ---- title ------`.
   void section(std::string_view title);
   [[nodiscard]] Block block(std::string_view head, std::string_view end = "") { return Block(*this, head, end); }
-  /// `head statement` on one line where it fits, else the statement on the next line, indented: a `for` or `if` with one
-  /// statement and no braces.
+  /// `head statement` on one line where it fits, else the statement on the next line, indented: a `for` or `if` with
+  /// one statement and no braces.
   void one(std::string_view head, std::string_view statement);
   /// A call whose last argument is a lambda with one statement: `head { statement }end`, on one line where it fits.
   void lambda(std::string_view head, std::string_view statement, std::string_view end);
-  /// A line for the preprocessor, which begins in the first column.
-  void directive(std::string_view text) { text_ += std::string(text) + "\n"; }
+  /// A line for the preprocessor, which begins in the first column. (clang-format indents a comment between a loop
+  /// without braces and a directive as if it were in the loop: such a loop gets braces.)
+  void directive(std::string_view text);
   /// Rows of code with an optional trailing comment each, the comments aligned; without comments where a row would be
   /// too long with its own.
   void table(const std::vector<std::pair<std::string, std::string>>& rows);
@@ -62,8 +63,14 @@ class CppWriter {
   size_t room() const { return width - 2 * static_cast<size_t>(depth_); }
   void put(std::string_view line, size_t extra = 0);
 
+  struct OneLine {  // the last loop without braces: where it stands, and what it is made of
+    size_t begin = 0, end = 0;
+    std::string head, statement;
+  };
+
   std::string text_;
   int depth_;
+  OneLine last_one_;
 };
 
 /// "1234567" -> "1'234'567".

@@ -17,8 +17,8 @@ namespace {
 struct Attention {
   EmitContext& context;
   const AttentionStep& step;
-  std::vector<LocalDim> loops;            // around the kernel
-  std::vector<DimId> batch, heads;        // the kernel's own; none or one each
+  std::vector<LocalDim> loops;      // around the kernel
+  std::vector<DimId> batch, heads;  // the kernel's own; none or one each
 
   Attention(EmitContext& context, const AttentionStep& step) : context(context), step(step) {
     const std::span<const LocalDim> dims = dims_of(context.program, step.log_sum);
@@ -41,7 +41,9 @@ struct Attention {
     std::string text = address(context, access);
     for (const LocalDim& loop : loops) {
       const std::string stride = stride_along(context, access, {loop.dim});
-      if (stride != "0") text += " + " + context.names.index(loop.dim) + " * " + (stride.find(' ') == stride.npos ? stride : "(" + stride + ")");
+      if (stride != "0")
+        text += " + " + context.names.index(loop.dim) + " * " +
+                (stride.find(' ') == stride.npos ? stride : "(" + stride + ")");
     }
     return text;
   }
@@ -53,7 +55,9 @@ struct Attention {
   /// One field a line: a reader wants to know which number is what.
   void print_shape(CppWriter& out, const std::string& name) const {
     out.line("meshrt::AttentionShape " + name + ";");
-    const auto set = [&](const char* key, const std::string& value) { out.line(name + "." + key + " = " + value + ";"); };
+    const auto set = [&](const char* key, const std::string& value) {
+      out.line(name + "." + key + " = " + value + ";");
+    };
     const std::string head_count = heads.empty() ? "1" : extent_along(context, step.log_sum, heads);
     const bool own_keys = heads.empty() || has_dim(context, step.k, heads.front());
     set("batch", batch.empty() ? "1" : extent_along(context, step.log_sum, batch));
@@ -88,8 +92,8 @@ void emit_attention(EmitContext& context, CppWriter& out, Scope& scope, const At
         out, fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", index, context.names.extent(loop)), ""));
   }
   if (step.backward) {
-    out.line(fmt::format("meshrt::attend_backward<{}>({}, {}, {}, {}, {}, {}, {}, {}, {}, {});", type, shape, q, k, v, made,
-                         log_sum, attention.operand(step.d_out, op.query), attention.operand(step.d_q, op.query),
+    out.line(fmt::format("meshrt::attend_backward<{}>({}, {}, {}, {}, {}, {}, {}, {}, {}, {});", type, shape, q, k, v,
+                         made, log_sum, attention.operand(step.d_out, op.query), attention.operand(step.d_q, op.query),
                          attention.operand(step.d_k, op.key), attention.operand(step.d_v, op.key)));
   } else {
     out.line(fmt::format("meshrt::attend<{}>({}, {}, {}, {}, {}, {});", type, shape, q, k, v, made, log_sum));

@@ -81,16 +81,17 @@ void emit_product(EmitContext& context, CppWriter& out, const ProductStep& step)
         if (has_dim(context, *access, dim)) return *access;
       internal_error("no operand of a product has its dim " + context.graph().dim(dim).name);
     };
-    std::string loop = fmt::format("{{{}, {}, {}, {}", extent_along(context, holder(), one), stride(step.a), stride(step.b),
-                                   stride(step.c));
+    std::string loop = fmt::format("{{{}, {}, {}, {}", extent_along(context, holder(), one), stride(step.a),
+                                   stride(step.b), stride(step.c));
     if (step.finish.bias || step.column_sum)
       loop += fmt::format(", {}, {}", stride(step.finish.bias), stride(step.column_sum));
     loops.push_back(loop + "}");
   }
-  std::string call = fmt::format(
-      "meshrt::product<{}>({}, {}, {}, {{{}, {}, {}}}", type_of(context, step.c), matrix(context, step.a, step.rows, step.inner),
-      matrix(context, step.b, step.inner, step.cols), matrix(context, step.c, step.rows, step.cols),
-      extent_along(context, step.c, step.rows), extent_along(context, step.b, step.inner), extent_along(context, step.c, step.cols));
+  std::string call =
+      fmt::format("meshrt::product<{}>({}, {}, {}, {{{}, {}, {}}}", type_of(context, step.c),
+                  matrix(context, step.a, step.rows, step.inner), matrix(context, step.b, step.inner, step.cols),
+                  matrix(context, step.c, step.rows, step.cols), extent_along(context, step.c, step.rows),
+                  extent_along(context, step.b, step.inner), extent_along(context, step.c, step.cols));
   if (!extras.empty() || !loops.empty()) call += fmt::format(", {{{}}}", fmt::join(extras, ", "));
   if (!loops.empty()) call += fmt::format(", {{{}}}", fmt::join(loops, ", "));
   out.line(call + ");");
@@ -107,7 +108,8 @@ void emit_copy(EmitContext& context, CppWriter& out, Scope& scope, const CopySte
   Pass pass;
   for (const LocalDim& target : to) {
     const auto source = std::ranges::find(from, target.dim, &LocalDim::dim);
-    if (source == from.end()) internal_error("a copy to " + context.program.buffer(step.to.buffer).name + " lacks a dim");
+    if (source == from.end())
+      internal_error("a copy to " + context.program.buffer(step.to.buffer).name + " lacks a dim");
     pass.inner.push_back(source->placement.axes.size() > target.placement.axes.size() ? *source : target);
   }
   pass.scalars.push_back({Scalar::Load{step.from}, context.program.buffer(step.from.buffer).type});

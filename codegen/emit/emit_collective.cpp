@@ -26,8 +26,8 @@ std::string linear_index(EmitContext& context, const std::vector<AxisId>& axes) 
   return axes.empty() ? "0" : horner(indices);
 }
 
-/// The table of the boundaries between the parts that the members of a group own of a dim, of which `whole` is what they
-/// own together.
+/// The table of the boundaries between the parts that the members of a group own of a dim, of which `whole` is what
+/// they own together.
 std::string part_table(EmitContext& context, const LocalDim& whole, const std::vector<AxisId>& axes) {
   const MeshShape& mesh = context.mesh();
   const std::string size = context.names.size(whole.dim);
@@ -35,7 +35,8 @@ std::string part_table(EmitContext& context, const LocalDim& whole, const std::v
   for (const AxisId axis : whole.placement.axes) name += "_of_" + identifier(mesh.axes[axis].name);
   const int64_t members = mesh.size(axes), parts = members * mesh.size(whole.placement.axes);
   std::string first = linear_index(context, whole.placement.axes);
-  if (first != "0") first = (first.find(' ') == std::string::npos ? first : "(" + first + ")") + fmt::format(" * {}", members);
+  if (first != "0")
+    first = (first.find(' ') == std::string::npos ? first : "(" + first + ")") + fmt::format(" * {}", members);
   const std::string value = fmt::format("meshrt::boundaries<{}>({}, {}, {})", members, size, first, parts);
   for (const auto& [known, initial] : context.parts)
     if (initial == fmt::format("const std::array<int64_t, {}> {} = {}", members + 1, known, value)) return known;
@@ -83,7 +84,8 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
   const std::string from = address(context, step.from), to = address(context, step.to);
   const std::string head = fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
                                        quoted(buffer.path.empty() ? buffer.name : buffer.path));
-  const std::string type = fmt::format("meshrt::Type::{}", buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
+  const std::string type =
+      fmt::format("meshrt::Type::{}", buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
   const std::string reduce = fmt::format("meshrt::Reduce::{}", meshrt::name_of(step.reduce));
   const Emitter emitter{context, step, dims_of(program, step.from), dims_of(program, step.to)};
 

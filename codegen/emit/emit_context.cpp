@@ -19,9 +19,9 @@ std::string Scope::fresh(const std::string& wanted, bool lasting) {
   return name;
 }
 
-void Scope::remember_constant(const std::string& text, const std::string& name) {
+void Scope::remember_constant(const std::string& text, const std::string& name, bool lasting) {
   constants_[text] = name;
-  if (around_ != nullptr) around_->constants_[text] = name;
+  if (lasting && around_ != nullptr) around_->constants_[text] = name;
 }
 
 const std::string* Scope::constant(const std::string& text) const {
@@ -48,7 +48,8 @@ const std::string& EmitContext::group(const std::vector<AxisId>& axes) {
 const std::string& EmitContext::rate(const RateOp& op) {
   for (const auto& [known, name] : rates)
     if (known.schedule == op.schedule && known.values == op.values) return name;
-  return rates.emplace_back(op, rates.empty() ? "rate" : names.reserve("rate_" + std::to_string(rates.size() + 1))).second;
+  return rates.emplace_back(op, rates.empty() ? "rate" : names.reserve("rate_" + std::to_string(rates.size() + 1)))
+      .second;
 }
 
 std::string EmitContext::statement(Span span) const {

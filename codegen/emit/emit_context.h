@@ -13,8 +13,8 @@
 
 namespace mesh {
 
-/// The local names of one function. Names of a scope that ended are free again; a constant that depends on nothing but
-/// the step is computed once and found again by its text.
+/// The local names of one function. Names of a scope that ended are free again; a constant is computed once and found
+/// again by its text.
 class Scope {
  public:
   explicit Scope(const Names& names) : names_(names) {}
@@ -28,7 +28,7 @@ class Scope {
   /// braces, so that the scope around must know it too.
   std::string fresh(const std::string& wanted, bool lasting = false);
   const std::string* constant(const std::string& text) const;
-  void remember_constant(const std::string& text, const std::string& name);
+  void remember_constant(const std::string& text, const std::string& name, bool lasting);
 
  private:
   const Names& names_;
@@ -41,8 +41,8 @@ struct EmitContext {
   const Program& program;
   const SourceMap& sources;
   Names names;
-  std::vector<Span> sites = {};                              // what meshrt::Site::id counts
-  std::map<std::vector<AxisId>, std::string> groups = {};    // axes -> "over_data"; in the order of first use below
+  std::vector<Span> sites = {};                            // what meshrt::Site::id counts
+  std::map<std::vector<AxisId>, std::string> groups = {};  // axes -> "over_data"; in the order of first use below
   std::vector<std::vector<AxisId>> group_order = {};
   std::vector<std::pair<std::string, std::string>> parts = {};  // tables of part boundaries: name, initialiser
   std::vector<std::pair<RateOp, std::string>> rates = {};       // schedule -> function that gives its rate

@@ -38,8 +38,8 @@ void emit_dims(EmitContext& context, CppWriter& out) {
     std::vector<std::pair<std::string, std::string>> rows;
     for (size_t i = 0; i < mesh.axes.size(); ++i) {
       const MeshAxis& axis = mesh.axes[i];
-      rows.emplace_back(fmt::format("constexpr meshrt::Axis {}{{{}, {}}};", context.names.axis(static_cast<AxisId>(i)).substr(6),
-                                    axis.size, axis.stride),
+      rows.emplace_back(fmt::format("constexpr meshrt::Axis {}{{{}, {}}};",
+                                    context.names.axis(static_cast<AxisId>(i)).substr(6), axis.size, axis.stride),
                         fmt::format("{} rank{}, {} apart", axis.size, axis.size == 1 ? "" : "s", axis.stride));
     }
     out.table(rows);
@@ -55,8 +55,9 @@ void emit_dims(EmitContext& context, CppWriter& out) {
   for (const auto& [local, use] : context.names.used_parts()) {
     const std::string parts = parts_text(context, local.placement), size = context.names.size(local.dim);
     if (is_even(context.program, local)) {
-      rows.emplace_back(fmt::format("constexpr int64_t {} = {} / {};", context.names.part(local), size, in_parentheses(parts)),
-                        std::to_string(largest_extent(context.program, local)));
+      rows.emplace_back(
+          fmt::format("constexpr int64_t {} = {} / {};", context.names.part(local), size, in_parentheses(parts)),
+          std::to_string(largest_extent(context.program, local)));
     } else if (use.largest) {
       rows.emplace_back(fmt::format("constexpr int64_t {}_max = ({} + {} - 1) / {};", context.names.part(local), size,
                                     parts, in_parentheses(parts)),
@@ -75,10 +76,12 @@ void emit_place(EmitContext& context, CppWriter& out) {
     const std::string part = context.names.part(local), index = part_index(context, local.placement);
     const std::string size = context.names.size(local.dim), parts = parts_text(context, local.placement);
     const bool even = is_even(context.program, local);
-    if (even && use.begin) lines.push_back(fmt::format("const int64_t {}_begin = {} * {};", part, in_parentheses(index), part));
+    if (even && use.begin)
+      lines.push_back(fmt::format("const int64_t {}_begin = {} * {};", part, in_parentheses(index), part));
     if (even) continue;
     lines.push_back(fmt::format("const int64_t {}_begin = meshrt::part_begin({}, {}, {});", part, size, index, parts));
-    lines.push_back(fmt::format("const int64_t {} = meshrt::part_begin({}, {} + 1, {}) - {}_begin;", part, size, index, parts, part));
+    lines.push_back(fmt::format("const int64_t {} = meshrt::part_begin({}, {} + 1, {}) - {}_begin;", part, size, index,
+                                parts, part));
   }
   for (const auto& [name, declaration] : context.parts) lines.push_back(declaration + ";");
   for (const std::vector<AxisId>& axes : context.group_order) {

@@ -10,7 +10,7 @@ namespace mesh {
 
 namespace {
 
-constexpr int body_depth = 2;           // of a member function of a struct
+constexpr int body_depth = 2;              // of a member function of a struct
 constexpr size_t lines_worth_a_call = 12;  // a shorter piece of a block stays where it is
 
 const char* phase_of(Part part) {
@@ -47,10 +47,8 @@ std::string joined(const std::vector<std::string>& parts, size_t count) {
 /// The scopes of all steps, those inside loops too.
 void collect_scopes(const std::vector<Step>& steps, std::vector<std::string>& scopes) {
   for (const Step& step : steps) {
-    if (const ForStep* loop = loop_of(step))
-      collect_scopes(loop->body, scopes);
-    else
-      scopes.push_back(step.scope);
+    if (const ForStep* loop = loop_of(step)) collect_scopes(loop->body, scopes);
+    else scopes.push_back(step.scope);
   }
 }
 
@@ -133,10 +131,14 @@ class RoutineEmitter {
                    const std::string& prefix) {
     std::string line_before;
     for (size_t at = first; at < end;) {
-      const std::string instance = instance_of(steps[at], prefix);
       const std::string phase = phase_of(step_part(steps[at]));
+      // Updates stand together, whatever block a parameter belongs to.
+      const std::string instance = phase == "update" ? "" : instance_of(steps[at], prefix);
       size_t next = at + 1;
-      while (next < end && instance_of(steps[next], prefix) == instance && phase_of(step_part(steps[next])) == phase) ++next;
+      const auto same = [&](const Step& step) {
+        return phase_of(step_part(step)) == phase && (phase == "update" || instance_of(step, prefix) == instance);
+      };
+      while (next < end && same(steps[next])) ++next;
       if (instance.empty()) {
         for (; at < next; ++at) write_step(out, scope, steps[at], prefix, line_before);
         continue;
@@ -169,9 +171,9 @@ class RoutineEmitter {
     emit_origin(context_, out, step, line_before);
     const std::string& turn = context_.names.turn(loop->loop);
     const std::string turns = context_.names.size(loop->dim);
-    const auto block = out.block(loop->reverse
-                                     ? "for (int64_t " + turn + " = " + turns + " - 1; " + turn + " >= 0; --" + turn + ")"
-                                     : "for (int64_t " + turn + " = 0; " + turn + " < " + turns + "; ++" + turn + ")");
+    const auto block =
+        out.block(loop->reverse ? "for (int64_t " + turn + " = " + turns + " - 1; " + turn + " >= 0; --" + turn + ")"
+                                : "for (int64_t " + turn + " = 0; " + turn + " < " + turns + "; ++" + turn + ")");
     std::vector<std::string> scopes;
     collect_scopes(loop->body, scopes);
     std::string inner_prefix = common_path(scopes);

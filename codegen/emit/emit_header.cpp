@@ -44,7 +44,8 @@ std::string rule_text(const Program& program, const Rule& rule) {
   for (const DimId id : rule.dims) dims.push_back(dim_name(id));
   for (const AxisId axis : rule.axes) axes.push_back(program.sharded.layout.mesh.axes[axis].name);
   for (const DimId id : rule.unless) unless.push_back(dim_name(id));
-  std::string text = fmt::format("{} -> {}", fmt::join(dims, " * "), axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, " * ")));
+  std::string text = fmt::format("{} -> {}", fmt::join(dims, " * "),
+                                 axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, " * ")));
   if (!unless.empty()) text += fmt::format(" unless {}", fmt::join(unless, ", "));
   if (rule.scope != RuleScope::general) text = std::string(scope_name(rule.scope)) + " { " + text + " }";
   if (rule.pin) text = "tensor " + rule.pin->text() + " { " + text + " }";
@@ -84,8 +85,10 @@ void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& option
   row("mesh", mesh.axes.empty() ? "one rank" : mesh_text(mesh));
   for (const Rule& rule : program.sharded.layout.rules) rules.push_back(rule_text(program, rule));
   if (!program.sharded.layout.name.empty())
-    row("layout", fmt::format("{}: {}", program.sharded.layout.name, rules.empty() ? "no rules" : fmt::format("{}", fmt::join(rules, "; "))));
-  row("machine", program.sharded.machine.name + (program.sharded.machine.hash.empty() ? "" : " (" + program.sharded.machine.hash + ")"));
+    row("layout", fmt::format("{}: {}", program.sharded.layout.name,
+                              rules.empty() ? "no rules" : fmt::format("{}", fmt::join(rules, "; "))));
+  row("machine", program.sharded.machine.name +
+                     (program.sharded.machine.hash.empty() ? "" : " (" + program.sharded.machine.hash + ")"));
   row("numbers", options.precision);
 
   TrafficTable table;
@@ -94,7 +97,8 @@ void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& option
   for (const auto& [key, one] : table) {
     std::vector<std::string> axes;
     for (const AxisId axis : key.second) axes.push_back(mesh.axes[axis].name);
-    traffic.push_back(fmt::format("{} {} over {} ({})", one.count, name_of(key.first), fmt::join(axes, " * "), bytes_text(one.bytes)));
+    traffic.push_back(fmt::format("{} {} over {} ({})", one.count, name_of(key.first), fmt::join(axes, " * "),
+                                  bytes_text(one.bytes)));
   }
   row("traffic", table.empty() ? "none" : fmt::format("a rank sends in a step: {}", fmt::join(traffic, ", ")));
   for (const auto& [kind, bytes] : program.memory.by_kind)

@@ -1,5 +1,5 @@
-// emit_lookup.cpp: rows of a table by their numbers, and the gradient of that. The table's dims before its rows are `for`
-// loops around the call.
+// emit_lookup.cpp: rows of a table by their numbers, and the gradient of that. The table's dims before its rows are
+// `for` loops around the call.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ struct Lookup {
     std::string text = address(context, access);
     for (const LocalDim& loop : table_dims.first(row)) {
       const std::string stride = stride_along(context, access, {loop.dim});
-      text += " + " + context.names.index(loop.dim) + " * " + (stride.find(' ') == stride.npos ? stride : "(" + stride + ")");
+      text += " + " + context.names.index(loop.dim) + " * " +
+              (stride.find(' ') == stride.npos ? stride : "(" + stride + ")");
     }
     return text;
   }

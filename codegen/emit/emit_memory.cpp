@@ -11,8 +11,8 @@ namespace mesh {
 
 namespace {
 
-constexpr std::array kinds = {BufferKind::input,      BufferKind::parameter, BufferKind::optimizer, BufferKind::state,
-                              BufferKind::gradient,   BufferKind::activation, BufferKind::workspace, BufferKind::result};
+constexpr std::array kinds = {BufferKind::input,    BufferKind::parameter,  BufferKind::optimizer, BufferKind::state,
+                              BufferKind::gradient, BufferKind::activation, BufferKind::workspace, BufferKind::result};
 
 const char* title_of(BufferKind kind) {
   switch (kind) {
@@ -87,9 +87,10 @@ void emit_memory(EmitContext& context, CppWriter& out) {
       const Buffer& buffer = program.buffers[i];
       if (buffer.kind != kind || buffer.view_of || buffer.offset < 0) continue;
       const char* space = buffer.space == Space::arena ? "arena" : "own";
-      rows.emplace_back(fmt::format("{}* const {} = {}<{}, {}>();", cpp_type(buffer.type),
-                                    context.names.buffer(BufferId{i}), space, array_type(context, buffer), buffer.offset),
-                        context.sources.file_and_line(buffer.span));
+      rows.emplace_back(
+          fmt::format("{}* const {} = {}<{}, {}>();", cpp_type(buffer.type), context.names.buffer(BufferId{i}), space,
+                      array_type(context, buffer), buffer.offset),
+          context.sources.file_and_line(buffer.span));
     }
     if (rows.empty()) continue;
     out.blank();
@@ -122,10 +123,8 @@ void emit_tensors(EmitContext& context, CppWriter& out) {
     std::string call = fmt::format("table.add({}, Role::{}, {}, {}, {}", quoted(stored.path), role_of(stored.kind),
                                    context.names.buffer(BufferId{i}), quoted(dims), line);
     const std::string initial = initial_text(stored.initial);
-    if (stored.type.index_of)
-      call += fmt::format(", {}, {}", initial, context.names.size(stored.type.index_of));
-    else if (initial != "{}")
-      call += ", " + initial;
+    if (stored.type.index_of) call += fmt::format(", {}, {}", initial, context.names.size(stored.type.index_of));
+    else if (initial != "{}") call += ", " + initial;
     out.line(call + ");");
   }
 }

@@ -42,7 +42,8 @@ struct NestEmitter {
     std::string result;                          // its row value
   };
 
-  std::string reduction_name(const Pass::Reduction& reduction) const {
+  std::string reduction_name(size_t pass, const Pass::Reduction& reduction) const {
+    if (loops.inner(pass).empty()) return "value";
     if (reduction.arg) return "best";
     switch (reduction.reduce) {
       case Reduce::sum: return "total";
@@ -75,12 +76,12 @@ struct NestEmitter {
         result.statements.push_back(row_names.reference(store.to, pass_index, result.preludes) + " = " +
                                     scalars.text(store.scalar) + ";");
       for (const Pass::Accumulate& one : pass.accumulates)
-        result.statements.push_back(accumulate(one, row_names.reference(one.to, pass_index, result.preludes),
-                                               scalars.text(one.scalar)));
+        result.statements.push_back(
+            accumulate(one, row_names.reference(one.to, pass_index, result.preludes), scalars.text(one.scalar)));
     }
     if (reduction != nullptr) {
       result.reduced = scalars.text(reduction->scalar);
-      result.result = scope.fresh(reduction_name(*reduction), loops.outer().empty());
+      result.result = scope.fresh(reduction_name(pass_index, *reduction), loops.outer().empty());
       rows[static_cast<size_t>(reduction->row)] = result.result;
     }
     return result;
@@ -125,7 +126,8 @@ struct NestEmitter {
     }
     for (const std::string& line : prelude) out.line(line);
     const bool innermost = depth + 1 == around.size();
-    if (innermost && !vectorises_alone(nest.passes[walk.pass]) && independent(walk.pass)) out.directive("#pragma GCC ivdep");
+    if (innermost && !vectorises_alone(nest.passes[walk.pass]) && independent(walk.pass))
+      out.directive("#pragma GCC ivdep");
     if (innermost && walk.preludes[depth + 1].empty() && walk.statements.size() == 1) {
       out.one(around[depth]->head(), walk.statements.front());
       return;
@@ -141,19 +143,26 @@ struct NestEmitter {
     const std::vector<const NestLoop*> around = loops.around(walk.pass);
     for (const std::string& line : walk.preludes[first]) out.line(line);
     const std::string type = cpp_type(nest.rows[static_cast<size_t>(walk.reduction->row)]);
-    const std::string value_type = cpp_type(nest.passes[walk.pass].scalars[static_cast<size_t>(walk.reduction->scalar)].type);
+    const std::string value_type =
+        cpp_type(nest.passes[walk.pass].scalars[static_cast<size_t>(walk.reduction->scalar)].type);
     const std::string kind = meshrt::name_of(walk.reduction->reduce);
     const std::string declared = "const " + type + " " + walk.result + " = ";
     const size_t inner = around.size() - first;
-    const std::string lambda = inner == 0 ? "[&](int64_t)" : "[&](int64_t " + around.back()->index + ")";
-    const std::string extent = inner == 0 ? "1" : around.back()->extent;
+    if (inner == 0) {  // one value: a name for it
+      for (const std::string& line : walk.statements) out.line(line);
+      return out.line(declared + walk.reduced + ";");
+    }
+    const std::string lambda = "[&](int64_t " + around.back()->index + ")";
+    const std::string& extent = around.back()->extent;
     if (walk.reduction->arg && walk.reduction->reduce != Reduce::max)
       internal_error("the index of a smallest element reached the emitter");
-    if (inner <= 1) {
+    if (inner == 1) {
       if (walk.reduction->arg)
-        print_lambda(walk, "const auto " + walk.result + " = static_cast<" + type + ">(meshrt::arg" + kind + "_of<" + value_type + ">(" + extent + ", " + lambda, "));");
-      else
-        print_lambda(walk, declared + "meshrt::" + kind + "_of<" + type + ">(" + extent + ", " + lambda, ");");
+        print_lambda(walk,
+                     "const auto " + walk.result + " = static_cast<" + type + ">(meshrt::arg" + kind + "_of<" +
+                         value_type + ">(" + extent + ", " + lambda,
+                     "));");
+      else print_lambda(walk, declared + "meshrt::" + kind + "_of<" + type + ">(" + extent + ", " + lambda, ");");
       return;
     }
     if (walk.reduction->arg) internal_error("the index of a largest element over several dims reached the emitter");
@@ -172,16 +181,14 @@ struct NestEmitter {
   }
 
   void print_lambda(const Walk& walk, const std::string& head, const std::string& end) {
-    const bool inner = loops.around(walk.pass).size() > loops.outer().size();
     const std::vector<std::string>& prelude = walk.preludes.back();
     const std::string last = "return " + walk.reduced + ";";
-    if (walk.statements.empty() && (prelude.empty() || !inner)) {
+    if (walk.statements.empty() && prelude.empty()) {
       out.lambda(head, last, end);
       return;
     }
     const auto block = out.block(head, end);
-    if (inner)
-      for (const std::string& line : prelude) out.line(line);
+    for (const std::string& line : prelude) out.line(line);
     for (const std::string& line : walk.statements) out.line(line);
     out.line(last);
   }
@@ -212,10 +219,8 @@ struct NestEmitter {
     }
     for (const auto& pass : all) {
       for (const Walk& walk : pass) {
-        if (walk.reduction != nullptr)
-          print_reduction(walk);
-        else
-          print_loops(walk, loops.outer().size());
+        if (walk.reduction != nullptr) print_reduction(walk);
+        else print_loops(walk, loops.outer().size());
       }
     }
     while (!blocks.empty()) blocks.pop_back();

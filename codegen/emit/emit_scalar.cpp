@@ -157,14 +157,16 @@ void ScalarEmitter::bind(int scalar, Preludes& preludes) {
   const auto at = static_cast<size_t>(scalar);
   Expression& expression = written_[at];
   if (expression.named || std::holds_alternative<Scalar::Literal>(pass_.scalars[at].what)) return;
-  const std::string* known = expression.constant ? scope_.constant(expression.text) : nullptr;
-  if (known != nullptr) {
-    expression = {*known, name_precedence, true, true};
+  // What is declared around the pass's own loops is there for the other passes too.
+  const bool shared = depths_[at] <= loops_.outer().size();
+  if (const std::string* known = shared ? scope_.constant(expression.text) : nullptr) {
+    expression = {*known, name_precedence, expression.constant, true};
     return;
   }
   const std::string name = scope_.fresh(name_for(scalar), depths_[at] == 0);
-  preludes[depths_[at]].push_back("const " + cpp_type(pass_.scalars[at].type) + " " + name + " = " + expression.text + ";");
-  if (expression.constant) scope_.remember_constant(expression.text, name);
+  preludes[depths_[at]].push_back("const " + cpp_type(pass_.scalars[at].type) + " " + name + " = " + expression.text +
+                                  ";");
+  if (shared) scope_.remember_constant(expression.text, name, expression.constant && depths_[at] == 0);
   expression = {name, name_precedence, expression.constant, true};
 }
 
@@ -172,10 +174,11 @@ std::string ScalarEmitter::name_for(int scalar) const {
   for (const Pass::Store& store : pass_.stores)
     if (store.scalar == scalar) return "new_" + context_.names.buffer(store.to.buffer);
   const Scalar& one = pass_.scalars[static_cast<size_t>(scalar)];
-  if (const auto* load = std::get_if<Scalar::Load>(&one.what)) return "this_" + context_.names.buffer(load->access.buffer);
+  if (const auto* load = std::get_if<Scalar::Load>(&one.what))
+    return "this_" + context_.names.buffer(load->access.buffer);
   if (std::holds_alternative<Scalar::Rate>(one.what)) return "learning_rate";
   if (const auto* index = std::get_if<Scalar::Index>(&one.what))
-    return identifier(context_.graph().dim(index->dim).name) + "_position";
+    return identifier(context_.graph().dim(index->dim).name + "_position");
   if (const auto* apply = std::get_if<Scalar::Apply>(&one.what)) {
     if (apply->function != MapFunction::cast) return noun_for(apply->function);
     const Expression& operand = written_[static_cast<size_t>(apply->operands.front())];
@@ -216,7 +219,8 @@ ScalarEmitter::Expression ScalarEmitter::apply(const Scalar& scalar, const Scala
     int longest = -1;
     for (const int operand : apply.operands) {
       const Expression& candidate = written_[static_cast<size_t>(operand)];
-      const bool nameable = !candidate.named && std::holds_alternative<Scalar::Apply>(pass_.scalars[static_cast<size_t>(operand)].what);
+      const bool nameable =
+          !candidate.named && std::holds_alternative<Scalar::Apply>(pass_.scalars[static_cast<size_t>(operand)].what);
       if (nameable && (longest < 0 || candidate.text.size() > text(longest).size())) longest = operand;
     }
     if (longest < 0) break;

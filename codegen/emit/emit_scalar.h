@@ -15,7 +15,8 @@ using Preludes = std::vector<std::vector<std::string>>;
 /// Names of rows ("(b * seq + s) * embed") that the nest has declared.
 class RowNames {
  public:
-  RowNames(EmitContext& context, Scope& scope, const NestLoops& loops) : context_(context), scope_(scope), loops_(loops) {}
+  RowNames(EmitContext& context, Scope& scope, const NestLoops& loops)
+      : context_(context), scope_(scope), loops_(loops) {}
   /// "x[row + e]"; declares the row in `preludes` where that reads better.
   std::string reference(const Access&, size_t pass, Preludes& preludes);
   /// Forgets what was declared inside a pass's own loops: they end.

@@ -87,7 +87,8 @@ void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
   for (const std::string& note : step.notes) out.comment("  " + note);
   if (const auto* nest = std::get_if<Nest>(&step.what)) return emit_nest(context, out, scope, *nest);
   if (const auto* product = std::get_if<ProductStep>(&step.what)) return emit_product(context, out, *product);
-  if (const auto* attention = std::get_if<AttentionStep>(&step.what)) return emit_attention(context, out, scope, *attention);
+  if (const auto* attention = std::get_if<AttentionStep>(&step.what))
+    return emit_attention(context, out, scope, *attention);
   if (const auto* take = std::get_if<TakeStep>(&step.what)) return emit_take(context, out, *take);
   if (const auto* take = std::get_if<TakeGradientStep>(&step.what)) return emit_take_gradient(context, out, *take);
   if (const auto* copy = std::get_if<CopyStep>(&step.what)) return emit_copy(context, out, scope, *copy);

@@ -10,28 +10,63 @@ namespace mesh {
 
 namespace {
 
-constexpr auto reserved_words = std::to_array<std::string_view>({
-    "alignas",   "alignof",      "and",       "asm",      "auto",          "bitand",        "bitor",    "bool",
-    "break",     "case",         "catch",     "char",     "class",         "co_await",      "co_return", "co_yield",
-    "compl",     "concept",      "const",     "consteval", "constexpr",    "constinit",     "continue", "decltype",
-    "default",   "delete",       "do",        "double",   "dynamic_cast",  "else",          "enum",     "explicit",
-    "export",    "extern",       "false",     "float",    "for",           "friend",        "goto",     "if",
-    "inline",    "int",          "long",      "mutable",  "namespace",     "new",           "noexcept", "not",
-    "nullptr",   "operator",     "or",        "private",  "protected",     "public",        "register", "requires",
-    "return",    "short",        "signed",    "sizeof",   "static",        "static_assert", "struct",   "switch",
-    "template",  "this",         "thread_local", "throw", "true",          "try",           "typedef",  "typeid",
-    "typename",  "union",        "unsigned",  "using",    "virtual",       "void",          "volatile", "wchar_t",
-    "while",     "xor",          "errno",     "assert",   "unix",          "linux",         "NAN",      "INFINITY",
-    "NULL",      "EOF",          "stdin",     "stdout",   "stderr"});
+constexpr auto reserved_words = std::to_array<std::string_view>(
+    {"alignas",  "alignof",  "and",          "asm",       "auto",         "bitand",        "bitor",     "bool",
+     "break",    "case",     "catch",        "char",      "class",        "co_await",      "co_return", "co_yield",
+     "compl",    "concept",  "const",        "consteval", "constexpr",    "constinit",     "continue",  "decltype",
+     "default",  "delete",   "do",           "double",    "dynamic_cast", "else",          "enum",      "explicit",
+     "export",   "extern",   "false",        "float",     "for",          "friend",        "goto",      "if",
+     "inline",   "int",      "long",         "mutable",   "namespace",    "new",           "noexcept",  "not",
+     "nullptr",  "operator", "or",           "private",   "protected",    "public",        "register",  "requires",
+     "return",   "short",    "signed",       "sizeof",    "static",       "static_assert", "struct",    "switch",
+     "template", "this",     "thread_local", "throw",     "true",         "try",           "typedef",   "typeid",
+     "typename", "union",    "unsigned",     "using",     "virtual",      "void",          "volatile",  "wchar_t",
+     "while",    "xor",      "errno",        "assert",    "unix",         "linux",         "NAN",       "INFINITY",
+     "NULL",     "EOF",      "stdin",        "stdout",    "stderr"});
 
 // What the emitted program itself calls things.
-constexpr auto own_words = std::to_array<std::string_view>({
-    "arena",      "arena_bytes",    "bind",          "evaluate_finish", "evaluate_reset", "evaluate_step", "info",
-    "int32_t",    "int64_t",        "main",          "make",            "mesh",           "meshrt",        "metrics",
-    "over",       "own",            "own_bytes",     "program_info",    "rank",           "rate",          "site",
-    "std",        "step",           "tensors",       "train_step",      "uint8_t",        "y0",            "y1",
-    "j0",         "j1",             "double",        "input",           "size_t",         "abs",           "exp",
-    "log",        "sqrt",           "sin",           "cos",             "tanh",           "pow",           "floor"});
+constexpr auto own_words = std::to_array<std::string_view>({"arena",
+                                                            "arena_bytes",
+                                                            "bind",
+                                                            "evaluate_finish",
+                                                            "evaluate_reset",
+                                                            "evaluate_step",
+                                                            "info",
+                                                            "int32_t",
+                                                            "int64_t",
+                                                            "main",
+                                                            "make",
+                                                            "mesh",
+                                                            "meshrt",
+                                                            "metrics",
+                                                            "over",
+                                                            "own",
+                                                            "own_bytes",
+                                                            "program_info",
+                                                            "rank",
+                                                            "rate",
+                                                            "site",
+                                                            "std",
+                                                            "step",
+                                                            "tensors",
+                                                            "train_step",
+                                                            "uint8_t",
+                                                            "y0",
+                                                            "y1",
+                                                            "j0",
+                                                            "j1",
+                                                            "double",
+                                                            "input",
+                                                            "size_t",
+                                                            "abs",
+                                                            "exp",
+                                                            "log",
+                                                            "sqrt",
+                                                            "sin",
+                                                            "cos",
+                                                            "tanh",
+                                                            "pow",
+                                                            "floor"});
 
 /// The dims of all `for` steps.
 void find_loops(const std::vector<Step>& steps, std::vector<DimId>& dims) {
@@ -64,7 +99,8 @@ std::string identifier(std::string_view text) {
   for (const char c : text) name += isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   // Two underscores in a row, or one and a capital in front, belong to the compiler.
   for (size_t at = 0; (at = name.find("__", at)) != std::string::npos;) name.erase(at, 1);
-  if (name.empty() || isdigit(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_') name.insert(0, "a");
+  if (name.empty() || isdigit(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_')
+    name.insert(0, "a");
   if (std::ranges::find(reserved_words, name) != reserved_words.end()) name += '_';
   return name;
 }
@@ -95,7 +131,8 @@ Names::Names(const Program& program) : program_(program), loop_dims_(program.loo
   for (const MeshAxis& axis : program.sharded.layout.mesh.axes) axes_.push_back(identifier(axis.name));
   for (const Dim& dim : graph.dims) {
     std::vector<std::string> candidates = index_candidates(dim.name);
-    auto free = std::ranges::find_if(candidates, [&](const std::string& one) { return !taken_.contains(identifier(one)); });
+    auto free =
+        std::ranges::find_if(candidates, [&](const std::string& one) { return !taken_.contains(identifier(one)); });
     indices_.push_back(reserve(identifier(free == candidates.end() ? candidates.back() : *free)));
   }
   for (const char* name : {"i", "j", "k", "n"}) flat_.push_back(reserve(name));
@@ -104,7 +141,6 @@ Names::Names(const Program& program) : program_(program), loop_dims_(program.loo
 
 std::string Names::reserve(std::string_view wanted) {
   std::string name(wanted);
-  if (taken_.contains(name) && !name.ends_with('_')) name += '_';
   for (int number = 2; taken_.contains(name); ++number) name = std::string(wanted) + "_" + std::to_string(number);
   taken_.insert(name);
   return name;

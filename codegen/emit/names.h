@@ -1,5 +1,5 @@
 // names.h: what things are called in the emitted program: dims and local extents, buffers, loop variables. Names come
-// from the spec; one that C++ or another name has taken gets a trailing underscore. Records which extents the emitted
+// from the spec; a keyword gets a trailing underscore, a name that is taken a number. Records which extents the emitted
 // code uses, so that only those are declared.
 #pragma once
 #include <map>

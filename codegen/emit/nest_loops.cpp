@@ -33,7 +33,8 @@ std::vector<const Access*> accesses_of(const Pass& pass) {
   return all;
 }
 
-NestLoops::NestLoops(EmitContext& context, const Nest& nest) : context_(context), nest_(nest), inner_(nest.passes.size()) {
+NestLoops::NestLoops(EmitContext& context, const Nest& nest)
+    : context_(context), nest_(nest), inner_(nest.passes.size()) {
   const bool one_walk = nest.passes.size() == 1 && nest.passes.front().reductions.empty();
   if (one_walk) {
     inner_[0] = merge(dims_of_pass(nest, 0), 0, 0, 0, true);
@@ -50,15 +51,15 @@ std::vector<NestLoop> NestLoops::merge(const std::vector<LocalDim>& dims, size_t
                                        size_t flat_depth, bool may_merge) {
   std::vector<NestLoop> loops;
   for (const LocalDim& dim : dims) {
-    const bool joins = may_merge && !loops.empty() && walked_together(loops.back().dims.back(), dim, first_pass, last_pass);
-    if (joins)
-      loops.back().dims.push_back(dim);
-    else
-      loops.push_back({{dim}, "", ""});
+    const bool joins =
+        may_merge && !loops.empty() && walked_together(loops.back().dims.back(), dim, first_pass, last_pass);
+    if (joins) loops.back().dims.push_back(dim);
+    else loops.push_back({{dim}, "", ""});
   }
   size_t flat = flat_depth;
   for (NestLoop& loop : loops) {
-    loop.index = loop.dims.size() == 1 ? context_.names.index(loop.dims.front().dim) : context_.names.flat_index(flat++);
+    loop.index =
+        loop.dims.size() == 1 ? context_.names.index(loop.dims.front().dim) : context_.names.flat_index(flat++);
     loop.extent = context_.names.product(loop.dims);
   }
   return loops;
@@ -126,7 +127,8 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
     for (const Address::Shift& shift : address.shifts) {
       if (address.positions[static_cast<size_t>(shift.nest_dim)] != static_cast<int>(position)) continue;
       last_shift = context_.names.begin(shift.iterated);
-      if (!shift.held.placement.axes.empty()) last_shift = "(" + last_shift + " - " + context_.names.begin(shift.held) + ")";
+      if (!shift.held.placement.axes.empty())
+        last_shift = "(" + last_shift + " - " + context_.names.begin(shift.held) + ")";
     }
     if (!last_shift.empty()) index = "(" + last_shift + " + " + index + ")";
     std::string extent = context_.names.extent(buffer.dims[position]);
@@ -139,8 +141,8 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
   Element result;
   for (const size_t depth : depths) result.depth = std::max(result.depth, depth);
   const size_t innermost = loops.size();
-  const bool rows = !indices.empty() && innermost > 0 && depths.back() == innermost &&
-                    std::ranges::count(depths, innermost) == 1;
+  const bool rows =
+      !indices.empty() && innermost > 0 && depths.back() == innermost && std::ranges::count(depths, innermost) == 1;
   if (rows) {
     const auto [index, extent] = indices.back();
     indices.pop_back();

@@ -14,7 +14,9 @@ struct NestLoop {
   std::vector<LocalDim> dims;  // outermost first
   std::string index;           // its variable
   std::string extent;
-  std::string head() const { return "for (int64_t " + index + " = 0; " + index + " < " + extent + "; ++" + index + ")"; }
+  std::string head() const {
+    return "for (int64_t " + index + " = 0; " + index + " < " + extent + "; ++" + index + ")";
+  }
 };
 
 class NestLoops {
@@ -28,10 +30,10 @@ class NestLoops {
 
   /// An element as the innermost statements of a pass see it.
   struct Element {
-    std::string row;    // what the innermost loop does not change: "(b * seq + s) * embed"; may be empty
+    std::string row;       // what the innermost loop does not change: "(b * seq + s) * embed"; may be empty
     size_t row_depth = 0;  // loops that the row depends on
-    std::string index;  // what it does: "e"; empty where the element does not depend on the innermost loop
-    size_t depth = 0;   // loops that the element depends on
+    std::string index;     // what it does: "e"; empty where the element does not depend on the innermost loop
+    size_t depth = 0;      // loops that the element depends on
   };
   Element element(const Access&, size_t pass) const;
   /// How often a row is used in the whole nest.

@@ -30,7 +30,8 @@ void TensorTable::add(Tensor tensor, std::string_view dims) {
       const std::string name(take(axes, '*'));
       const auto axis = std::ranges::find(info_.mesh, name, &MeshAxis::name);
       if (axis == info_.mesh.end())
-        throw Failure(Cause::environment, "tensor " + tensor.name + " is split over an axis " + name + " that the mesh lacks");
+        throw Failure(Cause::environment,
+                      "tensor " + tensor.name + " is split over an axis " + name + " that the mesh lacks");
       const auto index = static_cast<size_t>(axis - info_.mesh.begin());
       used[index] = true;
       dim.axes.push_back(static_cast<int>(index));

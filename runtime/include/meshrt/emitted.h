@@ -49,8 +49,9 @@ struct Extras {
 template <class T>
 void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, const Extents& extents, const Extras<T>& extras = {},
              std::initializer_list<Batch> batch = {}) {
-  const Product<T> one{extents.rows, extents.cols,      extents.inner, a.at, a.row, a.column, b.at, b.row, b.column, c.at,
-                       c.row,        extras.accumulate, extras.finish, extras.column_sum};
+  const Product<T> one{
+      extents.rows,      extents.cols,  extents.inner,    a.at, a.row, a.column, b.at, b.row, b.column, c.at, c.row,
+      extras.accumulate, extras.finish, extras.column_sum};
   if (batch.size() == 0) multiply(one);
   else multiply_batch(one, std::span(batch.begin(), batch.size()));
 }
@@ -65,20 +66,24 @@ struct Heads {
 };
 
 template <class T>
-void attend(const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out, T* log_sum) {
+void attend(const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out,
+            T* log_sum) {
   attention<T>(shape, {q.at, k.at, v.at, q.strides, k.strides, v.strides, out.at, out.strides, log_sum});
 }
 
 template <class T>
-void attend_backward(const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<const T> out,
-                     const T* log_sum, Heads<const T> d_out, Heads<T> d_q, Heads<T> d_k, Heads<T> d_v) {
-  attention_backward<T>(shape, {q.at, k.at, v.at, q.strides, k.strides, v.strides, out.at, out.strides, log_sum, d_out.at,
-                                d_out.strides, d_q.at, d_k.at, d_v.at, d_q.strides, d_k.strides, d_v.strides});
+void attend_backward(const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v,
+                     Heads<const T> out, const T* log_sum, Heads<const T> d_out, Heads<T> d_q, Heads<T> d_k,
+                     Heads<T> d_v) {
+  attention_backward<T>(
+      shape, {q.at, k.at, v.at, q.strides, k.strides, v.strides, out.at, out.strides, log_sum, d_out.at, d_out.strides,
+              d_q.at, d_k.at, d_v.at, d_q.strides, d_k.strides, d_v.strides});
 }
 
 // ---- parts of dims -------------------------------------------------------------------------------------------------
 
-/// Where the parts of a group's members begin, and the last one ends: parts first .. first + members of `parts` of `size`.
+/// Where the parts of a group's members begin, and the last one ends: parts first .. first + members of `parts` of
+/// `size`.
 template <int members>
 std::array<int64_t, members + 1> boundaries(int64_t size, int64_t first, int64_t parts) {
   std::array<int64_t, members + 1> begin;

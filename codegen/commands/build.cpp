@@ -1,0 +1,68 @@
+// build.cpp: `meshc build SPEC -o DIR`: writes the C++ program and compiles it.
+#include "codegen/emit/build.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "codegen/commands/command.h"
+#include "codegen/commands/emission.h"
+#include "codegen/commands/session.h"
+
+namespace mesh {
+
+namespace {
+
+struct Options {
+  OutputOptions output;
+  SpecOptions spec;
+  std::string folder;
+  bool only_write = false;
+};
+
+int build(const Options& options) {
+  if (!options.spec.overrides().empty())
+    throw UsageError(options.spec.overrides().front() +
+                     ": keys of the run file are given to `meshc run`, or to the program");
+  Session session(options.spec, options.output);
+  const std::optional<Compiled> compiled = session.compile();
+  if (!compiled) return exit_diagnostics;
+  const std::string name = program_name(options.spec);
+  const std::string folder = options.folder.empty() ? name : options.folder;
+  const BuildPlan plan{folder, name, emitted_text(session, options.spec, *compiled), options.spec.run_file(),
+                       !options.only_write};
+  if (!build_program(plan)) return exit_interrupted;
+  const int64_t ranks = compiled->sharded.layout.mesh.ranks();
+  const std::string program = (std::filesystem::path(folder) / name).string();
+  if (options.only_write) fmt::print(stderr, "wrote {}.cpp; compile it with {}/build.sh\n", program, folder);
+  else fmt::print(stderr, "built {} for {} rank{}\n", program, ranks, ranks == 1 ? "" : "s");
+  return exit_ok;
+}
+
+}  // namespace
+
+Command build_command() {
+  return {"build",
+          "write the C++ program of a spec and compile it",
+          "Writes DIR/NAME.cpp, DIR/build.sh and a copy of the run file, and compiles to DIR/NAME, where NAME is the "
+          "spec's.\n"
+          "build.sh needs a C++ compiler and the runtime: the one of $MESHRT, else the one that pkg-config finds.",
+          {{"meshc build gpt.mesh -o out", "out/gpt.cpp, out/build.sh and the program out/gpt"},
+           {"meshc build gpt.mesh -o out --mesh data=4,model=2", "for eight ranks"},
+           {"TARGET=x86-64-v3 meshc build gpt.mesh -o out", "for processors with AVX2"},
+           {"out/gpt -n 8 run.yaml", "run it on this host"}},
+          [](CLI::App& app) -> std::function<int()> {
+            auto options = std::make_shared<Options>();
+            options->spec.declare(app, true);
+            app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] [RUN.yaml]")->description("");
+            app.add_option("-o,--output", options->folder, "the folder to write to (default: the spec's name)")
+                ->type_name("DIR");
+            app.add_flag("--no-compile", options->only_write, "write the files, do not compile them");
+            options->output.declare(app, false);
+            return [options] { return build(*options); };
+          }};
+}
+
+}  // namespace mesh

@@ -1,0 +1,53 @@
+// check.cpp: `meshc check SPEC`: is the spec right, under the chosen layout? Nothing is written.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "codegen/commands/command.h"
+#include "codegen/commands/session.h"
+#include "frontend/render.h"
+
+namespace mesh {
+
+namespace {
+
+struct Options {
+  OutputOptions output;
+  SpecOptions spec;
+};
+
+int check(const Options& options) {
+  Session session(options.spec, options.output);
+  session.request.stop_after = "training";
+  session.compile();
+  if (options.output.json) {
+    nlohmann::json found = nlohmann::json::array();
+    for (const Diagnostic& one : session.sink.diagnostics())
+      found.push_back(nlohmann::json::parse(render_json(one, session.sources)));
+    const nlohmann::json result = {{"schema", 1}, {"ok", !session.failed()}, {"diagnostics", found}};
+    fmt::print("{}\n", result.dump(2));
+  }
+  return session.failed() ? exit_diagnostics : exit_ok;
+}
+
+}  // namespace
+
+Command check_command() {
+  return {"check",
+          "say what is wrong with a spec",
+          "Reads the spec, its imports and layouts, and checks names, sizes, types and placements.\n"
+          "Exit code 0: no errors; 1: errors, on stderr.",
+          {{"meshc check gpt.mesh", "the spec and its default layout"},
+           {"meshc check gpt.mesh --layout megatron", "under another layout"},
+           {"meshc check gpt.mesh -D idle_mesh_axis", "a lint as an error"}},
+          [](CLI::App& app) -> std::function<int()> {
+            auto options = std::make_shared<Options>();
+            options->spec.declare(app, false);
+            options->output.declare(app, true);
+            return [options] { return check(*options); };
+          }};
+}
+
+}  // namespace mesh

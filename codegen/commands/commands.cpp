@@ -1,0 +1,9 @@
+#include "codegen/commands/command.h"
+
+namespace mesh {
+
+std::vector<Command> commands() {
+  return {check_command(), run_command(), build_command(), ir_command(), explain_command()};
+}
+
+}  // namespace mesh

@@ -1,0 +1,26 @@
+#include "codegen/commands/emission.h"
+
+#include <filesystem>
+
+#include "codegen/emit/emit_program.h"
+
+namespace mesh {
+
+namespace fs = std::filesystem;
+
+std::string program_name(const SpecOptions& spec) {
+  const std::string stem = fs::path(spec.spec_files().front()).stem().string();
+  return stem.empty() || stem == "-" ? "program" : stem;
+}
+
+std::string emitted_text(const Session& session, const SpecOptions& spec, const Compiled& compiled) {
+  EmitOptions options;
+  options.spec = fs::path(spec.spec_files().front()).filename().string();
+  options.spec_hash = compiled.spec_hash;
+  options.command = spec.canonical_command();
+  options.version = MESHWRIGHT_VERSION;
+  options.precision = spec.precision.empty() ? "f32" : spec.precision;
+  return emit_program(compiled.program, session.sources, options);
+}
+
+}  // namespace mesh

@@ -1,0 +1,19 @@
+// explanations.h: the long texts of diagnostics, from explain/*.md: a heading `# E0301 title` each.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mesh {
+
+struct Explanation {
+  std::string code, title, text;
+};
+
+/// All of them, by code.
+std::vector<Explanation> explanations();
+
+/// The files as they are; written by embed.sh.
+const std::vector<std::string_view>& explanation_files();
+
+}  // namespace mesh

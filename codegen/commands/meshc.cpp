@@ -1,0 +1,63 @@
+// meshc.cpp: the command `meshc`: finds the subcommand, runs it, and turns what went wrong into an exit code.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "codegen/commands/command.h"
+#include "codegen/commands/help.h"
+#include "meshrt/failure.h"
+
+namespace {
+
+std::string command_line(int argc, char** argv) {
+  std::string text = "meshc";
+  for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
+  return text;
+}
+
+int internal_error_banner(const std::string& what, const std::string& line) {
+  fmt::print(stderr,
+             "meshc: internal error: {}\n"
+             "This is a mistake in meshc {}, not in your spec. It happens with\n"
+             "  {}\n",
+             what, MESHWRIGHT_VERSION, line);
+  return mesh::exit_internal;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("", "meshc");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("meshc ") + MESHWRIGHT_VERSION);
+  const std::vector<mesh::Command> commands = mesh::commands();
+  mesh::set_main_help(app, commands);
+  std::map<const CLI::App*, std::function<int()>> bodies;
+  for (const mesh::Command& command : commands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    bodies[sub] = command.declare(*sub);
+    mesh::set_command_help(*sub, command);
+  }
+  if (argc == 1) {
+    fmt::print(stderr, "{}", app.help());
+    return mesh::exit_usage;
+  }
+  try {
+    app.parse(argc, argv);
+    return bodies.at(app.get_subcommands().front())();
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    fmt::print(stderr, "error: {}\nhelp: `meshc{} --help` shows what there is\n", error.what(),
+               app.get_subcommands().empty() ? "" : " " + app.get_subcommands().front()->get_name());
+    return mesh::exit_usage;
+  } catch (const mesh::UsageError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return mesh::exit_usage;
+  } catch (const meshrt::Failure& failure) {
+    fmt::print(stderr, "error: {}\n", failure.what());
+    return meshrt::exit_code(failure.cause);
+  } catch (const std::exception& error) {
+    return internal_error_banner(error.what(), command_line(argc, argv));
+  }
+}

@@ -1,0 +1,171 @@
+#include "codegen/commands/options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "codegen/commands/command.h"
+
+namespace mesh {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_yaml(const std::string& argument) { return argument.ends_with(".yaml") || argument.ends_with(".yml"); }
+
+/// `train.steps=10`; a file whose name holds a `=` is written with a `./`.
+bool is_override(const std::string& argument) {
+  const size_t equals = argument.find('=');
+  return equals != std::string::npos && argument.find('/') > equals;
+}
+
+std::string joined(const std::map<std::string, int64_t>& settings) {
+  std::string text;
+  for (const auto& [name, value] : settings) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
+  return text;
+}
+
+}  // namespace
+
+void OutputOptions::declare(CLI::App& app, bool with_json) {
+  app.add_option("--color", color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN");
+  app.add_option("--diagnostics", diagnostics, "text, or json: an object a line on stderr")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORM");
+  if (with_json) app.add_flag("--json", json, "print the result as JSON");
+}
+
+bool OutputOptions::colored(int descriptor) const {
+  if (color != "auto") return color == "always";
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  if (set("NO_COLOR")) return false;
+  if (set("CLICOLOR_FORCE") && std::string(std::getenv("CLICOLOR_FORCE")) != "0") return true;
+  const char* terminal = std::getenv("TERM");
+  return isatty(descriptor) == 1 && (terminal == nullptr || std::string(terminal) != "dumb");
+}
+
+void SpecOptions::declare(CLI::App& app, bool runs) {
+  app.add_option("spec", arguments,
+                 runs ? "the spec, files with more layouts, a run file (.yaml), key=value of the run file"
+                      : "the spec, and files with more layouts")
+      ->required()
+      ->type_name(runs ? "SPEC [LAYOUTS.mesh] [RUN.yaml] [KEY=VALUE...]" : "SPEC [LAYOUTS.mesh]");
+  app.add_option("--set", sets, "another size for a dim")->type_name("DIM=N")->take_all()->allow_extra_args(false);
+  app.add_option("--mesh", axes, "other sizes for the layout's mesh; an axis not named becomes 1")
+      ->type_name("AXIS=N,...")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("-n", ranks, "number of ranks: fills the mesh axis written `*`")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--layout", layout, "the layout (default: the one called default, else the only one)")
+      ->type_name("NAME");
+  app.add_option("--model", model, "the model, where the spec has several")->type_name("NAME");
+  app.add_option("--machine", machine, "machine description whose costs decide placements")->type_name("FILE");
+  app.add_option("--precision", precision, "f32, or f64 for tests")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->type_name("TYPE");
+  app.add_option("-W,--warn", warned, "a lint becomes a warning")
+      ->type_name("LINT")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("-A,--allow", allowed, "a lint is not reported")
+      ->type_name("LINT")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("-D,--deny", denied, "a lint becomes an error")
+      ->type_name("LINT")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+std::vector<std::string> SpecOptions::spec_files() const {
+  std::vector<std::string> files;
+  for (const std::string& argument : arguments)
+    if (!is_yaml(argument) && !is_override(argument)) files.push_back(argument);
+  if (files.empty()) throw UsageError("no spec given: expected a .mesh file");
+  return files;
+}
+
+std::string SpecOptions::run_file() const {
+  std::string found;
+  for (const std::string& argument : arguments) {
+    if (!is_yaml(argument) || is_override(argument)) continue;
+    if (!found.empty()) throw UsageError(fmt::format("two run files given: {} and {}", found, argument));
+    found = argument;
+  }
+  if (!found.empty()) return found;
+  fs::path beside(spec_files().front());
+  beside.replace_extension(".yaml");
+  std::error_code ignored;
+  return fs::is_regular_file(beside, ignored) ? beside.string() : "";
+}
+
+std::vector<std::string> SpecOptions::overrides() const {
+  std::vector<std::string> found;
+  for (const std::string& argument : arguments)
+    if (is_override(argument)) found.push_back(argument);
+  return found;
+}
+
+CompileRequest SpecOptions::request() const {
+  CompileRequest request;
+  request.files = spec_files();
+  request.model = model;
+  request.layout = layout;
+  request.precision = precision;
+  request.set = parse_settings(sets, "--set");
+  request.mesh = parse_settings(axes, "--mesh");
+  if (ranks > 0) request.ranks = ranks;
+  request.machine_file = machine;
+  return request;
+}
+
+std::string SpecOptions::canonical_command() const {
+  std::string command = "meshc build";
+  for (const std::string& file : spec_files()) command += " " + fs::path(file).filename().string();
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) command += fmt::format(" {} {}", option, value);
+  };
+  add("--model", model);
+  add("--layout", layout);
+  add("--mesh", joined(parse_settings(axes, "--mesh")));
+  add("-n", ranks > 0 ? std::to_string(ranks) : "");
+  add("--set", joined(parse_settings(sets, "--set")));
+  add("--precision", precision);
+  add("--machine", fs::path(machine).filename().string());
+  return command;
+}
+
+std::map<std::string, int64_t> parse_settings(const std::vector<std::string>& texts, const std::string& option) {
+  std::map<std::string, int64_t> settings;
+  for (const std::string& text : texts) {
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      const std::string one = text.substr(at, end - at);
+      at = end + 1;
+      const size_t equals = one.find('=');
+      std::string digits = equals == std::string::npos ? "" : one.substr(equals + 1);
+      std::erase(digits, '_');
+      int64_t value = 0;
+      const auto [stopped, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (equals == 0 || digits.empty() || error != std::errc() || stopped != digits.data() + digits.size() ||
+          value < 1)
+        throw UsageError(fmt::format("{} {}: expected NAME=N with a whole number from 1", option, one));
+      settings[one.substr(0, equals)] = value;
+    }
+  }
+  return settings;
+}
+
+}  // namespace mesh

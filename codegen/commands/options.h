@@ -1,0 +1,51 @@
+// options.h: what commands have in common on the command line: where messages go and how they look, and a spec with
+// what is set on it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/compile.h"
+
+namespace CLI {
+class App;
+}
+
+namespace mesh {
+
+/// --color, --diagnostics and, where a command has data to give, --json.
+struct OutputOptions {
+  std::string color = "auto";        // auto | always | never
+  std::string diagnostics = "text";  // text | json
+  bool json = false;
+
+  void declare(CLI::App&, bool with_json);
+  /// Whether to colour what goes to this file descriptor (--color, then NO_COLOR, CLICOLOR_FORCE, TERM, a terminal).
+  bool colored(int descriptor) const;
+};
+
+/// SPEC [LAYOUTS.mesh...] and what is set on it; with `runs` also [RUN.yaml] [key=value...].
+struct SpecOptions {
+  std::vector<std::string> arguments;
+  std::vector<std::string> sets, axes;  // as written: "dim=n", "a=2,b=2"
+  std::string layout, model, machine, precision;
+  int64_t ranks = 0;  // 0: not given
+  std::vector<std::string> warned, allowed, denied;
+
+  void declare(CLI::App&, bool runs);
+
+  // What the arguments say; UsageError where they make no sense.
+  std::vector<std::string> spec_files() const;
+  std::string run_file() const;  // given, else the one beside the spec with the same stem, else empty
+  std::vector<std::string> overrides() const;
+  CompileRequest request() const;
+  /// The command that makes the same program again, without folders: "meshc build gpt.mesh --mesh data=2".
+  std::string canonical_command() const;
+};
+
+/// "a=2,b=2" -> {a: 2, b: 2}; UsageError names the option.
+std::map<std::string, int64_t> parse_settings(const std::vector<std::string>& texts, const std::string& option);
+
+}  // namespace mesh

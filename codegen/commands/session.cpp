@@ -1,0 +1,45 @@
+#include "codegen/commands/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "codegen/commands/command.h"
+#include "frontend/render.h"
+
+namespace mesh {
+
+Session::Session(const SpecOptions& spec, const OutputOptions& output) : request(spec.request()), output_(output) {
+  const auto set = [&](const std::vector<std::string>& lints, LintLevel level) {
+    for (const std::string& lint : lints) {
+      if (sink.set_lint_level(lint, level)) continue;
+      std::string known;
+      for (const Lint& one : known_lints()) known += fmt::format("\n  {:<20} {}", one.name, one.meaning);
+      throw UsageError(fmt::format("there is no lint called {}; the lints are:{}", lint, known));
+    }
+  };
+  set(spec.warned, LintLevel::warn);
+  set(spec.allowed, LintLevel::allow);
+  set(spec.denied, LintLevel::deny);
+}
+
+std::optional<Compiled> Session::compile() {
+  std::optional<Compiled> compiled = mesh::compile(request, sources, sink);
+  report();
+  if (failed()) return std::nullopt;
+  return compiled;
+}
+
+void Session::report() {
+  const size_t count = sink.diagnostics().size();
+  if (count == reported_) return;
+  reported_ = count;
+  if (output_.diagnostics == "json") {
+    for (const Diagnostic& one : sink.diagnostics()) fmt::print(stderr, "{}\n", render_json(one, sources));
+    return;
+  }
+  RenderOptions options;
+  options.colour = output_.colored(STDERR_FILENO);
+  fmt::print(stderr, "{}", render_all(sink, sources, options));
+}
+
+}  // namespace mesh

@@ -1,0 +1,136 @@
+#include "codegen/emit/build.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "codegen/graph/builder.h"
+#include "meshrt/failure.h"
+
+namespace mesh {
+
+namespace fs = std::filesystem;
+using meshrt::Cause, meshrt::Failure;
+
+namespace {
+
+constexpr int no_tools = 3;  // how build.sh says that it is not the program's fault
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// Leaves a file alone that holds the text already, so that its time tells when it changed.
+bool write_if_changed(const fs::path& path, const std::string& text) {
+  if (fs::exists(path) && read(path) == text) return false;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) throw Failure(Cause::environment, fmt::format("cannot write {}", path.string()));
+  return true;
+}
+
+/// Runs build.sh with its messages in `log`; what wait() says of it.
+int run_script(const fs::path& script, const fs::path& log) {
+  const std::string runtime = find_runtime();
+  const std::string command = fmt::format("exec sh '{}' >'{}' 2>&1", script.string(), log.string());
+  const pid_t child = fork();
+  if (child < 0) throw Failure(Cause::environment, "cannot start the C++ compiler: fork failed");
+  if (child == 0) {
+    if (!runtime.empty()) setenv("MESHRT", runtime.c_str(), 1);
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(no_tools);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {}
+  return status;
+}
+
+}  // namespace
+
+std::string find_runtime() {
+  if (const char* given = std::getenv("MESHRT"); given != nullptr && *given != '\0') return given;
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (fs::exists(folder / "meson-uninstalled" / "meshrt-uninstalled.pc", ignored)) return folder.string();
+    if (fs::exists(folder / "lib" / "pkgconfig" / "meshrt.pc", ignored)) return folder.string();
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / "lib", ignored))
+      if (fs::exists(entry.path() / "pkgconfig" / "meshrt.pc", ignored)) return folder.string();
+  }
+  return "";
+}
+
+std::string build_script(const std::string& name) {
+  return fmt::format(R"sh(#!/bin/sh
+# Compiles {0}.cpp to {0}. The runtime is the one in $MESHRT (the folder that it was installed to, or its build folder),
+# else the one that pkg-config finds. CXX, CXXFLAGS and TARGET (what -march takes) may be set.
+set -eu
+cd "$(dirname "$0")"
+if [ -n "${{MESHRT:-}}" ]; then
+  for folder in "$MESHRT"/meson-uninstalled "$MESHRT"/lib/pkgconfig "$MESHRT"/lib/*/pkgconfig; do
+    PKG_CONFIG_PATH=$folder:${{PKG_CONFIG_PATH:-}}
+  done
+  export PKG_CONFIG_PATH
+fi
+missing() {{
+  echo "$1" >&2
+  exit {1}
+}}
+cxx=${{CXX:-c++}}
+command -v "$cxx" >/dev/null || missing "there is no C++ compiler \`$cxx\`: install g++, or set CXX"
+command -v pkg-config >/dev/null || missing "there is no pkg-config: install it"
+flags=$(pkg-config --cflags --libs --static meshrt) ||
+  missing "the runtime was not found: set MESHRT to the folder that it was installed to"
+# The numbers must not depend on what the compiler fuses: no -ffast-math, no contraction.
+# shellcheck disable=SC2086
+exec "$cxx" -std=c++20 -O3 -march="${{TARGET:-native}}" -ffp-contract=off -fno-math-errno ${{CXXFLAGS:-}} \
+  {0}.cpp -o {0} $flags
+)sh",
+                     name, no_tools);
+}
+
+bool build_program(const BuildPlan& plan) {
+  const fs::path folder = fs::absolute(plan.folder);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw Failure(Cause::environment, fmt::format("cannot make the folder {}: {}", plan.folder, error.message()));
+  const fs::path source = folder / (plan.name + ".cpp"), script = folder / "build.sh", log = folder / "build.log";
+  const fs::path program = folder / plan.name;
+  bool changed = write_if_changed(source, plan.text);
+  changed |= write_if_changed(script, build_script(plan.name));
+  fs::permissions(script, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
+                  error);
+  if (!plan.run_file.empty()) {
+    const fs::path beside = folder / fs::path(plan.run_file).filename();
+    if (!fs::equivalent(plan.run_file, beside, error)) write_if_changed(beside, read(plan.run_file));
+  }
+  if (!plan.compile) return true;
+  if (!changed && fs::exists(program) && !fs::exists(log)) return true;
+
+  const int status = run_script(script, log);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) return false;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT) return false;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == no_tools) {
+    std::string messages = read(log);
+    while (messages.ends_with('\n')) messages.pop_back();
+    fs::remove(log, error);
+    throw Failure(Cause::environment, messages);
+  }
+  if (status != 0)
+    internal_error(fmt::format("the C++ compiler rejected {}; its messages are in {}", source.string(), log.string()));
+  fs::remove(log, error);
+  return true;
+}
+
+}  // namespace mesh

@@ -1,0 +1,27 @@
+// build.h: an emitted program as a folder that builds: NAME.cpp, build.sh, a copy of the run file, and the binary NAME.
+#pragma once
+#include <string>
+
+namespace mesh {
+
+struct BuildPlan {
+  std::string folder;    // made where it does not exist
+  std::string name;      // of the program
+  std::string text;      // its C++
+  std::string run_file;  // copied beside it; empty: none
+  bool compile = true;   // false: only write
+};
+
+/// Writes what changed and compiles if anything did. Throws meshrt::Failure (Cause::environment) where the folder
+/// cannot be written, or where there is no compiler or no runtime; std::logic_error where the compiler rejects the
+/// program, with the path of its messages. Returns false when the user interrupted the compiler.
+bool build_program(const BuildPlan&);
+
+/// The folder of the runtime for $MESHRT: what the user has set there, else the build tree or the installation that
+/// this meshc belongs to; empty where it belongs to none.
+std::string find_runtime();
+
+/// The text of build.sh.
+std::string build_script(const std::string& name);
+
+}  // namespace mesh
