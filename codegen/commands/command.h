@@ -39,7 +39,9 @@ std::vector<Command> commands();
 Command build_command();
 Command check_command();
 Command explain_command();
+Command fetch_command();
 Command ir_command();
 Command run_command();
+Command verify_command();
 
 }  // namespace mesh

@@ -37,9 +37,13 @@ class Given {
   explicit Given(const InterpretRequest& request) : graph_(request.program.sharded.graph) {
     for (const auto& [name, array] : request.feeds) add(name, array, true);
     for (const auto& [path, array] : request.stored) add(path, array, false);
+    std::string missing;
     for (const Stored& stored : graph_.stored)
       if (stored.kind == StoredKind::input && !arrays.contains(stored.path))
-        throw meshrt::Failure(meshrt::Cause::data, fmt::format("input `{}` is not fed", stored.path));
+        missing += fmt::format("{}`{}`", missing.empty() ? "" : ", ", stored.path);
+    if (!missing.empty())
+      throw meshrt::Failure(meshrt::Cause::data,
+                            fmt::format("nothing is fed to {}: every input needs a feed", missing));
   }
   Arrays arrays;
 
@@ -149,9 +153,12 @@ class Job {
         to[gathered.name] = std::move(gathered.array);
       }
     };
-    take(wanted_, result.wanted, "");
     take(before_, result.before, " before the step");
     take(after_, result.after, " after the step");
+    take(wanted_, result.wanted, "");
+    // What is a stored tensor itself has been overwritten when the values are read.
+    for (auto& [name, array] : result.wanted)
+      if (const std::string path = stored_path(name); !path.empty()) array = result.before.at(path);
     result.metrics = std::move(metrics_);
     return result;
   }
@@ -187,6 +194,17 @@ class Job {
     gather(after_, program.tensors());
   }
 
+  // The stored tensor that a wanted value is; empty where it is computed.
+  std::string stored_path(const std::string& wanted) const {
+    const Graph& graph = request_.program.sharded.graph;
+    ValueId value = std::ranges::find(graph.wanted, wanted, &Wanted::name)->value;
+    for (;;) {
+      const Node& node = graph.node(graph.value(value).producer);
+      if (const auto* read = std::get_if<ReadOp>(&node.op)) return graph.stored[read->stored.index].path;
+      if (!std::holds_alternative<ReshardOp>(node.op)) return "";
+      value = node.inputs[0];
+    }
+  }
   static std::vector<size_t> logical(const meshrt::Tensor& tensor) {
     std::vector<size_t> order(tensor.dims.size());
     std::iota(order.begin(), order.end(), size_t{0});

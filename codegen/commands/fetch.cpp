@@ -1,0 +1,195 @@
+// fetch.cpp: `meshc fetch SPEC NAME...`: values, gradients and parameters of a step as whole arrays in npy files. The
+// program is interpreted, its ranks are threads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "codegen/commands/command.h"
+#include "codegen/commands/session.h"
+#include "codegen/graph/want.h"
+#include "codegen/program/interpret.h"
+#include "frontend/suggest.h"
+#include "meshrt/failure.h"
+#include "meshrt/npy.h"
+#include "meshrt/safetensors.h"
+
+namespace mesh {
+
+namespace {
+
+using Arrays = std::map<std::string, meshrt::Array>;
+
+struct Options {
+  OutputOptions output;
+  SpecOptions spec;
+  std::vector<std::string> feeds;  // "NAME=FILE.npy"
+  std::string params, save_params, out;
+  uint64_t seed = 1;
+  int64_t steps = 0;  // 0: not given
+};
+
+// Of the arguments, files end with .mesh; the others are what to fetch.
+std::vector<std::string> take_names(SpecOptions& spec) {
+  std::vector<std::string> names;
+  std::ranges::copy_if(spec.arguments, std::back_inserter(names),
+                       [](const std::string& argument) { return !argument.ends_with(".mesh"); });
+  std::erase_if(spec.arguments, [](const std::string& argument) { return !argument.ends_with(".mesh"); });
+  return names;
+}
+
+Arrays read_feeds(const std::vector<std::string>& feeds) {
+  Arrays arrays;
+  for (const std::string& feed : feeds) {
+    const size_t equals = feed.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == feed.size())
+      throw UsageError(fmt::format("--feed {}: expected NAME=FILE.npy", feed));
+    if (!arrays.emplace(feed.substr(0, equals), meshrt::read_npy(feed.substr(equals + 1))).second)
+      throw UsageError(fmt::format("--feed {}: `{}` is fed twice", feed, feed.substr(0, equals)));
+  }
+  return arrays;
+}
+
+std::vector<std::string> parameter_paths(const Graph& graph) {
+  std::vector<std::string> paths;
+  for (const Stored& stored : graph.stored)
+    if (stored.kind == StoredKind::parameter) paths.push_back(stored.path);
+  return paths;
+}
+
+// Every parameter of the model must be in the file; what else is there is named and left.
+Arrays read_parameters(const std::string& file, const Graph& graph) {
+  if (file.empty()) return {};
+  const meshrt::Safetensors tensors = meshrt::Safetensors::open(file);
+  const std::vector<std::string> paths = parameter_paths(graph);
+  Arrays arrays;
+  std::string missing, ignored;
+  for (const std::string& path : paths) {
+    const meshrt::NamedArray* found = tensors.find(path);
+    if (!found) {
+      missing += (missing.empty() ? "" : ", ") + path;
+      continue;
+    }
+    arrays[path] = {found->type, found->shape, {found->data.begin(), found->data.end()}};
+  }
+  for (const meshrt::NamedArray& tensor : tensors.tensors())
+    if (!arrays.contains(tensor.name)) ignored += (ignored.empty() ? "" : ", ") + tensor.name;
+  if (!missing.empty())
+    throw meshrt::Failure(meshrt::Cause::data, fmt::format("{} lacks parameters of the model: {}{}", file, missing,
+                                                           ignored.empty() ? "" : "; it has " + ignored));
+  if (!ignored.empty()) fmt::print(stderr, "note: {} also holds {}, which the model does not use\n", file, ignored);
+  return arrays;
+}
+
+// What the names ask for, out of the results. `stored` holds the parameters to give.
+Arrays chosen(const std::vector<std::string>& names, const Graph& graph, InterpretResult& result,
+              const Arrays& stored) {
+  Arrays all = std::move(result.wanted);
+  for (const std::string& name : names) {
+    std::string pattern;
+    if (!is_parameter_name(name, &pattern)) continue;
+    const std::vector<std::string> paths = parameter_paths(graph), matches = matching_paths(pattern, paths);
+    if (matches.empty()) {
+      const auto near = did_you_mean(pattern, paths);
+      throw meshrt::Failure(meshrt::Cause::data,
+                            fmt::format("there is no parameter `{}`{}", pattern,
+                                        near ? fmt::format("; did you mean `param({})`?", *near) : ""));
+    }
+    for (const std::string& path : matches) all[fmt::format("param({})", path)] = stored.at(path);
+  }
+  return all;
+}
+
+void save_parameters(const std::string& file, const Graph& graph, const Arrays& stored) {
+  if (file.empty()) return;
+  std::vector<meshrt::NamedArray> tensors;
+  for (const std::string& path : parameter_paths(graph)) {
+    const meshrt::Array& array = stored.at(path);
+    tensors.push_back({path, array.type, array.shape, array.data});
+  }
+  meshrt::write_safetensors(file, tensors);
+}
+
+int fetch(Options options) {
+  const std::vector<std::string> names = take_names(options.spec);
+  if (names.empty() && options.save_params.empty())
+    throw UsageError("nothing to fetch: give names of values, grad(PATH) or param(PATH) after the spec");
+  if (options.out.empty() && !names.empty()) throw UsageError("--out DIR is needed: where do the arrays go?");
+  Session session(options.spec, options.output);
+  session.request.wanted = names;
+  const std::optional<Compiled> compiled = session.compile();
+  if (!compiled) return exit_diagnostics;
+  const Graph& graph = compiled->program.sharded.graph;
+
+  InterpretRequest request{compiled->program, &session.sources};
+  request.feeds = read_feeds(options.feeds);
+  request.stored = read_parameters(options.params, graph);
+  request.seed = options.seed;
+  request.steps = std::max<int64_t>(1, options.steps);
+  request.planned_steps = request.steps;
+  InterpretResult result = interpret(request);
+  if (result.exit_code != 0) return result.exit_code;
+  // Without --steps nothing is updated: the parameters are those of before the step.
+  const Arrays& stored = options.steps > 0 ? result.after : result.before;
+  const Arrays arrays = chosen(names, graph, result, stored);
+  save_parameters(options.save_params, graph, stored);
+
+  if (!arrays.empty()) std::filesystem::create_directories(options.out);
+  nlohmann::json listed = nlohmann::json::array();
+  for (const auto& [name, array] : arrays) {
+    const std::string file = (std::filesystem::path(options.out) / (name + ".npy")).string();
+    meshrt::write_npy(file, array.type, array.shape, array.data);
+    if (options.output.json)
+      listed.push_back({{"name", name}, {"file", file}, {"type", meshrt::name_of(array.type)}, {"shape", array.shape}});
+    else fmt::print("{}\n", file);
+  }
+  if (options.output.json) fmt::print("{}\n", nlohmann::json({{"schema", 1}, {"fetched", listed}}).dump(2));
+  return exit_ok;
+}
+
+}  // namespace
+
+Command fetch_command() {
+  return {
+      "fetch",
+      "compute values, gradients and parameters of a step, as npy files",
+      "NAME is a value of the spec (loss, layer.attn.score), grad(PATH) or param(PATH); `*` stands for one part of a\n"
+      "path, `**` for any number. Inside a repeat the loop's dim comes first. Arrays are whole, in logical order, and\n"
+      "called after what was fetched: DIR/layer.attn.score.npy.\n"
+      "Without --steps: forward and backward once, nothing is updated. With K: parameters after K updates on the same\n"
+      "feeds, everything else as it is in step K before its update. Gradients are complete over ranks, before "
+      "clipping\n"
+      "and weight decay.",
+      {{"meshc fetch mlp.mesh loss 'grad(**)' --feed image=x.npy --feed label=y.npy --out out",
+        "the loss and all gradients"},
+       {"meshc fetch gpt.mesh layer.attn.score --layout both --feed token=t.npy --feed target=u.npy --out out",
+        "a value inside the loop, computed by all ranks of a layout"},
+       {"meshc fetch mlp.mesh 'param(w1)' --params w.safetensors --steps 5 --precision f64 ... --out out",
+        "a parameter after five steps from given ones"}},
+      [](CLI::App& app) -> std::function<int()> {
+        auto options = std::make_shared<Options>();
+        options->spec.declare(app, false);
+        app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] NAME...")->description("");
+        app.add_option("--feed", options->feeds, "a whole array for an input; every input needs one")
+            ->type_name("NAME=FILE.npy")
+            ->take_all()
+            ->allow_extra_args(false);
+        CLI::Option* params = app.add_option("--params", options->params, "the parameters to begin with")
+                                  ->type_name("FILE.safetensors")
+                                  ->check(CLI::ExistingFile);
+        app.add_option("--seed", options->seed, "begin with the spec's initial values of this seed (default 1)")
+            ->type_name("N")
+            ->excludes(params);
+        app.add_option("--steps", options->steps, "training steps to make")->type_name("K")->check(CLI::PositiveNumber);
+        app.add_option("--out", options->out, "the folder for the arrays")->type_name("DIR");
+        app.add_option("--save-params", options->save_params, "write all parameters to this file")
+            ->type_name("FILE.safetensors");
+        options->output.declare(app, true);
+        return [options] { return fetch(*options); };
+      }};
+}
+
+}  // namespace mesh

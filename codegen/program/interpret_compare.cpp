@@ -1,0 +1,142 @@
+#include "codegen/program/interpret_compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/interpret_arrays.h"
+#include "meshrt/random.h"
+
+namespace mesh {
+
+namespace {
+
+using Arrays = std::map<std::string, meshrt::Array>;
+
+bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
+
+meshrt::Array array_for(const Graph& graph, const ValueType& type) {
+  std::vector<int64_t> shape;
+  for (const DimId dim : type.dims) shape.push_back(graph.dim(dim).size);
+  return make_array(type.element, std::move(shape));
+}
+
+void put(meshrt::Array& array, int64_t at, double value) {
+  std::byte* const to = array.data.data() + static_cast<size_t>(at) * meshrt::size_of(array.type);
+  const auto write = [&]<class T>(T number) { std::memcpy(to, &number, sizeof number); };
+  switch (array.type) {
+    case Type::f32: return write(static_cast<float>(value));
+    case Type::f64: return write(value);
+    case Type::i32: return write(static_cast<int32_t>(value));
+    case Type::i64: return write(static_cast<int64_t>(value));
+    case Type::u8:
+    case Type::boolean: return write(static_cast<uint8_t>(value));
+    default: internal_error(std::string("there are no arrays of ") + meshrt::name_of(array.type));
+  }
+}
+
+// How many values a tensor of integers may take.
+double values_of(const Graph& graph, const ValueType& type) {
+  if (type.index_of) return static_cast<double>(graph.dim(type.index_of).size);
+  return type.element == Type::boolean ? 2 : type.element == Type::u8 ? 256 : 100;
+}
+
+ComparedValue compare(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference,
+                      double bound) {
+  if (given.type != reference.type || given.shape != reference.shape)
+    internal_error("the two programs have different types for " + name);
+  ComparedValue result{name, given.type, given.shape};
+  const size_t bytes = meshrt::size_of(given.type);
+  for (size_t i = 0; i < given.data.size(); i += bytes) {
+    const double a = element(given.type, given.data.data() + i), b = element(given.type, reference.data.data() + i);
+    result.difference = std::max(result.difference, difference_of(a, b));
+    if (std::isfinite(b)) result.largest = std::max(result.largest, std::fabs(b));
+  }
+  // A sum that is zero but for rounding has nothing to be relative to.
+  const double rounding = given.type == Type::f64 ? 1e-15 : 1e-7;
+  if (bound == 0) bound = given.type == Type::f64 ? 1e-9 : 1e-5;
+  result.equal = is_float(given.type) ? result.difference <= bound * result.largest + rounding : result.difference == 0;
+  return result;
+}
+
+}  // namespace
+
+bool Comparison::equal() const {
+  return exit_code == 0 && differing_copies.empty() && std::ranges::all_of(values, &ComparedValue::equal);
+}
+
+Arrays random_feeds(const Program& program, uint64_t seed) {
+  const Graph& graph = program.sharded.graph;
+  Arrays feeds;
+  for (const Stored& stored : graph.stored) {
+    if (stored.kind != StoredKind::input) continue;
+    const meshrt::RandomKey key(seed, "input " + stored.path);
+    meshrt::Array array = array_for(graph, stored.type);
+    for (int64_t i = 0; i < array.elements(); ++i)
+      put(array, i,
+          is_float(array.type) ? meshrt::normal<double>(key, i)
+                               : std::floor(meshrt::uniform<double>(key, i) * values_of(graph, stored.type)));
+    feeds[stored.path] = std::move(array);
+  }
+  return feeds;
+}
+
+Arrays random_constants(const Program& program, uint64_t seed) {
+  using Kind = meshrt::Initial::Kind;
+  const Graph& graph = program.sharded.graph;
+  Arrays constants;
+  for (const Stored& stored : graph.stored) {
+    const meshrt::Initial& initial = stored.initial;
+    const bool constant = initial.kind == Kind::zeros || initial.kind == Kind::ones || initial.kind == Kind::constant;
+    if (stored.kind != StoredKind::parameter || !constant || !is_float(stored.type.element)) continue;
+    const double centre = initial.kind == Kind::zeros ? 0 : initial.kind == Kind::ones ? 1 : initial.a;
+    const meshrt::RandomKey key(seed, "constant " + stored.path);
+    meshrt::Array array = array_for(graph, stored.type);
+    for (int64_t i = 0; i < array.elements(); ++i) put(array, i, centre + 0.1 * meshrt::normal<double>(key, i));
+    constants[stored.path] = std::move(array);
+  }
+  return constants;
+}
+
+Comparison compare_programs(const Program& program, const Program& reference, const CompareOptions& options) {
+  const auto run = [&](const Program& of) {
+    InterpretRequest request{of};
+    request.feeds = random_feeds(of, options.seed);
+    request.stored = random_constants(of, options.seed);
+    request.seed = options.seed;
+    request.steps = request.planned_steps = options.steps;
+    return interpret(request);
+  };
+  Comparison result;
+  const InterpretResult expected = run(reference);
+  result.exit_code = expected.exit_code;
+  if (result.exit_code != 0) return result;
+  const InterpretResult given = run(program);
+  result.exit_code = given.exit_code;
+  if (result.exit_code != 0) return result;
+  result.differing_copies = given.differing_copies;
+  result.copies_difference = given.copies_difference;
+
+  const Graph& graph = program.sharded.graph;
+  for (size_t i = 0; i < graph.metrics.size(); ++i) {
+    meshrt::Array one = make_array(graph.type(graph.metrics[i].value).element, {}), other = one;
+    put(one, 0, given.metrics.back()[i]);
+    put(other, 0, expected.metrics.back()[i]);
+    result.values.push_back(compare("metric " + graph.metrics[i].name, one, other, options.bound));
+  }
+  for (const auto& [name, array] : given.wanted) {
+    const auto found = expected.wanted.find(name);
+    if (found == expected.wanted.end()) internal_error("only one of the two programs has " + name);
+    result.values.push_back(compare(name, array, found->second, options.bound));
+  }
+  for (const Stored& stored : graph.stored)
+    if (stored.kind == StoredKind::parameter)
+      result.values.push_back(compare(fmt::format("param({})", stored.path), given.after.at(stored.path),
+                                      expected.after.at(stored.path), options.bound));
+  return result;
+}
+
+}  // namespace mesh

@@ -1,0 +1,43 @@
+// interpret_compare.h: two programs of one model, say under a layout and on one rank, run on the same random inputs and
+// parameters: every wanted value, every parameter after a step and every metric must agree.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/program/interpret.h"
+
+namespace mesh {
+
+/// Arrays that every input of the program accepts: normal numbers, indices below their dim's size, any byte, any bool.
+std::map<std::string, meshrt::Array> random_feeds(const Program&, uint64_t seed);
+/// Values for the parameters that begin as one constant, so that no fault hides behind zeros and ones.
+std::map<std::string, meshrt::Array> random_constants(const Program&, uint64_t seed);
+
+struct ComparedValue {
+  std::string name;
+  Type type;
+  std::vector<int64_t> shape;
+  double difference = 0;  // the largest |a - b|; infinite where one is NaN and the other is not
+  double largest = 0;     // the largest finite |b| of the reference
+  bool equal = false;     // difference within the bound
+};
+
+struct Comparison {
+  int exit_code = 0;  // of the run that failed, if one did; then there are no values
+  std::vector<ComparedValue> values;
+  std::string differing_copies;  // of the program, see InterpretResult
+  double copies_difference = 0;
+  bool equal() const;
+};
+
+/// Differences may be `bound` times the largest number of the reference. 0: 1e-9 for f64, 1e-5 for f32. Integers and
+/// bools must be equal.
+struct CompareOptions {
+  uint64_t seed = 1;
+  int64_t steps = 1;
+  double bound = 0;
+};
+Comparison compare_programs(const Program&, const Program& reference, const CompareOptions& = {});
+
+}  // namespace mesh
