@@ -41,6 +41,7 @@ Command check_command();
 Command explain_command();
 Command fetch_command();
 Command ir_command();
+Command plan_command();
 Command run_command();
 Command verify_command();
 
