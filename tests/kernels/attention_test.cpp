@@ -186,9 +186,7 @@ class AttentionKernel : public testing::Test {
                             << s.value_head << " causal " << s.causal << " window " << s.window << " at "
                             << s.query_begin << ", " << s.key_begin;
   }
-  void TearDown() override {
-    std::printf("worst error %.2g of the largest element, bound %.2g\n", worst_, bound);
-  }
+  void TearDown() override { std::printf("worst error %.2g of the largest element, bound %.2g\n", worst_, bound); }
 
   static constexpr double bound = sizeof(T) == 4 ? 4e-6 : 1e-14;
   double worst_ = 0;

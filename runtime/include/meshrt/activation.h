@@ -7,7 +7,8 @@ namespace meshrt {
 /// max(x, 0)
 template <class T>
 MESHRT_INLINE T relu(T x) {
-  return detail::select(x < 0, T(0), x);
+  if constexpr (std::is_integral_v<T>) return maximum(x, T(0));
+  else return detail::select(x < 0, T(0), x);
 }
 
 /// x sigmoid(x)
@@ -15,11 +16,26 @@ template <class T>
 MESHRT_INLINE T silu(T x) {
   return x * sigmoid(x);
 }
+namespace detail {
+
+// sigmoid(x) and 1 - sigmoid(x), neither by a difference.
+template <class T>
+struct Gate {
+  T open, shut;
+};
+template <class T>
+MESHRT_INLINE Gate<T> gate(T x) {
+  const T e = exp(-abs(x)), high = 1 / (1 + e), low = e * high;
+  return {select(x < 0, low, high), select(x < 0, high, low)};
+}
+
+}  // namespace detail
+
 /// The derivative of silu at x.
 template <class T>
 MESHRT_INLINE T silu_slope(T x) {
-  const T s = sigmoid(x);
-  return s * (1 + x * (1 - s));
+  const auto [open, shut] = detail::gate(x);
+  return open * detail::fma(x, shut, T(1));
 }
 
 namespace detail {
@@ -35,10 +51,10 @@ MESHRT_INLINE Normal<T> normal_distribution(T x) {
   return {select(x < 0, tail, 1 - tail), bell};
 }
 
-// sigmoid(2 u) and du/dx of u = sqrt(2/pi) (x + 0.044715 x^3)
+// 2 u, u = sqrt(2/pi) (x + 0.044715 x^3): (1 + tanh(u)) / 2 = sigmoid(2 u)
 template <class T>
-MESHRT_INLINE T gelu_tanh_gate(T x) {
-  return sigmoid(x * fma(x * x, T(2 * 0.7978845608028654 * 0.044715), T(2 * 0.7978845608028654)));
+MESHRT_INLINE T gelu_tanh_argument(T x) {
+  return x * fma(x * x, T(2 * 0.7978845608028654 * 0.044715), T(2 * 0.7978845608028654));
 }
 
 }  // namespace detail
@@ -58,14 +74,14 @@ MESHRT_INLINE T gelu_slope(T x) {
 /// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2
 template <class T>
 MESHRT_INLINE T gelu_tanh(T x) {
-  return x * detail::gelu_tanh_gate(x);
+  return x * detail::gate(detail::gelu_tanh_argument(x)).open;
 }
 /// The derivative of gelu_tanh at x.
 template <class T>
 MESHRT_INLINE T gelu_tanh_slope(T x) {
-  const T s = detail::gelu_tanh_gate(x);
-  const T du = detail::fma(x * x, T(6 * 0.7978845608028654 * 0.044715), T(2 * 0.7978845608028654));
-  return detail::fma(x * s * (1 - s), du, s);
+  const auto [open, shut] = detail::gate(detail::gelu_tanh_argument(x));
+  const T slope = detail::fma(x * x, T(6 * 0.7978845608028654 * 0.044715), T(2 * 0.7978845608028654));
+  return detail::fma(x * open * shut, slope, open);
 }
 
 }  // namespace meshrt

@@ -329,17 +329,18 @@ MESHRT_INLINE T sine_of_quarters(T x, int turns) {
             fma(w, -0.5, 1.0));
   }
   const Bits<T> odd = Bits<T>(0) - (quarter & 1), flip = (quarter & 2) << (sizeof(T) * 8 - 2);
-  return number<T>(((bits(c) & odd) | (bits(s) & ~odd)) ^ flip);
+  const T y = number<T>(((bits(c) & odd) | (bits(s) & ~odd)) ^ flip);
+  return select(abs(x) < T(single<T> ? 0x1p20 : 0x1p30), y, std::numeric_limits<T>::quiet_NaN());
 }
 
 }  // namespace detail
 
-/// Sine, for |x| < 100000; beyond it the argument's own spacing takes over, and from 2^22 on the result means nothing.
+/// Sine. Good for |x| < 2^20 in f32, 2^30 in f64; NaN from there on.
 template <class T>
 MESHRT_INLINE T sin(T x) {
   return detail::sine_of_quarters(x, 0);
 }
-/// Cosine, for |x| < 100000; beyond it as `sin`.
+/// Cosine, for the same x.
 template <class T>
 MESHRT_INLINE T cos(T x) {
   return detail::sine_of_quarters(x, 1);

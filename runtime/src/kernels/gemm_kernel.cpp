@@ -13,7 +13,7 @@ namespace meshrt::MESHRT_ISA {
 namespace {
 
 constexpr int group_panels = 4, max_inner = 512, sum_lanes = 16, line_bytes = 64;
-constexpr int64_t left_block = 512;  // rows of `a` copied at a time, where neither of its strides is 1
+constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
 constexpr int64_t direct_rows = 16;  // up to so many rows, copying `b` costs more than reading it where it lies
 
 template <class T>
@@ -102,6 +102,14 @@ void store_tile(const Product<T>& p, int64_t inner, Left<T> a, const T* b, int64
     for (int64_t x = 0; x < cols; ++x) c[r * p.c_row + x] = edge[r * width + x];
 }
 
+// Rows of the left operand for one stretch of the inner extent: a tile of them as in Left, tile i begins i * next
+// further.
+template <class T>
+struct LeftRows {
+  const T* at;
+  int64_t row, col, next;
+};
+
 // The product for rows [begin, end) of a. left_of(k, inner) says where these rows lie for the columns k .. of a.
 template <class T, class LeftOf>
 void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_t end, LeftOf left_of) {
@@ -113,7 +121,7 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
     const int64_t inner = smaller(chunk, p.inner - k);
     const bool last = k + inner == p.inner, accumulate = k > 0 || p.accumulate;
-    const Left<T> a = left_of(k, inner);
+    const LeftRows<T> a = left_of(k, inner);
     for (int64_t j = 0; j < p.cols; j += group) {
       const int64_t past = smaller(j + group, p.cols);
       for (int64_t q = j; q < past; q += width) {
@@ -124,7 +132,7 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
       Prefetch<T> next(b, k, chunk, j, past, p);
       for (int64_t i = begin; i < end; i += tile_rows) {
         const int64_t rows = smaller(tile_rows, end - i);
-        const Left<T> here = {a.at + (i - begin) * a.row, a.row, a.col};
+        const Left<T> here = {a.at + (i - begin) * a.next, a.row, a.col};
         for (int64_t q = j; q < past; q += width) {
           next.step();
           const int64_t cols = smaller(width, past - q);
@@ -142,20 +150,40 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
   }
 }
 
+// Rows begin .. of a, columns k .., copied tile by tile, each [inner, tile_rows]: for an `a` whose rows are not
+// contiguous. Every k would be on another page, and with a large power of two between them all of them in one set of
+// the cache.
+template <class T>
+void copy_left(const Product<T>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, T* to) {
+  constexpr int64_t together = 8 * tile_rows;
+  for (int64_t i = begin; i < end; i += together)
+    for (int64_t x = 0; x < inner; ++x)
+      for (int64_t t = i; t < smaller(i + together, end); t += tile_rows) {
+        const T* from = p.a + t * p.a_row + (k + x) * p.a_col;
+        T* __restrict tile = to + (t - begin) * inner + x * tile_rows;
+        if (p.a_row == 1 && end - t >= tile_rows)
+          for (int r = 0; r < tile_rows; ++r) tile[r] = from[r];
+        else
+          for (int64_t r = 0; r < smaller(tile_rows, end - t); ++r) tile[r] = from[r * p.a_row];
+      }
+}
+
 template <class T>
 void multiply_wide(const Product<T>& p, T* sums) {
   const Right<T> b = {p.b, p.b_row, p.b_col, sums, p.cols};
-  if (p.a_row == 1 || p.a_col == 1 || p.cols <= tile_cols<T>) {
-    multiply_rows(p, b, 0, p.rows, [&](int64_t k, int64_t) { return Left<T>{p.a + k * p.a_col, p.a_row, p.a_col}; });
+  if (p.a_col == 1 || p.cols <= 2 * tile_cols<T>) {
+    multiply_rows(p, b, 0, p.rows, [&](int64_t k, int64_t) {
+      return LeftRows<T>{p.a + k * p.a_col, p.a_row, p.a_col, p.a_row};
+    });
     return;
   }
-  T* copy = scratch<T>(left_scratch, left_block * max_inner);
-  for (int64_t begin = 0; begin < p.rows; begin += left_block) {
-    const int64_t end = smaller(begin + left_block, p.rows);
+  constexpr int64_t block = left_bytes / (max_inner * int64_t(sizeof(T))) / tile_rows * tile_rows;
+  T* copy = scratch<T>(left_scratch, round_up(smaller(block, p.rows), tile_rows) * smaller(p.inner, max_inner));
+  for (int64_t begin = 0; begin < p.rows; begin += block) {
+    const int64_t end = smaller(begin + block, p.rows);
     multiply_rows(p, b, begin, end, [&](int64_t k, int64_t inner) {
-      for (int64_t i = begin; i < end; ++i)
-        for (int64_t x = 0; x < inner; ++x) copy[(i - begin) * inner + x] = p.a[i * p.a_row + (k + x) * p.a_col];
-      return Left<T>{copy, inner, 1};
+      copy_left(p, begin, end, k, inner, copy);
+      return LeftRows<T>{copy, 1, tile_rows, inner};
     });
   }
 }
