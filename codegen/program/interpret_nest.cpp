@@ -42,6 +42,7 @@ BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDi
     expect(scalar < instructions_.size() && row < row_types.size(), "a reduction refers to a value that is not there");
     const Type type = instructions_[scalar].type;
     Fold fold{reduction.scalar, rows + 8 * row};
+    fold.bytes = bytes_of(type);
     if (reduction.arg) {
       expect(row_types[row] == Type::i32 && inner.size() == 1, "an arg reduction gives an i32 along one dim");
       fold.arg = chunk_kernels().arg_fold(reduction.reduce, type);
@@ -55,7 +56,8 @@ BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDi
     folds_.push_back(fold);
   }
   if (folds_.empty()) merge_dims();
-  if (extents_.empty()) {  // executed once: a row of one element
+  once_ = extents_.empty();
+  if (once_) {  // a row of one element
     extents_.push_back(1);
     for (Cursor& cursor : cursors_) cursor.window.strides.push_back(0);
   }
@@ -293,7 +295,8 @@ void BoundPass::run_row(std::span<const int64_t> outer_index) {
       if (instruction.pace == Pace::element) evaluate(instruction, first, count);
     const auto values = [&](int scalar) { return instructions_[static_cast<size_t>(scalar)].values; };
     for (Fold& fold : folds_) {
-      if (fold.lanes) fold.reduction.fold(values(fold.scalar), fold.lanes, count);
+      if (once_) std::memcpy(fold.row, values(fold.scalar), static_cast<size_t>(fold.bytes));
+      else if (fold.lanes) fold.reduction.fold(values(fold.scalar), fold.lanes, count);
       else fold.arg.fold(values(fold.scalar), first, count, fold.found);
     }
     for (const Output& output : outputs_) {
@@ -316,6 +319,7 @@ void BoundPass::run(std::span<const int64_t> outer_index) {
     while (next(index_, extents_));
   }
   for (const Fold& fold : folds_) {
+    if (once_) break;  // the value itself is there already
     if (fold.lanes) fold.reduction.finish(fold.lanes, fold.row);
     else std::memcpy(fold.row, &fold.found.index, sizeof fold.found.index);
   }

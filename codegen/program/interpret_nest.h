@@ -58,6 +58,7 @@ class BoundPass {
   struct Fold {  // a reduction
     int scalar;
     std::byte* row;
+    int64_t bytes = 0;  // of the row value
     ChunkReduction reduction{};
     ChunkArgFold arg{};
     std::byte* lanes = nullptr;
@@ -75,6 +76,7 @@ class BoundPass {
 
   Binding& binding_;
   size_t outer_;                  // number of outer dims
+  bool once_ = false;             // no inner dims: what is reduced is one value, which stays as it is
   std::vector<int64_t> extents_;  // of the inner dims; at least one
   std::vector<int64_t> index_;    // of the inner dims but the last
   std::vector<bool> asked_;       // of all dims: whether an index of it is a value
