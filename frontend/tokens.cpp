@@ -54,7 +54,31 @@ Arranged arrange(std::vector<Token> tokens, const SourceMap& sources, Diagnostic
   Arranged result;
   report_characters(tokens, result.reported, sink);
   result.tokens = join_lines(balance_brackets(std::move(tokens), sources, result.reported, sink));
+  if (too_deep(result.tokens, sink)) result.tokens.erase(result.tokens.begin(), result.tokens.end() - 1);
   return result;
+}
+
+bool too_deep(const std::vector<Token>& tokens, DiagnosticSink& sink) {
+  constexpr int brackets_limit = 200, operators_limit = 1000;
+  static constexpr std::array<std::string_view, 15> operators = {
+      "+", "-", "*", "/", "%", "^", "==", "!=", "<=", ">=", "<", ">", "and", "or", "not"};
+  int brackets = 0, count = 0;
+  for (const Token& token : tokens) {
+    const bool opens = one_of(token, std::array<std::string_view, 3>{"(", "[", "{"});
+    const bool closes = one_of(token, std::array<std::string_view, 3>{")", "]", "}"});
+    brackets += opens ? 1 : closes ? -1 : 0;
+    count = token.ends_statement() || token.is("{") || token.is("}") ? 0 : count + (one_of(token, operators) ? 1 : 0);
+    if (brackets > brackets_limit) {
+      sink.error("E0119", token.span, "brackets nest more than {} deep", brackets_limit);
+      return true;
+    }
+    if (count > operators_limit) {
+      sink.error("E0119", token.span, "a statement has more than {} operators", operators_limit)
+          .help("name a part of it: `part = ...`");
+      return true;
+    }
+  }
+  return false;
 }
 
 void report_characters(const std::vector<Token>& tokens, std::vector<Span>& reported, DiagnosticSink& sink) {

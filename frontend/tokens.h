@@ -50,6 +50,9 @@ std::vector<Token> balance_brackets(std::vector<Token> tokens, const SourceMap& 
 // that starts with one or with `{`.
 std::vector<Token> join_lines(std::vector<Token> tokens);
 
+// Reports, once, what would nest too deep for a parser that calls itself.
+bool too_deep(const std::vector<Token>& tokens, DiagnosticSink& sink);
+
 // Whether the tokens at `at`, the first of a line, look like a new statement, although a bracket is open.
 bool starts_statement(const std::vector<Token>& tokens, std::size_t at);
 

@@ -215,6 +215,19 @@ TEST(Parse, WhatFailedIsLeftOutAndTheRestStays) {
   EXPECT_EQ(print(parsed.ast), "model M {\n  a = 1\n  c = 3\n}\n\nlayout l on m {\n  c -> d\n}\n");
 }
 
+TEST(Parse, DeepNestingIsAnErrorNotACrash) {
+  const std::size_t many = 100'000;
+  std::string chain = "require a", minus(many, '-');
+  for (std::size_t at = 0; at < many; ++at) chain += " + a";
+  for (const std::string& text :
+       {std::string(many, '('), "require " + std::string(many, '(') + "a" + std::string(many, ')'),
+        std::string(many, '{'), "require " + minus + "a", chain, "require a" + std::string(many, '[')}) {
+    const Parsed parsed(text);
+    EXPECT_TRUE(parsed.sink.has_errors());
+    EXPECT_LE(parsed.sink.error_count(), 3U) << parsed.messages().substr(0, 2000);
+  }
+}
+
 TEST(Parse, ByteOrderMarkAndCarriageReturns) {
   const Parsed parsed(
       "\xEF\xBB\xBF"
