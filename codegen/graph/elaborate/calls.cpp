@@ -14,7 +14,8 @@ namespace {
 
 /// Arguments of a call that means nothing are elaborated all the same: their own mistakes are reported.
 std::vector<Term> give_up(Elaboration& e, Frame& frame, const ast::Call& call) {
-  for (const ast::Argument& argument : call.arguments) expression(e, frame, *argument.value);
+  for (const ast::Argument& argument : call.arguments)
+    if (ast::as<ast::String>(*argument.value) == nullptr) expression(e, frame, *argument.value);
   return {Term::poison()};
 }
 

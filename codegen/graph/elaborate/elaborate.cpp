@@ -64,7 +64,8 @@ void find_sample_dim(Elaboration& e, const ast::Model& model) {
 
 std::optional<Graph> elaborate(const SourceProgram& program, const SourceMap& sources, const ElaborateOptions& options,
                                DiagnosticSink& sink) {
-  const size_t errors_before = sink.error_count();
+  // What did not parse is missing from the tree: names that it binds would seem unknown.
+  if (sink.has_errors()) return {};
   const Declarations declared = declarations_of(program, sink);
   Graph graph;
   graph.bodies.push_back({});
@@ -83,12 +84,7 @@ std::optional<Graph> elaborate(const SourceProgram& program, const SourceMap& so
   statements(e, frame, model->body);
   find_sample_dim(e, *model);
   finish_wanted(e);
-  if (sink.error_count() > errors_before) return {};
-  if (graph.objective) {
-    const std::string loss = e.graph.value(graph.objective->loss).name;
-    graph.metrics.insert(graph.metrics.begin(),
-                         {loss.empty() ? "loss" : loss, graph.objective->loss, graph.objective->span});
-  }
+  if (sink.has_errors()) return {};
   return graph;
 }
 

@@ -21,7 +21,8 @@ struct ElaborateOptions {
   std::vector<std::string> want_values;  // names or patterns (`layer.**`) of values that Graph::wanted must give
 };
 
-/// Nothing when an error was reported. Values wanted inside a `repeat` come with the loop's dim first.
+/// Nothing when an error was reported, here or before (syntax). Values wanted inside a `repeat` come with the loop's
+/// dim first.
 std::optional<Graph> elaborate(const SourceProgram&, const SourceMap&, const ElaborateOptions&, DiagnosticSink&);
 
 }  // namespace mesh

@@ -43,7 +43,7 @@ const Row& row_named(std::string_view name) {
   internal_error("no elementwise function is called " + std::string(name));
 }
 
-Operands operands(const CallSite& site) { return {site.spans[0], site.spans[1], site.span, site.name}; }
+Operands operands(const CallSite& site) { return {site.spans[0], site.spans[1], site.callee, site.span, site.name}; }
 
 }  // namespace
 
@@ -79,8 +79,8 @@ Term where(Elaboration& e, CallSite& site) {
     e.error("E0314", site.spans[0], "the condition of `where` must be a bool").here(describe(e, condition));
     return Term::poison();
   }
-  const auto pair = meet(e, site.arguments[1], site.arguments[2], site.spans[1], site.spans[2], site.span, site.name);
-  if (!pair || !one_sided(e, {chooses, pair->left, pair->right}, site.spans, site.span, site.name))
+  const auto pair = meet(e, site.arguments[1], site.arguments[2], site.spans[1], site.spans[2], site.callee, site.name);
+  if (!pair || !one_sided(e, {chooses, pair->left, pair->right}, site.spans, site.callee, site.name))
     return Term::poison();
   e.build.span = site.span;
   return Term::of(e.build.map(F::where, {chooses, pair->left, pair->right}));

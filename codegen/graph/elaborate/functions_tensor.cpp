@@ -33,7 +33,7 @@ ValueId indices(Elaboration& e, const CallSite& site, size_t i, DimId over) {
 Term dot(Elaboration& e, CallSite& site) {
   const bool left_good = multipliable(e, site, 0), right_good = multipliable(e, site, 1);
   if (!left_good || !right_good) return Term::poison();
-  const auto pair = meet(e, site.arguments[0], site.arguments[1], site.spans[0], site.spans[1], site.span, site.name);
+  const auto pair = meet(e, site.arguments[0], site.arguments[1], site.spans[0], site.spans[1], site.callee, site.name);
   if (!pair) return Term::poison();
   const std::vector<DimId> left = e.type(pair->left).dims, right = e.type(pair->right).dims;
   for (size_t i = 0; i < site.dims.size(); ++i) {
@@ -60,7 +60,7 @@ Term dot(Elaboration& e, CallSite& site) {
 Term outer(Elaboration& e, CallSite& site) {
   const bool left_good = multipliable(e, site, 0), right_good = multipliable(e, site, 1);
   if (!left_good || !right_good) return Term::poison();
-  const auto pair = meet(e, site.arguments[0], site.arguments[1], site.spans[0], site.spans[1], site.span, site.name);
+  const auto pair = meet(e, site.arguments[0], site.arguments[1], site.spans[0], site.spans[1], site.callee, site.name);
   if (!pair) return Term::poison();
   e.build.span = site.span;
   const auto added = missing_from(e.type(pair->left).dims, e.type(pair->right).dims);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codegen/graph/elaborate/expressions.h"
+#include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/items.h"
 #include "frontend/suggest.h"
 
@@ -99,6 +100,12 @@ std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast:
     }
     if (name == "fan_in" || name == "he_normal") {
       e.error("E0318", expr.span, "`{}` names its fan-in dims in brackets", name).help(fmt::format("`{}[dim]`", name));
+      return {};
+    }
+    if (functions_named(name).empty()) {
+      auto report = e.error("E0318", call->callee.span, "unknown initial value `{}`", name);
+      if (const auto near = did_you_mean(name, names)) report.here("did you mean `{}`?", *near);
+      else report.help("initial values are " + quoted(names) + ", or a number");
       return {};
     }
   }

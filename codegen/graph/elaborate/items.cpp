@@ -50,7 +50,7 @@ std::optional<Change> change_of(Elaboration& e, const Frame& frame, const ast::I
       const auto from = dims_of(e, frame, item.pick), to = dims_of(e, frame, *item.as);
       if (!from || !to) return {};
       if (product(e, *from) != product(e, *to)) {
-        e.error("E0311", item.span, "{} and {} differ in size", quoted(e, *from), quoted(e, *to))
+        e.error("E0311", item.span, "`{}` and `{}` differ in size", item.pick.text(), item.as->text())
             .here("{}, but {}", size_text(e, *from), size_text(e, *to));
         return {};
       }

@@ -206,8 +206,13 @@ void for_matches(Elaboration& e, Objective& objective, const ast::Glob& glob, Ap
   if (any_match) return;
   auto report = e.error("E0504", glob.span, "no parameter matches `{}`", glob.text());
   const auto paths = parameter_paths(e, objective);
+  std::vector<std::string> last_parts;
+  for (const std::string& path : paths) last_parts.push_back(path.substr(path.rfind('.') + 1));
+  const auto near_last = did_you_mean(glob.parts.back().text, last_parts);
   if (const auto near = did_you_mean(glob.text(), paths)) {
     report.here("did you mean `{}`?", *near);
+  } else if (near_last && *near_last != glob.parts.back().text) {
+    report.label(glob.parts.back().span, fmt::format("did you mean `{}`?", *near_last));
   } else if (!paths.empty()) {
     std::vector<std::string> some(paths.begin(),
                                   paths.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(paths.size(), 8)));
@@ -289,6 +294,7 @@ void minimize_statement(Elaboration& e, Frame& frame, const ast::Minimize& state
   Objective objective;
   objective.span = span;
   objective.loss = loss_value(e, frame, statement);
+  e.graph.metrics.insert(e.graph.metrics.begin(), {statement.loss.text, objective.loss, statement.loss.span});
   for (uint32_t i = 0; i < e.graph.stored.size(); ++i)
     if (e.graph.stored[i].kind == StoredKind::parameter) objective.parameters.push_back({StoredId{i}, {}, false});
   if (objective.parameters.empty())

@@ -74,7 +74,7 @@ Term power_by_number(Elaboration& e, ValueId base, double exponent) {
 Term power(Elaboration& e, const Term& base, const Term& exponent, const Operands& at) {
   if (base.is_tensor() && exponent.is_number()) {
     if (!is_numeric(e, base.value, at.left, "`^`")) return Term::poison();
-    e.build.span = at.at;
+    e.build.span = at.whole;
     if (is_float(e.type(base.value).element) || exponent.number == 1 || exponent.number == 2)
       return power_by_number(e, base.value, exponent.number);
   }
@@ -87,7 +87,7 @@ Term power(Elaboration& e, const Term& base, const Term& exponent, const Operand
     return Term::poison();
   }
   if (!one_sided(e, {pair->left, pair->right}, {at.left, at.right}, at.at, "`^`")) return Term::poison();
-  e.build.span = at.at;
+  e.build.span = at.whole;
   return Term::of(e.build.map(F::power, {pair->left, pair->right}));
 }
 
@@ -122,7 +122,7 @@ bool is_numeric(Elaboration& e, ValueId value, Span span, const std::string& wha
 Term arithmetic(Elaboration& e, F function, const Term& left, const Term& right, const Operands& at) {
   if (left.poisoned() || right.poisoned()) return Term::poison();
   if (function == F::divide && right.is_number() && right.number == 0) {
-    e.error("E0313", at.right, "division by zero").label(at.at, "here");
+    e.error("E0313", at.right, "division by zero");
     return Term::poison();
   }
   if (left.is_number() && right.is_number()) return Term::of(*fold(function, left.number, right.number));
@@ -145,7 +145,7 @@ Term arithmetic(Elaboration& e, F function, const Term& left, const Term& right,
     return Term::poison();
   }
   if (!one_sided(e, {pair->left, pair->right}, {at.left, at.right}, at.at, at.what)) return Term::poison();
-  e.build.span = at.at;
+  e.build.span = at.whole;
   return Term::of(e.build.map(function, {pair->left, pair->right}));
 }
 
@@ -168,22 +168,16 @@ Term unary_expression(Elaboration& e, Frame& frame, const ast::Unary& unary, Spa
 Term binary_expression(Elaboration& e, Frame& frame, const ast::Binary& binary, Span span) {
   const Term left = expression(e, frame, *binary.left), right = expression(e, frame, *binary.right);
   const std::string what = fmt::format("`{}`", ast::spelling(binary.op));
-  return arithmetic(e, function_of(binary.op), left, right, {binary.left->span, binary.right->span, span, what});
+  return arithmetic(e, function_of(binary.op), left, right,
+                    {binary.left->span, binary.right->span, binary.op_span, span, what});
 }
 
 Term compare_expression(Elaboration& e, Frame& frame, const ast::Compare& compare, Span span) {
-  if (const auto* chained = ast::as<ast::Compare>(*compare.left)) {
-    e.error("E0314", span, "comparisons do not chain")
-        .here("compares a bool with a number")
-        .help(fmt::format("write both: `{} and {} {} ...`", e.sources.text(compare.left->span),
-                          e.sources.text(chained->right->span), ast::spelling(compare.op)));
-    return Term::poison();
-  }
   const Term left = expression(e, frame, *compare.left), right = expression(e, frame, *compare.right);
   if (left.poisoned() || right.poisoned()) return Term::poison();
   if (left.is_number() && right.is_number()) return Term::of_truth(fold(compare.op, left.number, right.number));
   if (left.is_truth() && right.is_truth()) return Term::of_truth(fold(compare.op, left.truth, right.truth));
-  const auto pair = meet(e, left, right, compare.left->span, compare.right->span, span,
+  const auto pair = meet(e, left, right, compare.left->span, compare.right->span, compare.op_span,
                          fmt::format("`{}`", ast::spelling(compare.op)));
   if (!pair) return Term::poison();
   e.build.span = span;

@@ -11,9 +11,10 @@ Term binary_expression(Elaboration&, Frame&, const ast::Binary&, Span);
 Term compare_expression(Elaboration&, Frame&, const ast::Compare&, Span);
 Term logical_expression(Elaboration&, Frame&, const ast::Logical&, Span);
 
-/// Where two operands stand, and what the message calls the operation ("`+`", "`min`").
+/// Where two operands, their operator and the whole expression stand, and what messages call the operation ("`+`",
+/// "`min`").
 struct Operands {
-  Span left, right, at;
+  Span left, right, at, whole;
   std::string what;
 };
 

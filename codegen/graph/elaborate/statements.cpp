@@ -73,7 +73,8 @@ void state_statement(Elaboration& e, Frame& frame, const ast::State& state, Span
 }
 
 /// Binds one name, new or again.
-void bind(Elaboration& e, Frame& frame, const ast::Name& name, const Term& term) {
+void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& term,
+               const std::vector<DimId>& written_order) {
   if (const auto own = frame.names.find(name.text); own != frame.names.end()) {
     Binding& known = own->second;
     if (known.kind != Binding::Kind::value) {
@@ -106,7 +107,7 @@ void bind(Elaboration& e, Frame& frame, const ast::Name& name, const Term& term)
     binding.span = name.span;
     frame.names.emplace(name.text, binding);
   }
-  record_name(e, join(frame.path, name.text), term);
+  record_name(e, join(frame.path, name.text), term, written_order);
 }
 
 void bind_statement(Elaboration& e, Frame& frame, const ast::Bind& statement) {
@@ -127,15 +128,15 @@ void bind_statement(Elaboration& e, Frame& frame, const ast::Bind& statement) {
       type.reset();
     }
   }
+  const std::vector<DimId> rest = frame.dims->rest.value_or(std::vector<DimId>{});
+  const ValueType wanted = type ? type->with_rest(rest) : ValueType{};
   for (size_t i = 0; i < terms.size(); ++i) {
     Term term = terms[i];
     if (statement.type) {
       const std::string what = fmt::format("`{}` is declared", statement.names[i].text);
-      term = type ? as_written(e, term, type->with_rest(frame.dims->rest.value_or(std::vector<DimId>{})),
-                               statement.value->span, type->span, what, false)
-                  : Term::poison();
+      term = type ? as_written(e, term, wanted, statement.value->span, type->span, what, false) : Term::poison();
     }
-    bind(e, frame, statement.names[i], term);
+    bind_name(e, frame, statement.names[i], term, wanted.dims);
   }
 }
 
@@ -191,7 +192,10 @@ void statements(Elaboration& e, Frame& frame, const ast::Body& body) {
     else if (const auto* s = std::get_if<ast::Metric>(&statement.node)) metric_statement(e, frame, *s, statement.span);
     else if (const auto* s = std::get_if<ast::State>(&statement.node)) state_statement(e, frame, *s, statement.span);
     else if (const auto* s = std::get_if<ast::Update>(&statement.node)) {
-      not_built(e, s->name.span, "`<-`, the update of a state,");
+      const Binding* state = find_name(frame, s->name.text);  // poison: its declaration is reported
+      if (state == nullptr || !state->term.poisoned() || state->kind != Binding::Kind::value)
+        e.error("E0202", s->name.span, "`<-` updates a state, and `{}` is none", s->name.text)
+            .help("`x = ...` binds a value");
       expression(e, frame, *s->value);
     } else if (std::holds_alternative<ast::Generate>(statement.node)) {
       not_built(e, statement.span, "`generate`", "training and evaluation do not need it: leave it out");
