@@ -23,9 +23,18 @@ std::string program(const char* variable) {
   return path;
 }
 
+// What was written to a file, which is then closed.
+std::string content(int file) {
+  std::string text(lseek(file, 0, SEEK_END), '\0');
+  if (pread(file, text.data(), text.size(), 0) < 0) text = "?";
+  close(file);
+  return text;
+}
+
 }  // namespace
 
-pid_t start_job(const std::vector<std::string>& options, const std::vector<std::string>& arguments, int errors_file) {
+pid_t start_job(const std::vector<std::string>& options, const std::vector<std::string>& arguments, int output,
+                int errors) {
   std::vector<std::string> words{program("MESHRUN")};
   words.insert(words.end(), options.begin(), options.end());
   words.push_back(program("RANK_PROGRAM"));
@@ -35,7 +44,8 @@ pid_t start_job(const std::vector<std::string>& options, const std::vector<std::
   pointers.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    dup2(errors_file, STDERR_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(errors, STDERR_FILENO);
     execv(pointers[0], pointers.data());
     _exit(127);
   }
@@ -43,9 +53,9 @@ pid_t start_job(const std::vector<std::string>& options, const std::vector<std::
 }
 
 Outcome run_job(const std::vector<std::string>& options, const std::vector<std::string>& arguments, double limit) {
-  const int errors = memfd_create("errors", MFD_CLOEXEC);
+  const int output = memfd_create("output", MFD_CLOEXEC), errors = memfd_create("errors", MFD_CLOEXEC);
   const auto start = std::chrono::steady_clock::now();
-  const pid_t child = start_job(options, arguments, errors);
+  const pid_t child = start_job(options, arguments, output, errors);
   Outcome outcome;
   int status = 0;
   for (;;) {
@@ -62,9 +72,9 @@ Outcome run_job(const std::vector<std::string>& options, const std::vector<std::
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  outcome.errors.resize(lseek(errors, 0, SEEK_END));
-  if (pread(errors, outcome.errors.data(), outcome.errors.size(), 0) < 0) outcome.errors = "?";
-  close(errors);
+  outcome.end = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  outcome.output = content(output);
+  outcome.errors = content(errors);
   return outcome;
 }
 
