@@ -232,7 +232,7 @@ class ProductFuser {
   }
 
   /// The last step of a turn copies the product's result into a carry: the product writes the carry itself, if nothing
-  /// in between reads what the carry held. Its own `plus` may: it is read where it is written.
+  /// in between reads what the carry held.
   void write_carry(std::vector<Step>& steps, size_t i) {
     ProductStep& p = product(steps, i);
     const Access made = p.c;
@@ -257,7 +257,10 @@ class ProductFuser {
       return;
     for (const auto& other : {p.finish.bias, p.finish.slope, p.finish.times, p.column_sum})
       if (other && root(*other) == root(*carry)) return;
-    if (p.finish.plus && root(*p.finish.plus) == root(*carry) && *p.finish.plus != *carry) return;
+    // Adding to what the carry held is what `accumulate` does.
+    const bool adds = p.finish.plus && root(*p.finish.plus) == root(*carry);
+    if (adds && (*p.finish.plus != *carry || p.finish.activation || p.finish.times || p.column_sum || p.accumulate))
+      return;
     for (size_t k = i + 1; k < steps.size(); ++k)
       if (k != copy && touches(sets_of(program_, steps[k]), *carry)) return;
     for (size_t k = 0; k < i; ++k)
@@ -267,6 +270,10 @@ class ProductFuser {
       for_each_access(step, [&](Access& access, Use) {
         if (access == made) access = *carry;
       });
+    if (adds) {
+      p.finish.plus.reset();
+      p.accumulate = true;
+    }
     swallow(steps[i], steps[copy]);
     steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(copy));
   }

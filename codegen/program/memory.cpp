@@ -52,8 +52,6 @@ class Plan {
         continue;
       }
       if (const auto* nest = std::get_if<Nest>(&step.what)) reuse(*nest);
-      if (const auto* product = std::get_if<ProductStep>(&step.what))
-        if (product->finish.plus) take_over(*product->finish.plus, product->c);
       ++step_;
     }
   }
