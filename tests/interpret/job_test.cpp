@@ -1,0 +1,207 @@
+// Whole jobs: models under layouts against one rank, faults that must be seen, feeds that must be refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "codegen/graph/entries.h"
+#include "codegen/graph/want.h"
+#include "codegen/layout/place.h"
+#include "codegen/program/interpret_arrays.h"
+#include "codegen/program/interpret_compare.h"
+#include "codegen/program/lower.h"
+#include "meshrt/failure.h"
+#include "meshrt/launch.h"
+#include "tests/program/models.h"
+
+namespace mesh::tests {
+namespace {
+
+using Axes = std::vector<std::pair<std::string, int64_t>>;
+using Rules = std::vector<std::pair<std::string, std::string>>;
+
+// The model's program under the layout, with all gradients wanted.
+Program program_of(const Graph& model, const Axes& axes, const Rules& rules) {
+  const Layout under = layout(model, axes, rules);
+  Graph backward = differentiated(model);
+  DiagnosticSink sink;
+  want_gradients(backward, {"grad(**)"}, sink);
+  EXPECT_FALSE(sink.has_errors());
+  const ShardedGraph evaluated = place(evaluation(model), under, {});
+  return lower(place(training_step(backward), under, {}), &evaluated);
+}
+
+struct Case {
+  const char* name;
+  Graph (*model)();
+  Axes axes;
+  Rules rules;
+};
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
+class Jobs : public testing::TestWithParam<Case> {
+ protected:
+  Program program() const { return program_of(GetParam().model(), GetParam().axes, GetParam().rules); }
+  Program reference() const { return program_of(GetParam().model(), {}, {}); }
+};
+
+TEST_P(Jobs, EqualOneRank) {
+  const Comparison found = compare_programs(program(), reference(), {.seed = 3, .steps = 2});
+  ASSERT_EQ(found.exit_code, 0);
+  EXPECT_EQ(found.differing_copies, "");
+  EXPECT_GT(found.values.size(), 4u);
+  for (const ComparedValue& value : found.values) {
+    EXPECT_TRUE(value.equal) << value.name << " differs by " << value.difference << " of " << value.largest;
+    EXPECT_GT(value.largest, 0) << value.name;
+  }
+}
+
+TEST_P(Jobs, GiveTheSameBitsAgain) {
+  const Program one = program();
+  InterpretRequest request{one};
+  request.feeds = random_feeds(one, 5);
+  request.steps = 3;
+  const InterpretResult first = interpret(request), second = interpret(request);
+  ASSERT_EQ(first.exit_code, 0);
+  EXPECT_EQ(first.metrics, second.metrics);
+  for (const auto& [path, array] : first.after) EXPECT_EQ(array.data, second.after.at(path).data) << path;
+}
+
+// Without any one of its collectives a program gives other numbers, or copies that differ.
+TEST_P(Jobs, ShowEveryMissingCollective) {
+  const Program expected = reference();
+  int removed = 0;
+  for (;; ++removed) {
+    Program broken = program();
+    int left = removed;
+    const std::function<bool(std::vector<Step>&)> remove = [&](std::vector<Step>& steps) {
+      for (size_t i = 0; i < steps.size(); ++i) {
+        if (auto* const loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
+          if (remove((*loop)->body)) return true;
+        } else if (std::holds_alternative<CollectiveStep>(steps[i].what) && left-- == 0) {
+          steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
+          return true;
+        }
+      }
+      return false;
+    };
+    if (!remove(broken.routines.at(0).steps)) break;
+    const Comparison found = compare_programs(broken, expected, {.seed = 3});
+    EXPECT_FALSE(found.equal()) << "without collective " << removed;
+  }
+  EXPECT_EQ(removed > 0, GetParam().axes.size() > 0);
+}
+
+TEST_P(Jobs, EvaluateSeveralBatches) {
+  const auto evaluate = [](const Program& program) {
+    std::vector<double> metrics(program.sharded.graph.metrics.size());
+    const int code =
+        meshrt::launch_threads(static_cast<int>(program.sharded.layout.mesh.ranks()), [&](meshrt::Rank& rank) {
+          InterpretedProgram one(program);
+          rank.allocate(one.info().arena_bytes, one.info().own_bytes);
+          one.bind(rank);
+          meshrt::initialise(one.tensors(), 1);
+          std::vector<double> mine(metrics.size());
+          one.evaluate_reset();
+          for (uint64_t batch = 0; batch < 3; ++batch) {
+            const auto feeds = random_feeds(program, batch);
+            for (const meshrt::Tensor& tensor : one.tensors()) {
+              if (tensor.role != meshrt::Role::input) continue;
+              std::vector<size_t> order;
+              for (size_t i = 0; i < tensor.dims.size(); ++i) order.push_back(i);
+              ArrayPart(tensor, order).read(feeds.at(tensor.name));
+            }
+            one.evaluate_step();
+          }
+          one.evaluate_finish(mine);
+          if (rank.rank() == 0) metrics = mine;
+          return 0;
+        });
+    EXPECT_EQ(code, 0);
+    return metrics;
+  };
+  const std::vector<double> given = evaluate(program()), expected = evaluate(reference());
+  for (size_t i = 0; i < given.size(); ++i) EXPECT_NEAR(given[i], expected[i], 1e-5 * std::abs(expected[i]));
+  EXPECT_GT(given[0], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, Jobs,
+    testing::Values(Case{"perceptron_whole", perceptron, {}, {}},
+                    Case{"perceptron_data", perceptron, {{"x", 2}}, {{"batch", "x"}}},
+                    Case{"perceptron_data_4", perceptron, {{"x", 4}}, {{"batch", "x"}}},  // 6 over 4
+                    Case{"perceptron_hidden", perceptron, {{"x", 4}}, {{"hidden", "x"}}},
+                    Case{"perceptron_class", perceptron, {{"x", 2}}, {{"class", "x"}}},
+                    Case{"perceptron_both", perceptron, {{"x", 2}, {"y", 2}}, {{"batch", "x"}, {"hidden", "y"}}},
+                    Case{"perceptron_pixel", perceptron, {{"x", 2}, {"y", 2}}, {{"pixel", "x"}, {"hidden", "y"}}},
+                    Case{"residual_whole", residual, {}, {}},
+                    Case{"residual_data", residual, {{"x", 2}}, {{"batch", "x"}}},
+                    Case{"residual_wide", residual, {{"x", 4}}, {{"wide", "x"}}},
+                    Case{"residual_both", residual, {{"x", 2}, {"y", 2}}, {{"batch", "x"}, {"wide", "y"}}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+std::string refusal(const InterpretRequest& request) {
+  try {
+    interpret(request);
+  } catch (const meshrt::Failure& failure) {
+    EXPECT_EQ(failure.cause, meshrt::Cause::data);
+    return failure.what();
+  }
+  return "";
+}
+
+TEST(Feeds, AreChecked) {
+  const Program program = program_of(perceptron(), {}, {});
+  InterpretRequest good{program};
+  good.feeds = random_feeds(program, 1);
+  EXPECT_EQ(refusal(good), "");
+
+  InterpretRequest request = good;
+  request.feeds.erase("label");
+  EXPECT_EQ(refusal(request), "nothing is fed to `label`: every input needs a feed");
+  request = good;
+  request.feeds["lable"] = request.feeds["label"];
+  EXPECT_EQ(refusal(request), "the model has no input `lable`; did you mean `label`?");
+  request = good;
+  const int32_t large = 5;
+  std::memcpy(request.feeds["label"].data.data() + 4 * 2, &large, 4);
+  EXPECT_EQ(refusal(request), "feed `label` holds 5 at [2], but its indices must lie in 0 to 4");
+  request = good;
+  request.feeds["image"].shape = {7, 6};
+  EXPECT_EQ(refusal(request), "feed `image` has shape [7, 6], but needs [batch = 6, pixel = 7]");
+  request = good;
+  request.feeds["image"] = make_array(Type::i32, {6, 7});
+  EXPECT_EQ(refusal(request), "feed `image` holds i32 numbers, but needs f32: convert the array first");
+  request = good;
+  request.stored["w3"] = make_array(Type::f32, {1});
+  EXPECT_EQ(refusal(request), "the model has no parameter `w3`; did you mean `w1`?");
+  request = good;  // 64-bit labels are as good, as long as they fit
+  request.feeds["label"] = make_array(Type::i64, {6});
+  EXPECT_EQ(refusal(request), "");
+}
+
+TEST(Steps, ShowParametersBeforeAndAfter) {
+  const Program program = program_of(perceptron(), {{"x", 2}}, {{"batch", "x"}});
+  InterpretRequest request{program};
+  request.feeds = random_feeds(program, 1);
+  request.steps = 2;
+  const InterpretResult two = interpret(request);
+  request.steps = 3;
+  const InterpretResult three = interpret(request);
+  ASSERT_EQ(two.metrics.size(), 2u);
+  EXPECT_EQ(two.metrics[0], three.metrics[0]);
+  EXPECT_LT(three.metrics[2][0], three.metrics[0][0]);  // it learns
+  for (const char* path : {"w1", "b1", "w2", "b2", "w1.moment1"}) {
+    EXPECT_EQ(two.after.at(path).data, three.before.at(path).data) << path;
+    EXPECT_NE(two.after.at(path).data, three.after.at(path).data) << path;
+  }
+  EXPECT_EQ(two.before.at("image").data, request.feeds.at("image").data);
+  // Gradients are those of the parameters before: a first step from given parameters gives the same ones.
+  request.steps = 1;
+  for (const char* path : {"w1", "b1", "w2", "b2"}) request.stored[path] = two.after.at(path);
+  const InterpretResult again = interpret(request);
+  for (const auto& [name, array] : again.wanted) EXPECT_EQ(array.data, three.wanted.at(name).data) << name;
+}
+
+}  // namespace
+}  // namespace mesh::tests
