@@ -46,6 +46,7 @@ BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDi
     if (reduction.arg) {
       expect(row_types[row] == Type::i32 && inner.size() == 1, "an arg reduction gives an i32 along one dim");
       fold.arg = chunk_kernels().arg_fold(reduction.reduce, type);
+      fold.begin = static_cast<int32_t>(binding.range(inner[0]).begin);
     } else {
       expect(row_types[row] == type, "a reduction's row value has another type than what it reduces");
       fold.reduction = chunk_kernels().reduction(reduction.reduce, type);
@@ -321,7 +322,7 @@ void BoundPass::run(std::span<const int64_t> outer_index) {
   for (const Fold& fold : folds_) {
     if (once_) break;  // the value itself is there already
     if (fold.lanes) fold.reduction.finish(fold.lanes, fold.row);
-    else std::memcpy(fold.row, &fold.found.index, sizeof fold.found.index);
+    else *reinterpret_cast<int32_t*>(fold.row) = fold.begin + fold.found.index;
   }
 }
 

@@ -63,6 +63,7 @@ class BoundPass {
     ChunkArgFold arg{};
     std::byte* lanes = nullptr;
     ArgFold found{};
+    int32_t begin = 0;  // global index of local 0
   };
 
   void add(Binding&, const Scalar&, const std::vector<Type>& row_types);
