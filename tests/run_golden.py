@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs a command on specs that carry what it must print, and compares.
 
-    tests/run_golden.py --command 'build/codegen/commands/meshc check' tests/diagnostics/*.mesh
-    tests/run_golden.py --bless --command ... FILE...        writes what is printed now
+    tests/run_golden.py --command 'build/codegen/commands/meshc check' tests/diagnostics
+    tests/run_golden.py --bless --command ... FILE OR FOLDER...        writes what is printed now
 
 A case is a spec. Its first line may be `//! OPTIONS` for the command. What is expected follows the line
 `//// expected`, each line behind `// `, so that the file stays a spec. The command runs in the file's folder.
 """
 import argparse
 import difflib
+import glob
 import os
 import shlex
 import subprocess
@@ -45,7 +46,9 @@ def main():
     if os.path.exists(command[0]):
         command[0] = os.path.abspath(command[0])
     failed = 0
-    for path in sorted(arguments.files):
+    files = [path for given in arguments.files
+             for path in (glob.glob(os.path.join(given, "*.mesh")) if os.path.isdir(given) else [given])]
+    for path in sorted(files):
         spec, expected, printed = run(command, path)
         found = commented(printed)
         if found == expected:
@@ -58,8 +61,8 @@ def main():
         failed += 1
         print(f"{path}: what is printed differs from what the file expects")
         sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), found.splitlines(True), "expected", "printed"))
-    print(f"{len(arguments.files)} cases, {failed} failed")
-    return 1 if failed else 0
+    print(f"{len(files)} cases, {failed} failed")
+    return 1 if failed or not files else 0
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ struct Carry {
   Term initial;
   ValueType type;  // of a carry that starts as a number: found by a trial
   bool from_number = false;
+  bool typed = true;    // false in the first trial of a carry that starts as a number: it stands as that number
   bool broken = false;  // its mistake is reported
   ValueId first, entering, leaving;
   Span leaving_span;
@@ -49,6 +50,7 @@ std::vector<Carry> carries_of(Elaboration& e, Frame& frame, const ast::Repeat& r
       case Term::Kind::poison: carry.broken = true; break;
       case Term::Kind::number:
         carry.from_number = true;
+        carry.typed = false;
         carry.type = {default_float(e), {}, {}};
         break;
       case Term::Kind::truth: carry.type = {Type::boolean, {}, {}}; break;
@@ -60,9 +62,10 @@ std::vector<Carry> carries_of(Elaboration& e, Frame& frame, const ast::Repeat& r
   return carries;
 }
 
-/// Writes the loop's body once. The builder stands in it afterwards no more; the loop's node is still without carries.
+/// Writes the loop's body once; the loop's node is still without carries afterwards. On trial a carry may leave with
+/// another type than it entered with.
 Loop& write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId dim, Span span,
-                 std::vector<Carry>& carries) {
+                 std::vector<Carry>& carries, bool trial) {
   const BodyId outer = e.build.body;
   const ast::Name& label = repeat.label ? *repeat.label : repeat.dim;
   Frame body;
@@ -72,7 +75,7 @@ Loop& write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId 
   body.home = frame.home;
   body.block = frame.block;
   for (Carry& carry : carries)
-    if (!carry.broken)
+    if (!carry.broken && carry.typed)
       carry.first = as_written(e, carry.initial, carry.type, span, carry.span, "`" + carry.name + "` is", false).value;
   e.build.span = repeat.dim.span;
   const NodeId node = e.build.append(LoopOp{dim, {}, false, {}, {}, {}, {}}, {});
@@ -86,7 +89,9 @@ Loop& write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId 
   for (Carry& carry : carries) {
     Binding binding;
     binding.span = carry.span;
-    if (!carry.broken) {
+    if (!carry.typed) {
+      binding.term = carry.initial;
+    } else if (!carry.broken) {
       carry.entering = e.build.argument(carry.type, loop.body, node, join(body.path, carry.name));
       binding.term = Term::of(carry.entering);
     }
@@ -98,8 +103,8 @@ Loop& write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId 
     carry.leaving_span = last.span;
     if (carry.broken || last.term.poisoned()) {
       carry.broken = true;
-    } else if (carry.from_number && last.term.is_tensor()) {
-      carry.leaving = last.term.value;  // its type is the carry's
+    } else if (trial && carry.from_number) {
+      carry.leaving = last.term.is_tensor() ? last.term.value : ValueId{};
     } else {
       const std::string what = fmt::format("carry `{}` begins as", carry.name);
       carry.leaving = as_written(e, last.term, carry.type, last.span, carry.span, what, false).value;
@@ -112,8 +117,8 @@ Loop& write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId 
   return loop;
 }
 
-/// A carry that starts as a number has the type of what the body binds to it: the body is written on trial until the
-/// types hold, and then taken back.
+/// A carry that starts as a number has the type of what the body binds to it: the body is written on trial, first with
+/// the number itself, until the types hold, and taken back each time.
 void find_types(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId dim, Span span,
                 std::vector<Carry>& carries) {
   if (std::none_of(carries.begin(), carries.end(), [](const Carry& c) { return c.from_number; })) return;
@@ -122,13 +127,15 @@ void find_types(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId d
   std::vector<Loop> open;
   for (const Loop* loop : e.loops) open.push_back(*loop);
   DiagnosticSink* const sink = e.sink;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 4; ++round) {
     DiagnosticSink unheard;
     e.sink = &unheard;
     std::vector<Carry> trial = carries;
-    write_body(e, frame, repeat, dim, span, trial);
+    write_body(e, frame, repeat, dim, span, trial, true);
     bool changed = false;
     for (size_t i = 0; i < carries.size(); ++i) {
+      changed = changed || !carries[i].typed;
+      carries[i].typed = true;
       if (!carries[i].from_number || !trial[i].leaving) continue;
       const ValueType& found = e.type(trial[i].leaving);
       changed = changed || found != carries[i].type;
@@ -184,15 +191,7 @@ void repeat_statement(Elaboration& e, Frame& frame, const ast::Repeat& repeat, S
   }
   std::vector<Carry> carries = carries_of(e, frame, repeat);
   find_types(e, frame, repeat, dim, span, carries);
-  Loop& loop = write_body(e, frame, repeat, dim, span, carries);
-  for (Carry& carry : carries) {
-    if (!carry.from_number || carry.broken || e.type(carry.leaving) == carry.type) continue;
-    e.error("E0307", carry.leaving_span, "carry `{}` has no type that stays the same from turn to turn", carry.name)
-        .here(to_string(e.graph, e.type(carry.leaving)))
-        .label(carry.span, to_string(e.graph, carry.type))
-        .help(fmt::format("write its type where it begins: `{} : f32 = ...`", carry.name));
-    carry.broken = true;
-  }
+  Loop& loop = write_body(e, frame, repeat, dim, span, carries, false);
   close(e, frame, loop, carries);
 }
 
