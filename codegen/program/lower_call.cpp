@@ -57,6 +57,20 @@ void Lowering::lower_attention_gradient(const Node& node) {
   emit(std::move(step));
 }
 
+/// `from`, copied if its dims lie in another order in memory than those of `like`: a collective moves blocks as they
+/// stand.
+Access Lowering::ordered_as(const Access& like, const Access& from) {
+  const auto wanted = dims_of(program_, like), now = dims_of(program_, from);
+  std::vector<LocalDim> dims;
+  for (const LocalDim& local : wanted)
+    dims.push_back(*std::find_if(now.begin(), now.end(), [&](const LocalDim& d) { return d.dim == local.dim; }));
+  if (std::equal(dims.begin(), dims.end(), now.begin(), now.end())) return from;
+  const Buffer of = program_.buffer(from.buffer);
+  const Access made{new_buffer(of.name, of.path, of.type, dims, BufferKind::workspace, of.span), {}};
+  emit(CopyStep{from, made});
+  return made;
+}
+
 /// Positions in a reshard step count the value's logical dims; in a collective step they count dims in memory.
 void Lowering::lower_reshard(const Node& node) {
   const ValueId from = node.inputs[0], to = node.results[0];
@@ -90,6 +104,7 @@ void Lowering::lower_reshard(const Node& node) {
     step.to = step.from;
   } else {
     step.to = allocate(to);
+    step.from = ordered_as(step.to, step.from);
   }
   const auto before = dims_of(program_, step.from), after = dims_of(program_, step.to);
   step.before.assign(before.begin(), before.end());

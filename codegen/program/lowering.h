@@ -49,6 +49,7 @@ class Lowering {
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
   Access allocate(ValueId);
+  Access ordered_as(const Access& like, const Access& from);
   BufferId new_buffer(std::string name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
   BufferId view(const Access&, std::vector<LocalDim> dims);
   Access in_memory(ValueId) const;

@@ -33,7 +33,7 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
     return dims;
   };
   // Summing over a dim of one factor alone is a sum, not a product: it is taken out first.
-  const auto product = [&](ValueId left, ValueId right, std::vector<DimId> dims) {
+  const auto product = [&](ValueId left, ValueId right, const std::vector<DimId>& dims, ValueId of) {
     std::vector<DimId> both;
     for (DimId dim : dims)
       if (has(graph.type(left).dims, dim) && has(graph.type(right).dims, dim)) both.push_back(dim);
@@ -44,11 +44,19 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
       return build.reduce(Reduce::sum, of, own);
     };
     const ValueId l = alone(left), r = alone(right);
-    return build.dot(l, r, both);
+    const auto dims_of_product = [&](ValueId first, ValueId second) {
+      std::vector<DimId> all = without(graph.type(first).dims, both);
+      for (DimId dim : without(graph.type(second).dims, both))
+        if (!has(all, dim)) all.push_back(dim);
+      return all;
+    };
+    // The gradient lists its dims as the operand does, where one of the two orders gives that.
+    const bool swap = dims_of_product(l, r) != graph.type(of).dims && dims_of_product(r, l) == graph.type(of).dims;
+    return swap ? build.dot(r, l, both) : build.dot(l, r, both);
   };
   std::vector<ValueId> result(2);
-  if (wanted[0]) result[0] = product(d[0], b, over(b, a));
-  if (wanted[1]) result[1] = product(a, d[0], over(a, b));
+  if (wanted[0]) result[0] = product(d[0], b, over(b, a), a);
+  if (wanted[1]) result[1] = product(a, d[0], over(a, b), b);
   return result;
 }
 
