@@ -152,11 +152,10 @@ ValueId Stash::stash(ValueId value, BodyId in) {
   return slice(resolve(stacked, parent(in)), graph_.type(value), in);
 }
 
-ValueId Stash::slice(ValueId stacked, const ValueType& turn, BodyId in) {
+ValueId Stash::slice(ValueId stacked, ValueType turn, BodyId in) {
   for (const auto& s : loop(in).slices)
     if (s.stacked == stacked) return s.turn;
-  const ValueType type = turn;  // a copy: the argument may lie in the table that grows
-  const ValueId argument = GraphBuilder(graph_).argument(type, in, graph_.body(in).owner);
+  const ValueId argument = GraphBuilder(graph_).argument(std::move(turn), in, graph_.body(in).owner);
   loop(in).slices.push_back({stacked, argument});
   return argument;
 }

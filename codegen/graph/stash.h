@@ -26,7 +26,7 @@ class Stash {
   ValueId resolve(ValueId, BodyId in);
   ValueId repeat_node(ValueId, BodyId in);
   ValueId stash(ValueId, BodyId in);
-  ValueId slice(ValueId stacked, const ValueType& turn, BodyId in);
+  ValueId slice(ValueId stacked, ValueType turn, BodyId in);
   BodyId parent(BodyId) const;
   void mark_products_operands(BodyId);
   LoopOp& loop(BodyId body) { return std::get<LoopOp>(graph_.node(graph_.body(body).owner).op); }
