@@ -18,8 +18,11 @@ void fuse(Program&);
 /// fuse_products.cpp: elementwise nests right after a product join its finish; sums of a product's right operand become
 /// its column sum; products write loops' carries in place.
 void fuse_products(Program&);
-/// fuse_nests.cpp: merges nests of one body.
-void fuse_nests(Program&);
+/// fuse_nests.cpp: merges nests of one body; those with other steps in between only if `across` is set.
+void fuse_nests(Program&, bool across);
+/// coalesce.cpp: what is copied is made where the copy lies; gradients of lookups are added to other gradients in
+/// place.
+void coalesce(Program&);
 /// simplify.cpp: computes cheap values again in later passes of a nest in place of storing them; removes stores that
 /// nobody reads, scalars, passes, nests and buffers that are left without use.
 void simplify(Program&);

@@ -17,7 +17,7 @@ bool intersect(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
 
 class Fuser {
  public:
-  explicit Fuser(Program& program) : program_(program) {}
+  Fuser(Program& program, bool across) : program_(program), across_(across) {}
 
   void run(std::vector<Step>& steps) {
     for (Step& step : steps)
@@ -70,7 +70,7 @@ class Fuser {
           return true;
         }
       }
-      if (conflict(sets[i], own)) return false;
+      if (conflict(sets[i], own) || (!across_ && !std::holds_alternative<Nest>(out[i].what))) return false;
     }
     return false;
   }
@@ -91,12 +91,13 @@ class Fuser {
   }
 
   Program& program_;
+  bool across_;  // over products, collectives and loops
 };
 
 }  // namespace
 
-void fuse_nests(Program& program) {
-  Fuser fuser(program);
+void fuse_nests(Program& program, bool across) {
+  Fuser fuser(program, across);
   for (Routine& routine : program.routines) fuser.run(routine.steps);
 }
 
