@@ -137,7 +137,7 @@ class Verifier {
         if (b.view_of || a.space != b.space || !life[i].meets(life[j])) continue;
         if (a.offset >= b.offset + bytes(b) || b.offset >= a.offset + bytes(a)) continue;
         // A result in the place of an operand that dies in the same step.
-        const bool taken_over = a.offset == b.offset && a.dims == b.dims && life[i].routine >= 0 &&
+        const bool taken_over = a.offset == b.offset && bytes(a) == bytes(b) && life[i].routine >= 0 &&
                                 (life[i].last == life[j].first || life[j].last == life[i].first);
         if (!taken_over) say(fmt::format("{} and {} live at the same time in the same memory", b.name, a.name));
       }

@@ -1,0 +1,60 @@
+// The specs of the repository, made small, as programs: fused and not, under their layouts, equal to one rank.
+#include <gtest/gtest.h>
+
+#include "codegen/compile.h"
+#include "codegen/program/lower.h"
+#include "codegen/program/verify_program.h"
+#include "tests/program/numbers.h"
+
+namespace mesh {
+namespace {
+
+Compiled compiled(CompileRequest request) {
+  SourceMap sources;
+  DiagnosticSink sink;
+  std::optional<Compiled> result = compile(request, sources, sink);
+  std::string messages;
+  for (const Diagnostic& diagnostic : sink.diagnostics()) messages += diagnostic.message + "\n";
+  if (!result) throw std::runtime_error(messages);
+  return std::move(*result);
+}
+
+void check(CompileRequest request, const InterpretResult& expected, const std::string& what) {
+  const Compiled result = compiled(std::move(request));
+  tests::expect_equal(expected, tests::run(result.program), what + ", fused");
+  const Program plain = lower(result.sharded, nullptr, {false});
+  EXPECT_EQ(verify_program(plain), std::vector<std::string>{}) << what;
+  tests::expect_equal(expected, tests::run(plain), what + ", not fused");
+}
+
+InterpretResult reference(CompileRequest request) {
+  request.one_rank = true;
+  request.mesh.clear();
+  request.layout.clear();
+  return tests::run(lower(compiled(request).sharded, nullptr, {false}));
+}
+
+TEST(Specs, gpt_under_its_layouts) {
+  CompileRequest request;
+  request.files = {SPECS "/gpt.mesh"};
+  request.set = {{"batch", 3}, {"seq", 10}, {"embed", 12}, {"heads", 3}, {"head_dim", 4}, {"vocab", 11}, {"layer", 2}};
+  const InterpretResult expected = reference(request);
+  for (const auto& [data, model] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 1}, {1, 3}}) {
+    request.mesh = {{"data", data}, {"model", model}};
+    check(request, expected, "data " + std::to_string(data) + ", model " + std::to_string(model));
+  }
+}
+
+TEST(Specs, mlp_under_its_six_layouts) {
+  CompileRequest request;
+  request.files = {SPECS "/mlp.mesh"};
+  request.set = {{"batch", 6}, {"pixel", 10}, {"hidden", 9}, {"class", 5}};
+  const InterpretResult expected = reference(request);
+  for (const char* layout : {"whole", "data", "model", "both", "weights", "three"}) {
+    request.layout = layout;
+    check(request, expected, layout);
+  }
+}
+
+}  // namespace
+}  // namespace mesh

@@ -1,0 +1,123 @@
+// The verifier finds what is broken by hand in programs that are in order.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "codegen/program/lower.h"
+#include "codegen/program/verify_program.h"
+#include "tests/program/models.h"
+
+namespace mesh {
+namespace {
+
+using tests::layout;
+
+Program good() {
+  const Graph model = tests::residual();
+  const tests::Placed placed =
+      tests::placed(model, layout(model, {{"data", 2}, {"model", 2}}, {{"batch", "data"}, {"wide", "model"}}));
+  return lower(placed.train, &placed.evaluate);
+}
+
+/// The first step of the kind, in any body of the training step.
+template <class Kind>
+Kind* first(std::vector<Step>& steps, std::vector<Step>** body = nullptr, size_t* at = nullptr) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (auto* found = std::get_if<Kind>(&steps[i].what)) {
+      if (body) *body = &steps, *at = i;
+      return found;
+    }
+    if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what))
+      if (Kind* found = first<Kind>((*loop)->body, body, at)) return found;
+  }
+  return nullptr;
+}
+
+BufferId find(const Program& program, const std::string& name) {
+  for (uint32_t i = 0; i < program.buffers.size(); ++i)
+    if (program.buffers[i].name == name) return {i};
+  throw std::out_of_range("no buffer " + name);
+}
+
+/// Exactly the broken program has a message, and it says this.
+void expect_message(const Program& broken, const std::string& part) {
+  const std::vector<std::string> messages = verify_program(broken);
+  EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
+                          [&](const std::string& m) { return m.find(part) != std::string::npos; }))
+      << "expected a message with: " << part << "\nfound " << messages.size()
+      << (messages.empty() ? "" : ", first: " + messages[0]);
+}
+
+TEST(Verify, has_nothing_to_say_about_a_good_program) { EXPECT_EQ(verify_program(good()), std::vector<std::string>{}); }
+
+TEST(Verify, buffers_that_live_together_lie_apart) {
+  Program program = good();
+  program.buffer(find(program, "up_moment2")).offset = program.buffer(find(program, "up_moment1")).offset;
+  expect_message(program, "up_moment1 and up_moment2 live at the same time in the same memory");
+}
+
+TEST(Verify, every_buffer_has_a_place) {
+  Program program = good();
+  program.buffer(find(program, "up")).offset = program.memory.arena;
+  expect_message(program, "up lies at");
+}
+
+TEST(Verify, a_read_needs_a_write) {
+  Program program = good();
+  std::vector<Step>* body = nullptr;
+  size_t at = 0;
+  first<ProductStep>(program.routines[0].steps, &body, &at);
+  body->erase(body->begin() + static_cast<std::ptrdiff_t>(at));
+  expect_message(program, "before anything writes it");
+}
+
+TEST(Verify, collectives_are_those_of_the_layout) {
+  Program program = good();
+  first<CollectiveStep>(program.routines[0].steps)->axes = {0};
+  expect_message(program, "is not the collective that the layout asked for");
+}
+
+TEST(Verify, collectives_lead_from_shape_to_shape) {
+  Program program = good();
+  CollectiveStep* step = first<CollectiveStep>(program.routines[0].steps);
+  step->kind = CollectiveKind::all_gather;
+  program.sharded.steps[step->step].kind = CollectiveKind::all_gather;
+  step->from_dim = 1;
+  expect_message(program, "gathers axes that the dim is not split over");
+}
+
+TEST(Verify, collectives_work_in_the_arena) {
+  Program program = good();
+  program.buffer(first<CollectiveStep>(program.routines[0].steps)->to.buffer).space = Space::own;
+  expect_message(program, "outside the arena");
+}
+
+TEST(Verify, turns_index_their_own_dim) {
+  Program program = good();
+  first<ProductStep>(program.routines[0].steps)->b.turns = {LoopId{99}};
+  expect_message(program, "by a turn that is not its dim's");
+}
+
+TEST(Verify, nests_iterate_over_what_they_read) {
+  Program program = good();
+  std::vector<Step>* body = nullptr;
+  size_t at = 0;
+  first<ProductStep>(program.routines[0].steps, &body, &at);
+  std::get<Nest>((*body)[at - 1].what).passes[0].inner.clear();
+  expect_message(program, "does not iterate over dim embed");
+}
+
+TEST(Verify, products_know_every_dim) {
+  Program program = good();
+  first<ProductStep>(program.routines[0].steps)->inner.clear();
+  expect_message(program, "has no use for dim embed of a");
+}
+
+TEST(Verify, metrics_are_scalars) {
+  Program program = good();
+  program.metrics[0] = find(program, "up");
+  expect_message(program, "not a real number");
+}
+
+}  // namespace
+}  // namespace mesh
