@@ -79,7 +79,8 @@ ucp_ep_h UcxWorker::endpoint(int rank) {
     parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     parameters.address = reinterpret_cast<const ucp_address_t*>(addresses_[rank].data());
     parameters.err_mode = UCP_ERR_HANDLING_MODE_NONE;
-    check(ucx_.ep_create(worker_, &parameters, &endpoints_[rank]), fmt::format("connect to rank {}", rank).c_str());
+    check(ucx_.ep_create(worker_, &parameters, &endpoints_[rank]), fmt::format("connect to rank {}", rank).c_str(),
+          Cause::peer_died);
   }
   return endpoints_[rank];
 }
