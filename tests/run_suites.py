@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Runs every test of build-test through meson, then formatting, lint and sanitizer builds; counts them all.
 
 Ends with "N passed, N failed". Each meson test is a suite of gtest cases or a script; a suite counts its cases.
