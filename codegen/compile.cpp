@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/graph/builder.h"
 #include "codegen/graph/elaborate/elaborate.h"
 #include "codegen/graph/entries.h"
@@ -57,7 +59,7 @@ Layout one_rank() { return {}; }
 std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
   for (const std::string& name : wanted)
-    if (!is_gradient_name(name) && !is_parameter_name(name)) names.push_back(name);
+    if (!is_gradient_name(name) && !is_parameter_name(name) && name != norm_name) names.push_back(name);
   return names;
 }
 
@@ -105,7 +107,7 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   want_gradients(backward, request.wanted, sink);
   if (sink.has_errors()) return std::nullopt;
   if (passes.last("differentiated", [&] { return print_graph(backward); })) return std::nullopt;
-  const Graph training = training_step(backward);
+  const Graph training = training_step(backward, std::ranges::count(request.wanted, norm_name) > 0);
   if (passes.last("training", [&] { return print_graph(training); })) return std::nullopt;
 
   // graph -> sharded graph

@@ -5,6 +5,7 @@
 #include "codegen/graph/optimizer.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
+#include "codegen/graph/want.h"
 
 namespace mesh {
 
@@ -21,7 +22,7 @@ Graph differentiated(const Graph& model) {
   return graph;
 }
 
-Graph training_step(const Graph& differentiated) {
+Graph training_step(const Graph& differentiated, bool want_norm) {
   Graph graph = differentiated;
   std::map<StoredId, ValueId> gradients;
   if (graph.objective) {
@@ -30,6 +31,8 @@ Graph training_step(const Graph& differentiated) {
       if (found != graph.names.end()) gradients[parameter.stored] = found->second;
     }
     append_optimizer(graph, gradients);
+    if (const auto norm = graph.names.find(norm_name); want_norm && norm != graph.names.end())
+      graph.wanted.push_back({norm->first, norm->second});
   }
   decompose(graph);
   merge_equal(graph);

@@ -45,6 +45,8 @@ void want_gradients(Graph& graph, const std::vector<std::string>& wanted, Diagno
   for (const auto& [name, value] : graph.names)
     if (is_gradient_name(name, &path)) paths.push_back(path);
   for (const std::string& name : wanted) {
+    if (name == norm_name && (!graph.objective || !graph.objective->values.contains("clip")))
+      sink.error("E0209", Span{}, "there is no `{}`", name).note("it is computed only where gradients are clipped");
     if (!is_gradient_name(name, &path)) continue;
     const std::vector<std::string> matches = matching_paths(path, paths);
     for (const std::string& match : matches) {

@@ -28,7 +28,7 @@ Program program_of(const Graph& model, const Axes& axes, const Rules& rules) {
   want_gradients(backward, {"grad(**)"}, sink);
   EXPECT_FALSE(sink.has_errors());
   const ShardedGraph evaluated = place(evaluation(model), under, {});
-  return lower(place(training_step(backward), under, {}), &evaluated);
+  return lower(place(training_step(backward, true), under, {}), &evaluated);
 }
 
 struct Case {
@@ -74,11 +74,14 @@ TEST_P(Jobs, ShowEveryMissingCollective) {
   for (;; ++removed) {
     Program broken = program();
     int left = removed;
+    std::string what;
     const std::function<bool(std::vector<Step>&)> remove = [&](std::vector<Step>& steps) {
       for (size_t i = 0; i < steps.size(); ++i) {
         if (auto* const loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
           if (remove((*loop)->body)) return true;
         } else if (std::holds_alternative<CollectiveStep>(steps[i].what) && left-- == 0) {
+          const auto& step = std::get<CollectiveStep>(steps[i].what);
+          what = broken.buffer(step.to.buffer).name + ": " + broken.sharded.steps[step.step].reason;
           steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
           return true;
         }
@@ -86,8 +89,10 @@ TEST_P(Jobs, ShowEveryMissingCollective) {
       return false;
     };
     if (!remove(broken.routines.at(0).steps)) break;
-    const Comparison found = compare_programs(broken, expected, {.seed = 3});
-    EXPECT_FALSE(found.equal()) << "without collective " << removed;
+    bool seen = false;  // a sum may be complete without it by chance: no picture in a rank's part is classified right
+    for (uint64_t seed = 1; seed <= 5 && !seen; ++seed)
+      seen = !compare_programs(broken, expected, {.seed = seed}).equal();
+    EXPECT_TRUE(seen) << "without the collective of " << what;
   }
   EXPECT_EQ(removed > 0, GetParam().axes.size() > 0);
 }
@@ -152,32 +157,34 @@ std::string refusal(const InterpretRequest& request) {
 
 TEST(Feeds, AreChecked) {
   const Program program = program_of(perceptron(), {}, {});
-  InterpretRequest good{program};
-  good.feeds = random_feeds(program, 1);
-  EXPECT_EQ(refusal(good), "");
-
-  InterpretRequest request = good;
-  request.feeds.erase("label");
-  EXPECT_EQ(refusal(request), "nothing is fed to `label`: every input needs a feed");
-  request = good;
-  request.feeds["lable"] = request.feeds["label"];
-  EXPECT_EQ(refusal(request), "the model has no input `lable`; did you mean `label`?");
-  request = good;
-  const int32_t large = 5;
-  std::memcpy(request.feeds["label"].data.data() + 4 * 2, &large, 4);
-  EXPECT_EQ(refusal(request), "feed `label` holds 5 at [2], but its indices must lie in 0 to 4");
-  request = good;
-  request.feeds["image"].shape = {7, 6};
-  EXPECT_EQ(refusal(request), "feed `image` has shape [7, 6], but needs [batch = 6, pixel = 7]");
-  request = good;
-  request.feeds["image"] = make_array(Type::i32, {6, 7});
-  EXPECT_EQ(refusal(request), "feed `image` holds i32 numbers, but needs f32: convert the array first");
-  request = good;
-  request.stored["w3"] = make_array(Type::f32, {1});
-  EXPECT_EQ(refusal(request), "the model has no parameter `w3`; did you mean `w1`?");
-  request = good;  // 64-bit labels are as good, as long as they fit
-  request.feeds["label"] = make_array(Type::i64, {6});
-  EXPECT_EQ(refusal(request), "");
+  const auto refused = [&](const std::function<void(InterpretRequest&)>& change) {
+    InterpretRequest request{program};
+    request.feeds = random_feeds(program, 1);
+    change(request);
+    return refusal(request);
+  };
+  EXPECT_EQ(refused([](InterpretRequest&) {}), "");
+  EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds.erase("label"); }),
+            "nothing is fed to `label`: every input needs a feed");
+  EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds["lable"] = request.feeds["label"]; }),
+            "the model has no input `lable`; did you mean `label`?");
+  EXPECT_EQ(refused([](InterpretRequest& request) {
+              const int32_t large = 5;
+              std::memcpy(request.feeds["label"].data.data() + 4 * 2, &large, 4);
+            }),
+            "feed `label` holds 5 at [2], but its indices must lie in 0 to 4");
+  EXPECT_EQ(refused([](InterpretRequest& request) {
+              request.feeds["image"].shape = {7, 6};
+            }),
+            "feed `image` has shape [7, 6], but needs [batch = 6, pixel = 7]");
+  EXPECT_EQ(refused([](InterpretRequest& request) {
+              request.feeds["image"] = make_array(Type::i32, {6, 7});
+            }),
+            "feed `image` holds i32 numbers, but needs f32: convert the array first");
+  EXPECT_EQ(refused([](InterpretRequest& request) { request.stored["w3"] = make_array(Type::f32, {1}); }),
+            "the model has no parameter `w3`; did you mean `w1`?");
+  // 64-bit labels are as good, as long as they fit.
+  EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds["label"] = make_array(Type::i64, {6}); }), "");
 }
 
 TEST(Steps, ShowParametersBeforeAndAfter) {
