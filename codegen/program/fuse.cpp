@@ -20,11 +20,13 @@ size_t count_steps(const Program& program) {
 }  // namespace
 
 void fuse(Program& program) {
-  forward_copies(program);
-  fuse_products(program);
-  forward_copies(program);  // slopes that products now store are read as they are
-  simplify(program);        // the copies themselves go
-  fuse_products(program);   // gates that were behind a copy
+  // Each round may leave copies that were in the way of the next: of sums and slopes that products now store.
+  for (size_t before = 0; before != count_steps(program);) {
+    before = count_steps(program);
+    forward_copies(program);
+    simplify(program);
+    fuse_products(program);
+  }
   coalesce(program);
   // Neighbours first, so that a value is computed beside its reader; then over the calls in between.
   for (size_t before = 0; before != count_steps(program);) {

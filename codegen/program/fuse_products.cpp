@@ -100,7 +100,12 @@ class ProductFuser {
     if (!extend(finish, p, *next)) return false;
     const Access old = p.c;
     if (!readers_elsewhere(old, steps[at]).empty()) {
-      if (!is_activation(next->function) || !hand_slope(old, *next, steps[at], finish)) return false;
+      if (!is_activation(next->function)) {
+        if (!all_repeat(old, *next, steps[at])) return false;
+        p.finish = finish;
+        return true;
+      }
+      if (!hand_slope(old, *next, steps[at], finish)) return false;
     }
     p.finish = finish;
     p.c = next->to;
@@ -156,6 +161,36 @@ class ProductFuser {
     };
     for (Routine& routine : program_.routines) visit(visit, routine.steps);
     return readers;
+  }
+
+  /// Backward steps compute again what this nest computes (a stash before the bias was added): the product stores the
+  /// sum in place of its own result, and all of them become copies of it.
+  bool all_repeat(const Access& result, const Single& operation, Step& at) {
+    std::vector<Step*> readers = readers_elsewhere(result, at);
+    const auto is_slot_of = [](const Access& a, const Access& b) {
+      return a.buffer == b.buffer && a.turns.size() == b.turns.size();
+    };
+    for (const Step* step : readers) {
+      const std::optional<Single> reader = single(*step);
+      if (!reader || reader->function != operation.function || !same_dims(program_, reader->to, result)) return false;
+      for (size_t i = 0; i < operation.operands.size(); ++i) {
+        const Access* other = i < reader->operands.size() ? reader->load(i) : nullptr;
+        const Access* own = operation.load(i);
+        if (!other || !own || !is_slot_of(*other, *own)) return false;
+        // What is added must be the same number then: nobody writes it but the update at the end of the step.
+        if (!is_slot_of(*own, result) && !program_.buffer(own->buffer).stored) return false;
+      }
+    }
+    readers.push_back(&at);
+    for (Step* step : readers) {
+      Pass& pass = std::get<Nest>(step->what).passes[0];
+      std::erase_if(pass.scalars, [&](const Scalar& scalar) {
+        const auto* load = std::get_if<Scalar::Load>(&scalar.what);
+        return !load || load->access.buffer != result.buffer;
+      });
+      pass.stores[0].scalar = 0;
+    }
+    return true;
   }
 
   /// The derivative is all that others want of the activation's argument: it is stored in the argument's place. Relu's

@@ -51,7 +51,7 @@ class Printer {
     if (!at.buffer) return "nothing";
     const std::string& name = program_.buffer(at.buffer).name;
     if (at.turns.empty()) return name;
-    return name + "[" + list(at.turns, [&](LoopId loop) { return dim(dim_of_loop_[loop.index]); }) + "]";
+    return name + "[" + list(at.turns, [&](LoopId loop) { return dim_of(loop); }) + "]";
   }
 
   std::string summary(const Step& step) const {
@@ -61,6 +61,9 @@ class Printer {
  private:
   const Graph& graph() const { return program_.sharded.graph; }
   std::string dim(DimId id) const { return id ? graph().dim(id).name : "?"; }
+  std::string dim_of(LoopId loop) const {
+    return loop.index < dim_of_loop_.size() ? dim(dim_of_loop_[loop.index]) : "?";
+  }
   std::string axis(AxisId id) const { return program_.sharded.layout.mesh.axes[id].name; }
   std::string names(const std::vector<DimId>& dims) const {
     return list(dims, [&](DimId id) { return dim(id); });
@@ -154,9 +157,7 @@ class Printer {
       std::string operator()(const Scalar::Load& load) const { return in.access(load.access); }
       std::string operator()(const Scalar::Literal& literal) const { return fmt::format("{}", literal.value); }
       std::string operator()(const Scalar::Index& index) const { return "position[" + in.dim(index.dim) + "]"; }
-      std::string operator()(const Scalar::Turn& turn) const {
-        return "turn[" + in.dim(in.dim_of_loop_[turn.loop.index]) + "]";
-      }
+      std::string operator()(const Scalar::Turn& turn) const { return "turn[" + in.dim_of(turn.loop) + "]"; }
       std::string operator()(const Scalar::StepNumber&) const { return "step"; }
       std::string operator()(const Scalar::Rate& rate) const { return "rate(" + rate.rate.schedule + ")"; }
       std::string operator()(const Scalar::Apply&) const { return ""; }

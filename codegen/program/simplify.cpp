@@ -240,7 +240,7 @@ class CopyForwarder {
   }
 
   /// Readers of `to` read `from`, where neither changes while they do: `to` is written by this copy alone and read in
-  /// this body alone, `from` is written by no step of the body.
+  /// this body alone, after it; `from` is written by no later step of the body.
   void forward(std::vector<Step>& steps, size_t i) {
     const auto* nest = std::get_if<Nest>(&steps[i].what);
     if (!nest || !nest->outer.empty() || nest->passes.size() != 1) return;
@@ -259,7 +259,7 @@ class CopyForwarder {
     for (size_t k = 0; k < steps.size(); ++k) {
       for_each_access(steps[k], [&](Access& access, Use use) {
         if (use == Use::read && access == to) readers += k > i ? 1 : 1000;
-        if (use != Use::read && storage(program_, access.buffer).index == source) readers += 1000;
+        if (use != Use::read && storage(program_, access.buffer).index == source && k > i) readers += 1000;
       });
     }
     if (readers != uses.reads[to.buffer.index]) return;
