@@ -2,6 +2,8 @@
 // one rank and on many.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "codegen/program/lower.h"
 #include "tests/program/models.h"
 #include "tests/program/numbers.h"
@@ -30,6 +32,22 @@ void check(const Graph& model, const std::vector<Case>& cases) {
     for (bool fuse : {false, true})
       expect_equal(expected, result_of(model, layout(model, one.axes, one.rules), fuse),
                    std::string(one.name) + (fuse ? ", fused" : ", not fused"));
+}
+
+/// Over any number of equal batches, on any mesh, evaluation gives the metrics that the first training step gives.
+TEST(Fuse, evaluation_agrees_with_the_training_step) {
+  for (const Graph& model : {tests::perceptron(), tests::residual()})
+    for (const Case& one : {Case{"one rank", {}, {}},
+                            {"batch over 2", {{"a", 2}}, {{"batch", "a"}}},
+                            {"batch over 4", {{"a", 4}}, {{"batch", "a"}}}})
+      for (bool fuse : {false, true}) {
+        const tests::Placed placed = tests::placed(model, layout(model, one.axes, one.rules));
+        const Program program = lower(placed.train, &placed.evaluate, {fuse});
+        const std::vector<double> trained = tests::run(program).metrics[0], found = tests::evaluate(program, 3);
+        ASSERT_EQ(trained.size(), found.size());
+        for (size_t i = 0; i < found.size(); ++i)
+          EXPECT_NEAR(trained[i], found[i], 1e-5 * (1 + std::abs(trained[i]))) << model.model << ", " << one.name;
+      }
 }
 
 TEST(Fuse, perceptron_gives_the_same_numbers) {

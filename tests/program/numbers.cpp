@@ -4,6 +4,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
+
+#include "codegen/program/interpret_arrays.h"
+#include "meshrt/launch.h"
 
 namespace mesh::tests {
 
@@ -43,6 +47,32 @@ InterpretResult run(const Program& program) {
   request.stored = feeds(program.sharded.graph, StoredKind::parameter);
   request.steps = 3;
   return interpret(request);
+}
+
+std::vector<double> evaluate(const Program& program, int batches) {
+  std::map<std::string, meshrt::Array> arrays = feeds(program.sharded.graph, StoredKind::input);
+  arrays.merge(feeds(program.sharded.graph, StoredKind::parameter));
+  std::vector<double> metrics(program.evaluated.size());
+  const int code =
+      meshrt::launch_threads(static_cast<int>(program.sharded.layout.mesh.ranks()), [&](meshrt::Rank& rank) {
+        InterpretedProgram run(program);
+        rank.allocate(run.info().arena_bytes, run.info().own_bytes);
+        run.bind(rank);
+        for (const meshrt::Tensor& tensor : run.tensors()) {
+          std::vector<size_t> order(tensor.dims.size());
+          std::iota(order.begin(), order.end(), size_t{0});
+          if (const auto given = arrays.find(tensor.name); given != arrays.end())
+            ArrayPart(tensor, order).read(given->second);
+        }
+        run.evaluate_reset();
+        for (int batch = 0; batch < batches; ++batch) run.evaluate_step();
+        std::vector<double> own(metrics.size());
+        run.evaluate_finish(own);
+        if (rank.rank() == 0) metrics = own;
+        return 0;
+      });
+  EXPECT_EQ(code, 0);
+  return metrics;
 }
 
 void expect_equal(const InterpretResult& expected, const InterpretResult& found, const std::string& what) {
