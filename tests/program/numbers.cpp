@@ -13,6 +13,12 @@ namespace mesh::tests {
 
 namespace {
 
+void put(meshrt::Array& array, size_t at, double number) {
+  const auto narrow = static_cast<float>(number);
+  if (array.type == Type::f64) std::memcpy(array.data.data() + at * sizeof number, &number, sizeof number);
+  else std::memcpy(array.data.data() + at * sizeof narrow, &narrow, sizeof narrow);
+}
+
 /// Fixed numbers of every shape, the same for all layouts.
 std::map<std::string, meshrt::Array> feeds(const Graph& model, StoredKind kind) {
   std::map<std::string, meshrt::Array> arrays;
@@ -29,9 +35,8 @@ std::map<std::string, meshrt::Array> feeds(const Graph& model, StoredKind kind) 
       } else if (array.type == Type::u8) {
         array.data[at] = static_cast<std::byte>(i * 37 % 256);
       } else {
-        const auto number =
-            static_cast<float>(std::sin(1.0 + 3.7 * static_cast<double>(i) + static_cast<double>(stored.path.size())));
-        std::memcpy(array.data.data() + at * sizeof number, &number, sizeof number);
+        const double number = std::sin(1.0 + 3.7 * static_cast<double>(i) + static_cast<double>(stored.path.size()));
+        put(array, at, number);
       }
     }
     arrays[stored.path] = std::move(array);
@@ -87,19 +92,18 @@ void expect_equal(const InterpretResult& expected, const InterpretResult& found,
   for (const auto& [path, array] : expected.after) {
     ASSERT_TRUE(found.after.contains(path)) << what;
     const meshrt::Array& other = found.after.at(path);
-    if (array.type != Type::f32) {
+    if (array.type != Type::f32 && array.type != Type::f64) {
       EXPECT_EQ(array.data, other.data) << what << " " << path;
       continue;
     }
-    double largest = 0;
+    double difference = 0, size = 1e-3;
     for (int64_t i = 0; i < array.elements(); ++i) {
-      float a = 0, b = 0;
-      std::memcpy(&a, array.data.data() + i * 4, 4);
-      std::memcpy(&b, other.data.data() + i * 4, 4);
-      largest = std::max(largest, static_cast<double>(std::abs(a - b)));
-      ASSERT_FALSE(std::isnan(a) || std::isnan(b)) << what << " " << path;
+      const size_t at = static_cast<size_t>(i) * meshrt::size_of(array.type);
+      const double a = element(array.type, array.data.data() + at), b = element(other.type, other.data.data() + at);
+      difference = std::max(difference, difference_of(a, b));
+      size = std::max(size, std::abs(a));
     }
-    EXPECT_LT(largest, 2e-5) << what << " " << path;
+    EXPECT_LT(difference, (array.type == Type::f64 ? 1e-9 : 2e-5) * size) << what << " " << path;
   }
 }
 

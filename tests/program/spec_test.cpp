@@ -45,6 +45,19 @@ TEST(Specs, gpt_under_its_layouts) {
   }
 }
 
+/// In f64, where a wrong element cannot hide behind rounding.
+TEST(Specs, gpt_under_layouts_that_its_file_does_not_show) {
+  CompileRequest request;
+  request.files = {SPECS "/gpt.mesh", LAYOUTS};
+  request.precision = "f64";
+  request.set = {{"batch", 3}, {"seq", 7}, {"embed", 10}, {"heads", 2}, {"head_dim", 5}, {"vocab", 11}, {"layer", 2}};
+  const InterpretResult expected = reference(request);
+  for (const char* layout : {"default", "moments", "shards", "lengthwise", "everything", "width"}) {
+    request.layout = layout;
+    check(request, expected, layout);
+  }
+}
+
 TEST(Specs, mlp_under_its_six_layouts) {
   CompileRequest request;
   request.files = {SPECS "/mlp.mesh"};
