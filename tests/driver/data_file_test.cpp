@@ -1,5 +1,7 @@
+#include <cmath>
 #include <numeric>
 
+#include "driver/elements.h"
 #include "meshrt/data.h"
 #include "meshrt/npy.h"
 #include "test_files.h"
@@ -102,6 +104,27 @@ TEST(DataFile, RoundsToShortFloats) {
   NumberFile::open(folder.path("a.npy")).read(0, 2, Type::f16, -1, "`x`", rounded);
   EXPECT_EQ(rounded[0], 0x3c00);
   EXPECT_EQ(rounded[1], 0x3c04);
+}
+
+TEST(Elements, EveryF16ComesBackThroughF64) {
+  std::vector<uint16_t> halves(65536), back(65536);
+  std::iota(halves.begin(), halves.end(), 0);
+  std::vector<double> wide(65536);
+  const auto bytes = [](const auto& numbers) { return reinterpret_cast<const std::byte*>(numbers.data()); };
+  EXPECT_FALSE(convert(bytes(halves), {Number::f16, false}, 65536, Type::f64, -1, wide.data()));
+  EXPECT_FALSE(convert(bytes(wide), {Number::f64, false}, 65536, Type::f16, -1, back.data()));
+  EXPECT_EQ(wide[0x3c00], 1);
+  EXPECT_EQ(wide[0xc000], -2);
+  EXPECT_EQ(wide[1], 0x1p-24);
+  EXPECT_EQ(wide[0x7bff], 65504);
+  for (int i = 0; i < 65536; ++i)
+    if (!std::isnan(wide[i])) EXPECT_EQ(back[i], i);
+    else EXPECT_EQ(back[i] & 0x7fff, 0x7e00);
+  // Halves of the last step go to even; what rounds above the greatest number is inf.
+  const std::vector<double> odd = {1 + 0x1p-11, 1 + 3 * 0x1p-11, 65519.9, 65520, 0x1p-25, 0x1.8p-24};
+  EXPECT_FALSE(convert(bytes(odd), {Number::f64, false}, 6, Type::f16, -1, back.data()));
+  EXPECT_EQ(std::vector<uint16_t>(back.begin(), back.begin() + 6),
+            (std::vector<uint16_t>{0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 2}));
 }
 
 TEST(DataFile, NamesTheNumberThatDoesNotFit) {

@@ -75,8 +75,7 @@ TEST_F(RunMainTest, MistakesEndItWithTheirCode) {
       {"-n 2 run.yaml train.stepz=1", 1,
        "error: unknown key `stepz` in `train`\n  --> command line\n1 | train.stepz=1\n  |       ^^^^^ did you mean "
        "`steps`?\n"},
-      {"-n 2 run.yaml data.x.type=u16 data.x.window=y", 1,
-       ": `x` [batch 6] cannot be read by windows along `y`\n"},
+      {"-n 2 run.yaml data.x.type=u16 data.x.window=y", 1, ": `x` [batch 6] cannot be read by windows along `y`\n"},
       {"-n 2 run.yaml train.lr=1e30", 3, ": `loss` is inf at step "},
   };
   for (const auto& [arguments, code, error] : cases) {

@@ -15,11 +15,6 @@ int64_t product(std::span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-const Source* find_source(const std::vector<Source>& sources, const std::string& input) {
-  const auto found = std::find_if(sources.begin(), sources.end(), [&](const Source& s) { return s.input == input; });
-  return found == sources.end() ? nullptr : &*found;
-}
-
 std::string shape_of(const Tensor& tensor) {
   std::vector<std::string> dims;
   for (const LocalDim& dim : tensor.dims) dims.push_back(fmt::format("{} {}", dim.name, dim.size));
@@ -74,8 +69,8 @@ Batches::Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFi
 }
 
 Batches::Feed Batches::make_feed(const Tensor& tensor) {
-  const Source& source = *find_source(sources_, tensor.name);
-  const Opened opened = open(source.of.given() ? *find_source(sources_, source.of.value) : source);
+  const Source& source = source_of(tensor.name);
+  const Opened opened = open(source.of.given() ? source_of(source.of.value) : source);
   Feed feed;
   feed.tensor = &tensor;
   feed.file = opened.file;
@@ -149,11 +144,16 @@ void Batches::check_names() const {
     if (std::find(inputs.begin(), inputs.end(), source.input) == inputs.end())
       throw run_.error(source.mark, fmt::format("`{}` has no input `{}`", info_.name, source.input),
                        suggestion(source.input, inputs, "inputs"));
-  for (const std::string& input : inputs)
-    if (find_source(sources_, input) == nullptr)
-      throw Failure(Cause::data,
-                    fmt::format("input `{}` has no source: add `{}: {{ {}: {{file: PATH}} }}` to the run file", input,
-                                section_, input));
+}
+
+const Source& Batches::source_of(const std::string& input) const {
+  const auto found =
+      std::find_if(sources_.begin(), sources_.end(), [&](const Source& source) { return source.input == input; });
+  if (found == sources_.end())
+    throw Failure(Cause::data,
+                  fmt::format("input `{}` has no source: add `{}: {{ {}: {{file: PATH}} }}` to the run file", input,
+                              section_, input));
+  return *found;
 }
 
 Batches::Opened Batches::open(const Source& base) {

@@ -53,6 +53,7 @@ class Batches {
   struct Opened;
 
   void check_names() const;
+  const Source& source_of(const std::string& input) const;
   Feed make_feed(const Tensor& tensor);
   int sample_position(const Tensor& tensor) const;
   Opened open(const Source& base);
