@@ -2,8 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <type_traits>
+#include <cstdlib>
 
+#include "instruction_set.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -33,6 +34,9 @@ Operand operand(int64_t row, int64_t col, int64_t rows, int64_t cols) {
 }  // namespace
 
 Blas::Blas() {
+  // On a processor that it does not know OpenBLAS falls back to kernels from 2004: say what this one is like.
+  if (instruction_set() != InstructionSet::portable)
+    setenv("OPENBLAS_CORETYPE", instruction_set() == InstructionSet::avx512 ? "SkylakeX" : "Haswell", 0);
   void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw Failure(Cause::environment, std::string("MESHRT_GEMM=openblas, but OpenBLAS cannot be opened: ") + dlerror() +

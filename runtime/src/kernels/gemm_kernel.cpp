@@ -102,6 +102,21 @@ void store_tile(const Product<T>& p, int64_t inner, Left<T> a, const T* b, int64
     for (int64_t x = 0; x < cols; ++x) c[r * p.c_row + x] = edge[r * width + x];
 }
 
+// One or two rows: tiles of many columns, straight from b, so that its rows are read in long pieces and enough sums are
+// under way at once. Gives the first column that is left to do.
+template <class T>
+int64_t multiply_row_or_two(const Product<T>& p, const Right<T>& b, int64_t k, int64_t inner, bool accumulate) {
+  constexpr int vectors = 4 * tile_vectors, width = vectors * lanes<T>;
+  const Left<T> a = {p.a + k * p.a_col, p.a_row, p.a_col};
+  int64_t j = 0;
+  for (; j + width <= p.cols; j += width) {
+    const T* right = b.b + k * b.row + j;
+    if (p.rows == 1) tile<T, 1, vectors>(inner, a, right, b.row, p.c + j, p.c_row, accumulate);
+    else tile<T, 2, vectors>(inner, a, right, b.row, p.c + j, p.c_row, accumulate);
+  }
+  return j;
+}
+
 // Rows of the left operand for one stretch of the inner extent: a tile of them as in Left, tile i begins i * next
 // further.
 template <class T>
@@ -116,13 +131,16 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
   constexpr int width = tile_cols<T>, group = group_panels * width;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
-  const bool plain = is_plain(p.finish), direct = b.col == 1 && end - begin <= direct_rows;
+  const bool plain = is_plain(p.finish), direct = b.col == 1 && p.rows <= direct_rows;
   T* panels = scratch<T>(panel_scratch, int64_t(max_inner) * group);
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
     const int64_t inner = smaller(chunk, p.inner - k);
     const bool last = k + inner == p.inner, accumulate = k > 0 || p.accumulate;
     const LeftRows<T> a = left_of(k, inner);
-    for (int64_t j = 0; j < p.cols; j += group) {
+    const int64_t done = direct && (p.rows == 1 || p.rows == 2) ? multiply_row_or_two(p, b, k, inner, accumulate) : 0;
+    if (done && b.sums) b.add_sums(k, inner, 0, done);
+    if (done && last && !plain) finish_tile(p.finish, p.c, p.c_row, 0, 0, p.rows, done);
+    for (int64_t j = done; j < p.cols; j += group) {
       const int64_t past = smaller(j + group, p.cols);
       for (int64_t q = j; q < past; q += width) {
         const int64_t cols = smaller(width, past - q);
@@ -153,14 +171,21 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
 // Rows begin .. of a, columns k .., copied tile by tile, each [inner, tile_rows]: for an `a` whose rows are not
 // contiguous. Every k would be on another page, and with a large power of two between them all of them in one set of
 // the cache.
+// A tile of the copy begins `rows before it` * left_next further: not a multiple of a page, lest all tiles meet in one
+// set.
+template <class T>
+int64_t left_next(int64_t inner) {
+  return inner + line_bytes / (int64_t(sizeof(T)) * tile_rows);
+}
 template <class T>
 void copy_left(const Product<T>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, T* to) {
-  constexpr int64_t together = 8 * tile_rows;
+  constexpr int64_t together = 32 * tile_rows;
   for (int64_t i = begin; i < end; i += together)
     for (int64_t x = 0; x < inner; ++x)
       for (int64_t t = i; t < smaller(i + together, end); t += tile_rows) {
         const T* from = p.a + t * p.a_row + (k + x) * p.a_col;
-        T* __restrict tile = to + (t - begin) * inner + x * tile_rows;
+        T* __restrict tile = to + (t - begin) * left_next<T>(inner) + x * tile_rows;
+        __builtin_prefetch(from + 4 * p.a_col);
         if (p.a_row == 1 && end - t >= tile_rows)
           for (int r = 0; r < tile_rows; ++r) tile[r] = from[r];
         else
@@ -178,12 +203,12 @@ void multiply_wide(const Product<T>& p, T* sums) {
     return;
   }
   constexpr int64_t block = left_bytes / (max_inner * int64_t(sizeof(T))) / tile_rows * tile_rows;
-  T* copy = scratch<T>(left_scratch, round_up(smaller(block, p.rows), tile_rows) * smaller(p.inner, max_inner));
+  T* copy = scratch<T>(left_scratch, round_up(smaller(block, p.rows), tile_rows) * left_next<T>(max_inner));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
     multiply_rows(p, b, begin, end, [&](int64_t k, int64_t inner) {
       copy_left(p, begin, end, k, inner, copy);
-      return LeftRows<T>{copy, 1, tile_rows, inner};
+      return LeftRows<T>{copy, 1, tile_rows, left_next<T>(inner)};
     });
   }
 }

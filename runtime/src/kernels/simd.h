@@ -64,13 +64,14 @@ MESHRT_INLINE V fma(V a, V b, V c) {
 }
 #endif
 
-// to [lanes, to_row] = the transpose of from [lanes, from_row]: halves of ever smaller blocks change places.
+// to [lanes, to_row] = the transpose of from [lanes, from_row], of which only `rows` rows exist, the others counting as
+// zeros: halves of ever smaller blocks change places.
 template <class T>
-MESHRT_INLINE void transpose_block(const T* from, int64_t from_row, T* to, int64_t to_row) {
+MESHRT_INLINE void transpose_block(const T* from, int64_t from_row, int64_t rows, T* to, int64_t to_row) {
   constexpr int n = lanes<T>;
   Vector<T> x[n];
 #pragma GCC unroll 16
-  for (int i = 0; i < n; ++i) x[i] = load(from + i * from_row);
+  for (int i = 0; i < n; ++i) x[i] = i < rows ? load(from + i * from_row) : Vector<T>{};
 #pragma GCC unroll 4
   for (int half = n / 2; half > 0; half /= 2) {
     typename Register<T>::Index low, high;
@@ -91,16 +92,21 @@ MESHRT_INLINE void transpose_block(const T* from, int64_t from_row, T* to, int64
   for (int i = 0; i < n; ++i) store(to + i * to_row, x[i]);
 }
 
-// to [cols, to_row] = the transpose of from [rows, from_row], any extents.
+// to [cols, to_row] = the transpose of from [rows, from_row], any extents, and zeros up to the next multiple of `lanes`
+// rows: to_row must leave room for them.
 template <class T>
 inline void transpose(const T* from, int64_t from_row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
   constexpr int n = lanes<T>;
   const int64_t whole_rows = rows / n * n, whole_cols = cols / n * n;
   for (int64_t r = 0; r < whole_rows; r += n)
     for (int64_t c = 0; c < whole_cols; c += n)
-      transpose_block(from + r * from_row + c, from_row, to + c * to_row + r, to_row);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[c * to_row + r] = from[r * from_row + c];
+      transpose_block(from + r * from_row + c, from_row, n, to + c * to_row + r, to_row);
+  if (whole_rows < rows)
+    for (int64_t c = 0; c < whole_cols; c += n)
+      transpose_block(from + whole_rows * from_row + c, from_row, rows - whole_rows, to + c * to_row + whole_rows,
+                      to_row);
+  for (int64_t c = whole_cols; c < cols; ++c)
+    for (int64_t r = 0; r < (rows + n - 1) / n * n; ++r) to[c * to_row + r] = r < rows ? from[r * from_row + c] : T(0);
 }
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -14,19 +14,19 @@ struct Left {
   int64_t row, col;
 };
 
-// c [R, tile_cols] (+)= a · b over `inner`, held in registers; rows of b lie b_row apart, rows of c c_row apart.
-template <class T, int R>
+// c [R, V registers] (+)= a · b over `inner`, held in registers; rows of b lie b_row apart, rows of c c_row apart.
+template <class T, int R, int V = tile_vectors>
 [[gnu::noinline]] void tile(int64_t inner, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate) {
-  constexpr int V = tile_vectors, n = lanes<T>;
+  constexpr int n = lanes<T>;
   Vector<T> sum[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < V; ++v) sum[r][v] = Vector<T>{};
   if (accumulate) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < V; ++v) sum[r][v] = load(c + r * c_row + v * n);
   }
   // One pointer for four rows: the address of a row is then pointer + {0, 1, 2, 3} * row, which costs nothing.
@@ -36,12 +36,12 @@ template <class T, int R>
 #pragma GCC unroll 2
   for (int64_t k = 0; k < inner; ++k, b += b_row) {
     Vector<T> line[V];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < V; ++v) line[v] = load(b + v * n);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const Vector<T> x = splat(rows[r / 4][(r % 4) * a.row]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int v = 0; v < V; ++v) sum[r][v] = fma(x, line[v], sum[r][v]);
     }
 #pragma GCC unroll 4
@@ -49,7 +49,7 @@ template <class T, int R>
   }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < V; ++v) store(c + r * c_row + v * n, sum[r][v]);
 }
 
