@@ -121,7 +121,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"train: { colour: 10 }",
        "unknown key `colour` in `train`\n  --> run.yaml:1:10\n1 | train: { colour: 10 }\n  |          ^^^^^^ known "
        "keys: steps, seed, lr, "
-       "timeout, max_time"},
+       "params, timeout, max_time"},
       {"data: { a: {file: train.bin, windw: seq} }",
        "unknown key `windw` in `data.a`\n  --> run.yaml:1:30\n1 | data: { a: {file: train.bin, windw: seq} }\n"
        "  |                              ^^^^^ did you mean `window`?"},

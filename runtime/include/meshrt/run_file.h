@@ -69,7 +69,9 @@ struct Validation {
 struct Train {
   Given<int64_t> steps;
   Given<uint64_t> seed{1, {}};
-  Given<double> rate{-1, {}};     ///< in place of the spec's rate or its schedule's peak; negative: the spec's
+  Given<double> rate{-1, {}};  ///< in place of the spec's rate or its schedule's peak; negative: the spec's
+  Given<std::string>
+      params;  ///< safetensors file with the parameters to begin with; not given: the spec's initial values
   Given<double> timeout{0, {}};   ///< seconds a rank waits for another; 0: the launcher's default
   Given<double> max_time{0, {}};  ///< seconds after which training ends; 0: never
 };

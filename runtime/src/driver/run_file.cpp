@@ -145,12 +145,14 @@ class RunFileReader {
   }
 
   void read_train(const YamlNode* node) {
-    const MapReader map(node, "train", {"steps", "seed", "lr", "timeout", "max_time"}, errors_);
+    const MapReader map(node, "train", {"steps", "seed", "lr", "params", "timeout", "max_time"}, errors_);
     Train& train = run_.train;
     train.steps = map.whole("steps", 1);
     const Given<int64_t> seed = map.whole("seed", 0, 1);
     train.seed = {static_cast<uint64_t>(seed.value), seed.mark};
     train.rate = map.positive("lr", -1);
+    train.params = map.text("params");
+    if (train.params.given()) resolve_existing(train.params, map.path_of("params"));
     train.timeout = map.positive("timeout", 0);
     if (const YamlNode* time = map.find("max_time")) {
       const auto seconds = time->kind == YamlNode::Kind::scalar ? duration(time->scalar) : std::nullopt;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "driver/batches.h"
+#include "driver/load_parameters.h"
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
@@ -14,6 +15,10 @@
 namespace meshrt {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// The inputs of a validation and how much of them is read.
 class Validator {
@@ -52,11 +57,11 @@ class Validator {
 /// Whether the run's time is over: rank 0's clock decides for all.
 class TimeLimit {
  public:
-  TimeLimit(Rank& rank, double seconds) : rank_(rank), seconds_(seconds), start_(std::chrono::steady_clock::now()) {}
+  TimeLimit(Rank& rank, double seconds) : rank_(rank), seconds_(seconds), start_(Clock::now()) {}
 
   bool reached() const {
     if (seconds_ <= 0) return false;
-    uint8_t over = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >= seconds_ ? 1 : 0;
+    uint8_t over = seconds_since(start_) >= seconds_ ? 1 : 0;
     const Axis all[] = {{rank_.ranks(), 1}};
     broadcast(rank_, rank_.group(all), {-1, "train.max_time"}, &over, 1, Type::u8, 0);
     return over != 0;
@@ -65,7 +70,7 @@ class TimeLimit {
  private:
   Rank& rank_;
   double seconds_;
-  std::chrono::steady_clock::time_point start_;
+  Clock::time_point start_;
 };
 
 void check_finite(const ProgramInfo& info, std::span<const double> metrics, double before, int64_t step) {
@@ -131,6 +136,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   std::optional<Validator> validator;
   if (run.validation.given()) validator.emplace(program, run);
   initialise(program.tensors(), run.train.seed.value);
+  if (run.train.params.given()) load_parameters(rank, program.tensors(), run.train.params.value);
 
   std::optional<Log> log;
   if (rank.rank() == 0) log.emplace(info, log_options(run, batches, options));
@@ -148,8 +154,9 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
 
     const bool over = input.step < input.steps && limit.reached(), last = over || input.step == input.steps;
     if (validator && (last || (run.validation.every.given() && input.step % run.validation.every.value == 0))) {
+      const Clock::time_point start = Clock::now();
       validator->run(validated);
-      if (log) log->validation(input.step, validated, validator->count());
+      if (log) log->validation(input.step, validated, validator->count(), seconds_since(start));
     }
     if (over) {
       if (log) log->note(fmt::format("train.max_time is over after step {}", input.step));
