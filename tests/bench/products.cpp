@@ -1,0 +1,55 @@
+// products.cpp: the matrix products of one training step of gpt2_384.mesh on one of two ranks, by OpenBLAS, and nothing
+// else: the floor below which a step that computes whole products cannot come. Prints "median X ms".
+#include <cblas.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+constexpr int tokens = 512, sequences = 2, seq = 256, heads = 6, head_dim = 64, width = 384, ffn = 4 * width,
+              vocab = 4096, layers = 6;
+
+struct Product {
+  bool transpose_a, transpose_b;
+  int rows, cols, inner, times;
+};
+
+/// y = x w: forward, gradient of x, gradient of w.
+void linear(std::vector<Product>& all, int in, int out, int times) {
+  all.push_back({false, false, tokens, out, in, times});
+  all.push_back({false, true, tokens, in, out, times});
+  all.push_back({true, false, in, out, tokens, times});
+}
+
+}  // namespace
+
+int main() {
+  std::vector<Product> products;
+  linear(products, width, 3 * width, layers);
+  linear(products, width, width, layers);
+  linear(products, width, ffn, layers);
+  linear(products, ffn, width, layers);
+  linear(products, width, vocab, 1);
+  const int attention = layers * sequences * heads;  // two products forward, four backward, each a head
+  products.push_back({false, true, seq, seq, head_dim, 2 * attention});
+  products.push_back({false, false, seq, head_dim, seq, 2 * attention});
+  products.push_back({true, false, seq, head_dim, seq, 2 * attention});
+  std::vector<float> a(size_t{vocab} * ffn, 0.01f), b(size_t{vocab} * ffn, 0.02f), c(size_t{vocab} * ffn);
+  std::vector<double> milliseconds;
+  for (int round = 0; round < 6; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const Product& p : products)
+      for (int i = 0; i < p.times; ++i)
+        cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans, p.transpose_b ? CblasTrans : CblasNoTrans,
+                    p.rows, p.cols, p.inner, 1, a.data(), p.transpose_a ? p.rows : p.inner, b.data(),
+                    p.transpose_b ? p.inner : p.cols, 0, c.data(), p.cols);
+    if (round)
+      milliseconds.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::sort(milliseconds.begin(), milliseconds.end());
+  std::printf("median %.2f ms\n", milliseconds[milliseconds.size() / 2]);
+}
