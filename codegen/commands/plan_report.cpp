@@ -41,7 +41,8 @@ std::vector<PlannedTensor> tensors_of(const Graph& graph) {
     for (NodeId id : graph.body(body).nodes) {
       const Node& node = graph.node(id);
       if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) self(self, loop->body);
-      if (std::holds_alternative<ReadOp>(node.op)) continue;
+      // A moved copy is still the value; its collective is listed below.
+      if (std::holds_alternative<ReadOp>(node.op) || std::holds_alternative<ReshardOp>(node.op)) continue;
       for (ValueId result : node.results) add(result);
     }
   };
