@@ -135,6 +135,9 @@ class Cases {
     for (const int64_t size : sizes)
       for (const Type type : all_types)
         for (const bool in_arena : {true, false}) {
+          // Six ranks on few cores: the largest size for types of 1, 2 and 4 bytes.
+          if (size > 10000 && rank_.ranks() == 6 && type != Type::f32 && type != Type::bf16 && type != Type::u8)
+            continue;
           in_arena_ = in_arena;
           salt_ += 17;
           for (const Reduce op : all_reduces) all_reduce_case(type, size, op);

@@ -8,11 +8,11 @@ namespace meshrt::MESHRT_VARIANT {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int width = 64;
+constexpr int64_t width = 64;
 #elif defined(__AVX2__)
-constexpr int width = 32;
+constexpr int64_t width = 32;
 #else
-constexpr int width = 16;
+constexpr int64_t width = 16;
 #endif
 
 // ---- elements -------------------------------------------------------------------------------------------------------

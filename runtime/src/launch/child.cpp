@@ -38,6 +38,7 @@ std::vector<std::string> rank_environment(const ChildStart& start) {
 
 std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
   std::vector<char*> result;
+  result.reserve(strings.size() + 1);
   for (const std::string& s : strings) result.push_back(const_cast<char*>(s.c_str()));
   result.push_back(nullptr);
   return result;
