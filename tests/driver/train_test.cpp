@@ -107,7 +107,7 @@ TEST_F(TrainTest, PlainLinesAndSummary) {
   EXPECT_TRUE(lines[2].starts_with("step 5/5  loss ")) << out;
   EXPECT_EQ(lines[2].find("ETA"), std::string::npos) << out;
   EXPECT_TRUE(lines[3].starts_with("validation at step 5  loss ")) << out;
-  EXPECT_TRUE(lines[3].ends_with("(2 batches)")) << out;
+  EXPECT_TRUE(lines[3].ends_with("(2 batches, 0.0 s)")) << out;
   EXPECT_TRUE(lines[4].starts_with("done: 5 steps in 0:00: loss ")) << out;
 }
 

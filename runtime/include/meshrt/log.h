@@ -34,8 +34,8 @@ class Log {
 
   /// After step `step`. metrics[i] belongs to info.metrics[i].
   void step(int64_t step, std::span<const double> metrics);
-  /// After an evaluation of `batches` batches at step `step`. Its time does not count for the rate.
-  void validation(int64_t step, std::span<const double> metrics, int64_t batches);
+  /// After an evaluation of `batches` batches at step `step` that took `seconds`, which do not count for the rate.
+  void validation(int64_t step, std::span<const double> metrics, int64_t batches, double seconds);
   /// A line of its own.
   void note(const std::string& text);
   /// The last line: steps, time, last metrics, best validation.

@@ -96,18 +96,21 @@ void Log::step(int64_t step, std::span<const double> metrics) {
   last_.assign(metrics.begin(), metrics.end());
   const double window_seconds = seconds_since(window_start_);
   const bool last = step == options_.steps, due = step % options_.every == 0 || last;
-  const bool refresh = live_ && (due || seconds_since(last_shown_) > 0.1);
+  const bool refresh = live_ ? last || seconds_since(last_shown_) > 0.1 : due;
   if (!due && !refresh) return;
 
   const double per_step = window_seconds / static_cast<double>(std::max<int64_t>(1, step - window_step_));
   smooth_ = smooth_ == 0 ? per_step : 0.7 * smooth_ + 0.3 * per_step;
   training_seconds_ += window_seconds;
-  window_start_ = last_shown_ = Clock::now();
+  window_start_ = Clock::now();
   window_step_ = step;
-  const double shown = live_ ? smooth_ : per_step;
-  std::string text = fmt::format("step {}/{}  {}  {}", step, options_.steps, metrics_text(metrics), rate_text(shown));
-  if (!last) text += "  ETA " + clock_text(smooth_ * static_cast<double>(options_.steps - step));
-  show_line(text, !live_);
+  if (refresh) {
+    last_shown_ = window_start_;
+    std::string text = fmt::format("step {}/{}  {}  {}", step, options_.steps, metrics_text(metrics),
+                                   rate_text(live_ ? smooth_ : per_step));
+    if (!last) text += "  ETA " + clock_text(smooth_ * static_cast<double>(options_.steps - step));
+    show_line(text, !live_);
+  }
   if (due && json_) {
     Json line = {{"step", step}};
     line.update(metrics_json(names_, metrics));
@@ -118,16 +121,18 @@ void Log::step(int64_t step, std::span<const double> metrics) {
   }
 }
 
-void Log::validation(int64_t step, std::span<const double> metrics, int64_t batches) {
+void Log::validation(int64_t step, std::span<const double> metrics, int64_t batches, double seconds) {
   validation_step_ = step;
   validation_.assign(metrics.begin(), metrics.end());
   begin_line();
   fmt::print(options_.out, "{}  {}  {}\n", strong(fmt::format("validation at step {}", step)), metrics_text(metrics),
-             faint(fmt::format("({} batches)", batches)));
+             faint(fmt::format("({} batches, {:.1f} s)", batches, seconds)));
   std::fflush(options_.out);
   if (json_)
-    write_json(Json{{"step", step}, {"validation", metrics_json(names_, metrics)}, {"batches", batches}}.dump());
-  window_start_ = Clock::now();
+    write_json(
+        Json{{"step", step}, {"validation", metrics_json(names_, metrics)}, {"batches", batches}, {"seconds", seconds}}
+            .dump());
+  window_start_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 void Log::note(const std::string& text) {
