@@ -25,11 +25,13 @@ struct Options {
 };
 
 // Removes collective number `left` (from 1, in the order of the program); what is left to count otherwise.
-int64_t remove_collective(std::vector<Step>& steps, int64_t left) {
+int64_t remove_collective(const Program& program, std::vector<Step>& steps, int64_t left) {
   for (size_t i = 0; i < steps.size() && left > 0; ++i) {
     if (auto* const loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
-      left = remove_collective((*loop)->body, left);
-    } else if (std::holds_alternative<CollectiveStep>(steps[i].what) && --left == 0) {
+      left = remove_collective(program, (*loop)->body, left);
+    } else if (const auto* const step = std::get_if<CollectiveStep>(&steps[i].what); step && --left == 0) {
+      fmt::print(stderr, "note: left out the {} of {}: {}\n", name_of(step->kind),
+                 program.buffer(step->from.buffer).name, program.sharded.steps[step->step].reason);
       steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
     }
   }
@@ -39,7 +41,7 @@ int64_t remove_collective(std::vector<Step>& steps, int64_t left) {
 void remove_collective(Program& program, int64_t number) {
   for (Routine& routine : program.routines) {
     if (routine.name != "train_step") continue;
-    if (const int64_t left = remove_collective(routine.steps, number); left > 0)
+    if (const int64_t left = remove_collective(program, routine.steps, number); left > 0)
       throw UsageError(fmt::format("--remove-collective {}: the program has only {}", number, number - left));
   }
 }

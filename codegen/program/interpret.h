@@ -56,6 +56,7 @@ struct InterpretRequest {
   uint64_t seed = 1;
   int64_t steps = 1;          // training steps, all on the same feeds
   int64_t planned_steps = 0;  // for schedules without their own number of steps (train.steps)
+  bool poison = false;        // memory begins as NaN in place of zeros, so that what nobody has written shows
 };
 
 struct InterpretResult {

@@ -107,6 +107,7 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     request.feeds = random_feeds(of, options.seed);
     request.stored = random_constants(of, options.seed);
     request.seed = options.seed;
+    request.poison = true;
     request.steps = request.planned_steps = options.steps;
     return interpret(request);
   };

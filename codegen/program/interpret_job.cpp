@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "codegen/graph/builder.h"
@@ -167,6 +168,10 @@ class Job {
   void run_rank(meshrt::Rank& rank) {
     InterpretedProgram program(request_.program, request_.sources);
     rank.allocate(program.info().arena_bytes, program.info().own_bytes);
+    if (request_.poison) {
+      std::memset(rank.arena(), 0xff, rank.arena_bytes());
+      std::memset(rank.own(), 0xff, rank.own_bytes());
+    }
     program.bind(rank);
     meshrt::initialise(program.tensors(), request_.seed);
     for (const meshrt::Tensor& tensor : program.tensors())
