@@ -38,6 +38,7 @@ class Fuser {
       if (!std::holds_alternative<Nest>(step.what) || !merge_up(out, sets, step, own)) {
         out.push_back(std::move(step));
         sets.push_back(own);
+        if (std::holds_alternative<Nest>(out.back().what)) merge_down(out, sets);
       }
     }
     steps = std::move(out);
@@ -73,6 +74,30 @@ class Fuser {
       if (conflict(sets[i], own) || (!across_ && !std::holds_alternative<Nest>(out[i].what))) return false;
     }
     return false;
+  }
+
+  /// Merges an earlier nest that may come as late as the last one into it.
+  void merge_down(std::vector<Step>& out, std::vector<StepSets>& sets) {
+    const size_t last = out.size() - 1;
+    for (size_t i = last; i-- > 0;) {
+      const auto* earlier = std::get_if<Nest>(&out[i].what);
+      if (!earlier && !across_) return;
+      const Nest& nest = std::get<Nest>(out[last].what);
+      if (!earlier || !gains(*earlier, sets[i], nest, sets[last])) continue;
+      bool free = true;
+      for (size_t k = i + 1; k < last; ++k) free = free && !conflict(sets[i], sets[k]);
+      if (!free) continue;
+      if (std::optional<Nest> both = merged(program_, *earlier, nest)) {
+        Step step = std::move(out[i]);
+        step.what = std::move(*both);
+        swallow(step, out[last]);
+        out[last] = std::move(step);
+        sets[last] = sets_of(program_, out[last]);
+        out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
+        sets.erase(sets.begin() + static_cast<std::ptrdiff_t>(i));
+        return;
+      }
+    }
   }
 
   /// Data in common, or single numbers, which cost nothing wherever they are computed.

@@ -36,7 +36,8 @@ Lowering::Lowering(Program& program, const ShardedGraph& sharded, std::vector<Bu
       memory_(graph_.values.size()),
       target_(graph_.values.size()),
       needs_memory_(graph_.values.size()),
-      readers_(graph_.values.size()) {
+      readers_(graph_.values.size()),
+      slices_(graph_.values.size()) {
   find_readers();
 }
 
@@ -51,6 +52,7 @@ void Lowering::find_readers() {
                             std::holds_alternative<RenameOp>(node.op) || std::holds_alternative<ReshardOp>(node.op);
       const auto* reshard = std::get_if<ReshardOp>(&node.op);
       const bool moves = reshard && sharded_.steps[reshard->step].kind != CollectiveKind::slice;
+      if (reshard && !moves) ++slices_[node.inputs[0].index];
       if (!in_nests || (moves && !constant(node.results[0])))
         for (ValueId input : node.inputs) need(input);
       if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
@@ -131,6 +133,8 @@ bool Lowering::could_be_formula(ValueId value) const {
   if (std::holds_alternative<RenameOp>(node.op)) return is_formula(node.inputs[0]);
   if (const auto* map = std::get_if<MapOp>(&node.op)) {
     if (map->function == MapFunction::cast || map->function == MapFunction::copy) return true;
+    if (readers_[value.index] > 0 && slices_[value.index] == readers_[value.index])
+      return true;  // only parts are needed
     return info(map->function).cheap &&
            std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return is_formula(input); });
   }
@@ -233,31 +237,11 @@ BufferId Lowering::new_buffer(std::string name, std::string path, Type type, std
   return {static_cast<uint32_t>(program_.buffers.size() - 1)};
 }
 
-/// What a value without a name is called: by what made it.
-std::string Lowering::plain_name(ValueId value) const {
-  const Node& node = graph_.node(graph_.value(value).producer);
-  if (const auto* map = std::get_if<MapOp>(&node.op)) return std::string(info(map->function).name);
-  if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) return meshrt::name_of(reduce->reduce);
-  if (std::holds_alternative<DotOp>(node.op)) return "product";
-  if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
-    for (const LoopOp::Collect& collect : loop->collects)
-      if (collect.stacked == value && graph_.value(collect.turn).producer != graph_.body(loop->body).owner)
-        return plain_name(collect.turn) + "_stack";
-    return "carry";
-  }
-  return std::string(definition(node.op).name);
-}
-
 BufferId Lowering::new_buffer(ValueId value, BufferKind kind) {
   const Value& of = graph_.value(value);
   const Node& producer = graph_.node(of.producer);
-  // "d_layer.attn.wq" is called "d_wq".
-  const bool gradient = of.name.starts_with("d_");
-  const size_t dot = of.name.rfind('.');
-  std::string name = dot == std::string::npos ? of.name : (gradient ? "d_" : "") + of.name.substr(dot + 1);
-  if (name.empty()) name = plain_name(value);
-  return new_buffer(name, of.name.empty() ? producer.scope : of.name, of.type.element, local_dims(value), kind,
-                    producer.span);
+  return new_buffer(short_name(value), of.name.empty() ? producer.scope : of.name, of.type.element, local_dims(value),
+                    kind, producer.span);
 }
 
 Access Lowering::allocate(ValueId value) {

@@ -45,7 +45,6 @@ class Lowering {
   bool could_be_formula(ValueId) const;
   std::optional<double> count(const Node&) const;
   std::optional<double> folded(const MapOp&, const Node&) const;
-  std::string plain_name(ValueId) const;
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
   Access allocate(ValueId);
@@ -58,6 +57,10 @@ class Lowering {
   void store(ValueId, const Access& to);
   void copy(const Access& from, const Access& to);
   Access reordered(const Access& from, const std::vector<DimId>& order);
+
+  // buffer_names.cpp
+  std::string short_name(ValueId) const;
+  std::string name_by_producer(ValueId) const;
 
   // lower_nest.cpp
   int scalar(Pass&, ValueId, const Names&);
@@ -106,6 +109,7 @@ class Lowering {
   std::vector<std::optional<Access>> target_;  // by value: where it must be written (a slot of a collect)
   std::vector<bool> needs_memory_;             // by value
   std::vector<int> readers_;                   // by value: how many nodes or callers use it
+  std::vector<int> slices_;                    // by value: how many of these are slices of it
   std::map<ValueId, LoopId> turn_;             // loops' indices
   std::vector<Step>* steps_ = nullptr;         // being appended to
   std::vector<const Node*> updates_;

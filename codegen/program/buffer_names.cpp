@@ -1,0 +1,51 @@
+// buffer_names.cpp: what buffers are called, for the reader of the emitted program: as in the spec where that names the
+// value, else after what the value is for, else after what made it.
+#include <algorithm>
+
+#include "codegen/graph/op.h"
+#include "codegen/program/lowering.h"
+
+namespace mesh {
+
+namespace {
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+}  // namespace
+
+/// "d_layer.attn.wq" is called "d_wq", "layer.attn.q.stash" is "q_stash".
+std::string Lowering::short_name(ValueId value) const {
+  const std::string& path = graph_.value(value).name;
+  if (path.empty()) return name_by_producer(value);
+  if (path.ends_with(".stash")) return last_part(path.substr(0, path.rfind('.'))) + "_stash";
+  const bool gradient = path.starts_with("d_") && path.find('.') != std::string::npos;
+  return (gradient ? "d_" : "") + last_part(path);
+}
+
+std::string Lowering::name_by_producer(ValueId value) const {
+  for (const NodeId id : graph_.body(graph_.root()).nodes) {  // what a stored tensor becomes
+    const Node& node = graph_.node(id);
+    const auto* update = std::get_if<UpdateOp>(&node.op);
+    if (!update) continue;
+    ValueId next = node.inputs[0];
+    while (next != value && std::holds_alternative<ReshardOp>(graph_.node(graph_.value(next).producer).op))
+      next = graph_.node(graph_.value(next).producer).inputs[0];
+    if (next == value) return "next_" + last_part(graph_.stored[update->stored.index].path);
+  }
+  const Node& node = graph_.node(graph_.value(value).producer);
+  if (const auto* map = std::get_if<MapOp>(&node.op)) return std::string(info(map->function).name);
+  if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) return meshrt::name_of(reduce->reduce);
+  if (std::holds_alternative<DotOp>(node.op)) return "product";
+  if (std::holds_alternative<ReshardOp>(node.op)) return short_name(node.inputs[0]);
+  if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
+    for (const LoopOp::Collect& collect : loop->collects)
+      if (collect.stacked == value && graph_.value(collect.turn).producer != graph_.body(loop->body).owner)
+        return short_name(collect.turn) + "_stash";
+    for (const LoopOp::Carry& carry : loop->carries)
+      if (carry.result == value && !graph_.value(carry.entering).name.empty()) return short_name(carry.entering);
+    return "carry";
+  }
+  return std::string(definition(node.op).name);
+}
+
+}  // namespace mesh
