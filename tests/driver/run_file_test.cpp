@@ -160,7 +160,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "  |                    ^^^^^"},
       {"train: 10",
        "`train` must be a map of keys and values, not `10`\n  --> run.yaml:1:8\n1 | train: 10\n  |        ^^ keys: "
-       "steps, seed, lr, timeout, max_time"},
+       "steps, seed, lr, params, timeout, max_time"},
       {"- a",
        "a run file must be a map of keys and values, not a list\n  --> run.yaml:1:1\n1 | - a\n  | ^ keys: data, "
        "validation, train, checkpoint, "
@@ -221,7 +221,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"train: 1\n---\ntrain: 2\n", "one document is expected, these are 2\n  --> run.yaml:1:1\n1 | train: 1\n  | ^"},
       {"# Größe\ntrain: { größe: 1 }",
        "unknown key `größe` in `train`\n  --> run.yaml:2:10\n2 | train: { größe: 1 }\n  |          ^^^^^ known keys: "
-       "steps, seed, lr, timeout, max_time"},
+       "steps, seed, lr, params, timeout, max_time"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(error(text), message) << text;
 }

@@ -5,6 +5,7 @@
 #include "meshrt/driver.h"
 #include "meshrt/launch.h"
 #include "meshrt/npy.h"
+#include "meshrt/safetensors.h"
 #include "test_files.h"
 
 namespace meshrt {
@@ -119,6 +120,22 @@ TEST_F(TrainTest, StopsAtALossThatIsNotFinite) {
   EXPECT_TRUE(third.starts_with("`loss` is nan at step 3; after step 2 it was ")) << third;
   run(1, text + "log: { nonfinite: ignore, jsonl: " + folder_.path("m.jsonl") + ", every: 1 }", nullptr, 3);
   EXPECT_TRUE(json_lines(folder_.read("m.jsonl"))[3]["loss"].is_null());
+}
+
+TEST_F(TrainTest, BeginsFromParametersOfAFile) {
+  const double start = 2;  // the mean of the data
+  const NamedArray good{"w", Type::f64, {}, std::as_bytes(std::span(&start, 1))};
+  NamedArray other = good, wider = good;
+  other.name = "v";
+  wider.shape = {1};
+  const std::string text = "data: { x: {file: x.npy} }\ntrain: { steps: 1, params: w.safetensors }\n";
+  write_safetensors(folder_.path("w.safetensors"), std::span(&good, 1));
+  // 0 1 2 3 4 0: the distances to 2 are 2 1 0 1 2 2
+  for (const int ranks : {1, 3}) EXPECT_TRUE(run(ranks, text).starts_with("step 1/1  loss 2.3333  ")) << ranks;
+  write_safetensors(folder_.path("w.safetensors"), std::span(&other, 1));
+  EXPECT_EQ(failure(text), "`w.safetensors` does not fit the program:\n  `w` is not in the file");
+  write_safetensors(folder_.path("w.safetensors"), std::span(&wider, 1));
+  EXPECT_EQ(failure(text), "`w.safetensors` does not fit the program:\n  `w` is [1] in the file and [] in the program");
 }
 
 TEST_F(TrainTest, EndsAtItsTime) {

@@ -87,7 +87,7 @@ class RunFileReader {
     source.file = map.text("file");
     if (entry.value.kind != YamlNode::Kind::map && entry.value.kind != YamlNode::Kind::null)
       source.file.mark = entry.value.mark;  // told already: no second complaint that it has no file
-    if (source.file.given() && !source.file.value.empty()) resolve_existing(source.file, map.path_of("file"));
+    if (!source.file.value.empty()) resolve_existing(source.file, map.path_of("file"));
     const Given<int> type = map.word("type", file_type_names());
     if (type.given())
       source.type = {type.value < 0 ? FileType::detect : static_cast<FileType>(type.value + 1), type.mark};
@@ -152,7 +152,7 @@ class RunFileReader {
     train.seed = {static_cast<uint64_t>(seed.value), seed.mark};
     train.rate = map.positive("lr", -1);
     train.params = map.text("params");
-    if (train.params.given()) resolve_existing(train.params, map.path_of("params"));
+    if (!train.params.value.empty()) resolve_existing(train.params, map.path_of("params"));
     train.timeout = map.positive("timeout", 0);
     if (const YamlNode* time = map.find("max_time")) {
       const auto seconds = time->kind == YamlNode::Kind::scalar ? duration(time->scalar) : std::nullopt;
