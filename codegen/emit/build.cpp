@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "codegen/graph/builder.h"
@@ -37,6 +38,28 @@ bool write_if_changed(const fs::path& path, const std::string& text) {
   file << text;
   if (!file.flush()) throw Failure(Cause::environment, fmt::format("cannot write {}", path.string()));
   return true;
+}
+
+/// The run file for another folder: the files that it reads (`file:` below `data` and `validation`) are found relative
+/// to where it lies.
+std::string relocated(const std::string& text, const fs::path& from, const fs::path& to) {
+  static const std::regex section(R"(^([a-z_]+)\s*:)"), file(R"((\bfile\s*:\s*)(["']?)([^,"'}\s#]+))");
+  std::istringstream lines(text);
+  std::string result, line;
+  bool reads = false;
+  while (std::getline(lines, line)) {
+    std::smatch match;
+    if (std::regex_search(line, match, section)) reads = match[1] == "data" || match[1] == "validation";
+    for (std::string rest = reads ? line : ""; std::regex_search(rest, match, file); rest = match.suffix()) {
+      const fs::path named = match[3].str();
+      if (named.is_absolute()) continue;
+      const std::string moved = (fs::absolute(from) / named).lexically_normal().lexically_relative(fs::absolute(to));
+      const std::string old = match.str(), now = match[1].str() + match[2].str() + moved;
+      line.replace(line.find(old), old.size(), now);
+    }
+    result += line + "\n";
+  }
+  return result;
 }
 
 /// Runs build.sh with its messages in `log`; what wait() says of it.
@@ -112,8 +135,9 @@ bool build_program(const BuildPlan& plan) {
   fs::permissions(script, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
                   error);
   if (!plan.run_file.empty()) {
-    const fs::path beside = folder / fs::path(plan.run_file).filename();
-    if (!fs::equivalent(plan.run_file, beside, error)) write_if_changed(beside, read(plan.run_file));
+    const fs::path from(plan.run_file), beside = folder / from.filename();
+    if (!fs::equivalent(from, beside, error))
+      write_if_changed(beside, relocated(read(from), from.parent_path(), folder));
   }
   if (!plan.compile) return true;
   if (!changed && fs::exists(program) && !fs::exists(log)) return true;

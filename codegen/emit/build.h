@@ -8,7 +8,7 @@ struct BuildPlan {
   std::string folder;    // made where it does not exist
   std::string name;      // of the program
   std::string text;      // its C++
-  std::string run_file;  // copied beside it; empty: none
+  std::string run_file;  // copied beside it, the paths of its data adjusted; empty: none
   bool compile = true;   // false: only write
 };
 

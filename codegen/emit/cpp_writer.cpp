@@ -81,6 +81,34 @@ std::vector<std::string> arguments_of(std::string_view code, size_t open) {
   return arguments;
 }
 
+constexpr size_t call_indent = 4;  // of what a statement continues with on the next line
+
+struct Filled {
+  std::vector<std::string> lines;  // without indentation
+  bool fits = true;
+};
+
+/// As many arguments on each line as go; the first line begins with `head`, the others stand at `indent`.
+Filled fill(const std::string& head, const std::vector<std::string>& arguments, size_t indent, size_t room) {
+  Filled filled;
+  std::string now = head;
+  size_t column = head.empty() ? indent : 0;
+  bool first = true;
+  for (const std::string& argument : arguments) {
+    if (!first && column + now.size() + 1 + argument.size() > room) {
+      filled.lines.push_back(now);
+      now.clear();
+      column = indent;
+      first = true;
+    }
+    now += (first ? "" : " ") + argument;
+    first = false;
+    filled.fits = filled.fits && column + now.size() <= room;
+  }
+  filled.lines.push_back(now);
+  return filled;
+}
+
 }  // namespace
 
 CppWriter::Block::Block(CppWriter& writer, std::string_view head, std::string_view end) : writer_(writer), end_(end) {
@@ -110,28 +138,26 @@ void CppWriter::print(std::string_view snippet, const Values& values) {
 
 void CppWriter::line(std::string_view code) {
   if (code.size() <= room()) return put(code);
-  const size_t assignment = code.find(" = ");
   const std::optional<size_t> open = last_call(code);
-  if (open && (assignment == code.npos || assignment > *open || *open < room() / 2)) {
-    std::string now(code.substr(0, *open + 1));
-    const size_t indent = now.size();
-    bool first = true;
-    size_t column = 0;
-    for (const std::string& argument : arguments_of(code, *open)) {
-      if (!first && now.size() + 1 + argument.size() + column > room()) {
-        put(now, column);
-        now.clear();
-        column = indent;
-        first = true;
-      }
-      now += (first ? "" : " ") + argument;
-      first = false;
-    }
-    return put(now, column);
+  const size_t sign = code.find(" = ");
+  const size_t assignment = sign < open.value_or(code.size()) ? sign : code.npos;
+  const bool breaks_at_assignment = assignment != code.npos && code.size() - assignment - 3 + call_indent <= room();
+  if (open && !breaks_at_assignment) {
+    // Arguments below one another behind the parenthesis; below the statement where that takes fewer lines.
+    const std::vector<std::string> arguments = arguments_of(code, *open);
+    const std::string head(code.substr(0, *open + 1));
+    const Filled aligned = fill(head, arguments, head.size(), room());
+    Filled hanging = fill("", arguments, call_indent, room());
+    hanging.lines.insert(hanging.lines.begin(), head);
+    const bool hang = !aligned.fits || hanging.lines.size() < aligned.lines.size();
+    const Filled& chosen = hang ? hanging : aligned;
+    put(chosen.lines.front());
+    for (size_t i = 1; i < chosen.lines.size(); ++i) put(chosen.lines[i], hang ? call_indent : head.size());
+    return;
   }
   if (assignment != code.npos) {
     put(code.substr(0, assignment + 2));
-    return put(code.substr(assignment + 3), 4);
+    return put(code.substr(assignment + 3), call_indent);
   }
   put(code);
 }
@@ -205,10 +231,20 @@ void CppWriter::directive(std::string_view text) {
 void CppWriter::lambda(std::string_view head, std::string_view statement, std::string_view end) {
   const std::string whole = std::string(head) + " { " + std::string(statement) + " }" + std::string(end);
   if (whole.size() <= room()) return put(whole);
-  const size_t assignment = whole.find(" = ");
-  if (assignment < whole.find('(') && whole.size() - assignment - 3 + 4 <= room()) {
-    put(whole.substr(0, assignment + 2));
-    return put(whole.substr(assignment + 3), 4);
+  // Else on two lines, if that is enough: broken after ` = `, before the lambda, or after the parenthesis.
+  const size_t assignment = whole.find(" = "), open = whole.find('(');
+  const size_t lambda = whole.find("[&]");
+  if (assignment < open && whole.size() - assignment - 3 + call_indent <= room()) {
+    put(std::string_view(whole).substr(0, assignment + 2));
+    return put(std::string_view(whole).substr(assignment + 3), call_indent);
+  }
+  if (lambda > open + 1 && open + 1 + whole.size() - lambda <= room()) {
+    put(std::string_view(whole).substr(0, lambda - 1));
+    return put(std::string_view(whole).substr(lambda), open + 1);
+  }
+  if (whole.size() - open - 1 + call_indent <= room()) {
+    put(std::string_view(whole).substr(0, open + 1));
+    return put(std::string_view(whole).substr(open + 1), call_indent);
   }
   const Block body(*this, head, end);
   line(statement);

@@ -47,57 +47,65 @@ struct Attention {
     }
     return text;
   }
-  std::string operand(const Access& access, DimId positions) const {
-    return fmt::format("{{{}, {{{}, {}, {}}}}}", place(access), stride_along(context, access, batch),
-                       stride_along(context, access, {positions}), stride_along(context, access, heads));
+  /// {q, strides}: operands that lie alike share the constant that says how.
+  std::string operand(CppWriter& out, Scope& scope, const Access& access, DimId positions) {
+    const std::string text =
+        fmt::format("{{{}, {}, {}}}", stride_along(context, access, batch), stride_along(context, access, {positions}),
+                    stride_along(context, access, heads));
+    const auto known = strides.find(text);
+    if (known != strides.end()) return fmt::format("{{{}, {}}}", place(access), known->second);
+    const std::string name = scope.fresh(context.names.index(positions) + "_strides");
+    out.line(fmt::format("const meshrt::HeadStrides {} = {};", name, text));
+    strides[text] = name;
+    return fmt::format("{{{}, {}}}", place(access), name);
   }
 
-  /// One field a line: a reader wants to know which number is what.
   void print_shape(CppWriter& out, const std::string& name) const {
-    out.line("meshrt::AttentionShape " + name + ";");
+    const std::string head_count = heads.empty() ? "1" : extent_along(context, step.log_sum, heads);
+    const bool own_keys = heads.empty() || has_dim(context, step.k, heads.front());
+    const std::string query_begin = begin(step.q, step.op.query), key_begin = begin(step.k, step.op.key);
+    const bool more = step.op.window > 0 || query_begin != "0" || key_begin != "0";
+    out.line(fmt::format("{}meshrt::AttentionShape {} = meshrt::attention_shape({}, {}, {}, {}, {}, {}, {}, {}, {});",
+                         more ? "" : "const ", name, batch.empty() ? "1" : extent_along(context, step.log_sum, batch),
+                         head_count, own_keys ? head_count : "1", extent(step.q, step.op.query),
+                         extent(step.k, step.op.key), extent(step.q, step.op.head_dim),
+                         extent(step.v, step.op.value_dim), number_text(step.op.scale),
+                         step.op.causal ? "true" : "false"));
     const auto set = [&](const char* key, const std::string& value) {
       out.line(name + "." + key + " = " + value + ";");
     };
-    const std::string head_count = heads.empty() ? "1" : extent_along(context, step.log_sum, heads);
-    const bool own_keys = heads.empty() || has_dim(context, step.k, heads.front());
-    set("batch", batch.empty() ? "1" : extent_along(context, step.log_sum, batch));
-    set("heads", head_count);
-    set("key_heads", own_keys ? head_count : "1");
-    set("queries", extent(step.q, step.op.query));
-    set("keys", extent(step.k, step.op.key));
-    set("head", extent(step.q, step.op.head_dim));
-    set("value_head", extent(step.v, step.op.value_dim));
-    set("scale", number_text(step.op.scale));
-    if (step.op.causal) set("causal", "true");
     if (step.op.window > 0) set("window", std::to_string(step.op.window));
-    if (const std::string first = begin(step.q, step.op.query); first != "0") set("query_begin", first);
-    if (const std::string first = begin(step.k, step.op.key); first != "0") set("key_begin", first);
+    if (query_begin != "0") set("query_begin", query_begin);
+    if (key_begin != "0") set("key_begin", key_begin);
   }
+
+  std::map<std::string, std::string> strides;  // text -> constant
 };
 
 }  // namespace
 
 void emit_attention(EmitContext& context, CppWriter& out, Scope& scope, const AttentionStep& step) {
-  const Attention attention(context, step);
+  Attention attention(context, step);
   const AttentionOp& op = step.op;
   const std::string shape = scope.fresh("shape"), type = cpp_type(context.program.buffer(step.out.buffer).type);
   attention.print_shape(out, shape);
-  const std::string q = attention.operand(step.q, op.query), k = attention.operand(step.k, op.key),
-                    v = attention.operand(step.v, op.key), made = attention.operand(step.out, op.query),
-                    log_sum = attention.place(step.log_sum);
+  const auto operand = [&](const Access& access, DimId positions) {
+    return attention.operand(out, scope, access, positions);
+  };
+  const std::string q = operand(step.q, op.query), k = operand(step.k, op.key), v = operand(step.v, op.key),
+                    made = operand(step.out, op.query), log_sum = attention.place(step.log_sum);
+  std::string gradients;
+  if (step.backward)
+    gradients = fmt::format(", {}, {}, {}, {}", operand(step.d_out, op.query), operand(step.d_q, op.query),
+                            operand(step.d_k, op.key), operand(step.d_v, op.key));
   std::vector<std::unique_ptr<CppWriter::Block>> blocks;
   for (const LocalDim& loop : attention.loops) {
     const std::string& index = context.names.index(loop.dim);
     blocks.push_back(std::make_unique<CppWriter::Block>(
         out, fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", index, context.names.extent(loop)), ""));
   }
-  if (step.backward) {
-    out.line(fmt::format("meshrt::attend_backward<{}>({}, {}, {}, {}, {}, {}, {}, {}, {}, {});", type, shape, q, k, v,
-                         made, log_sum, attention.operand(step.d_out, op.query), attention.operand(step.d_q, op.query),
-                         attention.operand(step.d_k, op.key), attention.operand(step.d_v, op.key)));
-  } else {
-    out.line(fmt::format("meshrt::attend<{}>({}, {}, {}, {}, {}, {});", type, shape, q, k, v, made, log_sum));
-  }
+  out.line(fmt::format("meshrt::{}<{}>({}, {}, {}, {}, {}, {}{});", step.backward ? "attend_backward" : "attend", type,
+                       shape, q, k, v, made, log_sum, gradients));
   while (!blocks.empty()) blocks.pop_back();
 }
 

@@ -78,9 +78,8 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
   const Program& program = context.program;
   const ReshardStep& why = program.sharded.steps[step.step];
   const Buffer& buffer = program.buffer(step.to.buffer);
-  out.comment(fmt::format("  {} of {} over {} ({} ranks), {}: {}", name_of(step.kind), buffer.name,
-                          axes_text(context.mesh(), step.axes), context.mesh().size(step.axes), bytes_text(why.bytes),
-                          why.reason));
+  out.comment(fmt::format("  {} over {} ({} ranks), {}: {}", name_of(step.kind), axes_text(context.mesh(), step.axes),
+                          context.mesh().size(step.axes), bytes_text(why.bytes), why.reason));
   const std::string from = address(context, step.from), to = address(context, step.to);
   const std::string head = fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
                                        quoted(buffer.path.empty() ? buffer.name : buffer.path));

@@ -52,6 +52,15 @@ const std::string& EmitContext::rate(const RateOp& op) {
       .second;
 }
 
+std::string EmitContext::file_name(Span span) const {
+  const std::string& name = span.known() ? sources.name(span.file) : std::string();
+  return name.substr(name.rfind('/') + 1);
+}
+
+std::string EmitContext::origin(Span span) const {
+  return span.known() ? fmt::format("{}:{}", file_name(span), sources.begin(span).line) : "";
+}
+
 std::string EmitContext::statement(Span span) const {
   if (!span.known()) return "";
   std::string text(sources.line_text(span.file, sources.begin(span).line));
@@ -61,7 +70,7 @@ std::string EmitContext::statement(Span span) const {
     const bool space = c == ' ' || c == '\t' || c == '\r';
     if (!space || (!joined.empty() && joined.back() != ' ')) joined += space ? ' ' : c;
   }
-  while (joined.ends_with(' ')) joined.pop_back();
+  while (joined.ends_with(' ') || joined.ends_with('{')) joined.pop_back();
   return joined;
 }
 
@@ -108,6 +117,8 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
 std::string address(EmitContext& context, const Access& access) {
   const Buffer& buffer = context.program.buffer(access.buffer);
   const std::string& name = context.names.buffer(access.buffer);
+  if (context.names.is_stack(access.buffer))
+    return access.turns.empty() ? name + ".all" : name + "[" + context.names.turn(access.turns.front()) + "]";
   if (access.turns.empty()) return name;
   std::vector<std::pair<std::string, std::string>> turns;
   for (size_t k = 0; k < access.turns.size(); ++k)

@@ -47,6 +47,9 @@ struct EmitContext {
   std::vector<std::pair<std::string, std::string>> parts = {};  // tables of part boundaries: name, initialiser
   std::vector<std::pair<RateOp, std::string>> rates = {};       // schedule -> function that gives its rate
 
+  class Outline* outline = nullptr;                // nests that are functions
+  std::vector<std::string> outlined_extents = {};  // in such a function: what its loops run to, outermost first
+
   const Graph& graph() const { return program.sharded.graph; }
   const MeshShape& mesh() const { return program.sharded.layout.mesh; }
   /// The call site of a span, for meshrt::Site.
@@ -55,6 +58,9 @@ struct EmitContext {
   const std::string& group(const std::vector<AxisId>& axes);
   /// The name of the function that gives a schedule's rate at this step.
   const std::string& rate(const RateOp&);
+  /// The name of the file without its folder, and with the line: "gpt.mesh:24"; "" for an unknown span.
+  std::string file_name(Span) const;
+  std::string origin(Span) const;
   /// The spec's statement at a span, as one line: "score = dot[head_dim](q, k)"; "" for an unknown span.
   std::string statement(Span) const;
 };

@@ -34,7 +34,7 @@ void emit_dims(EmitContext& context, CppWriter& out) {
   const MeshShape& mesh = context.mesh();
   out.section("dims");
   if (!mesh.axes.empty()) {
-    const auto block = out.block("namespace mesh", "  // namespace mesh");
+    out.line("namespace mesh {");
     std::vector<std::pair<std::string, std::string>> rows;
     for (size_t i = 0; i < mesh.axes.size(); ++i) {
       const MeshAxis& axis = mesh.axes[i];
@@ -43,12 +43,13 @@ void emit_dims(EmitContext& context, CppWriter& out) {
                         fmt::format("{} rank{}, {} apart", axis.size, axis.size == 1 ? "" : "s", axis.stride));
     }
     out.table(rows);
+    out.line("}  // namespace mesh");
   }
   out.blank();
   std::vector<std::pair<std::string, std::string>> rows;
   for (const DimId id : context.names.used_sizes()) {
     const Dim& dim = context.graph().dim(id);
-    std::string origin = context.sources.file_and_line(dim.span);
+    std::string origin = context.origin(dim.span);
     if (!dim.derivation.empty()) origin += (origin.empty() ? "" : "  ") + dim.derivation;
     rows.emplace_back(fmt::format("constexpr int64_t {} = {};", context.names.size(id), dim.size), origin);
   }

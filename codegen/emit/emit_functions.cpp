@@ -44,11 +44,11 @@ std::string joined(const std::vector<std::string>& parts, size_t count) {
   return path;
 }
 
-/// The scopes of all steps, those inside loops too.
+/// The scopes of all steps that have one, those inside loops too.
 void collect_scopes(const std::vector<Step>& steps, std::vector<std::string>& scopes) {
   for (const Step& step : steps) {
     if (const ForStep* loop = loop_of(step)) collect_scopes(loop->body, scopes);
-    else scopes.push_back(step.scope);
+    else if (!step.scope.empty()) scopes.push_back(step.scope);
   }
 }
 
@@ -165,9 +165,9 @@ class RoutineEmitter {
   }
 
   void write_step(CppWriter& out, Scope& scope, const Step& step, const std::string& prefix, std::string& line_before) {
-    out.blank();
     const ForStep* loop = loop_of(step);
     if (loop == nullptr) return emit_step(context_, out, scope, step, line_before);
+    out.blank();
     emit_origin(context_, out, step, line_before);
     const std::string& turn = context_.names.turn(loop->loop);
     const std::string turns = context_.names.size(loop->dim);

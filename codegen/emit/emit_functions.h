@@ -19,6 +19,11 @@ class FunctionTable {
   /// The statements of a routine; functions that it calls are added to the table, in the order of their first call.
   std::string routine(EmitContext&, const Routine&);
   const std::vector<EmittedFunction>& functions() const { return functions_; }
+  /// A function that is called by its own head's name.
+  void add(EmittedFunction function) {
+    functions_.push_back(std::move(function));
+    calls_.emplace_back();
+  }
 
  private:
   friend class RoutineEmitter;

@@ -39,7 +39,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     }
     const Position position = context.sources.begin(span);
     std::string text = context.statement(span);
-    const std::string head = fmt::format("info.sites.push_back({{{}, {}, {}, ", quoted(context.sources.name(span.file)),
+    const std::string head = fmt::format("info.sites.push_back({{{}, {}, {}, ", quoted(context.file_name(span)),
                                          position.line, position.column);
     const size_t room = CppWriter::width - 2 - head.size() - 6;
     if (quoted(text).size() > room) text = text.substr(0, room - 8) + "...";

@@ -61,36 +61,37 @@ std::string initial_text(const meshrt::Initial& initial) {
 
 }  // namespace
 
-std::string number_text(double value) {
-  const std::string text = fmt::format("{}", value);
-  return text;
-}
+std::string number_text(double value) { return fmt::format("{}", value); }
 
 void emit_memory(EmitContext& context, CppWriter& out) {
   const Program& program = context.program;
   out.blank();
   out.comment("Memory: every buffer at the place that the plan gave it. Buffers that never live together share bytes.");
-  out.print(R"(
-    template <class T, size_t offset>
-    auto* arena() const {
-      static_assert(offset + sizeof(T) <= arena_bytes, "the plan of memory that peers reach");
-      return reinterpret_cast<std::remove_all_extents_t<T>*>(rank.arena() + offset);
-    }
-    template <class T, size_t offset>
-    auto* own() const {
-      static_assert(offset + sizeof(T) <= own_bytes, "the plan of this rank's own memory");
-      return reinterpret_cast<std::remove_all_extents_t<T>*>(rank.own() + offset);
-    })");
+  for (const char* space : {"arena", "own"})
+    out.print(R"(
+      template <class T, size_t offset>
+      std::remove_all_extents_t<T>* $space$() const {
+        static_assert(offset + sizeof(T) <= $space$_bytes, "the memory plan");
+        return reinterpret_cast<std::remove_all_extents_t<T>*>(rank.$space$() + offset);
+      }
+      template <size_t offset>
+      meshrt::StackPlace<offset, $space$_bytes> $space$_stack() const {
+        return {rank.$space$()};
+      })",
+              {{"space", space}});
   for (const BufferKind kind : kinds) {
     std::vector<std::pair<std::string, std::string>> rows;
     for (uint32_t i = 0; i < program.buffers.size(); ++i) {
       const Buffer& buffer = program.buffers[i];
       if (buffer.kind != kind || buffer.view_of || buffer.offset < 0) continue;
       const char* space = buffer.space == Space::arena ? "arena" : "own";
+      const std::string type = cpp_type(buffer.type), &name = context.names.buffer(BufferId{i});
+      const std::string array = array_type(context, buffer);
       rows.emplace_back(
-          fmt::format("{}* const {} = {}<{}, {}>();", cpp_type(buffer.type), context.names.buffer(BufferId{i}), space,
-                      array_type(context, buffer), buffer.offset),
-          context.sources.file_and_line(buffer.span));
+          context.names.is_stack(BufferId{i})
+              ? fmt::format("const meshrt::Stack<{}> {} = {}_stack<{}>();", array, name, space, buffer.offset)
+              : fmt::format("{}* const {} = {}<{}, {}>();", type, name, space, array, buffer.offset),
+          context.origin(buffer.span));
     }
     if (rows.empty()) continue;
     out.blank();
@@ -105,7 +106,8 @@ void emit_tensors(EmitContext& context, CppWriter& out) {
   out.blank();
   out.comment("The tensors that outlive a step, for input, checkpoints and messages.");
   const auto block = out.block("void list_tensors(meshrt::TensorTable& table)");
-  out.line("using meshrt::Role, Kind = meshrt::Initial::Kind;");
+  out.line("using meshrt::Role;");
+  out.line("using Kind = meshrt::Initial::Kind;");
   for (uint32_t i = 0; i < program.buffers.size(); ++i) {
     const Buffer& buffer = program.buffers[i];
     if (!buffer.stored || buffer.view_of || buffer.offset < 0) continue;
@@ -121,7 +123,7 @@ void emit_tensors(EmitContext& context, CppWriter& out) {
     }
     const int line = stored.span.known() ? static_cast<int>(context.sources.begin(stored.span).line) : 0;
     std::string call = fmt::format("table.add({}, Role::{}, {}, {}, {}", quoted(stored.path), role_of(stored.kind),
-                                   context.names.buffer(BufferId{i}), quoted(dims), line);
+                                   address(context, {BufferId{i}, {}}), quoted(dims), line);
     const std::string initial = initial_text(stored.initial);
     if (stored.type.index_of) call += fmt::format(", {}, {}", initial, context.names.size(stored.type.index_of));
     else if (initial != "{}") call += ", " + initial;

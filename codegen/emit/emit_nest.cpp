@@ -81,7 +81,10 @@ struct NestEmitter {
     }
     if (reduction != nullptr) {
       result.reduced = scalars.text(reduction->scalar);
-      result.result = scope.fresh(reduction_name(pass_index, *reduction), loops.outer().empty());
+      // One value that has a name already needs no other.
+      const bool named = loops.inner(pass_index).empty() && result.reduced.find_first_of(" .([-") == std::string::npos;
+      result.result =
+          named ? result.reduced : scope.fresh(reduction_name(pass_index, *reduction), loops.outer().empty());
       rows[static_cast<size_t>(reduction->row)] = result.result;
     }
     return result;
@@ -150,6 +153,7 @@ struct NestEmitter {
     const size_t inner = around.size() - first;
     if (inner == 0) {  // one value: a name for it
       for (const std::string& line : walk.statements) out.line(line);
+      if (walk.result == walk.reduced) return;
       return out.line(declared + walk.reduced + ";");
     }
     const std::string lambda = "[&](int64_t " + around.back()->index + ")";
@@ -157,13 +161,14 @@ struct NestEmitter {
     if (walk.reduction->arg && walk.reduction->reduce != Reduce::max)
       internal_error("the index of a smallest element reached the emitter");
     if (inner == 1) {
-      if (walk.reduction->arg)
-        print_lambda(walk,
-                     "const auto " + walk.result + " = static_cast<" + type + ">(meshrt::arg" + kind + "_of<" +
-                         value_type + ">(" + extent + ", " + lambda,
-                     "));");
-      else print_lambda(walk, declared + "meshrt::" + kind + "_of<" + type + ">(" + extent + ", " + lambda, ");");
-      return;
+      if (!walk.reduction->arg)
+        return print_lambda(walk, declared + "meshrt::" + kind + "_of<" + type + ">(" + extent + ", " + lambda, ");");
+      const std::string begin = context.names.begin(around.back()->dims.front());
+      const std::string global = begin == "0" ? "" : begin + " + ";
+      return print_lambda(walk,
+                          "const auto " + walk.result + " = static_cast<" + type + ">(" + global + "meshrt::arg" +
+                              kind + "_of<" + value_type + ">(" + extent + ", " + lambda,
+                          "));");
     }
     if (walk.reduction->arg) internal_error("the index of a largest element over several dims reached the emitter");
     const std::string lanes = scope.fresh(walk.result + "_lanes", loops.outer().empty());

@@ -6,6 +6,7 @@
 
 #include "codegen/emit/emit_functions.h"
 #include "codegen/emit/emit_parts.h"
+#include "codegen/emit/outline.h"
 #include "codegen/graph/builder.h"
 
 namespace mesh {
@@ -72,6 +73,8 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
 
   // The functions are written first: what they use is what is declared before them.
   FunctionTable table;
+  Outline outline(context, table);
+  context.outline = &outline;
   std::map<std::string, std::string> routines;
   for (const Routine& routine : program.routines) routines[routine.name] = table.routine(context, routine);
   CppWriter members(member_depth);

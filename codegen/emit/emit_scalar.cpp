@@ -73,7 +73,7 @@ std::string noun_for(MapFunction function) {
 std::string RowNames::reference(const Access& access, size_t pass, Preludes& preludes) {
   const NestLoops::Element element = loops_.element(access, pass);
   const std::string& buffer = context_.names.buffer(access.buffer);
-  if (element.row.empty()) return buffer + "[" + (element.index.empty() ? "0" : element.index) + "]";
+  if (element.row.empty()) return element.base + "[" + (element.index.empty() ? "0" : element.index) + "]";
   std::string row = element.row;
   if (const auto known = names_.find(row); known != names_.end()) {
     row = known->second;
@@ -86,7 +86,7 @@ std::string RowNames::reference(const Access& access, size_t pass, Preludes& pre
     if (element.row_depth > loops_.outer().size()) own_.push_back(row);
     row = name;
   }
-  return buffer + "[" + row + (element.index.empty() ? "" : " + " + element.index) + "]";
+  return element.base + "[" + row + (element.index.empty() ? "" : " + " + element.index) + "]";
 }
 
 void RowNames::leave_loops() {

@@ -6,6 +6,7 @@
 
 #include "codegen/emit/emit_calls.h"
 #include "codegen/emit/emit_nest.h"
+#include "codegen/emit/outline.h"
 #include "codegen/graph/builder.h"
 #include "codegen/program/extent.h"
 
@@ -15,47 +16,76 @@ namespace {
 
 constexpr size_t shown_origins = 4;  // lines of the spec named before a step that many were fused into
 
-/// "x [batch/data 2, seq 256]": what a rank holds of a buffer; the largest number where ranks differ.
-std::string shape(const EmitContext& context, const Access& access) {
-  const Buffer& buffer = context.program.buffer(access.buffer);
+/// "batch/data 2, seq 256": what a rank holds; the largest number where ranks differ.
+std::string dims_text(const EmitContext& context, std::span<const LocalDim> dims, const char* between) {
   std::string text;
-  for (const LocalDim& local : dims_of(context.program, access)) {
-    text += (text.empty() ? "" : ", ") + context.graph().dim(local.dim).name;
+  for (const LocalDim& local : dims) {
+    text += (text.empty() ? "" : between) + context.graph().dim(local.dim).name;
     for (size_t i = 0; i < local.placement.axes.size(); ++i)
       text += (i == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[i]].name;
     text += is_even(context.program, local) ? " " : " <= ";
     text += std::to_string(largest_extent(context.program, local));
   }
-  return context.names.buffer(access.buffer) + (text.empty() && buffer.dims.empty() ? "" : " [" + text + "]");
-}
-
-std::string shapes(const EmitContext& context, const std::vector<const Access*>& accesses, const char* between) {
-  std::string text;
-  for (const Access* access : accesses) {
-    const std::string one = shape(context, *access);
-    if (text.find(one) == std::string::npos) text += (text.empty() ? "" : between) + one;
-  }
   return text;
 }
 
-/// What a step makes, with local shapes; empty where its call says it already.
+const std::string& name_of(const EmitContext& context, const Access& access) {
+  return context.names.buffer(access.buffer);
+}
+
+std::string shape(const EmitContext& context, const Access& access) {
+  const std::string dims = dims_text(context, dims_of(context.program, access), ", ");
+  return name_of(context, access) + (dims.empty() ? "" : " [" + dims + "]");
+}
+
+/// "x, y [batch/data 2, seq 256]; z [seq 256]": neighbours of one shape together.
+std::string shapes(const EmitContext& context, const std::vector<const Access*>& accesses) {
+  std::string text, open;
+  std::vector<std::string> seen;
+  for (const Access* access : accesses) {
+    const std::string& name = name_of(context, *access);
+    if (std::ranges::find(seen, name) != seen.end()) continue;
+    seen.push_back(name);
+    const std::string dims = dims_text(context, dims_of(context.program, *access), ", ");
+    if (seen.size() > 1) text += dims == open ? ", " : (open.empty() ? "" : " [" + open + "]") + "; ";
+    text += name;
+    open = dims;
+  }
+  return text + (open.empty() ? "" : " [" + open + "]");
+}
+
+/// "q = x · wq: batch/data 8 x seq 128 by heads 4 x head_dim 32, over embed 128"
+std::string product_text(const EmitContext& context, const ProductStep& step) {
+  const auto group = [&](const Access& access, const std::vector<DimId>& dims) {
+    std::vector<LocalDim> held;
+    for (const LocalDim& local : dims_of(context.program, access))
+      if (std::ranges::find(dims, local.dim) != dims.end()) held.push_back(local);
+    return held.empty() ? std::string("1") : dims_text(context, held, " x ");
+  };
+  std::string text = fmt::format("{} = {} · {}: {} by {}, over {}", name_of(context, step.c), name_of(context, step.a),
+                                 name_of(context, step.b), group(step.c, step.rows), group(step.c, step.cols),
+                                 group(step.b, step.inner));
+  if (!step.batch.empty()) text += ", for each " + group(step.c, step.batch);
+  return text;
+}
+
+/// What a step makes, with local shapes.
 std::string shapes_of(const EmitContext& context, const Step& step) {
-  if (const auto* product = std::get_if<ProductStep>(&step.what))
-    return shape(context, product->a) + " · " + shape(context, product->b) + " -> " + shape(context, product->c);
+  if (const auto* product = std::get_if<ProductStep>(&step.what)) return product_text(context, *product);
   if (const auto* nest = std::get_if<Nest>(&step.what)) {
     std::vector<const Access*> made;
     for (const Pass& pass : nest->passes) {
       for (const Pass::Store& store : pass.stores) made.push_back(&store.to);
       for (const Pass::Accumulate& one : pass.accumulates) made.push_back(&one.to);
     }
-    return "-> " + shapes(context, made, ", ");
+    return "-> " + shapes(context, made);
   }
   if (const auto* attention = std::get_if<AttentionStep>(&step.what))
-    return shapes(context, {&attention->q, &attention->k, &attention->v}, ", ");
+    return shapes(context, {&attention->q, &attention->k, &attention->v});
   if (const auto* take = std::get_if<TakeStep>(&step.what))
-    return shape(context, take->table) + " at " + shape(context, take->ids) + " -> " + shape(context, take->out);
+    return shape(context, take->table) + " at " + shape(context, take->ids);
   if (const auto* take = std::get_if<TakeGradientStep>(&step.what))
-    return shape(context, take->d) + " at " + shape(context, take->ids) + " -> " + shape(context, take->table);
+    return shape(context, take->d) + " at " + shape(context, take->ids);
   if (const auto* copy = std::get_if<CopyStep>(&step.what))
     return shape(context, copy->from) + " -> " + shape(context, copy->to);
   return "";
@@ -67,13 +97,17 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::st
   std::vector<std::string> lines;
   for (const Span span : step.spans) {
     if (!span.known()) continue;
-    const std::string line = context.sources.file_and_line(span) + "  " + context.statement(span);
+    const std::string statement = context.statement(span);
+    // That a step stands in a loop is seen from where it stands.
+    if (statement.starts_with("repeat ") && !std::holds_alternative<std::unique_ptr<ForStep>>(step.what)) continue;
+    const std::string line = context.origin(span) + "  " + statement;
     if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
   }
   std::string all;
   for (const std::string& line : lines) all += line + "\n";
   if (all == line_before || all.empty()) return;
   line_before = all;
+  out.blank();
   const bool backward = step.part == Part::input_gradient || step.part == Part::weight_gradient;
   for (size_t i = 0; i < std::min(lines.size(), shown_origins); ++i)
     out.comment(lines[i].substr(0, lines[i].find("  ")) + (backward ? "  gradient of " : "  ") +
@@ -83,6 +117,8 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::st
 
 void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& step, std::string& line_before) {
   emit_origin(context, out, step, line_before);
+  if (const auto* nest = std::get_if<Nest>(&step.what); nest != nullptr && context.outline != nullptr)
+    if (const std::optional<std::string> call = context.outline->call(*nest)) return out.line(*call);
   if (const std::string text = shapes_of(context, step); !text.empty()) out.comment("  " + text);
   for (const std::string& note : step.notes) out.comment("  " + note);
   if (const auto* nest = std::get_if<Nest>(&step.what)) return emit_nest(context, out, scope, *nest);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "codegen/graph/builder.h"
+#include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 
 namespace mesh {
@@ -137,6 +138,23 @@ Names::Names(const Program& program) : program_(program), loop_dims_(program.loo
   }
   for (const char* name : {"i", "j", "k", "n"}) flat_.push_back(reserve(name));
   for (const Routine& routine : program.routines) find_loops(routine.steps, loop_dims_);
+  find_stacks();
+}
+
+void Names::find_stacks() {
+  std::set<BufferId> deeper;
+  const auto look = [&](const Access& access, mesh::Use) {
+    const BufferId held = storage(program_, access.buffer);
+    if (access.turns.size() == 1) stacks_.insert(held);
+    if (access.turns.size() > 1) deeper.insert(held);
+  };
+  for (const Routine& routine : program_.routines)
+    for (const Step& step : routine.steps) for_each_access(step, look);
+  std::erase_if(stacks_, [&](BufferId id) {
+    const std::vector<LocalDim>& dims = program_.buffer(id).dims;
+    return deeper.contains(id) ||
+           !std::all_of(dims.begin() + 1, dims.end(), [&](const LocalDim& dim) { return is_even(program_, dim); });
+  });
 }
 
 std::string Names::reserve(std::string_view wanted) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/program/extent.h"
 #include "codegen/program/program.h"
 
 namespace mesh {
@@ -27,7 +28,20 @@ class Names {
   /// Product of extents: "batch_per_data * seq"; "1" of none.
   std::string product(std::span<const LocalDim>);
 
-  const std::string& buffer(BufferId id) const { return buffers_[id.index]; }
+  const std::string& buffer(BufferId id) const {
+    const auto other = substitutes_.find(storage(program_, id));
+    return other == substitutes_.end() ? buffers_[id.index] : other->second;
+  }
+  /// Gives a buffer another name, that of a function's argument, until it is given an empty one.
+  void substitute(BufferId id, const std::string& name) {
+    if (name.empty()) substitutes_.erase(id);
+    else substitutes_[id] = name;
+  }
+  /// Whether a buffer is a meshrt::Stack: equal slices that the turns of one loop index.
+  bool is_stack(BufferId id) const {
+    const BufferId held = storage(program_, id);
+    return stacks_.contains(held) && !substitutes_.contains(held);
+  }
   const std::string& index(DimId id) const { return indices_[id.index]; }
   const std::string& turn(LoopId id) const { return index(loop_dims_[id.index]); }
   DimId loop_dim(LoopId id) const { return loop_dims_[id.index]; }
@@ -54,10 +68,14 @@ class Names {
   std::string part(const LocalDim&) const;
 
  private:
+  void find_stacks();
+
   const Program& program_;
   std::set<std::string> taken_;
   std::vector<std::string> sizes_, buffers_, indices_, axes_, flat_;
   std::vector<DimId> loop_dims_;
+  std::set<BufferId> stacks_;
+  std::map<BufferId, std::string> substitutes_;
   std::set<DimId> used_sizes_;
   std::map<LocalDim, Use, LocalOrder> used_parts_;
 };

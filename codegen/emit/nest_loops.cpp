@@ -37,24 +37,35 @@ NestLoops::NestLoops(EmitContext& context, const Nest& nest)
     : context_(context), nest_(nest), inner_(nest.passes.size()) {
   const bool one_walk = nest.passes.size() == 1 && nest.passes.front().reductions.empty();
   if (one_walk) {
-    inner_[0] = merge(dims_of_pass(nest, 0), 0, 0, 0, true);
+    inner_[0] = merge(dims_of_pass(nest, 0), 0, 0, 0, false);
   } else {
-    outer_ = merge(nest.outer, 0, nest.passes.size() - 1, 0, true);
+    outer_ = merge(nest.outer, 0, nest.passes.size() - 1, 0, false);
     for (size_t pass = 0; pass < nest.passes.size(); ++pass)
-      inner_[pass] = merge(nest.passes[pass].inner, pass, pass, outer_.size(), nest.passes[pass].reductions.empty());
+      inner_[pass] = merge(nest.passes[pass].inner, pass, pass, outer_.size(), !nest.passes[pass].reductions.empty());
   }
   for (size_t pass = 0; pass < nest.passes.size(); ++pass)
     for (const Access* access : accesses_of(nest.passes[pass])) ++row_uses_[element(*access, pass).row];
 }
 
 std::vector<NestLoop> NestLoops::merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass,
-                                       size_t flat_depth, bool may_merge) {
+                                       size_t flat_depth, bool last_alone) {
   std::vector<NestLoop> loops;
-  for (const LocalDim& dim : dims) {
-    const bool joins =
-        may_merge && !loops.empty() && walked_together(loops.back().dims.back(), dim, first_pass, last_pass);
-    if (joins) loops.back().dims.push_back(dim);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const LocalDim& dim = dims[i];
+    const bool alone = loops.empty() || (last_alone && i + 1 == dims.size());
+    if (!alone && walked_together(loops.back().dims.back(), dim, first_pass, last_pass))
+      loops.back().dims.push_back(dim);
     else loops.push_back({{dim}, "", ""});
+  }
+  if (!context_.outlined_extents.empty()) {
+    // The loops of a function: over what it is given, the last extent innermost.
+    const std::vector<std::string>& extents = context_.outlined_extents;
+    const size_t skipped = extents.size() - std::min(extents.size(), loops.size());
+    for (size_t i = 0; i < loops.size(); ++i) {
+      loops[i].index = context_.names.flat_index(i);
+      loops[i].extent = extents[skipped + i];
+    }
+    return loops;
   }
   size_t flat = flat_depth;
   for (NestLoop& loop : loops) {
@@ -114,7 +125,8 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
   // The indices of the buffer's dims, outermost first: turns, then loops (one index for dims that one loop walks).
   std::vector<std::pair<std::string, std::string>> indices;
   std::vector<size_t> depths;
-  for (size_t k = 0; k < access.turns.size(); ++k) {
+  const bool stack = context_.names.is_stack(access.buffer);
+  for (size_t k = 0; k < (stack ? 0 : access.turns.size()); ++k) {
     indices.emplace_back(context_.names.turn(access.turns[k]), context_.names.extent(buffer.dims[k]));
     depths.push_back(0);
   }
@@ -131,14 +143,17 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
         last_shift = "(" + last_shift + " - " + context_.names.begin(shift.held) + ")";
     }
     if (!last_shift.empty()) index = "(" + last_shift + " + " + index + ")";
+    const size_t first_position = position;
     std::string extent = context_.names.extent(buffer.dims[position]);
     for (; position + 1 < buffer.dims.size() && depth_of(buffer.dims[position + 1].dim, pass) == depth; ++position)
       extent += " * " + context_.names.extent(buffer.dims[position + 1]);
+    if (last_shift.empty() && position + 1 - first_position == loop.dims.size()) extent = loop.extent;
     indices.emplace_back(index, extent);
     depths.push_back(depth);
   }
 
   Element result;
+  result.base = stack ? mesh::address(context_, access) : context_.names.buffer(access.buffer);
   for (const size_t depth : depths) result.depth = std::max(result.depth, depth);
   const size_t innermost = loops.size();
   const bool rows =

@@ -30,6 +30,7 @@ class NestLoops {
 
   /// An element as the innermost statements of a pass see it.
   struct Element {
+    std::string base;      // "x", or "x[l]" of a stack
     std::string row;       // what the innermost loop does not change: "(b * seq + s) * embed"; may be empty
     size_t row_depth = 0;  // loops that the row depends on
     std::string index;     // what it does: "e"; empty where the element does not depend on the innermost loop
@@ -46,8 +47,9 @@ class NestLoops {
   bool writes(BufferId) const;
 
  private:
+  /// `last_alone`: the last dim keeps a loop of its own, as the lanes of a reduction follow its indices.
   std::vector<NestLoop> merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass, size_t flat_depth,
-                              bool may_merge);
+                              bool last_alone);
   bool walked_together(const LocalDim& first, const LocalDim& second, size_t first_pass, size_t last_pass) const;
 
   EmitContext& context_;

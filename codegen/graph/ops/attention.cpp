@@ -11,6 +11,9 @@ Types infer(const Graph& graph, const Node& node) {
   rows.dims = without(rows.dims, {op.head_dim});
   ValueType out = rows;
   out.dims.push_back(op.value_dim);
+  // A row of log-sums is a head's: the queries are innermost.
+  rows.dims = without(rows.dims, {op.query});
+  rows.dims.push_back(op.query);
   return {out, rows};
 }
 

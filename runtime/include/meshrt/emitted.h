@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "meshrt/activation.h"
@@ -65,6 +66,12 @@ struct Heads {
   HeadStrides strides = {};
 };
 
+/// Extents of attention, in the order of AttentionShape; `window`, `query_begin` and `key_begin` are left at 0.
+inline AttentionShape attention_shape(int64_t batch, int64_t heads, int64_t key_heads, int64_t queries, int64_t keys,
+                                      int64_t head, int64_t value_head, double scale, bool causal) {
+  return {batch, heads, key_heads, queries, keys, head, value_head, scale, causal};
+}
+
 template <class T>
 void attend(const AttentionShape& shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out,
             T* log_sum) {
@@ -79,6 +86,29 @@ void attend_backward(const AttentionShape& shape, Heads<const T> q, Heads<const 
       shape, {q.at, k.at, v.at, q.strides, k.strides, v.strides, out.at, out.strides, log_sum, d_out.at, d_out.strides,
               d_q.at, d_k.at, d_v.at, d_q.strides, d_k.strides, d_v.strides});
 }
+
+// ---- stacked buffers -----------------------------------------------------------------------------------------------
+
+/// Equal slices one behind the other, of an array type: `x[l]` is what turn l of a loop sees of
+/// float[layer][batch][seq].
+template <class Array>
+struct Stack {
+  using Element = std::remove_all_extents_t<Array>;
+  static constexpr int64_t slice = sizeof(std::remove_extent_t<Array>) / sizeof(Element);
+  Element* all;
+  Element* operator[](int64_t turn) const { return all + turn * slice; }
+};
+
+/// A place in memory of `limit` bytes, which a Stack that fits may take.
+template <size_t offset, size_t limit>
+struct StackPlace {
+  std::byte* memory;
+  template <class Array>
+  operator Stack<Array>() const {
+    static_assert(offset + sizeof(Array) <= limit, "the memory plan");
+    return {reinterpret_cast<typename Stack<Array>::Element*>(memory + offset)};
+  }
+};
 
 // ---- parts of dims -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,160 @@
+#include "codegen/emit/outline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/emit/emit_nest.h"
+#include "codegen/emit/nest_loops.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+constexpr int worth_a_function = 2;  // nests of one kind
+
+bool asks_where_it_is(const Nest& nest) {
+  for (const Pass& pass : nest.passes)
+    for (const Scalar& scalar : pass.scalars)
+      if (std::holds_alternative<Scalar::Index>(scalar.what) || std::holds_alternative<Scalar::Turn>(scalar.what))
+        return true;
+  return false;
+}
+
+}  // namespace
+
+Outline::Outline(EmitContext& context, FunctionTable& table) : context_(context), table_(table) {
+  for (const Routine& routine : context.program.routines) count(routine.steps);
+}
+
+void Outline::count(const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    const auto* nest = std::get_if<Nest>(&step.what);
+    if (nest == nullptr) continue;  // what stands in a loop works on slices
+    if (const std::optional<Shape> shape = shape_of(*nest)) ++functions_[shape->key].uses;
+  }
+}
+
+std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
+  if (asks_where_it_is(nest) || nest.passes.empty()) return std::nullopt;
+  const bool one_walk = nest.passes.size() == 1 && nest.passes.front().reductions.empty();
+  const bool reduces = !one_walk && nest.outer.empty() && !nest.passes.front().inner.empty();
+  if (!one_walk && !reduces) return std::nullopt;
+  Shape shape;
+  shape.reduces = reduces;
+  shape.dims = nest.outer;
+  shape.dims.insert(shape.dims.end(), nest.passes.front().inner.begin(), nest.passes.front().inner.end());
+  if (shape.dims.empty()) return std::nullopt;
+  const NestLoops loops(context_, nest);
+  std::set<BufferId> stored;
+  for (const Pass& pass : nest.passes) {
+    for (const Pass::Store& store : pass.stores) stored.insert(storage(context_.program, store.to.buffer));
+    if (!pass.accumulates.empty()) return std::nullopt;
+  }
+
+  bool fits = true;
+  const auto reference = [&](const Access& access) {
+    const Buffer& buffer = context_.program.buffer(access.buffer);
+    const BufferId held = storage(context_.program, access.buffer);
+    const std::string type = meshrt::name_of(buffer.type);
+    if (buffer.dims.empty() && !stored.contains(held)) return fmt::format("{}", held.index);  // the same for all
+    if (!access.turns.empty() || (!buffer.dims.empty() && buffer.dims != shape.dims)) fits = false;
+    const auto found = std::ranges::find(shape.tensors, held);
+    const auto at = found - shape.tensors.begin();
+    if (found == shape.tensors.end()) {
+      shape.tensors.push_back(held);
+      shape.written.push_back(stored.contains(held));
+    }
+    return fmt::format("@{}{}{}{}", at, type, buffer.dims.empty() ? "" : "[]", loops.writes(access.buffer) ? "!" : "");
+  };
+  for (const Pass& pass : nest.passes) {
+    if (&pass != &nest.passes.front() && !pass.inner.empty() && pass.inner != shape.dims) return std::nullopt;
+    shape.key +=
+        fmt::format("pass {}{};", pass.inner.empty() ? "once" : "all", reduces && shape.dims.size() > 1 ? "+" : "");
+    for (const Scalar& scalar : pass.scalars) {
+      shape.key += std::to_string(scalar.what.index()) + meshrt::name_of(scalar.type);
+      if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) shape.key += reference(load->access);
+      if (const auto* number = std::get_if<Scalar::Literal>(&scalar.what))
+        shape.key += fmt::format("{}", number->value);
+      if (const auto* rate = std::get_if<Scalar::Rate>(&scalar.what)) shape.key += rate->rate.schedule;
+      if (const auto* row = std::get_if<Scalar::Row>(&scalar.what)) shape.key += std::to_string(row->row);
+      if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what)) {
+        shape.key += info(apply->function).name;
+        for (const int operand : apply->operands) shape.key += fmt::format(" {}", operand);
+      }
+      shape.key += ";";
+    }
+    for (const Pass::Reduction& one : pass.reductions)
+      shape.key += fmt::format("{}{} {} {};", meshrt::name_of(one.reduce), one.arg ? "arg" : "", one.scalar, one.row);
+    for (const Pass::Store& one : pass.stores) shape.key += fmt::format("{} to {};", one.scalar, reference(one.to));
+  }
+  if (!fits || shape.tensors.empty()) return std::nullopt;
+  return shape;
+}
+
+std::string Outline::parameter_name(BufferId id) const {
+  const Buffer& buffer = context_.program.buffer(id);
+  switch (buffer.kind) {
+    case BufferKind::parameter: return "parameter";
+    case BufferKind::gradient: return "gradient";
+    case BufferKind::optimizer: return identifier(buffer.path.substr(buffer.path.rfind('.') + 1));
+    default: break;
+  }
+  if (buffer.name.starts_with("d_")) return "gradient";
+  return buffer.dims.empty() ? "result" : "values";
+}
+
+std::string Outline::function_name(const Nest& nest, const Shape& shape) const {
+  for (size_t i = 0; i < shape.tensors.size(); ++i)
+    if (shape.written[i] && context_.program.buffer(shape.tensors[i]).kind == BufferKind::parameter)
+      return context_.graph().objective ? "apply_" + context_.graph().objective->optimizer : "apply_update";
+  if (!shape.reduces) return "compute_values";
+  const Pass& first = nest.passes.front();
+  const Scalar& reduced = first.scalars[static_cast<size_t>(first.reductions.front().scalar)];
+  const auto* apply = std::get_if<Scalar::Apply>(&reduced.what);
+  const bool squares = apply != nullptr && apply->function == MapFunction::square;
+  return std::string(meshrt::name_of(first.reductions.front().reduce)) + (squares ? "_of_squares" : "_of_values");
+}
+
+std::string Outline::write(const Nest& nest, const Shape& shape) {
+  const std::string name = context_.names.reserve(function_name(nest, shape));
+  std::string parameters;
+  std::map<std::string, int> taken;
+  for (size_t i = 0; i < shape.tensors.size(); ++i) {
+    std::string parameter = parameter_name(shape.tensors[i]);
+    if (const int before = taken[parameter]++; before > 0) parameter += fmt::format("_{}", before + 1);
+    if (context_.names.taken(parameter)) parameter += "_";
+    context_.names.substitute(shape.tensors[i], parameter);
+    parameters += fmt::format("{}{}* {}, ", shape.written[i] ? "" : "const ",
+                              cpp_type(context_.program.buffer(shape.tensors[i]).type), parameter);
+  }
+  const bool rows = shape.reduces && shape.dims.size() > 1;
+  parameters += shape.reduces ? (rows ? "int64_t rows, int64_t cols" : "int64_t cols") : "int64_t count";
+  context_.outlined_extents =
+      shape.reduces ? std::vector<std::string>{"rows", "cols"} : std::vector<std::string>{"count"};
+  CppWriter body(2);
+  Scope scope(context_.names);
+  emit_nest(context_, body, scope, nest);
+  context_.outlined_extents.clear();
+  for (const BufferId id : shape.tensors) context_.names.substitute(id, "");
+  table_.add({"", fmt::format("void {}({})", name, parameters), body.text()});
+  return name;
+}
+
+std::optional<std::string> Outline::call(const Nest& nest) {
+  const std::optional<Shape> shape = shape_of(nest);
+  if (!shape) return std::nullopt;
+  Function& function = functions_[shape->key];
+  if (function.uses < worth_a_function) return std::nullopt;
+  if (function.name.empty()) function.name = write(nest, *shape);
+  std::string arguments;
+  for (const BufferId id : shape->tensors) arguments += address(context_, {id, {}}) + ", ";
+  const std::span<const LocalDim> dims(shape->dims);
+  if (shape->reduces && dims.size() > 1) arguments += context_.names.product(dims.first(dims.size() - 1)) + ", ";
+  arguments += context_.names.product(shape->reduces ? dims.last(1) : dims);
+  return fmt::format("{}({});", function.name, arguments);
+}
+
+}  // namespace mesh

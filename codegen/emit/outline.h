@@ -1,0 +1,45 @@
+// outline.h: loop nests that differ only in the tensors they work on (the updates of all parameters, the sums of their
+// gradients' squares) are written once, as a function of the tensors, and called.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/emit/emit_functions.h"
+
+namespace mesh {
+
+class Outline {
+ public:
+  /// Counts the nests of all routines.
+  Outline(EmitContext&, FunctionTable&);
+  /// The call of the function for this nest; nothing where the nest is the only one of its kind.
+  std::optional<std::string> call(const Nest&);
+
+ private:
+  // What differs between nests of one kind, in the order in which the nest names it.
+  struct Shape {
+    std::string key;                // equal for nests that one function serves
+    std::vector<BufferId> tensors;  // storages of arguments
+    std::vector<bool> written;
+    std::vector<LocalDim> dims;  // of every tensor
+    bool reduces = false;        // over all dims
+  };
+  struct Function {
+    int uses = 0;
+    std::string name;  // once it is written
+  };
+
+  std::optional<Shape> shape_of(const Nest&) const;
+  void count(const std::vector<Step>&);
+  std::string write(const Nest&, const Shape&);
+  std::string parameter_name(BufferId) const;
+  std::string function_name(const Nest&, const Shape&) const;
+
+  EmitContext& context_;
+  FunctionTable& table_;
+  std::map<std::string, Function> functions_;  // by key
+};
+
+}  // namespace mesh

@@ -1,0 +1,57 @@
+#include "tests/emit/cases.h"
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "codegen/emit/emit_program.h"
+#include "frontend/render.h"
+
+namespace mesh::tests {
+
+namespace {
+
+const std::map<std::string, int64_t> small_mlp = {{"batch", 6}, {"pixel", 20}, {"hidden", 18}};
+const std::map<std::string, int64_t> small_gpt = {{"batch", 4},    {"seq", 8},    {"embed", 12}, {"heads", 2},
+                                                  {"head_dim", 6}, {"vocab", 19}, {"layer", 2}};
+
+}  // namespace
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"mlp_whole", "specs/mlp.mesh", "whole", {{"all", 1}}, small_mlp},
+      {"mlp_data", "specs/mlp.mesh", "data", {{"all", 2}}, small_mlp},
+      {"mlp_data_uneven", "specs/mlp.mesh", "data", {{"all", 4}}, small_mlp},
+      {"mlp_model", "specs/mlp.mesh", "model", {{"all", 4}}, small_mlp},
+      {"mlp_both", "specs/mlp.mesh", "both", {{"rows", 2}, {"columns", 2}}, small_mlp},
+      {"mlp_weights", "specs/mlp.mesh", "weights", {{"rows", 2}, {"columns", 2}}, small_mlp},
+      {"gpt_one", "specs/gpt.mesh", "default", {{"data", 1}, {"model", 1}}, small_gpt},
+      {"gpt_data", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 1}}, small_gpt},
+      {"gpt_model", "specs/gpt.mesh", "default", {{"data", 1}, {"model", 2}}, small_gpt},
+      {"gpt_double", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64"},
+      {"gpt_megatron", "specs/gpt.mesh", "megatron", {{"data", 2}, {"model", 2}}, small_gpt},
+      {"functions", "tests/emit/specs/functions.mesh", "default", {{"x", 2}}, {}},
+  };
+  return all;
+}
+
+Compiled compiled(const Case& one, SourceMap& sources) {
+  CompileRequest request;
+  request.files = {std::string(PROJECT_ROOT) + "/" + one.spec};
+  request.layout = one.layout;
+  request.mesh = one.mesh;
+  request.set = one.set;
+  request.precision = one.precision;
+  DiagnosticSink sink;
+  std::optional<Compiled> result = compile(request, sources, sink);
+  if (!result) throw std::runtime_error(one.name + ":\n" + render_all(sink, sources));
+  return std::move(*result);
+}
+
+std::string emitted(const Case& one) {
+  SourceMap sources;
+  const Compiled result = compiled(one, sources);
+  const std::string name = std::filesystem::path(one.spec).filename().string();
+  return emit_program(result.program, sources, {name, "0123456789abcdef", "meshc build " + name, "0.0", one.precision});
+}
+
+}  // namespace mesh::tests

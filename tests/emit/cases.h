@@ -1,0 +1,27 @@
+// cases.h: the programs that are emitted, compiled and compared with the interpreter: small sizes of the specs, under
+// layouts that bring every collective, even and uneven.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/compile.h"
+
+namespace mesh::tests {
+
+struct Case {
+  std::string name;  // a C++ identifier
+  std::string spec;  // path below the root of the project
+  std::string layout;
+  std::map<std::string, int64_t> mesh;
+  std::map<std::string, int64_t> set;
+  std::string precision = "f32";
+};
+const std::vector<Case>& cases();
+
+/// The compiled case; throws with the messages where the spec has errors.
+Compiled compiled(const Case&, SourceMap&);
+/// The C++ of it.
+std::string emitted(const Case&);
+
+}  // namespace mesh::tests

@@ -1,0 +1,88 @@
+#!/bin/sh
+# The command line of meshc: help of every command, exit codes, what goes where. cli_test.sh MESHC ROOT
+set -u
+meshc=$1
+root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# expect CODE PATTERN COMMAND...: the exit code, and a pattern that stdout or stderr holds.
+expect() {
+  code=$1
+  pattern=$2
+  shift 2
+  "$@" >"$work/out" 2>"$work/err" </dev/null
+  got=$?
+  if [ "$got" != "$code" ]; then
+    echo "FAILED: $*: exit code $got, expected $code"
+    sed 's/^/  /' "$work/out" "$work/err"
+    failed=1
+  elif ! cat "$work/out" "$work/err" | grep -q -- "$pattern"; then
+    echo "FAILED: $*: no \`$pattern\` in"
+    sed 's/^/  /' "$work/out" "$work/err"
+    failed=1
+  fi
+}
+
+expect 0 'Commands:' "$meshc" --help
+expect 0 '^meshc [0-9]' "$meshc" --version
+expect 2 'Commands:' "$meshc"
+commands=$("$meshc" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+[ -n "$commands" ] || { echo "FAILED: no commands in the help"; failed=1; }
+for command in $commands; do
+  expect 0 '^Examples:' "$meshc" "$command" --help
+  expect 2 'error:' "$meshc" "$command" --no-such-option
+done
+expect 2 'error:' "$meshc" no-such-command
+
+cat >"$work/good.mesh" <<'SPEC'
+dim batch = 4, io = 3
+model Fit {
+  input x, t : real[batch, io]
+  param w : real[io] = zeros
+  loss = mean[batch, io]((x * w - t) ^ 2)
+  minimize loss with sgd(lr: 0.1)
+}
+mesh line { data: 2 }
+layout default on line { batch -> data }
+SPEC
+sed 's/\[io\] = zeros/[oi] = zeros/' "$work/good.mesh" >"$work/bad.mesh"
+expect 0 '' "$meshc" check "$work/good.mesh"
+expect 1 'error\[E0201\]' "$meshc" check "$work/bad.mesh"
+expect 1 'bad.mesh:4' "$meshc" check "$work/bad.mesh"
+expect 1 '"code": "E0201"' "$meshc" check --json "$work/bad.mesh"
+expect 1 '^{.*"code":.*E0201' "$meshc" check --diagnostics json "$work/bad.mesh"
+expect 1 'E0130' "$meshc" check "$work/missing.mesh"
+expect 2 'no lint called' "$meshc" check -D nonsense "$work/good.mesh"
+expect 2 'expected NAME=N' "$meshc" check --set batch=many "$work/good.mesh"
+expect 1 'E0208' "$meshc" check --set batsch=2 "$work/good.mesh"
+expect 0 'dot\|map\|read' "$meshc" ir "$work/good.mesh" graph
+expect 0 'int main' "$meshc" ir "$work/good.mesh" cpp
+expect 2 'the passes are' "$meshc" ir "$work/good.mesh" nonsense
+expect 0 'sums over' "$meshc" explain E0301
+expect 0 'E0101' "$meshc" explain
+expect 2 'no diagnostic' "$meshc" explain E9999
+
+# Every code that the compiler can report is explained.
+for code in $(grep -rhoE '"E[0-9]{4}"' "$root/frontend" "$root/codegen" | tr -d '"' | sort -u); do
+  expect 0 "^$code:" "$meshc" explain "$code"
+done
+
+# Colours only where they are wanted.
+"$meshc" check --color always "$work/bad.mesh" 2>&1 | grep -q "$(printf '\033')" || { echo "FAILED: no colour"; failed=1; }
+CLICOLOR_FORCE=1 "$meshc" check "$work/bad.mesh" 2>&1 | grep -q "$(printf '\033')" || { echo "FAILED: no forced colour"; failed=1; }
+NO_COLOR=1 "$meshc" check "$work/bad.mesh" 2>&1 | grep -q "$(printf '\033')" && { echo "FAILED: unwanted colour"; failed=1; }
+
+# A program is built, the same twice, and runs.
+expect 0 'built' "$meshc" build "$work/good.mesh" -o "$work/one"
+expect 0 'built' "$meshc" build "$work/good.mesh" -o "$work/two"
+cmp -s "$work/one/good.cpp" "$work/two/good.cpp" || { echo "FAILED: two builds differ"; failed=1; }
+expect 0 'Fit' "$work/one/good" --info
+expect 0 '' "$work/one/good" -n 2 --dry-run
+expect 1 'x' env XDG_CACHE_HOME="$work/cache" "$meshc" run "$work/good.mesh" train.steps=2
+[ "$(find "$work/cache" -name good | wc -l)" = 1 ] || { echo "FAILED: nothing in the cache"; failed=1; }
+expect 70 'internal error' env CXXFLAGS=-Dint64_t=nonsense "$meshc" build "$work/good.mesh" -o "$work/broken"
+expect 3 'no C++ compiler' env CXX=/nonexistent "$meshc" build "$work/good.mesh" -o "$work/none"
+
+exit $failed
