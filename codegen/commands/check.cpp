@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "codegen/check_rest.h"
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
 #include "frontend/render.h"
@@ -21,7 +22,10 @@ struct Options {
 int check(const Options& options) {
   Session session(options.spec, options.output);
   session.request.stop_after = "training";
-  session.compile();
+  choose_first(session.request, session.sources);
+  compile(session.request, session.sources, session.sink);
+  check_rest(session.request, session.sources, session.sink);
+  session.report();
   if (options.output.json) {
     nlohmann::json found = nlohmann::json::array();
     for (const Diagnostic& one : session.sink.diagnostics())
@@ -38,6 +42,7 @@ Command check_command() {
   return {"check",
           "say what is wrong with a spec",
           "Reads the spec, its imports and layouts, and checks names, sizes, types and placements.\n"
+          "Of other models and layouts than the chosen ones, constructs that are not built yet are warnings.\n"
           "Exit code 0: no errors; 1: errors, on stderr.",
           {{"meshc check gpt.mesh", "the spec and its default layout"},
            {"meshc check gpt.mesh --layout megatron", "under another layout"},

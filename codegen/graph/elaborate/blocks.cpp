@@ -155,7 +155,7 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
   const std::string outer_scope = e.build.scope;
   e.build.scope = instance.path;
   statements(e, body, block.body);
-  const std::vector<Term> results = returned(e, block, body, span);
+  std::vector<Term> results = returned(e, block, body, span);
   e.build.scope = outer_scope;
   if (results.size() == 1) record_name(e, instance.path, results.front(), result_order(e, block, body));
   return results;

@@ -27,6 +27,7 @@ std::string quoted(const std::vector<std::string>& names) {
 
 std::string quoted(const Elaboration& e, const std::vector<DimId>& dims) {
   std::vector<std::string> names;
+  names.reserve(dims.size());
   for (DimId dim : dims) names.push_back(e.name(dim));
   return quoted(names);
 }

@@ -41,6 +41,7 @@ const std::vector<Optimizer>& optimizers() {
 
 std::vector<std::string> names_of(const std::vector<Setting>& settings) {
   std::vector<std::string> names;
+  names.reserve(settings.size());
   for (const Setting& setting : settings) names.emplace_back(setting.name);
   return names;
 }
@@ -189,6 +190,7 @@ mesh::Glob glob_of(const ast::Glob& glob) {
 
 std::vector<std::string> parameter_paths(const Elaboration& e, const Objective& objective) {
   std::vector<std::string> paths;
+  paths.reserve(objective.parameters.size());
   for (const auto& parameter : objective.parameters) paths.push_back(e.graph.stored[parameter.stored.index].path);
   return paths;
 }

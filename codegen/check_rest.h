@@ -1,0 +1,14 @@
+// check_rest.h: what `meshc check` says of the models and layouts that the command does not choose.
+#pragma once
+#include "codegen/compile.h"
+
+namespace mesh {
+
+/// Where the command leaves open which model or layout is meant, the first of the spec: a check needs none in particular.
+void choose_first(CompileRequest&, SourceMap&);
+
+/// Elaborates every other model, and resolves every other layout for the chosen model. Mistakes are errors there too;
+/// what this version cannot compile yet is only the lint not_built_yet. Says nothing after syntax errors.
+void check_rest(const CompileRequest&, SourceMap&, DiagnosticSink&);
+
+}  // namespace mesh
