@@ -1,0 +1,32 @@
+"""take, argmax, one_hot, cross_entropy."""
+import numpy as np
+
+from . import reference as r
+from .case import Case
+
+
+def cases():
+    yield Case("take", "y = take[c](p1, k1)", {"p1": "c b"}, "a b", lambda v: v.p1[v.k1], inputs={"k1": "index(c) a"})
+    yield Case("take, the same row often", "y = take[c](p1, k1)", {"p1": "c b"}, "a b", lambda v: v.p1[v.k1], inputs={"k1": "index(c) a"}, values={"k1": np.array([2, 2, 2], np.int32)})
+    yield Case("take by two dims of indices", "y = take[c](p1, k1)", {"p1": "c b"}, "a d b", lambda v: v.p1[v.k1], inputs={"k1": "index(c) a d"})
+    yield Case("take of numbers", "y = take[c](p1, k1) * p2", {"p1": "c", "p2": "a"}, "a", lambda v: v.p1[v.k1] * v.p2, inputs={"k1": "index(c) a"})
+    yield Case("take along the last dim", "y : real[a, b] = take[c](p1, k1)", {"p1": "b c"}, "a b", lambda v: v.p1.T[v.k1], inputs={"k1": "index(c) a"})
+    yield Case("take with a common dim", "y = take[c](p1, k1)", {"p1": "a c"}, "a", lambda v: np.take_along_axis(v.p1, v.k1[:, None], 1)[:, 0], inputs={"k1": "index(c) a"})
+    yield Case("take with a common dim and others", "y : real[a, d, b] = take[c](p1, k1)", {"p1": "c a b"}, "a d b",
+               lambda v: v.p1[v.k1, np.arange(3)[:, None]], inputs={"k1": "index(c) a d"})
+    yield Case("take of an expression", "y = take[c](exp(p1) * p2, k1)", {"p1": "c b", "p2": "b"}, "a b", lambda v: (np.exp(v.p1) * v.p2)[v.k1], inputs={"k1": "index(c) a"})
+    yield Case("one table, two takes and a dot", "y = dot[b](take[c](p1, k1) + take[c](p1, k2), p1)", {"p1": "c b"}, "a c",
+               lambda v: (v.p1[v.k1] + v.p1[v.k2]) @ v.p1.T, inputs={"k1": "index(c) a", "k2": "index(c) a"})
+    yield Case("argmax", "i1 = argmax[b](p1)\ni2 = argmax[a](p1)\ny = p2 * f32(i1)", {"p1": "a b", "p2": "a"}, "a",
+               lambda v: {"i1": v.p1.argmax(1), "i2": v.p1.argmax(0), "y": v.p2 * v.p1.argmax(1)})
+    yield Case("accuracy", "m1 = mean[a](argmax[c](p1) == k1)\ny = p1", {"p1": "a c"}, "a c", lambda v: {"m1": (v.p1.argmax(1) == v.k1).mean(), "y": v.p1}, inputs={"k1": "index(c) a"})
+    yield Case("one_hot", "h1 = one_hot[c](k1)\ny = sum[c](h1 * p1)", {"p1": "a c"}, "a", lambda v: {"h1": np.eye(5)[v.k1], "y": v.p1[np.arange(3), v.k1]}, inputs={"k1": "index(c) a"})
+    yield Case("take by an argmax", "y = take[c](p1, argmax[c](p2))", {"p1": "c b", "p2": "a c"}, "a b", lambda v: v.p1[v.p2.argmax(1)])
+    for text, smoothing in (("", 0), (", smoothing: 0.1", np.longdouble("0.1"))):
+        yield Case(f"cross_entropy{text}", f"y = cross_entropy[c](p1 * 2, k1{text})", {"p1": "a c"}, "a",
+                   lambda v, s=smoothing: r.cross_entropy(v.p1 * 2, v.k1, s), inputs={"k1": "index(c) a"})
+        yield Case(f"cross_entropy, class first{text}", f"y = cross_entropy[c](p1, k1{text})", {"p1": "c a b"}, "a b",
+                   lambda v, s=smoothing: r.cross_entropy(np.moveaxis(v.p1, 0, 2), v.k1, s), inputs={"k1": "index(c) a b"})
+    yield Case("mean of cross_entropy with where", "y = mean[a, b](cross_entropy[c](dot[d](p1, p2), k1), where: k1 != 0)", {"p1": "a b d", "p2": "c d"}, "",
+               lambda v: r.mean(r.cross_entropy(v.p1 @ v.p2.T, v.k1), (0, 1), v.k1 != 0), inputs={"k1": "index(c) a b"})
+    yield Case("cross_entropy of large numbers", "y = cross_entropy[c](p1 * 1000, k1)", {"p1": "a c"}, "a", lambda v: r.cross_entropy(v.p1 * 1000, v.k1), inputs={"k1": "index(c) a"})
