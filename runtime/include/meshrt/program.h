@@ -97,7 +97,8 @@ class Program {
 void initialise(std::span<Tensor> tensors, uint64_t seed);
 
 /// The main function of an emitted program: command line, launch or join, run file, training. Returns the exit code.
-/// `make` is called once per rank. `default_run_file` is the text of the run file beside the spec, or empty.
+/// `make` is called once per rank, and once more for what `--info` tells. Without a run file on the command line the one
+/// beside the spec or beside the program, of the same stem, is used.
 using MakeProgram = std::unique_ptr<Program> (*)();
 int run_main(int argc, char** argv, MakeProgram make);
 
