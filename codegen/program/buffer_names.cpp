@@ -13,11 +13,27 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 }  // namespace
 
+/// "layer.attn.wq" is called "wq", or "attn_wq" if another tensor has that name; its moment "wq_moment1".
+std::string stored_name(const Graph& graph, StoredId id) {
+  const Stored& stored = graph.stored[id.index];
+  const std::string last = last_part(stored.path);
+  if (stored.kind == StoredKind::optimizer && stored.parameter)
+    return stored_name(graph, stored.parameter) + "_" + last;
+  const bool alone = std::none_of(graph.stored.begin(), graph.stored.end(), [&](const Stored& other) {
+    return other.path != stored.path && other.kind != StoredKind::optimizer && last_part(other.path) == last;
+  });
+  if (alone || last == stored.path) return last;
+  return last_part(stored.path.substr(0, stored.path.rfind('.'))) + "_" + last;
+}
+
 /// "d_layer.attn.wq" is called "d_wq", "layer.attn.q.stash" is "q_stash".
 std::string Lowering::short_name(ValueId value) const {
   const std::string& path = graph_.value(value).name;
   if (path.empty()) return name_by_producer(value);
   if (path.ends_with(".stash")) return last_part(path.substr(0, path.rfind('.'))) + "_stash";
+  if (path.starts_with("d_"))
+    for (uint32_t i = 0; i < graph_.stored.size(); ++i)
+      if (path.compare(2, std::string::npos, graph_.stored[i].path) == 0) return "d_" + stored_name(graph_, {i});
   const bool gradient = path.starts_with("d_") && path.find('.') != std::string::npos;
   return (gradient ? "d_" : "") + last_part(path);
 }
@@ -30,7 +46,7 @@ std::string Lowering::name_by_producer(ValueId value) const {
     ValueId next = node.inputs[0];
     while (next != value && std::holds_alternative<ReshardOp>(graph_.node(graph_.value(next).producer).op))
       next = graph_.node(graph_.value(next).producer).inputs[0];
-    if (next == value) return "next_" + last_part(graph_.stored[update->stored.index].path);
+    if (next == value) return "next_" + stored_name(graph_, update->stored);
   }
   const Node& node = graph_.node(graph_.value(value).producer);
   if (const auto* map = std::get_if<MapOp>(&node.op)) return std::string(info(map->function).name);
@@ -43,6 +59,8 @@ std::string Lowering::name_by_producer(ValueId value) const {
         return short_name(collect.turn) + "_stash";
     for (const LoopOp::Carry& carry : loop->carries)
       if (carry.result == value && !graph_.value(carry.entering).name.empty()) return short_name(carry.entering);
+    for (const LoopOp::Slice& slice : loop->slices)
+      if (slice.turn == value) return short_name(slice.stacked);
     return "carry";
   }
   return std::string(definition(node.op).name);

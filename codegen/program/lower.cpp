@@ -99,14 +99,7 @@ class Cut {
 };
 
 BufferId stored_buffer(Program& program, const ShardedGraph& sharded, const Stored& stored, StoredId id) {
-  const size_t dot = stored.path.rfind('.');
-  std::string name = dot == std::string::npos ? stored.path : stored.path.substr(dot + 1);
-  if (stored.kind == StoredKind::optimizer && dot != std::string::npos) {  // "layer.attn.wq.moment1" is "wq_moment1"
-    const size_t before = stored.path.rfind('.', dot - 1);
-    name = stored.path.substr(before == std::string::npos ? 0 : before + 1);
-    std::replace(name.begin(), name.end(), '.', '_');
-  }
-  Buffer buffer{unique_name(program, name),
+  Buffer buffer{unique_name(program, stored_name(sharded.graph, id)),
                 stored.path,
                 stored.type.element,
                 {},

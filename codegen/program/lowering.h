@@ -116,6 +116,8 @@ class Lowering {
   const Node* node_ = nullptr;  // being lowered
 };
 
+/// What the buffer of a stored tensor wishes to be called.
+std::string stored_name(const Graph&, StoredId);
 /// A name that no buffer of the program has.
 std::string unique_name(const Program&, std::string wish);
 /// Dims of `dims` in the order of `order`.
