@@ -13,8 +13,8 @@ SEED = 20261120
 FORWARD, GRADIENT, FORWARD_F32 = 1e-12, 1e-9, 2e-6
 
 
-def error(got, expected):
-    """The largest difference relative to the largest element (a tensor of zeros: absolute); infinities must agree; inf for another shape or a NaN."""
+def error(got, expected, largest=0):
+    """The largest difference relative to the largest element or `largest` (a tensor of zeros: absolute); infinities must agree; inf for another shape or a NaN."""
     expected = np.asarray(expected)
     if got.shape != expected.shape:
         raise ValueError(f"shape {got.shape}, NumPy {expected.shape}")
@@ -24,7 +24,7 @@ def error(got, expected):
         return float("inf")
     if not finite.any():
         return 0.0
-    largest = np.abs(expected[finite]).max()
+    largest = max(float(np.abs(expected[finite]).max()), largest)
     return float(np.abs(got[finite] - expected[finite]).max() / (largest if largest else 1))
 
 
@@ -50,16 +50,17 @@ def measure(case, folder, small):
     gradients = {f"grad({name})": value for name, value in case.gradients(arrays, params).items()}
     names = list(values)
     results = []
+    scales = {"loss": case.scale(values, arrays)}
     f64 = fetched(folder, "f64", [*names, "grad(**)"], "f64")
-    results.append(max((error(f64[n], values[n]), n) for n in names))
+    results.append(max((error(f64[n], values[n], scales.get(n, 0)), n) for n in names))
     worst = max((error(f64[n], value), n) for n, value in gradients.items())
     if not small:  # Nothing but the loss asked for: neighbours may be fused.
         fused = fetched(folder, "fused", ["loss", "grad(**)"], "f64")
-        results[0] = max(results[0], (error(fused["loss"], values["loss"]), "loss alone"))
+        results[0] = max(results[0], (error(fused["loss"], values["loss"], scales["loss"]), "loss alone"))
         worst = max([worst] + [(error(fused[n], value), n + " alone") for n, value in gradients.items()])
     results.append(worst)
     f32 = fetched(folder, "f32", names, "f32")
-    results.append(max((error(f32[n], values[n]), n) for n in names))
+    results.append(max((error(f32[n], values[n], scales.get(n, 0)), n) for n in names))
     return results
 
 

@@ -35,7 +35,7 @@ def cases():
                lambda v: (v.p1 @ v.n_weight + v.n_bias) * 2 + np.sin(v.p1) @ v.n_weight + v.n_bias, inner={"n.weight": "c k2", "n.bias": "k2"}, head=std, dims={"k2": "5"})
     yield Case("two results, a local dim", "s, t = Both[b, c](p1, p2)\ny = sum[b](s) + sum[c](t)", {"p1": "a b c", "p2": "b"}, "a",
                lambda v: {"s": v.p1.sum(2) * v.p2, "t": v.p1.mean(1) + 2 * v.Both_own.sum(),
-                          "y": (v.p1.sum(2) * v.p2).sum(1) + (v.p1.mean(1) + 2 * v.Both_own.sum()).sum(1)}, inner={"Both.own": "Both.half"}, head=BOTH, dims={"Both.half": "2"})
+                          "y": (v.p1.sum(2) * v.p2).sum(1) + (v.p1.mean(1) + 2 * v.Both_own.sum()).sum(1)}, inner={"Both.own": "d"}, head=BOTH)
     yield Case("blocks in a loop", "h = p1\nrepeat l {\n  param n : layer_norm[c]\n  param f : linear[c, d]\n  h = h + dot[d](tanh(f(n(h))), p2)\n}\ny = h", {"p1": "a c", "p2": "d c"}, "a c",
                blocks_in_loop, inner={"l.n.gain": "l c", "l.n.bias": "l c", "l.f.weight": "l c d", "l.f.bias": "l d"}, head=std)
     attention = spec_block("Attention")

@@ -84,6 +84,11 @@ class Case:
             y = np.asarray(out["y"], np.longdouble)
             return {**out, "loss": (y * wide["weight"]).sum() if self.result else y * wide["weight"].sum()}
 
+    def scale(self, values, arrays):
+        """What an error of the loss is relative to: its largest summand or itself, for summands may cancel."""
+        y = np.where(np.isfinite(np.asarray(values["y"], np.longdouble)), values["y"], 0)
+        return float(max(np.abs(y * (arrays["weight"] if self.result else arrays["weight"].sum())).max(), np.abs(np.asarray(values["loss"]))))
+
     def gradients(self, arrays, names):
         """Central differences of the loss; elements of y that are infinite count as 0: their gradient is 0 by definition."""
         base = types.SimpleNamespace(**{n.replace(".", "_"): a.astype(np.longdouble) if a.dtype.kind == "f" else a for n, a in arrays.items()})

@@ -44,4 +44,3 @@ def cases():
                lambda v: {"q1": v.p1.reshape(4, 2, 3), "y": (v.p1.reshape(4, 2, 3) * v.p2[:, None]).reshape(4, 6)})
     yield Case("a declared order", "q1 : real[c, a, b] = exp(p1)\ny = dot[b](q1, p2)", {"p1": "a b c", "p2": "b d"}, "c a d",
                lambda v: {"q1": np.exp(v.p1).transpose(2, 0, 1), "y": np.einsum("abc,bd->cad", np.exp(v.p1), v.p2)})
-    yield Case("swap of two dims", "y = p1[b as k, k as b]", {"p1": "b k"}, "k b", lambda v: v.p1)

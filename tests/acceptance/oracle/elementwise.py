@@ -50,7 +50,7 @@ def cases():
 
 def comparisons():
     for sign, f in {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}.items():
-        yield Case(f"p1 {sign} p2, both ways broadcast", f"c1 = p1 {sign} p2\nc2 = k1 {sign} position[b] \ny = where(c1, p3, 0) + where(c2, p4, p3)",
+        yield Case(f"p1 {sign} p2, both ways broadcast", f"c1 = p1 {sign} p2\nc2 = i32(k1) {sign} position[b]\ny = where(c1, p3, 0) + where(c2, p4, p3)",
                    {"p1": "a", "p2": "b", "p3": "a b", "p4": "a b"}, "a b",
                    lambda v, f=f: {"c1": f(v.p1[:, None], v.p2), "c2": f(v.k1[:, None], np.arange(4)),
                                    "y": np.where(f(v.p1[:, None], v.p2), v.p3, 0) + np.where(f(v.k1[:, None], np.arange(4)), v.p4, v.p3)},

@@ -11,9 +11,6 @@ def cases():
     yield Case("take by two dims of indices", "y = take[c](p1, k1)", {"p1": "c b"}, "a d b", lambda v: v.p1[v.k1], inputs={"k1": "index(c) a d"})
     yield Case("take of numbers", "y = take[c](p1, k1) * p2", {"p1": "c", "p2": "a"}, "a", lambda v: v.p1[v.k1] * v.p2, inputs={"k1": "index(c) a"})
     yield Case("take along the last dim", "y : real[a, b] = take[c](p1, k1)", {"p1": "b c"}, "a b", lambda v: v.p1.T[v.k1], inputs={"k1": "index(c) a"})
-    yield Case("take with a common dim", "y = take[c](p1, k1)", {"p1": "a c"}, "a", lambda v: np.take_along_axis(v.p1, v.k1[:, None], 1)[:, 0], inputs={"k1": "index(c) a"})
-    yield Case("take with a common dim and others", "y : real[a, d, b] = take[c](p1, k1)", {"p1": "c a b"}, "a d b",
-               lambda v: v.p1[v.k1, np.arange(3)[:, None]], inputs={"k1": "index(c) a d"})
     yield Case("take of an expression", "y = take[c](exp(p1) * p2, k1)", {"p1": "c b", "p2": "b"}, "a b", lambda v: (np.exp(v.p1) * v.p2)[v.k1], inputs={"k1": "index(c) a"})
     yield Case("one table, two takes and a dot", "y = dot[b](take[c](p1, k1) + take[c](p1, k2), p1)", {"p1": "c b"}, "a c",
                lambda v: (v.p1[v.k1] + v.p1[v.k2]) @ v.p1.T, inputs={"k1": "index(c) a", "k2": "index(c) a"})

@@ -60,10 +60,10 @@ y = h""", {"p1": "a b", "p2": "b"}, "a b", nested, inner={"l.own": "l b", "l.m.s
 repeat l {
   param w : real[b, k] = zeros
   repeat m {
-    h = h + sin(dot[b](h, w))[k as b]
+    h = h + 0.25 * sin(dot[b](h, w))[k as b]
   }
 }
-y = h""", {"p1": "a b"}, "a b", lambda v: turns(v, v.p1, lambda i, h: turns(v, h, lambda j, g: g + np.sin(g @ v.l_w[i]), 2)[0])[0], inner={"l.w": "l b k"})
+y = h""", {"p1": "a b"}, "a b", lambda v: turns(v, v.p1, lambda i, h: turns(v, h, lambda j, g: g + np.sin(g @ v.l_w[i]) / 4, 2)[0])[0], inner={"l.w": "l b k"})
     yield Case("two loops in a row over one table", """h = take[c](p1, k1)
 repeat l {
   h = h + tanh(h * p2)

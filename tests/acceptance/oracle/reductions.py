@@ -45,8 +45,6 @@ def cases():
     yield Case("argmax of a mask", "i1 = argmax[b](mask(p1, k1))\ny = p2 * f32(i1)", {"p1": "a b", "p2": "a"}, "a",
                lambda v: {"i1": np.argmax(r.maximum(v.p1[..., None], 2, v.k1[..., None]), 1), "y": v.p2 * np.argmax(np.where(v.k1, v.p1, -np.inf), 1)},
                inputs={"k1": "bool a b"}, values={"k1": ROWS})
-    yield Case("mask twice", "y = sum[b](mask(mask(p1, k1), k2))", {"p1": "a b"}, "a", lambda v: np.where(v.k1 & v.k2, v.p1, 0).sum(1),
-               inputs={"k1": "bool a b", "k2": "bool a b"})
     yield Case("mean with where", "y = mean[a, b](p1, where: k1)", ABC, "c", lambda v: r.mean(v.p1, (0, 1), v.k1[:, :, None]), inputs={"k1": "bool a b"})
     yield Case("mean with where, a row keeps nothing", "y = mean[b](p1, where: k1)", {"p1": "a b"}, "a", lambda v: r.mean(v.p1, 1, v.k1),
                inputs={"k1": "bool a b"}, values={"k1": ROWS})

@@ -5,8 +5,10 @@ PI = np.longdouble("3.14159265358979323846264338327950288")
 
 
 def erf(x):
-    """2/sqrt(pi) * exp(-x^2) * sum of 2^n x^(2n+1) / (2n+1)!!: all terms of one sign, so nothing cancels."""
-    term = total = np.asarray(x, np.longdouble)
+    """2/sqrt(pi) * exp(-x^2) * sum of 2^n x^(2n+1) / (2n+1)!!: all terms of one sign, so nothing cancels.
+    Beyond 7 it is 1 to the last bit of a long double, or its negative."""
+    x = np.clip(np.asarray(x, np.longdouble), -7, 7)
+    term = total = x
     for n in range(1, 200):
         term = term * 2 * x * x / (2 * n + 1)
         total = total + term
