@@ -45,12 +45,12 @@ TEST(Random, KeysDiffer) {
 
 TEST(Random, ALayoutDoesNotChangeANumber) {
   constexpr int64_t rows = 7, cols = 11, depth = 5;
-  std::vector<float> whole(rows * cols * depth);
+  std::vector<float> whole(size_t(rows * cols * depth));
   const RandomKey key(3, "w");
   const Part all[] = {{rows, 0, rows}, {cols, 0, cols}, {depth, 0, depth}};
   fill_normal<float>(whole.data(), all, key, 1, 2);
   const Part part[] = {{rows, 2, 5}, {cols, 4, 11}, {depth, 1, 3}};
-  std::vector<float> local(3 * 7 * 2);
+  std::vector<float> local(42);
   fill_normal<float>(local.data(), part, key, 1, 2);
   size_t at = 0;
   for (int64_t r = 2; r < 5; ++r)

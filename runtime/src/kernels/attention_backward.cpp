@@ -6,7 +6,7 @@
 namespace meshrt::MESHRT_ISA {
 namespace {
 
-constexpr int64_t strip_rows = 8 * tile_rows;
+constexpr int64_t strip_rows = int64_t(8) * tile_rows;
 
 template <class T>
 struct BackwardMemory {

@@ -179,7 +179,7 @@ int64_t left_next(int64_t inner) {
 }
 template <class T>
 void copy_left(const Product<T>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, T* to) {
-  constexpr int64_t together = 32 * tile_rows;
+  constexpr int64_t together = int64_t(32) * tile_rows;
   for (int64_t i = begin; i < end; i += together)
     for (int64_t x = 0; x < inner; ++x)
       for (int64_t t = i; t < smaller(i + together, end); t += tile_rows) {

@@ -3,7 +3,9 @@
 // with nothing from the standard library inside: an inline function shared with other objects could carry the wrong set
 // there.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
 #include <immintrin.h>
@@ -25,7 +27,6 @@ template <class T>
 struct Register {
   typedef T Vector __attribute__((vector_size(vector_bytes)));
   typedef T Loose __attribute__((vector_size(vector_bytes), aligned(sizeof(T)), may_alias));  // at any address
-  typedef detail::Bits<T> Index __attribute__((vector_size(vector_bytes)));
   static constexpr int lanes = vector_bytes / sizeof(T);
 };
 template <class T>
@@ -64,30 +65,34 @@ MESHRT_INLINE V fma(V a, V b, V c) {
 }
 #endif
 
+// In rows i and i + half, the right half of every block of 2 half columns of the first changes places with the left
+// half of the second.
+template <int half, class V, size_t... l>
+MESHRT_INLINE void exchange(V& first, V& second, std::index_sequence<l...>) {
+  constexpr int n = sizeof...(l);
+  const V a = first, b = second;
+  first = __builtin_shufflevector(a, b, (int(l) & half ? n + int(l) - half : int(l))...);
+  second = __builtin_shufflevector(a, b, (int(l) & half ? n + int(l) : int(l) + half)...);
+}
+
+// The transpose of a block of n rows of n, by halves of ever smaller blocks.
+template <int half, class V, int n>
+MESHRT_INLINE void transpose_registers(V (&x)[n]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i)
+    if (!(i & half)) exchange<half>(x[i], x[i + half], std::make_index_sequence<n>());
+  if constexpr (half > 1) transpose_registers<half / 2>(x);
+}
+
 // to [lanes, to_row] = the transpose of from [lanes, from_row], of which only `rows` rows exist, the others counting as
-// zeros: halves of ever smaller blocks change places.
+// zeros.
 template <class T>
 MESHRT_INLINE void transpose_block(const T* from, int64_t from_row, int64_t rows, T* to, int64_t to_row) {
   constexpr int n = lanes<T>;
   Vector<T> x[n];
 #pragma GCC unroll 16
   for (int i = 0; i < n; ++i) x[i] = i < rows ? load(from + i * from_row) : Vector<T>{};
-#pragma GCC unroll 4
-  for (int half = n / 2; half > 0; half /= 2) {
-    typename Register<T>::Index low, high;
-#pragma GCC unroll 16
-    for (int l = 0; l < n; ++l) {
-      low[l] = l & half ? n + l - half : l;
-      high[l] = l & half ? n + l : l + half;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < n; ++i)
-      if (!(i & half)) {
-        const Vector<T> a = x[i], b = x[i + half];
-        x[i] = __builtin_shuffle(a, b, low);
-        x[i + half] = __builtin_shuffle(a, b, high);
-      }
-  }
+  transpose_registers<n / 2>(x);
 #pragma GCC unroll 16
   for (int i = 0; i < n; ++i) store(to + i * to_row, x[i]);
 }
