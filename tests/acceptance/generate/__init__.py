@@ -1,0 +1,1 @@
+"""Random specs: models of many ops, and layouts for them."""

@@ -1,0 +1,309 @@
+"""Random statements of a model: each binds one name from names bound before. Values stay small, and no gradient is zero but for rounding."""
+
+SMOOTH = ["tanh({0})", "sigmoid({0})", "sin({0})", "cos({0})", "relu({0})", "gelu({0})", "gelu_tanh({0})", "silu({0})", "abs({0})", "exp(tanh({0}))", "log(abs({0}) + 1.5)",
+          "sqrt(abs({0}) + 0.5)", "rsqrt(abs({0}) + 0.5)", "tanh({0}) ^ 2", "(sigmoid({0}) + 0.5) ^ -1", "tanh({0}) ^ 3", "-{0}", "{0} * 0.7", "1.5 - {0}", "max({0}, 0.3)",
+          "min({0}, 0.4)", "real({0}) / 2", "2 ^ tanh({0})", "(abs({0}) + 0.4) ^ 1.5"]
+LIMIT = 1500  # numbers in a value
+
+
+class Scope:
+    """Names that may be used: (name, dims, dims along which it really varies)."""
+
+    def __init__(self, values, depth=0, block=False):
+        self.values, self.depth, self.block, self.lines = list(values), depth, block, []
+
+    def line(self, text):
+        self.lines.append("  " * (self.depth + 1) + text)
+
+
+class Expressions:
+    def __init__(self, random, sizes, aliases, merged, loops):
+        """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; loops: dims for repeat."""
+        self.random, self.sizes, self.aliases, self.merged, self.loops = random, sizes, aliases, merged, loops
+        self.count, self.inputs, self.indices, self.blocks = 0, [], [], []
+        self.plain = [d for d in sizes if d not in loops]
+
+    def name(self, prefix):
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def size(self, dims):
+        total = 1
+        for d in dims:
+            total *= self.sizes[d]
+        return total
+
+    def brackets(self, dims):
+        return "[" + ", ".join(dims) + "]" if dims else ""
+
+    def some(self, dims, least=1, most=3):
+        dims = list(dims)
+        return self.random.sample(dims, min(len(dims), self.random.randint(least, most)))
+
+    def parameter(self, scope, dims):
+        name = self.name("w")
+        scope.line(f"param {name} : real{self.brackets(dims)} = normal(std: 0.6)")
+        return name, tuple(dims), frozenset(dims)
+
+    def fresh(self, scope, dims):
+        """A parameter or input with these dims."""
+        if scope.depth == 0 and not scope.block and self.random.random() < 0.3:
+            name = self.name("x")
+            self.inputs.append(f"  input {name} : real{self.brackets(dims) or '[batch]'}")
+            dims = dims or ("batch",)
+            return name, tuple(dims), frozenset(dims)
+        return self.parameter(scope, dims)
+
+    def index(self, dim, dims):
+        """An index input; blocks may not read it."""
+        name = self.name("i")
+        self.inputs.append(f"  input {name} : index({dim}){self.brackets(dims)}")
+        return name
+
+    def bind(self, scope, text, dims, varies):
+        name = self.name("v")
+        if self.random.random() < 0.1 and len(dims) > 1:
+            dims = tuple(self.random.sample(dims, len(dims)))
+            scope.line(f"{name} : real{self.brackets(dims)} = {text}")
+        else:
+            scope.line(f"{name} = {text}")
+        value = (name, tuple(dims), frozenset(varies) & frozenset(dims))
+        scope.values.append(value)
+        return value
+
+    def pick(self, scope):
+        values = scope.values
+        return values[-1 - int(len(values) * self.random.random() ** 2) % len(values)]
+
+    def condition(self, scope, dims):
+        """A bool over some of the dims that no rounding changes."""
+        d = self.random.choice(dims)
+        others = [e for e in dims if e != d]
+        if others and self.random.random() < 0.5:
+            return f"position[{d}] >= position[{self.random.choice(others)}]"
+        text = self.random.choice([f"position[{d}] >= {self.random.randint(0, self.sizes[d])}", f"position[{d}] % 2 == 0", f"not (position[{d}] < 1)"])
+        return text if self.random.random() < 0.7 or not others else f"({text} or position[{others[0]}] == 1)"
+
+    def fit(self, scope, value, dims):
+        """`value` as a text whose dims lie within `dims`."""
+        extra = [d for d in value[1] if d not in dims]
+        return f"mean[{', '.join(extra)}]({value[0]})" if extra else value[0]
+
+    def step(self, scope):
+        kinds = [self.unary] * 3 + [self.binary] * 4 + [self.dot] * 4 + [self.reduce] * 2 + [self.soft] * 2 + [self.masked, self.rename, self.fold, self.where, self.stop, self.best]
+        if not scope.block:
+            kinds += [self.take, self.take, self.hot, self.entropy]
+        if scope.depth < 2 and len(self.loops) > scope.depth and not scope.block:
+            kinds += [self.loop]
+        if scope.depth == 0 and not scope.block:
+            kinds += [self.block]
+        self.random.choice(kinds)(scope)
+
+    def unary(self, scope):
+        a = self.pick(scope)
+        self.bind(scope, self.random.choice(SMOOTH).format(a[0]), a[1], a[2])
+
+    def binary(self, scope):
+        a, b = self.pick(scope), self.pick(scope)
+        if self.random.random() < 0.3:
+            b = self.fresh(scope, self.some(a[1], 0))
+        sign = self.random.choice(["+", "-", "*", "/"])
+        if not set(b[1]) <= set(a[1]) and not set(a[1]) <= set(b[1]):
+            dims = a[1] + tuple(d for d in b[1] if d not in a[1])
+            if self.size(dims) <= LIMIT and self.random.random() < 0.5:
+                return self.bind(scope, f"outer({a[0]}, {b[0]}) * 0.5", dims, a[2] | b[2])
+            return self.bind(scope, f"{a[0]} * 0.5 + {self.fit(scope, b, a[1])}", a[1], a[2] | b[2])
+        right = f"(1 + abs({b[0]}))" if sign == "/" else b[0]
+        dims = a[1] if set(b[1]) <= set(a[1]) else b[1]
+        text = f"{a[0]} {sign} {right}"
+        return self.bind(scope, text if sign != "*" else f"tanh({text})", dims, a[2] | b[2])
+
+    def dot(self, scope):
+        a = self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        b = self.pick(scope) if self.random.random() < 0.3 else None
+        contracted = self.some(a[1], 1, 2)
+        if b is None or not set(contracted) & set(b[1]):
+            batch = [d for d in a[1] if d not in contracted and d != "batch" and self.random.random() < 0.2]
+            new = self.some([d for d in self.plain if d not in a[1] and d != "batch"], 0, 2)
+            dims = contracted + batch + new
+            b = self.parameter(scope, self.random.sample(dims, len(dims)))
+        contracted = [d for d in contracted if d in b[1]]
+        dims = tuple(d for d in a[1] if d not in contracted) + tuple(d for d in b[1] if d not in a[1])
+        if self.size(dims) > LIMIT:
+            return self.unary(scope)
+        left, right = (a, b) if self.random.random() < 0.7 else (b, a)
+        dims = tuple(d for d in left[1] if d not in contracted) + tuple(d for d in right[1] if d not in left[1])
+        return self.bind(scope, f"dot[{', '.join(contracted)}]({left[0]}, {right[0]}) * 0.5", dims, a[2] | b[2])
+
+    def reduce(self, scope):
+        a = self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        op = self.random.choice(["sum", "mean", "max", "min", "logsumexp", "mean_where"])
+        over = self.some(a[1], 1, 1 if op == "logsumexp" else 2)
+        if op in ("max", "min") and not set(over) <= a[2]:
+            op = "mean"
+        rest = tuple(d for d in a[1] if d not in over)
+        if op == "mean_where":
+            return self.bind(scope, f"mean[{', '.join(over)}]({a[0]}, where: {self.condition(scope, over)})", rest, a[2])
+        return self.bind(scope, f"{op}[{', '.join(over)}]({a[0]})" + (" * 0.3" if op == "sum" else ""), rest, a[2])
+
+    def soft(self, scope):
+        a = self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        d = self.random.choice(a[1])
+        b = self.fresh(scope, [d])
+        score = a[0]
+        if self.random.random() < 0.4:
+            score = f"mask({a[0]}, {self.condition(scope, [d] + [e for e in a[1] if e != d])})"
+        if score == a[0] and self.random.random() < 0.3:
+            return self.bind(scope, f"log_softmax[{d}]({score}) * {b[0]} * 0.3", a[1], a[2] | {d})
+        return self.bind(scope, f"softmax[{d}]({score}) * {b[0]}", a[1], a[2] | {d})
+
+    def masked(self, scope):
+        a = self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        d = self.random.choice(a[1])
+        rest = tuple(e for e in a[1] if e != d)
+        op = self.random.choice(["sum", "mean", "max", "min", "logsumexp"])
+        if op in ("max", "min") and d not in a[2]:
+            op = "sum"
+        # position 0 is always kept, so that nothing is infinite
+        keep = f"({self.condition(scope, [d] + list(rest))} or position[{d}] == 0)"
+        return self.bind(scope, f"{op}[{d}](mask({a[0]}, {keep})) * 0.4", rest, a[2])
+
+    def rename(self, scope):
+        a = self.pick(scope)
+        choices = [d for d in a[1] if d in self.aliases and self.aliases[d] not in a[1]]
+        if not choices:
+            return self.binary(scope)
+        d = self.random.choice(choices)
+        to = self.aliases[d]
+        renamed = lambda dims: [to if e == d else e for e in dims]
+        b = self.bind(scope, f"{a[0]}[{d} as {to}]", tuple(renamed(a[1])), renamed(a[2]))
+        common = [e for e in a[1] if e != d]
+        dims = a[1] + (to,)
+        if common and self.size(dims) <= LIMIT and self.random.random() < 0.6:
+            c = self.random.choice(common)
+            return self.bind(scope, f"dot[{c}]({a[0]}, {b[0]}) / sqrt(size[{c}])", tuple(e for e in dims if e != c), a[2] | b[2])
+        return b
+
+    def fold(self, scope):
+        """A split or merge of dims."""
+        product = self.random.choice(list(self.merged))
+        slow, fast = self.merged[product]
+        values = [v for v in scope.values if product in v[1] and slow not in v[1] and fast not in v[1]]
+        if values and self.random.random() < 0.6:
+            a = self.random.choice(values)
+            dims = tuple(e for d in a[1] for e in ((slow, fast) if d == product else (d,)))
+            return self.bind(scope, f"{a[0]}[{product} as {slow} * {fast}]", dims, {e for e in dims if e in a[2] or (product in a[2] and e in (slow, fast))})
+        values = [v for v in scope.values if slow in v[1] and fast in v[1] and product not in v[1]]
+        if not values:
+            return self.fold_parameter(scope, product, slow, fast)
+        a = self.random.choice(values)
+        rest = [d for d in a[1] if d != fast]
+        dims = [product if d == slow else d for d in rest]
+        order = [e for d in rest for e in ((slow, fast) if d == slow else (d,))]
+        name = self.name("v")
+        scope.line(f"{name} : real{self.brackets(order)} = {a[0]}")
+        return self.bind(scope, f"{name}[{slow} * {fast} as {product}]", tuple(dims), {product if d in (slow, fast) else d for d in a[2]})
+
+    def fold_parameter(self, scope, product, slow, fast):
+        a = self.pick(scope)
+        if not a[1] or product in a[1]:
+            return self.unary(scope)
+        d = self.random.choice(a[1])
+        w = self.parameter(scope, [d, product])
+        dims = tuple(e for e in a[1] if e != d) + (product,)
+        if self.size(dims) > LIMIT:
+            return self.unary(scope)
+        return self.bind(scope, f"dot[{d}]({a[0]}, {w[0]})", dims, a[2] | w[2])
+
+    def where(self, scope):
+        a, b = self.pick(scope), self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        return self.bind(scope, f"where({self.condition(scope, list(a[1]))}, {a[0]}, {self.fit(scope, b, a[1])} * 0.5)", a[1], a[2] | b[2])
+
+    def stop(self, scope):
+        a = self.pick(scope)
+        self.bind(scope, f"{a[0]} * 0.5 + stop_gradient({a[0]})", a[1], a[2])
+
+    def best(self, scope):
+        a = self.pick(scope)
+        choices = [d for d in a[1] if d in a[2]]
+        if not choices:
+            return self.binary(scope)
+        d = self.random.choice(choices)
+        rest = tuple(e for e in a[1] if e != d)
+        new = [e for e in self.some([e for e in self.plain if e not in a[1]], 0, 1)]
+        table = self.parameter(scope, [d] + new)
+        return self.bind(scope, f"take[{d}]({table[0]}, argmax[{d}]({a[0]}))", rest + tuple(new), a[2] | table[2])
+
+    def take(self, scope):
+        d = self.random.choice([e for e in self.plain if e != "batch"])
+        dims = ["batch"] + self.some([e for e in self.plain if e not in ("batch", d)], 0, 1)
+        new = self.some([e for e in self.plain if e not in dims and e != d], 0, 2)
+        if self.size(dims + new) > LIMIT:
+            return self.unary(scope)
+        table = self.parameter(scope, [d] + new)
+        return self.bind(scope, f"take[{d}]({table[0]}, {self.index(d, dims)})", tuple(dims + new), dims + new)
+
+    def hot(self, scope):
+        d = self.random.choice([e for e in self.plain if e != "batch"])
+        w = self.parameter(scope, [d])
+        return self.bind(scope, f"one_hot[{d}]({self.index(d, ['batch'])}) * {w[0]}", ("batch", d), ("batch", d))
+
+    def entropy(self, scope):
+        values = [v for v in scope.values if len(v[1]) >= 2]
+        if not values:
+            return self.unary(scope)
+        a = self.random.choice(values)
+        d = self.random.choice(a[1])
+        rest = tuple(e for e in a[1] if e != d)
+        smoothing = self.random.choice(["", ", smoothing: 0.1"])
+        return self.bind(scope, f"cross_entropy[{d}]({a[0]}, {self.index(d, rest)}{smoothing}) * 0.3", rest, a[2])
+
+    def loop(self, scope):
+        """repeat with one or two carries, own and outer values, perhaps a loop inside."""
+        dim = self.loops[scope.depth]
+        carries = [self.bind(scope, f"{v[0]} * 0.9", v[1], v[2]) for v in {self.pick(scope) for _ in range(self.random.randint(1, 2))}]
+        carries = [self.unalias(scope, c) for c in sorted(carries)]
+        inside = Scope(scope.values, scope.depth + 1)
+        scope.line(f"repeat {dim} {{")
+        for _ in range(self.random.randint(1, 4)):
+            self.step(inside)
+        last = inside.values[-1]
+        for name, dims, varies in carries:
+            more = self.parameter(inside, self.some(dims, 0, 2)) if self.random.random() < 0.6 else self.pick(inside)
+            inside.line(f"{name} = tanh({name} * 0.6 + {self.fit(inside, last, dims)} * {self.fit(inside, more, dims)})")
+        scope.lines += inside.lines
+        scope.line("}")
+
+    def unalias(self, scope, value):
+        """A carry keeps the order of its declaration: written out."""
+        name = self.name("h")
+        scope.line(f"{name} : real{self.brackets(value[1])} = {value[0]}")
+        scope.values.append((name, value[1], value[2]))
+        return scope.values[-1]
+
+    def block(self, scope):
+        """A block of the dims of a value, an instance, one or two calls."""
+        a = self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        name, instance = self.name("Block"), self.name("b")
+        inside = Scope([("u", a[1], a[2])], 0, block=True)
+        for _ in range(self.random.randint(1, 4)):
+            self.step(inside)
+        result = inside.values[-1]
+        dims = self.brackets(result[1])
+        self.blocks += [f"block {name}(u : real{self.brackets(a[1])}) -> real{dims} {{", *inside.lines, f"  return {result[0]}", "}"]
+        scope.line(f"param {instance} : {name}")
+        b = self.bind(scope, f"{instance}({a[0]})", result[1], result[2])
+        if self.random.random() < 0.5:
+            self.bind(scope, f"{b[0]} + {instance}(sin({a[0]}))", result[1], result[2])

@@ -1,0 +1,52 @@
+"""A whole random spec: dims, blocks, a model with metrics and an optimizer, a layout."""
+import random as randoms
+
+from .expressions import Expressions, Scope
+from .layouts import layout
+
+OPTIMIZERS = ["sgd(lr: 0.1)", "sgd(lr: 0.05, momentum: 0.9)", "sgd(lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 0.1)", "sgd(lr: 0.05, clip: 0.5)",
+              "adam(lr: 0.01, epsilon: 1e-3)", "adamw(lr: 0.01, epsilon: 1e-3, clip: 1.0)"]
+
+
+def model(seed):
+    random = randoms.Random(seed)
+    sizes = {"batch": random.randint(1, 7)}
+    for d in "abcd"[: random.randint(2, 4)]:
+        sizes[d] = random.randint(1, 7)
+    aliases = {d: d + "2" for d in list(sizes)[1:]}
+    slow, fast = random.sample(list(sizes)[1:], 2)
+    lines = [f"dim {d} = {s}" for d, s in sizes.items()] + [f"dim {e} = {d}" for d, e in aliases.items()] + [f"dim {slow}{fast} = {slow} * {fast}", "dim l = 2, m = 3"]
+    merged = {slow + fast: (slow, fast)}
+    sizes.update({e: sizes[d] for d, e in aliases.items()})
+    sizes[slow + fast] = sizes[slow] * sizes[fast]
+    splittable = list(sizes)
+    sizes.update(l=2, m=3)
+    make = Expressions(random, sizes, {**aliases}, merged, ["l", "m"])
+    scope = Scope([])
+    dims = ["batch"] + make.some(list(sizes)[1:4], 1, 2)
+    make.inputs.append(f"  input x0 : real{make.brackets(dims)}")
+    scope.values.append(("x0", tuple(dims), frozenset(dims)))
+    for _ in range(random.randint(4, 14)):
+        make.step(scope)
+    # The loss is a sum of means of squares: of the last values and of a few others.
+    used = scope.values[-2:] + [make.pick(scope) for _ in range(2)]
+    w = make.parameter(scope, ["batch"] if random.random() < 0.2 else [])
+    terms = []
+    for name, dims, _ in used:
+        terms.append(f"mean[{', '.join(dims)}](({name} - 0.3) ^ 2)" if dims else f"({name} - 0.3) ^ 2")
+    terms.append(f"mean[batch]({w[0]} ^ 2 + mean[{', '.join(d for d in scope.values[0][1] if d != 'batch')}](x0) * {w[0]})")
+    scope.line("loss = " + " + ".join(terms))
+    for i in range(random.randint(0, 2)):
+        name, dims, _ = make.pick(scope)
+        scope.line(f"metric m{i} = " + random.choice(["exp(tanh({}))", "{} * 2"]).format(f"mean[{', '.join(dims)}]({name})" if dims else name))
+    scope.line(f"minimize loss with {random.choice(OPTIMIZERS)}")
+    first = next(i for i, line in enumerate(make.inputs) if " x0 " in line)
+    inputs = [make.inputs[first]] + make.inputs[:first] + make.inputs[first + 1:]
+    return "\n".join(lines + make.blocks + ["model Random {"] + inputs + scope.lines + ["}", ""]), splittable
+
+
+def spec(seed, attempt=0):
+    """The model of a seed under its attempt-th layout, and the mesh."""
+    text, dims = model(seed)
+    rules, axes = layout(randoms.Random(f"{seed} {attempt}"), dims)
+    return text + rules, axes

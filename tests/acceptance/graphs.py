@@ -1,0 +1,60 @@
+"""Random graphs under random layouts equal one rank: every named value, gradient, updated parameter and metric (meshc verify, f64, 1e-9).
+
+`python3 tests/acceptance/graphs.py N [ATTEMPT]` prints the spec of graph N.
+"""
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from common import Report, meshc, scratch
+from generate.model import spec
+
+SEED = 20261120
+BOUND = 1e-9
+# What a random layout may rightly be told: one axis on two dims of a value, two rules of equal rank, a merge of parts that do not fit.
+REFUSALS = ("E0401", "E0406")
+ATTEMPTS = 6
+
+
+def verify(folder, number):
+    """(what happened, layouts refused): "equal", or how it failed."""
+    for attempt in range(ATTEMPTS):
+        text, axes = spec(SEED + number, attempt)
+        path = os.path.join(folder, f"{number}.mesh")
+        with open(path, "w") as file:
+            file.write(text)
+        try:
+            done = subprocess.run([meshc(), "verify", path, "--precision", "f64", "--bound", str(BOUND)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+        except subprocess.TimeoutExpired:
+            return f"attempt {attempt}: no answer in 300 s", attempt
+        if done.returncode == 0:
+            return "equal", attempt
+        codes = set(re.findall(r"error\[(E\d+)\]", done.stderr))
+        if done.returncode != 1 or not codes or not codes <= set(REFUSALS):
+            return f"attempt {attempt}, mesh {axes}: exit code {done.returncode}\n{done.stdout[-1500:]}{done.stderr[-1500:]}", attempt
+    return "refused", ATTEMPTS
+
+
+def run(small):
+    report = Report()
+    count = 40 if small else 500
+    print(f"seed {SEED}, {count} graphs, each under a random layout of 1 to 8 ranks, relative bound {BOUND}")
+    refused = skipped = equal = 0
+    with scratch() as folder, ThreadPoolExecutor(2) as pool:
+        for number, (verdict, attempts) in enumerate(pool.map(lambda n: verify(folder, n), range(count))):
+            refused += attempts
+            if verdict == "refused":
+                skipped += 1
+            elif verdict == "equal":
+                equal += 1
+            else:
+                report.true(f"graph {number}", False, verdict)
+    report.check("graphs equal to one rank", equal, f"{count - skipped} of {count} (others had no valid layout in {ATTEMPTS} tries)", equal == count - skipped)
+    report.true("few graphs without a valid layout", skipped <= count // 20, f"{skipped}; layouts refused rightly: {refused}")
+    return report
+
+
+if __name__ == "__main__":
+    print(spec(SEED + int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)[0])
