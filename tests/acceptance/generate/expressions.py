@@ -280,7 +280,7 @@ class Expressions:
         last = inside.values[-1]
         for name, dims, varies in carries:
             more = self.parameter(inside, self.some(dims, 0, 2)) if self.random.random() < 0.6 else self.pick(inside)
-            inside.line(f"{name} = tanh({name} * 0.6 + {self.fit(inside, last, dims)} * {self.fit(inside, more, dims)})")
+            inside.line(f"{name} = tanh({name} * (0.6 + {self.fit(inside, last, dims)}) + {self.fit(inside, more, dims)})")
         scope.lines += inside.lines
         scope.line("}")
 
