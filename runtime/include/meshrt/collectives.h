@@ -1,7 +1,11 @@
 // collectives.h: what ranks of a group do together. All calls are made by every member of the group in the same order.
 // Sums go in group order on every rank, so all members get the same bits, whatever the transport.
 //
-// Buffers in the arena (see Rank::arena) are read and written in place by the peers of a host; others are staged.
+// Buffers in the arena (see Rank::arena) are read and written in place by the peers of a host; others are staged, which
+// costs two copies. Members' buffers need not lie at equal offsets. An input and an output do not overlap, but for a member's
+// part that already lies in its place in the whole (all-gather, reduce-scatter).
+// Ranks that diverge end with Failure (Cause::mismatch) naming both calls; a rank that waits longer than MESHRT_TIMEOUT
+// seconds for another ends with Failure (Cause::timeout) naming it.
 // Costs per member for a group of k and S bytes of the whole value: all-reduce sends 2 (k-1)/k S, reduce-scatter,
 // all-gather and broadcast (k-1)/k S, all-to-all (k-1)/k of the local part, permute the local part.
 #pragma once
@@ -53,7 +57,8 @@ void all_to_all(Rank&, const Group&, Site, const void* from, void* to, const Exc
 /// data [count] of member `root` becomes everybody's.
 void broadcast(Rank&, const Group&, Site, void* data, int64_t count, Type, int root);
 
-/// Sends [send_count] to member `to` and receives [receive_count] from member `from` at the same time; -1 is nobody.
+/// Sends [send_count] to member `to` and receives [receive_count] from member `from` at the same time; -1 is nobody. Waits
+/// only for these two.
 void permute(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive, int64_t receive_count, int from, Type);
 
 /// Returns when every member has called it.
@@ -61,8 +66,10 @@ void barrier(Rank&, const Group&, Site);
 
 // ---- started now, finished later -----------------------------------------------------------------------------------
 
-/// A collective under way. Between start and wait its buffers are not touched. Tickets of one group finish in the order of
-/// their start.
+/// A collective under way. Between start and wait its buffers are not touched, and what Blocks::begin points to stays. Tickets
+/// of one group finish in the order of their start: waiting for one, or calling another collective of the group, finishes
+/// those before it. At most four are under way in a group; starting a fifth finishes the first. Starting tells the others that
+/// the input is ready; the work is done by `wait`.
 struct Ticket {
   int32_t group = -1;
   uint32_t sequence = 0;
