@@ -132,6 +132,7 @@ Action permute(const Bound& bound) {
   const Program& program = bound.binding.program;
   const auto held = [&](const std::vector<LocalDim>& dims, int rank) {
     std::vector<Range> ranges;
+    ranges.reserve(dims.size());
     for (const LocalDim& dim : dims) ranges.push_back(local_range(program, dim, rank));
     return ranges;
   };

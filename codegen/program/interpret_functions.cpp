@@ -219,7 +219,7 @@ void move_loop(const void* from, int64_t from_stride, void* to, int64_t to_strid
 template <class Result, class Make>
 Result by_type(Type type, Make make) {
   switch (type) {
-    case Type::f32: return make(float());
+    case Type::f32: return make(float());  // NOLINT(bugprone-branch-clone): the branches differ in the type
     case Type::f64: return make(double());
     case Type::i32: return make(int32_t());
     case Type::i64: return make(int64_t());

@@ -14,7 +14,7 @@ namespace mesh {
 /// Elements that a loop works on at a time: a multiple of the lanes of a reduction.
 inline constexpr int64_t chunk_elements = 256;
 /// Room for the lanes of a reduction, of any type.
-inline constexpr int64_t lane_bytes = 16 * 8;
+inline constexpr int64_t lane_bytes = int64_t{16} * 8;
 
 /// y[i] = f(a[i], b[i], c[i]) for i < n <= chunk_elements; operands that the function lacks are null. `y` overlaps
 /// none.
