@@ -103,7 +103,7 @@ std::vector<Lifetime> lifetimes(const Program& program) {
   for (size_t r = 0; r < program.routines.size(); ++r) {
     const Walk walk(program, static_cast<int>(r), result);
     for (size_t i = 0; i < result.size(); ++i)  // results are read when the routine has ended
-      if (outlives[i] && result[i].routine == static_cast<int>(r)) result[i].last = walk.last_step();
+      if (outlives[i] && result[i].routine == static_cast<int>(r)) result[i].last = walk.last_step() + 1;
   }
   for (size_t i = 0; i < result.size(); ++i)
     if (program.buffers[i].stored) result[i].routine = -1;

@@ -57,47 +57,30 @@ class Plan {
   }
 
   void reuse(const Nest& nest) {
-    for (size_t p = 0; p < nest.passes.size(); ++p)
-      for (const Pass::Store& store : nest.passes[p].stores) {
+    std::vector<size_t> given;  // places that have been taken over in this step
+    for (const Pass& pass : nest.passes)
+      for (const Pass::Store& store : pass.stores) {
         const size_t to = storage(program_, store.to.buffer).index;
-        if (life_[to].first != step_) continue;
-        for (size_t q = 0; q <= p; ++q)
-          for (const Scalar& scalar : nest.passes[q].scalars)
-            if (const auto* load = std::get_if<Scalar::Load>(&scalar.what))
-              if (is_read_once_before(nest, p, load->access.buffer)) take_over(load->access, store.to);
+        if (life_[to].first != step_ || slot(to) != to) continue;
+        for (size_t from = 0; from < life_.size() && slot(to) == to; ++from) {
+          const size_t place = slot(from);
+          if (life_[from].last != step_ || std::find(given.begin(), given.end(), place) != given.end()) continue;
+          if (!may_merge(from, to) || !may_take_over(program_, nest, BufferId{static_cast<uint32_t>(from)},
+                                                     BufferId{static_cast<uint32_t>(to)}))
+            continue;
+          slot_[to] = place;
+          life_[place].last = std::max(life_[place].last, life_[to].last);
+          given.push_back(place);
+        }
       }
   }
 
-  /// Whether every element of the buffer is read at one iteration only, and in no pass after `last`.
-  bool is_read_once_before(const Nest& nest, size_t last, BufferId buffer) const {
-    const auto has = [&](const LocalDim& dim) {
-      const std::vector<LocalDim>& dims = program_.buffer(buffer).dims;
-      return std::find(dims.begin(), dims.end(), dim) != dims.end();
-    };
-    if (!std::all_of(nest.outer.begin(), nest.outer.end(), has)) return false;
-    for (size_t p = 0; p < nest.passes.size(); ++p)
-      for (const Scalar& scalar : nest.passes[p].scalars)
-        if (const auto* load = std::get_if<Scalar::Load>(&scalar.what);
-            load && storage(program_, load->access.buffer) == storage(program_, buffer)) {
-          const std::vector<LocalDim>& inner = nest.passes[p].inner;
-          if (p > last || load->access.buffer != buffer || !std::all_of(inner.begin(), inner.end(), has)) return false;
-        }
-    return true;
-  }
-
-  void take_over(const Access& dying, const Access& born) {
-    if (!dying.turns.empty() || !born.turns.empty()) return;
-    const Buffer &a = program_.buffer(dying.buffer), &b = program_.buffer(born.buffer);
-    const size_t from = storage(program_, dying.buffer).index, to = storage(program_, born.buffer).index;
+  bool may_merge(size_t from, size_t to) const {
+    const Buffer &a = program_.buffers[from], &b = program_.buffers[to];
     const Lifetime &old = life_[from], &now = life_[to];
-    if (from == to || slot(from) == slot(to) || slot(to) != to) return;
-    if (old.routine < 0 || old.routine != now.routine || old.last != step_ || now.first != step_) return;
-    if (a.dims != b.dims || meshrt::size_of(a.type) != meshrt::size_of(b.type) || a.space != b.space) return;
-    const size_t merged = slot(from);
-    // Another result of this step may have taken it already.
-    if (life_[merged].last != step_) return;
-    slot_[to] = merged;
-    life_[merged].last = now.last;
+    return from != to && !a.view_of && !b.view_of && old.routine >= 0 && old.routine == now.routine &&
+           old.first < now.first && a.space == b.space && bytes(from) == bytes(to) &&
+           meshrt::size_of(a.type) == meshrt::size_of(b.type);
   }
 
   // ---- offsets
@@ -165,6 +148,36 @@ class Plan {
 };
 
 }  // namespace
+
+bool may_take_over(const Program& program, const Nest& nest, BufferId dying, BufferId born) {
+  const std::vector<LocalDim>* dims = nullptr;  // of both, as the nest sees them
+  int last_use = -1, first_store = -1;
+  for (size_t p = 0; p < nest.passes.size(); ++p) {
+    bool used = false, good = true;
+    for_each_access(const_cast<Pass&>(nest.passes[p]), [&](Access& access, Use use) {  // changes nothing
+      const BufferId root = storage(program, access.buffer);
+      if (root != dying && root != born) return;
+      const std::vector<LocalDim>& own = program.buffer(access.buffer).dims;
+      good = good && access.turns.empty() && (!dims || *dims == own);
+      dims = &own;
+      if (root == dying) {
+        good = good && use == Use::read;
+        last_use = static_cast<int>(p);
+        used = true;
+      } else if (first_store < 0) {
+        first_store = static_cast<int>(p);
+      }
+    });
+    for (const Pass::Accumulate& sum : nest.passes[p].accumulates)
+      good = good && storage(program, sum.to.buffer) != dying && storage(program, sum.to.buffer) != born;
+    if (!good) return false;
+    if (!used) continue;
+    const auto has = [&](const LocalDim& dim) { return std::find(dims->begin(), dims->end(), dim) != dims->end(); };
+    if (!std::all_of(nest.outer.begin(), nest.outer.end(), has)) return false;
+    if (!std::all_of(nest.passes[p].inner.begin(), nest.passes[p].inner.end(), has)) return false;
+  }
+  return last_use >= 0 && first_store >= 0 && last_use <= first_store;
+}
 
 void plan_memory(Program& program) {
   program.memory = {};

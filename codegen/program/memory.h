@@ -9,4 +9,8 @@ namespace mesh {
 /// of an operand that dies there.
 void plan_memory(Program&);
 
+/// Whether `born`, which the nest stores first in this step, may lie where `dying` lies, which no later step reads:
+/// each element of `dying` is used by one iteration only, and not after its place is written.
+bool may_take_over(const Program&, const Nest&, BufferId dying, BufferId born);
+
 }  // namespace mesh

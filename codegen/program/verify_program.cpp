@@ -7,6 +7,7 @@
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lifetimes.h"
+#include "codegen/program/memory.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_steps.h"
 
@@ -136,12 +137,33 @@ class Verifier {
         const Buffer& b = program_.buffers[j];
         if (b.view_of || a.space != b.space || !life[i].meets(life[j])) continue;
         if (a.offset >= b.offset + bytes(b) || b.offset >= a.offset + bytes(a)) continue;
-        // A result in the place of an operand that dies in the same step.
         const bool taken_over = a.offset == b.offset && bytes(a) == bytes(b) && life[i].routine >= 0 &&
-                                (life[i].last == life[j].first || life[j].last == life[i].first);
+                                (takes_over(j, i, life) || takes_over(i, j, life));
         if (!taken_over) say(fmt::format("{} and {} live at the same time in the same memory", b.name, a.name));
       }
     }
+  }
+
+  /// A result in the place of an operand that dies in the nest that makes it.
+  bool takes_over(size_t dying, size_t born, const std::vector<Lifetime>& life) const {
+    if (life[dying].last != life[born].first) return false;
+    int step = 0;
+    const Nest* nest =
+        find_nest(program_.routines[static_cast<size_t>(life[born].routine)].steps, life[born].first, step);
+    return nest && may_take_over(program_, *nest, BufferId{static_cast<uint32_t>(dying)},
+                                 BufferId{static_cast<uint32_t>(born)});
+  }
+
+  /// Step `wanted` as lifetimes count them, if it is a nest.
+  static const Nest* find_nest(const std::vector<Step>& steps, int wanted, int& step) {
+    for (const Step& one : steps) {
+      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&one.what)) {
+        if (const Nest* found = find_nest((*loop)->body, wanted, step)) return found;
+        continue;
+      }
+      if (step++ == wanted) return std::get_if<Nest>(&one.what);
+    }
+    return nullptr;
   }
 
   const Program& program_;

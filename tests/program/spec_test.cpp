@@ -51,11 +51,25 @@ TEST(Specs, gpt_under_layouts_that_its_file_does_not_show) {
   request.files = {SPECS "/gpt.mesh", LAYOUTS};
   request.precision = "f64";
   request.set = {{"batch", 3}, {"seq", 7}, {"embed", 10}, {"heads", 2}, {"head_dim", 5}, {"vocab", 11}, {"layer", 2}};
+  request.wanted = {"logits", "layer.h", "layer.attn.q", "layer.feed", "grad(layer.attn.wq)", "grad(wte)", "grad_norm"};
   const InterpretResult expected = reference(request);
+  EXPECT_EQ(expected.wanted.size(), request.wanted.size());
   for (const char* layout : {"default", "moments", "shards", "lengthwise", "everything", "width"}) {
     request.layout = layout;
     check(request, expected, layout);
   }
+}
+
+TEST(Specs, results_are_not_written_over_what_is_still_read) {
+  for (const char* model : {"Softmax", "Masked", "Norm", "Total", "Renamed", "Decay"})
+    for (const bool wants : {false, true}) {
+      CompileRequest request;
+      request.files = {IN_PLACE};
+      request.model = model;
+      request.precision = "f64";
+      if (wants) request.wanted = {"y", "loss", "grad(p1)"};
+      check(request, reference(request), std::string(model) + (wants ? " with values fetched" : ""));
+    }
 }
 
 TEST(Specs, mlp_under_its_six_layouts) {
