@@ -61,7 +61,7 @@ struct Source {
 struct Validation {
   Mark mark;                 ///< nowhere: no validation
   Given<int64_t> every;      ///< steps; not given: once, after the last
-  Given<int64_t> steps;      ///< batches; not given: all whole batches
+  Given<int64_t> steps;      ///< batches; not given, or `whole: true`: all whole batches
   std::vector<Source> data;  ///< complete: what is not written is taken over from RunFile::data, but `from` and `to`
   bool given() const { return mark.text >= 0; }
 };
