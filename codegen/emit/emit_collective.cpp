@@ -78,24 +78,31 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
   const Program& program = context.program;
   const ReshardStep& why = program.sharded.steps[step.step];
   const Buffer& buffer = program.buffer(step.to.buffer);
+  // Neighbours that have one reason say it once.
+  const std::string cause = why.reason.substr(0, why.reason.find(';'));
+  const bool again = cause == context.cause_before && cause.size() < why.reason.size();
+  context.cause_before = cause;
   out.comment(fmt::format("  {} over {} ({} ranks), {}: {}", name_of(step.kind), axes_text(context.mesh(), step.axes),
-                          context.mesh().size(step.axes), bytes_text(why.bytes), why.reason));
+                          context.mesh().size(step.axes), bytes_text(why.bytes),
+                          again ? "as above" + why.reason.substr(cause.size()) : why.reason));
   const std::string from = address(context, step.from), to = address(context, step.to);
   const std::string head = fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
                                        quoted(buffer.path.empty() ? buffer.name : buffer.path));
   const std::string type =
-      fmt::format("meshrt::Type::{}", buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
-  const std::string reduce = fmt::format("meshrt::Reduce::{}", meshrt::name_of(step.reduce));
+      fmt::format("Type::{}", buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
+  const std::string reduce = fmt::format("Reduce::{}", meshrt::name_of(step.reduce));
   const Emitter emitter{context, step, dims_of(program, step.from), dims_of(program, step.to)};
 
   std::string suffix, result;
   if (step.phase == CollectiveStep::Phase::wait) {
-    out.line("meshrt::wait(rank, " + identifier(buffer.name) + "_ticket);");
+    out.line("meshrt::wait(rank, " + context.tickets.at(step.step) + ");");
     return;
   }
   if (step.phase == CollectiveStep::Phase::start) {
     suffix = "_start";
-    result = "const meshrt::Ticket " + identifier(buffer.name) + "_ticket = ";
+    if (!context.tickets.contains(step.step))
+      context.tickets[step.step] = context.names.reserve(identifier(buffer.name) + "_ticket");
+    result = context.tickets[step.step] + " = ";
   }
   switch (step.kind) {
     case CollectiveKind::all_reduce:

@@ -45,8 +45,10 @@ struct EmitContext {
   std::map<std::vector<AxisId>, std::string> groups = {};  // axes -> "over_data"; in the order of first use below
   std::vector<std::vector<AxisId>> group_order = {};
   std::vector<std::pair<std::string, std::string>> parts = {};  // tables of part boundaries: name, initialiser
-  std::vector<std::pair<RateOp, std::string>> rates = {};       // schedule -> function that gives its rate
+  std::map<uint32_t, std::string> tickets = {};            // of collectives that are waited for later, by their step
+  std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
+  std::string cause_before = {};                   // of the collective written last
   class Outline* outline = nullptr;                // nests that are functions
   std::vector<std::string> outlined_extents = {};  // in such a function: what its loops run to, outermost first
 

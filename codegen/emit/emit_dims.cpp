@@ -90,6 +90,7 @@ void emit_place(EmitContext& context, CppWriter& out) {
     for (const AxisId axis : axes) list += (list.empty() ? "" : ", ") + context.names.axis(axis);
     lines.push_back(fmt::format("const meshrt::Group& {} = rank.group(std::array{{{}}});", context.group(axes), list));
   }
+  for (const auto& [step, ticket] : context.tickets) lines.push_back("meshrt::Ticket " + ticket + ";");
   if (lines.empty()) return;
   out.blank();
   out.comment("Where this rank stands, and whom it works with.");

@@ -86,6 +86,7 @@ class RoutineEmitter {
       const size_t end = i + 1 < begins.size() ? begins[i + 1] : routine.steps.size();
       CppWriter body(body_depth);
       Scope inner(context_.names);
+      context_.cause_before.clear();
       write_steps(body, inner, routine.steps, begins[i], end, "");
       const std::string phase = phase_of(step_part(routine.steps[begins[i]]));
       out.line(table_.call(context_, phase, "", {}, body.text()));
@@ -153,6 +154,7 @@ class RoutineEmitter {
                       const std::string& instance, const std::string& phase, std::string& line_before) {
     CppWriter body(body_depth);
     Scope inner(context_.names);
+    context_.cause_before.clear();
     write_steps(body, inner, steps, first, end, instance);
     if (count_lines(body.text()) < lines_worth_a_call) {
       for (size_t at = first; at < end; ++at) write_step(out, scope, steps[at], instance, line_before);

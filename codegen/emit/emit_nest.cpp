@@ -172,7 +172,7 @@ struct NestEmitter {
     }
     if (walk.reduction->arg) internal_error("the index of a largest element over several dims reached the emitter");
     const std::string lanes = scope.fresh(walk.result + "_lanes", loops.outer().empty());
-    out.line("meshrt::Lanes<" + type + ", meshrt::Reduce::" + kind + "> " + lanes + ";");
+    out.line("meshrt::Lanes<" + type + ", Reduce::" + kind + "> " + lanes + ";");
     {
       std::vector<std::unique_ptr<CppWriter::Block>> blocks;
       for (size_t depth = first; depth + 1 < around.size(); ++depth) {

@@ -106,6 +106,8 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   out.line(R"(#include "meshrt/emitted.h")");
   out.blank();
   out.line("namespace {");
+  out.blank();
+  out.line("using meshrt::Reduce, meshrt::Type;");
   emit_dims(context, out);
   emit_info(context, out, options);
   out.section(context.graph().model + " on one rank");

@@ -1,7 +1,8 @@
 #include "codegen/emit/names.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <sstream>
 
 #include "codegen/graph/builder.h"
 #include "codegen/program/accesses.h"
@@ -11,63 +12,35 @@ namespace mesh {
 
 namespace {
 
-constexpr auto reserved_words = std::to_array<std::string_view>(
-    {"alignas",  "alignof",  "and",          "asm",       "auto",         "bitand",        "bitor",     "bool",
-     "break",    "case",     "catch",        "char",      "class",        "co_await",      "co_return", "co_yield",
-     "compl",    "concept",  "const",        "consteval", "constexpr",    "constinit",     "continue",  "decltype",
-     "default",  "delete",   "do",           "double",    "dynamic_cast", "else",          "enum",      "explicit",
-     "export",   "extern",   "false",        "float",     "for",          "friend",        "goto",      "if",
-     "inline",   "int",      "long",         "mutable",   "namespace",    "new",           "noexcept",  "not",
-     "nullptr",  "operator", "or",           "private",   "protected",    "public",        "register",  "requires",
-     "return",   "short",    "signed",       "sizeof",    "static",       "static_assert", "struct",    "switch",
-     "template", "this",     "thread_local", "throw",     "true",         "try",           "typedef",   "typeid",
-     "typename", "union",    "unsigned",     "using",     "virtual",      "void",          "volatile",  "wchar_t",
-     "while",    "xor",      "errno",        "assert",    "unix",         "linux",         "NAN",       "INFINITY",
-     "NULL",     "EOF",      "stdin",        "stdout",    "stderr"});
+using Words = std::set<std::string, std::less<>>;
 
-// What the emitted program itself calls things.
-constexpr auto own_words = std::to_array<std::string_view>({"arena",
-                                                            "arena_bytes",
-                                                            "bind",
-                                                            "evaluate_finish",
-                                                            "evaluate_reset",
-                                                            "evaluate_step",
-                                                            "info",
-                                                            "int32_t",
-                                                            "int64_t",
-                                                            "main",
-                                                            "make",
-                                                            "mesh",
-                                                            "meshrt",
-                                                            "metrics",
-                                                            "over",
-                                                            "own",
-                                                            "own_bytes",
-                                                            "program_info",
-                                                            "rank",
-                                                            "rate",
-                                                            "site",
-                                                            "std",
-                                                            "step",
-                                                            "tensors",
-                                                            "train_step",
-                                                            "uint8_t",
-                                                            "y0",
-                                                            "y1",
-                                                            "j0",
-                                                            "j1",
-                                                            "double",
-                                                            "input",
-                                                            "size_t",
-                                                            "abs",
-                                                            "exp",
-                                                            "log",
-                                                            "sqrt",
-                                                            "sin",
-                                                            "cos",
-                                                            "tanh",
-                                                            "pow",
-                                                            "floor"});
+Words words_of(const char* text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+/// What C++ and its standard headers keep for themselves.
+const Words& reserved_words() {
+  static const Words words = words_of(
+      "alignas alignof and asm auto bitand bitor bool break case catch char class co_await co_return co_yield compl "
+      "concept const consteval constexpr constinit continue decltype default delete do double dynamic_cast else enum "
+      "explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
+      "nullptr operator or private protected public register requires return short signed sizeof static "
+      "static_assert struct switch template this thread_local throw true try typedef typeid typename union unsigned "
+      "using virtual void volatile wchar_t while xor errno assert unix linux NAN INFINITY NULL EOF stdin stdout "
+      "stderr");
+  return words;
+}
+
+/// What the emitted program itself calls things.
+const Words& own_words() {
+  static const Words words = words_of(
+      "Reduce Type abs arena arena_bytes arena_stack cols cos count evaluate_finish evaluate_reset evaluate_step exp "
+      "floor index_on info input int32_t int64_t j0 j1 known list_tensors log main make mesh meshrt metrics own "
+      "own_bytes own_stack pow program_info rank rate rows sin size_t sqrt std step table tanh train_step uint8_t y0 "
+      "y1");
+  return words;
+}
 
 /// The dims of all `for` steps.
 void find_loops(const std::vector<Step>& steps, std::vector<DimId>& dims) {
@@ -102,7 +75,7 @@ std::string identifier(std::string_view text) {
   for (size_t at = 0; (at = name.find("__", at)) != std::string::npos;) name.erase(at, 1);
   if (name.empty() || isdigit(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_')
     name.insert(0, "a");
-  if (std::ranges::find(reserved_words, name) != reserved_words.end()) name += '_';
+  if (reserved_words().contains(name)) name += '_';
   return name;
 }
 
@@ -122,7 +95,7 @@ std::string cpp_type(Type type) {
 
 Names::Names(const Program& program) : program_(program), loop_dims_(program.loops) {
   const Graph& graph = program.sharded.graph;
-  taken_.insert(own_words.begin(), own_words.end());
+  taken_.insert(own_words().begin(), own_words().end());
   taken_.insert(identifier(graph.model));
   for (const Dim& dim : graph.dims) sizes_.push_back(reserve(identifier(dim.name)));
   for (const Buffer& buffer : program.buffers)

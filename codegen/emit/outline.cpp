@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "codegen/emit/emit_nest.h"
@@ -118,11 +119,18 @@ std::string Outline::function_name(const Nest& nest, const Shape& shape) const {
   return std::string(meshrt::name_of(first.reductions.front().reduce)) + (squares ? "_of_squares" : "_of_values");
 }
 
-std::string Outline::write(const Nest& nest, const Shape& shape) {
-  const std::string name = context_.names.reserve(function_name(nest, shape));
+void Outline::write(const Nest& nest, const Shape& shape, Function& function) {
+  function.name = context_.names.reserve(function_name(nest, shape));
+  // What is updated first, then by what.
+  const std::vector<std::string> ranks = {"parameter", "gradient"};
+  function.order.resize(shape.tensors.size());
+  std::iota(function.order.begin(), function.order.end(), size_t{0});
+  std::ranges::stable_sort(function.order, {}, [&](size_t i) {
+    return std::ranges::find(ranks, parameter_name(shape.tensors[i])) - ranks.begin();
+  });
   std::string parameters;
   std::map<std::string, int> taken;
-  for (size_t i = 0; i < shape.tensors.size(); ++i) {
+  for (const size_t i : function.order) {
     std::string parameter = parameter_name(shape.tensors[i]);
     if (const int before = taken[parameter]++; before > 0) parameter += fmt::format("_{}", before + 1);
     if (context_.names.taken(parameter)) parameter += "_";
@@ -139,8 +147,7 @@ std::string Outline::write(const Nest& nest, const Shape& shape) {
   emit_nest(context_, body, scope, nest);
   context_.outlined_extents.clear();
   for (const BufferId id : shape.tensors) context_.names.substitute(id, "");
-  table_.add({"", fmt::format("void {}({})", name, parameters), body.text()});
-  return name;
+  table_.add({"", fmt::format("void {}({})", function.name, parameters), body.text()});
 }
 
 std::optional<std::string> Outline::call(const Nest& nest) {
@@ -148,9 +155,9 @@ std::optional<std::string> Outline::call(const Nest& nest) {
   if (!shape) return std::nullopt;
   Function& function = functions_[shape->key];
   if (function.uses < worth_a_function) return std::nullopt;
-  if (function.name.empty()) function.name = write(nest, *shape);
+  if (function.name.empty()) write(nest, *shape, function);
   std::string arguments;
-  for (const BufferId id : shape->tensors) arguments += address(context_, {id, {}}) + ", ";
+  for (const size_t i : function.order) arguments += address(context_, {shape->tensors[i], {}}) + ", ";
   const std::span<const LocalDim> dims(shape->dims);
   if (shape->reduces && dims.size() > 1) arguments += context_.names.product(dims.first(dims.size() - 1)) + ", ";
   arguments += context_.names.product(shape->reduces ? dims.last(1) : dims);

@@ -28,12 +28,13 @@ class Outline {
   };
   struct Function {
     int uses = 0;
-    std::string name;  // once it is written
+    std::string name;           // once it is written
+    std::vector<size_t> order;  // of its arguments: positions in Shape::tensors
   };
 
   std::optional<Shape> shape_of(const Nest&) const;
   void count(const std::vector<Step>&);
-  std::string write(const Nest&, const Shape&);
+  void write(const Nest&, const Shape&, Function&);
   std::string parameter_name(BufferId) const;
   std::string function_name(const Nest&, const Shape&) const;
 

@@ -32,11 +32,16 @@ class Differentiator {
     backward(build, forward, d);
     std::map<StoredId, ValueId> gradients;
     for (StoredId id : parameters) {
-      const Stored& stored = graph_.stored[id.index];
+      const Stored stored = graph_.stored[id.index];
       build.span = stored.span;
       ValueId& gradient = d[stored.value];
       if (!gradient) gradient = zeros(build, graph_.type(stored.value));
       gradients[id] = gradient;
+      // In the parameter's order of dims, as whoever fetches it expects: the first operand with all dims decides.
+      if (graph_.type(gradient).dims != stored.type.dims) {
+        const ValueId ones = build.broadcast(build.literal(1, stored.type.element), stored.type.dims);
+        gradient = build.multiply(ones, gradient);
+      }
       graph_.value(gradient).name = "d_" + stored.path;
       graph_.names["grad(" + stored.path + ")"] = gradient;
     }

@@ -1,5 +1,6 @@
 #include "codegen/graph/entries.h"
 
+#include "codegen/graph/builder.h"
 #include "codegen/graph/decompose.h"
 #include "codegen/graph/differentiate.h"
 #include "codegen/graph/optimizer.h"
@@ -22,8 +23,29 @@ Graph differentiated(const Graph& model) {
   return graph;
 }
 
+namespace {
+
+/// A wanted value that is a stored tensor under another name keeps what it was before the update: it is copied.
+void keep_wanted(Graph& graph) {
+  GraphBuilder build(graph);
+  for (Wanted& wanted : graph.wanted) {
+    const Node* from = &graph.node(graph.value(wanted.value).producer);
+    while (std::holds_alternative<RenameOp>(from->op) || std::holds_alternative<SplitOp>(from->op) ||
+           std::holds_alternative<MergeOp>(from->op))
+      from = &graph.node(graph.value(from->inputs[0]).producer);
+    if (!std::holds_alternative<ReadOp>(from->op)) continue;
+    build.span = from->span;
+    const std::string name = graph.value(wanted.value).name;
+    wanted.value = build.map(MapFunction::copy, {wanted.value});
+    graph.value(wanted.value).name = name;
+  }
+}
+
+}  // namespace
+
 Graph training_step(const Graph& differentiated, bool want_norm) {
   Graph graph = differentiated;
+  keep_wanted(graph);
   std::map<StoredId, ValueId> gradients;
   if (graph.objective) {
     for (const Objective::Parameter& parameter : graph.objective->parameters) {

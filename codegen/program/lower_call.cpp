@@ -12,8 +12,14 @@ void Lowering::lower_take(const Node& node) {
 }
 
 void Lowering::lower_take_gradient(const Node& node) {
-  emit(TakeGradientStep{in_memory(node.inputs[0]), in_memory(node.inputs[1]), allocate(node.results[0]),
-                        std::get<TakeGradientOp>(node.op).dim, false});
+  const DimId dim = std::get<TakeGradientOp>(node.op).dim;
+  const Access ids = in_memory(node.inputs[0]), table = allocate(node.results[0]);
+  // A row a number: the numbers' dims first, then those of a row of the table, each as they lie there.
+  std::vector<DimId> order;
+  for (const LocalDim& local : dims_of(program_, ids)) order.push_back(local.dim);
+  for (const LocalDim& local : dims_of(program_, table))
+    if (local.dim != dim) order.push_back(local.dim);
+  emit(TakeGradientStep{ids, in_order(in_memory(node.inputs[1]), order), table, dim, false});
 }
 
 namespace {
@@ -57,18 +63,24 @@ void Lowering::lower_attention_gradient(const Node& node) {
   emit(std::move(step));
 }
 
-/// `from`, copied if its dims lie in another order in memory than those of `like`: a collective moves blocks as they
-/// stand.
-Access Lowering::ordered_as(const Access& like, const Access& from) {
-  const auto wanted = dims_of(program_, like), now = dims_of(program_, from);
+/// `from`, copied if its dims lie in another order in memory.
+Access Lowering::in_order(const Access& from, const std::vector<DimId>& order) {
+  const auto now = dims_of(program_, from);
   std::vector<LocalDim> dims;
-  for (const LocalDim& local : wanted)
-    dims.push_back(*std::find_if(now.begin(), now.end(), [&](const LocalDim& d) { return d.dim == local.dim; }));
+  for (DimId dim : order)
+    dims.push_back(*std::find_if(now.begin(), now.end(), [&](const LocalDim& d) { return d.dim == dim; }));
   if (std::equal(dims.begin(), dims.end(), now.begin(), now.end())) return from;
   const Buffer of = program_.buffer(from.buffer);
   const Access made{new_buffer(of.name, of.path, of.type, dims, BufferKind::workspace, of.span), {}};
   emit(CopyStep{from, made});
   return made;
+}
+
+/// A collective moves blocks as they stand: `from` must lie as `like` does.
+Access Lowering::ordered_as(const Access& like, const Access& from) {
+  std::vector<DimId> order;
+  for (const LocalDim& local : dims_of(program_, like)) order.push_back(local.dim);
+  return in_order(from, order);
 }
 
 /// Positions in a reshard step count the value's logical dims; in a collective step they count dims in memory.

@@ -48,6 +48,7 @@ class Lowering {
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
   Access allocate(ValueId);
+  Access in_order(const Access& from, const std::vector<DimId>& order);
   Access ordered_as(const Access& like, const Access& from);
   BufferId new_buffer(std::string name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
   BufferId view(const Access&, std::vector<LocalDim> dims);

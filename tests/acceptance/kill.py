@@ -58,8 +58,8 @@ def kill_once(report, folder, number, dice):
         report.true(f"kill {number}", False, "the job hangs")
         return
     seconds = time.monotonic() - start
-    errors = [line for line in messages.splitlines() if line.startswith("error")]
-    good = job.returncode == 3 and seconds <= 1 and len(errors) == 1 and "rank" in errors[0] and not any(map(alive, ranks)) and leftovers() <= before
+    errors = [line for line in messages.splitlines() if line.strip()]
+    good = job.returncode == 3 and seconds <= 1 and len(errors) == 1 and errors[0].startswith("rank ") and not any(map(alive, ranks)) and leftovers() <= before
     report.true(f"kill {number}: exit code {job.returncode}, {seconds:.2f} s (bound 1)", good, messages.strip()[:400] if not good else errors[0][:120])
 
 

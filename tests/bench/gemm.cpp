@@ -68,7 +68,7 @@ void measure(const Shape& s, int turns) {
   p.b = b.data(), p.b_row = b_turned ? 1 : s.cols, p.b_col = b_turned ? s.inner : 1;
   p.c = c.data(), p.c_row = s.cols;
   const double flops = 2.0 * double(s.rows) * double(s.cols) * double(s.inner);
-  const int repeats = std::max(1, static_cast<int>(3e9 / flops));  // some 30 ms a turn
+  const int repeats = std::max(1, static_cast<int>(5e8 / flops));  // some 4 ms a turn at full speed
   std::vector<double> ours, theirs, ratios;
   for (int turn = 0; turn < turns; ++turn) {
     const double own = seconds([&] {
@@ -88,7 +88,7 @@ void measure(const Shape& s, int turns) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int turns = argc > 1 ? std::atoi(argv[1]) : 15;
+  const int turns = argc > 1 ? std::atoi(argv[1]) : 25;
   openblas_set_num_threads(1);
   std::printf("gigaflops a second, one thread: %s against OpenBLAS %s (ratio above 1: ours is faster)\n",
               meshrt::multiply_name().c_str(), openblas_get_corename());

@@ -4,6 +4,16 @@
 
 namespace mesh::elaboration {
 
+DiagnosticBuilder Elaboration::with_instance(DiagnosticBuilder report) const {
+  for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+    if (call->first->dims.empty()) continue;
+    report.note(fmt::format("in block `{}`, used as `{}` ({})", call->first->name.text, sources.text(call->second),
+                            sources.file_and_line(call->second)));
+    break;
+  }
+  return report;
+}
+
 Term not_built(Elaboration& e, Span span, const std::string& what, const std::string& instead) {
   auto report = e.error("E0901", span, "{} is not built yet", what);
   report.here("this version cannot compile it");

@@ -123,8 +123,10 @@ struct Elaboration {
   template <class... Arguments>
   DiagnosticBuilder error(const char* code, Span span, fmt::format_string<Arguments...> format,
                           Arguments&&... arguments) {
-    return sink->error(code, span, fmt::format(format, std::forward<Arguments>(arguments)...));
+    return with_instance(sink->error(code, span, fmt::format(format, std::forward<Arguments>(arguments)...)));
   }
+  /// Inside a block with dims of its own, a mistake may lie in what they are bound to: says where.
+  DiagnosticBuilder with_instance(DiagnosticBuilder) const;
   const ValueType& type(ValueId id) const { return graph.type(id); }
   const std::string& name(DimId id) const { return graph.dim(id).name; }
   int64_t size(DimId id) const { return graph.dim(id).size; }
