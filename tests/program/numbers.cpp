@@ -34,6 +34,8 @@ std::map<std::string, meshrt::Array> feeds(const Graph& model, StoredKind kind) 
         std::memcpy(array.data.data() + at * sizeof index, &index, sizeof index);
       } else if (array.type == Type::u8) {
         array.data[at] = static_cast<std::byte>(i * 37 % 256);
+      } else if (array.type == Type::boolean) {
+        array.data[at] = static_cast<std::byte>(i * 7 % 3 == 0);
       } else {
         const double number = std::sin(1.0 + 3.7 * static_cast<double>(i) + static_cast<double>(stored.path.size()));
         put(array, at, number);
