@@ -4,7 +4,8 @@
 
 namespace mesh {
 
-/// Where the command leaves open which model or layout is meant, the first of the spec: a check needs none in particular.
+/// Where the command leaves open which model or layout is meant, the first of the spec: a check needs none in
+/// particular.
 void choose_first(CompileRequest&, SourceMap&);
 
 /// Elaborates every other model, and resolves every other layout for the chosen model. Mistakes are errors there too;

@@ -73,7 +73,7 @@ class Walk {
                return std::find(event.turns.begin(), event.turns.end(), of.loop) != event.turns.end();
              });
     };
-    Lifetime life{routine_, events.front().step, events.back().step};
+    Lifetime life{routine_, events.front().step, events.back().step, block};
     const auto cover = [&](int inner) {
       life.first = std::min(life.first, blocks_[static_cast<size_t>(inner)].first);
       life.last = std::max(life.last, blocks_[static_cast<size_t>(inner)].last);
@@ -84,6 +84,7 @@ class Walk {
       cover(block);
       block = parent(block);
     }
+    life.block = block;
     result_[buffer] = life;
   }
 

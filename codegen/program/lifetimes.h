@@ -13,6 +13,7 @@ namespace mesh {
 struct Lifetime {
   int routine = -2;
   int first = 0, last = 0;
+  int block = -1;  // the innermost body, numbered in order of appearance, within one turn of which it lives
   bool meets(const Lifetime& other) const {
     if (routine == -2 || other.routine == -2) return false;
     if (routine == -1 || other.routine == -1) return true;

@@ -19,7 +19,7 @@ class Plan {
   explicit Plan(Program& program) : program_(program), life_(lifetimes(program)), slot_(program.buffers.size()) {
     std::iota(slot_.begin(), slot_.end(), 0);
     for (Routine& routine : program.routines) {
-      step_ = 0;
+      step_ = blocks_ = 0;
       reuse(routine.steps);
     }
     place();
@@ -46,25 +46,29 @@ class Plan {
   // ---- results in the place of operands
 
   void reuse(std::vector<Step>& steps) {
+    const int block = blocks_++;
     for (Step& step : steps) {
       if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
         reuse((*loop)->body);
         continue;
       }
-      if (const auto* nest = std::get_if<Nest>(&step.what)) reuse(*nest);
+      if (const auto* nest = std::get_if<Nest>(&step.what)) reuse(*nest, block);
       ++step_;
     }
   }
 
-  void reuse(const Nest& nest) {
+  /// Both must live within one turn of the nest's own body: what outlives the turn is read again in the next.
+  void reuse(const Nest& nest, int block) {
     std::vector<size_t> given;  // places that have been taken over in this step
     for (const Pass& pass : nest.passes)
       for (const Pass::Store& store : pass.stores) {
         const size_t to = storage(program_, store.to.buffer).index;
-        if (life_[to].first != step_ || slot(to) != to) continue;
+        if (life_[to].first != step_ || life_[to].block != block || slot(to) != to) continue;
         for (size_t from = 0; from < life_.size() && slot(to) == to; ++from) {
           const size_t place = slot(from);
-          if (life_[from].last != step_ || std::find(given.begin(), given.end(), place) != given.end()) continue;
+          if (life_[from].last != step_ || life_[from].block != block ||
+              std::find(given.begin(), given.end(), place) != given.end())
+            continue;
           if (!may_merge(from, to) || !may_take_over(program_, nest, BufferId{static_cast<uint32_t>(from)},
                                                      BufferId{static_cast<uint32_t>(to)}))
             continue;
@@ -143,8 +147,8 @@ class Plan {
 
   Program& program_;
   std::vector<Lifetime> life_;
-  std::vector<size_t> slot_;  // by buffer: whose place it takes, itself where none
-  int step_ = 0;
+  std::vector<size_t> slot_;   // by buffer: whose place it takes, itself where none
+  int step_ = 0, blocks_ = 0;  // as lifetimes number them
 };
 
 }  // namespace

@@ -146,22 +146,23 @@ class Verifier {
 
   /// A result in the place of an operand that dies in the nest that makes it.
   bool takes_over(size_t dying, size_t born, const std::vector<Lifetime>& life) const {
-    if (life[dying].last != life[born].first) return false;
-    int step = 0;
-    const Nest* nest =
-        find_nest(program_.routines[static_cast<size_t>(life[born].routine)].steps, life[born].first, step);
+    if (life[dying].last != life[born].first || life[dying].block != life[born].block) return false;
+    int step = 0, block = 0;
+    const Nest* nest = find_nest(program_.routines[static_cast<size_t>(life[born].routine)].steps, life[born].first,
+                                 life[born].block, step, block);
     return nest && may_take_over(program_, *nest, BufferId{static_cast<uint32_t>(dying)},
                                  BufferId{static_cast<uint32_t>(born)});
   }
 
-  /// Step `wanted` as lifetimes count them, if it is a nest.
-  static const Nest* find_nest(const std::vector<Step>& steps, int wanted, int& step) {
+  /// Step `wanted` of body `in`, as lifetimes count them, if it is a nest.
+  static const Nest* find_nest(const std::vector<Step>& steps, int wanted, int in, int& step, int& block) {
+    const int own = block++;
     for (const Step& one : steps) {
       if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&one.what)) {
-        if (const Nest* found = find_nest((*loop)->body, wanted, step)) return found;
+        if (const Nest* found = find_nest((*loop)->body, wanted, in, step, block)) return found;
         continue;
       }
-      if (step++ == wanted) return std::get_if<Nest>(&one.what);
+      if (step++ == wanted && own == in) return std::get_if<Nest>(&one.what);
     }
     return nullptr;
   }

@@ -24,13 +24,16 @@ class Communication : public ::testing::TestWithParam<Case> {
  protected:
   static constexpr double b = 64, io = 512, hidden = 1024;
   Perceptron model{64, 512, 1024};
-  ShardedGraph placed(const Layout& layout) { return place(training_step(differentiated(model.graph)), layout, Machine{}); }
+  ShardedGraph placed(const Layout& layout) {
+    return place(training_step(differentiated(model.graph)), layout, Machine{});
+  }
 };
 
 TEST_P(Communication, BatchOverOneAxis) {
   const auto [r, c] = GetParam();
   const int64_t n = r * c;
-  EXPECT_NEAR(sent(placed(Perceptron::layout({{"all", n}}, {{model.batch, {0}}}))) / ring(n, 2 * io * hidden + hidden), 1, 0.01);
+  EXPECT_NEAR(sent(placed(Perceptron::layout({{"all", n}}, {{model.batch, {0}}}))) / ring(n, 2 * io * hidden + hidden),
+              1, 0.01);
 }
 
 TEST_P(Communication, HiddenOverOneAxis) {
@@ -42,13 +45,18 @@ TEST_P(Communication, HiddenOverOneAxis) {
 TEST_P(Communication, BatchAndHidden) {
   const auto [r, c] = GetParam();
   const double expected = ring(c, b / r * io) + ring(r, (2 * io * hidden + hidden) / c);
-  EXPECT_NEAR(sent(placed(Perceptron::layout({{"rows", r}, {"columns", c}}, {{model.batch, {0}}, {model.hidden, {1}}}))) / expected, 1, 0.01);
+  EXPECT_NEAR(
+      sent(placed(Perceptron::layout({{"rows", r}, {"columns", c}}, {{model.batch, {0}}, {model.hidden, {1}}}))) /
+          expected,
+      1, 0.01);
 }
 
 TEST_P(Communication, IoAndHidden) {
   const auto [r, c] = GetParam();
   const double expected = 2 * ring(r, b * hidden / c) + ring(c, b * io / r);
-  EXPECT_NEAR(sent(placed(Perceptron::layout({{"rows", r}, {"columns", c}}, {{model.io, {0}}, {model.hidden, {1}}}))) / expected, 1, 0.01);
+  EXPECT_NEAR(sent(placed(Perceptron::layout({{"rows", r}, {"columns", c}}, {{model.io, {0}}, {model.hidden, {1}}}))) /
+                  expected,
+              1, 0.01);
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, Communication, ::testing::Values(Case{2, 1}, Case{2, 2}, Case{2, 4}));

@@ -20,9 +20,12 @@ struct Stack {
     wide = build.dim("wide", 16);
     mid = build.dim("mid", 16);
     layer = build.dim("layer", 3);
-    const auto stored = [&](StoredKind kind, const char* name, std::vector<DimId> dims) { return graph.stored[build.stored(kind, name, {Type::f32, {}, dims}, {}).index].value; };
+    const auto stored = [&](StoredKind kind, const char* name, std::vector<DimId> dims) {
+      return graph.stored[build.stored(kind, name, {Type::f32, {}, dims}, {}).index].value;
+    };
     const ValueId x = stored(StoredKind::input, "x", {batch, wide});
-    const ValueId w = stored(StoredKind::parameter, "w", {layer, wide, mid}), shared = stored(StoredKind::parameter, "shared", {wide, mid});
+    const ValueId w = stored(StoredKind::parameter, "w", {layer, wide, mid}),
+                  shared = stored(StoredKind::parameter, "shared", {wide, mid});
     const NodeId node{static_cast<uint32_t>(graph.nodes.size())};
     graph.nodes.push_back({LoopOp{}, {}, {}, graph.root(), Part::forward, {}, {}});
     graph.bodies[0].nodes.push_back(node);
@@ -31,7 +34,8 @@ struct Stack {
     loop.body = build.new_body(node);
     GraphBuilder inside(graph);
     inside.body = loop.body;
-    const ValueId h = inside.argument(graph.type(x), loop.body, node, "h"), turn = inside.argument(graph.type(shared), loop.body, node, "w");
+    const ValueId h = inside.argument(graph.type(x), loop.body, node, "h"),
+                  turn = inside.argument(graph.type(shared), loop.body, node, "w");
     const DimId over[] = {wide};
     const ValueId a = inside.map(MapFunction::relu, {inside.dot(h, turn, over)}), b = inside.dot(h, shared, over);
     const ValueId next = inside.rename(inside.add(a, b), mid, wide);
@@ -58,13 +62,15 @@ int count(const ShardedGraph& sharded, CollectiveKind kind, bool in_loop) {
   int n = 0;
   for (uint32_t b = 0; b < sharded.graph.bodies.size(); ++b)
     for (NodeId id : sharded.graph.bodies[b].nodes)
-      if (const ReshardOp* op = std::get_if<ReshardOp>(&sharded.graph.node(id).op)) n += sharded.steps[op->step].kind == kind && (b > 0) == in_loop;
+      if (const ReshardOp* op = std::get_if<ReshardOp>(&sharded.graph.node(id).op))
+        n += sharded.steps[op->step].kind == kind && (b > 0) == in_loop;
   return n;
 }
 
 TEST(Loop, DataParallelGradientsAreReducedOnceAfterTheLoop) {
   Stack model;
-  const ShardedGraph sharded = place(training_step(differentiated(model.graph)), Perceptron::layout({{"data", 2}}, {{model.batch, {0}}}), Machine{});
+  const ShardedGraph sharded = place(training_step(differentiated(model.graph)),
+                                     Perceptron::layout({{"data", 2}}, {{model.batch, {0}}}), Machine{});
   EXPECT_EQ(count(sharded, CollectiveKind::all_reduce, true), 0) << print_sharded(sharded);
   EXPECT_EQ(count(sharded, CollectiveKind::all_reduce, false), 3);  // w, shared, loss
 }
@@ -74,7 +80,7 @@ TEST(Loop, SplitParametersAreGatheredTurnByTurn) {
   Layout layout = Perceptron::layout({{"data", 2}}, {{model.batch, {0}}});
   layout.rules.push_back({{model.mid}, {0}, {}, RuleScope::params, {}, {}, {}});
   const ShardedGraph sharded = place(training_step(differentiated(model.graph)), layout, Machine{});
-  EXPECT_EQ(count(sharded, CollectiveKind::all_gather, true), 2) << print_sharded(sharded);      // w, forward and backward
+  EXPECT_EQ(count(sharded, CollectiveKind::all_gather, true), 2) << print_sharded(sharded);  // w, forward and backward
   EXPECT_EQ(count(sharded, CollectiveKind::reduce_scatter, true), 1) << print_sharded(sharded);  // its gradient
 }
 

@@ -23,7 +23,8 @@ struct Perceptron {
       return graph.stored[id.index].value;
     };
     const ValueId x = stored(StoredKind::input, "x", {batch, io}), t = stored(StoredKind::input, "t", {batch, io});
-    const ValueId w = stored(StoredKind::parameter, "w", {io, hidden}), bias = stored(StoredKind::parameter, "bias", {hidden});
+    const ValueId w = stored(StoredKind::parameter, "w", {io, hidden}),
+                  bias = stored(StoredKind::parameter, "bias", {hidden});
     const ValueId v = stored(StoredKind::parameter, "v", {hidden, io});
     const DimId over_io[] = {io}, over_hidden[] = {hidden}, over_all[] = {batch, io};
     const ValueId inner = build.map(MapFunction::relu, {build.add(build.dot(x, w, over_io), bias)});
@@ -45,7 +46,8 @@ struct Perceptron {
   }
 
   /// A mesh of the given axes, the last innermost, and a rule a pair.
-  static Layout layout(std::vector<std::pair<std::string, int64_t>> axes, std::vector<std::pair<DimId, std::vector<AxisId>>> rules) {
+  static Layout layout(std::vector<std::pair<std::string, int64_t>> axes,
+                       std::vector<std::pair<DimId, std::vector<AxisId>>> rules) {
     Layout layout;
     int64_t stride = 1;
     for (const auto& [name, size] : axes) layout.mesh.axes.push_back({name, size, 1, {}});

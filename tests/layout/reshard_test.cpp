@@ -1,7 +1,8 @@
 // The planner's paths between placements: kinds, bytes, order.
+#include "codegen/layout/reshard.h"
+
 #include <gtest/gtest.h>
 
-#include "codegen/layout/reshard.h"
 #include "tests/layout/perceptron.h"
 
 namespace mesh::testing {
@@ -20,7 +21,8 @@ class Reshard : public ::testing::Test {
     const auto& found = planner.plan(type, from, to);
     if (!found) return "none";
     std::string text;
-    for (const ReshardStep& step : found->steps) text += (text.empty() ? "" : ", ") + std::string(name_of(step.kind)) + " " + std::to_string(step.bytes);
+    for (const ReshardStep& step : found->steps)
+      text += (text.empty() ? "" : ", ") + std::string(name_of(step.kind)) + " " + std::to_string(step.bytes);
     return text;
   }
 };
@@ -29,13 +31,21 @@ const Placement whole{{{}, {}}, {}, {}};
 
 TEST_F(Reshard, Nothing) { EXPECT_EQ(path(whole, whole), ""); }
 TEST_F(Reshard, SliceSendsNothing) { EXPECT_EQ(path(whole, {{{{1}}, {}}, {}, {}}), "slice 0"); }
-TEST_F(Reshard, GatherOfTwoAxesIsOneCollective) { EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, whole), "all_gather 114688"); }
-TEST_F(Reshard, MovingAnAxisIsAnAllToAll) { EXPECT_EQ(path({{{{1}}, {}}, {}, {}}, {{{}, {{1}}}, {}, {}}), "all_to_all 24576"); }
-TEST_F(Reshard, PartialToSplitIsAReduceScatter) { EXPECT_EQ(path({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{}, {{1}}}, {}, {}}), "reduce_scatter 98304"); }
+TEST_F(Reshard, GatherOfTwoAxesIsOneCollective) {
+  EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, whole), "all_gather 114688");
+}
+TEST_F(Reshard, MovingAnAxisIsAnAllToAll) {
+  EXPECT_EQ(path({{{{1}}, {}}, {}, {}}, {{{}, {{1}}}, {}, {}}), "all_to_all 24576");
+}
+TEST_F(Reshard, PartialToSplitIsAReduceScatter) {
+  EXPECT_EQ(path({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{}, {{1}}}, {}, {}}), "reduce_scatter 98304");
+}
 TEST_F(Reshard, PartialOverTwoAxesIsOneAllReduce) {
   EXPECT_EQ(path({{{}, {}}, {{0, Reduce::sum}, {1, Reduce::sum}}, {}}, whole), "all_reduce 229376");
 }
-TEST_F(Reshard, MinorAxisIsGatheredFirst) { EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, {{{{1}}, {}}, {}, {}}), "all_gather 114688, slice 0"); }
+TEST_F(Reshard, MinorAxisIsGatheredFirst) {
+  EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, {{{{1}}, {}}, {}, {}}), "all_gather 114688, slice 0");
+}
 TEST_F(Reshard, NothingMakesAPartial) { EXPECT_EQ(path(whole, {{{}, {}}, {{1, Reduce::sum}}, {}}), "none"); }
 
 }  // namespace

@@ -2,12 +2,12 @@
 // Sums go in group order on every rank, so all members get the same bits, whatever the transport.
 //
 // Buffers in the arena (see Rank::arena) are read and written in place by the peers of a host; others are staged, which
-// costs two copies. Members' buffers need not lie at equal offsets. An input and an output do not overlap, but for a member's
-// part that already lies in its place in the whole (all-gather, reduce-scatter).
-// Ranks that diverge end with Failure (Cause::mismatch) naming both calls; a rank that waits longer than MESHRT_TIMEOUT
-// seconds for another ends with Failure (Cause::timeout) naming it.
-// Costs per member for a group of k and S bytes of the whole value: all-reduce sends 2 (k-1)/k S, reduce-scatter,
-// all-gather and broadcast (k-1)/k S, all-to-all (k-1)/k of the local part, permute the local part.
+// costs two copies. Members' buffers need not lie at equal offsets. An input and an output do not overlap, but for a
+// member's part that already lies in its place in the whole (all-gather, reduce-scatter). Ranks that diverge end with
+// Failure (Cause::mismatch) naming both calls; a rank that waits longer than MESHRT_TIMEOUT seconds for another ends
+// with Failure (Cause::timeout) naming it. Costs per member for a group of k and S bytes of the whole value: all-reduce
+// sends 2 (k-1)/k S, reduce-scatter, all-gather and broadcast (k-1)/k S, all-to-all (k-1)/k of the local part, permute
+// the local part.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,8 +24,9 @@ struct Site {
   const char* value = "";
 };
 
-/// A value of which one dim is split over a group: [outer, begin.back() - begin.front(), inner] elements, row-major; member k owns
-/// [begin[k] - begin[0], begin[k+1] - begin[0]) of the middle extent (parts may be empty). `begin` has size() + 1 entries.
+/// A value of which one dim is split over a group: [outer, begin.back() - begin.front(), inner] elements, row-major;
+/// member k owns [begin[k] - begin[0], begin[k+1] - begin[0]) of the middle extent (parts may be empty). `begin` has
+/// size() + 1 entries.
 struct Blocks {
   int64_t outer;
   std::span<const int64_t> begin;
@@ -35,11 +36,12 @@ struct Blocks {
 /// A value [outer, A, middle, B, inner] of which the group splits A on one side of an all-to-all and B on the other.
 struct Exchange {
   int64_t outer;
-  std::span<const int64_t> first;   ///< parts of A, as Blocks::begin
+  std::span<const int64_t> first;  ///< parts of A, as Blocks::begin
   int64_t middle;
   std::span<const int64_t> second;  ///< parts of B
   int64_t inner;
-  bool gathers_first;               ///< true: from [.., A part, .., B whole, ..] to [.., A whole, .., B part, ..]; false: the reverse
+  bool
+      gathers_first;  ///< true: from [.., A part, .., B whole, ..] to [.., A whole, .., B part, ..]; false: the reverse
 };
 
 /// data [count] = the reduction of every member's data, in place.
@@ -57,19 +59,20 @@ void all_to_all(Rank&, const Group&, Site, const void* from, void* to, const Exc
 /// data [count] of member `root` becomes everybody's.
 void broadcast(Rank&, const Group&, Site, void* data, int64_t count, Type, int root);
 
-/// Sends [send_count] to member `to` and receives [receive_count] from member `from` at the same time; -1 is nobody. Waits
-/// only for these two.
-void permute(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive, int64_t receive_count, int from, Type);
+/// Sends [send_count] to member `to` and receives [receive_count] from member `from` at the same time; -1 is nobody.
+/// Waits only for these two.
+void permute(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive,
+             int64_t receive_count, int from, Type);
 
 /// Returns when every member has called it.
 void barrier(Rank&, const Group&, Site);
 
 // ---- started now, finished later -----------------------------------------------------------------------------------
 
-/// A collective under way. Between start and wait its buffers are not touched, and what Blocks::begin points to stays. Tickets
-/// of one group finish in the order of their start: waiting for one, or calling another collective of the group, finishes
-/// those before it. At most four are under way in a group; starting a fifth finishes the first. Starting tells the others that
-/// the input is ready; the work is done by `wait`.
+/// A collective under way. Between start and wait its buffers are not touched, and what Blocks::begin points to stays.
+/// Tickets of one group finish in the order of their start: waiting for one, or calling another collective of the
+/// group, finishes those before it. At most four are under way in a group; starting a fifth finishes the first.
+/// Starting tells the others that the input is ready; the work is done by `wait`.
 struct Ticket {
   int32_t group = -1;
   uint32_t sequence = 0;

@@ -16,7 +16,7 @@ namespace meshrt {
 struct LocalDim {
   std::string name;
   int64_t size, begin, end;
-  std::vector<int> axes;            ///< mesh axes that split it, major first, as indices into ProgramInfo::mesh
+  std::vector<int> axes;  ///< mesh axes that split it, major first, as indices into ProgramInfo::mesh
 };
 
 enum class Role { input, parameter, optimizer, state, metric, output };
@@ -24,20 +24,20 @@ enum class Role { input, parameter, optimizer, state, metric, output };
 /// How a parameter begins. Numbers depend only on (seed, path, global index): the same for every layout.
 struct Initial {
   enum class Kind { zeros, ones, constant, normal, truncated_normal, uniform } kind = Kind::zeros;
-  double a = 0, b = 0;              ///< constant: a; normal: mean a, standard deviation b; uniform: [a, b)
+  double a = 0, b = 0;  ///< constant: a; normal: mean a, standard deviation b; uniform: [a, b)
 };
 
 /// One named tensor of a program, as this rank holds it.
 struct Tensor {
-  std::string name;                 ///< path: "token", "layer.attn.wq", "layer.attn.wq.moment1"
+  std::string name;  ///< path: "token", "layer.attn.wq", "layer.attn.wq.moment1"
   Role role;
   Type type;
-  int64_t index_bound = -1;         ///< of index(vocab): values lie in [0, bound)
-  std::vector<LocalDim> dims;       ///< logical order
-  void* data = nullptr;             ///< local elements, row-major in logical order; set by bind
-  bool primary = true;              ///< of the copies that replication makes, this rank's counts (is written, is fetched)
+  int64_t index_bound = -1;    ///< of index(vocab): values lie in [0, bound)
+  std::vector<LocalDim> dims;  ///< logical order
+  void* data = nullptr;        ///< local elements, row-major in logical order; set by bind
+  bool primary = true;         ///< of the copies that replication makes, this rank's counts (is written, is fetched)
   Initial initial;
-  int line = 0;                     ///< in the spec
+  int line = 0;  ///< in the spec
   int64_t local_elements() const {
     int64_t n = 1;
     for (const LocalDim& d : dims) n *= d.end - d.begin;
@@ -55,23 +55,23 @@ struct ProgramInfo {
   std::string name, spec, spec_hash, layout, mesh_name, machine, precision;
   std::vector<MeshAxis> mesh;
   std::vector<std::pair<std::string, int64_t>> dims;
-  std::string sample_dim;           ///< the dim of which a batch is made; empty without `minimize`
-  std::vector<std::string> metrics; ///< names, in the order of StepResult::metrics; the loss first
-  double rate = 0;                  ///< learning rate (or a schedule's peak) written in the spec
+  std::string sample_dim;            ///< the dim of which a batch is made; empty without `minimize`
+  std::vector<std::string> metrics;  ///< names, in the order of StepResult::metrics; the loss first
+  double rate = 0;                   ///< learning rate (or a schedule's peak) written in the spec
   size_t arena_bytes = 0, own_bytes = 0;
   struct SourceSpan {
     std::string file;
     int line, column;
     std::string text;
   };
-  std::vector<SourceSpan> sites;    ///< what Site::id points to
+  std::vector<SourceSpan> sites;  ///< what Site::id points to
 };
 
 /// What may change from step to step without compiling again.
 struct StepInput {
-  int64_t step = 1;                 ///< counts from 1
-  int64_t steps = 0;                ///< train.steps, for schedules without their own
-  double rate = -1;                 ///< train.lr in place of the spec's rate or peak; negative: the spec's
+  int64_t step = 1;   ///< counts from 1
+  int64_t steps = 0;  ///< train.steps, for schedules without their own
+  double rate = -1;   ///< train.lr in place of the spec's rate or peak; negative: the spec's
   uint64_t seed = 1;
 };
 
@@ -86,8 +86,8 @@ class Program {
   virtual std::span<Tensor> tensors() = 0;
   /// One optimizer step on the inputs; metrics[i] belongs to info().metrics[i] and is the same on all ranks.
   virtual void train_step(const StepInput&, std::span<double> metrics) = 0;
-  /// Evaluation over several batches: reset, then a call per batch, then the metrics over all of them (sums and counts are
-  /// carried, outer functions applied once).
+  /// Evaluation over several batches: reset, then a call per batch, then the metrics over all of them (sums and counts
+  /// are carried, outer functions applied once).
   virtual void evaluate_reset() = 0;
   virtual void evaluate_step() = 0;
   virtual void evaluate_finish(std::span<double> metrics) = 0;
@@ -97,8 +97,8 @@ class Program {
 void initialise(std::span<Tensor> tensors, uint64_t seed);
 
 /// The main function of an emitted program: command line, launch or join, run file, training. Returns the exit code.
-/// `make` is called once per rank, and once more for what `--info` tells. Without a run file on the command line the one
-/// beside the spec or beside the program, of the same stem, is used.
+/// `make` is called once per rank, and once more for what `--info` tells. Without a run file on the command line the
+/// one beside the spec or beside the program, of the same stem, is used.
 using MakeProgram = std::unique_ptr<Program> (*)();
 int run_main(int argc, char** argv, MakeProgram make);
 

@@ -19,15 +19,15 @@ struct Axis {
 /// The ranks that share all coordinates but those of some axes, ordered by these axes, the first slowest.
 /// A rank's index in the group is the linear index that decides which part of a split dim it owns.
 struct Group {
-  int id = 0;                  ///< equal on all ranks for equal axes; indexes this rank's per-group state
+  int id = 0;  ///< equal on all ranks for equal axes; indexes this rank's per-group state
   std::vector<Axis> axes;
-  std::vector<int> members;    ///< world rank of each index
-  int index = 0;               ///< this rank's place in `members`
+  std::vector<int> members;  ///< world rank of each index
+  int index = 0;             ///< this rank's place in `members`
   int size() const { return static_cast<int>(members.size()); }
 };
 
-class Transport;               // src/transport/transport.h: threads, processes over the arena, processes over UCX
-class Mapping;                 // src/transport/memory.h
+class Transport;  // src/transport/transport.h: threads, processes over the arena, processes over UCX
+class Mapping;    // src/transport/memory.h
 
 /// A rank of a running job. Every call on it comes from the one thread that runs the rank.
 class Rank {
@@ -41,8 +41,9 @@ class Rank {
   int ranks() const { return ranks_; }
 
   /// Reserves this rank's memory once, before the first step: `arena` bytes that peers may read and write, `own` bytes
-  /// for this rank alone; both zeroed, touched, 2 MiB aligned, huge pages where the system gives them. Collective: every
-  /// rank calls it with the same `arena`. Throws Failure (Cause::memory) that names the bytes when there is not enough.
+  /// for this rank alone; both zeroed, touched, 2 MiB aligned, huge pages where the system gives them. Collective:
+  /// every rank calls it with the same `arena`. Throws Failure (Cause::memory) that names the bytes when there is not
+  /// enough.
   void allocate(size_t arena, size_t own);
   std::byte* arena() const { return arena_; }
   std::byte* own() const { return own_; }

@@ -33,12 +33,30 @@ const char* name_of(Reduce reduce);
 /// The type that holds an element of C++ type T.
 template <class T>
 struct TypeOf;
-template <> struct TypeOf<float> { static constexpr Type value = Type::f32; };
-template <> struct TypeOf<double> { static constexpr Type value = Type::f64; };
-template <> struct TypeOf<int32_t> { static constexpr Type value = Type::i32; };
-template <> struct TypeOf<int64_t> { static constexpr Type value = Type::i64; };
-template <> struct TypeOf<uint8_t> { static constexpr Type value = Type::u8; };
-template <> struct TypeOf<bool> { static constexpr Type value = Type::boolean; };
+template <>
+struct TypeOf<float> {
+  static constexpr Type value = Type::f32;
+};
+template <>
+struct TypeOf<double> {
+  static constexpr Type value = Type::f64;
+};
+template <>
+struct TypeOf<int32_t> {
+  static constexpr Type value = Type::i32;
+};
+template <>
+struct TypeOf<int64_t> {
+  static constexpr Type value = Type::i64;
+};
+template <>
+struct TypeOf<uint8_t> {
+  static constexpr Type value = Type::u8;
+};
+template <>
+struct TypeOf<bool> {
+  static constexpr Type value = Type::boolean;
+};
 template <class T>
 inline constexpr Type type_of = TypeOf<T>::value;
 

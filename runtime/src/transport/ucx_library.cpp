@@ -30,9 +30,9 @@ UcxLibrary open_ucx() {
   setenv("UCX_HANDLE_ERRORS", "none", 0);  // our own report of a crash, not a backtrace of UCX
   setenv("UCX_MEMTYPE_CACHE", "n", 0);     // there is only host memory
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
-  // All ranks are on this host. Left to itself, UCX would also connect them by TCP; by reading each other's memory (cma),
-  // which containers forbid and UCX answers with an abort at the first large message; or by files in /dev/shm (posix), which
-  // stay behind when a rank is killed while it starts.
+  // All ranks are on this host. Left to itself, UCX would also connect them by TCP; by reading each other's memory
+  // (cma), which containers forbid and UCX answers with an abort at the first large message; or by files in /dev/shm
+  // (posix), which stay behind when a rank is killed while it starts.
   setenv("UCX_TLS", "self,sysv", 0);
   void* ucs = open("libucs.so.0");
   void* ucp = open("libucp.so.0");
