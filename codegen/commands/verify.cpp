@@ -56,7 +56,8 @@ void print_table(const Comparison& found, bool colored) {
   }
   fmt::print("{:<{}}  {:<{}}  {:>10}  {:>10}  verdict\n", "value", names, "shape", shapes, "largest", "difference");
   for (const ComparedValue& value : found.values) {
-    const std::string verdict = value.equal ? "equal" : colored ? "\x1b[1;31mDIFFERENT\x1b[0m" : "DIFFERENT";
+    const char* const wrong = value.nan ? "NaN" : "DIFFERENT";
+    const std::string verdict = value.equal ? "equal" : colored ? fmt::format("\x1b[1;31m{}\x1b[0m", wrong) : wrong;
     fmt::print("{:<{}}  {:<{}}  {:>10.3g}  {:>10.2g}  {}\n", value.name, names, shape_text(value), shapes,
                value.largest, value.difference, verdict);
   }
@@ -125,6 +126,7 @@ int verify(const Options& options) {
                         {"shape", value.shape},
                         {"largest", value.largest},
                         {"difference", value.difference},
+                        {"nan", value.nan},
                         {"equal", value.equal}});
     fmt::print(
         "{}\n",

@@ -78,6 +78,14 @@ ValueId GraphBuilder::cast(ValueId of, Type element, DimId index_of) {
   return id;
 }
 
+ValueId GraphBuilder::in_order(ValueId of, const std::vector<DimId>& dims) {
+  if (graph.type(of).dims == dims) return of;
+  const ValueType type{graph.type(of).element, graph.type(of).index_of, dims};
+  const ValueId id = map(MapFunction::cast, {of});
+  graph.value(id).type = type;
+  return id;
+}
+
 ValueId GraphBuilder::broadcast(ValueId of, std::span<const DimId> dims) {
   if (dims.empty()) return of;
   return value(BroadcastOp{{dims.begin(), dims.end()}}, {of});

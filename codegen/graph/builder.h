@@ -39,7 +39,9 @@ class GraphBuilder {
   ValueId literal(double value, Type element);
   ValueId map(MapFunction, std::vector<ValueId> inputs);
   ValueId cast(ValueId, Type element, DimId index_of = {});  // nothing if it has the type already
-  ValueId broadcast(ValueId, std::span<const DimId> dims);   // nothing if `dims` is empty
+  ValueId in_order(ValueId,
+                   const std::vector<DimId>& dims);  // the same dims in this logical order; nothing if they stand so
+  ValueId broadcast(ValueId, std::span<const DimId> dims);  // nothing if `dims` is empty
   ValueId reduce(Reduce, ValueId, std::span<const DimId> dims);
   ValueId dot(ValueId a, ValueId b, std::span<const DimId> dims);
   ValueId rename(ValueId, DimId from, DimId to);

@@ -14,8 +14,7 @@ struct Row {
   ValueId top, exponential, total;
 };
 
-Row row_of(GraphBuilder& build, const Node& node, DimId over) {
-  const DimId dim[] = {over};
+Row row_of(GraphBuilder& build, const Node& node, const std::vector<DimId>& dims) {
   const ValueId x = node.inputs[0];
   const Type element = build.graph.type(x).element;
   const bool masked = node.inputs.size() > 1;
@@ -24,15 +23,15 @@ Row row_of(GraphBuilder& build, const Node& node, DimId over) {
     return masked ? build.map(F::where, {node.inputs[1], value, number(other)}) : value;
   };
   Row row;
-  row.top = build.reduce(Reduce::max, keep(x, -INFINITY), dim);
+  row.top = build.reduce(Reduce::max, keep(x, -INFINITY), dims);
   if (masked) row.top = build.map(F::where, {build.map(F::equal, {row.top, number(-INFINITY)}), number(0), row.top});
   row.exponential = keep(build.map(F::exp, {build.subtract(x, row.top)}), 0);
-  row.total = build.reduce(Reduce::sum, row.exponential, dim);
+  row.total = build.reduce(Reduce::sum, row.exponential, dims);
   return row;
 }
 
 std::vector<ValueId> softmax(GraphBuilder& build, const Node& node, DimId dim) {
-  const Row row = row_of(build, node, dim);
+  const Row row = row_of(build, node, {dim});
   ValueId total = row.total;
   if (node.inputs.size() > 1) {  // a row with nothing kept gives 0
     const Type element = build.graph.type(total).element;
@@ -42,13 +41,13 @@ std::vector<ValueId> softmax(GraphBuilder& build, const Node& node, DimId dim) {
   return {build.multiply(row.exponential, build.map(F::reciprocal, {total}))};
 }
 
-std::vector<ValueId> log_sum_exp(GraphBuilder& build, const Node& node, DimId dim) {
-  const Row row = row_of(build, node, dim);
+std::vector<ValueId> log_sum_exp(GraphBuilder& build, const Node& node, const std::vector<DimId>& dims) {
+  const Row row = row_of(build, node, dims);
   return {build.add(build.map(F::log, {row.total}), row.top)};
 }
 
 std::vector<ValueId> log_softmax(GraphBuilder& build, const Node& node, DimId dim) {
-  const Row row = row_of(build, node, dim);
+  const Row row = row_of(build, node, {dim});
   const ValueId y = build.subtract(node.inputs[0], build.add(build.map(F::log, {row.total}), row.top));
   if (node.inputs.size() < 2) return {y};
   return {build.map(F::where, {node.inputs[1], y, build.literal(-INFINITY, build.graph.type(y).element)})};
@@ -73,7 +72,7 @@ void decompose(Graph& graph) {
     const Node node = build.graph.node(id);
     if (const SoftmaxOp* op = std::get_if<SoftmaxOp>(&node.op)) return softmax(build, node, op->dim);
     if (const LogSoftmaxOp* op = std::get_if<LogSoftmaxOp>(&node.op)) return log_softmax(build, node, op->dim);
-    if (const LogSumExpOp* op = std::get_if<LogSumExpOp>(&node.op)) return log_sum_exp(build, node, op->dim);
+    if (const LogSumExpOp* op = std::get_if<LogSumExpOp>(&node.op)) return log_sum_exp(build, node, op->dims);
     if (const ArgReduceOp* op = std::get_if<ArgReduceOp>(&node.op)) return arg_reduce(build, node, *op);
     return {};
   });

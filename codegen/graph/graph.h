@@ -106,8 +106,8 @@ struct LogSoftmaxOp {
   DimId dim;
 };
 struct LogSumExpOp {
-  DimId dim;
-};  // (x[, keep]) -> without dim; nothing kept gives -inf
+  std::vector<DimId> dims;
+};  // (x[, keep]) -> without dims; nothing kept gives -inf
 // Recognised (graph/recognise.cpp): softmax(mask(q k * scale)) v, never storing scores.
 struct AttentionOp {           // (q, k, v) -> (out, log_sum)
   DimId query, key, head_dim;  // q[.., query, head_dim], k[.., key, head_dim], v[.., key, value_dim]

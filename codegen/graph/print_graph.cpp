@@ -114,7 +114,7 @@ std::string op_text(const Graph& graph, const Op& op) {
                         [&](const TakeGradientOp& o) { return of({o.dim}); },
                         [&](const SoftmaxOp& o) { return of({o.dim}); },
                         [&](const LogSoftmaxOp& o) { return of({o.dim}); },
-                        [&](const LogSumExpOp& o) { return of({o.dim}); },
+                        [&](const LogSumExpOp& o) { return of(o.dims); },
                         [&](const AttentionOp& o) {
                           return fmt::format("attention[{}, {}{}]", graph.dim(o.query).name, graph.dim(o.key).name,
                                              o.causal ? ", causal" : "");

@@ -24,11 +24,26 @@ ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) 
   const bool parameter = std::holds_alternative<ReadOp>(graph_.node(graph_.value(id).producer).op);
   const int phase = parameter && consumer_ ? phase_of(graph_.node(consumer_).part) : 0;
   const auto key = std::make_tuple(id, to, phase, graph_.value(id).body);
-  if (const auto found = brought_.find(key); found != brought_.end()) return found->second;
+  if (const auto found = brought_.find(key); found != brought_.end()) return serve(found->second);
   const ValueId viewed = through_view(id, to, need);
   const ValueId there = viewed ? viewed : reshard(id, to, need);
   brought_[key] = there;
   return there;
+}
+
+/// A value that was brought for another consumer: what W asked for first and I reads too belongs to I.
+ValueId Placer::serve(ValueId id) {
+  if (!consumer_ || std::holds_alternative<LoopOp>(graph_.node(consumer_).op)) return id;
+  const Part part = graph_.node(consumer_).part;
+  std::vector<ValueId> work{id};
+  while (!work.empty()) {
+    Node& node = graph_.node(graph_.value(work.back()).producer);
+    work.pop_back();
+    if (node.part <= part) continue;
+    node.part = part;
+    work.insert(work.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return id;
 }
 
 /// What an op's operand must be so that its result has placement `result` (one result; factors correspond).
@@ -49,6 +64,7 @@ ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<V
   GraphBuilder build(graph_);
   build.body = graph_.value(id).body;
   build.part = node.part;
+  for (ValueId input : inputs) build.part = std::max(build.part, graph_.node(graph_.value(input).producer).part);
   build.span = node.span;
   build.scope = node.scope;
   const ValueId again = build.value(node.op, inputs);
@@ -64,7 +80,7 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   complete.partial.clear();
   // Computed where it is used: in the consumer's body, so that loops do not read it from memory.
   const auto key = std::make_tuple(id, to, 0, graph_.value(id).body);
-  if (const auto found = brought_.find(key); found != brought_.end()) return found->second;
+  if (const auto found = brought_.find(key); found != brought_.end()) return serve(found->second);
   const Node node = graph_.node(graph_.value(id).producer);
   // Free reductions (counts of positions) are computed whole and then cut.
   bool direct = true;
@@ -114,7 +130,7 @@ ValueId Placer::reshard(ValueId id, const Placement& to, const std::string& need
     GraphBuilder build(graph_);
     build.body = graph_.value(id).body;
     const Node& user = consumer_ ? graph_.node(consumer_) : graph_.node(graph_.value(id).producer);
-    build.part = user.part;
+    build.part = std::max(user.part, graph_.node(graph_.value(at).producer).part);
     build.span = user.span;
     build.scope = user.scope;
     const ValueId next = build.value(ReshardOp{static_cast<uint32_t>(out_.steps.size())}, {at});

@@ -38,6 +38,7 @@ class Placer {
   ValueId materialise(ValueId free, const Placement& to);
   ValueId through_view(ValueId, const Placement& to, const std::string& need);
   ValueId reshard(ValueId, const Placement& to, const std::string& need);
+  ValueId serve(ValueId);
   ValueId repeat_with(ValueId, const Placement& to, const std::vector<ValueId>& inputs);
   Placement operand_placement(const Node&, size_t operand, const Placement& result) const;
   double seconds(ValueId, const Placement& to);

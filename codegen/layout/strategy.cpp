@@ -106,7 +106,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
   }
   if (op.operands[operand])
     for (const Partial& partial : op.operands[operand]->partial)
-      if (contains(passing, partial.axis)) placement.partial.push_back(partial);
+      if (partial.reduce == Reduce::sum && contains(passing, partial.axis)) placement.partial.push_back(partial);
   return placement;
 }
 

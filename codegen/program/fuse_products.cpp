@@ -117,7 +117,7 @@ class ProductFuser {
   /// The finish with the operation added, where its order allows: bias, activation, times, plus.
   bool extend(ProductStep::Finish& finish, const ProductStep& p, const Single& next) const {
     if (is_activation(next.function)) {
-      if (finish.activation || finish.times || finish.plus) return false;
+      if (finish.activation || finish.times || finish.plus || !next.load(0) || *next.load(0) != p.c) return false;
       finish.activation = next.function;
       return true;
     }
@@ -209,8 +209,9 @@ class ProductFuser {
       const std::optional<Single> reader = single(*step);
       if (!reader || !wants_slope(*reader) || !reader->load(0)) return false;
       // Under the same turns the activation's result must be the slot beside it.
-      if (relu && (reader->load(0)->turns.size() != activation.to.turns.size() ||
-                   program_.buffer(activation.to.buffer).dims != program_.buffer(argument.buffer).dims))
+      if (relu &&
+          (reader->load(0)->buffer != argument.buffer || reader->load(0)->turns.size() != activation.to.turns.size() ||
+           program_.buffer(activation.to.buffer).dims != program_.buffer(argument.buffer).dims))
         return false;
     }
     if (slope) {
@@ -244,12 +245,13 @@ class ProductFuser {
       const auto* load = std::get_if<Scalar::Load>(&pass.scalars[0].what);
       const Pass::Accumulate& sum = pass.accumulates[0];
       if (!load || load->access != p.b || sum.reduce != Reduce::sum || sum.adds) continue;
-      std::vector<DimId> of_result, of_load;
-      for (const LocalDim& local : dims_of(program_, sum.to)) of_result.push_back(local.dim);
-      for (const LocalDim& local : dims_of(program_, p.b)) of_load.push_back(local.dim);
+      // Of the columns that the product has, not of a part of them.
+      const auto of_load = dims_of(program_, p.b);
       std::vector<DimId> whole = p.inner;
       whole.insert(whole.end(), p.cols.begin(), p.cols.end());
-      if (of_result != p.cols || of_load != whole) continue;
+      if (!std::ranges::equal(of_load, whole, {}, &LocalDim::dim) ||
+          !std::ranges::equal(dims_of(program_, sum.to), of_load.subspan(p.inner.size())))
+        continue;
       if (program_.buffer(sum.to.buffer).type != program_.buffer(p.c.buffer).type || !may_move(steps, at, i)) continue;
       p.column_sum = sum.to;
       swallow(steps[i], steps[at]);

@@ -52,13 +52,15 @@ ComparedValue compare(const std::string& name, const meshrt::Array& given, const
   const size_t bytes = meshrt::size_of(given.type);
   for (size_t i = 0; i < given.data.size(); i += bytes) {
     const double a = element(given.type, given.data.data() + i), b = element(given.type, reference.data.data() + i);
+    result.nan = result.nan || std::isnan(a) || std::isnan(b);
     result.difference = std::max(result.difference, difference_of(a, b));
     if (std::isfinite(b)) result.largest = std::max(result.largest, std::fabs(b));
   }
   // A sum that is zero but for rounding has nothing to be relative to.
   const double rounding = given.type == Type::f64 ? 1e-15 : 1e-7;
   if (bound == 0) bound = given.type == Type::f64 ? 1e-9 : 1e-5;
-  result.equal = is_float(given.type) ? result.difference <= bound * result.largest + rounding : result.difference == 0;
+  result.equal = !result.nan && (is_float(given.type) ? result.difference <= bound * result.largest + rounding
+                                                      : result.difference == 0);
   return result;
 }
 

@@ -20,7 +20,8 @@ struct ComparedValue {
   std::vector<int64_t> shape;
   double difference = 0;  // the largest |a - b|; infinite where one is NaN and the other is not
   double largest = 0;     // the largest finite |b| of the reference
-  bool equal = false;     // difference within the bound
+  bool nan = false;       // one of them has a NaN, beside which nothing can be compared
+  bool equal = false;     // no NaN, and the difference is within the bound
 };
 
 struct Comparison {

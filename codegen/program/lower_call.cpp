@@ -6,20 +6,40 @@
 
 namespace mesh {
 
+namespace {
+
+/// The dims of a lookup's rows: the numbers' first, then those of a row of the table, each as they lie there.
+std::vector<DimId> lookup_order(const Program& program, const Access& ids, const Access& table, DimId dim) {
+  std::vector<DimId> order;
+  for (const LocalDim& local : dims_of(program, ids)) order.push_back(local.dim);
+  for (const LocalDim& local : dims_of(program, table))
+    if (local.dim != dim) order.push_back(local.dim);
+  return order;
+}
+
+}  // namespace
+
 void Lowering::lower_take(const Node& node) {
-  emit(TakeStep{in_memory(node.inputs[0]), in_memory(node.inputs[1]), allocate(node.results[0]),
-                std::get<TakeOp>(node.op).dim});
+  const DimId dim = std::get<TakeOp>(node.op).dim;
+  const Access table = in_memory(node.inputs[0]), result = allocate(node.results[0]);
+  Access ids = in_memory(node.inputs[1]);
+  // Numbers in another order than the result begins with are turned: there are fewer of them than of its elements.
+  const size_t count = dims_of(program_, ids).size();
+  std::vector<DimId> wanted;
+  for (const LocalDim& local : dims_of(program_, result).first(count)) wanted.push_back(local.dim);
+  const auto is_wanted = [&](const LocalDim& local) { return std::ranges::count(wanted, local.dim) > 0; };
+  if (std::ranges::all_of(dims_of(program_, ids), is_wanted)) ids = in_order(ids, wanted);
+  const std::vector<DimId> order = lookup_order(program_, ids, table, dim);
+  const Access made = lies_in(result, order) ? result : turned(result, order);
+  emit(TakeStep{table, ids, made, dim});
+  if (made != result) emit(CopyStep{made, result});
 }
 
 void Lowering::lower_take_gradient(const Node& node) {
   const DimId dim = std::get<TakeGradientOp>(node.op).dim;
   const Access ids = in_memory(node.inputs[0]), table = allocate(node.results[0]);
-  // A row a number: the numbers' dims first, then those of a row of the table, each as they lie there.
-  std::vector<DimId> order;
-  for (const LocalDim& local : dims_of(program_, ids)) order.push_back(local.dim);
-  for (const LocalDim& local : dims_of(program_, table))
-    if (local.dim != dim) order.push_back(local.dim);
-  emit(TakeGradientStep{ids, in_order(in_memory(node.inputs[1]), order), table, dim, false});
+  const Access d = in_order(in_memory(node.inputs[1]), lookup_order(program_, ids, table, dim));
+  emit(TakeGradientStep{ids, d, table, dim, false});
 }
 
 namespace {
@@ -63,19 +83,6 @@ void Lowering::lower_attention_gradient(const Node& node) {
   emit(std::move(step));
 }
 
-/// `from`, copied if its dims lie in another order in memory.
-Access Lowering::in_order(const Access& from, const std::vector<DimId>& order) {
-  const auto now = dims_of(program_, from);
-  std::vector<LocalDim> dims;
-  for (DimId dim : order)
-    dims.push_back(*std::find_if(now.begin(), now.end(), [&](const LocalDim& d) { return d.dim == dim; }));
-  if (std::equal(dims.begin(), dims.end(), now.begin(), now.end())) return from;
-  const Buffer of = program_.buffer(from.buffer);
-  const Access made{new_buffer(of.name, of.path, of.type, dims, BufferKind::workspace, of.span), {}};
-  emit(CopyStep{from, made});
-  return made;
-}
-
 /// A collective moves blocks as they stand: `from` must lie as `like` does.
 Access Lowering::ordered_as(const Access& like, const Access& from) {
   std::vector<DimId> order;
@@ -102,8 +109,8 @@ void Lowering::lower_reshard(const Node& node) {
   step.axes = reshard.axes;
   step.reduce = reshard.reduce;
   step.step = first_step_ + index;
-  step.from = in_memory(from);
-  if (reshard.kind == CollectiveKind::all_reduce) {  // in place
+  if (reshard.kind == CollectiveKind::all_reduce) {  // in place, of a total in its wider type
+    step.from = memory_[from.index] ? *memory_[from.index] : in_memory(from);
     const bool own = is_alone(from) ||
                      (target_[from.index] && readers_[from.index] == 1 && memory_[from.index] == target_[from.index]);
     if (own) {
@@ -116,7 +123,7 @@ void Lowering::lower_reshard(const Node& node) {
     step.to = step.from;
   } else {
     step.to = allocate(to);
-    step.from = ordered_as(step.to, step.from);
+    step.from = ordered_as(step.to, in_memory(from));
   }
   const auto before = dims_of(program_, step.from), after = dims_of(program_, step.to);
   step.before.assign(before.begin(), before.end());

@@ -76,6 +76,8 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     return scalar(pass, node.inputs[0], inner);
   }
   if (const auto* op = std::get_if<MapOp>(&node.op)) {
+    if (op->function == MapFunction::cast && graph_.type(node.inputs[0]).element == type)  // other dims' order alone
+      return scalar(pass, node.inputs[0], names);
     std::vector<int> operands;
     for (ValueId input : node.inputs) operands.push_back(scalar(pass, input, names));
     return apply(pass, op->function, std::move(operands), type);

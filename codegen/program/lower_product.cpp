@@ -74,11 +74,7 @@ void Lowering::lower_dot(const Node& node) {
   in_order(product.b, b, product.cols);
   if (!c.empty() && is_batch(c.back())) {  // the result is made in another order and then turned
     c = joined({product.batch, product.rows, product.cols});
-    const Buffer like = program_.buffer(product.c.buffer);
-    const auto dims = dims_of(program_, product.c);
-    product.c = Access{new_buffer(like.name + "_turned", like.path, like.type, ordered({dims.begin(), dims.end()}, c),
-                                  BufferKind::workspace, like.span),
-                       {}};
+    product.c = turned(product.c, c);
   }
   // Rows and columns that are not in one piece: their leading dims become loops around the product.
   const auto shorten = [&](Dims& group, const Dims& operand) {

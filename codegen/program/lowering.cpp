@@ -266,9 +266,16 @@ BufferId Lowering::view(const Access& access, std::vector<LocalDim> dims) {
   return {static_cast<uint32_t>(program_.buffers.size() - 1)};
 }
 
-Access Lowering::in_memory(ValueId value) const {
-  if (!memory_[value.index]) internal_error("value " + graph_.value(value).name + " is not in memory");
-  return *memory_[value.index];
+/// Where calls find a value, in its own element type: totals over batches are kept in a wider one.
+Access Lowering::in_memory(ValueId value) {
+  std::optional<Access>& held = memory_[value.index];
+  if (!held) internal_error("value " + graph_.value(value).name + " is not in memory");
+  if (program_.buffer(held->buffer).type != graph_.type(value).element) {
+    const Access narrow{new_buffer(value, kind_of(value)), {}};
+    copy(*held, narrow);
+    held = narrow;
+  }
+  return *held;
 }
 
 /// Whether the value has a buffer to itself and one reader: then that reader may take the buffer over.
@@ -318,15 +325,29 @@ void Lowering::copy(const Access& from, const Access& to) {
   emit(Nest{{}, {std::move(pass)}, {}});
 }
 
+bool Lowering::lies_in(const Access& access, const std::vector<DimId>& order) const {
+  return std::ranges::equal(dims_of(program_, access), order, {}, &LocalDim::dim);
+}
+
+/// A new buffer for the same value with its dims in another order in memory.
+Access Lowering::turned(const Access& like, const std::vector<DimId>& order) {
+  const Buffer of = program_.buffer(like.buffer);
+  const auto dims = dims_of(program_, like);
+  return {new_buffer(of.name + "_turned", of.path, of.type, ordered({dims.begin(), dims.end()}, order),
+                     BufferKind::workspace, of.span),
+          {}};
+}
+
 /// The same value with its dims in another order in memory.
 Access Lowering::reordered(const Access& from, const std::vector<DimId>& order) {
-  const Buffer of = program_.buffer(from.buffer);
-  const auto dims = dims_of(program_, from);
-  const Access to{new_buffer(of.name + "_turned", of.path, of.type, ordered({dims.begin(), dims.end()}, order),
-                             BufferKind::workspace, of.span),
-                  {}};
+  const Access to = turned(from, order);
   emit(CopyStep{from, to});
   return to;
+}
+
+/// `from`, copied if its dims lie in another order in memory.
+Access Lowering::in_order(const Access& from, const std::vector<DimId>& order) {
+  return lies_in(from, order) ? from : reordered(from, order);
 }
 
 BufferId Lowering::own_buffer(ValueId value, const std::string& name, Type element) {

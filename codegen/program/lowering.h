@@ -48,16 +48,18 @@ class Lowering {
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
   Access allocate(ValueId);
-  Access in_order(const Access& from, const std::vector<DimId>& order);
   Access ordered_as(const Access& like, const Access& from);
   BufferId new_buffer(std::string name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
   BufferId view(const Access&, std::vector<LocalDim> dims);
-  Access in_memory(ValueId) const;
+  Access in_memory(ValueId);
   bool is_alone(ValueId) const;
   Step& emit(StepKind);
   void store(ValueId, const Access& to);
   void copy(const Access& from, const Access& to);
+  bool lies_in(const Access&, const std::vector<DimId>& order) const;
+  Access turned(const Access& like, const std::vector<DimId>& order);
   Access reordered(const Access& from, const std::vector<DimId>& order);
+  Access in_order(const Access& from, const std::vector<DimId>& order);
 
   // buffer_names.cpp
   std::string short_name(ValueId) const;

@@ -108,6 +108,10 @@ class Orders {
       of(node.results[0]) = of(node.inputs[0]);
     } else if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) {
       of(node.results[0]) = filtered(of(node.inputs[0]), [&](DimId dim) { return !has(reduce->dims, dim); });
+    } else if (const auto* take = std::get_if<TakeOp>(&node.op)) {
+      of(node.results[0]) = of(node.inputs[1]);
+      for (DimId dim : of(node.inputs[0]))
+        if (dim != take->dim) of(node.results[0]).push_back(dim);
     } else if (const auto* rename = std::get_if<RenameOp>(&node.op)) {
       of(node.results[0]) = of(node.inputs[0]);
       std::replace(of(node.results[0]).begin(), of(node.results[0]).end(), rename->from, rename->to);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "codegen/program/extent.h"
 #include "codegen/program/print_program.h"
@@ -55,15 +56,23 @@ class StepVerifier {
          {std::tuple{&p.rows, &p.a, &p.c}, {&p.inner, &p.a, &p.b}, {&p.cols, &p.b, &p.c}}) {
       stretch(*group, *one);
       stretch(*group, *other);
-      for (DimId dim : *group)
-        if (part(*one, dim) && part(*other, dim) && *part(*one, dim) != *part(*other, dim))
-          say(fmt::format("meets dim {} split in two ways", name(dim)));
     }
+    std::vector<Access> all{p.a, p.b, p.c};
+    for (const auto& more : {p.finish.bias, p.finish.slope, p.finish.times, p.finish.plus, p.column_sum})
+      if (more) all.push_back(*more);
+    same_parts(all);
+    for (const Access& access : all)
+      if (program_.buffer(access.buffer).type != program_.buffer(p.c.buffer).type)
+        say(fmt::format("meets {} of another type than its result", to_string(program_, access)));
     for (DimId dim : p.batch)
       if (!part(p.c, dim)) say(fmt::format("loops over {}, which the result lacks", name(dim)));
-    for (const auto& extra : {p.finish.slope, p.finish.times, p.finish.plus})
-      if (extra && !std::ranges::equal(dims_of(program_, *extra), dims_of(program_, p.c)))
+    for (const auto& extra : {p.finish.slope, p.finish.times, p.finish.plus}) {
+      if (!extra) continue;
+      if (!std::ranges::equal(dims_of(program_, *extra), dims_of(program_, p.c)))
         say(fmt::format("has {} in its finish, which does not lie like the result", to_string(program_, *extra)));
+      if (storage(program_, extra->buffer) == storage(program_, p.c.buffer) && extra->turns == p.c.turns)
+        say(fmt::format("has its own result {} in its finish", to_string(program_, *extra)));
+    }
   }
 
   void operator()(const CollectiveStep& c) {
@@ -104,7 +113,11 @@ class StepVerifier {
     if (to.size() != dims_of(program_, c.from).size()) say("copies between other dims");
     readable(c.from, {to.begin(), to.end()});
   }
-  void operator()(const AttentionStep&) {}
+  void operator()(const AttentionStep& a) {
+    std::vector<Access> all{a.q, a.k, a.v, a.out, a.log_sum};
+    if (a.backward) all.insert(all.end(), {a.d_out, a.d_q, a.d_k, a.d_v});
+    same_parts(all);
+  }
   void operator()(const TakeStep& t) { table(t.table, t.ids, t.out, t.dim); }
   void operator()(const TakeGradientStep& t) { table(t.table, t.ids, t.d, t.dim); }
   void operator()(const FillStep&) {}
@@ -122,6 +135,16 @@ class StepVerifier {
     for (const LocalDim& local : dims_of(program_, access))
       if (local.dim == dim) return local.placement;
     return {};
+  }
+
+  /// What a call works on together, a rank holds the same part of.
+  void same_parts(const std::vector<Access>& accesses) {
+    std::map<DimId, DimPlacement> parts;
+    for (const Access& access : accesses)
+      for (const LocalDim& local : dims_of(program_, access))
+        if (const auto [known, fresh] = parts.emplace(local.dim, local.placement);
+            !fresh && known->second != local.placement)
+          say(fmt::format("meets dim {} split in two ways", name(local.dim)));
   }
 
   /// Dims of a group must be neighbours in memory, in order.
@@ -198,7 +221,15 @@ class StepVerifier {
   }
 
   void table(const Access& of, const Access& ids, const Access& rows, DimId dim) {
-    if (!part(of, dim)) say(fmt::format("looks up {} in {}, which lacks it", name(dim), to_string(program_, of)));
+    if (!part(of, dim))
+      return say(fmt::format("looks up {} in {}, which lacks it", name(dim), to_string(program_, of)));
+    const auto held = dims_of(program_, of), numbers = dims_of(program_, ids), made = dims_of(program_, rows);
+    const auto row = std::ranges::find(held, dim, &LocalDim::dim);
+    const std::span<const LocalDim> inner(row + 1, held.end());
+    if (made.size() != numbers.size() + held.size() - 1 || !std::ranges::equal(numbers, made.first(numbers.size())) ||
+        !std::ranges::equal(inner, made.last(inner.size())))
+      say(fmt::format("has rows {}, which do not begin as the indices and end as the table",
+                      to_string(program_, rows)));
     for (const LocalDim& local : dims_of(program_, rows)) {
       const auto in_table = part(of, local.dim), in_ids = part(ids, local.dim);
       if ((!in_table || *in_table != local.placement) && (!in_ids || *in_ids != local.placement))

@@ -16,6 +16,8 @@ BOUND = 1e-9
 # What a random layout may rightly be told: one axis on two dims of a value, two rules of equal rank, a merge of parts that do not fit.
 REFUSALS = ("E0401", "E0406")
 ATTEMPTS = 6
+# Graphs that once failed: part of the small case too.
+ONCE_FAILED = [49, 182, 201, 238, 389, 450]
 
 
 def verify(folder, number):
@@ -39,11 +41,12 @@ def verify(folder, number):
 
 def run(small):
     report = Report()
-    count = 40 if small else 500
+    numbers = [*range(40), *ONCE_FAILED] if small else range(500)
+    count = len(numbers)
     print(f"seed {SEED}, {count} graphs, each under a random layout of 1 to 8 ranks, relative bound {BOUND}")
     refused = skipped = equal = 0
     with scratch() as folder, ThreadPoolExecutor(2) as pool:
-        for number, (verdict, attempts) in enumerate(pool.map(lambda n: verify(folder, n), range(count))):
+        for number, (verdict, attempts) in zip(numbers, pool.map(lambda n: verify(folder, n), numbers)):
             refused += attempts
             if verdict == "refused":
                 skipped += 1

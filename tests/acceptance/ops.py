@@ -1,5 +1,7 @@
-"""Every op of the language against NumPy: values and gradients in f64, values in f32."""
+"""Every op of the language against NumPy: values and gradients in f64, values in f32; the same under random layouts."""
 import os
+import random
+import re
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,10 +9,13 @@ import numpy as np
 
 from common import Report, meshc, scratch
 from common import run as execute
-from oracle import blocks, contractions, elementwise, indexing, loops, reductions, safetensors
+from generate.layouts import layout
+from oracle import blocks, contractions, elementwise, indexing, loops, partial, reductions, safetensors
 
 SEED = 20261120
 FORWARD, GRADIENT, FORWARD_F32 = 1e-12, 1e-9, 2e-6
+# What a random layout may rightly be told: one axis on two dims of a value, two rules of equal rank, a merge of parts that do not fit.
+REFUSALS = {"E0401", "E0406"}
 
 
 def error(got, expected, largest=0):
@@ -36,45 +41,79 @@ def fetched(folder, title, names, precision):
     return {file[:-4]: np.load(os.path.join(out, file)) for file in os.listdir(out)}
 
 
-def measure(case, folder, small):
-    """The worst errors of a case: values in f64, gradients in f64, values in f32, each with its name."""
-    os.makedirs(folder)
-    arrays, params = case.arrays(np.random.default_rng([SEED, zlib.crc32(case.name.encode())]))
-    with open(os.path.join(folder, "case.mesh"), "w") as file:
-        file.write(case.spec())
-    safetensors.write(os.path.join(folder, "params.safetensors"), {name: arrays[name] for name in params})
-    for name, array in arrays.items():
-        if name not in params:
-            np.save(os.path.join(folder, f"{name}.npy"), array)
-    values = case.values_of(arrays)
-    gradients = {f"grad({name})": value for name, value in case.gradients(arrays, params).items()}
-    names = list(values)
-    results = []
-    scales = {"loss": case.scale(values, arrays)}
-    f64 = fetched(folder, "f64", [*names, "grad(**)"], "f64")
-    results.append(max((error(f64[n], values[n], scales.get(n, 0)), n) for n in names))
-    worst = max((error(f64[n], value), n) for n, value in gradients.items())
-    if not small:  # Nothing but the loss asked for: neighbours may be fused.
-        fused = fetched(folder, "fused", ["loss", "grad(**)"], "f64")
-        results[0] = max(results[0], (error(fused["loss"], values["loss"], scales["loss"]), "loss alone"))
-        worst = max([worst] + [(error(fused[n], value), n + " alone") for n, value in gradients.items()])
-    results.append(worst)
-    f32 = fetched(folder, "f32", names, "f32")
-    results.append(max((error(f32[n], values[n], scales.get(n, 0)), n) for n in names))
-    return results
+class Measured:
+    """A case in a folder of its own: what NumPy says of it, and how far meshc is from that."""
+
+    def __init__(self, case, folder):
+        self.case, self.folder = case, folder
+        os.makedirs(folder)
+        arrays, params = case.arrays(np.random.default_rng([SEED, zlib.crc32(case.name.encode())]))
+        safetensors.write(os.path.join(folder, "params.safetensors"), {name: arrays[name] for name in params})
+        for name, array in arrays.items():
+            if name not in params:
+                np.save(os.path.join(folder, f"{name}.npy"), array)
+        self.values = case.values_of(arrays)
+        self.gradients = {f"grad({name})": value for name, value in case.gradients(arrays, params).items()}
+        self.scales = {"loss": case.scale(self.values, arrays)}
+
+    def fetched(self, title, names, precision, rules=""):
+        with open(os.path.join(self.folder, "case.mesh"), "w") as file:
+            file.write(self.case.spec() + rules)
+        return fetched(self.folder, title, names, precision)
+
+    def worst(self, got, note=""):
+        """(error of the worst value, its name), the same of gradients; of those that were fetched."""
+        return (max(((error(got[n], v, self.scales.get(n, 0)), n + note) for n, v in self.values.items() if n in got), default=(0.0, "")),
+                max(((error(got[n], v), n + note) for n, v in self.gradients.items() if n in got), default=(0.0, "")))
+
+    def alone(self, small):
+        """On one rank: (values, gradients) in f64, (values, nothing) in f32."""
+        double = self.worst(self.fetched("f64", [*self.values, "grad(**)"], "f64"))
+        if not small:  # Nothing but the loss asked for: neighbours may be fused.
+            double = worse(double, self.worst(self.fetched("fused", ["loss", "grad(**)"], "f64"), " alone"))
+        return double, self.worst(self.fetched("f32", list(self.values), "f32"))
+
+    def split(self, count):
+        """Under random layouts: (values, gradients), how many layouts. Some are refused, and others drawn for them."""
+        found, done, attempt = ((0.0, ""), (0.0, "")), 0, 0
+        while done < count and attempt < 6 * count:
+            rules, axes = layout(random.Random(f"{SEED} {self.case.name} {attempt}"), self.case.splittable())
+            attempt += 1
+            try:
+                got = self.fetched(f"layout{attempt}", [*self.values, "grad(**)"], "f64", rules)
+            except RuntimeError as problem:
+                codes = set(re.findall(r"error\[(E\d+)\]", str(problem)))
+                if codes and codes <= REFUSALS:
+                    continue
+                raise RuntimeError(f"{problem}\n{rules}") from problem
+            found = worse(found, self.worst(got, f" on {axes}, layout {attempt - 1}"))
+            done += 1
+        return found, done
+
+
+def worse(*pairs):
+    return tuple(max(values) for values in zip(*pairs))
+
+
+def measure(case, folder, small, layouts):
+    measured = Measured(case, folder)
+    return measured.alone(small), measured.split(layouts)
 
 
 def run(small):
     report = Report()
-    cases = [case for part in (elementwise, contractions, reductions, indexing, loops, blocks) for case in part.cases()]
-    print(f"seed {SEED}, {len(cases)} cases; values against NumPy, gradients against central differences of NumPy in long doubles (step 1e-6)")
+    layouts = 1 if small else 8
+    cases = [case for part in (elementwise, contractions, reductions, partial, indexing, loops, blocks) for case in part.cases()]
+    print(f"seed {SEED}, {len(cases)} cases; values against NumPy, gradients against differences of NumPy in long doubles (Richardson, step 1e-6); "
+          f"the same under {layouts} random layout{'s' * (layouts > 1)} of up to 8 ranks")
     with scratch() as folder, ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(measure, case, os.path.join(folder, str(i)), small) for i, case in enumerate(cases)]
+        futures = [pool.submit(measure, case, os.path.join(folder, str(i)), small, layouts) for i, case in enumerate(cases)]
         for case, future in zip(cases, futures):
             def action(case=case, future=future):
-                (forward, at), (gradient, of), (single, where) = future.result()
-                good = forward <= FORWARD and gradient <= GRADIENT and single <= FORWARD_F32
-                report.check(case.name, f"{forward:.1e} ({at}), {gradient:.1e} ({of}), f32 {single:.1e} ({where})", f"{FORWARD}, {GRADIENT}, {FORWARD_F32}", good)
+                (alone, ((single, where), _)), (split, done) = future.result()
+                (forward, at), (gradient, of) = worse(alone, split)
+                good = forward <= FORWARD and gradient <= GRADIENT and single <= FORWARD_F32 and done > 0
+                report.check(case.name, f"{forward:.1e} ({at}), {gradient:.1e} ({of}), f32 {single:.1e} ({where}), {done} layouts", f"{FORWARD}, {GRADIENT}, {FORWARD_F32}", good)
 
             report.attempt(case.name, action)
     return report

@@ -157,6 +157,18 @@ class Verify(unittest.TestCase):
         done = self.verify("--layout", "data", "--remove-collective", "100")
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
 
+    def test_nan(self):
+        """Two programs that agree on NaN agree on nothing."""
+        with tempfile.NamedTemporaryFile("w", suffix=".mesh") as spec:
+            spec.write("dim batch = 8\nmodel Root {\n  input x : real[batch]\n  param w : real = ones\n"
+                       "  y = sqrt(x - 100) * w\n  z = x * w\n  loss = mean[batch](y)\n  minimize loss with sgd(lr: 0.1)\n}\n"
+                       "mesh line { all: 2 }\nlayout default on line { batch -> all }\n")
+            spec.flush()
+            done = subprocess.run([MESHC, "verify", spec.name], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^metric loss .* NaN$")
+        self.assertRegex(done.stdout, r"(?m)^z .* equal$")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -73,7 +73,7 @@ Graph perceptron() {
   const ValueId hit = build.map(F::equal, {build.position(kind), label});
   const ValueId right = build.reduce(
       Reduce::sum, build.map(F::where, {build.broadcast(hit, {}), logits, build.literal(0, Type::f32)}), over);
-  const ValueId entropy = build.subtract(build.value(LogSumExpOp{kind}, {logits}), right);
+  const ValueId entropy = build.subtract(build.value(LogSumExpOp{{kind}}, {logits}), right);
   minimize(build, mean(build, entropy, {batch}));
   const ValueId best = build.value(ArgReduceOp{true, kind}, {logits});
   const ValueId accuracy = mean(build, build.cast(build.map(F::equal, {best, label}), Type::f32), {batch});

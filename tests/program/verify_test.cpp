@@ -113,6 +113,13 @@ TEST(Verify, products_know_every_dim) {
   expect_message(program, "has no use for dim embed of a");
 }
 
+TEST(Verify, what_finishes_a_product_lies_elsewhere) {
+  Program program = good();
+  ProductStep* product = first<ProductStep>(program.routines[0].steps);
+  product->finish.plus = product->c;
+  expect_message(program, "has its own result");
+}
+
 TEST(Verify, metrics_are_scalars) {
   Program program = good();
   program.metrics[0] = find(program, "up");

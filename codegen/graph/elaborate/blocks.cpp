@@ -123,12 +123,6 @@ std::vector<Term> returned(Elaboration& e, const ast::Block& block, const Frame&
   return results;
 }
 
-/// The dims of a block's one result as its signature writes them.
-std::vector<DimId> result_order(Elaboration& e, const ast::Block& block, const Frame& body) {
-  const auto type = written_type(e, *body.dims, block.results.front());
-  return type ? type->with_rest(body.dims->rest.value_or(std::vector<DimId>{})).dims : std::vector<DimId>{};
-}
-
 std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& instance, const std::vector<Loop*>& home,
                                const ast::Call& call, Span span) {
   const ast::Block& block = *instance.block;
@@ -157,7 +151,7 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
   statements(e, body, block.body);
   std::vector<Term> results = returned(e, block, body, span);
   e.build.scope = outer_scope;
-  if (results.size() == 1) record_name(e, instance.path, results.front(), result_order(e, block, body));
+  if (results.size() == 1) record_name(e, instance.path, results.front());
   return results;
 }
 

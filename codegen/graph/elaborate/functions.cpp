@@ -23,7 +23,7 @@ const std::vector<Function>& table() {
       {"gelu_tanh", B::none, 1, 1, {}, false, f::elementwise},
       {"log", B::none, 1, 1, {}, false, f::elementwise},
       {"log_softmax", B::one, 1, 1, {}, true, f::log_softmax},
-      {"logsumexp", B::one, 1, 1, {}, true, f::logsumexp},
+      {"logsumexp", B::some, 1, 1, {}, true, f::logsumexp},
       {"mask", B::none, 2, 2, {}, false, f::mask},
       {"max", B::none, 2, 2, {}, false, f::larger},
       {"max", B::some, 1, 1, {}, true, f::max},

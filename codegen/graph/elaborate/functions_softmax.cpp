@@ -19,14 +19,13 @@ ValueId float_operand(Elaboration& e, const CallSite& site, size_t i) {
   return {};
 }
 
-template <class Op>
-Term over_dim(Elaboration& e, CallSite& site) {
+Term over_dims(Elaboration& e, CallSite& site, const Op& op) {
   const ValueId x = float_operand(e, site, 0);
   if (!x || !has_dims(e, site, site.arguments[0], site.spans[0])) return Term::poison();
   e.build.span = site.span;
   std::vector<ValueId> inputs{x};
   if (site.arguments[0].is_masked()) inputs.push_back(site.arguments[0].keep);
-  return Term::of(e.build.value(Op{site.dim()}, inputs));
+  return Term::of(e.build.value(op, inputs));
 }
 
 }  // namespace
@@ -51,9 +50,9 @@ Term mask(Elaboration& e, CallSite& site) {
   return Term::masked(score, keep);
 }
 
-Term softmax(Elaboration& e, CallSite& site) { return over_dim<SoftmaxOp>(e, site); }
-Term log_softmax(Elaboration& e, CallSite& site) { return over_dim<LogSoftmaxOp>(e, site); }
-Term logsumexp(Elaboration& e, CallSite& site) { return over_dim<LogSumExpOp>(e, site); }
+Term softmax(Elaboration& e, CallSite& site) { return over_dims(e, site, SoftmaxOp{site.dim()}); }
+Term log_softmax(Elaboration& e, CallSite& site) { return over_dims(e, site, LogSoftmaxOp{site.dim()}); }
+Term logsumexp(Elaboration& e, CallSite& site) { return over_dims(e, site, LogSumExpOp{site.dims}); }
 
 Term cross_entropy(Elaboration& e, CallSite& site) {
   ValueId logits = float_operand(e, site, 0);
@@ -88,7 +87,7 @@ Term cross_entropy(Elaboration& e, CallSite& site) {
   if (e.type(logits).element != Type::f64) logits = e.build.cast(logits, default_float(e));
   const Type element = e.type(logits).element;
   const DimId dims[] = {over};
-  const ValueId all = e.build.value(LogSumExpOp{over}, {logits});
+  const ValueId all = e.build.value(LogSumExpOp{{over}}, {logits});
   const ValueId is_target = e.build.map(F::equal, {target, e.build.position(over)});
   const ValueId picked =
       e.build.reduce(Reduce::sum, e.build.map(F::where, {is_target, logits, e.build.literal(0, element)}), dims);

@@ -26,14 +26,8 @@ bool is_wanted(const Elaboration& e, const std::string& path) {
                      [&](const std::string& wanted) { return wanted == path || glob_of(wanted).matches(path); });
 }
 
-/// A value to fetch, its dims in the written order: numbers and masked values have none of their own.
-ValueId fetched(Elaboration& e, const Term& term, const std::vector<DimId>& written_order) {
-  if (term.is_tensor() && !written_order.empty() && written_order != e.type(term.value).dims) {
-    const ValueId copy = e.build.map(MapFunction::cast, {term.value});
-    e.graph.value(copy).type = e.type(term.value);
-    e.graph.value(copy).type.dims = written_order;
-    return copy;
-  }
+/// A value to fetch: numbers and masked values have none of their own.
+ValueId fetched(Elaboration& e, const Term& term) {
   if (!term.is_masked()) return tensor_of(e, term, e.build.span);
   const ValueId absent = e.build.literal(-INFINITY, e.type(term.value).element);
   return e.build.map(MapFunction::where, {term.keep, term.value, absent});
@@ -41,10 +35,10 @@ ValueId fetched(Elaboration& e, const Term& term, const std::vector<DimId>& writ
 
 }  // namespace
 
-void record_name(Elaboration& e, const std::string& path, const Term& term, const std::vector<DimId>& written_order) {
-  if (term.poisoned()) return;
+void record_name(Elaboration& e, const std::string& path, const Term& term) {
   e.tables.known.insert(path);
-  const ValueId kept = is_wanted(e, path) ? fetched(e, term, written_order) : ValueId{};
+  if (term.poisoned()) return;
+  const ValueId kept = is_wanted(e, path) ? fetched(e, term) : ValueId{};
   if (kept) e.tables.wanted[path] = kept;
   const ValueId value = term.is_tensor() ? term.value : kept;
   if (!value) return;

@@ -6,9 +6,8 @@
 
 namespace mesh::elaboration {
 
-/// `path` means this term from now on. The value takes the name if it has none; a wanted one is kept for Graph::wanted,
-/// in the order of dims in which its type is written, if it is.
-void record_name(Elaboration&, const std::string& path, const Term&, const std::vector<DimId>& written_order = {});
+/// `path` means this term from now on. The value takes the name if it has none; a wanted one is kept for Graph::wanted.
+void record_name(Elaboration&, const std::string& path, const Term&);
 
 /// Makes the wanted values that lie in the loop's body visible outside, stacked by its dim.
 void collect_wanted(Elaboration&, const Loop&, LoopOp&, Node&, BodyId outer);

@@ -73,8 +73,7 @@ void state_statement(Elaboration& e, Frame& frame, const ast::State& state, Span
 }
 
 /// Binds one name, new or again.
-void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& term,
-               const std::vector<DimId>& written_order) {
+void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& term) {
   if (const auto own = frame.names.find(name.text); own != frame.names.end()) {
     Binding& known = own->second;
     if (known.kind != Binding::Kind::value) {
@@ -107,7 +106,7 @@ void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& 
     binding.span = name.span;
     frame.names.emplace(name.text, binding);
   }
-  record_name(e, join(frame.path, name.text), term, written_order);
+  record_name(e, join(frame.path, name.text), term);
 }
 
 void bind_statement(Elaboration& e, Frame& frame, const ast::Bind& statement) {
@@ -136,7 +135,7 @@ void bind_statement(Elaboration& e, Frame& frame, const ast::Bind& statement) {
       const std::string what = fmt::format("`{}` is declared", statement.names[i].text);
       term = type ? as_written(e, term, wanted, statement.value->span, type->span, what, false) : Term::poison();
     }
-    bind_name(e, frame, statement.names[i], term, wanted.dims);
+    bind_name(e, frame, statement.names[i], term);
   }
 }
 

@@ -231,7 +231,7 @@ Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span 
   }
   e.build.span = value_span;
   if (!same_element) value = e.build.cast(value, wanted.element, wanted.index_of);
-  return Term::of(e.build.broadcast(value, lacking));
+  return Term::of(e.build.in_order(e.build.broadcast(value, lacking), wanted.dims));
 }
 
 Term cast_to(Elaboration& e, const Term& term, Type element, DimId index_of, Span span) {

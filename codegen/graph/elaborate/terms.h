@@ -51,8 +51,8 @@ std::optional<Pair> meet(Elaboration&, const Term& left, const Term& right, Span
 bool one_sided(Elaboration&, const std::vector<ValueId>& operands, const std::vector<Span>& spans, Span at,
                const std::string& what);
 
-/// The term as a value of exactly this type: floats are cast, numbers written, fewer dims widened if `widen`, else
-/// E0302. `what` is how the message names the place: "`h` is declared".
+/// The term as a value of exactly this type, its dims in this order: floats are cast, numbers written, fewer dims
+/// widened if `widen`, else E0302. `what` is how the message names the place: "`h` is declared".
 Term as_written(Elaboration&, const Term&, const ValueType& wanted, Span value_span, Span type_span,
                 const std::string& what, bool widen);
 

@@ -28,15 +28,19 @@ Types infer(const Graph& graph, const Node& node) {
   return {type};
 }
 
-PartialRule partial(const Graph&, const Node& node) {
+bool is_float(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16; }
+
+PartialRule partial(const Graph& graph, const Node& node) {
   switch (function_of(node)) {
     case MapFunction::add:
     case MapFunction::subtract: return PartialRule::together;
     case MapFunction::multiply: return PartialRule::each;
     case MapFunction::divide:
     case MapFunction::negate:
-    case MapFunction::cast:
     case MapFunction::copy: return PartialRule::first;
+    // Cutting fractions off, or what does not fit, is not linear.
+    case MapFunction::cast:
+      return is_float(graph.type(node.results[0]).element) ? PartialRule::first : PartialRule::completes;
     default: return PartialRule::completes;
   }
 }
@@ -44,8 +48,6 @@ PartialRule partial(const Graph&, const Node& node) {
 double flops(const Graph& graph, const Node& node) {
   return info(function_of(node)).flops * static_cast<double>(graph.elements(graph.type(node.results[0])));
 }
-
-bool is_float(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16; }
 
 /// d times the derivative of `function` by operand `which`, over the result's dims; unset where it is zero everywhere.
 ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t which) {

@@ -1,6 +1,6 @@
-// softmax.cpp: softmax, log-softmax and log-sum-exp over one dim, with an optional operand that says which entries
-// count. They are differentiated as they stand and then written as maps and reductions (graph/decompose.cpp), which any
-// layout can split.
+// softmax.cpp: softmax and log-softmax over one dim, log-sum-exp over several, with an optional operand that says which
+// entries count. They are differentiated as they stand and then written as maps and reductions (graph/decompose.cpp),
+// which any layout can split.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -9,7 +9,7 @@ namespace {
 Types infer_same(const Graph& graph, const Node& node) { return {operand(graph, node, 0)}; }
 Types infer_without(const Graph& graph, const Node& node) {
   ValueType type = operand(graph, node, 0);
-  type.dims = without(type.dims, {std::get<LogSumExpOp>(node.op).dim});
+  type.dims = without(type.dims, std::get<LogSumExpOp>(node.op).dims);
   return {type};
 }
 

@@ -13,7 +13,8 @@ namespace meshrt {
 enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, silu };
 
 /// What happens to c[i, j] after the sum, in this order; a null pointer leaves a line out. `slope`, `times` and `plus`
-/// lie like c: same offsets, rows `c_row` apart.
+/// lie like c: same offsets, rows `c_row` apart; none of them may be c itself, whose place holds the sum by then
+/// (`accumulate` adds to what c held).
 template <class T>
 struct Finish {
   T scale = 1;                               ///< c = scale * (a · b)

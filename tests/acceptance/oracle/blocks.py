@@ -33,6 +33,10 @@ def cases():
                inner={"feed_forward.up.weight": "c e", "feed_forward.up.bias": "e", "feed_forward.down.weight": "e c", "feed_forward.down.bias": "c"}, head=std)
     yield Case("one instance called twice", "param n : linear[c, k2]\ny = n(p1) * 2 + n(sin(p1))", {"p1": "a c"}, "a k2",
                lambda v: (v.p1 @ v.n_weight + v.n_bias) * 2 + np.sin(v.p1) @ v.n_weight + v.n_bias, inner={"n.weight": "c k2", "n.bias": "k2"}, head=std, dims={"k2": "5"})
+    yield Case("declared orders of arguments and results", "y = Turn[a, b](p1) * p2", {"p1": "a c b", "p2": "c"}, "b c a",
+               lambda v: v.p1.transpose(2, 1, 0) * 2 * v.p2[:, None], head="block Turn[x, z](u : real[z, ..., x]) -> real[z, ..., x] {\n  return u + u\n}")
+    yield Case("a result in another order", "y = Turn[a, b](p1)", {"p1": "a b"}, "b a", lambda v: np.exp(v.p1).T,
+               head="block Turn[x, z](u : real[x, z]) -> real[z, x] {\n  return exp(u)\n}")
     yield Case("two results, a local dim", "s, t = Both[b, c](p1, p2)\ny = sum[b](s) + sum[c](t)", {"p1": "a b c", "p2": "b"}, "a",
                lambda v: {"s": v.p1.sum(2) * v.p2, "t": v.p1.mean(1) + 2 * v.Both_own.sum(),
                           "y": (v.p1.sum(2) * v.p2).sum(1) + (v.p1.mean(1) + 2 * v.Both_own.sum()).sum(1)}, inner={"Both.own": "d"}, head=BOTH)

@@ -37,10 +37,14 @@ def cases():
     yield Case("split in the middle", "y = p1[e as d * a]", {"p1": "b e c"}, "b d a c", lambda v: v.p1.reshape(4, 2, 3, 5))
     yield Case("split, then a reduction", "y = sum[a](p1[e as d * a] ^ 2)", {"p1": "b e"}, "b d", lambda v: (v.p1.reshape(4, 2, 3) ** 2).sum(2))
     yield Case("merge", "y = p1[d * a as e] * p2", {"p1": "b d a", "p2": "e"}, "b e", lambda v: v.p1.reshape(4, 6) * v.p2)
-    yield Case("merge against the order", "y = p1[d * a as e]", {"p1": "a b d"}, "e b", lambda v: np.einsum("abd->dab", v.p1).reshape(6, 4), )
+    yield Case("merge against the order", "y = p1[d * a as e]", {"p1": "a b d"}, "b e", lambda v: np.einsum("abd->bda", v.p1).reshape(4, 6))
     yield Case("split in three", "y = p1[f as m * d * a]", {"p1": "b f"}, "b m d a", lambda v: v.p1.reshape(4, 2, 2, 3), dims={"f": "m * d * a"})
     yield Case("merge of three", "y = p1[m * d * a as f] + p2", {"p1": "m d a", "p2": "f"}, "f", lambda v: v.p1.reshape(12) + v.p2, dims={"f": "m * d * a"})
     yield Case("split and merge back", "q1 = p1[e as d * a]\ny = (q1 * p2)[d * a as e]", {"p1": "b e", "p2": "d"}, "b e",
                lambda v: {"q1": v.p1.reshape(4, 2, 3), "y": (v.p1.reshape(4, 2, 3) * v.p2[:, None]).reshape(4, 6)})
-    yield Case("a declared order", "q1 : real[c, a, b] = exp(p1)\ny = dot[b](q1, p2)", {"p1": "a b c", "p2": "b d"}, "c a d",
+    yield Case("a declared order of a parameter", "q1 : real[b, a] = p1\ny = q1 * 2", {"p1": "a b"}, "b a", lambda v: {"q1": v.p1.T, "y": v.p1.T * 2})
+    yield Case("a declared order of a number", "q1 : real[b, a] = 1.5\ny = q1 * p1", {"p1": "b a"}, "b a", lambda v: {"q1": np.full((4, 3), 1.5), "y": v.p1 * 1.5})
+    yield Case("a declared order before a merge", "q1 : real[b, d, a] = sin(p1)\ny = q1[d * a as e]", {"p1": "a b d"}, "b e",
+               lambda v: np.sin(v.p1).transpose(1, 2, 0).reshape(4, 6))
+    yield Case("a declared order before a dot", "q1 : real[c, a, b] = exp(p1)\ny = dot[b](q1, p2)", {"p1": "a b c", "p2": "b d"}, "c a d",
                lambda v: {"q1": np.exp(v.p1).transpose(2, 0, 1), "y": np.einsum("abc,bd->cad", np.exp(v.p1), v.p2)})

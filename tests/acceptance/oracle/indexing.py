@@ -19,6 +19,10 @@ def cases():
     yield Case("accuracy", "m1 = mean[a](argmax[c](p1) == k1)\ny = p1", {"p1": "a c"}, "a c", lambda v: {"m1": (v.p1.argmax(1) == v.k1).mean(), "y": v.p1}, inputs={"k1": "index(c) a"})
     yield Case("one_hot", "h1 = one_hot[c](k1)\ny = sum[c](h1 * p1)", {"p1": "a c"}, "a", lambda v: {"h1": np.eye(5)[v.k1], "y": v.p1[np.arange(3), v.k1]}, inputs={"k1": "index(c) a"})
     yield Case("take by an argmax", "y = take[c](p1, argmax[c](p2))", {"p1": "c b", "p2": "a c"}, "a b", lambda v: v.p1[v.p2.argmax(1)])
+    yield Case("take by an argmax of a product", "y = take[c](p3, argmax[c](dot[b](p1, p2)))", {"p1": "a b d", "p2": "b c d", "p3": "c k"}, "a d k",
+               lambda v: v.p3[np.einsum("abd,bcd->adc", v.p1, v.p2).argmax(2)])
+    yield Case("take from a table in a declared order", "q1 : real[k, c, a] = sin(p1)\ny = take[c](q1, k1)", {"p1": "a c k"}, "b k a",
+               lambda v: np.sin(v.p1).transpose(1, 2, 0)[v.k1], inputs={"k1": "index(c) b"})
     for text, smoothing in (("", 0), (", smoothing: 0.1", np.longdouble("0.1"))):
         yield Case(f"cross_entropy{text}", f"y = cross_entropy[c](p1 * 2, k1{text})", {"p1": "a c"}, "a",
                    lambda v, s=smoothing: r.cross_entropy(v.p1 * 2, v.k1, s), inputs={"k1": "index(c) a"})

@@ -22,6 +22,8 @@ def cases():
 
     yield Case("stacked parameters", "h = p1\nrepeat l {\n  param gain : real[b] = ones\n  q = tanh(h * gain) + p2\n  h = q\n}\ny = h", {"p1": "a b", "p2": "a b"}, "a b",
                stacked, inner={"l.gain": "l b"})
+    yield Case("a carry in a declared order", "h : real[b, a] = p1\nrepeat l {\n  h = sin(p1 * h)\n}\ny = h", {"p1": "a b"}, "b a",
+               lambda v: turns(v, v.p1.T, lambda i, h: np.sin(v.p1.T * h))[0])
     yield Case("a matrix in every turn", "h = p1\nrepeat l {\n  param w : real[b, k] = zeros\n  h = h + tanh(dot[b](h, w))[k as b]\n}\ny = h", {"p1": "a b"}, "a b",
                lambda v: turns(v, v.p1, lambda i, h: h + np.tanh(h @ v.l_w[i]))[0], inner={"l.w": "l b k"})
     yield Case("a shared matrix", "h = p1\nrepeat l {\n  h = h + tanh(dot[b](h, p2))[k as b]\n}\ny = h", {"p1": "a b", "p2": "b k"}, "a b",
