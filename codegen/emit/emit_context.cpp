@@ -103,13 +103,14 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
     sum = (sum.find(" + ") == std::string::npos ? sum : "(" + sum + ")") + " * " + factor;
   };
   for (const auto& [index, extent] : indices_and_extents) {
-    if (sum.empty()) {
+    if (sum.empty() || sum == "0") {
       sum = index;
       continue;
     }
     times(extent);
-    sum += " + " + index;
+    if (index != "0") sum += " + " + index;
   }
+  if (sum == "0") sum.clear();
   if (!scale.empty() && !sum.empty()) times(scale);
   return sum;
 }

@@ -136,7 +136,7 @@ void ScalarEmitter::generate(const std::vector<int>& targets, Preludes& preludes
       used_at[at] = std::max(used_at[at], depths_[i]);
     }
   }
-  const size_t writes = pass_.stores.size() + pass_.accumulates.size();
+  const size_t outputs = pass_.stores.size() + pass_.accumulates.size() + pass_.reductions.size();
   for (size_t i = 0; i < pass_.scalars.size(); ++i) {
     if (uses[i] == 0 || written_[i].named) continue;
     written_[i] = write(static_cast<int>(i), preludes);
@@ -144,7 +144,7 @@ void ScalarEmitter::generate(const std::vector<int>& targets, Preludes& preludes
     const auto* load = std::get_if<Scalar::Load>(&what);
     const bool early = depths_[i] < used_at[i];
     // What an earlier store of the same iteration may overwrite is read before it.
-    const bool in_place = load != nullptr && writes > 1 && loops_.writes(load->access.buffer);
+    const bool in_place = load != nullptr && outputs > 1 && loops_.writes(load->access.buffer);
     const bool computed = std::holds_alternative<Scalar::Apply>(what);
     const bool asked = std::holds_alternative<Scalar::Rate>(what) || std::holds_alternative<Scalar::Index>(what);
     if (in_place || (computed && (early || uses[i] > 1)) || (load != nullptr && (early || uses[i] > 2)) ||
@@ -190,8 +190,14 @@ std::string ScalarEmitter::name_for(int scalar) const {
 
 ScalarEmitter::Expression ScalarEmitter::write(int scalar, Preludes& preludes) {
   const Scalar& one = pass_.scalars[static_cast<size_t>(scalar)];
-  if (const auto* load = std::get_if<Scalar::Load>(&one.what))
-    return {row_names_.reference(load->access, index_, preludes), name_precedence};
+  if (const auto* load = std::get_if<Scalar::Load>(&one.what)) {
+    const std::string element = row_names_.reference(load->access, index_, preludes);
+    const std::string there = loops_.condition(load->access, index_);
+    if (there.empty()) return {element, name_precedence};
+    std::string other = literal(*load->access.maps.front().outside, one.type);
+    if (one.type == Type::u8) other = "uint8_t{" + other + "}";
+    return {there + " ? " + element + " : " + other, precedence_of(MapFunction::where)};
+  }
   if (const auto* number = std::get_if<Scalar::Literal>(&one.what)) {
     const std::string text = literal(number->value, one.type);
     return {text, text.starts_with("-") ? prefix_precedence : name_precedence, true};

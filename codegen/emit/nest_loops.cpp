@@ -1,9 +1,11 @@
 #include "codegen/emit/nest_loops.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/extent.h"
 
 namespace mesh {
 
@@ -84,6 +86,8 @@ bool NestLoops::walked_together(const LocalDim& first, const LocalDim& second, s
     const auto place = [&](const LocalDim& dim) { return std::ranges::find(dims, dim) - dims.begin(); };
     for (const Access* access : accesses_of(nest_.passes[pass])) {
       const Address address = address_of(context_.program, *access, dims);
+      for (const Address::Mapped& mapped : address.mapped)
+        if (mapped.nest_dim == place(first) || mapped.nest_dim == place(second)) return false;
       const int of_first = address.positions[static_cast<size_t>(place(first))];
       const int of_second = address.positions[static_cast<size_t>(place(second))];
       if (of_first < 0 && of_second < 0) continue;
@@ -116,6 +120,63 @@ const LocalDim& NestLoops::local(DimId dim, size_t pass) const {
   internal_error("a loop nest asks for a dim that it does not iterate over: " + context_.graph().dim(dim).name);
 }
 
+std::string NestLoops::Index::sum() const {
+  if (added.empty()) return loops.empty() ? "0" : loops;
+  if (loops.empty()) return added;
+  return added.starts_with("-") ? loops + " - " + added.substr(1) : added + " + " + loops;
+}
+
+std::string NestLoops::Index::factor() const {
+  const std::string text = sum();
+  return text.find_first_of(" -") == std::string::npos ? text : "(" + text + ")";
+}
+
+/// Without the division of maps that lead to every n-th index only.
+NestLoops::Index NestLoops::mapped_index(const Address::Mapped& mapped, size_t pass) const {
+  const IndexMap& map = mapped.map;
+  Index index;
+  const auto add = [&](const std::string& text, bool minus) {
+    if (index.added.empty()) index.added = (minus ? "-" : "") + text;
+    else index.added += (minus ? " - " : " + ") + text;
+  };
+  if (mapped.nest_dim >= 0) {
+    index.depth = depth_of(map.along, pass);
+    const std::string times = map.step == 1 ? "" : std::to_string(map.step) + " * ";
+    index.loops = times + around(pass)[index.depth - 1]->index;
+    if (const std::string begin = context_.names.begin(mapped.iterated); begin != "0") add(times + begin, false);
+  }
+  if (map.begin != 0) add(std::to_string(std::abs(map.begin)), map.begin < 0);
+  if (const std::string begin = context_.names.begin(mapped.held); begin != "0")
+    add(map.every == 1 ? begin : std::to_string(map.every) + " * " + begin, true);
+  return index;
+}
+
+std::string NestLoops::condition(const Access& access, size_t pass) const {
+  std::string all;
+  const auto require = [&](const std::string& text) { all += (all.empty() ? "" : " && ") + text; };
+  for (const Address::Mapped& mapped : address_of(context_.program, access, dims_of_pass(nest_, pass)).mapped) {
+    if (!mapped.map.outside || always_inside(context_.program, mapped)) continue;
+    const Index index = mapped_index(mapped, pass);
+    const std::string at = index.sum(), extent = context_.names.extent(mapped.held);
+    int64_t least = 0;
+    bool too_far = false;
+    for (int64_t rank = 0; rank < context_.mesh().ranks(); ++rank) {
+      const int64_t last = mapped.nest_dim < 0 ? 0 : local_extent(context_.program, mapped.iterated, rank) - 1;
+      const Reach reach = reach_of(context_.program, mapped, rank);
+      if (last < 0) continue;
+      least = std::min(least, reach.first);
+      too_far = too_far || reach.first + reach.step * last >= reach.every * reach.extent;
+    }
+    const bool subtracts = index.added.starts_with("-") && index.added.find(' ') == std::string::npos;
+    if (least < 0 && subtracts && !index.loops.empty()) require(index.loops + " >= " + index.added.substr(1));
+    else if (least < 0) require(at + " >= 0");
+    if (mapped.map.every != 1) require(fmt::format("{} % {} == 0", index.factor(), mapped.map.every));
+    if (too_far)
+      require(at + " < " + (mapped.map.every == 1 ? extent : fmt::format("{} * {}", mapped.map.every, extent)));
+  }
+  return all;
+}
+
 NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
   const Buffer& buffer = context_.program.buffer(access.buffer);
   const std::vector<const NestLoop*> loops = around(pass);
@@ -130,12 +191,23 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
     indices.emplace_back(context_.names.turn(access.turns[k]), context_.names.extent(buffer.dims[k]));
     depths.push_back(0);
   }
-  std::string last_shift;
+  std::string last_shift, last_loops;
   for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
+    const auto mapped = std::ranges::find(address.mapped, position, [](const auto& m) { return m.map.position; });
+    if (mapped != address.mapped.end()) {
+      Index index = mapped_index(*mapped, pass);
+      if (mapped->map.every != 1) index = {fmt::format("{} / {}", index.factor(), mapped->map.every), "", index.depth};
+      indices.emplace_back(index.factor(), context_.names.extent(buffer.dims[position]));
+      depths.push_back(index.depth);
+      last_shift = index.added;
+      last_loops = index.loops;
+      continue;
+    }
     const size_t depth = depth_of(buffer.dims[position].dim, pass);
     const NestLoop& loop = *loops[depth - 1];
     std::string index = loop.index;
     last_shift.clear();
+    last_loops = loop.index;
     for (const Address::Shift& shift : address.shifts) {
       if (address.positions[static_cast<size_t>(shift.nest_dim)] != static_cast<int>(position)) continue;
       last_shift = context_.names.begin(shift.iterated);
@@ -145,7 +217,9 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
     if (!last_shift.empty()) index = "(" + last_shift + " + " + index + ")";
     const size_t first_position = position;
     std::string extent = context_.names.extent(buffer.dims[position]);
-    for (; position + 1 < buffer.dims.size() && depth_of(buffer.dims[position + 1].dim, pass) == depth; ++position)
+    for (; position + 1 < buffer.dims.size() && map_at(access, position + 1) == nullptr &&
+           depth_of(buffer.dims[position + 1].dim, pass) == depth;
+         ++position)
       extent += " * " + context_.names.extent(buffer.dims[position + 1]);
     if (last_shift.empty() && position + 1 - first_position == loop.dims.size()) extent = loop.extent;
     indices.emplace_back(index, extent);
@@ -162,9 +236,10 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
     const auto [index, extent] = indices.back();
     indices.pop_back();
     depths.pop_back();
-    result.index = loops.back()->index;
+    result.index = last_loops;
     result.row = horner(indices, extent);
-    if (!last_shift.empty()) result.row += (result.row.empty() ? "" : " + ") + last_shift;
+    if (last_shift.starts_with("-") && !result.row.empty()) result.row += " - " + last_shift.substr(1);
+    else if (!last_shift.empty()) result.row += (result.row.empty() ? "" : " + ") + last_shift;
     for (const size_t depth : depths) result.row_depth = std::max(result.row_depth, depth);
   } else if (result.depth == innermost && innermost > 0) {
     result.index = horner(indices);  // the innermost loop is not the innermost dim

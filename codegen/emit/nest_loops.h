@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/emit/emit_context.h"
+#include "codegen/program/extent.h"
 
 namespace mesh {
 
@@ -37,6 +38,8 @@ class NestLoops {
     size_t depth = 0;      // loops that the element depends on
   };
   Element element(const Access&, size_t pass) const;
+  /// When this rank holds the element that a load asks for: "token >= 1"; empty where it always does.
+  std::string condition(const Access&, size_t pass) const;
   /// How often a row is used in the whole nest.
   int uses(const std::string& row) const;
   /// The depth of the innermost loop over a dim in a pass.
@@ -47,6 +50,15 @@ class NestLoops {
   bool writes(BufferId) const;
 
  private:
+  /// An index of a buffer's dim: the loops' part of it, what is added to that, and the depth of the loop.
+  struct Index {
+    std::string loops, added;
+    size_t depth = 0;
+    std::string sum() const;
+    std::string factor() const;  // the sum, fit to be multiplied
+  };
+  Index mapped_index(const Address::Mapped&, size_t pass) const;
+
   /// `last_alone`: the last dim keeps a loop of its own, as the lanes of a reduction follow its indices.
   std::vector<NestLoop> merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass, size_t flat_depth,
                               bool last_alone);

@@ -61,7 +61,8 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
     const BufferId held = storage(context_.program, access.buffer);
     const std::string type = meshrt::name_of(buffer.type);
     if (buffer.dims.empty() && !stored.contains(held)) return fmt::format("{}", held.index);  // the same for all
-    if (!access.turns.empty() || (!buffer.dims.empty() && buffer.dims != shape.dims)) fits = false;
+    if (!access.turns.empty() || !access.maps.empty() || (!buffer.dims.empty() && buffer.dims != shape.dims))
+      fits = false;
     const auto found = std::ranges::find(shape.tensors, held);
     const auto at = found - shape.tensors.begin();
     if (found == shape.tensors.end()) {

@@ -97,6 +97,15 @@ struct TakeGradientOp {
   DimId dim;
   std::vector<DimId> table;
 };  // (ids, d) -> [table dims]: rows of d added at ids
+struct SliceOp {
+  DimId from, to;  // `to` unset: the one element at `begin`, and no dim
+  int64_t begin = 0, step = 1;
+};  // (x) -> elements begin, begin + step, .. of `from`, as `to` in its place
+struct PadOp {
+  DimId from, to;
+  int64_t before = 0, every = 1;
+  double value = 0;
+};  // (x) -> element i of `from` at before + every * i of `to`, in its place; `value` elsewhere
 // Composite, expanded after differentiation (graph/decompose.cpp) so that their gradients keep a good form. Operands:
 // x, and optionally keep (bool): entries where keep is false count as absent.
 struct SoftmaxOp {
@@ -146,8 +155,8 @@ struct ReshardOp {
 };
 
 using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, MapOp, BroadcastOp, ReduceOp, ArgReduceOp, DotOp,
-                        RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp,
-                        AttentionOp, AttentionGradientOp, UpdateOp, LoopOp, ReshardOp>;
+                        RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, SoftmaxOp, LogSoftmaxOp,
+                        LogSumExpOp, AttentionOp, AttentionGradientOp, UpdateOp, LoopOp, ReshardOp>;
 
 struct Node {
   Op op;

@@ -20,6 +20,7 @@ struct Factor {
   bool splittable = true;       // false: the op needs it whole
   Reduce reduce = Reduce::sum;  // how parts combine in results that lack it
   int64_t granule = 1;          // may be split only where every part is a multiple of it (split and merge of dims)
+  bool weigh = false;           // a split that is there already may cost more than none
 };
 
 /// How a pending reduction over ranks (a partial sum) in operands may pass through an op instead of being completed

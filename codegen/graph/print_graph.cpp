@@ -20,6 +20,22 @@ std::string dims_text(const Graph& graph, const std::vector<DimId>& dims, const 
   return text;
 }
 
+/// "slice[token = 0]", "slice[token = 1.. step 2 as patch]"
+std::string slice_text(const Graph& graph, const SliceOp& op) {
+  std::string text = fmt::format("slice[{} = {}", graph.dim(op.from).name, op.begin);
+  if (op.to)
+    text += fmt::format("..{} as {}", op.step == 1 ? "" : fmt::format(" step {}", op.step), graph.dim(op.to).name);
+  return text + "]";
+}
+
+/// "pad[patch as token, before 1]"
+std::string pad_text(const Graph& graph, const PadOp& op) {
+  std::string text = fmt::format("pad[{} as {}, before {}", graph.dim(op.from).name, graph.dim(op.to).name, op.before);
+  if (op.every != 1) text += fmt::format(", every {}", op.every);
+  if (op.value != 0) text += fmt::format(", value {}", op.value);
+  return text + "]";
+}
+
 class Printer {
  public:
   Printer(const Graph& graph, const std::function<std::string(ValueId)>& extra) : graph_(graph), extra_(extra) {}
@@ -112,6 +128,8 @@ std::string op_text(const Graph& graph, const Op& op) {
                         },
                         [&](const TakeOp& o) { return of({o.dim}); },
                         [&](const TakeGradientOp& o) { return of({o.dim}); },
+                        [&](const SliceOp& o) { return slice_text(graph, o); },
+                        [&](const PadOp& o) { return pad_text(graph, o); },
                         [&](const SoftmaxOp& o) { return of({o.dim}); },
                         [&](const LogSoftmaxOp& o) { return of({o.dim}); },
                         [&](const LogSumExpOp& o) { return of(o.dims); },

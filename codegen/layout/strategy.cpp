@@ -66,7 +66,8 @@ std::vector<int> choices(const OpContext& op, AxisId axis) {
     if (claimed) claims.push_back(static_cast<int>(f));
   }
   // Nothing competes for the axis: splitting costs nothing more than what is there.
-  if (claims.size() == 1 && operand_claims && op.factors[claims[0]].granule == 1) return claims;
+  if (claims.size() == 1 && operand_claims && op.factors[claims[0]].granule == 1 && !op.factors[claims[0]].weigh)
+    return claims;
   std::vector<int> all{no_factor};
   all.insert(all.end(), claims.begin(), claims.end());
   if (may_pass(op, axis)) all.insert(is_view(op.node.op) ? all.begin() : all.end(), passes);

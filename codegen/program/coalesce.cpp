@@ -44,6 +44,7 @@ class Coalescer {
     const Buffer &a = program_.buffer(from.buffer), &b = program_.buffer(to.buffer);
     if (!from.turns.empty() || keep_[from.buffer.index] || a.view_of || a.type != b.type || root(from) == root(to))
       return false;
+    if (!from.maps.empty() || !to.maps.empty()) return false;
     if (!std::ranges::equal(dims_of(program_, from), dims_of(program_, to))) return false;
     int uses = 0;
     bool begun = false, possible = true;
@@ -104,7 +105,7 @@ class Coalescer {
                  to = pass.stores[0].to;
     if ((left->access == table) == (right->access == table) || root(other) == root(to)) return;
     for (const Access& access : {other, to})
-      if (!std::ranges::equal(dims_of(program_, access), dims_of(program_, table))) return;
+      if (!access.maps.empty() || !std::ranges::equal(dims_of(program_, access), dims_of(program_, table))) return;
     const StepSets own = sets_of(program_, steps[i]);
     for (size_t k = i + 1; k < at; ++k)
       if (conflict(own, sets_of(program_, steps[k]))) return;

@@ -1,5 +1,7 @@
 #include "codegen/program/extent.h"
 
+#include <algorithm>
+
 #include "codegen/graph/builder.h"
 
 namespace mesh {
@@ -54,11 +56,27 @@ std::span<const LocalDim> dims_of(const Program& program, const Access& access) 
   return std::span(program.buffer(access.buffer).dims).subspan(access.turns.size());
 }
 
+const IndexMap* map_at(const Access& access, size_t position) {
+  for (const IndexMap& map : access.maps)
+    if (map.position == position) return &map;
+  return nullptr;
+}
+
 Address address_of(const Program& program, const Access& access, std::span<const LocalDim> nest) {
   const Buffer& buffer = program.buffer(access.buffer);
-  Address address{access.buffer, access.turns, std::vector<int>(nest.size(), -1), {}};
+  Address address{access.buffer, access.turns, std::vector<int>(nest.size(), -1), {}, {}};
   for (size_t position = access.turns.size(); position < buffer.dims.size(); ++position) {
     const LocalDim& held = buffer.dims[position];
+    if (const IndexMap* map = map_at(access, position)) {
+      const auto along =
+          std::find_if(nest.begin(), nest.end(), [&](const LocalDim& local) { return local.dim == map->along; });
+      if (map->along && along == nest.end())
+        internal_error("a step that leads along a dim of buffer " + buffer.name + " does not iterate over " +
+                       program.sharded.graph.dim(map->along).name);
+      const int at = map->along ? static_cast<int>(along - nest.begin()) : -1;
+      address.mapped.push_back({*map, at, map->along ? *along : LocalDim{}, held});
+      continue;
+    }
     size_t at = 0;
     while (at < nest.size() && nest[at].dim != held.dim) ++at;
     if (at == nest.size())
@@ -80,13 +98,44 @@ int64_t base(const Program& program, const Address& address, std::span<const int
         local_range(program, shift.iterated, rank).begin - local_range(program, shift.held, rank).begin;
     elements += distance * stride(program, buffer, static_cast<size_t>(address.positions[shift.nest_dim]), rank);
   }
+  for (const Address::Mapped& mapped : address.mapped)
+    if (!mapped.map.outside)
+      elements += reach_of(program, mapped, rank).first * stride(program, buffer, mapped.map.position, rank);
   return elements;
 }
 
 int64_t stride(const Program& program, const Address& address, size_t nest_dim, int64_t rank) {
+  const Buffer& buffer = program.buffer(address.buffer);
   const int position = address.positions[nest_dim];
-  if (position < 0) return 0;
-  return stride(program, program.buffer(address.buffer), static_cast<size_t>(position), rank);
+  int64_t elements = position < 0 ? 0 : stride(program, buffer, static_cast<size_t>(position), rank);
+  for (const Address::Mapped& mapped : address.mapped)
+    if (mapped.nest_dim == static_cast<int>(nest_dim) && !mapped.map.outside)
+      elements += mapped.map.step * stride(program, buffer, mapped.map.position, rank);
+  return elements;
+}
+
+std::optional<int64_t> Reach::element(int64_t index) const {
+  const int64_t at = first + step * index;
+  if (at < 0 || at % every != 0 || at / every >= extent) return {};
+  return at / every;
+}
+
+Reach reach_of(const Program& program, const Address::Mapped& mapped, int64_t rank) {
+  const IndexMap& map = mapped.map;
+  const Range held = local_range(program, mapped.held, rank);
+  const int64_t begin = mapped.nest_dim < 0 ? 0 : local_range(program, mapped.iterated, rank).begin;
+  return {map.begin + map.step * begin - map.every * held.begin, mapped.nest_dim < 0 ? 0 : map.step, map.every,
+          held.size()};
+}
+
+bool always_inside(const Program& program, const Address::Mapped& mapped) {
+  if (mapped.map.every != 1) return false;
+  for (int64_t rank = 0; rank < mesh_of(program).ranks(); ++rank) {
+    const int64_t last = mapped.nest_dim < 0 ? 0 : local_extent(program, mapped.iterated, rank) - 1;
+    const Reach reach = reach_of(program, mapped, rank);
+    if (last >= 0 && (!reach.element(0) || !reach.element(last))) return false;
+  }
+  return true;
 }
 
 }  // namespace mesh

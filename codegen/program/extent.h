@@ -3,6 +3,7 @@
 // which loops index what) is the same for all ranks, for the emitter to write down by name.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,9 +31,13 @@ int64_t largest_elements(const Program&, const Buffer&);
 /// The dims that remain after the turns of an access.
 std::span<const LocalDim> dims_of(const Program&, const Access&);
 
+/// The map of an access at a position of its buffer's dims, null where there is none.
+const IndexMap* map_at(const Access&, size_t position);
+
 /// The address of an access as a step with dims `nest` (outermost first) sees it, in elements of the buffer:
 ///   sum over k of turn(turns[k]) * stride(k)
 /// + sum over nest dims i with positions[i] >= 0 of (index i + shift i) * stride(positions[i])
+/// + sum over `mapped` of their element * stride(position)
 /// where index i counts from 0 and stride(k) is the buffer's stride at position k.
 struct Address {
   BufferId buffer;
@@ -45,13 +50,31 @@ struct Address {
     LocalDim iterated, held;
   };
   std::vector<Shift> shifts;
+  /// A dim of the buffer along which an IndexMap leads. `nest_dim` is -1 and `iterated` nothing for a fixed element.
+  struct Mapped {
+    IndexMap map;
+    int nest_dim;
+    LocalDim iterated, held;
+  };
+  std::vector<Mapped> mapped;
 };
 Address address_of(const Program&, const Access&, std::span<const LocalDim> nest);
 
-/// Elements to add to the buffer's beginning at index 0 of every nest dim: turns and shifts. `turns[loop]` is the turn
-/// of each loop under way.
+/// Elements to add to the buffer's beginning at index 0 of every nest dim: turns, shifts, and maps whose elements are
+/// always there. `turns[loop]` is the turn of each loop under way.
 int64_t base(const Program&, const Address&, std::span<const int64_t> turns, int64_t rank);
-/// Elements from one index of nest dim i to the next; 0 where the buffer lacks it.
+/// Elements from one index of nest dim i to the next; 0 where the buffer lacks it, or where elements may be missing.
 int64_t stride(const Program&, const Address&, size_t nest_dim, int64_t rank);
+
+/// Where a map leads on one rank: at index i (from 0) of the nest's dim to element (first + step * i) / every of the
+/// `extent` that the buffer holds.
+struct Reach {
+  int64_t first, step, every, extent;
+  /// The element, or nothing where the buffer does not hold one.
+  std::optional<int64_t> element(int64_t index) const;
+};
+Reach reach_of(const Program&, const Address::Mapped&, int64_t rank);
+/// Whether the buffer holds every element that the nest asks for, on every rank.
+bool always_inside(const Program&, const Address::Mapped&);
 
 }  // namespace mesh

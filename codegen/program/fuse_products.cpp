@@ -23,7 +23,7 @@ std::optional<MapFunction> slope_of(MapFunction f) {
   }
 }
 
-/// A nest of one elementwise operation with one result.
+/// A nest of one elementwise operation with one result, every element at its own index.
 struct Single {
   MapFunction function;
   std::vector<const Scalar*> operands;
@@ -42,6 +42,11 @@ std::optional<Single> single(const Step& step) {
   if (pass.stores.size() != 1 || !pass.reductions.empty() || !pass.accumulates.empty()) return {};
   const auto* apply = std::get_if<Scalar::Apply>(&pass.scalars[static_cast<size_t>(pass.stores[0].scalar)].what);
   if (!apply || static_cast<size_t>(pass.stores[0].scalar) + 1 != pass.scalars.size()) return {};
+  const auto is_mapped = [](const Scalar& scalar) {
+    const auto* load = std::get_if<Scalar::Load>(&scalar.what);
+    return load && !load->access.maps.empty();
+  };
+  if (!pass.stores[0].to.maps.empty() || std::any_of(pass.scalars.begin(), pass.scalars.end(), is_mapped)) return {};
   Single result{apply->function, {}, pass.stores[0].to, &pass.inner};
   for (int operand : apply->operands) result.operands.push_back(&pass.scalars[static_cast<size_t>(operand)]);
   return result;
@@ -284,7 +289,7 @@ class ProductFuser {
       if (load && load->access == made && pass.stores.size() == 1 && same_dims(program_, pass.stores[0].to, made))
         carry = pass.stores[0].to;
     }
-    if (!carry || !carry->turns.empty() || program_.buffer(carry->buffer).view_of) return;
+    if (!carry || !carry->turns.empty() || !carry->maps.empty() || program_.buffer(carry->buffer).view_of) return;
     const size_t copy = at - 1;
     const auto touches = [&](const StepSets& sets, const Access& access) {
       return contains(sets.reads, root(access)) || contains(sets.writes, root(access));

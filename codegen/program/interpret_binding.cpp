@@ -33,7 +33,7 @@ Window window(const Binding& binding, const Access& access, std::span<const Loca
   const Buffer& buffer = binding.buffer(access);
   const auto bytes = static_cast<int64_t>(meshrt::size_of(buffer.type));
   const int64_t rank = binding.rank.rank();
-  Window result{access, Pointer(binding, access), {}, buffer.type};
+  Window result{access, Pointer(binding, access), {}, {}, buffer.type};
   const Address address = address_of(binding.program, access, nest);
   for (const Address::Shift& shift : address.shifts) {
     const Range iterated = binding.range(shift.iterated), held = binding.range(shift.held);
@@ -43,7 +43,18 @@ Window window(const Binding& binding, const Access& access, std::span<const Loca
                      " holds only [" + std::to_string(held.begin) + ", " + std::to_string(held.end) + ") of it in " +
                      buffer.name);
   }
-  result.pointer.move(base(binding.program, {address.buffer, {}, address.positions, address.shifts}, {}, rank) * bytes);
+  for (const Address::Mapped& mapped : address.mapped) {
+    if (mapped.map.outside)
+      result.guards.push_back({mapped.nest_dim, reach_of(binding.program, mapped, rank),
+                               stride(binding.program, buffer, mapped.map.position, rank) * bytes,
+                               *mapped.map.outside});
+    else if (!always_inside(binding.program, mapped))
+      internal_error("a step leads to elements of " + buffer.name + " that rank " + std::to_string(rank) +
+                     " does not hold");
+  }
+  Address here = address;
+  here.turns.clear();
+  result.pointer.move(base(binding.program, here, {}, rank) * bytes);
   for (size_t i = 0; i < nest.size(); ++i) result.strides.push_back(stride(binding.program, address, i, rank) * bytes);
   return result;
 }

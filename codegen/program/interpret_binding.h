@@ -53,9 +53,17 @@ class Pointer {
 /// An access as a step that iterates over `nest` reads or writes it: the element at index 0 of every nest dim, and the
 /// bytes from one index of a nest dim to the next.
 struct Window {
+  /// A dim of the buffer of which elements may be missing: the pointer and strides leave it at its first element.
+  struct Guard {
+    int dim;  // of the nest; -1: none
+    Reach reach;
+    int64_t stride;  // bytes
+    double outside;  // what stands for a missing element
+  };
   Access access;
   Pointer pointer;
   std::vector<int64_t> strides;  // by nest dim, bytes; 0 where the buffer lacks it
+  std::vector<Guard> guards;
   Type type = Type::f32;
 };
 /// An internal error if the nest leaves the part of the buffer that this rank holds.

@@ -56,6 +56,9 @@ BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDi
            std::string("the interpreter cannot reduce ") + meshrt::name_of(type));
     folds_.push_back(fold);
   }
+  for (const Cursor& cursor : cursors_)
+    for (const Window::Guard& guard : cursor.window.guards)
+      if (guard.dim >= 0) asked_[static_cast<size_t>(guard.dim)] = true;
   if (folds_.empty()) merge_dims();
   once_ = extents_.empty();
   if (once_) {  // a row of one element
@@ -65,10 +68,16 @@ BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDi
   index_.assign(extents_.size() - 1, 0);
   // Only now is it known which dim is innermost, and so how often each value changes.
   const size_t last = outer_ + extents_.size() - 1;
-  for (Cursor& cursor : cursors_) cursor.step = cursor.window.strides[last] / bytes_of(cursor.window.type);
+  for (Cursor& cursor : cursors_) {
+    cursor.step = cursor.window.strides[last] / bytes_of(cursor.window.type);
+    for (const Window::Guard& guard : cursor.window.guards)
+      if (guard.dim == static_cast<int>(last)) cursor.along = &guard;
+  }
   for (Instruction& instruction : instructions_) {
-    if (instruction.kind == Instruction::Kind::load)
-      instruction.pace = cursors_[static_cast<size_t>(instruction.cursor)].step == 0 ? Pace::row : Pace::element;
+    if (instruction.kind == Instruction::Kind::load) {
+      const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
+      instruction.pace = cursor.step == 0 && cursor.along == nullptr ? Pace::row : Pace::element;
+    }
     if (instruction.kind == Instruction::Kind::index)
       instruction.pace = static_cast<size_t>(instruction.dim) == last ? Pace::element : Pace::row;
     if (instruction.kind == Instruction::Kind::apply)
@@ -175,6 +184,8 @@ void BoundPass::merge_dims() {
     for (Cursor& cursor : cursors_) {
       std::vector<int64_t>& strides = cursor.window.strides;
       strides.erase(strides.begin() + static_cast<ptrdiff_t>(dim));
+      for (Window::Guard& guard : cursor.window.guards)
+        if (guard.dim > static_cast<int>(dim)) --guard.dim;
     }
     for (Instruction& instruction : instructions_)
       if (instruction.dim > static_cast<int>(dim)) --instruction.dim;
@@ -205,11 +216,11 @@ void BoundPass::read_in_place() {
     if (instruction.kind != Instruction::Kind::load) continue;
     const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
     const auto [begin, end] = memory(cursor.window.access);
-    instruction.in_place = cursor.step == 1 && std::ranges::none_of(outputs_, [&](const Output& output) {
-                             const auto [first, last] =
-                                 memory(cursors_[static_cast<size_t>(output.cursor)].window.access);
-                             return first < end && begin < last;
-                           });
+    instruction.in_place =
+        cursor.step == 1 && cursor.window.guards.empty() && std::ranges::none_of(outputs_, [&](const Output& output) {
+          const auto [first, last] = memory(cursors_[static_cast<size_t>(output.cursor)].window.access);
+          return first < end && begin < last;
+        });
   }
 }
 
@@ -230,17 +241,60 @@ void BoundPass::begin() {
   }
 }
 
+// The cursor at the beginning of a row, or nowhere where the row is missing.
+void BoundPass::begin_row(Cursor& cursor, std::span<const int64_t> outer_index) const {
+  const auto index = [&](size_t dim) { return dim < outer_ ? outer_index[dim] : index_[dim - outer_]; };
+  cursor.row = cursor.start;
+  for (size_t i = 0; i < outer_ + index_.size(); ++i) cursor.row += index(i) * cursor.window.strides[i];
+  for (const Window::Guard& guard : cursor.window.guards) {
+    if (&guard == cursor.along) continue;
+    const auto element = guard.reach.element(guard.dim < 0 ? 0 : index(static_cast<size_t>(guard.dim)));
+    if (!element) {
+      cursor.row = nullptr;
+      return;
+    }
+    cursor.row += *element * guard.stride;
+  }
+}
+
+void BoundPass::load(Instruction& instruction, int64_t first, int64_t count) const {
+  const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
+  const int64_t bytes = bytes_of(instruction.type);
+  if (cursor.window.guards.empty()) {
+    const std::byte* from = cursor.row + first * cursor.step * bytes;
+    if (instruction.in_place) instruction.values = from;
+    else instruction.move(from, cursor.step, instruction.result, 1, count);
+    return;
+  }
+  const double outside = cursor.window.guards.front().outside;
+  if (cursor.row == nullptr || cursor.along != nullptr) {
+    write_literal(outside, instruction.type, instruction.result);
+    if (count > 1) instruction.move(instruction.result, 0, instruction.result + bytes, 1, count - 1);
+  }
+  if (cursor.row == nullptr) return;
+  if (cursor.along == nullptr) {
+    instruction.move(cursor.row + first * cursor.step * bytes, cursor.step, instruction.result, 1, count);
+    return;
+  }
+  // A stretch without gaps at a time.
+  const Window::Guard& guard = *cursor.along;
+  const auto at = [&](int64_t i) { return guard.reach.element(first + i); };
+  for (int64_t i = 0; i < count; ++i) {
+    if (!at(i)) continue;
+    int64_t end = i + 1;
+    while (end < count && at(end)) ++end;
+    const int64_t apart = guard.reach.every == 1 ? guard.reach.step * guard.stride / bytes : 0;
+    instruction.move(cursor.row + *at(i) * guard.stride, cursor.step + apart, instruction.result + i * bytes, 1,
+                     end - i);
+    i = end;
+  }
+}
+
 // Elements [first, first + count) of the row.
 void BoundPass::evaluate(Instruction& instruction, int64_t first, int64_t count) {
   using Kind = Instruction::Kind;
   switch (instruction.kind) {
-    case Kind::load: {
-      const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
-      const std::byte* from = cursor.row + first * cursor.step * bytes_of(instruction.type);
-      if (instruction.in_place) instruction.values = from;
-      else instruction.move(from, cursor.step, instruction.result, 1, count);
-      return;
-    }
+    case Kind::load: return load(instruction, first, count);
     case Kind::literal: write_literal(instruction.literal, instruction.type, instruction.result); return;
     case Kind::turn:
       write_literal(static_cast<double>(binding_.turns[instruction.loop]), instruction.type, instruction.result);
@@ -273,12 +327,7 @@ void BoundPass::evaluate(Instruction& instruction, int64_t first, int64_t count)
 }
 
 void BoundPass::run_row(std::span<const int64_t> outer_index) {
-  for (Cursor& cursor : cursors_) {
-    const std::vector<int64_t>& strides = cursor.window.strides;
-    cursor.row = cursor.start;
-    for (size_t i = 0; i < outer_; ++i) cursor.row += outer_index[i] * strides[i];
-    for (size_t i = 0; i < index_.size(); ++i) cursor.row += index_[i] * strides[outer_ + i];
-  }
+  for (Cursor& cursor : cursors_) begin_row(cursor, outer_index);
   const int64_t length = extents_.back();
   for (Instruction& instruction : instructions_) {
     if (instruction.pace != Pace::row) continue;

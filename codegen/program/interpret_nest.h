@@ -27,9 +27,10 @@ class BoundPass {
   // An access under way. Strides are bytes, by outer then inner dim.
   struct Cursor {
     Window window;
-    std::byte* start = nullptr;  // at these turns, all indices 0
-    std::byte* row = nullptr;    // at the beginning of this row
-    int64_t step = 0;            // elements from one index of the innermost dim to the next
+    std::byte* start = nullptr;            // at these turns, all indices 0
+    std::byte* row = nullptr;              // at the beginning of this row; null where it is missing
+    int64_t step = 0;                      // elements from one index of the innermost dim to the next
+    const Window::Guard* along = nullptr;  // along the innermost dim
   };
   struct Instruction {
     enum class Kind : uint8_t { load, literal, index, turn, step_number, rate, apply, row } kind;
@@ -72,6 +73,8 @@ class BoundPass {
   void merge_dims();
   void read_in_place();
   void evaluate(Instruction&, int64_t first, int64_t count);
+  void load(Instruction&, int64_t first, int64_t count) const;
+  void begin_row(Cursor&, std::span<const int64_t> outer_index) const;
   void repeat(Instruction&, int64_t count);
   void run_row(std::span<const int64_t> outer_index);
 

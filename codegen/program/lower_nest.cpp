@@ -43,12 +43,16 @@ int Lowering::load(Pass& pass, const Access& access, const Names& names) {
   const auto held = dims_of(program_, access);
   std::vector<LocalDim> dims(held.begin(), held.end());
   bool renamed = false;
-  for (LocalDim& local : dims) {
+  for (size_t i = 0; i < dims.size(); ++i) {
+    LocalDim& local = dims[i];
+    if (map_at(access, access.turns.size() + i)) continue;
     const auto name = names.find(local.dim);
     if (name == names.end() || name->second == local.dim) continue;
     local.dim = name->second;
     renamed = true;
   }
+  for (IndexMap& map : named.maps)
+    if (const auto name = names.find(map.along); name != names.end()) map.along = name->second;
   if (renamed) named.buffer = view(access, std::move(dims));
   const Type type = program_.buffer(named.buffer).type;
   return push(pass, {Scalar::Load{std::move(named)}, type});
@@ -75,6 +79,8 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     inner[op->from] = name == names.end() ? op->to : name->second;
     return scalar(pass, node.inputs[0], inner);
   }
+  if (std::holds_alternative<SliceOp>(node.op)) return convert(pass, load(pass, sliced(node), names), type);
+  if (std::holds_alternative<PadOp>(node.op)) return convert(pass, load(pass, padded(node), names), type);
   if (const auto* op = std::get_if<MapOp>(&node.op)) {
     if (op->function == MapFunction::cast && graph_.type(node.inputs[0]).element == type)  // other dims' order alone
       return scalar(pass, node.inputs[0], names);

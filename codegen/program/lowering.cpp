@@ -53,7 +53,9 @@ void Lowering::find_readers() {
       const auto* reshard = std::get_if<ReshardOp>(&node.op);
       const bool moves = reshard && sharded_.steps[reshard->step].kind != CollectiveKind::slice;
       if (reshard && !moves) ++slices_[node.inputs[0].index];
-      if (!in_nests || (moves && !constant(node.results[0])))
+      const bool sliced_twice = std::holds_alternative<SliceOp>(node.op) &&
+                                std::holds_alternative<SliceOp>(graph_.node(graph_.value(node.inputs[0]).producer).op);
+      if ((!in_nests && !sliced_twice) || (moves && !constant(node.results[0])))
         for (ValueId input : node.inputs) need(input);
       if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
         for (const LoopOp::Carry& carry : loop->carries) need(carry.leaving), ++readers_[carry.leaving.index];
@@ -103,6 +105,8 @@ void Lowering::lower_node(NodeId id) {
     void operator()(const MergeOp&) const { to.lower_merge(node); }
     void operator()(const TakeOp&) const { to.lower_take(node); }
     void operator()(const TakeGradientOp&) const { to.lower_take_gradient(node); }
+    void operator()(const SliceOp&) const { formula(); }
+    void operator()(const PadOp&) const { formula(); }
     void operator()(const AttentionOp&) const { to.lower_attention(node); }
     void operator()(const AttentionGradientOp&) const { to.lower_attention_gradient(node); }
     void operator()(const UpdateOp&) const { to.updates_.push_back(&node); }
@@ -131,6 +135,7 @@ bool Lowering::could_be_formula(ValueId value) const {
   if (const auto* reshard = std::get_if<ReshardOp>(&node.op))
     return sharded_.steps[reshard->step].kind == CollectiveKind::slice;
   if (std::holds_alternative<RenameOp>(node.op)) return is_formula(node.inputs[0]);
+  if (std::holds_alternative<SliceOp>(node.op) || std::holds_alternative<PadOp>(node.op)) return true;
   if (const auto* map = std::get_if<MapOp>(&node.op)) {
     if (map->function == MapFunction::cast || map->function == MapFunction::copy) return true;
     if (readers_[value.index] > 0 && slices_[value.index] == readers_[value.index])

@@ -79,6 +79,11 @@ class Lowering {
   void lower_arg_reduce(const Node&);
   void lower_updates();
 
+  // lower_slice.cpp
+  Access sliced(const Node&) const;
+  Access padded(const Node&) const;
+  size_t position_of(const Access&, DimId) const;
+
   // lower_product.cpp
   void lower_dot(const Node&);
 

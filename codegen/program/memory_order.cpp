@@ -119,6 +119,10 @@ class Orders {
       replace(node, {split->from}, split->to);
     } else if (const auto* merge = std::get_if<MergeOp>(&node.op)) {
       replace(node, merge->from, {merge->to});
+    } else if (const auto* slice = std::get_if<SliceOp>(&node.op)) {
+      replace(node, {slice->from}, slice->to ? Dims{slice->to} : Dims{});
+    } else if (const auto* pad = std::get_if<PadOp>(&node.op)) {
+      replace(node, {pad->from}, {pad->to});
     }
   }
 

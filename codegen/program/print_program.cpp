@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <functional>
 
 #include "codegen/program/extent.h"
@@ -49,9 +50,23 @@ class Printer {
 
   std::string access(const Access& at) const {
     if (!at.buffer) return "nothing";
-    const std::string& name = program_.buffer(at.buffer).name;
-    if (at.turns.empty()) return name;
-    return name + "[" + list(at.turns, [&](LoopId loop) { return dim_of(loop); }) + "]";
+    const Buffer& buffer = program_.buffer(at.buffer);
+    std::string text = buffer.name;
+    if (!at.turns.empty()) text += "[" + list(at.turns, [&](LoopId loop) { return dim_of(loop); }) + "]";
+    if (at.maps.empty()) return text;
+    return text + "[" + list(at.maps, [&](const IndexMap& map) { return index_map(buffer, map); }) + "]";
+  }
+
+  /// "token = 1 + patch", "patch = (token - 1) / 2 else 0"
+  std::string index_map(const Buffer& buffer, const IndexMap& map) const {
+    std::string element = fmt::format("{}", map.begin);
+    if (map.along) {
+      element = map.step == 1 ? dim(map.along) : fmt::format("{} * {}", map.step, dim(map.along));
+      if (map.begin != 0) element += fmt::format(" {} {}", map.begin < 0 ? '-' : '+', std::abs(map.begin));
+    }
+    if (map.every != 1) element = fmt::format("({}) / {}", element, map.every);
+    const std::string outside = map.outside ? fmt::format(" else {}", *map.outside) : "";
+    return dim(buffer.dims[map.position].dim) + " = " + element + outside;
   }
 
   std::string summary(const Step& step) const {

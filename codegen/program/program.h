@@ -5,6 +5,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -48,12 +49,25 @@ struct Buffer {
   Span span;
 };
 
+/// How a loop nest walks along a dim of a buffer over which it does not iterate as it lies: a slice, a neighbour, what
+/// stands among padding. At global index i of the nest's dim `along` it is at element (begin + step * i) / every.
+struct IndexMap {
+  size_t position;  // of the buffer's dims, turns included
+  DimId along;      // unset: always at element `begin`
+  int64_t begin = 0, step = 1, every = 1;
+  /// What a load gives where the division leaves a remainder or this rank does not hold the element. Unset: it is
+  /// always there.
+  std::optional<double> outside;
+  bool operator==(const IndexMap&) const = default;
+};
+
 /// A buffer as a step sees it: stacked buffers are indexed by loops in their leading dims; what remains are `dims` of
 /// the access, which the step matches with its own dims by name: a buffer's dim never has another name than the step's
-/// (a view has the names that its readers use).
+/// (a view has the names that its readers use). Loop nests may walk along some of them otherwise.
 struct Access {
   BufferId buffer;
-  std::vector<LoopId> turns;  // one for each leading dim that a loop fixes
+  std::vector<LoopId> turns;        // one for each leading dim that a loop fixes
+  std::vector<IndexMap> maps = {};  // in order of position
   bool operator==(const Access&) const = default;
 };
 

@@ -251,6 +251,7 @@ class CopyForwarder {
     const Access from = load->access, to = pass.stores[0].to;
     const Buffer& buffer = program_.buffer(to.buffer);
     if (keep_[to.buffer.index] || !to.turns.empty() || buffer.view_of || buffer.space == Space::arena) return;
+    if (!from.maps.empty() || !to.maps.empty()) return;
     if (!std::ranges::equal(dims_of(program_, from), dims_of(program_, to))) return;
     const UseCounts uses = count_uses(program_);
     if (uses.writes[to.buffer.index] != 1) return;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/print_program.h"
 
@@ -28,7 +29,7 @@ class StepVerifier {
       scalars(pass, dims, defined);
       for (const Pass::Store& s : pass.stores) {
         written(s.scalar, s.to, dims, pass);
-        if (dims_of(program_, s.to).size() != dims.size())
+        if (dims_of(program_, s.to).size() - fixed(s.to) != dims.size())
           say(fmt::format("stores to {} without all of its dims", to_string(program_, s.to)));
       }
       for (const Pass::Accumulate& a : pass.accumulates) written(a.scalar, a.to, dims, pass);
@@ -156,9 +157,32 @@ class StepVerifier {
       say(fmt::format("needs dims of {} side by side that are not", to_string(program_, access)));
   }
 
+  /// Dims of the buffer of which the access has one element.
+  static size_t fixed(const Access& access) {
+    return static_cast<size_t>(
+        std::count_if(access.maps.begin(), access.maps.end(), [](const IndexMap& map) { return !map.along; }));
+  }
+
+  /// Where a map leads along one of `dims`; whether its elements are there, if nothing stands for missing ones.
+  void mapped(const Access& access, const IndexMap& map, const std::vector<LocalDim>& dims) {
+    const std::vector<LocalDim>& held = program_.buffer(access.buffer).dims;
+    if (map.position < access.turns.size() || map.position >= held.size())
+      return say(fmt::format("leads along a dim that {} lacks", to_string(program_, access)));
+    const auto along = std::find_if(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == map.along; });
+    if (map.along && along == dims.end())
+      return say(fmt::format("leads along {} in {} and does not iterate over it", name(map.along),
+                             to_string(program_, access)));
+    const int at = map.along ? static_cast<int>(along - dims.begin()) : -1;
+    if (!map.outside && !always_inside(program_, {map, at, map.along ? *along : LocalDim{}, held[map.position]}))
+      say(fmt::format("leads to elements that {} does not hold", to_string(program_, access)));
+  }
+
   /// Every dim of the access is iterated, over a part that the buffer holds on every rank.
   void readable(const Access& access, const std::vector<LocalDim>& dims) {
-    for (const LocalDim& held : dims_of(program_, access)) {
+    for (const IndexMap& map : access.maps) mapped(access, map, dims);
+    for (size_t position = access.turns.size(); position < program_.buffer(access.buffer).dims.size(); ++position) {
+      const LocalDim& held = program_.buffer(access.buffer).dims[position];
+      if (map_at(access, position)) continue;
       const auto found = std::find_if(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == held.dim; });
       if (found == dims.end()) {
         say(fmt::format("does not iterate over dim {} of {}", name(held.dim), to_string(program_, access)));
@@ -215,9 +239,15 @@ class StepVerifier {
     if (!is_entry(scalar, pass.scalars.size())) return say("writes a scalar that there is not");
     if (pass.scalars[static_cast<size_t>(scalar)].type != program_.buffer(to.buffer).type)
       say(fmt::format("writes another type to {}", to_string(program_, to)));
-    for (const LocalDim& held : dims_of(program_, to))
-      if (std::find(dims.begin(), dims.end(), held) == dims.end())
+    for (const IndexMap& map : to.maps) {
+      if (map.outside) say(fmt::format("writes elements of {} that may be missing", to_string(program_, to)));
+      mapped(to, map, dims);
+    }
+    for (size_t position = to.turns.size(); position < program_.buffer(to.buffer).dims.size(); ++position) {
+      const LocalDim& held = program_.buffer(to.buffer).dims[position];
+      if (!map_at(to, position) && std::find(dims.begin(), dims.end(), held) == dims.end())
         say(fmt::format("writes {} without iterating over its part of {}", to_string(program_, to), name(held.dim)));
+    }
   }
 
   void table(const Access& of, const Access& ids, const Access& rows, DimId dim) {
@@ -246,6 +276,12 @@ class StepVerifier {
 std::vector<std::string> verify_step(const Program& program, const Step& step) {
   StepVerifier verifier(program, step);
   std::visit(verifier, step.what);
+  if (!std::holds_alternative<Nest>(step.what))
+    for_each_access(step, [&](const Access& access, Use) {
+      if (!access.maps.empty())
+        verifier.messages.push_back(fmt::format("{} is no nest, but leads along {} by a map", summary(program, step),
+                                                to_string(program, access)));
+    });
   return std::move(verifier.messages);
 }
 

@@ -30,6 +30,9 @@ const std::vector<Case>& cases() {
       {"gpt_double", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64"},
       {"gpt_megatron", "specs/gpt.mesh", "megatron", {{"data", 2}, {"model", 2}}, small_gpt},
       {"functions", "tests/emit/specs/functions.mesh", "default", {{"x", 2}}, {}},
+      {"slices_one", "tests/emit/specs/slices.mesh", "tokens", {{"x", 1}}, {}},
+      {"slices_tokens", "tests/emit/specs/slices.mesh", "tokens", {{"x", 3}}, {}},
+      {"slices_both", "tests/emit/specs/slices.mesh", "both", {{"x", 2}, {"y", 2}}, {}},
   };
   return all;
 }

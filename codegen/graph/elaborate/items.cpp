@@ -1,6 +1,7 @@
 #include "codegen/graph/elaborate/items.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/graph/elaborate/dims.h"
 #include "codegen/graph/elaborate/expressions.h"
@@ -10,9 +11,14 @@
 namespace mesh::elaboration {
 namespace {
 
-/// `heads as kv * group`, resolved: one dim on the left of a split or rename, on the right of a merge or rename.
+/// `heads as kv * group`, resolved: one dim on the left of a split or rename, on the right of a merge or rename. Of a
+/// slice, `token = 1.. as patch`, one on both sides; of a selection, `token = 0`, none on the right.
 struct Change {
+  struct Part {
+    int64_t begin, step;
+  };
   std::vector<DimId> from, to;
+  std::optional<Part> part;
   Span span;
 };
 
@@ -42,7 +48,79 @@ std::string size_text(const Elaboration& e, const std::vector<DimId>& dims) {
   return fmt::format("{} = {} = {}", names, sizes, product(e, dims));
 }
 
-std::optional<Change> change_of(Elaboration& e, const Frame& frame, const ast::Item& item) {
+/// A number within brackets, where a bare dim is its size.
+std::optional<int64_t> whole_number(Elaboration& e, Frame& frame, const ast::Expr& expr, const std::string& what) {
+  Frame inside;
+  inside.outer = &frame;
+  inside.dims = frame.dims;
+  inside.attributes = true;
+  const Term term = expression(e, inside, expr);
+  if (term.poisoned()) return {};
+  if (!term.is_number()) {
+    e.error("E0315", expr.span, "{} must be a number that is known now", what)
+        .here("this is {}", describe(e, term))
+        .help("`take[dim](x, i)` reads at indices that are computed");
+    return {};
+  }
+  if (std::floor(term.number) == term.number && std::abs(term.number) < 9e15) return static_cast<int64_t>(term.number);
+  e.error("E0330", expr.span, "{} must be a whole number", what).here("this is {}", describe(e, term));
+  return {};
+}
+
+std::optional<Change> selection(Elaboration& e, Frame& frame, const ast::Item& item) {
+  const DimId dim = dim_named(e, *frame.dims, item.pick.name());
+  const auto index = whole_number(e, frame, *item.range->begin, "an index");
+  if (!dim || !index) return {};
+  if (*index < 0 || *index >= e.size(dim)) {
+    auto report = e.error("E0330", item.range->begin->span, "`{}` has no index {}", e.name(dim), *index);
+    report.here("its indices are 0 to {}", e.size(dim) - 1)
+        .label(e.graph.dim(dim).span, "{} = {}", e.name(dim), e.size(dim));
+    if (*index < 0) report.help(fmt::format("counted from the end: `{0} = size[{0}] - {1}`", e.name(dim), -*index));
+    return {};
+  }
+  return Change{{dim}, {}, Change::Part{*index, 1}, item.span};
+}
+
+std::optional<Change> slice(Elaboration& e, Frame& frame, const ast::Item& item) {
+  const ast::Range& range = *item.range;
+  const DimId dim = dim_named(e, *frame.dims, item.pick.name());
+  const auto begin = whole_number(e, frame, *range.begin, "the beginning of a slice");
+  const auto end = range.end ? whole_number(e, frame, *range.end, "the end of a slice")
+                   : dim     ? std::optional(e.size(dim))
+                             : std::nullopt;
+  if (!dim || !begin || !end) return {};
+  const int64_t step = range.step ? static_cast<int64_t>(range.step->value) : 1;
+  if (range.step && (!range.step->integer() || step < 1)) {
+    e.error("E0330", range.step->span, "the step of a slice must be a whole number of at least 1");
+    return {};
+  }
+  if (*begin < 0 || *begin >= *end || *end > e.size(dim)) {
+    e.error("E0330", range.span, "{}..{} is no part of `{}`", *begin, *end, e.name(dim))
+        .here(*begin < *end ? fmt::format("its indices are 0 to {}", e.size(dim) - 1) : std::string("this is empty"))
+        .label(e.graph.dim(dim).span, "{} = {}", e.name(dim), e.size(dim));
+    return {};
+  }
+  const int64_t taken = (*end - *begin + step - 1) / step;
+  DimId to = dim;
+  if (item.as) {
+    if (item.as->kind != ast::Pick::Kind::one) {
+      e.error("E0311", item.as->span, "a slice is one dim")
+          .help("split it afterwards, in brackets of its own: `x[a = 0..6 as part][part as b * c]`");
+      return {};
+    }
+    to = dim_named(e, *frame.dims, item.as->name());
+    if (!to) return {};
+  }
+  if (e.size(to) != taken) {
+    auto report = e.error("E0311", item.span, "a slice of {} of `{}` is not `{}`", taken, e.name(dim), e.name(to));
+    report.here("{} = {}", e.name(to), e.size(to));
+    if (!item.as) report.help(fmt::format("name the dim of the part: `{} as part`", e.sources.text(item.span)));
+    return {};
+  }
+  return Change{{dim}, {to}, Change::Part{*begin, step}, item.span};
+}
+
+std::optional<Change> change_of(Elaboration& e, Frame& frame, const ast::Item& item) {
   switch (item.kind()) {
     case ast::ItemKind::rename:
     case ast::ItemKind::split:
@@ -54,10 +132,10 @@ std::optional<Change> change_of(Elaboration& e, const Frame& frame, const ast::I
             .here("{}, but {}", size_text(e, *from), size_text(e, *to));
         return {};
       }
-      return Change{*from, *to, item.span};
+      return Change{*from, *to, {}, item.span};
     }
-    case ast::ItemKind::select: not_built(e, item.span, "selecting one index of a dim"); return {};
-    case ast::ItemKind::slice: not_built(e, item.span, "slicing a dim"); return {};
+    case ast::ItemKind::select: return selection(e, frame, item);
+    case ast::ItemKind::slice: return slice(e, frame, item);
     case ast::ItemKind::shift: not_built(e, item.span, "reading a neighbour along a dim"); return {};
     case ast::ItemKind::concat:
     case ast::ItemKind::window:
@@ -67,7 +145,9 @@ std::optional<Change> change_of(Elaboration& e, const Frame& frame, const ast::I
     case ast::ItemKind::rest: break;
   }
   e.error("E0311", item.span, "brackets after a value change its dims, and this changes nothing")
-      .help("`x[seq as key]` renames, `x[heads as kv * group]` splits, `x[kv * group as heads]` merges");
+      .help(
+          "`x[seq as key]` renames, `x[heads as kv * group]` splits, `x[kv * group as heads]` merges, `x[seq = 0]` "
+          "selects");
   return {};
 }
 
@@ -93,6 +173,11 @@ bool applies(Elaboration& e, ValueId value, const Change& change, Span value_spa
 
 ValueId changed(Elaboration& e, ValueId value, const Change& change) {
   e.build.span = change.span;
+  if (change.part) {
+    if (change.from == change.to) return value;  // all of it
+    const DimId to = change.to.empty() ? DimId{} : change.to[0];
+    return e.build.value(SliceOp{change.from[0], to, change.part->begin, change.part->step}, {value});
+  }
   if (change.from.size() == 1 && change.to.size() == 1) return e.build.rename(value, change.from[0], change.to[0]);
   if (change.from.size() == 1) return e.build.value(SplitOp{change.from[0], change.to}, {value});
   if (change.to.size() == 1) return e.build.value(MergeOp{change.from, change.to[0]}, {value});

@@ -17,9 +17,9 @@ class Scope:
 
 
 class Expressions:
-    def __init__(self, random, sizes, aliases, merged, loops):
-        """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; loops: dims for repeat."""
-        self.random, self.sizes, self.aliases, self.merged, self.loops = random, sizes, aliases, merged, loops
+    def __init__(self, random, sizes, aliases, merged, parts, loops):
+        """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; parts: {dim: one as large or smaller}; loops: dims for repeat."""
+        self.random, self.sizes, self.aliases, self.merged, self.parts, self.loops = random, sizes, aliases, merged, parts, loops
         self.count, self.inputs, self.indices, self.blocks = 0, [], [], []
         self.plain = [d for d in sizes if d not in loops]
 
@@ -90,7 +90,7 @@ class Expressions:
         return f"mean[{', '.join(extra)}]({value[0]})" if extra else value[0]
 
     def step(self, scope):
-        kinds = [self.unary] * 3 + [self.binary] * 4 + [self.dot] * 4 + [self.reduce] * 2 + [self.soft] * 2 + [self.masked, self.rename, self.fold, self.where, self.stop, self.best]
+        kinds = [self.unary] * 3 + [self.binary] * 4 + [self.dot] * 4 + [self.reduce] * 2 + [self.soft] * 2 + [self.masked, self.rename, self.fold, self.where, self.stop, self.best, self.select, self.slice]
         if not scope.block:
             kinds += [self.take, self.take, self.hot, self.entropy]
         if scope.depth < 2 and len(self.loops) > scope.depth and not scope.block:
@@ -222,6 +222,34 @@ class Expressions:
         if self.size(dims) > LIMIT:
             return self.unary(scope)
         return self.bind(scope, f"dot[{d}]({a[0]}, {w[0]})", dims, a[2] | w[2])
+
+    def select(self, scope):
+        a = self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        over = self.some(a[1], 1, 2)
+        picks = ", ".join(f"{d} = {self.random.randrange(self.sizes[d])}" for d in over)
+        return self.bind(scope, f"{a[0]}[{picks}]", tuple(d for d in a[1] if d not in over), a[2])
+
+    def slice(self, scope):
+        """A part, perhaps of every second index; often with its difference from another one."""
+        a = self.pick(scope)
+        choices = [d for d in a[1] if d in self.parts and self.parts[d] not in a[1]]
+        if not choices:
+            return self.select(scope)
+        d = self.random.choice(choices)
+        part = self.parts[d]
+        count = self.sizes[part]
+
+        def piece():
+            step = self.random.choice([s for s in (1, 1, 2, 3) if s * (count - 1) < self.sizes[d]])
+            begin = self.random.randrange(self.sizes[d] - step * (count - 1))
+            end = begin + step * (count - 1) + 1
+            return f"{a[0]}[{d} = {begin}..{'' if end == self.sizes[d] else end}{f' step {step}' if step > 1 else ''} as {part}]"
+
+        text = piece() if self.random.random() < 0.5 else f"{piece()} - {piece()} * 0.5"
+        renamed = lambda dims: [part if e == d else e for e in dims]
+        return self.bind(scope, text, tuple(renamed(a[1])), renamed(a[2]))
 
     def where(self, scope):
         a, b = self.pick(scope), self.pick(scope)

@@ -14,14 +14,18 @@ def model(seed):
     for d in "abcd"[: random.randint(2, 4)]:
         sizes[d] = random.randint(1, 7)
     aliases = {d: d + "2" for d in list(sizes)[1:]}
+    parts = {d: d + "p" for d in list(sizes)[1:] if random.random() < 0.6}
+    shares = {p: random.randint(1, sizes[d]) for d, p in parts.items()}
     slow, fast = random.sample(list(sizes)[1:], 2)
-    lines = [f"dim {d} = {s}" for d, s in sizes.items()] + [f"dim {e} = {d}" for d, e in aliases.items()] + [f"dim {slow}{fast} = {slow} * {fast}", "dim l = 2, m = 3"]
+    lines = [f"dim {d} = {s}" for d, s in sizes.items()] + [f"dim {e} = {d}" for d, e in aliases.items()] + [f"dim {p} = {n}" for p, n in shares.items()]
+    lines += [f"dim {slow}{fast} = {slow} * {fast}", "dim l = 2, m = 3"]
     merged = {slow + fast: (slow, fast)}
     sizes.update({e: sizes[d] for d, e in aliases.items()})
+    sizes.update(shares)
     sizes[slow + fast] = sizes[slow] * sizes[fast]
     splittable = list(sizes)
     sizes.update(l=2, m=3)
-    make = Expressions(random, sizes, {**aliases}, merged, ["l", "m"])
+    make = Expressions(random, sizes, {**aliases}, merged, parts, ["l", "m"])
     scope = Scope([])
     dims = ["batch"] + make.some(list(sizes)[1:4], 1, 2)
     make.inputs.append(f"  input x0 : real{make.brackets(dims)}")

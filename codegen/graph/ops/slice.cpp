@@ -1,0 +1,71 @@
+// slice.cpp: some elements of a dim, or one of them; and the reverse, elements among padding. Where the dim that is
+// read is split, a rank gives the elements that it owns and zero for the others: a partial sum.
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh::ops {
+namespace {
+
+ValueType with_dim(ValueType type, DimId from, DimId to) {
+  const auto place = std::find(type.dims.begin(), type.dims.end(), from);
+  if (to) *place = to;
+  else type.dims.erase(place);
+  return type;
+}
+
+Types infer_slice(const Graph& graph, const Node& node) {
+  const SliceOp& op = std::get<SliceOp>(node.op);
+  return {with_dim(operand(graph, node, 0), op.from, op.to)};
+}
+
+Types infer_pad(const Graph& graph, const Node& node) {
+  const PadOp& op = std::get<PadOp>(node.op);
+  return {with_dim(operand(graph, node, 0), op.from, op.to)};
+}
+
+/// Gathering the dim may be cheaper than adding up what each rank owns of the result.
+std::vector<Factor> weighed(std::vector<Factor> factors, DimId from) {
+  for (Factor& factor : factors)
+    if (factor.operands[0] == from && !factor.results[0]) factor.weigh = true;
+  return factors;
+}
+
+std::vector<Factor> slice_factors(const Graph& graph, const Node& node) {
+  return weighed(factors_by_name(graph, node), std::get<SliceOp>(node.op).from);
+}
+
+std::vector<Factor> pad_factors(const Graph& graph, const Node& node) {
+  const PadOp& op = std::get<PadOp>(node.op);
+  std::vector<Factor> factors = weighed(factors_by_name(graph, node), op.from);
+  for (Factor& factor : factors)
+    if (factor.weigh && op.value != 0) factor.splittable = false;
+  return factors;
+}
+
+PartialRule pad_partial(const Graph&, const Node& node) {
+  return std::get<PadOp>(node.op).value == 0 ? PartialRule::first : PartialRule::completes;
+}
+
+/// The elements that were left out have no gradient.
+std::vector<ValueId> slice_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                    const std::vector<bool>&) {
+  const SliceOp op = std::get<SliceOp>(build.graph.node(id).op);
+  if (op.to) return {build.value(PadOp{op.to, op.from, op.begin, op.step, 0}, {d[0]})};
+  const Type element = build.graph.type(d[0]).element;
+  const ValueId here =
+      build.map(MapFunction::equal, {build.position(op.from), build.literal(static_cast<double>(op.begin), Type::i32)});
+  const DimId dims[] = {op.from};
+  return {build.map(MapFunction::where, {here, build.broadcast(d[0], dims), build.literal(0, element)})};
+}
+
+std::vector<ValueId> pad_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                  const std::vector<bool>&) {
+  const PadOp op = std::get<PadOp>(build.graph.node(id).op);
+  return {build.value(SliceOp{op.to, op.from, op.before, op.every}, {d[0]})};
+}
+
+}  // namespace
+
+const OpDefinition slice{"slice", infer_slice, slice_factors, linear_in_first, no_flops, slice_gradient};
+const OpDefinition pad{"pad", infer_pad, pad_factors, pad_partial, no_flops, pad_gradient};
+
+}  // namespace mesh::ops
