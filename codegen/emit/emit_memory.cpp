@@ -59,6 +59,23 @@ std::string initial_text(const meshrt::Initial& initial) {
   return fmt::format("{{Kind::{}, {}, {}}}", name, number_text(initial.a), number_text(initial.b));
 }
 
+/// `table.add("wq", Role::parameter, wq, "embed heads/model", 12`, to be closed.
+std::string tensor_call(EmitContext& context, BufferId id, const std::string& name, const char* role,
+                        const ValueType& type, Span span) {
+  const Buffer& buffer = context.program.buffer(id);
+  std::string dims;
+  for (size_t k = 0; k < buffer.dims.size(); ++k) {
+    const LocalDim& local = buffer.dims[k];
+    if (local.dim != type.dims[k]) internal_error("tensor " + name + " does not lie in its logical order");
+    dims += (k == 0 ? "" : " ") + context.graph().dim(local.dim).name;
+    for (size_t a = 0; a < local.placement.axes.size(); ++a)
+      dims += (a == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[a]].name;
+  }
+  const int line = span.known() ? static_cast<int>(context.sources.begin(span).line) : 0;
+  return fmt::format("table.add({}, Role::{}, {}, {}, {}", quoted(name), role, address(context, {id, {}}), quoted(dims),
+                     line);
+}
+
 }  // namespace
 
 std::string number_text(double value) { return fmt::format("{}", value); }
@@ -104,7 +121,7 @@ void emit_tensors(EmitContext& context, CppWriter& out) {
   const Program& program = context.program;
   const Graph& graph = context.graph();
   out.blank();
-  out.comment("The tensors that outlive a step, for input, checkpoints and messages.");
+  out.comment("The tensors that outlive a step, for input, output, checkpoints and messages.");
   const auto block = out.block("void list_tensors(meshrt::TensorTable& table)");
   out.line("using meshrt::Role;");
   out.line("using Kind = meshrt::Initial::Kind;");
@@ -112,22 +129,17 @@ void emit_tensors(EmitContext& context, CppWriter& out) {
     const Buffer& buffer = program.buffers[i];
     if (!buffer.stored || buffer.view_of || buffer.offset < 0) continue;
     const Stored& stored = graph.stored[buffer.stored.index];
-    std::string dims;
-    for (size_t k = 0; k < buffer.dims.size(); ++k) {
-      const LocalDim& local = buffer.dims[k];
-      if (local.dim != stored.type.dims[k])
-        internal_error("stored tensor " + stored.path + " does not lie in its logical order");
-      dims += (k == 0 ? "" : " ") + graph.dim(local.dim).name;
-      for (size_t a = 0; a < local.placement.axes.size(); ++a)
-        dims += (a == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[a]].name;
-    }
-    const int line = stored.span.known() ? static_cast<int>(context.sources.begin(stored.span).line) : 0;
-    std::string call = fmt::format("table.add({}, Role::{}, {}, {}, {}", quoted(stored.path), role_of(stored.kind),
-                                   address(context, {BufferId{i}, {}}), quoted(dims), line);
+    std::string call = tensor_call(context, BufferId{i}, stored.path, role_of(stored.kind), stored.type, stored.span);
     const std::string initial = initial_text(stored.initial);
     if (stored.type.index_of) call += fmt::format(", {}, {}", initial, context.names.size(stored.type.index_of));
     else if (initial != "{}") call += ", " + initial;
     out.line(call + ");");
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const Output& output = graph.outputs[i];
+    if (output.stored) continue;
+    out.line(tensor_call(context, program.outputs[i], output.name, "output", graph.type(output.value), output.span) +
+             ");");
   }
 }
 

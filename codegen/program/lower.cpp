@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/program/evaluation_cut.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/memory.h"
@@ -38,66 +39,6 @@ BufferKind kind_of(StoredKind kind) {
 
 Type metric_type(Type type) { return type == Type::f64 ? Type::f64 : Type::f32; }
 
-/// Which root nodes an evaluation runs batch by batch, and which once at the end. Sums over the sample dim that metrics
-/// read are cut points: they add up over batches.
-class Cut {
- public:
-  Cut(const Graph& graph, const Lowering& lowering)
-      : finish(graph.nodes.size()), batch(graph.nodes.size()), graph_(graph) {
-    for (const Metric& metric : graph.metrics) visit_finish(metric.value, lowering);
-    for (ValueId value : accumulated) visit_batch(value);
-  }
-
-  std::vector<bool> finish, batch;   // by node
-  std::vector<ValueId> accumulated;  // in order of discovery
-
- private:
-  bool is_sum_over_samples(ValueId value) const {
-    const Node& node = graph_.node(graph_.value(value).producer);
-    const auto* reduce = std::get_if<ReduceOp>(&node.op);
-    return graph_.sample_dim && node.body == graph_.root() && reduce && reduce->reduce == Reduce::sum &&
-           std::find(reduce->dims.begin(), reduce->dims.end(), graph_.sample_dim) != reduce->dims.end();
-  }
-
-  void visit_finish(ValueId value, const Lowering& lowering) {
-    const NodeId id = graph_.value(value).producer;
-    const Node& node = graph_.node(id);
-    // A count is known to be complete only after its reshard.
-    const bool count =
-        std::holds_alternative<ReshardOp>(node.op) && lowering.constant(value) && is_sum_over_samples(node.inputs[0]);
-    if (count || is_sum_over_samples(value)) {
-      if (std::find(accumulated.begin(), accumulated.end(), value) == accumulated.end()) accumulated.push_back(value);
-      return;
-    }
-    if (finish[id.index]) return;
-    finish[id.index] = true;
-    for (ValueId input : outer_inputs(id)) visit_finish(input, lowering);
-  }
-
-  void visit_batch(ValueId value) {
-    const NodeId id = graph_.value(value).producer;
-    if (batch[id.index]) return;
-    batch[id.index] = true;
-    for (ValueId input : outer_inputs(id)) visit_batch(input);
-  }
-
-  /// What a root node reads, of a loop with everything that its body reads from outside.
-  std::vector<ValueId> outer_inputs(NodeId id) const {
-    std::vector<ValueId> values = graph_.node(id).inputs;
-    if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op)) collect_outer(loop->body, values);
-    return values;
-  }
-  void collect_outer(BodyId body, std::vector<ValueId>& values) const {
-    for (NodeId id : graph_.body(body).nodes) {
-      for (ValueId input : graph_.node(id).inputs)
-        if (graph_.value(input).body == graph_.root()) values.push_back(input);
-      if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op)) collect_outer(loop->body, values);
-    }
-  }
-
-  const Graph& graph_;
-};
-
 BufferId stored_buffer(Program& program, const ShardedGraph& sharded, const Stored& stored, StoredId id) {
   Buffer buffer{unique_name(program, stored_name(sharded.graph, id)),
                 stored.path,
@@ -128,6 +69,9 @@ void lower_training(Program& program, const ShardedGraph& train, const std::vect
         lowering.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
   for (const Wanted& wanted : graph.wanted)
     program.wanted[wanted.name] = lowering.own_buffer(wanted.value, wanted.name, graph.type(wanted.value).element);
+  for (const Output& output : graph.outputs)
+    program.outputs.push_back(output.stored ? stored[output.stored.index]
+                                            : lowering.output_buffer(output.value, output.name));
   program.routines.push_back(std::move(routine));
 }
 
@@ -137,21 +81,37 @@ void lower_evaluation(Program& program, const ShardedGraph& evaluate, const std:
   program.sharded.steps.insert(program.sharded.steps.end(), evaluate.steps.begin(), evaluate.steps.end());
   Lowering batch(program, evaluate, stored, first_step, memory_orders(graph));
   Lowering finish(program, evaluate, stored, first_step, memory_orders(graph));
-  const Cut cut(graph, batch);
+  const EvaluationCut cut = cut_evaluation(graph, batch);
+  const auto accumulator = [&](ValueId value, Reduce reduce) {
+    const BufferId total = batch.new_buffer(value, BufferKind::result);
+    if (program.buffer(total).type == Type::f32) program.buffer(total).type = Type::f64;  // of many batches
+    program.accumulators.push_back({total, reduce});
+    return total;
+  };
 
   Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
   batch.lower_root(cut.batch, step.steps);
-  for (ValueId value : cut.accumulated) {
-    const BufferId total = batch.new_buffer(value, BufferKind::result);
-    if (program.buffer(total).type == Type::f32) program.buffer(total).type = Type::f64;  // of many batches
-    batch.add_to(value, total);
-    program.accumulators.push_back(total);
-    finish.preset(value, Access{total, {}});
+  for (const EvaluationCut::Carried& one : cut.carried) {
+    const BufferId total = accumulator(one.value, one.reduce);
+    batch.add_to(one.value, total, one.reduce);
+    finish.preset(one.value, Access{total, {}});
   }
+  std::vector<BufferId> totals(graph.metrics.size());
+  BufferId batches;
+  for (size_t i = 0; i < graph.metrics.size(); ++i) {
+    if (!cut.averaged[i]) continue;
+    totals[i] = accumulator(graph.metrics[i].value, Reduce::sum);
+    batch.add_to(graph.metrics[i].value, totals[i], Reduce::sum);
+    if (!batches) batches = batch.count_to("batches", graph.metrics[i].span);
+  }
+  if (batches) program.accumulators.push_back({batches, Reduce::sum});
   finish.lower_root(cut.finish, end.steps);
-  for (const Metric& metric : graph.metrics)
-    program.evaluated.push_back(
-        finish.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
+  for (size_t i = 0; i < graph.metrics.size(); ++i) {
+    const Metric& metric = graph.metrics[i];
+    const Type type = metric_type(graph.type(metric.value).element);
+    program.evaluated.push_back(cut.averaged[i] ? finish.average(totals[i], batches, metric.name, type)
+                                                : finish.own_buffer(metric.value, metric.name, type));
+  }
   program.routines.push_back(std::move(step));
   program.routines.push_back(std::move(end));
 }
