@@ -102,7 +102,7 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   // graph -> stages -> backward -> updates
   const auto splits = [&](DimId dim) { return may_split(*layout, dim); };
   Graph forward = *model;
-  recognise(forward, splits);
+  if (!request.plain) recognise(forward, splits);
   if (passes.last("recognised", [&] { return print_graph(forward); })) return std::nullopt;
   Graph backward = differentiated(forward);
   want_gradients(backward, request.wanted, sink);
@@ -117,12 +117,12 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   options.training = false;
   options.want_values.clear();
   Graph evaluating = elaborate(program, sources, options, sink).value();
-  recognise(evaluating, splits);
+  if (!request.plain) recognise(evaluating, splits);
   const ShardedGraph evaluated = place(evaluation(evaluating), *layout, *machine);
   if (passes.last("evaluation", [&] { return print_sharded(evaluated); })) return std::nullopt;
 
   // sharded graph -> program
-  result.program = lower(result.sharded, &evaluated);
+  result.program = lower(result.sharded, &evaluated, {!request.plain, !request.plain});
   if (const std::vector<std::string> wrong = verify_program(result.program); !wrong.empty())
     internal_error("after lower: " + wrong.front());
   passes.last("program", [&] { return print_program(result.program); });

@@ -23,7 +23,8 @@ struct CompileRequest {
   std::optional<int64_t> ranks;              // -n
   std::string machine_file;                  // empty: the generic machine
   std::vector<std::string> wanted;           // names that fetch and verify ask for; "grad(PATH)" too
-  bool one_rank = false;                     // ignores layouts: the reference that `verify` compares with
+  bool one_rank = false;                     // ignores layouts
+  bool plain = false;                        // nothing recognised, nothing fused, no memory shared
   std::string stop_after;                    // a pass of pass_names(), for `check` and `ir`; empty: all
   std::function<void(const std::string& pass, const std::string& text)> dump;  // called after each pass if set
 };

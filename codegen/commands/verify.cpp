@@ -10,6 +10,7 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
+#include "codegen/commands/verify_fault.h"
 #include "codegen/graph/want.h"
 #include "codegen/program/interpret_compare.h"
 
@@ -21,30 +22,8 @@ struct Options {
   OutputOptions output;
   SpecOptions spec;
   CompareOptions compare;
-  int64_t removed = 0;  // the collective to leave out, counted from 1; 0: none
+  std::string mutation;  // KIND:N, or "list"; empty: none
 };
-
-// Removes collective number `left` (from 1, in the order of the program); what is left to count otherwise.
-int64_t remove_collective(const Program& program, std::vector<Step>& steps, int64_t left) {
-  for (size_t i = 0; i < steps.size() && left > 0; ++i) {
-    if (auto* const loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
-      left = remove_collective(program, (*loop)->body, left);
-    } else if (const auto* const step = std::get_if<CollectiveStep>(&steps[i].what); step && --left == 0) {
-      fmt::print(stderr, "note: left out the {} of {}: {}\n", name_of(step->kind),
-                 program.buffer(step->from.buffer).name, program.sharded.steps[step->step].reason);
-      steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
-    }
-  }
-  return left;
-}
-
-void remove_collective(Program& program, int64_t number) {
-  for (Routine& routine : program.routines) {
-    if (routine.name != "train_step") continue;
-    if (const int64_t left = remove_collective(program, routine.steps, number); left > 0)
-      throw UsageError(fmt::format("--remove-collective {}: the program has only {}", number, number - left));
-  }
-}
 
 std::string shape_text(const ComparedValue& value) { return fmt::format("[{}]", fmt::join(value.shape, ", ")); }
 
@@ -79,12 +58,15 @@ Comparison merged(Comparison first, const Comparison& second) {
 }
 
 // Nothing where the spec has errors.
-std::optional<Comparison> compare(const Options& options, std::vector<std::string> wanted, std::string& title) {
+std::optional<Comparison> compare(const Options& options, std::vector<std::string> wanted, std::string& title,
+                                  bool& refused) {
   const auto compile = [&](bool one_rank) {
     Session session(options.spec, options.output);
     session.request.wanted = wanted;
     session.request.one_rank = one_rank;
     if (session.request.precision.empty()) session.request.precision = "f64";
+    // The reference is as simple as can be, where rounding does not count.
+    session.request.plain = one_rank && session.request.precision == "f64";
     std::optional<Compiled> compiled = session.compile();
     if (compiled && !one_rank) {
       const Layout& layout = compiled->sharded.layout;
@@ -102,17 +84,21 @@ std::optional<Comparison> compare(const Options& options, std::vector<std::strin
   }
   std::optional<Compiled> sharded = compile(false);
   if (!sharded) return std::nullopt;
-  if (options.removed > 0) remove_collective(sharded->program, options.removed);
-  return compare_programs(sharded->program, reference->program, options.compare);
+  if (options.mutation.empty()) return compare_programs(sharded->program, reference->program, options.compare);
+  const auto again = [&] { return std::move(compile(false)->program); };
+  return compare_with_fault(options.mutation, again, reference->program, options.compare, refused);
 }
 
 int verify(const Options& options) {
   std::string title;
+  bool refused = false;
   // The program as it is trained, then one that keeps every named value, for which less may be fused and recognised.
-  const std::optional<Comparison> trained = compare(options, {}, title);
+  const std::optional<Comparison> trained = compare(options, {}, title, refused);
   if (!trained) return exit_diagnostics;
   if (trained->exit_code != 0) return trained->exit_code;
-  const std::optional<Comparison> kept = options.removed > 0 ? Comparison{} : compare(options, {"**"}, title);
+  if (options.mutation == "list") return exit_ok;
+  const std::optional<Comparison> kept =
+      options.mutation.empty() ? compare(options, {"**"}, title, refused) : Comparison{};
   if (!kept) return exit_diagnostics;
   const Comparison found = merged(*trained, *kept);
   if (found.exit_code != 0) return found.exit_code;
@@ -141,7 +127,7 @@ int verify(const Options& options) {
     if (different > 0) fmt::print("{} of {} values differ\n", different, found.values.size());
     else fmt::print("all {} values are equal\n", found.values.size());
   }
-  return found.equal() ? exit_ok : exit_diagnostics;
+  return found.equal() && !refused ? exit_ok : exit_diagnostics;
 }
 
 }  // namespace
@@ -157,7 +143,7 @@ Command verify_command() {
           "Exit code 0: all equal; 1: something differs.",
           {{"meshc verify gpt.mesh", "the spec's default layout"},
            {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"},
-           {"meshc verify mlp.mesh --remove-collective 1", "see it fail: with one collective left out"}},
+           {"meshc verify mlp.mesh --layout data --mutate drop:1", "see it fail: with one collective left out"}},
           [](CLI::App& app) -> std::function<int()> {
             auto options = std::make_shared<Options>();
             options->spec.declare(app, false);
@@ -169,10 +155,15 @@ Command verify_command() {
                            "largest difference, relative to a tensor's largest number")
                 ->type_name("X")
                 ->check(CLI::PositiveNumber);
-            app.add_option("--remove-collective", options->removed,
-                           "leave out the N-th collective, to try the check itself")
-                ->type_name("N")
+            app.add_option("--scale", options->compare.scale, "standard deviation of real inputs (default 1)")
+                ->type_name("X")
                 ->check(CLI::PositiveNumber);
+            app.add_option("--mutate", options->mutation,
+                           "build one fault into the training step, to try the check itself: collective N is left out "
+                           "(drop) or left out by one rank (skip) or changes places with the next of its group on one "
+                           "rank (swap); division by a count N is left out (scale); slice N is read a row off (shift). "
+                           "`list` prints how many there are")
+                ->type_name("KIND:N");
             options->output.declare(app, true);
             return [options] { return verify(*options); };
           }};

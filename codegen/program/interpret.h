@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,12 @@ struct InterpretRequest {
   uint64_t seed = 1;
   int64_t steps = 1;          // training steps, all on the same feeds
   int64_t planned_steps = 0;  // for schedules without their own number of steps (train.steps)
+  int64_t evaluated = 0;      // batches of evaluation after them, on the same feeds; 0: none
+  bool digest = false;        // of all memory after the last step
   bool poison = false;        // memory begins as NaN in place of zeros, so that what nobody has written shows
+  // A program that one rank runs in place of `program`, with the same buffers: to see that the others notice.
+  const Program* other = nullptr;
+  std::optional<int64_t> other_rank = {};
 };
 
 struct InterpretResult {
@@ -65,9 +71,11 @@ struct InterpretResult {
   std::map<std::string, meshrt::Array> before;  // inputs, parameters and state before the last step's update, by path
   std::map<std::string, meshrt::Array> after;   // parameters and state after it
   std::vector<std::vector<double>> metrics;     // of each step, in the order of Graph::metrics
+  std::vector<double> evaluated;                // metrics of the evaluation
+  std::vector<uint64_t> digests;                // of each rank's memory
 
-  /// Where copies of one element on several ranks are not the same number: a fault of the program. The tensor with the
-  /// largest difference; empty where there is none.
+  /// Where copies of one element on several ranks are not the same number: a fault of the program. The tensor or metric
+  /// with the largest difference; empty where there is none.
   std::string differing_copies;
   double copies_difference = 0;
 };

@@ -70,7 +70,7 @@ bool Comparison::equal() const {
   return exit_code == 0 && differing_copies.empty() && std::ranges::all_of(values, &ComparedValue::equal);
 }
 
-Arrays random_feeds(const Program& program, uint64_t seed) {
+Arrays random_feeds(const Program& program, uint64_t seed, double scale) {
   const Graph& graph = program.sharded.graph;
   Arrays feeds;
   for (const Stored& stored : graph.stored) {
@@ -79,7 +79,7 @@ Arrays random_feeds(const Program& program, uint64_t seed) {
     meshrt::Array array = array_for(graph, stored.type);
     for (int64_t i = 0; i < array.elements(); ++i)
       put(array, i,
-          is_float(array.type) ? meshrt::normal<double>(key, i)
+          is_float(array.type) ? scale * meshrt::normal<double>(key, i)
                                : std::floor(meshrt::uniform<double>(key, i) * values_of(graph, stored.type)));
     feeds[stored.path] = std::move(array);
   }
@@ -105,9 +105,19 @@ Arrays random_constants(const Program& program, uint64_t seed) {
 }
 
 Comparison compare_programs(const Program& program, const Program& reference, const CompareOptions& options) {
+  const auto can_evaluate = [](const Program& of) {
+    return std::ranges::find(of.routines, "evaluate_step", &Routine::name) != of.routines.end();
+  };
+  const bool evaluate = can_evaluate(program) && can_evaluate(reference);
   const auto run = [&](const Program& of) {
     InterpretRequest request{of};
-    request.feeds = random_feeds(of, options.seed);
+    if (&of == &program) {
+      request.other = options.other;
+      request.other_rank = options.other_rank;
+      request.digest = options.digest;
+    }
+    request.evaluated = evaluate ? 2 : 0;
+    request.feeds = random_feeds(of, options.seed, options.scale);
     request.stored = random_constants(of, options.seed);
     request.seed = options.seed;
     request.poison = true;
@@ -123,24 +133,31 @@ Comparison compare_programs(const Program& program, const Program& reference, co
   if (result.exit_code != 0) return result;
   result.differing_copies = given.differing_copies;
   result.copies_difference = given.copies_difference;
+  result.digests = given.digests;
 
   const Graph& graph = program.sharded.graph;
-  for (size_t i = 0; i < graph.metrics.size(); ++i) {
+  const auto compare_metric = [&](const std::string& of, size_t i, double mine, double theirs) {
     meshrt::Array one = make_array(graph.type(graph.metrics[i].value).element, {}), other = one;
-    put(one, 0, given.metrics.back()[i]);
-    put(other, 0, expected.metrics.back()[i]);
-    result.values.push_back(compare("metric " + graph.metrics[i].name, one, other, options.bound));
+    put(one, 0, mine);
+    put(other, 0, theirs);
+    result.values.push_back(compare(of + graph.metrics[i].name, one, other, options.bound));
+  };
+  for (size_t i = 0; i < graph.metrics.size(); ++i) {
+    compare_metric("metric ", i, given.metrics.back()[i], expected.metrics.back()[i]);
+    if (evaluate) compare_metric("evaluated ", i, given.evaluated[i], expected.evaluated[i]);
   }
   for (const auto& [name, array] : given.wanted) {
     const auto found = expected.wanted.find(name);
     if (found == expected.wanted.end()) internal_error("only one of the two programs has " + name);
     result.values.push_back(compare(name, array, found->second, options.bound));
   }
+  const auto kind_of = [](StoredKind kind) {
+    return kind == StoredKind::parameter ? "param" : kind == StoredKind::state ? "state" : "optimizer";
+  };
   for (const Stored& stored : graph.stored)
-    if (stored.kind == StoredKind::parameter || stored.kind == StoredKind::state)
-      result.values.push_back(
-          compare(fmt::format("{}({})", stored.kind == StoredKind::state ? "state" : "param", stored.path),
-                  given.after.at(stored.path), expected.after.at(stored.path), options.bound));
+    if (stored.kind != StoredKind::input)
+      result.values.push_back(compare(fmt::format("{}({})", kind_of(stored.kind), stored.path),
+                                      given.after.at(stored.path), expected.after.at(stored.path), options.bound));
   return result;
 }
 

@@ -1,7 +1,9 @@
 // interpret_compare.h: two programs of one model, say under a layout and on one rank, run on the same random inputs and
-// parameters: every wanted value, every parameter after a step and every metric must agree.
+// parameters: every wanted value, every parameter and moment after a step and every metric, of training and of
+// evaluation, must agree.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +11,9 @@
 
 namespace mesh {
 
-/// Arrays that every input of the program accepts: normal numbers, indices below their dim's size, any byte, any bool.
-std::map<std::string, meshrt::Array> random_feeds(const Program&, uint64_t seed);
+/// Arrays that every input of the program accepts: normal numbers times `scale`, indices below their dim's size, any
+/// byte, any bool.
+std::map<std::string, meshrt::Array> random_feeds(const Program&, uint64_t seed, double scale = 1);
 /// Values for the parameters and states that begin as one constant, so that no fault hides behind zeros and ones.
 std::map<std::string, meshrt::Array> random_constants(const Program&, uint64_t seed);
 
@@ -29,6 +32,7 @@ struct Comparison {
   std::vector<ComparedValue> values;
   std::string differing_copies;  // of the program, see InterpretResult
   double copies_difference = 0;
+  std::vector<uint64_t> digests;  // of the program, see InterpretRequest
   bool equal() const;
 };
 
@@ -38,6 +42,11 @@ struct CompareOptions {
   uint64_t seed = 1;
   int64_t steps = 1;
   double bound = 0;
+  double scale = 1;  // of real inputs
+  // A program that one rank runs in place of the compared one.
+  const Program* other = nullptr;
+  std::optional<int64_t> other_rank = {};
+  bool digest = false;
 };
 Comparison compare_programs(const Program&, const Program& reference, const CompareOptions& = {});
 

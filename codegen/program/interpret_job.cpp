@@ -113,6 +113,17 @@ class Gathered {
   std::vector<double> differences_;  // by rank
 };
 
+/// FNV-1a of what lies in a rank's memory.
+uint64_t digest(const meshrt::Rank& rank) {
+  uint64_t hash = 14695981039346656037ull;
+  const auto add = [&](const std::byte* data, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<uint64_t>(data[i])) * 1099511628211ull;
+  };
+  add(rank.arena(), rank.arena_bytes());
+  add(rank.own(), rank.own_bytes());
+  return hash;
+}
+
 class Job {
  public:
   explicit Job(const InterpretRequest& request) : request_(request), given_(request) {
@@ -132,8 +143,8 @@ class Job {
         internal_error("the wanted value `" + name + "` is not complete: a reduction over ranks is missing");
       wanted_.push_back(gathered(name, graph.type(found->value), request.program.buffer(id).type));
     }
-    metrics_.assign(static_cast<size_t>(std::max<int64_t>(request.steps, 0)),
-                    std::vector<double>(graph.metrics.size()));
+    digests_.assign(ranks, 0);
+    metrics_.resize(ranks);
   }
 
   InterpretResult run() {
@@ -160,13 +171,29 @@ class Job {
     // What is a stored tensor itself has been overwritten when the values are read.
     for (auto& [name, array] : result.wanted)
       if (const std::string path = stored_path(name); !path.empty()) array = result.before.at(path);
-    result.metrics = std::move(metrics_);
+    const size_t count = request_.program.sharded.graph.metrics.size();
+    for (const std::vector<double>& seen : metrics_)
+      for (size_t i = 0; i < seen.size(); ++i)
+        if (const double difference = difference_of(seen[i], metrics_[0][i]); difference > result.copies_difference) {
+          result.copies_difference = difference;
+          result.differing_copies = "metric " + request_.program.sharded.graph.metrics[i % count].name;
+        }
+    for (size_t at = 0; at + count <= metrics_[0].size() && count > 0; at += count)
+      result.metrics.emplace_back(metrics_[0].begin() + static_cast<std::ptrdiff_t>(at),
+                                  metrics_[0].begin() + static_cast<std::ptrdiff_t>(at + count));
+    result.metrics.resize(static_cast<size_t>(request_.steps + (request_.evaluated > 0 ? 1 : 0)));
+    if (request_.evaluated > 0) {
+      result.evaluated = std::move(result.metrics.back());
+      result.metrics.pop_back();
+    }
+    result.digests = std::move(digests_);
     return result;
   }
 
  private:
   void run_rank(meshrt::Rank& rank) {
-    InterpretedProgram program(request_.program, request_.sources);
+    const bool other = request_.other_rank == rank.rank();
+    InterpretedProgram program(other ? *request_.other : request_.program, request_.sources);
     rank.allocate(program.info().arena_bytes, program.info().own_bytes);
     if (request_.poison) {
       std::memset(rank.arena(), 0xff, rank.arena_bytes());
@@ -187,6 +214,7 @@ class Job {
     };
     const std::span<meshrt::Tensor> stored = program.tensors().first(before_.size());  // outputs follow
     std::vector<double> metrics(program.info().metrics.size());
+    std::vector<double>& seen = metrics_[static_cast<size_t>(rank.rank())];
     meshrt::StepInput input;
     input.steps = request_.planned_steps;
     input.seed = request_.seed;
@@ -194,10 +222,16 @@ class Job {
       if (step == request_.steps) gather(before_, stored);
       input.step = step;
       program.train_step(input, metrics);
-      if (rank.rank() == 0) metrics_[static_cast<size_t>(step - 1)] = metrics;
+      seen.insert(seen.end(), metrics.begin(), metrics.end());
     }
+    if (request_.digest) digests_[static_cast<size_t>(rank.rank())] = digest(rank);
     gather(wanted_, program.wanted());
     gather(after_, stored);
+    if (request_.evaluated == 0) return;
+    program.evaluate_reset();
+    for (int64_t batch = 0; batch < request_.evaluated; ++batch) program.evaluate_step();
+    program.evaluate_finish(metrics);
+    seen.insert(seen.end(), metrics.begin(), metrics.end());
   }
 
   // The stored tensor that a wanted value is; empty where it is computed.
@@ -220,7 +254,8 @@ class Job {
   const InterpretRequest& request_;
   const Given given_;
   std::vector<Gathered> before_, after_, wanted_;
-  std::vector<std::vector<double>> metrics_;  // by step
+  std::vector<std::vector<double>> metrics_;  // by rank: of each step, then of the evaluation
+  std::vector<uint64_t> digests_;             // by rank
 };
 
 }  // namespace

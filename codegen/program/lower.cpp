@@ -90,6 +90,7 @@ void lower_evaluation(Program& program, const ShardedGraph& evaluate, const std:
   };
 
   Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
+  for (ValueId value : cut.accumulated) batch.keep(value);
   batch.lower_root(cut.batch, step.steps);
   for (const EvaluationCut::Carried& one : cut.carried) {
     const BufferId total = accumulator(one.value, one.reduce);
@@ -136,7 +137,7 @@ Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const Low
     lower_evaluation(program, *evaluate, same);
   }
   if (options.fuse) fuse(program);
-  plan_memory(program);
+  plan_memory(program, options.share_memory);
   return program;
 }
 

@@ -7,7 +7,8 @@
 namespace mesh {
 
 struct LowerOptions {
-  bool fuse = true;  // false: a nest for every node, for tests of fusion itself
+  bool fuse = true;          // false: a nest for every node
+  bool share_memory = true;  // false: a place of its own for every buffer
 };
 
 /// The program of a training step and, where `evaluate` (the forward graph of the same model: equal dims, stored

@@ -25,6 +25,8 @@ class Lowering {
   void lower_root(const std::vector<bool>& wanted, std::vector<Step>& steps);
   /// Says that a value is in memory already: its node is not lowered.
   void preset(ValueId, Access);
+  /// Says that somebody reads a value after all nodes are lowered: no node may take its memory over.
+  void keep(ValueId value) { ++readers_[value.index]; }
   /// A whole buffer of its own with the value, cast to `element`; for metrics and wanted values.
   BufferId own_buffer(ValueId, const std::string& name, Type element);
   /// The same with its dims in logical order.

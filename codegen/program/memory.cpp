@@ -16,8 +16,10 @@ int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * al
 
 class Plan {
  public:
-  explicit Plan(Program& program) : program_(program), life_(lifetimes(program)), slot_(program.buffers.size()) {
+  Plan(Program& program, bool share) : program_(program), life_(lifetimes(program)), slot_(program.buffers.size()) {
     std::iota(slot_.begin(), slot_.end(), 0);
+    for (Lifetime& life : life_)
+      if (!share && life.routine >= 0) life.routine = -1;
     for (Routine& routine : program.routines) {
       step_ = blocks_ = 0;
       reuse(routine.steps);
@@ -183,9 +185,9 @@ bool may_take_over(const Program& program, const Nest& nest, BufferId dying, Buf
   return last_use >= 0 && first_store >= 0 && last_use <= first_store;
 }
 
-void plan_memory(Program& program) {
+void plan_memory(Program& program, bool share) {
   program.memory = {};
-  Plan{program};
+  Plan{program, share};
 }
 
 }  // namespace mesh

@@ -6,8 +6,8 @@ namespace mesh {
 
 /// Sets Buffer::elements and Buffer::offset and Program::memory. Stored tensors come first, in the order of their
 /// declaration; others share memory where they never live at the same time, and a nest's result takes over the memory
-/// of an operand that dies there.
-void plan_memory(Program&);
+/// of an operand that dies there. Not `share`: every buffer has a place of its own.
+void plan_memory(Program&, bool share = true);
 
 /// Whether `born`, which the nest stores first in this step, may lie where `dying` lies, which no later step reads:
 /// each element of `dying` is used by one iteration only, and not after its place is written.

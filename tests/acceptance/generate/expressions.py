@@ -21,6 +21,7 @@ class Expressions:
         """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; parts: {dim: one as large or smaller}; loops: dims for repeat."""
         self.random, self.sizes, self.aliases, self.merged, self.parts, self.loops = random, sizes, aliases, merged, parts, loops
         self.count, self.inputs, self.indices, self.blocks = 0, [], [], []
+        self.every = False  # what is bound in a loop or block always has a part in what leaves it
         self.plain = [d for d in sizes if d not in loops]
 
     def name(self, prefix):
@@ -88,6 +89,11 @@ class Expressions:
         """`value` as a text whose dims lie within `dims`."""
         extra = [d for d in value[1] if d not in dims]
         return f"mean[{', '.join(extra)}]({value[0]})" if extra else value[0]
+
+    def all_of(self, inside, outside, dims):
+        """A text over some of `dims` in which every value bound inside has a part."""
+        known = {value[0] for value in outside.values}
+        return " + ".join(f"tanh({self.fit(inside, value, dims)}) * 0.1" for value in inside.values if value[0] not in known)
 
     def step(self, scope):
         kinds = [self.unary] * 3 + [self.binary] * 4 + [self.dot] * 4 + [self.reduce] * 2 + [self.soft] * 2 + [self.masked, self.rename, self.fold, self.where, self.stop, self.best, self.select, self.slice]
@@ -306,9 +312,15 @@ class Expressions:
         for _ in range(self.random.randint(1, 4)):
             self.step(inside)
         last = inside.values[-1]
+        if self.every:
+            name, dims, _ = carries[-1]
+            inside.line(f"{name} = {name} + {self.all_of(inside, scope, dims)}")
         for name, dims, varies in carries:
             more = self.parameter(inside, self.some(dims, 0, 2)) if self.random.random() < 0.6 else self.pick(inside)
-            inside.line(f"{name} = tanh({name} * (0.6 + {self.fit(inside, last, dims)}) + {self.fit(inside, more, dims)})")
+            factor, term = self.fit(inside, last, dims), self.fit(inside, more, dims)
+            if self.every:  # where the outer tanh is flat nothing has a part
+                factor, term = f"tanh({factor}) * 0.3", f"tanh({term})"
+            inside.line(f"{name} = tanh({name} * (0.6 + {factor}) + {term})")
         scope.lines += inside.lines
         scope.line("}")
 
@@ -330,7 +342,8 @@ class Expressions:
             self.step(inside)
         result = inside.values[-1]
         dims = self.brackets(result[1])
-        self.blocks += [f"block {name}(u : real{self.brackets(a[1])}) -> real{dims} {{", *inside.lines, f"  return {result[0]}", "}"]
+        returned = f"{result[0]} + {self.all_of(inside, Scope([]), result[1])}" if self.every else result[0]
+        self.blocks += [f"block {name}(u : real{self.brackets(a[1])}) -> real{dims} {{", *inside.lines, f"  return {returned}", "}"]
         scope.line(f"param {instance} : {name}")
         b = self.bind(scope, f"{instance}({a[0]})", result[1], result[2])
         if self.random.random() < 0.5:

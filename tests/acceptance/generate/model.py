@@ -8,11 +8,12 @@ OPTIMIZERS = ["sgd(lr: 0.1)", "sgd(lr: 0.05, momentum: 0.9)", "sgd(lr: 0.05, mom
               "adam(lr: 0.01, epsilon: 1e-3)", "adamw(lr: 0.01, epsilon: 1e-3, clip: 1.0)"]
 
 
-def model(seed):
+def model(seed, every=False):
     random = randoms.Random(seed)
-    sizes = {"batch": random.randint(1, 7)}
+    least = 2 if every else 1  # of a dim of size 1 all ranks but one own nothing, and do in vain what they do
+    sizes = {"batch": random.randint(least, 7)}
     for d in "abcd"[: random.randint(2, 4)]:
-        sizes[d] = random.randint(1, 7)
+        sizes[d] = random.randint(least, 7)
     aliases = {d: d + "2" for d in list(sizes)[1:]}
     parts = {d: d + "p" for d in list(sizes)[1:] if random.random() < 0.6}
     shares = {p: random.randint(1, sizes[d]) for d, p in parts.items()}
@@ -26,14 +27,17 @@ def model(seed):
     splittable = list(sizes)
     sizes.update(l=2, m=3)
     make = Expressions(random, sizes, {**aliases}, merged, parts, ["l", "m"])
+    make.every = every
     scope = Scope([])
     dims = ["batch"] + make.some(list(sizes)[1:4], 1, 2)
     make.inputs.append(f"  input x0 : real{make.brackets(dims)}")
     scope.values.append(("x0", tuple(dims), frozenset(dims)))
     for _ in range(random.randint(4, 14)):
         make.step(scope)
-    # The loss is a sum of means of squares: of the last values and of a few others.
+    # The loss is a sum of means of squares: of the last values and of a few others, or of `every` one, so that nothing is computed in vain.
     used = scope.values[-2:] + [make.pick(scope) for _ in range(2)]
+    if every:
+        used = [value for value in scope.values if value[0][0] in "vh"]
     w = make.parameter(scope, ["batch"] if random.random() < 0.2 else [])
     terms = []
     for name, dims, _ in used:
@@ -49,8 +53,8 @@ def model(seed):
     return "\n".join(lines + make.blocks + ["model Random {"] + inputs + scope.lines + ["}", ""]), splittable
 
 
-def spec(seed, attempt=0):
+def spec(seed, attempt=0, every=False):
     """The model of a seed under its attempt-th layout, and the mesh."""
-    text, dims = model(seed)
+    text, dims = model(seed, every)
     rules, axes = layout(randoms.Random(f"{seed} {attempt}"), dims)
     return text + rules, axes

@@ -1,0 +1,109 @@
+#include "codegen/commands/verify_fault.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "codegen/commands/command.h"
+#include "codegen/program/memory.h"
+#include "codegen/program/mutate.h"
+#include "codegen/program/verify_program.h"
+
+namespace mesh {
+
+namespace {
+
+struct Chosen {
+  Fault fault;
+  int64_t number;
+};
+
+// "drop:3"
+Chosen chosen(const std::string& text) {
+  const size_t colon = text.find(':');
+  for (const Fault fault : all_faults) {
+    if (text.substr(0, colon) != name_of(fault) || colon == std::string::npos) continue;
+    int64_t number = 0;
+    const char* const end = text.data() + text.size();
+    if (const auto [last, error] = std::from_chars(text.data() + colon + 1, end, number);
+        error == std::errc() && last == end && number > 0)
+      return {fault, number};
+  }
+  throw UsageError(fmt::format("--mutate {}: expected KIND:N or list", text));
+}
+
+class Trial {
+ public:
+  Trial(Chosen chosen, const std::function<Program()>& compile, const Program& reference, CompareOptions options)
+      : chosen_(chosen), compile_(compile), reference_(reference), options_(std::move(options)) {}
+
+  Comparison run(bool& refused) {
+    Program bad = compile_();
+    if (const int64_t count = count_faults(bad, chosen_.fault); chosen_.number > count)
+      throw UsageError(fmt::format("--mutate {}:{}: the program has room for only {}", name_of(chosen_.fault),
+                                   chosen_.number, count));
+    const Mutation made = mutate(bad, chosen_.fault, chosen_.number);
+    if (made.what.empty())
+      throw UsageError(fmt::format("--mutate {}:{}: this one lies at the edge of the memory; take another",
+                                   name_of(chosen_.fault), chosen_.number));
+    fmt::print("mutation: {}{}\n", made.what, made.rank ? fmt::format(", on rank {} alone", *made.rank) : "");
+    if (!made.rank) {
+      const std::vector<std::string> messages = verify_program(bad);
+      for (const std::string& message : messages) fmt::print("the verifier says: {}\n", message);
+      refused = !messages.empty();
+    }
+    Comparison found = compare(compile_(), bad, made, false);
+    if (!refused && found.equal()) {
+      if (changes_nothing()) fmt::print("harmless: not one bit differs in any rank's memory\n");
+      else if (chosen_.fault == Fault::shift && does_not_matter())
+        fmt::print("harmless: nothing changes when the number read there is another one\n");
+    }
+    return found;
+  }
+
+ private:
+  Comparison compare(const Program& good, const Program& bad, const Mutation& made, bool digest) const {
+    CompareOptions options = options_;
+    options.digest = digest;
+    if (!made.rank) return compare_programs(bad, reference_, options);
+    options.other = &bad;
+    options.other_rank = made.rank;
+    return compare_programs(good, reference_, options);
+  }
+
+  // Whether the program with the fault computes the same bits, every buffer in a place of its own.
+  bool changes_nothing() const {
+    Program good = compile_(), bad = compile_();
+    plan_memory(good, false);
+    plan_memory(bad, false);
+    const Mutation made = mutate(bad, chosen_.fault, chosen_.number);
+    if (made.what.empty()) return false;
+    return compare(good, good, {}, true).digests == compare(good, bad, made, true).digests;
+  }
+
+  // Whether another number in the place of the one that is read wrongly is as good: the maximum that a softmax takes
+  // away, what a `where` does not choose.
+  bool does_not_matter() const {
+    Program raised = compile_();
+    const Mutation made = mutate(raised, Fault::raise, chosen_.number);
+    return !made.what.empty() && compare(compile_(), raised, made, false).equal();
+  }
+
+  const Chosen chosen_;
+  const std::function<Program()>& compile_;
+  const Program& reference_;
+  const CompareOptions options_;
+};
+
+}  // namespace
+
+Comparison compare_with_fault(const std::string& fault, const std::function<Program()>& compile,
+                              const Program& reference, const CompareOptions& options, bool& refused) {
+  if (fault != "list") return Trial(chosen(fault), compile, reference, options).run(refused);
+  const Program program = compile();
+  for (const Fault one : all_faults) fmt::print("{} {}\n", name_of(one), count_faults(program, one));
+  return {};
+}
+
+}  // namespace mesh

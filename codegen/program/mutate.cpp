@@ -1,0 +1,230 @@
+#include "codegen/program/mutate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/extent.h"
+
+namespace mesh {
+
+namespace {
+
+using Steps = std::vector<Step>;
+
+/// Makes the fault at one place and says what it did.
+using Place = std::function<Mutation()>;
+
+std::string text_of(const Program& program, const CollectiveStep& step) {
+  std::string axes;
+  for (const AxisId axis : step.axes) axes += (axes.empty() ? "" : " * ") + program.sharded.layout.mesh.axes[axis].name;
+  return fmt::format("{} of {} over {} ({})", name_of(step.kind), program.buffer(step.from.buffer).name, axes,
+                     program.sharded.steps[step.step].reason);
+}
+
+class Finder {
+ public:
+  Finder(Program& program, Fault fault) : program_(program), fault_(fault) {
+    for (Routine& routine : program.routines)
+      if (routine.name == "train_step") walk(routine.steps);
+  }
+  std::vector<Place> places;
+
+ private:
+  const MeshShape& mesh() const { return program_.sharded.layout.mesh; }
+
+  void walk(Steps& steps) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
+        walk((*loop)->body);
+        continue;
+      }
+      if (fault_ == Fault::drop || fault_ == Fault::skip) leave_out(steps, i);
+      if (fault_ == Fault::swap) swap(steps, i);
+      if (auto* nest = std::get_if<Nest>(&steps[i].what)) {
+        if (fault_ == Fault::scale) unscale(*nest);
+        if (slices()) shift(*nest);
+      }
+      if (auto* copy = std::get_if<CopyStep>(&steps[i].what); copy && slices()) shift(*copy);
+    }
+  }
+
+  // ---- collectives
+
+  /// The collective at step i, if it begins there and its group has several ranks.
+  const CollectiveStep* collective(const Steps& steps, size_t i) const {
+    const auto* step = std::get_if<CollectiveStep>(&steps[i].what);
+    return step && step->phase != CollectiveStep::Phase::wait && mesh().size(step->axes) > 1 ? step : nullptr;
+  }
+  /// Another rank for each place.
+  int64_t one_rank() const { return static_cast<int64_t>(places.size()) % mesh().ranks(); }
+
+  void leave_out(Steps& steps, size_t i) {
+    if (!collective(steps, i)) return;
+    const std::optional<int64_t> rank = fault_ == Fault::skip ? std::optional(one_rank()) : std::nullopt;
+    places.push_back([this, &steps, i, rank] {
+      const std::string what = "left out " + text_of(program_, *collective(steps, i));
+      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
+      return Mutation{what, rank};
+    });
+  }
+
+  void swap(Steps& steps, size_t i) {
+    const CollectiveStep* first = collective(steps, i);
+    if (!first) return;
+    size_t j = i + 1;
+    while (j < steps.size() && !(collective(steps, j) && collective(steps, j)->axes == first->axes)) ++j;
+    if (j == steps.size()) return;
+    places.push_back([this, &steps, i, j, rank = one_rank()] {
+      const std::string what = fmt::format("swapped {} and {}", text_of(program_, *collective(steps, i)),
+                                           text_of(program_, *collective(steps, j)));
+      std::swap(steps[i], steps[j]);
+      return Mutation{what, rank};
+    });
+  }
+
+  // ---- numbers
+
+  static bool is_count(double number) { return number >= 2 && number == std::floor(number); }
+  /// One over a whole number, as f32 or f64 rounds it.
+  static bool is_share(double number) {
+    return number > 0 && number < 0.75 && std::fabs(1 / number - std::round(1 / number)) < 1e-6 / number;
+  }
+  static const Scalar::Literal* literal(const Pass& pass, int scalar) {
+    return std::get_if<Scalar::Literal>(&pass.scalars[static_cast<size_t>(scalar)].what);
+  }
+
+  void unscale(Nest& nest) {
+    for (Pass& pass : nest.passes) {
+      for (size_t i = 0; i < pass.scalars.size(); ++i) {
+        const auto* apply = std::get_if<Scalar::Apply>(&pass.scalars[i].what);
+        if (!apply || (apply->function != MapFunction::divide && apply->function != MapFunction::multiply)) continue;
+        for (size_t side = 0; side < 2; ++side) {
+          const auto* number = literal(pass, apply->operands[side]);
+          const bool divides = apply->function == MapFunction::divide && side == 1 && number && is_count(number->value);
+          const bool scales = apply->function == MapFunction::multiply && number && is_share(number->value);
+          if (!divides && !scales) continue;
+          places.push_back([&pass, i, other = apply->operands[1 - side], divides, value = number->value] {
+            pass.scalars[i].what = Scalar::Apply{MapFunction::copy, {other}};
+            return Mutation{fmt::format("left out {} {}", divides ? "/" : "*", value), {}};
+          });
+        }
+      }
+      for (Pass::Store& store : pass.stores)
+        if (const auto* number = literal(pass, store.scalar); number && is_share(number->value))
+          places.push_back([this, &pass, &store, value = number->value] {
+            pass.scalars.push_back({Scalar::Literal{1}, pass.scalars[static_cast<size_t>(store.scalar)].type});
+            store.scalar = static_cast<int>(pass.scalars.size() - 1);
+            return Mutation{fmt::format("stored 1 for {} in {}", value, program_.buffer(store.to.buffer).name), {}};
+          });
+    }
+  }
+
+  // ---- slices
+
+  bool slices() const { return fault_ == Fault::shift || fault_ == Fault::raise; }
+
+  void shift(Nest& nest) {
+    for (Pass& pass : nest.passes) {
+      std::vector<LocalDim> dims = nest.outer;
+      dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
+      for (size_t i = 0; i < pass.scalars.size(); ++i)
+        if (auto* load = std::get_if<Scalar::Load>(&pass.scalars[i].what))
+          shift(load->access, dims, [&pass, i] { return raise(pass, i); });
+    }
+  }
+  void shift(CopyStep& copy) {
+    const auto target = dims_of(program_, copy.to);
+    shift(copy.from, {target.begin(), target.end()}, [] { return std::string(); });
+  }
+
+  /// Where `dims` iterate over a part of what `access` holds: the row before the part, or the one after it.
+  void shift(Access& access, const std::vector<LocalDim>& dims, const std::function<std::string()>& raise) {
+    const auto held = dims_of(program_, access);
+    for (size_t at = 0; at < held.size(); ++at) {
+      const auto part = std::ranges::find(dims, held[at].dim, &LocalDim::dim);
+      if (part == dims.end() || *part == held[at]) continue;
+      for (int64_t rank = mesh().ranks(); rank-- > 0;) {
+        const Range own = local_range(program_, *part, rank), whole = local_range(program_, held[at], rank);
+        const bool works =
+            std::ranges::all_of(dims, [&](const LocalDim& d) { return local_extent(program_, d, rank) > 0; });
+        const int64_t rows = own.begin > whole.begin ? -1 : own.end < whole.end ? 1 : 0;
+        if (!works || rows == 0) continue;
+        if (fault_ == Fault::raise) places.push_back([raise, rank] { return Mutation{raise(), rank}; });
+        else
+          places.push_back([this, &access, at, rows, rank, dim = held[at].dim] {
+            const std::string what = fmt::format("read {} a row of {} too {}", program_.buffer(access.buffer).name,
+                                                 program_.sharded.graph.dim(dim).name, rows < 0 ? "early" : "late");
+            return Mutation{displace(access, at, rows, rank) ? what : "", rank};
+          });
+        break;
+      }
+    }
+  }
+
+  /// Reads through another buffer, `rows` rows along a dim of the access away; not where that would leave the space.
+  bool displace(Access& access, size_t dim, int64_t rows, int64_t rank) {
+    Buffer displaced = program_.buffer(access.buffer);
+    const auto bytes = static_cast<int64_t>(meshrt::size_of(displaced.type));
+    displaced.offset += rows * stride(program_, displaced, access.turns.size() + dim, rank) * bytes;
+    const int64_t end = displaced.offset + local_elements(program_, displaced, rank) * bytes;
+    if (displaced.offset < 0 || end > (displaced.space == Space::arena ? program_.memory.arena : program_.memory.own))
+      return false;
+    displaced.view_of = {};
+    displaced.stored = {};
+    displaced.name += "_displaced";
+    access.buffer = BufferId{static_cast<uint32_t>(program_.buffers.size())};
+    program_.buffers.push_back(std::move(displaced));
+    return true;
+  }
+
+  /// Adds 1 to entry `i` of the pass.
+  static std::string raise(Pass& pass, size_t i) {
+    const Type type = pass.scalars[i].type;
+    if (type == Type::boolean) return {};
+    const auto place = [&](int& scalar) { scalar += scalar >= static_cast<int>(i) ? 2 : 0; };
+    for (size_t k = i + 1; k < pass.scalars.size(); ++k)
+      if (auto* apply = std::get_if<Scalar::Apply>(&pass.scalars[k].what))
+        std::ranges::for_each(apply->operands, place);
+    for (auto& item : pass.stores) place(item.scalar);
+    for (auto& item : pass.reductions) place(item.scalar);
+    for (auto& item : pass.accumulates) place(item.scalar);
+    const int load = static_cast<int>(i);
+    pass.scalars.insert(
+        pass.scalars.begin() + load + 1,
+        {Scalar{Scalar::Literal{1}, type}, Scalar{Scalar::Apply{MapFunction::add, {load, load + 1}}, type}});
+    return "raised a number that is read";
+  }
+
+  Program& program_;
+  Fault fault_;
+};
+
+}  // namespace
+
+const char* name_of(Fault fault) {
+  switch (fault) {
+    case Fault::drop: return "drop";
+    case Fault::skip: return "skip";
+    case Fault::swap: return "swap";
+    case Fault::scale: return "scale";
+    case Fault::shift: return "shift";
+    case Fault::raise: return "raise";
+  }
+  return "?";
+}
+
+int64_t count_faults(const Program& program, Fault fault) {
+  return static_cast<int64_t>(Finder(const_cast<Program&>(program), fault).places.size());  // finding changes nothing
+}
+
+Mutation mutate(Program& program, Fault fault, int64_t number) {
+  const Finder finder(program, fault);
+  if (number < 1 || number > static_cast<int64_t>(finder.places.size())) internal_error("there is no such fault");
+  return finder.places[static_cast<size_t>(number - 1)]();
+}
+
+}  // namespace mesh
