@@ -145,6 +145,15 @@ class Finder {
   void shift(Access& access, const std::vector<LocalDim>& dims, const std::function<std::string()>& raise) {
     const auto held = dims_of(program_, access);
     for (size_t at = 0; at < held.size(); ++at) {
+      const size_t position = access.turns.size() + at;
+      if (map_at(access, position)) {
+        if (fault_ == Fault::raise) places.push_back([raise] { return Mutation{raise(), {}}; });
+        else
+          places.push_back([this, &access, position, dims] {
+            return Mutation{lead_astray(access, position, dims), {}};
+          });
+        continue;
+      }
       const auto part = std::ranges::find(dims, held[at].dim, &LocalDim::dim);
       if (part == dims.end() || *part == held[at]) continue;
       for (int64_t rank = mesh().ranks(); rank-- > 0;) {
@@ -163,6 +172,24 @@ class Finder {
         break;
       }
     }
+  }
+
+  /// Lets a map begin one row later, or earlier where that would lead outside.
+  std::string lead_astray(Access& access, size_t position, const std::vector<LocalDim>& dims) {
+    IndexMap& map = *std::ranges::find(access.maps, position, &IndexMap::position);
+    for (const int64_t rows : {1, -2}) {
+      map.begin += rows;
+      const Address address = address_of(program_, access, dims);
+      const bool inside = std::ranges::all_of(address.mapped, [&](const Address::Mapped& mapped) {
+        return mapped.map.outside || always_inside(program_, mapped);
+      });
+      if (inside)
+        return fmt::format("read {} of {} a row too {}", program_.buffer(access.buffer).name,
+                           program_.sharded.graph.dim(program_.buffer(access.buffer).dims[position].dim).name,
+                           rows > 0 ? "late" : "early");
+    }
+    map.begin += 1;
+    return {};
   }
 
   /// Reads through another buffer, `rows` rows along a dim of the access away; not where that would leave the space.

@@ -148,7 +148,7 @@ class Expressions:
         if not a[1]:
             return self.unary(scope)
         op = self.random.choice(["sum", "mean", "max", "min", "logsumexp", "mean_where"])
-        over = self.some(a[1], 1, 1 if op == "logsumexp" else 2)
+        over = self.some(a[1], 1, 2)
         if op in ("max", "min") and not set(over) <= a[2]:
             op = "mean"
         rest = tuple(d for d in a[1] if d not in over)
