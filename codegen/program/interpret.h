@@ -66,13 +66,14 @@ struct InterpretRequest {
 };
 
 struct InterpretResult {
-  int exit_code = 0;                            // not 0: a rank failed and has said so on stderr; nothing below is set
-  std::map<std::string, meshrt::Array> wanted;  // Program::wanted, in the last step
-  std::map<std::string, meshrt::Array> before;  // inputs, parameters and state before the last step's update, by path
-  std::map<std::string, meshrt::Array> after;   // parameters and state after it
-  std::vector<std::vector<double>> metrics;     // of each step, in the order of Graph::metrics
-  std::vector<double> evaluated;                // metrics of the evaluation
-  std::vector<uint64_t> digests;                // of each rank's memory
+  int exit_code = 0;                             // not 0: a rank failed and has said so on stderr; nothing below is set
+  std::map<std::string, meshrt::Array> wanted;   // Program::wanted, in the last step
+  std::map<std::string, meshrt::Array> outputs;  // of the model, in the last step, but for stored tensors
+  std::map<std::string, meshrt::Array> before;   // inputs, parameters and state before the last step's update, by path
+  std::map<std::string, meshrt::Array> after;    // parameters and state after it
+  std::vector<std::vector<double>> metrics;      // of each step, in the order of Graph::metrics
+  std::vector<double> evaluated;                 // metrics of the evaluation
+  std::vector<uint64_t> digests;                 // of each rank's memory
 
   /// Where copies of one element on several ranks are not the same number: a fault of the program. The tensor or metric
   /// with the largest difference; empty where there is none.

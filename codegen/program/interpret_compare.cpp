@@ -151,6 +151,8 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     if (found == expected.wanted.end()) internal_error("only one of the two programs has " + name);
     result.values.push_back(compare(name, array, found->second, options.bound));
   }
+  for (const auto& [name, array] : given.outputs)
+    result.values.push_back(compare("output " + name, array, expected.outputs.at(name), options.bound));
   const auto kind_of = [](StoredKind kind) {
     return kind == StoredKind::parameter ? "param" : kind == StoredKind::state ? "state" : "optimizer";
   };

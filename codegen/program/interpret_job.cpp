@@ -143,6 +143,9 @@ class Job {
         internal_error("the wanted value `" + name + "` is not complete: a reduction over ranks is missing");
       wanted_.push_back(gathered(name, graph.type(found->value), request.program.buffer(id).type));
     }
+    for (const Output& output : graph.outputs)
+      if (output.value)
+        outputs_.push_back(gathered(output.name, graph.type(output.value), graph.type(output.value).element));
     digests_.assign(ranks, 0);
     metrics_.resize(ranks);
   }
@@ -168,6 +171,7 @@ class Job {
     take(before_, result.before, " before the step");
     take(after_, result.after, " after the step");
     take(wanted_, result.wanted, "");
+    take(outputs_, result.outputs, "");
     // What is a stored tensor itself has been overwritten when the values are read.
     for (auto& [name, array] : result.wanted)
       if (const std::string path = stored_path(name); !path.empty()) array = result.before.at(path);
@@ -226,6 +230,7 @@ class Job {
     }
     if (request_.digest) digests_[static_cast<size_t>(rank.rank())] = digest(rank);
     gather(wanted_, program.wanted());
+    gather(outputs_, program.tensors().subspan(before_.size()));
     gather(after_, stored);
     if (request_.evaluated == 0) return;
     program.evaluate_reset();
@@ -253,7 +258,7 @@ class Job {
 
   const InterpretRequest& request_;
   const Given given_;
-  std::vector<Gathered> before_, after_, wanted_;
+  std::vector<Gathered> before_, after_, wanted_, outputs_;
   std::vector<std::vector<double>> metrics_;  // by rank: of each step, then of the evaluation
   std::vector<uint64_t> digests_;             // by rank
 };

@@ -90,7 +90,7 @@ void lower_evaluation(Program& program, const ShardedGraph& evaluate, const std:
   };
 
   Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
-  for (ValueId value : cut.accumulated) batch.keep(value);
+  for (const EvaluationCut::Carried& one : cut.carried) batch.keep(one.value);
   batch.lower_root(cut.batch, step.steps);
   for (const EvaluationCut::Carried& one : cut.carried) {
     const BufferId total = accumulator(one.value, one.reduce);

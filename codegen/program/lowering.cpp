@@ -65,6 +65,8 @@ void Lowering::find_readers() {
   }
   for (const Metric& metric : graph_.metrics) ++readers_[metric.value.index];
   for (const Wanted& wanted : graph_.wanted) ++readers_[wanted.value.index], need(wanted.value);
+  for (const Output& output : graph_.outputs)
+    if (output.value) ++readers_[output.value.index], need(output.value);
 }
 
 void Lowering::preset(ValueId value, Access access) { memory_[value.index] = std::move(access); }
