@@ -7,6 +7,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/graph/elaborate/elaborate.h"
 #include "codegen/graph/entries.h"
+#include "codegen/graph/micro_batches.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/recognise.h"
 #include "codegen/graph/verify_graph.h"
@@ -104,21 +105,28 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   Graph forward = *model;
   if (!request.plain) recognise(forward, splits);
   if (passes.last("recognised", [&] { return print_graph(forward); })) return std::nullopt;
-  Graph backward = differentiated(forward);
+  if (layout->accumulate > 1) declare_micro_batches(forward, layout->accumulate, layout->accumulate_span);
+  Graph backward = differentiated(forward, layout->remat);
   want_gradients(backward, request.wanted, sink);
   if (sink.has_errors()) return std::nullopt;
   if (passes.last("differentiated", [&] { return print_graph(backward); })) return std::nullopt;
+  run_by_micro_batches(backward, sink);
+  if (sink.has_errors()) return std::nullopt;
   const Graph training = training_step(backward, std::ranges::count(request.wanted, norm_name) > 0);
   if (passes.last("training", [&] { return print_graph(training); })) return std::nullopt;
 
   // graph -> sharded graph
-  Compiled result{*model, place(training, *layout, *machine), {}, hash_of(request, sources, *layout, *machine)};
+  const Layout rules = for_micro_batches(*layout, forward.micro_batches);
+  Compiled result{*model, place(training, rules, *machine), {}, hash_of(request, sources, *layout, *machine)};
   if (passes.last("sharded", [&] { return print_sharded(result.sharded); })) return std::nullopt;
   options.training = false;
   options.want_values.clear();
   Graph evaluating = elaborate(program, sources, options, sink).value();
   if (!request.plain) recognise(evaluating, splits);
-  const ShardedGraph evaluated = place(evaluation(evaluating), *layout, *machine);
+  if (layout->accumulate > 1) declare_micro_batches(evaluating, layout->accumulate, layout->accumulate_span);
+  DiagnosticSink told;  // the training step has the same samples
+  run_by_micro_batches(evaluating, told);
+  const ShardedGraph evaluated = place(evaluation(evaluating), rules, *machine);
   if (passes.last("evaluation", [&] { return print_sharded(evaluated); })) return std::nullopt;
 
   // sharded graph -> program

@@ -25,6 +25,8 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
   for (const Dim& dim : graph.dims)
     out.line(fmt::format("info.dims.emplace_back({}, {});", quoted(dim.name), dim.size));
   if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
+  for (const DimId dim : sample_dims(graph))
+    out.line(fmt::format("info.sample_dims.push_back({});", quoted(graph.dim(dim).name)));
   for (const Metric& metric : graph.metrics) out.line(fmt::format("info.metrics.push_back({});", quoted(metric.name)));
   for (const Output& output : graph.outputs) out.line(fmt::format("info.outputs.push_back({});", quoted(output.name)));
   if (graph.objective) {

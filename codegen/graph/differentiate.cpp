@@ -14,7 +14,8 @@ namespace {
 
 class Differentiator {
  public:
-  Differentiator(Graph& graph, const std::vector<StoredId>& parameters) : graph_(graph), stash_(graph) {
+  Differentiator(Graph& graph, const std::vector<StoredId>& parameters, const std::set<DimId>& remat)
+      : graph_(graph), stash_(graph, remat) {
     needs_.resize(graph.values.size());
     for (StoredId id : parameters) needs_[graph.stored[id.index].value.index] = true;
     spread(graph.root());
@@ -236,8 +237,9 @@ class Differentiator {
 
 }  // namespace
 
-std::map<StoredId, ValueId> differentiate(Graph& graph, ValueId loss, const std::vector<StoredId>& parameters) {
-  return Differentiator(graph, parameters).run(loss, parameters);
+std::map<StoredId, ValueId> differentiate(Graph& graph, ValueId loss, const std::vector<StoredId>& parameters,
+                                          const std::set<DimId>& remat) {
+  return Differentiator(graph, parameters, remat).run(loss, parameters);
 }
 
 }  // namespace mesh

@@ -3,6 +3,7 @@
 // computed again in place.
 #pragma once
 #include <map>
+#include <set>
 
 #include "codegen/graph/graph.h"
 
@@ -10,7 +11,8 @@ namespace mesh {
 
 /// Appends the gradient of `loss` by each of `parameters` to the root body and names it "grad(PATH)" in Graph::names.
 /// Nodes are marked I (input_gradient: other gradients need them) or W (weight_gradient). A parameter that the loss
-/// does not depend on gets zeros.
-std::map<StoredId, ValueId> differentiate(Graph&, ValueId loss, const std::vector<StoredId>& parameters);
+/// does not depend on gets zeros. Loops over the dims of `remat` stash only what a turn begins with.
+std::map<StoredId, ValueId> differentiate(Graph&, ValueId loss, const std::vector<StoredId>& parameters,
+                                          const std::set<DimId>& remat = {});
 
 }  // namespace mesh

@@ -10,7 +10,7 @@
 
 namespace mesh {
 
-Graph differentiated(const Graph& model) {
+Graph differentiated(const Graph& model, const std::set<DimId>& remat) {
   Graph graph = model;
   fold_counts(graph);
   merge_equal(graph);
@@ -18,7 +18,7 @@ Graph differentiated(const Graph& model) {
   std::vector<StoredId> parameters;
   for (const Objective::Parameter& parameter : graph.objective->parameters)
     if (!parameter.frozen) parameters.push_back(parameter.stored);
-  differentiate(graph, graph.objective->loss, parameters);
+  differentiate(graph, graph.objective->loss, parameters, remat);
   verify_graph(graph, "differentiate");
   return graph;
 }

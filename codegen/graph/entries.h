@@ -1,14 +1,15 @@
 // entries.h: the graphs that are compiled, made from one elaborated model: a training step, and an evaluation of a
 // batch.
 #pragma once
-#include <functional>
+#include <set>
 
 #include "codegen/graph/graph.h"
 
 namespace mesh {
 
-/// Forward, gradients and updates. Names "grad(PATH)" are there for every parameter that is not frozen.
-Graph differentiated(const Graph& model);
+/// Forward, gradients and updates. Names "grad(PATH)" are there for every parameter that is not frozen. `remat`: dims
+/// of loops whose turns are computed again for the gradients.
+Graph differentiated(const Graph& model, const std::set<DimId>& remat = {});
 /// What is left after differentiation: optimizer, composite ops written out, equal and dead nodes removed.
 /// `Graph::wanted` must be set before; the norm of all gradients, which clipping computes here, is added as "grad_norm"
 /// if it is wanted too.

@@ -20,6 +20,63 @@ int64_t Graph::elements(const ValueType& type) const {
   return n;
 }
 
+namespace {
+
+struct DimsOfOp {
+  const std::function<void(DimId&)>& one;
+  void many(std::vector<DimId>& dims) const {
+    for (DimId& dim : dims) one(dim);
+  }
+  void operator()(ReadOp&) const {}
+  void operator()(LiteralOp&) const {}
+  void operator()(StepOp&) const {}
+  void operator()(RateOp&) const {}
+  void operator()(MapOp&) const {}
+  void operator()(UpdateOp&) const {}
+  void operator()(ReshardOp&) const {}
+  void operator()(PositionOp& op) const { one(op.dim); }
+  void operator()(BroadcastOp& op) const { many(op.dims); }
+  void operator()(ReduceOp& op) const { many(op.dims); }
+  void operator()(ArgReduceOp& op) const { one(op.dim); }
+  void operator()(DotOp& op) const { many(op.dims); }
+  void operator()(RenameOp& op) const { one(op.from), one(op.to); }
+  void operator()(SplitOp& op) const { one(op.from), many(op.to); }
+  void operator()(MergeOp& op) const { many(op.from), one(op.to); }
+  void operator()(TakeOp& op) const { one(op.dim); }
+  void operator()(TakeGradientOp& op) const { one(op.dim), many(op.table); }
+  void operator()(SliceOp& op) const { one(op.from), one(op.to); }
+  void operator()(PadOp& op) const { one(op.from), one(op.to); }
+  void operator()(SoftmaxOp& op) const { one(op.dim); }
+  void operator()(LogSoftmaxOp& op) const { one(op.dim); }
+  void operator()(LogSumExpOp& op) const { many(op.dims); }
+  void operator()(AttentionOp& op) const { one(op.query), one(op.key), one(op.head_dim), one(op.value_dim); }
+  void operator()(AttentionGradientOp& op) const { (*this)(op.forward); }
+  void operator()(LoopOp& op) const { one(op.dim); }
+};
+
+}  // namespace
+
+void for_each_dim(Op& op, const std::function<void(DimId&)>& visit) { std::visit(DimsOfOp{visit}, op); }
+
+std::vector<DimId> sample_dims(const Graph& graph) {
+  if (!graph.sample_dim) return {};
+  if (!graph.micro_batches.time) return {graph.sample_dim};
+  return {graph.micro_batches.time, graph.micro_batches.micro};
+}
+
+std::vector<std::pair<std::string, int64_t>> written_dims(const Graph& graph, const ValueType& type) {
+  std::vector<std::pair<std::string, int64_t>> dims;
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    const MicroBatches& parts = graph.micro_batches;
+    const bool cut =
+        parts.time && type.dims[i] == parts.time && i + 1 < type.dims.size() && type.dims[i + 1] == parts.micro;
+    const Dim& dim = graph.dim(cut ? parts.samples : type.dims[i]);
+    dims.emplace_back(dim.name, dim.size);
+    i += cut ? 1 : 0;
+  }
+  return dims;
+}
+
 std::string to_string(const Graph& graph, const ValueType& type) {
   std::string text =
       type.index_of ? fmt::format("index({})", graph.dim(type.index_of).name) : meshrt::name_of(type.element);

@@ -3,6 +3,7 @@
 // carries the forward graph, the graph with gradients and updates, and (with placements beside it,
 // layout/sharded_graph.h) the sharded graph.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -158,6 +159,9 @@ using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, MapOp, Br
                         RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, SoftmaxOp, LogSoftmaxOp,
                         LogSumExpOp, AttentionOp, AttentionGradientOp, UpdateOp, LoopOp, ReshardOp>;
 
+/// Every dim that an op's attributes name.
+void for_each_dim(Op&, const std::function<void(DimId&)>& visit);
+
 struct Node {
   Op op;
   std::vector<ValueId> inputs;   // of a loop: initials of carries, then stacked operands of slices
@@ -215,6 +219,12 @@ struct Metric {
   Span span;
 };
 
+/// Of a step by micro-batches (micro_batches.h): the dims that took the place of `samples`, `time` slower; else unset.
+struct MicroBatches {
+  DimId samples, time, micro;
+  Span span;  // of `accumulate: 4`
+};
+
 /// A value that the caller wants to see after a step, by its name.
 struct Wanted {
   std::string name;
@@ -240,6 +250,7 @@ struct Graph {
   std::optional<Objective> objective;
   std::vector<Metric> metrics;  // the loss first
   DimId sample_dim;
+  MicroBatches micro_batches;
   std::vector<Wanted> wanted;
   std::vector<Output> outputs;  // in order of declaration
 
@@ -255,6 +266,12 @@ struct Graph {
   const ValueType& type(ValueId id) const { return values[id.index].type; }
   int64_t elements(const ValueType& type) const;
 };
+
+/// The dims that samples are in input tensors, slowest first; none without a sample dim.
+std::vector<DimId> sample_dims(const Graph&);
+
+/// Names and sizes of a type's dims as the spec has them: [time, micro] are samples again.
+std::vector<std::pair<std::string, int64_t>> written_dims(const Graph&, const ValueType&);
 
 /// "f32[batch, seq, embed]", as errors and dumps print it.
 std::string to_string(const Graph&, const ValueType&);

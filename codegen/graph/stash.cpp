@@ -116,7 +116,7 @@ ValueId Stash::resolve(ValueId value, BodyId in) {
     if (!result) result = stash(value, in);
   } else {
     const Op& op = graph_.node(graph_.value(value).producer).op;
-    const bool again = is_view(op) || (is_cheap(op) && !materialised_.count(value));
+    const bool again = remat_.count(of.dim) > 0 || is_view(op) || (is_cheap(op) && !materialised_.count(value));
     result = again ? repeat_node(value, in) : stash(value, in);
   }
   resolved_[{value, in}] = result;
@@ -124,17 +124,16 @@ ValueId Stash::resolve(ValueId value, BodyId in) {
 }
 
 ValueId Stash::repeat_node(ValueId value, BodyId in) {
-  Node node = graph_.node(graph_.value(value).producer);
-  for (ValueId& input : node.inputs) input = resolve(input, in);
-  GraphBuilder build(graph_);
-  build.body = in;
-  build.part = Part::input_gradient;
-  build.span = node.span;
-  build.scope = node.scope;
-  const ValueId again = build.value(node.op, node.inputs);
-  graph_.value(again).type = graph_.type(value);
-  rebuilt_[in].push_back(graph_.value(again).producer);
-  return again;
+  const NodeId producer = graph_.value(value).producer;
+  std::unique_ptr<Clone>& again = repeated_[{producer, in}];
+  if (!again) {
+    GraphBuilder build(graph_);
+    build.body = in;
+    build.part = Part::input_gradient;
+    again = std::make_unique<Clone>(build, producer, [this, in](ValueId operand) { return resolve(operand, in); });
+    rebuilt_[in].push_back(again->node());
+  }
+  return again->result(value);
 }
 
 ValueId Stash::stash(ValueId value, BodyId in) {

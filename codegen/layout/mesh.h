@@ -2,6 +2,7 @@
 // to ids.
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,9 @@ struct Layout {
   std::vector<Rule> rules;
   std::vector<AxisId> replicated;  // `replicate over`
   bool closed = false;
+  std::set<DimId> remat;   // loops over these dims compute their turns again for the gradients
+  int64_t accumulate = 1;  // micro-batches of a step
+  Span accumulate_span;
   Span span;
 };
 

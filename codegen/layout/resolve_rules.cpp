@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/layout/resolve_attributes.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
@@ -114,6 +115,8 @@ class Rules {
   }
 
   void add_place(const ast::Place& place, Span span, const Around& around) {
+    const bool general = around.scope == RuleScope::general && !around.in && !around.pin;
+    resolve_attributes(place, graph_, loops_, general, layout_, sink_);
     const auto axes = axes_of(place.target);
     std::vector<DimId> unless;
     bool known = true;
@@ -155,14 +158,14 @@ class Rules {
                             axis));
       return false;
     }
-    if (!place.attributes.empty() && !reported) {
-      sink_
-          .error("E0901", place.attributes.front().span, "`{}` of a layout rule is not built yet",
-                 place.attributes.front().key.text)
+    const ast::Attribute* of_pipeline = pipeline_attribute(place);
+    if (of_pipeline && !reported) {
+      sink_.error("E0901", of_pipeline->span, "`{}` of a layout rule is not built yet", of_pipeline->key.text)
+          .here("belongs to pipelines")
           .help("leave it out: the rule then places the dim for the whole step");
       reported = true;
     }
-    return place.attributes.empty();
+    return !of_pipeline;
   }
 
   /// E0406 where a rule with the same scope, paths and dim stands already.

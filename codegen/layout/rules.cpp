@@ -73,6 +73,16 @@ const Rule* rule_for(const Layout& layout, ValueKind kind, const std::string& pa
   return best(layout, ValueKind::parameter, path, dims, dim);
 }
 
+Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {
+  Layout result = layout;
+  if (!parts.time) return result;
+  for (Rule& rule : result.rules) {
+    std::replace(rule.dims.begin(), rule.dims.end(), parts.samples, parts.micro);
+    std::replace(rule.unless.begin(), rule.unless.end(), parts.samples, parts.micro);
+  }
+  return result;
+}
+
 bool may_split(const Layout& layout, DimId dim) {
   return std::any_of(layout.rules.begin(), layout.rules.end(),
                      [&](const Rule& rule) { return !rule.axes.empty() && has(rule.dims, dim); });

@@ -18,6 +18,9 @@ enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, a
 /// by side, and answers for its first one.
 const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const std::vector<DimId>& dims, DimId dim);
 
+/// The same rules where a step runs by micro-batches: what is said of samples holds of each micro-batch.
+Layout for_micro_batches(const Layout&, const MicroBatches&);
+
 /// Whether some rule gives `dim` to an axis, for any value.
 bool may_split(const Layout&, DimId dim);
 

@@ -1,6 +1,7 @@
 #include "codegen/program/evaluation_cut.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace mesh {
 
@@ -38,12 +39,27 @@ class Cutter {
   std::optional<Reduce> reduction_over_samples(ValueId value) const {
     const Node& node = producer(value);
     if (!graph_.sample_dim || node.body != graph_.root()) return {};
+    if (const auto* loop = std::get_if<LoopOp>(&node.op))
+      return loop->dim == graph_.micro_batches.time ? carried_over(*loop, value) : std::nullopt;
     const auto has_samples = [&](const std::vector<DimId>& dims) {
       return std::find(dims.begin(), dims.end(), graph_.sample_dim) != dims.end();
     };
     if (const auto* reduce = std::get_if<ReduceOp>(&node.op); reduce && has_samples(reduce->dims))
       return reduce->reduce;
     if (const auto* dot = std::get_if<DotOp>(&node.op); dot && has_samples(dot->dims)) return Reduce::sum;
+    return {};
+  }
+
+  /// How micro-batches combine in what their loop gives.
+  std::optional<Reduce> carried_over(const LoopOp& loop, ValueId value) const {
+    for (const auto& carry : loop.carries)
+      if (carry.result == value) {
+        const auto* together = std::get_if<MapOp>(&producer(carry.leaving).op);
+        if (!together) return {};
+        return together->function == MapFunction::add       ? Reduce::sum
+               : together->function == MapFunction::maximum ? Reduce::max
+                                                            : Reduce::min;
+      }
     return {};
   }
 

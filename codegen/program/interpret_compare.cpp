@@ -20,7 +20,7 @@ bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
 
 meshrt::Array array_for(const Graph& graph, const ValueType& type) {
   std::vector<int64_t> shape;
-  for (const DimId dim : type.dims) shape.push_back(graph.dim(dim).size);
+  for (const auto& [name, size] : written_dims(graph, type)) shape.push_back(size);
   return make_array(type.element, std::move(shape));
 }
 

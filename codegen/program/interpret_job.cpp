@@ -26,6 +26,21 @@ std::vector<int64_t> shape_of(const Graph& graph, const ValueType& type) {
   return shape;
 }
 
+// As the spec writes an input, whose samples may be cut into micro-batches.
+meshrt::Array fit_input(const Graph& graph, const meshrt::Array& array, const ValueType& type,
+                        const std::string& what) {
+  std::vector<std::string> names;
+  std::vector<int64_t> sizes;
+  for (const auto& [name, size] : written_dims(graph, type)) {
+    names.push_back(name);
+    sizes.push_back(size);
+  }
+  const int64_t bound = type.index_of ? graph.dim(type.index_of).size : -1;
+  meshrt::Array fitted = fit_array(array, type.element, sizes, names, bound, what);
+  fitted.shape = shape_of(graph, type);
+  return fitted;
+}
+
 std::vector<std::string> names_of(const Graph& graph, const ValueType& type) {
   std::vector<std::string> names;
   for (const DimId dim : type.dims) names.push_back(graph.dim(dim).name);
@@ -55,9 +70,7 @@ class Given {
       if ((stored.kind == StoredKind::input) != feed) continue;
       known.push_back(stored.path);
       if (stored.path != name) continue;
-      const int64_t bound = stored.type.index_of ? graph_.dim(stored.type.index_of).size : -1;
-      arrays[name] = fit_array(array, stored.type.element, shape_of(graph_, stored.type), names_of(graph_, stored.type),
-                               bound, fmt::format("{} `{}`", feed ? "feed" : "tensor", name));
+      arrays[name] = fit_input(graph_, array, stored.type, fmt::format("{} `{}`", feed ? "feed" : "tensor", name));
       return;
     }
     const std::optional<std::string> close = did_you_mean(name, known);

@@ -37,7 +37,7 @@ class BatchesTest : public testing::Test {
  protected:
   BatchesTest() {
     info_.name = "Model";
-    info_.sample_dim = "batch";
+    info_.sample_dims = {"batch"};
   }
   RunFile parse(const std::string& data) const { return parse_run_file("run.yaml", "data: " + data, folder_.path("")); }
   std::string error(Inputs& inputs, const std::string& data) const {
@@ -189,7 +189,7 @@ TEST_F(BatchesTest, InputsWithoutSamplesAreReadWhole) {
   inputs.tensors.reserve(2);
   inputs.add("x", Type::i32, {dim("row", 3), part("column", 2, 1, 2)});
   inputs.add("y", Type::i32, {dim("all", 4)});
-  info_.sample_dim = "";
+  info_.sample_dims.clear();
   const Batches batches(inputs.tensors, info_, run, run.data, "data");
   batches.fill(5);
   EXPECT_EQ(batches.samples(), 0);

@@ -22,6 +22,7 @@ class FitMean : public Program {
     info_.mesh = {{"all", ranks, 1}};
     info_.dims = {{"batch", batch}};
     info_.sample_dim = "batch";
+    info_.sample_dims = {"batch"};
     info_.metrics = {"loss", "distance"};
     info_.outputs = {"w", "x"};
     info_.rate = 0.1;

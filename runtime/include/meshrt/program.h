@@ -55,10 +55,12 @@ struct ProgramInfo {
   std::string name, spec, spec_hash, layout, mesh_name, machine, precision;
   std::vector<MeshAxis> mesh;
   std::vector<std::pair<std::string, int64_t>> dims;
-  std::string sample_dim;            ///< the dim of which a batch is made; empty without `minimize`
-  std::vector<std::string> metrics;  ///< names, in the order of StepResult::metrics; the loss first
-  std::vector<std::string> outputs;  ///< names of the tensors that a run file may ask to be written
-  double rate = 0;                   ///< learning rate (or a schedule's peak) written in the spec
+  std::string sample_dim;                ///< the dim of which a batch is made; empty without `minimize`
+  std::vector<std::string> sample_dims;  ///< what it is in the input tensors, slowest first: itself, or two neighbours
+                                         ///< where a step runs by micro-batches
+  std::vector<std::string> metrics;      ///< names, in the order of StepResult::metrics; the loss first
+  std::vector<std::string> outputs;      ///< names of the tensors that a run file may ask to be written
+  double rate = 0;                       ///< learning rate (or a schedule's peak) written in the spec
   size_t arena_bytes = 0, own_bytes = 0;
   struct SourceSpan {
     std::string file;

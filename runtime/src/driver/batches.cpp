@@ -83,11 +83,12 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
   feed.reader = fmt::format("`{}`", tensor.name);
   opened.file->require(tensor.type, feed.reader);
   feed.sample_position = sample_position(tensor);
+  if (feed.sample_position >= 0) feed.sample_dims = static_cast<int>(info_.sample_dims.size());
 
   // What an entry of the file must look like: the input's dims without samples and window.
   std::vector<int64_t> file_entry = opened.file->shape(), entry;
   for (size_t d = 0; d < tensor.dims.size(); ++d)
-    if (static_cast<int>(d) != feed.sample_position) entry.push_back(tensor.dims[d].size);
+    if (!is_sample(feed, d)) entry.push_back(tensor.dims[d].size);
   if (opened.window > 0) {
     if (entry.empty() || entry[0] != opened.window)
       throw run_.error(source.mark, fmt::format("`{}` {} does not begin with a window of {}", tensor.name,
@@ -97,18 +98,21 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
   if (feed.sample_position < 0 && !file_entry.empty()) file_entry[0] = opened.end - opened.begin;
   else if (!file_entry.empty()) file_entry.erase(file_entry.begin());
   if (!merges_or_splits(file_entry, entry)) {
-    const bool long_row = file_entry.empty() && opened.window == 0 && feed.sample_position == 0;
+    const bool long_row = file_entry.empty() && opened.window == 0 && feed.sample_position == 0 && !entry.empty();
     throw run_.error(source.mark,
                      fmt::format("`{}` has the shape [{}], which does not fit `{}` {}", opened.file->path(),
                                  fmt::join(opened.file->shape(), ", "), tensor.name, shape_of(tensor)),
-                     long_row ? fmt::format("to cut it into windows, add `window: {}`", tensor.dims[1].name) : "");
+                     long_row ? fmt::format("to cut it into windows, add `window: {}`",
+                                            tensor.dims[static_cast<size_t>(feed.sample_dims)].name)
+                              : "");
   }
   const std::span<const int64_t> shape = opened.file->shape();
   const int64_t entry_elements = shape.empty() ? 1 : product(shape.subspan(1));
   feed.first = (opened.begin + source.shift.value) * entry_elements;
   feed.stride = std::max<int64_t>(1, opened.window) * entry_elements;
   if (feed.sample_position >= 0) {
-    batch_size_ = tensor.dims[feed.sample_position].size;
+    batch_size_ = 1;
+    for (size_t d = 0; d < tensor.dims.size(); ++d) batch_size_ *= is_sample(feed, d) ? tensor.dims[d].size : 1;
     count_samples(opened);
   }
   plan_reads(feed);
@@ -116,9 +120,9 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
 }
 
 int Batches::sample_position(const Tensor& tensor) const {
-  if (tensor.role != Role::input) return -1;
+  if (tensor.role != Role::input || info_.sample_dims.empty()) return -1;
   const auto found = std::find_if(tensor.dims.begin(), tensor.dims.end(),
-                                  [&](const LocalDim& d) { return d.name == info_.sample_dim; });
+                                  [&](const LocalDim& d) { return d.name == info_.sample_dims[0]; });
   return found == tensor.dims.end() ? -1 : static_cast<int>(found - tensor.dims.begin());
 }
 
@@ -191,7 +195,7 @@ Batches::Opened Batches::open(const Source& base) {
 
 int64_t Batches::window_size(const Source& source, const Tensor& tensor) const {
   const int sample = sample_position(tensor);
-  const size_t first = sample == 0 ? 1 : 0;
+  const size_t first = sample == 0 ? info_.sample_dims.size() : 0;
   const bool fits = sample >= 0 && first < tensor.dims.size() && tensor.dims[first].name == source.window.value;
   if (fits) return tensor.dims[first].size;
   throw run_.error(
@@ -211,7 +215,7 @@ void Batches::plan_reads(Feed& feed) {
   int64_t step = 1;
   bool contiguous = true;
   for (size_t d = dims.size(); d-- > 0;) {
-    if (static_cast<int>(d) == feed.sample_position) {
+    if (is_sample(feed, d)) {
       contiguous = false;
       continue;
     }
@@ -241,11 +245,11 @@ void Batches::fill(const Feed& feed, int64_t number) const {
   auto* to = static_cast<std::byte*>(tensor.data);
   const std::byte* const end = to + tensor.local_elements() * element_size(tensor);
   while (to < end) {
-    int64_t from = feed.first;
+    int64_t from = feed.first, sample = 0;
     for (size_t d = 0; d < index.size(); ++d)
-      if (static_cast<int>(d) == feed.sample_position)
-        from += (number * batch_size_ + index[d]) % samples_ * feed.stride;
+      if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + index[d];
       else from += index[d] * feed.step[d];
+    if (feed.sample_dims > 0) from += (number * batch_size_ + sample) % samples_ * feed.stride;
     feed.file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to);
     to += feed.run * element_size(tensor);
     for (size_t d = outer; d-- > 0;) {

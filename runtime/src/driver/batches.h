@@ -46,7 +46,8 @@ class Batches {
     const Tensor* tensor;
     std::shared_ptr<const NumberFile> file;
     int64_t first = 0, stride = 0;
-    int sample_position = -1;   // of the sample dim among the tensor's dims; -1: read whole each time
+    int sample_position = -1;   // of the first sample dim among the tensor's dims; -1: read whole each time
+    int sample_dims = 0;        // how many follow each other from there
     std::vector<int64_t> step;  // file elements from one index of a dim to the next; of the sample dim unused
     int64_t run = 1;            // elements that lie side by side in file and tensor
     size_t run_dims = 0;        // how many of the last dims a run covers whole or in part
@@ -54,6 +55,10 @@ class Batches {
   };
   struct Opened;
 
+  static bool is_sample(const Feed& feed, size_t dim) {
+    const int after = static_cast<int>(dim) - feed.sample_position;
+    return after >= 0 && after < feed.sample_dims;
+  }
   void check_names() const;
   bool names(const Tensor& tensor) const;  // whether a source does
   const Source& source_of(const std::string& input) const;

@@ -1,0 +1,439 @@
+#include "codegen/graph/micro_batches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "codegen/graph/clone.h"
+#include "codegen/graph/decompose.h"
+#include "codegen/graph/print_graph.h"
+#include "codegen/graph/rewrite.h"
+#include "codegen/graph/sample_sums.h"
+#include "codegen/graph/verify_graph.h"
+
+namespace mesh {
+namespace {
+
+std::string fresh_name(const Graph& graph, std::string name) {
+  const auto taken = [&] { return std::ranges::count(graph.dims, name, &Dim::name) > 0; };
+  while (taken()) name += "_";
+  return name;
+}
+
+class Rewrite {
+ public:
+  Rewrite(Graph& graph, const MicroBatches& parts, const SampleSums& sums, DiagnosticSink& sink)
+      : graph_(graph), parts_(parts), sums_(sums), sink_(sink) {}
+
+  void run() {
+    find_phases();
+    report_coupled();
+    const std::vector<NodeId> nodes = graph_.body(graph_.root()).nodes;
+    graph_.body(graph_.root()).nodes.clear();
+    for (int phase = 0; phase <= last_; ++phase) {
+      keep_outside(nodes, phase);
+      if (phase < last_) early_loop(phase);
+      else main_loop();
+    }
+    keep_outside(nodes, last_ + 1);
+    replace_sums();
+    collect_wanted();
+    connect_loop(graph_.node(loop_));
+    rename_samples();
+  }
+
+ private:
+  // ---- which loop everything belongs to: phase k is what is known before the loop of number k
+
+  void find_phases() {
+    // As if every sum were complete right after the first loop that can compute it.
+    for (NodeId id : graph_.body(graph_.root()).nodes) {
+      int phase = 0;
+      for (ValueId value : sums_.reads(id)) phase = std::max(phase, phases_[value]);
+      if (sums_.is_inside(id)) last_ = std::max(last_, phase);
+      node_phase_[id] = phase;
+      for (ValueId result : graph_.node(id).results)
+        phases_[result] = phase + (sums_.adds_up(result) == SampleKind::whole ? 0 : 1);
+    }
+    // Sums that an inside node needs are early, all others wait for the main loop.
+    std::vector<ValueId> work;
+    for (NodeId id : sums_.inside())
+      for (ValueId value : sums_.reads(id)) work.push_back(value);
+    std::set<ValueId> seen;
+    while (!work.empty()) {
+      const ValueId value = work.back();
+      work.pop_back();
+      if (!seen.insert(value).second) continue;
+      if (sums_.adds_up(value) != SampleKind::whole) early_.insert(value);
+      const NodeId producer = graph_.value(value).producer;
+      if (sums_.is_inside(producer) && sums_.adds_up(value) == SampleKind::whole) continue;
+      for (ValueId read : sums_.reads(producer)) work.push_back(read);
+    }
+    for (NodeId id : graph_.body(graph_.root()).nodes) {
+      int phase = 0;
+      for (ValueId value : sums_.reads(id)) phase = std::max(phase, phases_[value]);
+      if (!sums_.is_inside(id)) node_phase_[id] = phase;
+      for (ValueId result : graph_.node(id).results) {
+        if (sums_.adds_up(result) == SampleKind::whole) phases_[result] = phase;
+        else phases_[result] = early_.contains(result) ? node_phase_[id] + 1 : last_ + 1;
+      }
+    }
+  }
+
+  void report_coupled() {
+    for (ValueId value : early_) {
+      if (!sums_.is_trained(value)) continue;
+      const Node& node = graph_.node(graph_.value(value).producer);
+      sink_
+          .lint("batch_coupled", node.span, "a sum over all samples of `{}` is needed to go on with each of them",
+                graph_.dim(parts_.samples).name)
+          .here("every micro-batch would be computed twice: for this sum, then with it")
+          .label(parts_.span, "cuts the batch")
+          .help("compute it of each micro-batch alone, or leave out `accumulate`");
+    }
+  }
+
+  void keep_outside(const std::vector<NodeId>& nodes, int phase) {
+    for (NodeId id : nodes)
+      if (!sums_.is_inside(id) && node_phase_[id] == phase) graph_.body(graph_.root()).nodes.push_back(id);
+  }
+
+  // ---- the loops
+
+  /// The loop under construction.
+  struct Turns {
+    NodeId node;
+    BodyId body;
+    LoopOp op;
+    std::map<ValueId, ValueId> turn_of;  // input -> its micro-batch
+  };
+
+  Turns begin_loop() {
+    Turns turns;
+    turns.node = NodeId{static_cast<uint32_t>(graph_.nodes.size())};
+    graph_.nodes.push_back({LoopOp{}, {}, {}, graph_.root(), Part::forward, parts_.span, {}});
+    GraphBuilder build(graph_);
+    turns.body = build.new_body(turns.node);
+    turns.op.dim = parts_.time;
+    turns.op.body = turns.body;
+    return turns;
+  }
+
+  /// The part of an input that a turn sees.
+  ValueId micro_batch(Turns& turns, ValueId input) {
+    const auto [known, fresh] = turns.turn_of.try_emplace(input);
+    if (fresh) {
+      known->second = GraphBuilder(graph_).argument(graph_.type(input), turns.body, turns.node);
+      turns.op.slices.push_back({input, known->second});
+    }
+    return known->second;
+  }
+
+  bool is_cut_input(ValueId value) const {
+    return std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op) &&
+           std::ranges::count(graph_.type(value).dims, parts_.samples) > 0;
+  }
+
+  /// `sum` of a turn is added to what earlier turns left; `total` stands for it after the loop.
+  ValueId add_up(Turns& turns, ValueId sum, SampleKind kind, Part part) {
+    const ValueType type = graph_.type(sum);
+    GraphBuilder outside(graph_);
+    outside.span = graph_.node(graph_.value(sum).producer).span;
+    outside.part = part;
+    const double infinity = std::numeric_limits<double>::infinity();
+    const double neutral = kind == SampleKind::sum ? 0 : kind == SampleKind::max ? -infinity : infinity;
+    const ValueId initial = outside.broadcast(outside.literal(neutral, type.element), type.dims);
+    GraphBuilder inside = outside;
+    inside.body = turns.body;
+    const std::string name = graph_.value(sum).name;
+    const ValueId entering = inside.argument(type, turns.body, turns.node);
+    const MapFunction together = kind == SampleKind::sum   ? MapFunction::add
+                                 : kind == SampleKind::max ? MapFunction::maximum
+                                                           : MapFunction::minimum;
+    const ValueId leaving = inside.map(together, {entering, sum});
+    const ValueId total = outside.argument(type, graph_.root(), turns.node, name);
+    turns.op.carries.push_back({initial, entering, leaving, total});
+    return total;
+  }
+
+  void end_loop(const Turns& turns) {
+    graph_.node(turns.node).op = turns.op;
+    graph_.body(graph_.root()).nodes.push_back(turns.node);
+    connect_loop(graph_.node(turns.node));
+  }
+
+  /// What leads to the sums of `phase` that later loops need, computed for them alone.
+  void early_loop(int phase) {
+    Turns turns = begin_loop();
+    std::map<NodeId, std::unique_ptr<Clone>> copies;
+    GraphBuilder inside(graph_);
+    inside.body = turns.body;
+    const std::function<ValueId(ValueId)> here = [&](ValueId value) {
+      if (is_cut_input(value)) return micro_batch(turns, value);
+      const NodeId producer = graph_.value(value).producer;
+      if (sums_.adds_up(value) != SampleKind::whole || !sums_.is_inside(producer)) return value;
+      auto& copy = copies[producer];
+      if (!copy) {
+        copy = std::make_unique<Clone>(inside, producer, here);
+        graph_.body(turns.body).nodes.push_back(copy->node());
+      }
+      return copy->result(value);
+    };
+    for (NodeId id : sums_.inside()) {
+      const std::vector<ValueId> results = graph_.node(id).results;
+      for (ValueId sum : results) {
+        if (!early_.contains(sum) || node_phase_[id] != phase) continue;
+        Clone copy(inside, id, here);
+        graph_.body(turns.body).nodes.push_back(copy.node());
+        totals_[sum] = add_up(turns, copy.result(sum), sums_.adds_up(sum), Part::forward);
+      }
+    }
+    end_loop(turns);
+  }
+
+  void main_loop() {
+    Turns turns = begin_loop();
+    loop_ = turns.node;
+    std::set<BodyId> bodies{turns.body};
+    for (NodeId id : sums_.inside()) {
+      Node& node = graph_.node(id);
+      node.body = turns.body;
+      for (ValueId result : node.results) graph_.value(result).body = turns.body;
+      graph_.body(turns.body).nodes.push_back(id);
+    }
+    for (NodeId id : sums_.inside()) {
+      const Part part = graph_.node(id).part;
+      const std::vector<ValueId> results = graph_.node(id).results;
+      for (ValueId sum : results)
+        if (sums_.adds_up(sum) != SampleKind::whole && !early_.contains(sum))
+          totals_[sum] = add_up(turns, sum, sums_.adds_up(sum), part);
+    }
+    std::vector<ValueId> inputs;
+    for (const Stored& stored : graph_.stored)
+      if (is_cut_input(stored.value)) inputs.push_back(stored.value);
+    for (ValueId input : inputs) micro_batch(turns, input);
+    replace_inside(turns);
+    end_loop(turns);
+  }
+
+  /// Nodes of the main loop, at any depth, read micro-batches instead of inputs.
+  void replace_inside(const Turns& turns) {
+    const auto change = [&](ValueId& value) {
+      if (const auto found = turns.turn_of.find(value); found != turns.turn_of.end()) value = found->second;
+    };
+    const auto walk = [&](const auto& self, BodyId body) -> void {
+      for (NodeId id : graph_.body(body).nodes) {
+        Node& node = graph_.node(id);
+        for (ValueId& input : node.inputs) change(input);
+        LoopOp* loop = std::get_if<LoopOp>(&node.op);
+        if (!loop) continue;
+        for (auto& carry : loop->carries) change(carry.initial), change(carry.leaving);
+        for (auto& slice : loop->slices) change(slice.stacked);
+        for (auto& collect : loop->collects) change(collect.turn);
+        self(self, loop->body);
+      }
+    };
+    walk(walk, turns.body);
+  }
+
+  /// Whoever read a sum reads the total, but for the node that adds it up.
+  void replace_sums() {
+    const auto change = [&](ValueId& value) {
+      if (const auto found = totals_.find(value); found != totals_.end()) value = found->second;
+    };
+    std::set<NodeId> adding;
+    for (const Node& node : graph_.nodes)
+      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); loop && loop->dim == parts_.time)
+        for (const auto& carry : loop->carries) adding.insert(graph_.value(carry.leaving).producer);
+    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      Node& node = graph_.nodes[i];
+      if (adding.contains(NodeId{i})) continue;
+      for (ValueId& input : node.inputs) change(input);
+      LoopOp* loop = std::get_if<LoopOp>(&node.op);
+      if (!loop || loop->dim == parts_.time) continue;
+      for (auto& carry : loop->carries) change(carry.initial), change(carry.leaving);
+      for (auto& slice : loop->slices) change(slice.stacked);
+      for (auto& collect : loop->collects) change(collect.turn);
+    }
+    for (Metric& metric : graph_.metrics) change(metric.value);
+    for (Wanted& wanted : graph_.wanted) change(wanted.value);
+    for (auto& [name, value] : graph_.names) change(value);
+    if (graph_.objective) change(graph_.objective->loss);
+  }
+
+  // ---- what the caller sees
+
+  /// A wanted value of samples is gathered from all turns, and its two dims are one again.
+  void collect_wanted() {
+    LoopOp& loop = std::get<LoopOp>(graph_.node(loop_).op);
+    GraphBuilder build(graph_);
+    for (Wanted& wanted : graph_.wanted) {
+      const std::vector<DimId> dims = graph_.type(wanted.value).dims;
+      if (std::ranges::count(dims, parts_.samples) == 0) continue;
+      ValueType type = graph_.type(wanted.value);
+      ValueId stacked = wanted.value;  // an input is whole already
+      if (graph_.value(wanted.value).body != graph_.root()) {
+        type.dims.insert(type.dims.begin(), parts_.time);
+        stacked = build.argument(type, graph_.root(), loop_, graph_.value(wanted.value).name);
+        loop.collects.push_back({wanted.value, stacked});
+      }
+      whole_.push_back({&wanted, stacked, dims});
+    }
+  }
+
+  /// In values that belong to loops over `time`, samples become the samples of a micro-batch.
+  void rename_samples() {
+    const DimId samples = parts_.samples, micro = parts_.micro;
+    std::set<BodyId> cut;
+    for (uint32_t b = 1; b < graph_.bodies.size(); ++b)
+      for (BodyId at{b}; at != graph_.root(); at = graph_.node(graph_.body(at).owner).body)
+        if (std::get<LoopOp>(graph_.node(graph_.body(at).owner).op).dim == parts_.time) cut.insert(BodyId{b});
+    for (Value& value : graph_.values)
+      if (cut.contains(value.body)) std::ranges::replace(value.type.dims, samples, micro);
+    for (const auto& one : whole_)
+      if (one.stacked != one.wanted->value) std::ranges::replace(graph_.value(one.stacked).type.dims, samples, micro);
+    for (Stored& stored : graph_.stored) cut_dims(stored);
+    for (BodyId body : cut) {
+      for (NodeId id : graph_.body(body).nodes) {
+        Node& node = graph_.node(id);
+        if (const PositionOp* position = std::get_if<PositionOp>(&node.op); position && position->dim == samples)
+          continue;
+        for_each_dim(node.op, [&](DimId& dim) { dim = dim == samples ? micro : dim; });
+      }
+      global_positions(body);
+    }
+    merge_wanted();
+  }
+
+  void cut_dims(Stored& stored) {
+    const auto at = std::ranges::find(stored.type.dims, parts_.samples);
+    if (stored.kind != StoredKind::input || at == stored.type.dims.end()) return;
+    *at = parts_.micro;
+    stored.type.dims.insert(at, parts_.time);
+    graph_.value(stored.value).type.dims = stored.type.dims;
+  }
+
+  /// position[batch] is turn * size of a micro-batch + position[micro].
+  void global_positions(BodyId body) {
+    std::vector<NodeId> old;
+    old.swap(graph_.body(body).nodes);
+    for (NodeId id : old) {
+      graph_.body(body).nodes.push_back(id);
+      PositionOp* position = std::get_if<PositionOp>(&graph_.node(id).op);
+      if (!position || position->dim != parts_.samples) continue;
+      position->dim = parts_.micro;
+      GraphBuilder build(graph_);
+      build.body = body;
+      build.part = graph_.node(id).part;
+      build.span = graph_.node(id).span;
+      build.scope = graph_.node(id).scope;
+      const ValueId local = graph_.node(id).results[0];
+      const double size = static_cast<double>(graph_.dim(parts_.micro).size);
+      const ValueId begin = build.multiply(turn_around(body), size), global = build.add(local, begin);
+      const NodeId sum = graph_.value(global).producer;
+      for_each_use(graph_, [&](ValueId& value) {
+        if (value == local) value = global;
+      });
+      graph_.node(sum).inputs = {local, begin};
+    }
+  }
+
+  /// The turn of the loop over `time` around a body.
+  ValueId turn_around(BodyId body) {
+    NodeId owner = graph_.body(body).owner;
+    while (std::get<LoopOp>(graph_.node(owner).op).dim != parts_.time) {
+      body = graph_.node(owner).body;
+      owner = graph_.body(body).owner;
+    }
+    LoopOp& loop = std::get<LoopOp>(graph_.node(owner).op);
+    if (!loop.index) {
+      const ValueId index = GraphBuilder(graph_).argument(ValueType{Type::i32, {}, {}}, body, owner);
+      std::get<LoopOp>(graph_.node(owner).op).index = index;
+      return index;
+    }
+    return loop.index;
+  }
+
+  void merge_wanted() {
+    GraphBuilder build(graph_);
+    for (const Whole& one : whole_) {
+      build.span = graph_.node(graph_.value(one.wanted->value).producer).span;
+      const std::string name = graph_.value(one.wanted->value).name;
+      ValueId value = build.value(MergeOp{{parts_.time, parts_.micro}, parts_.samples}, {one.stacked});
+      if (graph_.type(value).dims != one.dims) {  // in the declared order of dims
+        const ValueId yes = build.broadcast(build.literal(1, Type::boolean), one.dims);
+        value = build.map(MapFunction::where, {yes, value, value});
+      }
+      graph_.value(value).name = name;
+      one.wanted->value = value;
+    }
+  }
+
+  struct Whole {
+    Wanted* wanted;
+    ValueId stacked;
+    std::vector<DimId> dims;
+  };
+
+  Graph& graph_;
+  const MicroBatches& parts_;
+  const SampleSums& sums_;
+  DiagnosticSink& sink_;
+  int last_ = 0;
+  NodeId loop_;  // the main one
+  std::map<NodeId, int> node_phase_;
+  std::map<ValueId, int> phases_;
+  std::set<ValueId> early_;
+  std::map<ValueId, ValueId> totals_;
+  std::vector<Whole> whole_;
+};
+
+/// E0413 unless samples come first in every input that has them.
+bool samples_first(const Graph& graph, const MicroBatches& parts, DiagnosticSink& sink) {
+  bool good = true;
+  for (const Stored& stored : graph.stored) {
+    const auto at = std::ranges::find(stored.type.dims, parts.samples);
+    if (at == stored.type.dims.end() || at == stored.type.dims.begin()) continue;
+    if (stored.kind != StoredKind::input) continue;
+    good = false;
+    sink.error("E0413", stored.span, "`{}` cannot be cut into micro-batches: `{}` is not its first dim", stored.path,
+               graph.dim(parts.samples).name)
+        .label(parts.span, "cuts the batch");
+  }
+  return good;
+}
+
+}  // namespace
+
+void declare_micro_batches(Graph& graph, int64_t count, Span span) {
+  MicroBatches parts{graph.sample_dim, {}, {}, span};
+  const Dim samples = graph.dim(parts.samples);
+  GraphBuilder build(graph);
+  parts.time = build.dim(fresh_name(graph, "time"), count, span);
+  parts.micro = build.dim(fresh_name(graph, "micro_" + samples.name), samples.size / count, samples.span);
+  graph.micro_batches = parts;
+}
+
+void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
+  const MicroBatches parts = graph.micro_batches;
+  if (!parts.time || !samples_first(graph, parts, sink)) return;
+  decompose(graph);
+  const SampleSums sums(graph, parts.samples);
+  if (const auto& coupled = sums.coupled()) {
+    const Node& node = graph.node(coupled->node);
+    sink.error("E0413", node.span, "this cannot be computed by micro-batches: {}", coupled->why)
+        .here("`{}`", op_text(graph, node.op))
+        .label(parts.span, "cuts the batch")
+        .help("leave out `accumulate`, or compute it of single samples");
+    return;
+  }
+  if (sums.inside().empty()) return;
+  Rewrite(graph, parts, sums, sink).run();
+  verify_graph(graph, "run_by_micro_batches");
+}
+
+}  // namespace mesh

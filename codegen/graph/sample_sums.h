@@ -1,0 +1,59 @@
+// sample_sums.h: which values of a graph belong to single samples, and which are sums over samples: what a step by
+// micro-batches (micro_batches.h) must know before it changes anything.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "codegen/graph/graph.h"
+
+namespace mesh {
+
+/// What a value is while only some samples have been seen: `whole` does not depend on them; `sliced` has the sample
+/// dim; the others are known completely when all samples have been through.
+enum class SampleKind : uint8_t { whole, sliced, sum, max, min };
+
+class SampleSums {
+ public:
+  SampleSums(const Graph&, DimId samples);
+
+  /// Root nodes that must run once for each part of the samples, in order.
+  const std::vector<NodeId>& inside() const { return inside_; }
+  bool is_inside(NodeId id) const { return inside_set_.contains(id); }
+  /// How a root value lacking the sample dim adds up over parts; `whole` where it does not.
+  SampleKind adds_up(ValueId id) const;
+  /// What a root node reads of the root, of a loop with all that its body reads from outside.
+  std::vector<ValueId> reads(NodeId) const;
+  /// Whether a value of the root depends on anything but inputs.
+  bool is_trained(ValueId id) const { return trained_.contains(id); }
+  /// A node that needs all samples at once, and in what way; the first one found.
+  struct Coupled {
+    NodeId node;
+    std::string why;
+  };
+  const std::optional<Coupled>& coupled() const { return coupled_; }
+
+ private:
+  bool touches(NodeId) const;
+  void node(NodeId);
+  void loop(const LoopOp&, NodeId);
+  void op(NodeId);
+  std::optional<SampleKind> reduced(NodeId, size_t result);
+  SampleKind passed_on(NodeId);
+  void couple(NodeId, std::string why);
+  bool has_samples(ValueId id) const;
+  bool is_zero(ValueId id) const;
+
+  const Graph& graph_;
+  DimId samples_;
+  std::vector<SampleKind> kinds_;          // as later nodes of the same body see them
+  std::map<ValueId, SampleKind> adds_up_;  // root values that are complete after the loop
+  std::vector<NodeId> inside_;
+  std::set<NodeId> inside_set_;
+  std::set<ValueId> trained_;
+  std::optional<Coupled> coupled_;
+};
+
+}  // namespace mesh
