@@ -58,6 +58,19 @@ struct Emitter {
                        part_table(context, whole[static_cast<size_t>(position)], step.axes),
                        product(whole, position + 1, static_cast<int>(whole.size())));
   }
+  /// The dim between its margins, and {outer, inner, before, after, edge}.
+  LocalDim own_margins() const { return without_margin(before[static_cast<size_t>(step.from_dim)]); }
+  std::string margins() const {
+    const Margin& margin = before[static_cast<size_t>(step.from_dim)].placement.margin;
+    const Edge& edge = margin.edge;
+    const std::string kind = edge.kind == Edge::Kind::wrap ? "{meshrt::Edge::Kind::wrap}"
+                             : edge.kind == Edge::Kind::clamp
+                                 ? "{meshrt::Edge::Kind::clamp}"
+                                 : fmt::format("{{meshrt::Edge::Kind::value, {}}}", edge.value);
+    return fmt::format("{{{}, {}, {}, {}, {}}}", product(before, 0, step.from_dim),
+                       product(before, step.from_dim + 1, static_cast<int>(before.size())), margin.before, margin.after,
+                       kind);
+  }
   /// Whole dims of the exchange: from the side that holds each.
   std::string exchange() const {
     const bool gathers_first = step.from_dim < step.to_dim;
@@ -78,6 +91,12 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
   const Program& program = context.program;
   const ReshardStep& why = program.sharded.steps[step.step];
   const Buffer& buffer = program.buffer(step.to.buffer);
+  const Emitter emitter{context, step, dims_of(program, step.from), dims_of(program, step.to)};
+  const std::string type =
+      fmt::format("Type::{}", buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
+  if (step.axes.empty())
+    return out.line(fmt::format("meshrt::fill_margins({}, {}, {}, {});", address(context, step.to),
+                                context.names.extent(emitter.own_margins()), emitter.margins(), type));
   // Neighbours that have one reason say it once.
   const std::string cause = why.reason.substr(0, why.reason.find(';'));
   const bool again = cause == context.cause_before && cause.size() < why.reason.size();
@@ -88,10 +107,7 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
   const std::string from = address(context, step.from), to = address(context, step.to);
   const std::string head = fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
                                        quoted(buffer.path.empty() ? buffer.name : buffer.path));
-  const std::string type =
-      fmt::format("Type::{}", buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
   const std::string reduce = fmt::format("Reduce::{}", meshrt::name_of(step.reduce));
-  const Emitter emitter{context, step, dims_of(program, step.from), dims_of(program, step.to)};
 
   std::string suffix, result;
   if (step.phase == CollectiveStep::Phase::wait) {
@@ -121,6 +137,9 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
       out.line(fmt::format("meshrt::all_to_all({}, {}, {}, {}, {});", head, from, to, emitter.exchange(), type));
       return;
     case CollectiveKind::permute:
+      out.line(fmt::format("meshrt::exchange_margins({}, {}, {}, {}, {});", head, to,
+                           part_table(context, {emitter.own_margins().dim, {}}, step.axes), emitter.margins(), type));
+      return;
     case CollectiveKind::broadcast:
     case CollectiveKind::slice: break;
   }

@@ -98,9 +98,11 @@ std::string literal(double value, Type type) {
 std::string horner(const std::vector<std::pair<std::string, std::string>>& indices_and_extents,
                    const std::string& scale) {
   std::string sum;
+  bool is_sum = false;  // not in parentheses
   const auto times = [&](const std::string& factor) {
     if (factor == "1") return;
-    sum = (sum.find(" + ") == std::string::npos ? sum : "(" + sum + ")") + " * " + factor;
+    sum = (is_sum ? "(" + sum + ")" : sum) + " * " + factor;
+    is_sum = false;
   };
   for (const auto& [index, extent] : indices_and_extents) {
     if (sum.empty() || sum == "0") {
@@ -108,7 +110,9 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
       continue;
     }
     times(extent);
-    if (index != "0") sum += " + " + index;
+    if (index == "0") continue;
+    sum += " + " + index;
+    is_sum = true;
   }
   if (sum == "0") sum.clear();
   if (!scale.empty() && !sum.empty()) times(scale);

@@ -20,6 +20,14 @@ std::string in_parentheses(const std::string& text) {
   return text.find(' ') == std::string::npos ? text : "(" + text + ")";
 }
 
+/// "1 + x_per_rows + 1"
+std::string between_margins(const Margin& margin, const std::string& own) {
+  std::string text = own;
+  if (margin.before > 0) text = std::to_string(margin.before) + " + " + text;
+  if (margin.after > 0) text += " + " + std::to_string(margin.after);
+  return text;
+}
+
 /// Which part of a dim with this placement the rank owns.
 std::string part_index(EmitContext& context, const DimPlacement& placement) {
   std::vector<std::pair<std::string, std::string>> indices;
@@ -55,7 +63,16 @@ void emit_dims(EmitContext& context, CppWriter& out) {
   }
   for (const auto& [local, use] : context.names.used_parts()) {
     const std::string parts = parts_text(context, local.placement), size = context.names.size(local.dim);
-    if (is_even(context.program, local)) {
+    if (local.placement.margin) {
+      const Margin& margin = local.placement.margin;
+      const std::string wide = context.names.wide(local), own = context.names.extent(without_margin(local));
+      if (is_even(context.program, local))
+        rows.emplace_back(fmt::format("constexpr int64_t {} = {};", wide, between_margins(margin, own)),
+                          std::to_string(largest_extent(context.program, local)));
+      else if (use.largest)
+        rows.emplace_back(fmt::format("constexpr int64_t {}_max = {};", wide, between_margins(margin, own + "_max")),
+                          fmt::format("at most {}", largest_extent(context.program, local)));
+    } else if (is_even(context.program, local)) {
       rows.emplace_back(
           fmt::format("constexpr int64_t {} = {} / {};", context.names.part(local), size, in_parentheses(parts)),
           std::to_string(largest_extent(context.program, local)));
@@ -77,6 +94,12 @@ void emit_place(EmitContext& context, CppWriter& out) {
     const std::string part = context.names.part(local), index = part_index(context, local.placement);
     const std::string size = context.names.size(local.dim), parts = parts_text(context, local.placement);
     const bool even = is_even(context.program, local);
+    if (local.placement.margin) {
+      if (!even)
+        lines.push_back(fmt::format("const int64_t {} = {};", context.names.wide(local),
+                                    between_margins(local.placement.margin, part)));
+      continue;
+    }
     if (even && use.begin)
       lines.push_back(fmt::format("const int64_t {}_begin = {} * {};", part, in_parentheses(index), part));
     if (even) continue;

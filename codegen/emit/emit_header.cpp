@@ -19,7 +19,7 @@ void count_traffic(const Program& program, const std::vector<Step>& steps, int64
     if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what))
       count_traffic(program, (*loop)->body, turns * (*loop)->turns, table);
     const auto* collective = std::get_if<CollectiveStep>(&step.what);
-    if (collective == nullptr || collective->phase == CollectiveStep::Phase::wait) continue;
+    if (collective == nullptr || collective->phase == CollectiveStep::Phase::wait || collective->axes.empty()) continue;
     Traffic& traffic = table[{collective->kind, collective->axes}];
     traffic.count += turns;
     traffic.bytes += turns * program.sharded.steps[collective->step].bytes;

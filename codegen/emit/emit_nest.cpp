@@ -6,6 +6,7 @@
 #include "codegen/emit/emit_scalar.h"
 #include "codegen/emit/nest_loops.h"
 #include "codegen/graph/builder.h"
+#include "codegen/program/fuse.h"
 
 namespace mesh {
 
@@ -110,9 +111,11 @@ struct NestEmitter {
     return buffers.size() <= pointers_that_gcc_tells_apart;
   }
 
-  /// Whether every write of the pass goes to another element in each turn of the innermost loop.
+  /// Whether every write of the pass goes to another element in each turn of the innermost loop, which reads none that
+  /// it has written.
   bool independent(size_t pass_index) const {
     const Pass& pass = nest.passes[pass_index];
+    if (reads_own_stores(context.program, pass)) return false;
     const auto moves = [&](const Access& to) { return !loops.element(to, pass_index).index.empty(); };
     return std::ranges::all_of(pass.stores, [&](const auto& store) { return moves(store.to); }) &&
            std::ranges::all_of(pass.accumulates, [&](const auto& one) { return moves(one.to); });

@@ -88,6 +88,10 @@ std::string shapes_of(const EmitContext& context, const Step& step) {
     return shape(context, take->d) + " at " + shape(context, take->ids);
   if (const auto* copy = std::get_if<CopyStep>(&step.what))
     return shape(context, copy->from) + " -> " + shape(context, copy->to);
+  if (const auto* sort = std::get_if<SortStep>(&step.what))
+    return shape(context, sort->from) + " -> " + shape(context, sort->values);
+  if (const auto* place = std::get_if<PlaceStep>(&step.what))
+    return shape(context, place->from) + " -> " + shape(context, place->to);
   return "";
 }
 
@@ -127,6 +131,8 @@ void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
     return emit_attention(context, out, scope, *attention);
   if (const auto* take = std::get_if<TakeStep>(&step.what)) return emit_take(context, out, *take);
   if (const auto* take = std::get_if<TakeGradientStep>(&step.what)) return emit_take_gradient(context, out, *take);
+  if (const auto* sort = std::get_if<SortStep>(&step.what)) return emit_sort(context, out, *sort);
+  if (const auto* place = std::get_if<PlaceStep>(&step.what)) return emit_sort_gradient(context, out, *place);
   if (const auto* copy = std::get_if<CopyStep>(&step.what)) return emit_copy(context, out, scope, *copy);
   if (const auto* fill = std::get_if<FillStep>(&step.what)) return emit_fill(context, out, *fill);
   if (const auto* collective = std::get_if<CollectiveStep>(&step.what))

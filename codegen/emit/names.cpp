@@ -150,7 +150,22 @@ std::string Names::part(const LocalDim& local) const {
   return name;
 }
 
+const std::string& Names::wide(const LocalDim& local) {
+  std::string& name = wide_[local];
+  if (!name.empty()) return name;
+  const Margin& margin = local.placement.margin;
+  std::string wanted = (local.placement.axes.empty() ? sizes_[local.dim.index] : part(local)) + "_wide";
+  if (margin.before != 1 || margin.after != 1)
+    wanted += "_" + std::to_string(margin.before) + "_" + std::to_string(margin.after);
+  return name = reserve(wanted);
+}
+
 std::string Names::extent(const LocalDim& local) {
+  if (local.placement.margin) {
+    extent(without_margin(local));
+    used_parts_[local].extent = true;
+    return wide(local);
+  }
   if (local.placement.axes.empty()) return size(local.dim);
   used_sizes_.insert(local.dim);
   used_parts_[local].extent = true;
@@ -159,12 +174,18 @@ std::string Names::extent(const LocalDim& local) {
 
 std::string Names::largest(const LocalDim& local) {
   if (is_even(program_, local)) return extent(local);
+  if (local.placement.margin) {
+    largest(without_margin(local));
+    used_parts_[local].largest = true;
+    return wide(local) + "_max";
+  }
   used_sizes_.insert(local.dim);
   used_parts_[local].largest = true;
   return part(local) + "_max";
 }
 
 std::string Names::begin(const LocalDim& local) {
+  if (local.placement.margin) internal_error("a part is asked for where it begins between margins");
   if (local.placement.axes.empty()) return "0";
   used_sizes_.insert(local.dim);
   used_parts_[local].begin = true;

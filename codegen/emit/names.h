@@ -23,7 +23,7 @@ class Names {
   std::string extent(const LocalDim&);
   /// The largest extent of all ranks, a constexpr: "embed", "batch_per_data", "vocab_per_model_max".
   std::string largest(const LocalDim&);
-  /// The first global index that this rank holds: "0", "batch_per_data_begin".
+  /// The first global index that this rank holds of a dim without margins: "0", "batch_per_data_begin".
   std::string begin(const LocalDim&);
   /// Product of extents: "batch_per_data * seq"; "1" of none.
   std::string product(std::span<const LocalDim>);
@@ -66,6 +66,8 @@ class Names {
   const std::map<LocalDim, Use, LocalOrder>& used_parts() const { return used_parts_; }
   /// "batch_per_data" of a dim that is split.
   std::string part(const LocalDim&) const;
+  /// "x_per_rows_wide" of a dim with margins.
+  const std::string& wide(const LocalDim&);
 
  private:
   void find_stacks();
@@ -78,6 +80,7 @@ class Names {
   std::map<BufferId, std::string> substitutes_;
   std::set<DimId> used_sizes_;
   std::map<LocalDim, Use, LocalOrder> used_parts_;
+  std::map<LocalDim, std::string, LocalOrder> wide_;
 };
 
 /// A path or name as a C++ identifier: "layer.attn.wq" -> "layer_attn_wq"; a keyword gets a trailing underscore.

@@ -123,6 +123,7 @@ const LocalDim& NestLoops::local(DimId dim, size_t pass) const {
 std::string NestLoops::Index::sum() const {
   if (added.empty()) return loops.empty() ? "0" : loops;
   if (loops.empty()) return added;
+  if (loops.starts_with("-")) return added + " - " + loops.substr(1);
   return added.starts_with("-") ? loops + " - " + added.substr(1) : added + " + " + loops;
 }
 
@@ -139,16 +140,35 @@ NestLoops::Index NestLoops::mapped_index(const Address::Mapped& mapped, size_t p
     if (index.added.empty()) index.added = (minus ? "-" : "") + text;
     else index.added += (minus ? " - " : " + ") + text;
   };
+  // What both begin with need not be said.
+  const bool same_part = mapped.nest_dim >= 0 && map.step == 1 && map.every == 1 &&
+                         mapped.iterated.placement.axes == mapped.held.placement.axes;
   if (mapped.nest_dim >= 0) {
     index.depth = depth_of(map.along, pass);
-    const std::string times = map.step == 1 ? "" : std::to_string(map.step) + " * ";
-    index.loops = times + around(pass)[index.depth - 1]->index;
-    if (const std::string begin = context_.names.begin(mapped.iterated); begin != "0") add(times + begin, false);
+    const int64_t step = std::abs(map.step);
+    const std::string times = step == 1 ? "" : std::to_string(step) + " * ";
+    index.loops = (map.step < 0 ? "-" : "") + times + around(pass)[index.depth - 1]->index;
+    if (!mapped.iterated.placement.axes.empty() && !same_part)
+      add(times + context_.names.begin(mapped.iterated), map.step < 0);
   }
-  if (map.begin != 0) add(std::to_string(std::abs(map.begin)), map.begin < 0);
-  if (const std::string begin = context_.names.begin(mapped.held); begin != "0")
+  const int64_t constant = map.begin + map.every * mapped.held.placement.margin.before;
+  if (constant != 0) add(std::to_string(std::abs(constant)), constant < 0);
+  if (!mapped.held.placement.axes.empty() && !same_part) {
+    const std::string begin = context_.names.begin(without_margin(mapped.held));
     add(map.every == 1 ? begin : std::to_string(map.every) + " * " + begin, true);
+  }
   return index;
+}
+
+/// From index 0 of the iterated part to where it begins in the held one; empty where they begin together.
+std::string NestLoops::shift_text(const Address::Shift& shift) const {
+  const DimPlacement &iterated = shift.iterated.placement, &held = shift.held.placement;
+  const int64_t before = held.margin.before;
+  if (iterated.axes == held.axes) return before == 0 ? "" : std::to_string(before);
+  std::string text = context_.names.begin(shift.iterated);
+  if (before > 0) text = std::to_string(before) + " + " + text;
+  if (!held.axes.empty()) text += " - " + context_.names.begin(without_margin(shift.held));
+  return held.axes.empty() && before == 0 ? text : "(" + text + ")";
 }
 
 std::string NestLoops::condition(const Access& access, size_t pass) const {
@@ -164,10 +184,12 @@ std::string NestLoops::condition(const Access& access, size_t pass) const {
       const int64_t last = mapped.nest_dim < 0 ? 0 : local_extent(context_.program, mapped.iterated, rank) - 1;
       const Reach reach = reach_of(context_.program, mapped, rank);
       if (last < 0) continue;
-      least = std::min(least, reach.first);
-      too_far = too_far || reach.first + reach.step * last >= reach.every * reach.extent;
+      const int64_t end = reach.first + reach.step * last;
+      least = std::min({least, reach.first, end});
+      too_far = too_far || std::max(reach.first, end) >= reach.every * reach.extent;
     }
-    const bool subtracts = index.added.starts_with("-") && index.added.find(' ') == std::string::npos;
+    const bool subtracts =
+        mapped.map.step == 1 && index.added.starts_with("-") && index.added.find(' ') == std::string::npos;
     if (least < 0 && subtracts && !index.loops.empty()) require(index.loops + " >= " + index.added.substr(1));
     else if (least < 0) require(at + " >= 0");
     if (mapped.map.every != 1) require(fmt::format("{} % {} == 0", index.factor(), mapped.map.every));
@@ -208,11 +230,11 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
     std::string index = loop.index;
     last_shift.clear();
     last_loops = loop.index;
+    bool same_part = true;
     for (const Address::Shift& shift : address.shifts) {
       if (address.positions[static_cast<size_t>(shift.nest_dim)] != static_cast<int>(position)) continue;
-      last_shift = context_.names.begin(shift.iterated);
-      if (!shift.held.placement.axes.empty())
-        last_shift = "(" + last_shift + " - " + context_.names.begin(shift.held) + ")";
+      last_shift = shift_text(shift);
+      same_part = false;
     }
     if (!last_shift.empty()) index = "(" + last_shift + " + " + index + ")";
     const size_t first_position = position;
@@ -221,7 +243,7 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
            depth_of(buffer.dims[position + 1].dim, pass) == depth;
          ++position)
       extent += " * " + context_.names.extent(buffer.dims[position + 1]);
-    if (last_shift.empty() && position + 1 - first_position == loop.dims.size()) extent = loop.extent;
+    if (same_part && position + 1 - first_position == loop.dims.size()) extent = loop.extent;
     indices.emplace_back(index, extent);
     depths.push_back(depth);
   }
@@ -230,8 +252,8 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
   result.base = stack ? mesh::address(context_, access) : context_.names.buffer(access.buffer);
   for (const size_t depth : depths) result.depth = std::max(result.depth, depth);
   const size_t innermost = loops.size();
-  const bool rows =
-      !indices.empty() && innermost > 0 && depths.back() == innermost && std::ranges::count(depths, innermost) == 1;
+  const bool rows = !indices.empty() && !last_loops.starts_with("-") && innermost > 0 && depths.back() == innermost &&
+                    std::ranges::count(depths, innermost) == 1;
   if (rows) {
     const auto [index, extent] = indices.back();
     indices.pop_back();

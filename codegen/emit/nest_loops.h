@@ -58,6 +58,7 @@ class NestLoops {
     std::string factor() const;  // the sum, fit to be multiplied
   };
   Index mapped_index(const Address::Mapped&, size_t pass) const;
+  std::string shift_text(const Address::Shift&) const;
 
   /// `last_alone`: the last dim keeps a loop of its own, as the lanes of a reduction follow its indices.
   std::vector<NestLoop> merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass, size_t flat_depth,

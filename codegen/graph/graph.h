@@ -18,6 +18,7 @@
 
 namespace mesh {
 
+using meshrt::Edge;
 using meshrt::Reduce;
 using meshrt::Type;
 
@@ -27,6 +28,16 @@ struct Dim {
   int64_t size;
   std::string derivation;  // "4 * embed", for messages; empty for a plain number
   Span span;
+  std::optional<Edge> edge = {};  // where one was declared
+};
+
+/// Elements beside a part of a dim that are held with it: those of its neighbours, beyond the dim's ends what `edge`
+/// says.
+struct Margin {
+  int64_t before = 0, after = 0;
+  Edge edge = {};
+  auto operator<=>(const Margin&) const = default;
+  explicit operator bool() const { return before > 0 || after > 0; }
 };
 
 /// Element type and dims in logical order (language.md, Dims 2). `index_of` is set for index(dim); then element is i32.
@@ -107,6 +118,28 @@ struct PadOp {
   int64_t before = 0, every = 1;
   double value = 0;
 };  // (x) -> element i of `from` at before + every * i of `to`, in its place; `value` elsewhere
+struct ShiftOp {
+  DimId dim;
+  int64_t distance;  // within the dim's size
+  Edge edge;
+};  // (x) -> element i is x's element i + distance
+struct ConcatOp {
+  std::vector<DimId> parts;
+  DimId to;
+};  // (x, y, ..) -> x along parts[0], then y along parts[1], .. as `to`: in the place of parts[0]; an unset part is one
+    // element of an operand without the dim, and `to` the last dim
+struct CumulativeOp {
+  DimId dim;
+  bool reverse = false;
+};  // (x) -> element i is the sum of x's elements up to i; in reverse: from i
+struct SortOp {
+  DimId dim, to;
+  bool descending = false;
+};  // (x) -> x's first elements along `dim` when sorted, and their index(dim), both along `to`. Equals in order of
+    // index, NaN last
+struct PlaceOp {
+  DimId from, to;
+};  // (indices: index(to), x) -> zero but for x's elements, each at its index along `to` in the place of `from`
 // Composite, expanded after differentiation (graph/decompose.cpp) so that their gradients keep a good form. Operands:
 // x, and optionally keep (bool): entries where keep is false count as absent.
 struct SoftmaxOp {
@@ -156,8 +189,9 @@ struct ReshardOp {
 };
 
 using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, MapOp, BroadcastOp, ReduceOp, ArgReduceOp, DotOp,
-                        RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, SoftmaxOp, LogSoftmaxOp,
-                        LogSumExpOp, AttentionOp, AttentionGradientOp, UpdateOp, LoopOp, ReshardOp>;
+                        RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, ShiftOp, ConcatOp,
+                        CumulativeOp, SortOp, PlaceOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp, AttentionOp,
+                        AttentionGradientOp, UpdateOp, LoopOp, ReshardOp>;
 
 /// Every dim that an op's attributes name.
 void for_each_dim(Op&, const std::function<void(DimId&)>& visit);

@@ -21,6 +21,7 @@ struct Factor {
   Reduce reduce = Reduce::sum;  // how parts combine in results that lack it
   int64_t granule = 1;          // may be split only where every part is a multiple of it (split and merge of dims)
   bool weigh = false;           // a split that is there already may cost more than none
+  Margin margin = {};           // what a part of a result needs of operands beside the same part
 };
 
 /// How a pending reduction over ranks (a partial sum) in operands may pass through an op instead of being completed

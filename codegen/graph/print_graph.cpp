@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "codegen/graph/op.h"
 
 namespace mesh {
@@ -34,6 +36,21 @@ std::string pad_text(const Graph& graph, const PadOp& op) {
   if (op.every != 1) text += fmt::format(", every {}", op.every);
   if (op.value != 0) text += fmt::format(", value {}", op.value);
   return text + "]";
+}
+
+/// "shift[x + 1, clamp]"
+std::string shift_text(const Graph& graph, const ShiftOp& op) {
+  const std::string edge = op.edge.kind == Edge::Kind::wrap    ? "wrap"
+                           : op.edge.kind == Edge::Kind::clamp ? "clamp"
+                                                               : fmt::format("{}", op.edge.value);
+  return fmt::format("shift[{} {} {}, {}]", graph.dim(op.dim).name, op.distance < 0 ? '-' : '+', std::abs(op.distance),
+                     edge);
+}
+
+/// "concat[cls + patch as token]", "stack[two]"
+std::string concat_text(const Graph& graph, const ConcatOp& op) {
+  if (!op.parts[0]) return fmt::format("stack[{}]", graph.dim(op.to).name);
+  return fmt::format("concat[{} as {}]", dims_text(graph, op.parts, " + "), graph.dim(op.to).name);
 }
 
 class Printer {
@@ -130,6 +147,18 @@ std::string op_text(const Graph& graph, const Op& op) {
                         [&](const TakeGradientOp& o) { return of({o.dim}); },
                         [&](const SliceOp& o) { return slice_text(graph, o); },
                         [&](const PadOp& o) { return pad_text(graph, o); },
+                        [&](const ShiftOp& o) { return shift_text(graph, o); },
+                        [&](const ConcatOp& o) { return concat_text(graph, o); },
+                        [&](const CumulativeOp& o) {
+                          return fmt::format("cumsum[{}{}]", graph.dim(o.dim).name, o.reverse ? ", reverse" : "");
+                        },
+                        [&](const SortOp& o) {
+                          return fmt::format("sort[{} as {}{}]", graph.dim(o.dim).name, graph.dim(o.to).name,
+                                             o.descending ? ", descending" : "");
+                        },
+                        [&](const PlaceOp& o) {
+                          return fmt::format("place[{} as {}]", graph.dim(o.from).name, graph.dim(o.to).name);
+                        },
                         [&](const SoftmaxOp& o) { return of({o.dim}); },
                         [&](const LogSoftmaxOp& o) { return of({o.dim}); },
                         [&](const LogSumExpOp& o) { return of(o.dims); },

@@ -116,11 +116,23 @@ ValueId Stash::resolve(ValueId value, BodyId in) {
     if (!result) result = stash(value, in);
   } else {
     const Op& op = graph_.node(graph_.value(value).producer).op;
-    const bool again = remat_.count(of.dim) > 0 || is_view(op) || (is_cheap(op) && !materialised_.count(value));
+    const bool cheap = is_cheap(op) && !materialised_.count(value) && shifts_in(value) < 2;
+    const bool again = remat_.count(of.dim) > 0 || is_view(op) || cheap;
     result = again ? repeat_node(value, in) : stash(value, in);
   }
   resolved_[{value, in}] = result;
   return result;
+}
+
+/// How many neighbours a formula takes together, each of which would be stashed by itself.
+int Stash::shifts_in(ValueId value) const {
+  const Node& node = graph_.node(graph_.value(value).producer);
+  if (std::holds_alternative<ShiftOp>(node.op)) return 1;
+  if (node.body != graph_.value(value).body || !is_cheap(node.op)) return 0;
+  int sum = 0;
+  for (ValueId input : node.inputs)
+    if (graph_.value(input).body == graph_.value(value).body) sum += shifts_in(input);
+  return sum;
 }
 
 ValueId Stash::repeat_node(ValueId value, BodyId in) {

@@ -32,6 +32,7 @@ class Stash {
   ValueId slice(ValueId stacked, ValueType turn, BodyId in);
   BodyId parent(BodyId) const;
   void mark_products_operands(BodyId);
+  int shifts_in(ValueId) const;
   LoopOp& loop(BodyId body) { return std::get<LoopOp>(graph_.node(graph_.body(body).owner).op); }
 
   Graph& graph_;

@@ -54,7 +54,11 @@ Placement Placer::operand_placement(const Node& node, size_t operand, const Plac
   for (const Factor& factor : definition(node.op).factors(graph_, node)) {
     if (!factor.operands[operand] || !factor.results[0]) continue;
     const size_t from = std::find(result_dims.begin(), result_dims.end(), factor.results[0]) - result_dims.begin();
-    placement.dims[std::find(dims.begin(), dims.end(), factor.operands[operand]) - dims.begin()] = result.dims[from];
+    DimPlacement& part =
+        placement
+            .dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), factor.operands[operand]) - dims.begin())];
+    part = result.dims[from];
+    if (factor.margin) part.margin = factor.margin;
   }
   return placement;
 }
@@ -85,10 +89,14 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   // Free reductions (counts of positions) are computed whole and then cut.
   bool direct = true;
   for (const Factor& factor : definition(node.op).factors(graph_, node))
-    if (!node.inputs.empty() && (!factor.results[0] || !factor.splittable || factor.granule > 1)) direct = false;
+    if (!node.inputs.empty() && (!factor.results[0] || !factor.splittable || factor.granule > 1 || factor.margin))
+      direct = false;
   const Placement whole = Placement::whole(to.dims.size());
   ValueId made;
-  if (direct || complete == whole) {
+  if (complete.has_margins()) {
+    made = reshard(materialise(id, complete.without_margins()), complete, "its readers");
+    set_placement(made, to);
+  } else if (direct || complete == whole) {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       inputs.push_back(materialise(node.inputs[i], operand_placement(node, i, complete)));
@@ -106,6 +114,7 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
 ValueId Placer::through_view(ValueId id, const Placement& to, const std::string& need) {
   const Node node = graph_.node(graph_.value(id).producer);
   if (!std::holds_alternative<RenameOp>(node.op) && !std::holds_alternative<BroadcastOp>(node.op)) return {};
+  if (to.has_margins() && !std::holds_alternative<RenameOp>(node.op)) return {};
   Placement from = operand_placement(node, 0, to);
   from.partial = to.partial;
   const Placement& now = placement(home(node.inputs[0]));
@@ -165,6 +174,8 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const std::strin
                          dim(step.to_dim));
     case CollectiveKind::slice: return fmt::format("{} needs only this rank's part of `{}`", need, dim(step.to_dim));
     case CollectiveKind::permute:
+      return fmt::format("`{}` is split over `{}`, and {} reads neighbours beside each part", dim(step.from_dim), over,
+                         need);
     case CollectiveKind::broadcast: return need;
   }
   return need;
@@ -172,6 +183,7 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const std::strin
 
 /// The rule that brought the axes: of the dim that is gathered or split, else the first one that names them.
 Span Placer::rule_of(const ReshardStep& step, ValueId id) const {
+  if (step.axes.empty()) return {};
   const auto names = [&](const Rule& rule) {
     return std::find(rule.axes.begin(), rule.axes.end(), step.axes[0]) != rule.axes.end();
   };

@@ -1,6 +1,10 @@
 #include "codegen/layout/cost.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "meshrt/collectives.h"
 
 namespace mesh {
 
@@ -18,6 +22,31 @@ int64_t collective_bytes(CollectiveKind kind, int64_t group, int64_t bytes) {
     case CollectiveKind::slice: return 0;
   }
   return 0;
+}
+
+int64_t margin_rows(int64_t size, int64_t parts, const Margin& margin) {
+  const auto extent = [&](int64_t part) {
+    return meshrt::part_begin(size, part + 1, parts) - meshrt::part_begin(size, part, parts);
+  };
+  std::vector<int64_t> sent(static_cast<size_t>(parts));
+  for (int64_t part = 0; part < parts; ++part) {
+    if (extent(part) == 0) continue;
+    for (const auto& [direction, margin_size] : {std::pair(-1, margin.before), std::pair(1, margin.after)}) {
+      // From the nearest parts; further ones only where these are smaller than the margin.
+      int64_t missing = margin_size;
+      for (int64_t steps = 1; steps < parts && missing > 0; ++steps) {
+        int64_t other = part + direction * steps;
+        if (other < 0 || other >= parts) {
+          if (margin.edge.kind != Edge::Kind::wrap) break;
+          other = (other + parts) % parts;
+        }
+        const int64_t rows = std::min(missing, extent(other));
+        sent[static_cast<size_t>(other)] += rows;
+        missing -= rows;
+      }
+    }
+  }
+  return *std::max_element(sent.begin(), sent.end());
 }
 
 bool within_node(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes) {

@@ -29,6 +29,7 @@ Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine)
 }
 
 ShardedGraph Placer::run() {
+  collect_margins();
   body(graph_.root());
   const auto complete = [&](ValueId value, bool whole, const std::string& need) {
     consumer_ = {};
@@ -136,13 +137,14 @@ void Placer::node(NodeId id) {
   if (adds_up(id)) return;
   // Positions, literals and what is computed from them alone are made wherever they are needed.
   const std::vector<ValueId>& inputs = graph_.node(id).inputs;
-  if (std::all_of(inputs.begin(), inputs.end(), [&](ValueId v) { return is_free(v); })) {
+  if (graph_.node(id).results.size() == 1 &&
+      std::all_of(inputs.begin(), inputs.end(), [&](ValueId v) { return is_free(v); })) {
     for (ValueId result : graph_.node(id).results) free_[result.index] = true;
     return;
   }
   if (graph_.node(id).part == Part::update) complete_gradients(id);
   const Node node = graph_.node(id);
-  OpContext op{graph_, layout_.mesh, node, definition(node.op).factors(graph_, node), {}, {}};
+  OpContext op{graph_, layout_.mesh, node, factors_of(node), {}, {}};
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
   for (ValueId result : node.results) op.declared.push_back(declared_.of(result));
@@ -186,6 +188,39 @@ const Strategy& Placer::cheapest(const OpContext& op, const std::vector<Strategy
   }
   if (!best) internal_error("no strategy can split " + op_text(graph_, op.node.op));
   return *best;
+}
+
+/// Several readers of one value share the margins that any of them needs, and so the movements that fill them.
+void Placer::collect_margins() {
+  for (const Body& body : graph_.bodies)
+    for (NodeId id : body.nodes) {
+      const Node& node = graph_.node(id);
+      for (const Factor& factor : definition(node.op).factors(graph_, node)) {
+        if (!factor.margin) continue;
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+          if (!factor.operands[i]) continue;
+          Margin& all = margins_[{node.inputs[i], factor.operands[i], factor.margin.edge}];
+          all = {std::max(all.before, factor.margin.before), std::max(all.after, factor.margin.after),
+                 factor.margin.edge};
+        }
+      }
+    }
+}
+
+/// With the margins along all dims that readers of the first operand ask for; where they ask for several edges along
+/// a dim, with its own.
+std::vector<Factor> Placer::factors_of(const Node& node) const {
+  std::vector<Factor> factors = definition(node.op).factors(graph_, node);
+  if (std::none_of(factors.begin(), factors.end(), [](const Factor& factor) { return bool(factor.margin); }))
+    return factors;
+  for (Factor& factor : factors) {
+    std::vector<Margin> asked;
+    for (const auto& [of, margin] : margins_)
+      if (std::get<0>(of) == node.inputs[0] && std::get<1>(of) == factor.operands[0]) asked.push_back(margin);
+    for (const Margin& margin : asked)
+      if (factor.margin ? factor.margin.edge == margin.edge : asked.size() == 1) factor.margin = margin;
+  }
+  return factors;
 }
 
 void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {

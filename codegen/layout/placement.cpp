@@ -1,5 +1,7 @@
 #include "codegen/layout/placement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "meshrt/collectives.h"
@@ -28,6 +30,16 @@ bool Placement::uses(AxisId axis) const {
   return std::any_of(partial.begin(), partial.end(), [&](const Partial& p) { return p.axis == axis; });
 }
 
+bool Placement::has_margins() const {
+  return std::any_of(dims.begin(), dims.end(), [](const DimPlacement& dim) { return bool(dim.margin); });
+}
+
+Placement Placement::without_margins() const {
+  Placement result = *this;
+  for (DimPlacement& dim : result.dims) dim.margin = {};
+  return result;
+}
+
 Range owned_block(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t rank) {
   const int64_t parts = mesh.size(dim.axes), index = linear_index(mesh, dim.axes, rank);
   return {meshrt::part_begin(size, index, parts), meshrt::part_begin(size, index + 1, parts)};
@@ -40,7 +52,7 @@ std::vector<Range> owned(const MeshShape& mesh, int64_t size, const DimPlacement
 
 int64_t largest_extent(const MeshShape& mesh, int64_t size, const DimPlacement& dim) {
   const int64_t parts = mesh.size(dim.axes);
-  return (size + parts - 1) / parts;
+  return (size + parts - 1) / parts + dim.margin.before + dim.margin.after;
 }
 
 bool is_even(const MeshShape& mesh, int64_t size, const DimPlacement& dim) { return size % mesh.size(dim.axes) == 0; }
@@ -57,6 +69,7 @@ std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType
   for (size_t i = 0; i < type.dims.size(); ++i) {
     text += (i ? ", " : "") + graph.dim(type.dims[i]).name;
     if (!placement.dims[i].axes.empty()) text += "/" + axes_text(mesh, placement.dims[i].axes);
+    if (const Margin& margin = placement.dims[i].margin) text += fmt::format(" -{}+{}", margin.before, margin.after);
   }
   text += "]";
   for (const Partial& partial : placement.partial)

@@ -14,6 +14,7 @@ enum class Ownership : uint8_t { block };
 struct DimPlacement {
   std::vector<AxisId> axes;  // major first; empty: whole
   Ownership ownership = Ownership::block;
+  Margin margin = {};  // held beside the own part, which stays what is owned
   auto operator<=>(const DimPlacement&) const = default;
 };
 
@@ -41,6 +42,8 @@ struct Placement {
   static Placement whole(size_t dims) { return {std::vector<DimPlacement>(dims), {}, {}}; }
   bool uses(AxisId axis) const;  // by a dim or a partial
   bool is_partial() const { return !partial.empty(); }
+  bool has_margins() const;
+  Placement without_margins() const;
 };
 
 /// A stretch of global indices.
@@ -54,7 +57,7 @@ struct Range {
 std::vector<Range> owned(const MeshShape&, int64_t size, const DimPlacement&, int64_t rank);
 /// For block ownership, which is one range: the same.
 Range owned_block(const MeshShape&, int64_t size, const DimPlacement&, int64_t rank);
-/// The largest number of elements any rank owns of a dim.
+/// The largest number of elements any rank holds of a dim, margins included.
 int64_t largest_extent(const MeshShape&, int64_t size, const DimPlacement&);
 /// Whether all ranks own equally many.
 bool is_even(const MeshShape&, int64_t size, const DimPlacement&);

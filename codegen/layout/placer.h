@@ -41,6 +41,8 @@ class Placer {
   ValueId serve(ValueId);
   ValueId repeat_with(ValueId, const Placement& to, const std::vector<ValueId>& inputs);
   Placement operand_placement(const Node&, size_t operand, const Placement& result) const;
+  void collect_margins();
+  std::vector<Factor> factors_of(const Node&) const;
   double seconds(ValueId, const Placement& to);
   std::string reason(const ReshardStep&, ValueId, const std::string& need) const;
   Span rule_of(const ReshardStep&, ValueId) const;
@@ -65,7 +67,8 @@ class Placer {
   std::map<ValueId, std::string> partial_because_;  // where a partial value comes from
   std::map<ValueId, ValueId> adding_up_;            // a carry that only adds up -> the value added, once known
   std::vector<std::vector<NodeId>> rebuilt_;        // by body
-  NodeId consumer_;                                 // for which values are brought
+  std::map<std::tuple<ValueId, DimId, Edge>, Margin> margins_;  // that the readers of a value ask for, together
+  NodeId consumer_;                                             // for which values are brought
 };
 
 }  // namespace mesh

@@ -34,10 +34,13 @@ class Predictor {
   }
 
   void collective(const Node& node, const ReshardStep& step, int64_t times) {
+    if (step.axes.empty()) return;  // margins of a whole dim: nobody else takes part
     const std::string& name = graph_.value(node.inputs[0]).name;
-    const Node& producer = graph_.node(graph_.value(node.inputs[0]).producer);
+    const Node* producer = &graph_.node(graph_.value(node.inputs[0]).producer);
+    while (std::holds_alternative<ReshardOp>(producer->op))
+      producer = &graph_.node(graph_.value(producer->inputs[0]).producer);
     result_.collectives.push_back({step.kind, step.axes, sharded_.layout.mesh.size(step.axes),
-                                   name.empty() ? op_text(graph_, producer.op) : name, step.bytes, times, step.seconds,
+                                   name.empty() ? op_text(graph_, producer->op) : name, step.bytes, times, step.seconds,
                                    phase_of(node.part), node.span, step.reason, step.rule});
     result_.communication_seconds += step.seconds * static_cast<double>(times);
   }

@@ -84,7 +84,37 @@ const std::optional<ReshardPath>& ReshardPlanner::plan(const ValueType& type, co
   const auto key = std::make_pair(type.element, Key{type.dims, {from, to}});
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  return known_[key] = search(type, from, to);
+  std::optional<ReshardPath> path = to.has_margins() ? with_margins(type, from, to) : search(type, from, to);
+  return known_[key] = std::move(path);
+}
+
+std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, const Placement& from,
+                                                        const Placement& to) {
+  const Placement parts = to.without_margins();
+  std::optional<ReshardPath> path = plan(type, from, parts);
+  if (!path) return path;
+  Placement at = parts;
+  for (size_t i = 0; i < to.dims.size(); ++i) {
+    const DimPlacement& dim = to.dims[i];
+    if (!dim.margin) continue;
+    at.dims[i].margin = dim.margin;
+    // Whole slabs of what is held in the end: a row of the dim is everything else, with its margins.
+    Placement row = to;
+    row.dims[i] = {};
+    ValueType others = type;
+    others.dims.erase(others.dims.begin() + static_cast<std::ptrdiff_t>(i));
+    row.dims.erase(row.dims.begin() + static_cast<std::ptrdiff_t>(i));
+    const int64_t rows = margin_rows(graph_.dim(type.dims[i]).size, mesh_.size(dim.axes), dim.margin);
+    ReshardStep step{
+        CollectiveKind::permute, dim.axes, static_cast<int>(i), static_cast<int>(i), Reduce::sum, 0, 0, {}, {}};
+    step.bytes =
+        rows * local_elements(graph_, mesh_, others, row) * static_cast<int64_t>(meshrt::size_of(type.element));
+    step.seconds = collective_seconds(machine_, mesh_, dim.axes, step.kind, step.bytes);
+    path->seconds += step.seconds;
+    path->steps.push_back(std::move(step));
+    path->placements.push_back(at);
+  }
+  return path;
 }
 
 std::optional<ReshardPath> ReshardPlanner::search(const ValueType& type, const Placement& from,

@@ -22,10 +22,11 @@ class ReshardPlanner {
       : graph_(graph), mesh_(mesh), machine_(machine) {}
 
   /// Dijkstra over placements; moves only bring axes where the target wants them or take away what it does not. Nothing
-  /// when the target has a partial that the source has not.
+  /// when the target has a partial that the source has not. Margins are fetched last, a step for each dim.
   const std::optional<ReshardPath>& plan(const ValueType&, const Placement& from, const Placement& to);
 
  private:
+  std::optional<ReshardPath> with_margins(const ValueType&, const Placement& from, const Placement& to);
   std::optional<ReshardPath> search(const ValueType&, const Placement& from, const Placement& to) const;
 
   const Graph& graph_;

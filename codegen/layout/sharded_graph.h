@@ -15,9 +15,9 @@ const char* name_of(CollectiveKind);  // "all_reduce"
 
 /// One collective over the ranks that differ only in `axes` (one group, ordered major first).
 /// all_reduce: completes a partial. reduce_scatter: completes it and leaves `to_dim` split. all_gather: makes the split
-/// of `from_dim` whole. all_to_all: moves the split from `from_dim` to `to_dim`. slice: `to_dim` becomes split, nothing
-/// is sent. The axes of a dim that are gathered are always the last (minor) ones of its list; axes that a step adds are
-/// appended.
+/// of `from_dim` whole. all_to_all: moves the split from `from_dim` to `to_dim`. permute: fetches the margins of
+/// `from_dim` over all of its axes, which may be none. slice: `to_dim` becomes split, nothing is sent. The axes of a
+/// dim that are gathered are always the last (minor) ones of its list; axes that a step adds are appended.
 struct ReshardStep {
   CollectiveKind kind;
   std::vector<AxisId> axes;

@@ -103,7 +103,10 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
   Placement placement = Placement::whole(dims.size());
   for (size_t f = 0; f < op.factors.size(); ++f) {
     const DimId dim = op.factors[f].operands[operand];
-    if (dim) placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()].axes = factor_axes[f];
+    if (!dim) continue;
+    DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
+    part.axes = factor_axes[f];
+    part.margin = op.factors[f].margin;
   }
   if (op.operands[operand])
     for (const Partial& partial : op.operands[operand]->partial)

@@ -44,14 +44,17 @@ class Coalescer {
     const Buffer &a = program_.buffer(from.buffer), &b = program_.buffer(to.buffer);
     if (!from.turns.empty() || keep_[from.buffer.index] || a.view_of || a.type != b.type || root(from) == root(to))
       return false;
-    if (!from.maps.empty() || !to.maps.empty()) return false;
-    if (!std::ranges::equal(dims_of(program_, from), dims_of(program_, to))) return false;
+    if (!from.maps.empty() || !std::ranges::equal(dims_of(program_, from), stretch(to))) return false;
+    // Calls take what lies in one piece.
+    const bool piece = std::ranges::equal(dims_of(program_, from), dims_of(program_, to)) && to.maps.empty();
     int uses = 0;
     bool begun = false, possible = true;
     for (size_t k = 0; k < steps.size(); ++k)
       for_each_access(steps[k], [&](Access& access, Use use) {
         if (root(access) == root(from)) {
           ++uses;
+          possible =
+              possible && (piece || (std::holds_alternative<Nest>(steps[k].what) && !accumulates(steps[k], from)));
           possible = possible && k <= i && access == from && (begun || use == Use::write);
           begun = true;
         }
@@ -60,10 +63,49 @@ class Coalescer {
     size_t first = 0;
     while (!touches(steps[first], from)) ++first;
     for (size_t k = first; k < i; ++k)
-      if (touches(steps[k], to)) return false;
+      if (touches(steps[k], to) && !stores_elsewhere(steps[k], to)) return false;
     int in_nest = 0;
     for_each_access(steps[i], [&](Access& access, Use) { in_nest += root(access) == root(to) ? 1 : 0; });
     return first < i && in_nest == 1;
+  }
+
+  /// The dims over which a nest iterates that writes all of what the access leads to.
+  std::vector<LocalDim> stretch(const Access& access) const {
+    std::vector<LocalDim> result;
+    const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
+    for (size_t i = access.turns.size(); i < dims.size(); ++i) {
+      const IndexMap* map = map_at(access, i);
+      if (!map) result.push_back(without_margin(dims[i]));
+      else if (map->along) result.push_back({map->along, {}});
+    }
+    return result;
+  }
+
+  bool accumulates(const Step& step, const Access& what) const {
+    const auto* nest = std::get_if<Nest>(&step.what);
+    return nest && std::ranges::any_of(nest->passes, [&](const Pass& pass) {
+             return std::ranges::any_of(pass.accumulates,
+                                        [&](const Pass::Accumulate& sum) { return root(sum.to) == root(what); });
+           });
+  }
+
+  /// Whether the step only stores to the memory of `to`, and only to stretches beside it.
+  bool stores_elsewhere(Step& step, const Access& to) const {
+    bool elsewhere = std::holds_alternative<Nest>(step.what);
+    for_each_access(step, [&](Access& access, Use use) {
+      if (root(access) != root(to)) return;
+      elsewhere = elsewhere && use == Use::write && access.turns == to.turns && access.maps.size() == 1 &&
+                  to.maps.size() == 1 && access.maps[0].position == to.maps[0].position &&
+                  beside(access.maps[0], to.maps[0]);
+    });
+    return elsewhere;
+  }
+
+  bool beside(const IndexMap& a, const IndexMap& b) const {
+    const auto end = [&](const IndexMap& map) {
+      return map.begin + (map.along ? program_.sharded.graph.dim(map.along).size : 1);
+    };
+    return a.step == 1 && b.step == 1 && (end(a) <= b.begin || end(b) <= a.begin);
   }
 
   bool touches(Step& step, const Access& what) const {

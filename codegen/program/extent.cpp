@@ -14,7 +14,14 @@ int64_t size_of(const Program& program, DimId dim) { return program.sharded.grap
 }  // namespace
 
 Range local_range(const Program& program, const LocalDim& local, int64_t rank) {
-  return owned_block(mesh_of(program), size_of(program, local.dim), local.placement, rank);
+  const Range own = owned_block(mesh_of(program), size_of(program, local.dim), local.placement, rank);
+  return {own.begin - local.placement.margin.before, own.end + local.placement.margin.after};
+}
+
+LocalDim without_margin(const LocalDim& local) {
+  LocalDim own = local;
+  own.placement.margin = {};
+  return own;
 }
 
 int64_t local_extent(const Program& program, const LocalDim& local, int64_t rank) {

@@ -11,8 +11,10 @@
 
 namespace mesh {
 
-/// Global indices of a dim that `rank` holds.
+/// Global indices of a dim that `rank` holds; its margins may lie beyond the dim's ends.
 Range local_range(const Program&, const LocalDim&, int64_t rank);
+/// The part that the rank owns of what it holds.
+LocalDim without_margin(const LocalDim&);
 /// Their number.
 int64_t local_extent(const Program&, const LocalDim&, int64_t rank);
 /// The number that the rank with most of them holds.

@@ -126,6 +126,27 @@ Action all_to_all(const Bound& bound) {
   };
 }
 
+// The margins of a dim, in place; without axes the rank holds the dim whole.
+Action margins(const Binding& binding, const CollectiveStep& step, const meshrt::Group* group, meshrt::Site site) {
+  const size_t dim = checked(binding, step, step.from_dim);
+  const LocalDim own = without_margin(step.before[dim]);
+  const Margin& margin = step.before[dim].placement.margin;
+  const meshrt::Margins sizes{extents(binding, step.before, 0, dim),
+                              extents(binding, step.before, dim + 1, step.before.size()), margin.before, margin.after,
+                              margin.edge};
+  const Pointer data(binding, step.to);
+  const Type type = binding.buffer(step.to).type;
+  if (group == nullptr)
+    return [&binding, data, size = binding.extent(own), sizes, type] {
+      meshrt::fill_margins(data.at(binding), size, sizes, type);
+    };
+  std::vector<int64_t> begin{0};
+  for (const int member : group->members) begin.push_back(local_range(binding.program, own, member).end);
+  return [&binding, group, site, data, begin, sizes, type] {
+    meshrt::exchange_margins(binding.rank, *group, site, data.at(binding), begin, sizes, type);
+  };
+}
+
 // Parts change owners: everybody sends the part it holds to the member that needs it.
 Action permute(const Bound& bound) {
   const CollectiveStep& step = bound.step;
@@ -170,6 +191,11 @@ Action bind_step(Binding& binding, const CollectiveStep& step) {
     return [&binding, ticket] { meshrt::wait(binding.rank, *ticket); };
   }
   const bool starts = step.phase == Phase::start;
+  if (step.kind == CollectiveKind::permute && step.from_dim >= 0) {
+    if (starts || step.from != step.to) fault(binding, step, "margins are filled at once and in place");
+    return margins(binding, step, step.axes.empty() ? nullptr : &group_of(binding, step.axes),
+                   {static_cast<int32_t>(step.step), from.name.c_str()});
+  }
   const meshrt::Site site{static_cast<int32_t>(step.step), from.name.c_str()};
   const Bound bound{binding,
                     step,

@@ -216,11 +216,12 @@ void BoundPass::read_in_place() {
     if (instruction.kind != Instruction::Kind::load) continue;
     const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
     const auto [begin, end] = memory(cursor.window.access);
-    instruction.in_place =
-        cursor.step == 1 && cursor.window.guards.empty() && std::ranges::none_of(outputs_, [&](const Output& output) {
-          const auto [first, last] = memory(cursors_[static_cast<size_t>(output.cursor)].window.access);
-          return first < end && begin < last;
-        });
+    const bool written = std::ranges::any_of(outputs_, [&](const Output& output) {
+      const auto [first, last] = memory(cursors_[static_cast<size_t>(output.cursor)].window.access);
+      return first < end && begin < last;
+    });
+    instruction.in_place = cursor.step == 1 && cursor.window.guards.empty() && !written;
+    if (written && cursor.along != nullptr) chunk_ = 1;
   }
 }
 
@@ -339,8 +340,8 @@ void BoundPass::run_row(std::span<const int64_t> outer_index) {
     evaluate(instruction, at, 1);
     repeat(instruction, std::min(chunk_elements, length));
   }
-  for (int64_t first = 0; first < length; first += chunk_elements) {
-    const int64_t count = std::min(chunk_elements, length - first);
+  for (int64_t first = 0; first < length; first += chunk_) {
+    const int64_t count = std::min(chunk_, length - first);
     for (Instruction& instruction : instructions_)
       if (instruction.pace == Pace::element) evaluate(instruction, first, count);
     const auto values = [&](int scalar) { return instructions_[static_cast<size_t>(scalar)].values; };

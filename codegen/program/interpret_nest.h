@@ -79,11 +79,12 @@ class BoundPass {
   void run_row(std::span<const int64_t> outer_index);
 
   Binding& binding_;
-  size_t outer_;                  // number of outer dims
-  bool once_ = false;             // no inner dims: what is reduced is one value, which stays as it is
-  std::vector<int64_t> extents_;  // of the inner dims; at least one
-  std::vector<int64_t> index_;    // of the inner dims but the last
-  std::vector<bool> asked_;       // of all dims: whether an index of it is a value
+  size_t outer_;                    // number of outer dims
+  int64_t chunk_ = chunk_elements;  // elements at a time; 1 where a load reads what was stored for the one before
+  bool once_ = false;               // no inner dims: what is reduced is one value, which stays as it is
+  std::vector<int64_t> extents_;    // of the inner dims; at least one
+  std::vector<int64_t> index_;      // of the inner dims but the last
+  std::vector<bool> asked_;         // of all dims: whether an index of it is a value
   std::vector<Cursor> cursors_;
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;

@@ -19,6 +19,8 @@ Action bind_step(Binding&, const ProductStep&);
 Action bind_step(Binding&, const AttentionStep&);
 Action bind_step(Binding&, const TakeStep&);
 Action bind_step(Binding&, const TakeGradientStep&);
+Action bind_step(Binding&, const SortStep&);
+Action bind_step(Binding&, const PlaceStep&);
 Action bind_step(Binding&, const CollectiveStep&);
 Action bind_step(Binding&, const CopyStep&);
 Action bind_step(Binding&, const FillStep&);

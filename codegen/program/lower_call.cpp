@@ -95,6 +95,7 @@ void Lowering::lower_reshard(const Node& node) {
   const ValueId from = node.inputs[0], to = node.results[0];
   const uint32_t index = std::get<ReshardOp>(node.op).step;
   const ReshardStep& reshard = sharded_.steps[index];
+  if (reshard.kind == CollectiveKind::permute) return lower_margins(node);
   if (constant(to)) return lower_formula(to);
   if (reshard.kind == CollectiveKind::slice) {
     if (is_formula(to)) return;

@@ -80,6 +80,7 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     return scalar(pass, node.inputs[0], inner);
   }
   if (std::holds_alternative<SliceOp>(node.op)) return convert(pass, load(pass, sliced(node), names), type);
+  if (std::holds_alternative<ShiftOp>(node.op)) return convert(pass, load(pass, shifted(node), names), type);
   if (std::holds_alternative<PadOp>(node.op)) return convert(pass, load(pass, padded(node), names), type);
   if (const auto* op = std::get_if<MapOp>(&node.op)) {
     if (op->function == MapFunction::cast && graph_.type(node.inputs[0]).element == type)  // other dims' order alone

@@ -41,6 +41,16 @@ Lowering::Lowering(Program& program, const ShardedGraph& sharded, std::vector<Bu
   find_readers();
 }
 
+namespace {
+
+/// A running sum from the beginning takes its operand element by element.
+bool is_forward(const Op& op) {
+  const auto* sum = std::get_if<CumulativeOp>(&op);
+  return sum && !sum->reverse;
+}
+
+}  // namespace
+
 void Lowering::find_readers() {
   const auto need = [&](ValueId value) { needs_memory_[value.index] = true; };
   for (const Body& body : graph_.bodies) {
@@ -49,10 +59,12 @@ void Lowering::find_readers() {
       for (ValueId input : node.inputs) ++readers_[input.index];
       const bool in_nests = std::holds_alternative<MapOp>(node.op) || std::holds_alternative<BroadcastOp>(node.op) ||
                             std::holds_alternative<ReduceOp>(node.op) || std::holds_alternative<ArgReduceOp>(node.op) ||
-                            std::holds_alternative<RenameOp>(node.op) || std::holds_alternative<ReshardOp>(node.op);
+                            std::holds_alternative<RenameOp>(node.op) || std::holds_alternative<ReshardOp>(node.op) ||
+                            std::holds_alternative<ConcatOp>(node.op) || is_forward(node.op);
       const auto* reshard = std::get_if<ReshardOp>(&node.op);
-      const bool moves = reshard && sharded_.steps[reshard->step].kind != CollectiveKind::slice;
-      if (reshard && !moves) ++slices_[node.inputs[0].index];
+      const bool slices = reshard && sharded_.steps[reshard->step].kind == CollectiveKind::slice;
+      const bool moves = reshard && !slices && sharded_.steps[reshard->step].kind != CollectiveKind::permute;
+      if (slices) ++slices_[node.inputs[0].index];
       const bool sliced_twice = std::holds_alternative<SliceOp>(node.op) &&
                                 std::holds_alternative<SliceOp>(graph_.node(graph_.value(node.inputs[0]).producer).op);
       if ((!in_nests && !sliced_twice) || (moves && !constant(node.results[0])))
@@ -109,6 +121,11 @@ void Lowering::lower_node(NodeId id) {
     void operator()(const TakeGradientOp&) const { to.lower_take_gradient(node); }
     void operator()(const SliceOp&) const { formula(); }
     void operator()(const PadOp&) const { formula(); }
+    void operator()(const ShiftOp&) const { formula(); }
+    void operator()(const ConcatOp&) const { to.lower_concat(node); }
+    void operator()(const CumulativeOp&) const { to.lower_cumulative(node); }
+    void operator()(const SortOp&) const { to.lower_sort(node); }
+    void operator()(const PlaceOp&) const { to.lower_place(node); }
     void operator()(const AttentionOp&) const { to.lower_attention(node); }
     void operator()(const AttentionGradientOp&) const { to.lower_attention_gradient(node); }
     void operator()(const UpdateOp&) const { to.updates_.push_back(&node); }
@@ -137,7 +154,9 @@ bool Lowering::could_be_formula(ValueId value) const {
   if (const auto* reshard = std::get_if<ReshardOp>(&node.op))
     return sharded_.steps[reshard->step].kind == CollectiveKind::slice;
   if (std::holds_alternative<RenameOp>(node.op)) return is_formula(node.inputs[0]);
-  if (std::holds_alternative<SliceOp>(node.op) || std::holds_alternative<PadOp>(node.op)) return true;
+  if (std::holds_alternative<SliceOp>(node.op) || std::holds_alternative<PadOp>(node.op) ||
+      std::holds_alternative<ShiftOp>(node.op))
+    return true;
   if (const auto* map = std::get_if<MapOp>(&node.op)) {
     if (map->function == MapFunction::cast || map->function == MapFunction::copy) return true;
     if (readers_[value.index] > 0 && slices_[value.index] == readers_[value.index])
@@ -158,6 +177,7 @@ std::optional<double> Lowering::constant(ValueId value) const {
   if (const auto* literal = std::get_if<LiteralOp>(&node.op)) return literal->value;
   if (std::holds_alternative<BroadcastOp>(node.op) || std::holds_alternative<RenameOp>(node.op))
     return constant(node.inputs[0]);
+  if (sharded_.placement(value).has_margins()) return {};  // beyond the ends there may be another number
   if (std::holds_alternative<ReshardOp>(node.op)) {
     if (const auto whole = count(graph_.node(graph_.value(node.inputs[0]).producer))) return whole;
     return constant(node.inputs[0]);

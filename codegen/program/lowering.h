@@ -90,7 +90,16 @@ class Lowering {
   // lower_slice.cpp
   Access sliced(const Node&) const;
   Access padded(const Node&) const;
+  Access shifted(const Node&) const;
   size_t position_of(const Access&, DimId) const;
+  void lower_concat(const Node&);
+  void lower_margins(const Node&);
+  ValueId with_all_margins(ValueId) const;
+
+  // lower_along.cpp
+  void lower_cumulative(const Node&);
+  void lower_sort(const Node&);
+  void lower_place(const Node&);
 
   // lower_product.cpp
   void lower_dot(const Node&);
@@ -136,6 +145,8 @@ class Lowering {
 std::string stored_name(const Graph&, StoredId);
 /// A name that no buffer of the program has.
 std::string unique_name(const Program&, std::string wish);
+/// The access with one more map.
+Access mapped(Access, const IndexMap&);
 /// Dims of `dims` in the order of `order`.
 std::vector<LocalDim> ordered(const std::vector<LocalDim>& dims, const std::vector<DimId>& order);
 

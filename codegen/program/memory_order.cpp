@@ -57,6 +57,9 @@ class Orders {
       } else if (std::holds_alternative<MapOp>(node.op) || std::holds_alternative<ReshardOp>(node.op)) {
         if (const auto& of = wish_[node.results[0].index])
           for (ValueId input : node.inputs) wish_for(input, *of);
+      } else if (const auto* merge = std::get_if<MergeOp>(&node.op);
+                 merge && std::holds_alternative<ConcatOp>(producer(node.inputs[0]).op)) {
+        wish_for(node.inputs[0], replaced(graph_.type(node.results[0]).dims, {merge->to}, merge->from));
       } else if (const auto* dot = std::get_if<DotOp>(&node.op)) {
         wish_for_product(node, dot->dims);
       } else if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
@@ -125,6 +128,17 @@ class Orders {
       replace(node, {slice->from}, slice->to ? Dims{slice->to} : Dims{});
     } else if (const auto* pad = std::get_if<PadOp>(&node.op)) {
       replace(node, {pad->from}, {pad->to});
+    } else if (std::holds_alternative<ShiftOp>(node.op) || std::holds_alternative<CumulativeOp>(node.op)) {
+      of(node.results[0]) = of(node.inputs[0]);
+    } else if (const auto* concat = std::get_if<ConcatOp>(&node.op)) {
+      const auto& wish = wish_[node.results[0].index];
+      if (wish) of(node.results[0]) = *wish;
+      else if (concat->parts[0]) replace(node, {concat->parts[0]}, {concat->to});
+    } else if (const auto* sort = std::get_if<SortOp>(&node.op)) {
+      for (ValueId result : node.results)
+        if (!fixed_.contains(result)) of(result) = replaced(of(node.inputs[0]), {sort->dim}, {sort->to});
+    } else if (const auto* place = std::get_if<PlaceOp>(&node.op)) {
+      of(node.results[0]) = replaced(of(node.inputs[1]), {place->from}, {place->to});
     }
   }
 
@@ -148,14 +162,18 @@ class Orders {
 
   const Node& producer(ValueId value) const { return graph_.node(graph_.value(value).producer); }
 
-  /// The operand's order with `from` (the first of which keeps the place) replaced by `to`.
-  void replace(const Node& node, const Dims& from, const Dims& to) {
-    Dims order;
-    for (DimId dim : of(node.inputs[0])) {
-      if (dim == from[0]) order.insert(order.end(), to.begin(), to.end());
-      else if (!has(from, dim)) order.push_back(dim);
+  /// The order with `from` (the first of which keeps the place) replaced by `to`.
+  static Dims replaced(const Dims& order, const Dims& from, const Dims& to) {
+    Dims result;
+    for (DimId dim : order) {
+      if (dim == from[0]) result.insert(result.end(), to.begin(), to.end());
+      else if (!has(from, dim)) result.push_back(dim);
     }
-    of(node.results[0]) = order;
+    return result;
+  }
+
+  void replace(const Node& node, const Dims& from, const Dims& to) {
+    of(node.results[0]) = replaced(of(node.inputs[0]), from, to);
   }
 
   /// The wish, else the logical order, where that is plain; else loops' dims, rows, columns.

@@ -102,6 +102,10 @@ bool depends(const Program& program, const Pass& earlier, const Pass& later) {
 
 bool can_join(const Program& program, const Pass& into, const Pass& pass) {
   if (into.inner != pass.inner) return false;
+  // The lanes of a reduction take several elements at a time, a running sum one after the other.
+  if ((reads_own_stores(program, into) && !pass.reductions.empty()) ||
+      (reads_own_stores(program, pass) && !into.reductions.empty()))
+    return false;
   for (const Scalar& scalar : pass.scalars)
     if (const auto* row = std::get_if<Scalar::Row>(&scalar.what))
       for (const Pass::Reduction& r : into.reductions)

@@ -92,8 +92,13 @@ class Printer {
     return list(dims, [&](const LocalDim& local) {
       return dim(local.dim) + (local.placement.axes.empty() ? "" : "/") +
              list(
-                 local.placement.axes, [&](AxisId id) { return axis(id); }, "*");
+                 local.placement.axes, [&](AxisId id) { return axis(id); }, "*") +
+             margin(local.placement.margin);
     });
+  }
+
+  static std::string margin(const Margin& margin) {
+    return margin ? fmt::format(" -{}+{}", margin.before, margin.after) : "";
   }
 
   std::string mesh() const {
@@ -222,7 +227,22 @@ class Printer {
     return fmt::format("take gradient[{}] {} {} {} at {}", dim(t.dim), access(t.table),
                        t.adds ? "also +=" : "+=", access(t.d), access(t.ids));
   }
+  std::string text(const SortStep& s) const {
+    return fmt::format("sort[{} as {}{}] {}, {} = {}", dim(s.dim), dim(s.to), s.descending ? ", descending" : "",
+                       access(s.values), access(s.indices), access(s.from));
+  }
+  std::string text(const PlaceStep& p) const {
+    return fmt::format("place[{} as {}] {} = {} at {}", dim(p.from_dim), dim(p.to_dim), access(p.to), access(p.from),
+                       access(p.indices));
+  }
   std::string text(const CollectiveStep& c) const {
+    if (c.kind == CollectiveKind::permute && c.from_dim >= 0) {
+      const LocalDim& local = c.before[static_cast<size_t>(c.from_dim)];
+      const std::string over = list(
+          c.axes, [&](AxisId id) { return axis(id); }, "*");
+      return fmt::format("{}margins of {} in {}", over.empty() ? "" : "permute over " + over + " ", dim(local.dim),
+                         access(c.to));
+    }
     static constexpr const char* phases[] = {"", " start", " wait"};
     std::string text = fmt::format("{}{} over {}", name_of(c.kind), phases[static_cast<size_t>(c.phase)],
                                    list(

@@ -184,9 +184,24 @@ struct TakeGradientStep {
   bool adds = false;
 };
 
+/// The first elements along `dim` when sorted, along `to`, and where they stood.
+struct SortStep {
+  Access from, values, indices;
+  DimId dim, to;
+  bool descending = false;
+};
+
+/// to = 0 but for the elements of `from`, each at its index along `to_dim`.
+struct PlaceStep {
+  Access indices, from, to;
+  DimId from_dim, to_dim;
+};
+
+/// A permute of a dim fills its margins in place, from the neighbours' parts and by the margin's edge; without axes,
+/// from the rank's own elements.
 struct CollectiveStep {
   CollectiveKind kind;
-  Access from, to;  // equal for all_reduce
+  Access from, to;  // equal for all_reduce, and for a permute that fills margins
   std::vector<AxisId> axes;
   int from_dim = -1, to_dim = -1;       // positions in the dims of the access (after turns)
   std::vector<LocalDim> before, after;  // dims of the value on both sides, as positions refer to
@@ -206,8 +221,8 @@ struct FillStep {
 };
 
 struct ForStep;
-using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, CollectiveStep, CopyStep,
-                              FillStep, std::unique_ptr<ForStep>>;
+using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, SortStep, PlaceStep,
+                              CollectiveStep, CopyStep, FillStep, std::unique_ptr<ForStep>>;
 
 struct Step {
   StepKind what;

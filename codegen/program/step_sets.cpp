@@ -50,6 +50,16 @@ bool conflict(const StepSets& a, const StepSets& b) {
   return meet(a.writes, b.reads) || meet(a.writes, b.writes) || meet(a.reads, b.writes);
 }
 
+bool reads_own_stores(const Program& program, const Pass& pass) {
+  return std::any_of(pass.scalars.begin(), pass.scalars.end(), [&](const Scalar& scalar) {
+    const auto* load = std::get_if<Scalar::Load>(&scalar.what);
+    return load && !load->access.maps.empty() &&
+           std::any_of(pass.stores.begin(), pass.stores.end(), [&](const Pass::Store& store) {
+             return storage(program, store.to.buffer) == storage(program, load->access.buffer);
+           });
+  });
+}
+
 void swallow(Step& into, const Step& from) {
   for (const Span& span : from.spans)
     if (std::find(into.spans.begin(), into.spans.end(), span) == into.spans.end()) into.spans.push_back(span);

@@ -6,6 +6,7 @@
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
 #include "codegen/program/lifetimes.h"
 #include "codegen/program/memory.h"
 #include "codegen/program/print_program.h"
@@ -82,13 +83,24 @@ class Verifier {
       for_each_access(step, [&](const Access& access, Use use) {
         turns(access, step);
         const uint32_t root = storage(program_, access.buffer).index;
-        if (use != Use::write && !written_[root])
+        if (use != Use::write && !written_[root] && !is_running_sum(step, root))
           say(fmt::format("{}: {} reads {} before anything writes it", routine_, summary(program_, step),
                           to_string(program_, access)));
         if (use != Use::read) written_[root] = true;
       });
       for (std::string& message : verify_step(program_, step)) say(routine_ + ": " + std::move(message));
     }
+  }
+
+  /// A nest that reads what its earlier iterations stored.
+  bool is_running_sum(const Step& step, uint32_t root) const {
+    const auto* nest = std::get_if<Nest>(&step.what);
+    return nest && std::any_of(nest->passes.begin(), nest->passes.end(), [&](const Pass& pass) {
+             return reads_own_stores(program_, pass) &&
+                    std::any_of(pass.stores.begin(), pass.stores.end(), [&](const Pass::Store& store) {
+                      return storage(program_, store.to.buffer).index == root;
+                    });
+           });
   }
 
   void turns(const Access& access, const Step& step) {

@@ -86,7 +86,7 @@ class StepVerifier {
       say("states other shapes than its buffers have");
     if (program_.buffer(c.from.buffer).type != program_.buffer(c.to.buffer).type) say("changes the element type");
     for (const Access& access : {c.from, c.to})
-      if (program_.buffer(storage(program_, access.buffer)).space != Space::arena)
+      if (!c.axes.empty() && program_.buffer(storage(program_, access.buffer)).space != Space::arena)
         say(fmt::format("works on {} outside the arena", to_string(program_, access)));
     std::vector<LocalDim> expected = c.before;
     const auto gathers = [&](int at) {
@@ -101,12 +101,43 @@ class StepVerifier {
       auto& axes = expected[static_cast<size_t>(at)].placement.axes;
       axes.insert(axes.end(), c.axes.begin(), c.axes.end());
     };
+    if (c.kind == CollectiveKind::permute && c.from_dim >= 0) return margins(c);
     if (c.kind == CollectiveKind::permute || c.kind == CollectiveKind::broadcast) return;
     if (c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::all_to_all) gathers(c.from_dim);
     if (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all ||
         c.kind == CollectiveKind::slice)
       splits(c.to_dim);
     if (expected != c.after) say("does not lead to the shape that its result has");
+  }
+
+  void margins(const CollectiveStep& c) {
+    if (c.from != c.to) say("does not fill margins in place");
+    if (c.from_dim >= static_cast<int>(c.before.size())) return say("fills margins of a dim that there is not");
+    const DimPlacement& dim = c.before[static_cast<size_t>(c.from_dim)].placement;
+    if (!dim.margin || dim.axes != c.axes) say("fills other margins than its dim has");
+  }
+
+  void operator()(const SortStep& s) {
+    same_parts({s.from, s.values, s.indices});
+    along(s.from, s.dim, s.values, s.to);
+    if (!std::ranges::equal(dims_of(program_, s.values), dims_of(program_, s.indices)))
+      say("gives values and indices that lie in different orders");
+  }
+  void operator()(const PlaceStep& p) {
+    same_parts({p.indices, p.from, p.to});
+    along(p.from, p.from_dim, p.to, p.to_dim);
+    if (!std::ranges::equal(dims_of(program_, p.from), dims_of(program_, p.indices)))
+      say("has values and indices that lie in different orders");
+  }
+  /// Both lie alike but for one dim, whole in each.
+  void along(const Access& from, DimId from_dim, const Access& to, DimId to_dim) {
+    std::vector<LocalDim> expected;
+    for (const LocalDim& local : dims_of(program_, from))
+      expected.push_back(local.dim == from_dim ? LocalDim{to_dim, {}} : local);
+    if (!part(from, from_dim) || *part(from, from_dim) != DimPlacement{} ||
+        !std::ranges::equal(expected, dims_of(program_, to)))
+      say(fmt::format("does not lead from whole {} to whole {} of a value that lies alike", name(from_dim),
+                      name(to_dim)));
   }
 
   void operator()(const CopyStep& c) {
@@ -245,7 +276,8 @@ class StepVerifier {
     }
     for (size_t position = to.turns.size(); position < program_.buffer(to.buffer).dims.size(); ++position) {
       const LocalDim& held = program_.buffer(to.buffer).dims[position];
-      if (!map_at(to, position) && std::find(dims.begin(), dims.end(), held) == dims.end())
+      // Between margins the own part is written.
+      if (!map_at(to, position) && std::find(dims.begin(), dims.end(), without_margin(held)) == dims.end())
         say(fmt::format("writes {} without iterating over its part of {}", to_string(program_, to), name(held.dim)));
     }
   }

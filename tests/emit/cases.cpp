@@ -36,6 +36,11 @@ const std::vector<Case>& cases() {
       {"state", "tests/specs/state.mesh", "samples", {{"d", 2}}, {}, "", "Normed"},
       {"state_plane", "tests/specs/state.mesh", "fields", {{"p", 3}, {"q", 2}}, {}, "", "Normed"},
       {"field", "tests/specs/state.mesh", "fields", {{"p", 3}, {"q", 2}}, {}, "", "Field"},
+      {"neighbours_one", "tests/emit/specs/neighbours.mesh", "rows", {{"a", 1}}, {}},
+      {"neighbours_rows", "tests/emit/specs/neighbours.mesh", "rows", {{"a", 3}}, {}},
+      {"neighbours_tiles", "tests/emit/specs/neighbours.mesh", "tiles", {{"a", 2}, {"b", 2}}, {}},
+      {"neighbours_columns", "tests/emit/specs/neighbours.mesh", "columns", {{"a", 5}}, {}},
+      {"neighbours_deep", "tests/emit/specs/neighbours.mesh", "deep", {{"a", 5}}, {}, "f64"},
   };
   return all;
 }

@@ -147,6 +147,7 @@ class Cases {
           all_to_all_case(type, size, false);
           broadcast_case(type, size);
           permute_case(type, size);
+          if (size > 0) margins_case(type, size);
           barrier(rank_, group_, {99, "barrier"});
         }
     in_arena_ = true;
@@ -336,6 +337,60 @@ class Cases {
       permute(rank_, group_, {7, "chain"}, send, size, to, receive, size, from, type);
       expect(from >= 0 ? all[from] : Bytes{}, receive, title("permute chain", type, size));
     }
+  }
+
+  // Where row `row` of [size] lies, or -1 where a number stands beyond the ends.
+  static int64_t row_beside(const Edge& edge, int64_t row, int64_t size) {
+    if (edge.kind == Edge::Kind::wrap) return (row % size + size) % size;
+    if (edge.kind == Edge::Kind::clamp) return std::clamp<int64_t>(row, 0, size - 1);
+    return row >= 0 && row < size ? row : -1;
+  }
+
+  static Bytes two(Type type) {
+    Bytes number(size_of(type));
+    if (type == Type::f32) put(number.data(), 2.0f);
+    if (type == Type::f64) put(number.data(), 2.0);
+    if (type == Type::i32) put(number.data(), int32_t{2});
+    if (type == Type::i64) put(number.data(), int64_t{2});
+    if (type == Type::u8) put(number.data(), uint8_t{2});
+    if (type == Type::boolean) put(number.data(), true);
+    return number;
+  }
+
+  void margins_case(Type type, int64_t size) {
+    const bool large = size > 1000;  // one large case crosses the rounds of a transport
+    for (const Shape& shape : shapes_for(size)) {
+      const Bytes whole = contribution(type, shape.outer * size * shape.inner, 0, ++salt_);
+      const std::vector<int64_t> begin = parts(size, shape.pattern);
+      for (const Edge edge : {Edge{Edge::Kind::wrap}, Edge{Edge::Kind::clamp}, Edge{Edge::Kind::value, 2}})
+        for (const auto& [before, after] :
+             {std::pair<int64_t, int64_t>{1, 1}, {0, 3}, {size / 2, 0}, {size - 1, size - 1}}) {
+          if (std::max(before, after) >= size || (large && (before != size / 2 || type != Type::f32))) continue;
+          if (edge.kind == Edge::Kind::value && (type == Type::bf16 || type == Type::f16)) continue;
+          margins_case(type, size, {shape.outer, shape.inner, before, after, edge}, begin, whole);
+        }
+    }
+  }
+
+  void margins_case(Type type, int64_t size, const Margins& m, const std::vector<int64_t>& begin, const Bytes& whole) {
+    const int64_t first = begin[me()] - begin[0], own = begin[me() + 1] - begin[me()];
+    const int64_t row_bytes = m.inner * static_cast<int64_t>(size_of(type)), extent = m.before + own + m.after;
+    const Bytes number = two(type);
+    Bytes wanted(m.outer * extent * row_bytes), mine(wanted.size(), std::byte{0x5a});  // of `mine` only the own part
+    for (int64_t o = 0; o < m.outer; ++o)
+      for (int64_t r = 0; r < extent; ++r) {
+        const int64_t row = row_beside(m.edge, first - m.before + r, size);
+        std::byte* const to = wanted.data() + (o * extent + r) * row_bytes;
+        if (row >= 0) std::memcpy(to, whole.data() + (o * size + row) * row_bytes, row_bytes);
+        for (int64_t at = 0; row < 0 && at < row_bytes; at += static_cast<int64_t>(number.size()))
+          std::memcpy(to + at, number.data(), number.size());
+        if (r >= m.before && r < m.before + own) std::memcpy(mine.data() + (o * extent + r) * row_bytes, to, row_bytes);
+      }
+    std::byte* const data = buffer(mine);
+    exchange_margins(rank_, group_, {11, "margins"}, data, begin, m, type);
+    const std::string what =
+        fmt::format("{} before, {} after, edge {}", m.before, m.after, static_cast<int>(m.edge.kind));
+    expect(own > 0 ? wanted : Bytes{}, data, title("margins", type, size, what.c_str()));
   }
 
   // More calls under way than fit, in two groups, finished out of order.

@@ -111,11 +111,16 @@ std::vector<Term> function_call(Elaboration& e, Frame& frame, const ast::Call& c
   site.name = "`" + call.callee.text() + "`";
   site.span = span;
   site.callee = call.callee.span;
-  const bool brackets_good = read_brackets(e, frame, call, *row, site);
+  site.items = &call.items;
+  site.frame = &frame;
+  const bool as_written = row->brackets == Function::Brackets::items;
+  const bool brackets_good = as_written || read_brackets(e, frame, call, *row, site);
   const bool arguments_good = read_arguments(e, frame, call, *row, site);
   if (!brackets_good || !arguments_good) return {Term::poison()};
   e.build.span = span;
-  return {row->build(e, site)};
+  std::vector<Term> results{row->build(e, site)};
+  results.insert(results.end(), site.further.begin(), site.further.end());
+  return results;
 }
 
 bool draws_random_numbers(const std::string& name) {

@@ -115,6 +115,23 @@ SizeScope size_scope(const Elaboration& e, const DimScope& scope) {
   return result;
 }
 
+/// What `edge` says, if it is there. E0331.
+std::optional<Edge> edge_of(Elaboration& e, const SizeScope& scope, const ast::Dim& dim) {
+  if (dim.edge == nullptr) return {};
+  const ast::Expr& expr = ast::without_parentheses(*dim.edge);
+  if (const auto* word = ast::as<ast::String>(expr)) {
+    if (word->value == "wrap") return Edge{Edge::Kind::wrap};
+    if (word->value == "clamp") return Edge{Edge::Kind::clamp};
+    auto report = e.error("E0331", expr.span, "unknown edge \"{}\"", word->value);
+    if (const auto near = did_you_mean(word->value, {"wrap", "clamp"})) report.here("did you mean \"{}\"?", *near);
+    report.help("an edge is \"wrap\" (the other end follows), \"clamp\" (the last element goes on) or a number");
+    return {};
+  }
+  if (const auto* number = ast::as<ast::Number>(expr)) return Edge{Edge::Kind::value, number->value};
+  if (const auto value = evaluate_number(expr, scope, *e.sink)) return Edge{Edge::Kind::value, value->to_double()};
+  return {};
+}
+
 /// One dim for each size that a local dim takes: instances of a block share it.
 DimId local_dim(Elaboration& e, const std::string& name, int64_t size, const ast::Dim& dim) {
   std::string taken = name;
@@ -147,8 +164,10 @@ void declare_globals(Elaboration& e) {
     const NamedSize& size = e.sizes.at(dim->name.text);
     if (!size.value) continue;
     const bool set = e.options.set.count(dim->name.text) > 0;
-    e.global.own[dim->name.text] = e.build.dim(dim->name.text, size.value->numerator(), dim->name.span,
-                                               set ? std::string() : derivation(e, *dim->size));
+    const DimId id = e.build.dim(dim->name.text, size.value->numerator(), dim->name.span,
+                                 set ? std::string() : derivation(e, *dim->size));
+    e.graph.dim(id).edge = edge_of(e, globals.scope(), *dim);
+    e.global.own[dim->name.text] = id;
   }
   for (const ast::Require* require : e.declared.requirements) check_require(*require, globals.scope(), *e.sink);
 }
@@ -164,8 +183,12 @@ void declare_local(Elaboration& e, DimScope& scope, const ast::Dims& dims) {
       continue;
     }
     const auto size = evaluate_size(*dim.size, size_scope(e, scope), *e.sink, "dim `" + name + "`");
-    if (size) scope.own[name] = local_dim(e, scope.owner + "." + name, *size, dim);
-    else scope.broken.insert(name);
+    if (size) {
+      scope.own[name] = local_dim(e, scope.owner + "." + name, *size, dim);
+      e.graph.dim(scope.own[name]).edge = edge_of(e, size_scope(e, scope), dim);
+    } else {
+      scope.broken.insert(name);
+    }
   }
 }
 

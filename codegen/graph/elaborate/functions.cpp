@@ -1,6 +1,9 @@
 #include "codegen/graph/elaborate/functions.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "codegen/graph/elaborate/dims.h"
 
 namespace mesh::elaboration {
 namespace {
@@ -13,8 +16,10 @@ const std::vector<Function>& table() {
       {"abs", B::none, 1, 1, {}, false, f::elementwise},
       {"argmax", B::one, 1, 1, {}, true, f::argmax},
       {"broadcast", B::some, 1, 1, {}, false, f::broadcast},
+      {"concat", B::items, 1, 1000, {}, false, f::concat},
       {"cos", B::none, 1, 1, {}, false, f::elementwise},
       {"cross_entropy", B::one, 2, 2, {"smoothing"}, false, f::cross_entropy},
+      {"cumsum", B::one, 1, 1, {}, false, f::cumsum},
       {"dot", B::some, 2, 2, {}, false, f::dot},
       {"erf", B::none, 1, 1, {}, false, f::elementwise},
       {"exp", B::none, 1, 1, {}, false, f::elementwise},
@@ -32,17 +37,21 @@ const std::vector<Function>& table() {
       {"min", B::some, 1, 1, {}, true, f::min},
       {"one_hot", B::one, 1, 1, {}, false, f::one_hot},
       {"outer", B::none, 2, 2, {}, false, f::outer},
+      {"pad", B::items, 1, 1, {"before", "value"}, false, f::pad},
       {"relu", B::none, 1, 1, {}, false, f::elementwise},
       {"rsqrt", B::none, 1, 1, {}, false, f::elementwise},
       {"sigmoid", B::none, 1, 1, {}, false, f::elementwise},
       {"silu", B::none, 1, 1, {}, false, f::elementwise},
       {"sin", B::none, 1, 1, {}, false, f::elementwise},
       {"softmax", B::one, 1, 1, {}, true, f::softmax},
+      {"sort", B::one, 1, 1, {"descending"}, false, f::sort},
       {"sqrt", B::none, 1, 1, {}, false, f::elementwise},
+      {"stack", B::one, 1, 1000, {}, false, f::stack},
       {"stop_gradient", B::none, 1, 1, {}, false, f::stop_gradient},
       {"sum", B::some, 1, 1, {"where"}, true, f::sum},
       {"take", B::one, 2, 2, {}, false, f::take},
       {"tanh", B::none, 1, 1, {}, false, f::elementwise},
+      {"top_k", B::items, 1, 1, {}, false, f::top_k},
       {"where", B::none, 3, 3, {}, false, f::where},
   };
   return rows;
@@ -67,16 +76,61 @@ std::vector<std::string> function_names() {
 std::optional<std::string> function_not_built(std::string_view name) {
   static const std::map<std::string_view, std::string_view> planned = {
       {"avg_pool", ""}, {"collect", "a fetch of a name inside `repeat` gives its value of every turn"},
-      {"combine", ""},  {"concat", ""},
-      {"conv", ""},     {"cumsum", ""},
+      {"combine", ""},  {"conv", ""},
       {"dispatch", ""}, {"dropout", "leave it out: `dropout(x, rate: 0)` is `x`"},
       {"max_pool", ""}, {"route", ""},
-      {"sort", ""},     {"stack", ""},
-      {"top_k", ""},
   };
   const auto found = planned.find(name);
   if (found == planned.end()) return {};
   return std::string(found->second);
+}
+
+std::optional<std::pair<DimId, DimId>> one_as_other(Elaboration& e, const CallSite& site) {
+  const ast::Item& item = site.items->front();
+  const bool as_other = item.kind() == ast::ItemKind::rename || (item.kind() == ast::ItemKind::dim && !item.as);
+  if (site.items->size() != 1 || !as_other || item.pick.kind != ast::Pick::Kind::one) {
+    e.error("E0310", cover(site.items->front().span, site.items->back().span), "{} takes one dim as another", site.name)
+        .help(fmt::format("as in `{}[a as b](x)`", site.name.substr(1, site.name.size() - 2)));
+    return {};
+  }
+  const DimId from = dim_named(e, *site.frame->dims, item.pick.name());
+  const DimId to = item.as ? dim_named(e, *site.frame->dims, item.as->name()) : from;
+  if (!from || !to) return {};
+  return std::pair(from, to);
+}
+
+namespace {
+
+const std::pair<Term, Span>* option(const CallSite& site, const std::string& name) {
+  const auto found = site.options.find(name);
+  return found == site.options.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+std::optional<double> number_option(Elaboration& e, const CallSite& site, const std::string& name, double otherwise) {
+  const auto* given = option(site, name);
+  if (given == nullptr) return otherwise;
+  if (given->first.is_number()) return given->first.number;
+  e.error("E0315", given->second, "`{}:` must be a number that is known now", name)
+      .here("this is {}", describe(e, given->first));
+  return {};
+}
+
+std::optional<int64_t> whole_option(Elaboration& e, const CallSite& site, const std::string& name, int64_t otherwise) {
+  const auto number = number_option(e, site, name, static_cast<double>(otherwise));
+  if (!number) return {};
+  if (std::floor(*number) == *number && std::abs(*number) < 9e15) return static_cast<int64_t>(*number);
+  e.error("E0315", option(site, name)->second, "`{}:` must be a whole number", name);
+  return {};
+}
+
+std::optional<bool> truth_option(Elaboration& e, const CallSite& site, const std::string& name, bool otherwise) {
+  const auto* given = option(site, name);
+  if (given == nullptr) return otherwise;
+  if (given->first.is_truth()) return given->first.truth;
+  e.error("E0315", given->second, "`{}:` is `true` or `false`", name).here("this is {}", describe(e, given->first));
+  return {};
 }
 
 bool has_dims(Elaboration& e, const CallSite& site, const Term& term, Span span) {

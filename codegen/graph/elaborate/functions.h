@@ -20,12 +20,15 @@ struct CallSite {
   std::vector<Term> arguments;
   std::vector<Span> spans;  // of the arguments
   std::map<std::string, std::pair<Term, Span>> options;
+  const std::vector<ast::Item>* items = nullptr;  // of Brackets::items: as they are written
+  Frame* frame = nullptr;
+  std::vector<Term> further;  // results after the first
 
   DimId dim() const { return dims.front(); }
 };
 
 struct Function {
-  enum class Brackets : uint8_t { none, one, some };
+  enum class Brackets : uint8_t { none, one, some, items };
   std::string_view name;
   Brackets brackets;
   size_t least, most;                     // arguments without a name
@@ -40,6 +43,14 @@ std::vector<const Function*> functions_named(std::string_view name);
 std::vector<std::string> function_names();
 /// What is written when a function that the language has is not built yet; nothing for other names.
 std::optional<std::string> function_not_built(std::string_view name);
+
+/// `expert as pick` in brackets that hold nothing else; both the same where there is no `as`. Sizes may differ. E0310.
+std::optional<std::pair<DimId, DimId>> one_as_other(Elaboration&, const CallSite&);
+
+/// A setting that is a whole number, or a number, or a truth, known now; `otherwise` where it is not given. E0315.
+std::optional<int64_t> whole_option(Elaboration&, const CallSite&, const std::string& name, int64_t otherwise);
+std::optional<double> number_option(Elaboration&, const CallSite&, const std::string& name, double otherwise);
+std::optional<bool> truth_option(Elaboration&, const CallSite&, const std::string& name, bool otherwise);
 
 /// E0304 unless the term is a tensor or masked value that has every dim of the brackets.
 bool has_dims(Elaboration&, const CallSite&, const Term&, Span);
@@ -56,6 +67,12 @@ Term mean(Elaboration&, CallSite&);
 Term max(Elaboration&, CallSite&);
 Term min(Elaboration&, CallSite&);
 Term argmax(Elaboration&, CallSite&);
+Term cumsum(Elaboration&, CallSite&);  // functions_along.cpp
+Term sort(Elaboration&, CallSite&);
+Term top_k(Elaboration&, CallSite&);
+Term concat(Elaboration&, CallSite&);  // functions_shape.cpp
+Term stack(Elaboration&, CallSite&);
+Term pad(Elaboration&, CallSite&);
 Term mask(Elaboration&, CallSite&);  // functions_softmax.cpp
 Term softmax(Elaboration&, CallSite&);
 Term log_softmax(Elaboration&, CallSite&);

@@ -12,7 +12,8 @@ namespace mesh::elaboration {
 namespace {
 
 /// `heads as kv * group`, resolved: one dim on the left of a split or rename, on the right of a merge or rename. Of a
-/// slice, `token = 1.. as patch`, one on both sides; of a selection, `token = 0`, none on the right.
+/// slice, `token = 1.. as patch`, one on both sides; of a selection, `token = 0`, none on the right; of a neighbour,
+/// `x + 1`, the same on both.
 struct Change {
   struct Part {
     int64_t begin, step;
@@ -20,6 +21,7 @@ struct Change {
   std::vector<DimId> from, to;
   std::optional<Part> part;
   Span span;
+  int64_t distance = 0;
 };
 
 std::optional<std::vector<DimId>> dims_of(Elaboration& e, const Frame& frame, const ast::Pick& pick) {
@@ -120,6 +122,24 @@ std::optional<Change> slice(Elaboration& e, Frame& frame, const ast::Item& item)
   return Change{{dim}, {to}, Change::Part{*begin, step}, item.span};
 }
 
+std::optional<Change> neighbour(Elaboration& e, const Frame& frame, const ast::Item& item) {
+  const DimId dim = dim_named(e, *frame.dims, item.pick.name());
+  if (!dim) return {};
+  const Dim& declared = e.graph.dim(dim);
+  if (!declared.edge) {
+    e.error("E0332", item.span, "dim `{}` has no edge: what lies beyond its ends?", e.name(dim))
+        .here("the neighbour of the {} has none", item.pick.shift > 0 ? "last" : "first")
+        .label(declared.span, "declared here")
+        .help(
+            "`dim {0} = ... edge \"wrap\"` goes on at the other end, `edge \"clamp\"` repeats the last element, `edge "
+            "0` "
+            "puts a number there",
+            e.name(dim));
+    return {};
+  }
+  return Change{{dim}, {dim}, {}, item.span, item.pick.shift};
+}
+
 std::optional<Change> change_of(Elaboration& e, Frame& frame, const ast::Item& item) {
   switch (item.kind()) {
     case ast::ItemKind::rename:
@@ -136,7 +156,7 @@ std::optional<Change> change_of(Elaboration& e, Frame& frame, const ast::Item& i
     }
     case ast::ItemKind::select: return selection(e, frame, item);
     case ast::ItemKind::slice: return slice(e, frame, item);
-    case ast::ItemKind::shift: not_built(e, item.span, "reading a neighbour along a dim"); return {};
+    case ast::ItemKind::shift: return neighbour(e, frame, item);
     case ast::ItemKind::concat:
     case ast::ItemKind::window:
       e.error("E0311", item.span, "this belongs in the brackets of a function, as in `conv[...]` and `concat[...]`");
@@ -171,8 +191,39 @@ bool applies(Elaboration& e, ValueId value, const Change& change, Span value_spa
   return true;
 }
 
+const Edge& edge_of(const Elaboration& e, const Change& change) { return *e.graph.dim(change.from[0]).edge; }
+
+/// Whether the number beyond the ends of a dim can stand among the value's.
+bool edge_fits(Elaboration& e, ValueId value, const Change& change) {
+  if (change.distance == 0 || edge_of(e, change).kind != Edge::Kind::value) return true;
+  const ValueType type = e.type(value);
+  const double number = edge_of(e, change).value;
+  if (!literal_as(e, number, type, change.span)) return false;
+  if (!type.index_of || (number >= 0 && number < static_cast<double>(e.size(type.index_of)))) return true;
+  e.error("E0330", change.span, "{} lies beyond the ends of `{}`, and is no index of `{}`", number,
+          e.name(change.from[0]), e.name(type.index_of))
+      .label(e.graph.dim(change.from[0]).span, "its edge");
+  return false;
+}
+
+/// The neighbour at a distance; one further away than the dim is long is that at an equal distance, or the edge's.
+ValueId shifted(Elaboration& e, ValueId value, DimId dim, int64_t distance, const Edge& edge) {
+  const int64_t size = e.size(dim);
+  if (edge.kind == Edge::Kind::wrap) distance %= size;
+  if (edge.kind == Edge::Kind::clamp) distance = std::clamp(distance, 1 - size, size - 1);
+  if (distance == 0) return value;
+  if (std::abs(distance) >= size) {
+    const ValueType type = e.type(value);
+    const ValueId beyond = e.build.literal(edge.value, type.element);
+    e.graph.value(beyond).type.index_of = type.index_of;
+    return e.build.broadcast(beyond, type.dims);
+  }
+  return e.build.value(ShiftOp{dim, distance, edge}, {value});
+}
+
 ValueId changed(Elaboration& e, ValueId value, const Change& change) {
   e.build.span = change.span;
+  if (change.distance != 0) return shifted(e, value, change.from[0], change.distance, edge_of(e, change));
   if (change.part) {
     if (change.from == change.to) return value;  // all of it
     const DimId to = change.to.empty() ? DimId{} : change.to[0];
@@ -182,6 +233,19 @@ ValueId changed(Elaboration& e, ValueId value, const Change& change) {
   if (change.from.size() == 1) return e.build.value(SplitOp{change.from[0], change.to}, {value});
   if (change.to.size() == 1) return e.build.value(MergeOp{change.from, change.to[0]}, {value});
   internal_error("a change of dims has several on both sides");
+}
+
+/// Of changes that wait for each other, one starts from a dim of its own in the meantime.
+bool step_aside(Elaboration& e, Term& term, std::vector<Change>& changes) {
+  const auto one = std::find_if(changes.begin(), changes.end(), [](const Change& c) { return c.from.size() == 1; });
+  if (one == changes.end()) return false;
+  const DimId from = one->from[0];
+  const DimId aside = e.build.dim(e.name(from) + "_aside", e.size(from), e.graph.dim(from).span);
+  e.build.span = one->span;
+  term.value = e.build.rename(term.value, from, aside);
+  if (term.is_masked() && contains(e.type(term.keep).dims, from)) term.keep = e.build.rename(term.keep, from, aside);
+  one->from = {aside};
+  return true;
 }
 
 /// Changes are made at once: one waits until the dim it gives is free.
@@ -196,13 +260,19 @@ Term apply(Elaboration& e, Term term, std::vector<Change> changes, Span value_sp
       });
     };
     const auto ready = std::find_if_not(changes.begin(), changes.end(), blocked);
-    if (ready == changes.end())
-      return not_built(e, changes.front().span, "exchanging the names of dims",
-                       "rename one of them to a third dim first");
-    if (!applies(e, term.value, *ready, value_span)) return Term::poison();
+    if (ready == changes.end()) {
+      if (step_aside(e, term, changes)) continue;
+      return not_built(e, changes.front().span, "merging dims into each other's names",
+                       "merge them in brackets of their own, one after the other");
+    }
+    if (!applies(e, term.value, *ready, value_span) || !edge_fits(e, term.value, *ready)) return Term::poison();
     term.value = changed(e, term.value, *ready);
-    if (term.is_masked() && contains_all(e.type(term.keep).dims, ready->from))
-      term.keep = changed(e, term.keep, *ready);
+    if (term.is_masked() && contains_all(e.type(term.keep).dims, ready->from)) {
+      // A number beyond the ends is there.
+      const bool number = ready->distance != 0 && edge_of(e, *ready).kind == Edge::Kind::value;
+      term.keep = number ? shifted(e, term.keep, ready->from[0], ready->distance, Edge{Edge::Kind::value, 1})
+                         : changed(e, term.keep, *ready);
+    }
     changes.erase(ready);
   }
   return term;

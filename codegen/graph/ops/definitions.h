@@ -14,6 +14,9 @@ extern const OpDefinition dot;                                  // dot.cpp
 extern const OpDefinition rename, split, merge;                 // views.cpp
 extern const OpDefinition take, take_gradient;                  // take.cpp
 extern const OpDefinition slice, pad;                           // slice.cpp
+extern const OpDefinition shift;                                // shift.cpp
+extern const OpDefinition concat;                               // concat.cpp
+extern const OpDefinition cumulative, sort, place;              // along.cpp
 extern const OpDefinition softmax, log_softmax, log_sum_exp;    // softmax.cpp
 extern const OpDefinition attention, attention_gradient;        // attention.cpp
 extern const OpDefinition update, loop, reshard;                // structure.cpp

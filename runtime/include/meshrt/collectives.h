@@ -64,6 +64,21 @@ void broadcast(Rank&, const Group&, Site, void* data, int64_t count, Type, int r
 void permute(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive,
              int64_t receive_count, int from, Type);
 
+/// The margins of a rank's part of a dim: [outer, before + own + after, inner] elements, row-major.
+struct Margins {
+  int64_t outer, inner;
+  int64_t before, after;  ///< less than the dim's size
+  Edge edge;              ///< what lies beyond the dim's ends
+};
+
+/// Fills the margins in place: with what the neighbours own, by permutes between them, and beyond the ends by the edge.
+/// `begin` are the parts of all members, as Blocks::begin; margins may reach over several of them. A member that owns
+/// nothing gets nothing.
+void exchange_margins(Rank&, const Group&, Site, void* data, std::span<const int64_t> begin, const Margins&, Type);
+
+/// The same for a dim of `size` that one rank holds whole.
+void fill_margins(void* data, int64_t size, const Margins&, Type);
+
 /// Returns when every member has called it.
 void barrier(Rank&, const Group&, Site);
 

@@ -23,6 +23,7 @@
 #include "meshrt/program.h"
 #include "meshrt/rank.h"
 #include "meshrt/rate.h"
+#include "meshrt/sort.h"
 #include "meshrt/types.h"
 
 namespace meshrt {

@@ -1,5 +1,6 @@
 // types.h: element types and reductions, as they lie in memory.
 #pragma once
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,6 +30,14 @@ const char* name_of(Type type);
 enum class Reduce : uint8_t { sum, max, min };
 
 const char* name_of(Reduce reduce);
+
+/// What lies beyond the ends of a dim: the other end, the element at the end again and again, or a number.
+struct Edge {
+  enum class Kind : uint8_t { wrap, clamp, value };
+  Kind kind = Kind::value;
+  double value = 0;
+  auto operator<=>(const Edge&) const = default;
+};
 
 /// The type that holds an element of C++ type T.
 template <class T>

@@ -86,7 +86,9 @@ Piece source_piece(const Call& call, int from, int to) {
       return call.exchange.gathers_first ? scaled(exchange_piece(call.exchange, from, to, true), call.type)
                                          : scaled(exchange_piece(call.exchange, to, from, false), call.type);
     case Kind::broadcast: return from == call.root && to != from ? scaled(contiguous(call.count), call.type) : Piece{};
-    case Kind::permute: return from == call.me && to == call.to ? scaled(contiguous(call.count), call.type) : Piece{};
+    case Kind::permute:
+      if (from == call.me && to == call.to) return scaled(call.sent, call.type);
+      return to == call.me && from == call.from ? scaled(call.taken, call.type) : Piece{};
     case Kind::all_reduce:
     case Kind::barrier: return {};
   }
@@ -102,8 +104,7 @@ Piece destination_piece(const Call& call, int from, int to) {
       return call.exchange.gathers_first ? scaled(exchange_piece(call.exchange, from, to, false), call.type)
                                          : scaled(exchange_piece(call.exchange, to, from, true), call.type);
     case Kind::broadcast: return source_piece(call, from, to);
-    case Kind::permute:
-      return to == call.me && from == call.from ? scaled(contiguous(call.receive_count), call.type) : Piece{};
+    case Kind::permute: return to == call.me && from == call.from ? scaled(call.received, call.type) : Piece{};
     case Kind::all_reduce:
     case Kind::barrier: return {};
   }
@@ -128,7 +129,8 @@ int64_t source_bytes(const Call& call) {
       return e.outer * a * e.middle * b * e.inner * size;
     }
     case Kind::broadcast: return call.me == call.root ? call.count * size : 0;
-    case Kind::permute: return call.to >= 0 ? call.count * size : 0;
+    case Kind::permute:
+      return call.count > 0 ? (call.sent.offset + (call.sent.rows - 1) * call.sent.stride + call.sent.run) * size : 0;
     case Kind::all_reduce:
     case Kind::reduce_scatter: return call.count * size;
     case Kind::barrier: return 0;

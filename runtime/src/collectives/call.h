@@ -31,6 +31,8 @@ struct Call {
   int root = -1;              ///< broadcast
   int to = -1, from = -1;     ///< permute
   int64_t receive_count = 0;  ///< permute
+  /// Of a permute, in elements: what is sent, what the sender sends of its source, and where that goes.
+  Piece sent{}, taken{}, received{};
 
   bool sums() const { return kind == Kind::all_reduce || kind == Kind::reduce_scatter; }
 };
@@ -54,6 +56,11 @@ inline bool one_for_all(const Call& call) { return call.kind == Kind::all_gather
 /// In an all-reduce, member k sums bytes [slice_begin(n, k, k's group), slice_begin(n, k + 1, ..)) of n: whole cache
 /// lines.
 int64_t slice_begin(int64_t bytes, int index, int members);
+
+/// A permute of pieces, given in elements: this member sends `sent` of its source to `to` and gets what `from` has in
+/// `taken` of its own source into `received`.
+void permute_pieces(Rank&, const Group&, Site, const void* source, const Piece& sent, int to, void* destination,
+                    const Piece& taken, const Piece& received, int from, Type);
 
 /// A call in a group of one: copies the source to the destination.
 void run_alone(const Call& call);

@@ -101,16 +101,25 @@ void broadcast(Rank& rank, const Group& group, Site site, void* data, int64_t co
   wait(rank, rank.transport().start(group, call));
 }
 
-void permute(Rank& rank, const Group& group, Site site, const void* send, int64_t send_count, int to, void* receive,
-             int64_t receive_count, int from, Type type) {
-  Call call = make_call(group, Kind::permute, site, send, receive, type);
+void permute_pieces(Rank& rank, const Group& group, Site site, const void* source, const Piece& sent, int to,
+                    void* destination, const Piece& taken, const Piece& received, int from, Type type) {
+  Call call = make_call(group, Kind::permute, site, source, destination, type);
   require_member(group, call, to);
   require_member(group, call, from);
-  call.count = to < 0 ? 0 : send_count;
-  call.receive_count = from < 0 ? 0 : receive_count;
   call.to = to;
   call.from = from;
+  if (to >= 0) call.sent = sent;
+  if (from >= 0) call.taken = taken, call.received = received;
+  call.count = call.sent.bytes();  // in elements, as the pieces are
+  call.receive_count = call.received.bytes();
   wait(rank, rank.transport().start(group, call));
+}
+
+void permute(Rank& rank, const Group& group, Site site, const void* send, int64_t send_count, int to, void* receive,
+             int64_t receive_count, int from, Type type) {
+  const auto all = [](int64_t count) { return Piece{0, 1, count, count}; };
+  permute_pieces(rank, group, site, send, all(send_count), to, receive, all(receive_count), all(receive_count), from,
+                 type);
 }
 
 void barrier(Rank& rank, const Group& group, Site site) {

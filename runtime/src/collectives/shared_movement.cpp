@@ -109,36 +109,37 @@ void shared_movement(SharedCall& shared, const Call& call) {
 }
 
 void shared_permute(SharedCall& shared, const Call& call) {
-  const auto size = static_cast<int64_t>(size_of(call.type));
   const bool sends = call.to >= 0 && call.to != call.me, receives = call.from >= 0 && call.from != call.me;
   if (sends) shared.await_slot(call.to);
   if (receives) shared.await_slot(call.from);
   if (call.from == call.me) {
-    const Piece piece = source_piece(call, call.me, call.me);
-    copy_piece(call.destination, piece, call.source, piece, 0, piece.bytes());
+    const Piece from = source_piece(call, call.me, call.me), to = destination_piece(call, call.me, call.me);
+    copy_piece(call.destination, to, call.source, from, 0, to.bytes());
   }
+  const Piece sent = sends ? source_piece(call, call.me, call.to) : Piece{};
+  const Piece taken = receives ? source_piece(call, call.from, call.me) : Piece{};
+  const Piece received = receives ? destination_piece(call, call.from, call.me) : Piece{};
   const auto rounds_of = [](bool in_place, int64_t bytes) {
     return in_place ? 1 : (bytes + half_bounce - 1) / half_bounce;
   };
   const bool packs = !shared.source_of(call.me), packed = receives && !shared.source_of(call.from);
-  const int64_t sending = sends ? rounds_of(!packs, call.count * size) : 0;
-  const int64_t receiving = receives ? rounds_of(!packed, call.receive_count * size) : 0;
+  const int64_t sending = sends ? rounds_of(!packs, sent.bytes()) : 0;
+  const int64_t receiving = receives ? rounds_of(!packed, received.bytes()) : 0;
   for (int64_t i = 0; i < std::max(sending, receiving); ++i) {
     const int64_t begin = i * half_bounce;
     if (i < sending && packs) {
       if (i >= 2) shared.await_taken(call.to, static_cast<uint32_t>(i - 1));
-      std::memcpy(shared.bounce(call.me, 2 * (i % 2)), call.source + begin,
-                  std::min(half_bounce, call.count * size - begin));
+      pack_piece(shared.bounce(call.me, 2 * (i % 2)), call.source, sent, begin,
+                 std::min(begin + half_bounce, sent.bytes()));
       shared.publish(static_cast<uint32_t>(i + 1));
     }
     if (i < receiving) {
-      const int64_t bytes = call.receive_count * size;
       if (packed) {
         shared.await(call.from, static_cast<uint32_t>(i + 1));
-        std::memcpy(call.destination + begin, shared.bounce(call.from, 2 * (i % 2)),
-                    std::min(half_bounce, bytes - begin));
-      } else if (bytes) {
-        std::memcpy(call.destination, shared.source_of(call.from), bytes);
+        unpack_piece(call.destination, received, shared.bounce(call.from, 2 * (i % 2)), begin,
+                     std::min(begin + half_bounce, received.bytes()));
+      } else {
+        copy_piece(call.destination, received, shared.source_of(call.from), taken, 0, received.bytes());
       }
       shared.publish_taken(static_cast<uint32_t>(i + 1));
     }

@@ -3,6 +3,6 @@
 
 namespace meshrt {
 
-enum ScratchPlace { panel_scratch, left_scratch, sum_scratch, narrow_scratch, attention_scratch };
+enum ScratchPlace { panel_scratch, left_scratch, sum_scratch, narrow_scratch, attention_scratch, sort_scratch };
 
 }  // namespace meshrt

@@ -17,9 +17,11 @@ class Scope:
 
 
 class Expressions:
-    def __init__(self, random, sizes, aliases, merged, parts, loops):
-        """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; parts: {dim: one as large or smaller}; loops: dims for repeat."""
+    def __init__(self, random, sizes, aliases, merged, parts, sums, edges, loops):
+        """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; parts: {dim: one as large or smaller};
+        sums: {sum: (first, second)}; edges: {dim: its edge}; loops: dims for repeat."""
         self.random, self.sizes, self.aliases, self.merged, self.parts, self.loops = random, sizes, aliases, merged, parts, loops
+        self.sums, self.edges = sums, edges
         self.count, self.inputs, self.indices, self.blocks = 0, [], [], []
         self.every = False  # what is bound in a loop or block always has a part in what leaves it
         self.plain = [d for d in sizes if d not in loops]
@@ -97,6 +99,7 @@ class Expressions:
 
     def step(self, scope):
         kinds = [self.unary] * 3 + [self.binary] * 4 + [self.dot] * 4 + [self.reduce] * 2 + [self.soft] * 2 + [self.masked, self.rename, self.fold, self.where, self.stop, self.best, self.select, self.slice]
+        kinds += [self.concat, self.stack, self.pad, self.shift, self.shift, self.cumsum, self.sort]
         if not scope.block:
             kinds += [self.take, self.take, self.hot, self.entropy]
         if scope.depth < 2 and len(self.loops) > scope.depth and not scope.block:
@@ -256,6 +259,93 @@ class Expressions:
         text = piece() if self.random.random() < 0.5 else f"{piece()} - {piece()} * 0.5"
         renamed = lambda dims: [part if e == d else e for e in dims]
         return self.bind(scope, text, tuple(renamed(a[1])), renamed(a[2]))
+
+    def concat(self, scope):
+        """Two values, or parts of them, side by side: whatever dims one lacks are the other's."""
+        to = self.random.choice(list(self.sums))
+        first, second = self.sums[to]
+        lefts = [v for v in scope.values if first in v[1] and to not in v[1]]
+        rights = [v for v in scope.values if second in v[1] and to not in v[1]]
+        a = self.random.choice(lefts) if lefts else self.parameter(scope, [first])
+        b = self.random.choice(rights) if rights else self.parameter(scope, [second])
+        others = lambda v, d: [e for e in v[1] if e != d]
+        if first != second and (first in b[1] or second in a[1]):
+            return self.cumsum(scope)
+        extra = [e for e in others(b, second) if e not in others(a, first)]
+        if extra and not set(others(a, first)) <= set(others(b, second)):
+            b = (self.fit(scope, b, others(a, first) + [second]), tuple(e for e in b[1] if e not in extra), b[2])
+            extra = []
+        dims = tuple(to if e == second else e for e in b[1]) if extra else tuple(to if e == first else e for e in a[1])
+        if self.size(dims) > LIMIT or len(set(dims)) < len(dims):
+            return self.unary(scope)
+        return self.bind(scope, f"concat[{first} + {second} as {to}]({a[0]}, {b[0]}) * 0.7", dims, (a[2] | set(extra)) & (b[2] | (set(others(a, first)) - set(b[1]))))
+
+    def stack(self, scope):
+        a = self.pick(scope)
+        choices = [d for d in self.plain if d not in a[1] and d != "batch" and self.sizes[d] <= 4]
+        if not choices or self.size(a[1]) > LIMIT // 4:
+            return self.shift(scope)
+        d = self.random.choice(choices)
+        values = [a[0]] + [f"{self.fit(scope, self.pick(scope), a[1])} * 0.{i + 3}" for i in range(1, self.sizes[d])]
+        values = [v if set(self.dims_of(scope, v)) <= set(a[1]) else a[0] for v in values]
+        self.random.shuffle(values)
+        lead = values.index(a[0])
+        values[0], values[lead] = values[lead], values[0]
+        return self.bind(scope, f"stack[{d}]({', '.join(values)})", a[1] + (d,), ())
+
+    def dims_of(self, scope, text):
+        """The dims of a value whose name a text begins with; of anything else none."""
+        return next((v[1] for v in scope.values if text.split()[0] == v[0]), ())
+
+    def pad(self, scope):
+        a = self.pick(scope)
+        choices = [(d, e) for d in a[1] for e in self.plain if e not in a[1] and self.sizes[d] <= self.sizes[e] and "batch" not in (d, e)]
+        if not choices:
+            return self.concat(scope)
+        d, e = self.random.choice(choices)
+        options = self.random.choice(["", f", before: {self.random.randint(0, self.sizes[e] - self.sizes[d])}"]) + self.random.choice(["", ", value: 0.4"])
+        return self.bind(scope, f"pad[{d} as {e}]({a[0]}{options})", tuple(e if x == d else x for x in a[1]), ())
+
+    def shift(self, scope):
+        """A neighbour, or a stencil of several."""
+        a = self.pick(scope)
+        choices = [d for d in a[1] if d in self.edges]
+        if not choices:
+            return self.sort(scope)
+        over = self.random.sample(choices, min(len(choices), self.random.choice([1, 1, 2])))
+        pick = lambda d: f"{d} {self.random.choice('+-')} {self.random.choice([1, 1, 1, 2, 3, self.sizes[d]])}"
+        if self.random.random() < 0.4:
+            text = f"{a[0]}[{', '.join(pick(d) for d in over)}]"
+        else:
+            text = f"0.3 * ({' - '.join(f'{a[0]}[{pick(d)}]' for d in over for _ in range(self.random.randint(1, 3)))} + 2 * {a[0]})"
+        varies = set(a[2])
+        for d in over:
+            varies = varies if self.edges[d] == '"wrap"' else varies - {d} if self.edges[d] == '"clamp"' else set()
+        return self.bind(scope, text, a[1], varies if text[0] != "0" else ())
+
+    def cumsum(self, scope):
+        a = self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        return self.bind(scope, f"cumsum[{self.random.choice(a[1])}]({a[0]}) * 0.4", a[1], a[2])
+
+    def sort(self, scope):
+        """sort or top_k of values that are not equal."""
+        a = self.pick(scope)
+        choices = [d for d in a[1] if d in a[2]]
+        if not choices:
+            return self.cumsum(scope)
+        d = self.random.choice(choices)
+        part = self.parts.get(d)
+        if part is None or part in a[1] or scope.block or self.random.random() < 0.5:
+            return self.bind(scope, f"sort[{d}]({a[0]}{self.random.choice(['', ', descending: true'])})", a[1], a[2])
+        best, chosen = self.name("v"), self.name("v")
+        scope.line(f"{best}, {chosen} = top_k[{d} as {part}]({a[0]})")
+        dims = tuple(part if e == d else e for e in a[1])
+        value = (best, dims, frozenset(part if e == d else e for e in a[2]))
+        scope.values.append(value)
+        table = self.parameter(scope, [d])
+        return self.bind(scope, f"take[{d}]({table[0]}, {chosen}) * {best}", dims, value[2])
 
     def where(self, scope):
         a, b = self.pick(scope), self.pick(scope)

@@ -18,15 +18,19 @@ def model(seed, every=False):
     parts = {d: d + "p" for d in list(sizes)[1:] if random.random() < 0.6}
     shares = {p: random.randint(1, sizes[d]) for d, p in parts.items()}
     slow, fast = random.sample(list(sizes)[1:], 2)
-    lines = [f"dim {d} = {s}" for d, s in sizes.items()] + [f"dim {e} = {d}" for d, e in aliases.items()] + [f"dim {p} = {n}" for p, n in shares.items()]
+    sums = {f"{d}_{e}": (d, e) for d, e in [random.choices(list(sizes)[1:], k=2) for _ in range(2)]}
+    edges = {d: random.choice(['"wrap"', '"clamp"', "0", "0.6"]) for d in list(sizes)[1:] if random.random() < 0.7}
+    lines = [f"dim {d} = {s}" + (f" edge {edges[d]}" if d in edges else "") for d, s in sizes.items()] + [f"dim {e} = {d}" for d, e in aliases.items()] + [f"dim {p} = {n}" for p, n in shares.items()]
+    lines += [f"dim {s} = {d} + {e}" for s, (d, e) in sums.items()]
     lines += [f"dim {slow}{fast} = {slow} * {fast}", "dim l = 2, m = 3"]
     merged = {slow + fast: (slow, fast)}
     sizes.update({e: sizes[d] for d, e in aliases.items()})
     sizes.update(shares)
+    sizes.update({s: sizes[d] + sizes[e] for s, (d, e) in sums.items()})
     sizes[slow + fast] = sizes[slow] * sizes[fast]
     splittable = list(sizes)
     sizes.update(l=2, m=3)
-    make = Expressions(random, sizes, {**aliases}, merged, parts, ["l", "m"])
+    make = Expressions(random, sizes, {**aliases}, merged, parts, sums, edges, ["l", "m"])
     make.every = every
     scope = Scope([])
     dims = ["batch"] + make.some(list(sizes)[1:4], 1, 2)

@@ -15,7 +15,7 @@ STEP = np.longdouble("1e-6")
 def sizes(more):
     values = {}
     for name, text in {**SIZES, **more}.items():
-        values[name] = eval(text, {}, dict(values))  # sizes of this file: numbers, names, * and +
+        values[name] = eval(text.split(" edge ")[0], {}, dict(values))  # sizes of this file: numbers, names, * and +
     return values
 
 

@@ -1,0 +1,45 @@
+// concat.cpp: operands one after the other along one dim. The dim and its parts stay whole; all others may be split.
+#include "codegen/graph/ops/definitions.h"
+
+namespace mesh::ops {
+namespace {
+
+Types infer(const Graph& graph, const Node& node) {
+  const ConcatOp& op = std::get<ConcatOp>(node.op);
+  ValueType type = operand(graph, node, 0);
+  if (op.parts[0]) std::replace(type.dims.begin(), type.dims.end(), op.parts[0], op.to);
+  else type.dims.push_back(op.to);
+  return {type};
+}
+
+std::vector<Factor> factors(const Graph& graph, const Node& node) {
+  const ConcatOp& op = std::get<ConcatOp>(node.op);
+  std::vector<Factor> factors = factors_by_name(graph, node);
+  for (Factor& factor : factors) {
+    if (factor.results[0] == op.to) factor.splittable = false;
+    for (size_t i = 0; i < factor.operands.size(); ++i)
+      if (factor.operands[i] && factor.operands[i] == op.parts[i]) factor.splittable = false;
+  }
+  return factors;
+}
+
+PartialRule partial(const Graph&, const Node&) { return PartialRule::together; }
+
+/// Each operand gets its stretch of d.
+std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                              const std::vector<bool>& wanted) {
+  const ConcatOp op = std::get<ConcatOp>(build.graph.node(id).op);
+  std::vector<ValueId> result(op.parts.size());
+  int64_t begin = 0;
+  for (size_t i = 0; i < op.parts.size(); ++i) {
+    if (wanted[i]) result[i] = build.value(SliceOp{op.to, op.parts[i], begin}, {d[0]});
+    begin += op.parts[i] ? build.graph.dim(op.parts[i]).size : 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+const OpDefinition concat{"concat", infer, factors, partial, no_flops, gradient};
+
+}  // namespace mesh::ops

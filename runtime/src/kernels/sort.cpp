@@ -1,0 +1,47 @@
+#include "meshrt/sort.h"
+
+#include <numeric>
+
+#include "scratch.h"
+#include "scratch_places.h"
+
+namespace meshrt {
+
+namespace {
+
+template <class T>
+bool sorts_before(T a, T b, int32_t index_a, int32_t index_b, bool descending) {
+  if (a < b) return !descending;
+  if (b < a) return descending;
+  const bool nan_a = a != a, nan_b = b != b;
+  return nan_a == nan_b ? index_a < index_b : nan_b;
+}
+
+}  // namespace
+
+template <class T>
+void sort_lines(const Lines& lines, bool descending, const T* x, T* values, int32_t* indices) {
+  auto* const order =
+      static_cast<int32_t*>(Scratch::mine().bytes(sort_scratch, static_cast<size_t>(lines.size) * sizeof(int32_t)));
+  for (int64_t o = 0; o < lines.outer; ++o)
+    for (int64_t i = 0; i < lines.inner; ++i) {
+      const T* const line = x + o * lines.size * lines.inner + i;
+      std::iota(order, order + lines.size, 0);
+      std::partial_sort(order, order + lines.count, order + lines.size, [&](int32_t a, int32_t b) {
+        return sorts_before(line[a * lines.inner], line[b * lines.inner], a, b, descending);
+      });
+      for (int64_t k = 0; k < lines.count; ++k) {
+        const int64_t to = (o * lines.count + k) * lines.inner + i;
+        indices[to] = order[k];
+        values[to] = line[order[k] * lines.inner];
+      }
+    }
+}
+
+template void sort_lines(const Lines&, bool, const float*, float*, int32_t*);
+template void sort_lines(const Lines&, bool, const double*, double*, int32_t*);
+template void sort_lines(const Lines&, bool, const int32_t*, int32_t*, int32_t*);
+template void sort_lines(const Lines&, bool, const int64_t*, int64_t*, int32_t*);
+template void sort_lines(const Lines&, bool, const uint8_t*, uint8_t*, int32_t*);
+
+}  // namespace meshrt
