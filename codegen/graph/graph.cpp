@@ -14,6 +14,10 @@ const char* name_of(Part part) {
   return "?";
 }
 
+const char* name_of(Distribution distribution) {
+  return distribution == Distribution::uniform ? "uniform" : "normal";
+}
+
 int64_t Graph::elements(const ValueType& type) const {
   int64_t n = 1;
   for (DimId d : type.dims) n *= dim(d).size;

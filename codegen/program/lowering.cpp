@@ -49,7 +49,7 @@ void Lowering::find_readers() {
       for (ValueId input : node.inputs) ++readers_[input.index];
       const bool in_nests = std::holds_alternative<MapOp>(node.op) || std::holds_alternative<BroadcastOp>(node.op) ||
                             std::holds_alternative<ReduceOp>(node.op) || std::holds_alternative<ArgReduceOp>(node.op) ||
-                            std::holds_alternative<RenameOp>(node.op) || std::holds_alternative<ReshardOp>(node.op);
+                            std::holds_alternative<RandomOp>(node.op) || std::holds_alternative<RenameOp>(node.op) || std::holds_alternative<ReshardOp>(node.op);
       const auto* reshard = std::get_if<ReshardOp>(&node.op);
       const bool moves = reshard && sharded_.steps[reshard->step].kind != CollectiveKind::slice;
       if (reshard && !moves) ++slices_[node.inputs[0].index];
@@ -97,6 +97,7 @@ void Lowering::lower_node(NodeId id) {
     void operator()(const PositionOp&) const { formula(); }
     void operator()(const StepOp&) const { formula(); }
     void operator()(const RateOp&) const { formula(); }
+    void operator()(const RandomOp&) const { formula(); }
     void operator()(const BroadcastOp&) const { formula(); }
     void operator()(const MapOp&) const { to.lower_map(node); }
     void operator()(const ReduceOp&) const { to.lower_reduce(node); }
@@ -134,6 +135,8 @@ bool Lowering::could_be_formula(ValueId value) const {
       std::holds_alternative<StepOp>(node.op) || std::holds_alternative<RateOp>(node.op) ||
       std::holds_alternative<BroadcastOp>(node.op))
     return true;
+  if (const auto* random = std::get_if<RandomOp>(&node.op))  // what is dear is made once
+    return random->distribution == Distribution::uniform || readers_[value.index] == 1;
   if (const auto* reshard = std::get_if<ReshardOp>(&node.op))
     return sharded_.steps[reshard->step].kind == CollectiveKind::slice;
   if (std::holds_alternative<RenameOp>(node.op)) return is_formula(node.inputs[0]);

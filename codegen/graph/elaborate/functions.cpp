@@ -16,6 +16,8 @@ const std::vector<Function>& table() {
       {"cos", B::none, 1, 1, {}, false, f::elementwise},
       {"cross_entropy", B::one, 2, 2, {"smoothing"}, false, f::cross_entropy},
       {"dot", B::some, 2, 2, {}, false, f::dot},
+      {"dropout", B::none, 1, 1, {"rate"}, false, f::dropout},
+      {"dropout", B::some, 1, 1, {"rate"}, false, f::dropout},
       {"erf", B::none, 1, 1, {}, false, f::elementwise},
       {"exp", B::none, 1, 1, {}, false, f::elementwise},
       {"floor", B::none, 1, 1, {}, false, f::elementwise},
@@ -32,6 +34,10 @@ const std::vector<Function>& table() {
       {"min", B::some, 1, 1, {}, true, f::min},
       {"one_hot", B::one, 1, 1, {}, false, f::one_hot},
       {"outer", B::none, 2, 2, {}, false, f::outer},
+      {"random_normal", B::none, 0, 0, {"mean", "std"}, false, f::random_normal},
+      {"random_normal", B::some, 0, 0, {"mean", "std"}, false, f::random_normal},
+      {"random_uniform", B::none, 0, 0, {"low", "high"}, false, f::random_uniform},
+      {"random_uniform", B::some, 0, 0, {"low", "high"}, false, f::random_uniform},
       {"relu", B::none, 1, 1, {}, false, f::elementwise},
       {"rsqrt", B::none, 1, 1, {}, false, f::elementwise},
       {"sigmoid", B::none, 1, 1, {}, false, f::elementwise},
@@ -69,10 +75,9 @@ std::optional<std::string> function_not_built(std::string_view name) {
       {"avg_pool", ""}, {"collect", "a fetch of a name inside `repeat` gives its value of every turn"},
       {"combine", ""},  {"concat", ""},
       {"conv", ""},     {"cumsum", ""},
-      {"dispatch", ""}, {"dropout", "leave it out: `dropout(x, rate: 0)` is `x`"},
-      {"max_pool", ""}, {"route", ""},
-      {"sort", ""},     {"stack", ""},
-      {"top_k", ""},
+      {"dispatch", ""}, {"max_pool", ""},
+      {"route", ""},    {"sort", ""},
+      {"stack", ""},    {"top_k", ""},
   };
   const auto found = planned.find(name);
   if (found == planned.end()) return {};
