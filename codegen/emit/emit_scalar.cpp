@@ -112,6 +112,11 @@ size_t ScalarEmitter::depth_of(const Scalar& scalar) const {
   if (const auto* load = std::get_if<Scalar::Load>(&scalar.what))
     return loops_.writes(load->access.buffer) ? innermost_ : loops_.element(load->access, index_).depth;
   if (const auto* index = std::get_if<Scalar::Index>(&scalar.what)) return loops_.depth_of(index->dim, index_);
+  if (const auto* random = std::get_if<Scalar::Random>(&scalar.what)) {
+    size_t depth = 0;
+    for (const DimId dim : random->dims) depth = std::max(depth, loops_.depth_of(dim, index_));
+    return depth;
+  }
   if (std::holds_alternative<Scalar::Row>(scalar.what)) return loops_.outer().size();
   size_t depth = 0;
   if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what))
@@ -145,7 +150,7 @@ void ScalarEmitter::generate(const std::vector<int>& targets, Preludes& preludes
     const bool early = depths_[i] < used_at[i];
     // What an earlier store of the same iteration may overwrite is read before it.
     const bool in_place = load != nullptr && outputs > 1 && loops_.writes(load->access.buffer);
-    const bool computed = std::holds_alternative<Scalar::Apply>(what);
+    const bool computed = std::holds_alternative<Scalar::Apply>(what) || std::holds_alternative<Scalar::Random>(what);
     const bool asked = std::holds_alternative<Scalar::Rate>(what) || std::holds_alternative<Scalar::Index>(what);
     if (in_place || (computed && (early || uses[i] > 1)) || (load != nullptr && (early || uses[i] > 2)) ||
         (asked && early))
@@ -177,6 +182,8 @@ std::string ScalarEmitter::name_for(int scalar) const {
   if (const auto* load = std::get_if<Scalar::Load>(&one.what))
     return "this_" + context_.names.buffer(load->access.buffer);
   if (std::holds_alternative<Scalar::Rate>(one.what)) return "learning_rate";
+  if (const auto* random = std::get_if<Scalar::Random>(&one.what))
+    return identifier(random->path.substr(random->path.rfind('.') + 1) + "_draw");
   if (const auto* index = std::get_if<Scalar::Index>(&one.what))
     return identifier(context_.graph().dim(index->dim).name + "_position");
   if (const auto* apply = std::get_if<Scalar::Apply>(&one.what)) {
@@ -213,9 +220,31 @@ ScalarEmitter::Expression ScalarEmitter::write(int scalar, Preludes& preludes) {
     return {"static_cast<double>(step.step)", name_precedence, true};
   if (const auto* rate = std::get_if<Scalar::Rate>(&one.what))
     return {context_.rate(rate->rate) + "()", name_precedence, true};
+  if (const auto* random = std::get_if<Scalar::Random>(&one.what))
+    return {draw(*random, one.type, preludes), name_precedence, random->dims.empty() && random->turns.empty()};
   if (const auto* row = std::get_if<Scalar::Row>(&one.what))
     return {rows_[static_cast<size_t>(row->row)], name_precedence, false, true};
   return apply(one, std::get<Scalar::Apply>(one.what), preludes);
+}
+
+/// `meshrt::uniform<float>(dropout_key, b * embed + e)`: the key is made before all loops.
+std::string ScalarEmitter::draw(const Scalar::Random& random, Type type, Preludes& preludes) {
+  std::string key = fmt::format("meshrt::RandomKey(step.seed, {}).at(step.step)", quoted(random.path));
+  for (const LoopId turn : random.turns) key += ".at(" + context_.names.turn(turn) + ")";
+  const std::string* known = scope_.constant(key);
+  std::string name = known != nullptr ? *known : "";
+  if (name.empty()) {
+    name = scope_.fresh(identifier(random.path.substr(random.path.rfind('.') + 1) + "_key"), true);
+    preludes[0].push_back("const meshrt::RandomKey " + name + " = " + key + ";");
+    scope_.remember_constant(key, name, random.turns.empty());
+  }
+  std::vector<std::pair<std::string, std::string>> indices;
+  for (const DimId dim : random.dims) {
+    const std::string begin = context_.names.begin(loops_.local(dim, index_)), &index = context_.names.index(dim);
+    indices.emplace_back(begin == "0" ? index : begin + " + " + index, context_.names.size(dim));
+  }
+  return fmt::format("meshrt::{}<{}>({}, {})", name_of(random.distribution), cpp_type(type), name,
+                     indices.empty() ? "0" : horner(indices));
 }
 
 ScalarEmitter::Expression ScalarEmitter::apply(const Scalar& scalar, const Scalar::Apply& apply, Preludes& preludes) {

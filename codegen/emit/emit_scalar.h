@@ -50,6 +50,7 @@ class ScalarEmitter {
   };
   size_t depth_of(const Scalar&) const;
   Expression write(int scalar, Preludes&);
+  std::string draw(const Scalar::Random&, Type, Preludes&);
   Expression apply(const Scalar&, const Scalar::Apply&, Preludes&);
   Expression compose(const Scalar&, const Scalar::Apply&) const;
   void bind(int scalar, Preludes&);

@@ -19,7 +19,8 @@ constexpr int worth_a_function = 2;  // nests of one kind
 bool asks_where_it_is(const Nest& nest) {
   for (const Pass& pass : nest.passes)
     for (const Scalar& scalar : pass.scalars)
-      if (std::holds_alternative<Scalar::Index>(scalar.what) || std::holds_alternative<Scalar::Turn>(scalar.what))
+      if (std::holds_alternative<Scalar::Index>(scalar.what) || std::holds_alternative<Scalar::Turn>(scalar.what) ||
+          std::holds_alternative<Scalar::Random>(scalar.what))
         return true;
   return false;
 }

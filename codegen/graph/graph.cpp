@@ -14,6 +14,8 @@ const char* name_of(Part part) {
   return "?";
 }
 
+const char* name_of(Distribution distribution) { return distribution == Distribution::uniform ? "uniform" : "normal"; }
+
 int64_t Graph::elements(const ValueType& type) const {
   int64_t n = 1;
   for (DimId d : type.dims) n *= dim(d).size;
@@ -31,6 +33,7 @@ struct DimsOfOp {
   void operator()(LiteralOp&) const {}
   void operator()(StepOp&) const {}
   void operator()(RateOp&) const {}
+  void operator()(RandomOp& op) const { many(op.dims); }
   void operator()(MapOp&) const {}
   void operator()(UpdateOp&) const {}
   void operator()(ReshardOp&) const {}
@@ -46,6 +49,11 @@ struct DimsOfOp {
   void operator()(TakeGradientOp& op) const { one(op.dim), many(op.table); }
   void operator()(SliceOp& op) const { one(op.from), one(op.to); }
   void operator()(PadOp& op) const { one(op.from), one(op.to); }
+  void operator()(ShiftOp& op) const { one(op.dim); }
+  void operator()(ConcatOp& op) const { many(op.parts), one(op.to); }
+  void operator()(CumulativeOp& op) const { one(op.dim); }
+  void operator()(SortOp& op) const { one(op.dim), one(op.to); }
+  void operator()(PlaceOp& op) const { one(op.from), one(op.to); }
   void operator()(SoftmaxOp& op) const { one(op.dim); }
   void operator()(LogSoftmaxOp& op) const { one(op.dim); }
   void operator()(LogSumExpOp& op) const { many(op.dims); }

@@ -74,6 +74,15 @@ struct RateOp {                                        // () -> f64 scalar: lear
   std::string schedule;                                // constant | cosine | inverse_sqrt | linear
   std::vector<std::pair<std::string, double>> values;  // rate, or peak, warmup, steps (0: train.steps), floor
 };
+enum class Distribution : uint8_t { uniform, normal };  // in [0, 1); of mean 0 and deviation 1
+const char* name_of(Distribution);
+/// Random numbers of this step, counted by their logical index: the same under every layout.
+struct RandomOp {  // (turns of the loops around it, outermost first) -> [dims]
+  Distribution distribution;
+  std::string path;  // "layer.attn.dropout": one for each such op of a model
+  Type element;
+  std::vector<DimId> dims;
+};
 struct MapOp {
   MapFunction function;
 };  // elementwise over the union of the operands' dims, which is one operand's
@@ -188,9 +197,9 @@ struct ReshardOp {
   uint32_t step;
 };
 
-using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, MapOp, BroadcastOp, ReduceOp, ArgReduceOp, DotOp,
-                        RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, ShiftOp, ConcatOp,
-                        CumulativeOp, SortOp, PlaceOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp, AttentionOp,
+using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, RandomOp, MapOp, BroadcastOp, ReduceOp,
+                        ArgReduceOp, DotOp, RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, ShiftOp,
+                        ConcatOp, CumulativeOp, SortOp, PlaceOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp, AttentionOp,
                         AttentionGradientOp, UpdateOp, LoopOp, ReshardOp>;
 
 /// Every dim that an op's attributes name.

@@ -8,16 +8,15 @@ namespace mesh {
 
 const OpDefinition& definition(const Op& op) {
   // In the order of the variant `Op`.
-  static const OpDefinition* const table[] = {&ops::read,        &ops::literal,    &ops::position,
-                                              &ops::step,        &ops::rate,       &ops::map,
-                                              &ops::broadcast,   &ops::reduce,     &ops::arg_reduce,
-                                              &ops::dot,         &ops::rename,     &ops::split,
-                                              &ops::merge,       &ops::take,       &ops::take_gradient,
-                                              &ops::slice,       &ops::pad,        &ops::shift,
-                                              &ops::concat,      &ops::cumulative, &ops::sort,
-                                              &ops::place,       &ops::softmax,    &ops::log_softmax,
-                                              &ops::log_sum_exp, &ops::attention,  &ops::attention_gradient,
-                                              &ops::update,      &ops::loop,       &ops::reshard};
+  static const OpDefinition* const table[] = {
+      &ops::read,        &ops::literal,     &ops::position,  &ops::step,
+      &ops::rate,        &ops::random,      &ops::map,       &ops::broadcast,
+      &ops::reduce,      &ops::arg_reduce,  &ops::dot,       &ops::rename,
+      &ops::split,       &ops::merge,       &ops::take,      &ops::take_gradient,
+      &ops::slice,       &ops::pad,         &ops::shift,     &ops::concat,
+      &ops::cumulative,  &ops::sort,        &ops::place,     &ops::softmax,
+      &ops::log_softmax, &ops::log_sum_exp, &ops::attention, &ops::attention_gradient,
+      &ops::update,      &ops::loop,        &ops::reshard};
   static_assert(std::size(table) == std::variant_size_v<Op>);
   return *table[op.index()];
 }

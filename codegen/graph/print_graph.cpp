@@ -125,6 +125,10 @@ std::string op_text(const Graph& graph, const Op& op) {
                         [&](const LiteralOp& o) { return fmt::format("literal {}", o.value); },
                         [&](const PositionOp& o) { return of({o.dim}); },
                         [&](const RateOp& o) { return "rate " + o.schedule; },
+                        [&](const RandomOp& o) {
+                          return fmt::format("random_{} {}[{}]", name_of(o.distribution), o.path,
+                                             dims_text(graph, o.dims));
+                        },
                         [&](const MapOp& o) { return std::string(info(o.function).name); },
                         [&](const BroadcastOp& o) { return of(o.dims); },
                         [&](const ReduceOp& o) {

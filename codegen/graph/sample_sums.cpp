@@ -18,6 +18,17 @@ SampleKind kind_of(Reduce reduce) {
   }
 }
 
+/// Whether the op does more with a dim that it names than to add up over it or to have it.
+bool works_along(Op op, DimId samples) {
+  if (std::holds_alternative<DotOp>(op) || std::holds_alternative<ReduceOp>(op) ||
+      std::holds_alternative<BroadcastOp>(op) || std::holds_alternative<PositionOp>(op) ||
+      std::holds_alternative<TakeGradientOp>(op))
+    return false;
+  bool named = false;
+  for_each_dim(op, [&](DimId& dim) { named = named || dim == samples; });
+  return named;
+}
+
 bool incomplete(SampleKind kind) { return kind != SampleKind::whole && kind != SampleKind::sliced; }
 
 }  // namespace
@@ -113,6 +124,7 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
 void SampleSums::op(NodeId id) {
   const Node& at = graph_.node(id);
   if (std::holds_alternative<UpdateOp>(at.op)) couple(id, "it keeps a value of every sample");
+  if (works_along(at.op, samples_)) couple(id, "it needs all samples at once");
   for (size_t r = 0; r < at.results.size() && !coupled_; ++r) {
     if (const auto kind = reduced(id, r)) kinds_[at.results[r].index] = *kind;
     else if (has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::sliced;

@@ -17,10 +17,16 @@ bool is_product(const Op& op) {
          std::holds_alternative<AttentionGradientOp>(op);
 }
 
+/// Uniform numbers cost less than a turn of reading and writing them.
+bool is_uniform(const Op& op) {
+  const RandomOp* random = std::get_if<RandomOp>(&op);
+  return random && random->distribution == Distribution::uniform;
+}
+
 bool is_cheap(const Op& op) {
   if (const MapOp* map = std::get_if<MapOp>(&op)) return info(map->function).cheap;
   return is_view(op) || std::holds_alternative<BroadcastOp>(op) || std::holds_alternative<LiteralOp>(op) ||
-         std::holds_alternative<PositionOp>(op) || std::holds_alternative<StepOp>(op);
+         std::holds_alternative<PositionOp>(op) || std::holds_alternative<StepOp>(op) || is_uniform(op);
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   const auto key = std::make_tuple(id, to, 0, graph_.value(id).body);
   if (const auto found = brought_.find(key); found != brought_.end()) return serve(found->second);
   const Node node = graph_.node(graph_.value(id).producer);
+  if (std::holds_alternative<LoopOp>(node.op)) return id;  // the turn
   // Free reductions (counts of positions) are computed whole and then cut.
   bool direct = true;
   for (const Factor& factor : definition(node.op).factors(graph_, node))

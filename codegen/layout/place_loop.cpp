@@ -77,7 +77,10 @@ void Placer::loop(NodeId id) {
     set_placement(slice.turn, reordered(turn, rest, graph_.type(slice.turn).dims), "a turn of its stack");
     if (partial_because_.count(slice.stacked)) partial_because_[slice.turn] = partial_because_[slice.stacked];
   }
-  if (op.index) set_placement(op.index, Placement::whole(0), "the turn");
+  if (op.index) {
+    set_placement(op.index, Placement::whole(0), "the turn");
+    free_[op.index.index] = true;
+  }
 
   body(op.body);
 

@@ -260,9 +260,28 @@ ChunkMove move_of(Type type) {
   }
 }
 
+template <class T>
+void uniform_loop(meshrt::RandomKey key, int64_t first, int64_t step, void* y, int64_t n) {
+  T* __restrict to = static_cast<T*>(y);
+  for (int64_t i = 0; i < n; ++i) to[i] = meshrt::uniform<T>(key, first + i * step);
+}
+
+template <class T>
+void normal_loop(meshrt::RandomKey key, int64_t first, int64_t step, void* y, int64_t n) {
+  T* __restrict to = static_cast<T*>(y);
+  for (int64_t i = 0; i < n; ++i) to[i] = meshrt::normal<T>(key, first + i * step);
+}
+
+ChunkDraw draw_of(Distribution distribution, Type type) {
+  const bool normal = distribution == Distribution::normal;
+  if (type == Type::f32) return normal ? normal_loop<float> : uniform_loop<float>;
+  if (type == Type::f64) return normal ? normal_loop<double> : uniform_loop<double>;
+  return nullptr;
+}
+
 }  // namespace
 
 extern const ChunkKernels kernels;
-const ChunkKernels kernels{function_of, reduction_of, arg_fold_of, accumulate_of, move_of};
+const ChunkKernels kernels{function_of, reduction_of, arg_fold_of, accumulate_of, move_of, draw_of};
 
 }  // namespace mesh::MESH_VARIANT

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "codegen/graph/graph.h"
 #include "codegen/graph/map_function.h"
+#include "meshrt/random.h"
 #include "meshrt/types.h"
 
 namespace mesh {
@@ -43,6 +45,9 @@ using ChunkAccumulate = void (*)(const void* x, void* to, int64_t stride, int64_
 /// to[i * to_stride] = from[i * from_stride]; strides in elements.
 using ChunkMove = void (*)(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t n);
 
+/// y[i] = the random number of element first + i * step.
+using ChunkDraw = void (*)(meshrt::RandomKey, int64_t first, int64_t step, void* y, int64_t n);
+
 struct ChunkKernels {
   /// Null where the function does not exist for these types. `operand` is the element type of the operands: of `where`
   /// the branches', of `cast` what is cast.
@@ -51,6 +56,7 @@ struct ChunkKernels {
   ChunkArgFold (*arg_fold)(meshrt::Reduce, meshrt::Type);
   ChunkAccumulate (*accumulate)(meshrt::Reduce, meshrt::Type);
   ChunkMove (*move)(meshrt::Type);
+  ChunkDraw (*draw)(Distribution, meshrt::Type);  // null but for floats
 };
 
 const ChunkKernels& chunk_kernels();

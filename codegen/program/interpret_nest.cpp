@@ -80,6 +80,8 @@ BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDi
     }
     if (instruction.kind == Instruction::Kind::index)
       instruction.pace = static_cast<size_t>(instruction.dim) == last ? Pace::element : Pace::row;
+    for (const auto& [dim, apart] : instruction.steps)
+      instruction.pace = std::max(instruction.pace, static_cast<size_t>(dim) == last ? Pace::element : Pace::row);
     if (instruction.kind == Instruction::Kind::apply)
       for (const int operand : instruction.operands)
         if (operand >= 0)
@@ -118,6 +120,19 @@ void BoundPass::add(Binding& binding, const Scalar& scalar, const std::vector<Ty
   } else if (const auto* rate = std::get_if<Scalar::Rate>(&scalar.what)) {
     made.kind = Kind::rate;
     made.rate_of = &rate->rate;
+  } else if (const auto* random = std::get_if<Scalar::Random>(&scalar.what)) {
+    made.kind = Kind::random;
+    made.random = random;
+    made.draw = chunk_kernels().draw(random->distribution, scalar.type);
+    expect(made.draw != nullptr, std::string("there are no random numbers of ") + meshrt::name_of(scalar.type));
+    int64_t apart = 1;
+    for (auto dim = random->dims.rbegin(); dim != random->dims.rend(); ++dim) {
+      const auto at = static_cast<size_t>(dim_at(*dim));
+      made.steps.emplace_back(static_cast<int>(at), apart);
+      made.first += binding.range(dims_[at]).begin * apart;
+      asked_[at] = true;
+      apart *= binding.program.sharded.graph.dim(*dim).size;
+    }
   } else if (const auto* row = std::get_if<Scalar::Row>(&scalar.what)) {
     made.kind = Kind::row;
     made.pace = Pace::row;
@@ -187,8 +202,11 @@ void BoundPass::merge_dims() {
       for (Window::Guard& guard : cursor.window.guards)
         if (guard.dim > static_cast<int>(dim)) --guard.dim;
     }
-    for (Instruction& instruction : instructions_)
+    for (Instruction& instruction : instructions_) {
       if (instruction.dim > static_cast<int>(dim)) --instruction.dim;
+      for (auto& [along, apart] : instruction.steps)
+        if (along > static_cast<int>(dim)) --along;
+    }
   };
   for (size_t i = extents_.size(); i-- > 0;)
     if (extents_[i] == 1 && !asked_[outer_ + i]) drop(i);
@@ -236,10 +254,20 @@ void BoundPass::begin() {
   for (Cursor& cursor : cursors_) cursor.start = cursor.window.pointer.at(binding_);
   const int64_t count = std::min(chunk_elements, extents_.back());
   for (Instruction& instruction : instructions_) {
+    if (instruction.kind == Instruction::Kind::random) begin_draw(instruction);
     if (instruction.pace != Pace::nest) continue;
     evaluate(instruction, 0, 1);
     repeat(instruction, count);
   }
+}
+
+// The numbers of this step and these turns.
+void BoundPass::begin_draw(Instruction& instruction) {
+  instruction.key =
+      meshrt::RandomKey(binding_.input.seed, instruction.random->path).at(static_cast<uint64_t>(binding_.input.step));
+  instruction.row_first = instruction.first;
+  for (const LoopId turn : instruction.random->turns)
+    instruction.key = instruction.key.at(static_cast<uint64_t>(binding_.turns[turn.index]));
 }
 
 // The cursor at the beginning of a row, or nowhere where the row is missing.
@@ -312,6 +340,13 @@ void BoundPass::evaluate(Instruction& instruction, int64_t first, int64_t count)
       for (int64_t i = 0; i < count; ++i) result[i] = static_cast<int32_t>(at + i);
       return;
     }
+    case Kind::random: {
+      int64_t at = instruction.row_first, step = 0;
+      for (const auto& [dim, apart] : instruction.steps)
+        if (static_cast<size_t>(dim) == outer_ + extents_.size() - 1) step = apart;
+      instruction.draw(instruction.key, at + first * step, step, instruction.result, count);
+      return;
+    }
     case Kind::row:
       std::memcpy(instruction.result, rows_ + 8 * static_cast<size_t>(instruction.row),
                   meshrt::size_of(instruction.type));
@@ -331,6 +366,12 @@ void BoundPass::run_row(std::span<const int64_t> outer_index) {
   for (Cursor& cursor : cursors_) begin_row(cursor, outer_index);
   const int64_t length = extents_.back();
   for (Instruction& instruction : instructions_) {
+    instruction.row_first = instruction.first;
+    for (const auto& [dim, apart] : instruction.steps) {
+      const auto at = static_cast<size_t>(dim);
+      if (at < outer_ + index_.size())
+        instruction.row_first += (at < outer_ ? outer_index[at] : index_[at - outer_]) * apart;
+    }
     if (instruction.pace != Pace::row) continue;
     int64_t at = 0;
     if (instruction.kind == Instruction::Kind::index) {

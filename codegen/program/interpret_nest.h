@@ -33,7 +33,7 @@ class BoundPass {
     const Window::Guard* along = nullptr;  // along the innermost dim
   };
   struct Instruction {
-    enum class Kind : uint8_t { load, literal, index, turn, step_number, rate, apply, row } kind;
+    enum class Kind : uint8_t { load, literal, index, turn, step_number, rate, random, apply, row } kind;
     Pace pace;
     Type type;
     std::byte* result;         // room for a chunk
@@ -45,6 +45,11 @@ class BoundPass {
     int dim = -1;              // index: outer dims, then inner
     int64_t first = 0;         // index: global index of local 0
     uint32_t loop = 0;         // turn
+    const Scalar::Random* random = nullptr;
+    std::vector<std::pair<int, int64_t>> steps = {};  // random: dims, and how far elements lie apart along them
+    int64_t row_first = 0;                            // random: element of the row's local 0
+    meshrt::RandomKey key{0, ""};
+    ChunkDraw draw = nullptr;
     const RateOp* rate_of = nullptr;
     int row = -1;
     ChunkFunction function = nullptr;
@@ -75,6 +80,7 @@ class BoundPass {
   void evaluate(Instruction&, int64_t first, int64_t count);
   void load(Instruction&, int64_t first, int64_t count) const;
   void begin_row(Cursor&, std::span<const int64_t> outer_index) const;
+  void begin_draw(Instruction&);
   void repeat(Instruction&, int64_t count);
   void run_row(std::span<const int64_t> outer_index);
 

@@ -10,11 +10,13 @@ namespace mesh {
 namespace {
 
 int push(Pass& pass, Scalar scalar) {
-  for (size_t i = 0; i < pass.scalars.size(); ++i) {  // equal loads and literals are shared
+  for (size_t i = 0; i < pass.scalars.size(); ++i) {  // equal loads, draws and literals are shared
     const Scalar& other = pass.scalars[i];
     if (other.type != scalar.type || other.what.index() != scalar.what.index()) continue;
     if (const auto* load = std::get_if<Scalar::Load>(&scalar.what))
       if (std::get<Scalar::Load>(other.what).access == load->access) return static_cast<int>(i);
+    if (const auto* random = std::get_if<Scalar::Random>(&scalar.what))
+      if (std::get<Scalar::Random>(other.what) == *random) return static_cast<int>(i);
     if (const auto* literal = std::get_if<Scalar::Literal>(&scalar.what))
       if (std::get<Scalar::Literal>(other.what).value == literal->value) return static_cast<int>(i);
   }
@@ -71,6 +73,7 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
   }
   if (std::holds_alternative<StepOp>(node.op)) return push(pass, {Scalar::StepNumber{}, type});
   if (const auto* op = std::get_if<RateOp>(&node.op)) return push(pass, {Scalar::Rate{*op}, type});
+  if (const auto* op = std::get_if<RandomOp>(&node.op)) return push(pass, {random(*op, node, names), type});
   if (std::holds_alternative<BroadcastOp>(node.op) || std::holds_alternative<ReshardOp>(node.op))
     return scalar(pass, node.inputs[0], names);
   if (const auto* op = std::get_if<RenameOp>(&node.op)) {
@@ -90,6 +93,14 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     return apply(pass, op->function, std::move(operands), type);
   }
   internal_error("value " + graph_.value(value).name + " is neither in memory nor a formula");
+}
+
+Scalar::Random Lowering::random(const RandomOp& op, const Node& node, const Names& names) const {
+  Scalar::Random result{op.distribution, op.path, op.dims, {}};
+  for (DimId& dim : result.dims)
+    if (const auto name = names.find(dim); name != names.end()) dim = name->second;
+  for (ValueId turn : node.inputs) result.turns.push_back(turn_.at(turn));
+  return result;
 }
 
 /// to = value, element by element.

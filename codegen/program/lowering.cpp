@@ -59,8 +59,9 @@ void Lowering::find_readers() {
       for (ValueId input : node.inputs) ++readers_[input.index];
       const bool in_nests = std::holds_alternative<MapOp>(node.op) || std::holds_alternative<BroadcastOp>(node.op) ||
                             std::holds_alternative<ReduceOp>(node.op) || std::holds_alternative<ArgReduceOp>(node.op) ||
-                            std::holds_alternative<RenameOp>(node.op) || std::holds_alternative<ReshardOp>(node.op) ||
-                            std::holds_alternative<ConcatOp>(node.op) || is_forward(node.op);
+                            std::holds_alternative<RandomOp>(node.op) || std::holds_alternative<RenameOp>(node.op) ||
+                            std::holds_alternative<ReshardOp>(node.op) || std::holds_alternative<ConcatOp>(node.op) ||
+                            is_forward(node.op);
       const auto* reshard = std::get_if<ReshardOp>(&node.op);
       const bool slices = reshard && sharded_.steps[reshard->step].kind == CollectiveKind::slice;
       const bool moves = reshard && !slices && sharded_.steps[reshard->step].kind != CollectiveKind::permute;
@@ -109,6 +110,7 @@ void Lowering::lower_node(NodeId id) {
     void operator()(const PositionOp&) const { formula(); }
     void operator()(const StepOp&) const { formula(); }
     void operator()(const RateOp&) const { formula(); }
+    void operator()(const RandomOp&) const { formula(); }
     void operator()(const BroadcastOp&) const { formula(); }
     void operator()(const MapOp&) const { to.lower_map(node); }
     void operator()(const ReduceOp&) const { to.lower_reduce(node); }
@@ -151,6 +153,8 @@ bool Lowering::could_be_formula(ValueId value) const {
       std::holds_alternative<StepOp>(node.op) || std::holds_alternative<RateOp>(node.op) ||
       std::holds_alternative<BroadcastOp>(node.op))
     return true;
+  if (const auto* random = std::get_if<RandomOp>(&node.op))  // what is dear is made once
+    return random->distribution == Distribution::uniform || readers_[value.index] == 1;
   if (const auto* reshard = std::get_if<ReshardOp>(&node.op))
     return sharded_.steps[reshard->step].kind == CollectiveKind::slice;
   if (std::holds_alternative<RenameOp>(node.op)) return is_formula(node.inputs[0]);

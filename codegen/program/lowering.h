@@ -75,6 +75,7 @@ class Lowering {
 
   // lower_nest.cpp
   int scalar(Pass&, ValueId, const Names&);
+  Scalar::Random random(const RandomOp&, const Node&, const Names&) const;
   int apply(Pass&, MapFunction, std::vector<int> operands, Type);
   int load(Pass&, const Access&, const Names&);
   int convert(Pass&, int scalar, Type);

@@ -94,6 +94,13 @@ struct Scalar {
   struct Rate {
     RateOp rate;
   };  // f64
+  struct Random {
+    Distribution distribution;
+    std::string path;
+    std::vector<DimId> dims;    // as the nest names them: their order counts the elements
+    std::vector<LoopId> turns;  // of the loops around it, outermost first
+    bool operator==(const Random&) const = default;
+  };
   struct Apply {
     MapFunction function;
     std::vector<int> operands;
@@ -101,7 +108,7 @@ struct Scalar {
   struct Row {
     int row;
   };  // this nest's row value `row` (Nest::rows) at this outer iteration
-  std::variant<Load, Literal, Index, Turn, StepNumber, Rate, Apply, Row> what;
+  std::variant<Load, Literal, Index, Turn, StepNumber, Rate, Random, Apply, Row> what;
   Type type;
 };
 

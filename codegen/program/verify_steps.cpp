@@ -243,6 +243,12 @@ class StepVerifier {
       } else if (const auto* index = std::get_if<Scalar::Index>(&scalar.what)) {
         if (std::none_of(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == index->dim; }))
           say(fmt::format("asks for the position along {}, over which it does not iterate", name(index->dim)));
+      } else if (const auto* random = std::get_if<Scalar::Random>(&scalar.what)) {
+        for (DimId dim : random->dims)
+          if (std::none_of(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == dim; }))
+            say(fmt::format("draws numbers along {}, over which it does not iterate", name(dim)));
+        if (scalar.type != Type::f32 && scalar.type != Type::f64)
+          say(fmt::format("draws numbers of {}", meshrt::name_of(scalar.type)));
       } else if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what)) {
         if (apply->operands.size() != static_cast<size_t>(info(apply->function).operands))
           say(fmt::format("gives {} operands to {}", apply->operands.size(), info(apply->function).name));

@@ -148,7 +148,8 @@ std::vector<Term> call_expression(Elaboration& e, Frame& frame, const ast::Call&
   if (const auto element = element_named(e, name)) return cast_call(e, frame, call, *element, span);
   if (const auto rows = functions_named(name); !rows.empty()) return function_call(e, frame, call, rows, span);
   if (draws_random_numbers(name)) {
-    e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name);
+    e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name)
+        .help("`random_normal[dim]()` and `random_uniform[dim]()` draw numbers in a step");
     return {Term::poison()};
   }
   if (const auto instead = function_not_built(name)) {

@@ -21,6 +21,8 @@ const std::vector<Function>& table() {
       {"cross_entropy", B::one, 2, 2, {"smoothing"}, false, f::cross_entropy},
       {"cumsum", B::one, 1, 1, {}, false, f::cumsum},
       {"dot", B::some, 2, 2, {}, false, f::dot},
+      {"dropout", B::none, 1, 1, {"rate"}, false, f::dropout},
+      {"dropout", B::some, 1, 1, {"rate"}, false, f::dropout},
       {"erf", B::none, 1, 1, {}, false, f::elementwise},
       {"exp", B::none, 1, 1, {}, false, f::elementwise},
       {"floor", B::none, 1, 1, {}, false, f::elementwise},
@@ -38,6 +40,10 @@ const std::vector<Function>& table() {
       {"one_hot", B::one, 1, 1, {}, false, f::one_hot},
       {"outer", B::none, 2, 2, {}, false, f::outer},
       {"pad", B::items, 1, 1, {"before", "value"}, false, f::pad},
+      {"random_normal", B::none, 0, 0, {"mean", "std"}, false, f::random_normal},
+      {"random_normal", B::some, 0, 0, {"mean", "std"}, false, f::random_normal},
+      {"random_uniform", B::none, 0, 0, {"low", "high"}, false, f::random_uniform},
+      {"random_uniform", B::some, 0, 0, {"low", "high"}, false, f::random_uniform},
       {"relu", B::none, 1, 1, {}, false, f::elementwise},
       {"rsqrt", B::none, 1, 1, {}, false, f::elementwise},
       {"sigmoid", B::none, 1, 1, {}, false, f::elementwise},
@@ -77,8 +83,8 @@ std::optional<std::string> function_not_built(std::string_view name) {
   static const std::map<std::string_view, std::string_view> planned = {
       {"avg_pool", ""}, {"collect", "a fetch of a name inside `repeat` gives its value of every turn"},
       {"combine", ""},  {"conv", ""},
-      {"dispatch", ""}, {"dropout", "leave it out: `dropout(x, rate: 0)` is `x`"},
-      {"max_pool", ""}, {"route", ""},
+      {"dispatch", ""}, {"max_pool", ""},
+      {"route", ""},
   };
   const auto found = planned.find(name);
   if (found == planned.end()) return {};

@@ -83,6 +83,9 @@ Term outer(Elaboration&, CallSite&);
 Term broadcast(Elaboration&, CallSite&);
 Term take(Elaboration&, CallSite&);
 Term one_hot(Elaboration&, CallSite&);
+Term random_uniform(Elaboration&, CallSite&);  // functions_random.cpp
+Term random_normal(Elaboration&, CallSite&);
+Term dropout(Elaboration&, CallSite&);
 }  // namespace functions
 
 }  // namespace mesh::elaboration

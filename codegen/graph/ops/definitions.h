@@ -7,19 +7,19 @@
 
 namespace mesh::ops {
 
-extern const OpDefinition read, literal, position, step, rate;  // leaves.cpp
-extern const OpDefinition map;                                  // map.cpp
-extern const OpDefinition broadcast, reduce, arg_reduce;        // reduce.cpp
-extern const OpDefinition dot;                                  // dot.cpp
-extern const OpDefinition rename, split, merge;                 // views.cpp
-extern const OpDefinition take, take_gradient;                  // take.cpp
-extern const OpDefinition slice, pad;                           // slice.cpp
-extern const OpDefinition shift;                                // shift.cpp
-extern const OpDefinition concat;                               // concat.cpp
-extern const OpDefinition cumulative, sort, place;              // along.cpp
-extern const OpDefinition softmax, log_softmax, log_sum_exp;    // softmax.cpp
-extern const OpDefinition attention, attention_gradient;        // attention.cpp
-extern const OpDefinition update, loop, reshard;                // structure.cpp
+extern const OpDefinition read, literal, position, step, rate, random;  // leaves.cpp
+extern const OpDefinition map;                                          // map.cpp
+extern const OpDefinition broadcast, reduce, arg_reduce;                // reduce.cpp
+extern const OpDefinition dot;                                          // dot.cpp
+extern const OpDefinition rename, split, merge;                         // views.cpp
+extern const OpDefinition take, take_gradient;                          // take.cpp
+extern const OpDefinition slice, pad;                                   // slice.cpp
+extern const OpDefinition shift;                                        // shift.cpp
+extern const OpDefinition concat;                                       // concat.cpp
+extern const OpDefinition cumulative, sort, place;                      // along.cpp
+extern const OpDefinition softmax, log_softmax, log_sum_exp;            // softmax.cpp
+extern const OpDefinition attention, attention_gradient;                // attention.cpp
+extern const OpDefinition update, loop, reshard;                        // structure.cpp
 
 using Types = std::vector<ValueType>;
 

@@ -21,6 +21,7 @@
 #include "meshrt/lookup.h"
 #include "meshrt/math.h"
 #include "meshrt/program.h"
+#include "meshrt/random.h"
 #include "meshrt/rank.h"
 #include "meshrt/rate.h"
 #include "meshrt/sort.h"
