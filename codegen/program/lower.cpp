@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/graph/same_values.h"
+#include "codegen/program/accesses.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/memory.h"
@@ -38,13 +40,12 @@ BufferKind kind_of(StoredKind kind) {
 
 Type metric_type(Type type) { return type == Type::f64 ? Type::f64 : Type::f32; }
 
-/// Which root nodes an evaluation runs batch by batch, and which once at the end. Sums over the sample dim that metrics
-/// read are cut points: they add up over batches.
+/// Which root nodes an evaluation runs batch by batch, and which once at the end. Complete sums over the sample dim
+/// that metrics read are cut points: they add up over batches.
 class Cut {
  public:
-  Cut(const Graph& graph, const Lowering& lowering)
-      : finish(graph.nodes.size()), batch(graph.nodes.size()), graph_(graph) {
-    for (const Metric& metric : graph.metrics) visit_finish(metric.value, lowering);
+  explicit Cut(const Graph& graph) : finish(graph.nodes.size()), batch(graph.nodes.size()), graph_(graph) {
+    for (const Metric& metric : graph.metrics) visit_finish(metric.value);
     for (ValueId value : accumulated) visit_batch(value);
   }
 
@@ -52,26 +53,24 @@ class Cut {
   std::vector<ValueId> accumulated;  // in order of discovery
 
  private:
+  /// A sum, or what a reshard makes of it.
   bool is_sum_over_samples(ValueId value) const {
     const Node& node = graph_.node(graph_.value(value).producer);
+    if (std::holds_alternative<ReshardOp>(node.op)) return is_sum_over_samples(node.inputs[0]);
     const auto* reduce = std::get_if<ReduceOp>(&node.op);
     return graph_.sample_dim && node.body == graph_.root() && reduce && reduce->reduce == Reduce::sum &&
            std::find(reduce->dims.begin(), reduce->dims.end(), graph_.sample_dim) != reduce->dims.end();
   }
 
-  void visit_finish(ValueId value, const Lowering& lowering) {
+  void visit_finish(ValueId value) {
     const NodeId id = graph_.value(value).producer;
-    const Node& node = graph_.node(id);
-    // A count is known to be complete only after its reshard.
-    const bool count =
-        std::holds_alternative<ReshardOp>(node.op) && lowering.constant(value) && is_sum_over_samples(node.inputs[0]);
-    if (count || is_sum_over_samples(value)) {
+    if (is_sum_over_samples(value)) {
       if (std::find(accumulated.begin(), accumulated.end(), value) == accumulated.end()) accumulated.push_back(value);
       return;
     }
     if (finish[id.index]) return;
     finish[id.index] = true;
-    for (ValueId input : outer_inputs(id)) visit_finish(input, lowering);
+    for (ValueId input : outer_inputs(id)) visit_finish(input);
   }
 
   void visit_batch(ValueId value) {
@@ -118,64 +117,127 @@ BufferId stored_buffer(Program& program, const ShardedGraph& sharded, const Stor
   return {static_cast<uint32_t>(program.buffers.size() - 1)};
 }
 
-void lower_training(Program& program, const ShardedGraph& train, const std::vector<BufferId>& stored) {
-  const Graph& graph = train.graph;
-  Lowering lowering(program, train, stored, 0, memory_orders(graph));
-  Routine routine{"train_step", {}};
-  lowering.lower_root(std::vector<bool>(graph.nodes.size(), true), routine.steps);
-  for (const Metric& metric : graph.metrics)
-    program.metrics.push_back(
-        lowering.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
-  for (const Wanted& wanted : graph.wanted)
-    program.wanted[wanted.name] = lowering.own_buffer(wanted.value, wanted.name, graph.type(wanted.value).element);
-  program.routines.push_back(std::move(routine));
+/// The routines of a program, one after the other.
+class Routines {
+ public:
+  Routines(Program& program, const ShardedGraph& train)
+      : program_(program), train_(train), training_(program, train, stored(), 0, memory_orders(train.graph)) {
+    const Graph& graph = train.graph;
+    Routine routine{"train_step", {}};
+    training_.lower_root(std::vector<bool>(graph.nodes.size(), true), routine.steps);
+    for (const Metric& metric : graph.metrics)
+      program_.metrics.push_back(
+          training_.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
+    for (const Wanted& wanted : graph.wanted)
+      program_.wanted[wanted.name] = training_.own_buffer(wanted.value, wanted.name, graph.type(wanted.value).element);
+    program_.routines.push_back(std::move(routine));
+  }
+
+  /// `after_forward`: what metrics sum up is taken from the training step's forward part, where that computes all of
+  /// it.
+  void evaluation(const ShardedGraph& evaluate, bool after_forward) {
+    const Graph& graph = evaluate.graph;
+    const auto first_step = static_cast<uint32_t>(program_.sharded.steps.size());
+    program_.sharded.steps.insert(program_.sharded.steps.end(), evaluate.steps.begin(), evaluate.steps.end());
+    const std::vector<BufferId> same = stored_of(graph);
+    Lowering batch(program_, evaluate, same, first_step, memory_orders(graph));
+    Lowering finish(program_, evaluate, same, first_step, memory_orders(graph));
+    const Cut cut(graph);
+
+    Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
+    step.after_forward = after_forward && preset_sums(batch, evaluate, cut.accumulated);
+    batch.lower_root(step.after_forward ? std::vector<bool>(graph.nodes.size()) : cut.batch, step.steps);
+    for (ValueId value : cut.accumulated) {
+      const BufferId total = batch.new_buffer(value, BufferKind::result);
+      if (program_.buffer(total).type == Type::f32) program_.buffer(total).type = Type::f64;  // of many batches
+      batch.add_to(value, total);
+      program_.accumulators.push_back(total);
+      finish.preset(value, Access{total, {}});
+    }
+    finish.lower_root(cut.finish, end.steps);
+    for (const Metric& metric : graph.metrics)
+      program_.evaluated.push_back(
+          finish.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
+    program_.routines.push_back(std::move(step));
+    program_.routines.push_back(std::move(end));
+  }
+
+ private:
+  std::vector<BufferId> stored() {
+    for (uint32_t i = 0; i < train_.graph.stored.size(); ++i)
+      stored_.push_back(stored_buffer(program_, train_, train_.graph.stored[i], {i}));
+    return stored_;
+  }
+
+  /// The buffers of another graph's stored tensors, by path.
+  std::vector<BufferId> stored_of(const Graph& graph) const {
+    const std::vector<Stored>& known = train_.graph.stored;
+    std::vector<BufferId> same;
+    for (const Stored& of : graph.stored) {
+      const auto found =
+          std::find_if(known.begin(), known.end(), [&](const Stored& other) { return other.path == of.path; });
+      if (found == known.end()) internal_error("the training step knows no tensor " + of.path);
+      same.push_back(stored_[static_cast<size_t>(found - known.begin())]);
+    }
+    return same;
+  }
+
+  /// Tells the evaluation where the training step leaves the sums; whether it has all of them, complete and lying
+  /// alike.
+  bool preset_sums(Lowering& batch, const ShardedGraph& evaluate, const std::vector<ValueId>& sums) const {
+    SameValues same;
+    const std::vector<int> trained = same.number(train_.graph), evaluated = same.number(evaluate.graph);
+    std::vector<std::pair<ValueId, Access>> found;
+    for (const ValueId sum : sums) {
+      if (batch.constant(sum)) continue;
+      const Placement& placement = evaluate.placement(sum);
+      for (uint32_t i = 0; i < trained.size() && (found.empty() || found.back().first != sum); ++i)
+        if (trained[i] == evaluated[sum.index] && !placement.is_partial() && train_.placement({i}) == placement)
+          if (const std::optional<Access> access = training_.found({i})) found.emplace_back(sum, *access);
+      if (found.empty() || found.back().first != sum) return false;
+    }
+    for (const auto& [sum, access] : found) batch.preset(sum, access);
+    return !found.empty();
+  }
+
+  Program& program_;
+  const ShardedGraph& train_;
+  std::vector<BufferId> stored_;
+  Lowering training_;
+};
+
+/// Whether what an evaluation reads of the training step's forward part is there when that part ends.
+bool forward_suffices(const Program& program) {
+  const Routine& train = program.routines.front();
+  const size_t end = forward_steps(train);
+  for (const Routine& routine : program.routines) {
+    if (!routine.after_forward) continue;
+    for (const Step& step : routine.steps)
+      for (const uint32_t read : sets_of(program, step).reads) {
+        bool early = false, late = false;
+        for (size_t i = 0; i < train.steps.size(); ++i)
+          (i < end ? early : late) |= contains(sets_of(program, train.steps[i]).writes, read);
+        if (late || (!early && !outlive_routine(program)[read])) return false;
+      }
+  }
+  return true;
 }
 
-void lower_evaluation(Program& program, const ShardedGraph& evaluate, const std::vector<BufferId>& stored) {
-  const Graph& graph = evaluate.graph;
-  const auto first_step = static_cast<uint32_t>(program.sharded.steps.size());
-  program.sharded.steps.insert(program.sharded.steps.end(), evaluate.steps.begin(), evaluate.steps.end());
-  Lowering batch(program, evaluate, stored, first_step, memory_orders(graph));
-  Lowering finish(program, evaluate, stored, first_step, memory_orders(graph));
-  const Cut cut(graph, batch);
-
-  Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
-  batch.lower_root(cut.batch, step.steps);
-  for (ValueId value : cut.accumulated) {
-    const BufferId total = batch.new_buffer(value, BufferKind::result);
-    if (program.buffer(total).type == Type::f32) program.buffer(total).type = Type::f64;  // of many batches
-    batch.add_to(value, total);
-    program.accumulators.push_back(total);
-    finish.preset(value, Access{total, {}});
-  }
-  finish.lower_root(cut.finish, end.steps);
-  for (const Metric& metric : graph.metrics)
-    program.evaluated.push_back(
-        finish.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
-  program.routines.push_back(std::move(step));
-  program.routines.push_back(std::move(end));
+Program lowered(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions& options,
+                bool after_forward) {
+  Program program;
+  program.sharded = train;
+  Routines routines(program, train);
+  if (evaluate) routines.evaluation(*evaluate, after_forward);
+  if (options.fuse) fuse(program);
+  return program;
 }
 
 }  // namespace
 
 Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions& options) {
-  Program program;
-  program.sharded = train;
-  std::vector<BufferId> stored;
-  for (uint32_t i = 0; i < train.graph.stored.size(); ++i)
-    stored.push_back(stored_buffer(program, train, train.graph.stored[i], {i}));
-  lower_training(program, train, stored);
-  if (evaluate) {
-    std::vector<BufferId> same;
-    for (const Stored& of : evaluate->graph.stored) {
-      const auto found = std::find_if(train.graph.stored.begin(), train.graph.stored.end(),
-                                      [&](const Stored& other) { return other.path == of.path; });
-      if (found == train.graph.stored.end()) internal_error("the training step knows no tensor " + of.path);
-      same.push_back(stored[static_cast<size_t>(found - train.graph.stored.begin())]);
-    }
-    lower_evaluation(program, *evaluate, same);
-  }
-  if (options.fuse) fuse(program);
+  Program program = lowered(train, evaluate, options, true);
+  if (!forward_suffices(program)) program = lowered(train, evaluate, options, false);
   plan_memory(program);
   return program;
 }

@@ -69,6 +69,11 @@ void Lowering::find_readers() {
 
 void Lowering::preset(ValueId value, Access access) { memory_[value.index] = std::move(access); }
 
+std::optional<Access> Lowering::found(ValueId value) const {
+  const std::optional<Access>& access = memory_[value.index];
+  return access && access->turns.empty() && graph_.value(value).body == graph_.root() ? access : std::nullopt;
+}
+
 void Lowering::lower_root(const std::vector<bool>& wanted, std::vector<Step>& steps) {
   steps_ = &steps;
   for (NodeId id : graph_.body(graph_.root()).nodes)

@@ -25,6 +25,8 @@ class Lowering {
   void lower_root(const std::vector<bool>& wanted, std::vector<Step>& steps);
   /// Says that a value is in memory already: its node is not lowered.
   void preset(ValueId, Access);
+  /// Where a value of the root lies, if it has a place in memory and not a part of one.
+  std::optional<Access> found(ValueId) const;
   /// A whole buffer of its own with the value, cast to `element`; for metrics and wanted values.
   BufferId own_buffer(ValueId, const std::string& name, Type element);
   /// to += value, for accumulators.

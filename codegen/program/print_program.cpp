@@ -32,7 +32,8 @@ class Printer {
     out_ += "buffers\n";
     for (const Buffer& buffer : program_.buffers) out_ += "  " + line(buffer) + "\n";
     for (const Routine& routine : program_.routines) {
-      out_ += "routine " + routine.name + "\n";
+      out_ += fmt::format("routine {}{}\n", routine.name,
+                          routine.after_forward ? ", after the forward steps of training" : "");
       print(routine.steps, 1);
     }
     results("metrics", program_.metrics);

@@ -228,6 +228,7 @@ struct ForStep {
 struct Routine {
   std::string name;  // "train_step", "evaluate_step", "evaluate_finish"
   std::vector<Step> steps;
+  bool after_forward = false;  // executes the forward steps of the training step first
 };
 
 /// Memory of the largest rank, bytes.
