@@ -73,6 +73,7 @@ std::string noun_for(MapFunction function) {
 std::string RowNames::reference(const Access& access, size_t pass, Preludes& preludes) {
   const NestLoops::Element element = loops_.element(access, pass);
   const std::string& buffer = context_.names.buffer(access.buffer);
+  if (context_.names.is_number(access.buffer)) return buffer;
   if (element.row.empty()) return element.base + "[" + (element.index.empty() ? "0" : element.index) + "]";
   std::string row = element.row;
   if (const auto known = names_.find(row); known != names_.end()) {
@@ -80,7 +81,7 @@ std::string RowNames::reference(const Access& access, size_t pass, Preludes& pre
   } else if (!element.index.empty() && element.row_depth > 0 &&
              (loops_.uses(row) > 1 || std::ranges::count(row, '*') > 1)) {
     const bool first = std::ranges::none_of(names_, [](const auto& named) { return named.second == "row"; });
-    const std::string name = scope_.fresh(first ? "row" : buffer + "_row");
+    const std::string name = scope_.fresh(first ? "row" : identifier(buffer) + "_row");
     preludes[element.row_depth].push_back("const int64_t " + name + " = " + row + ";");
     names_[row] = name;
     if (element.row_depth > loops_.outer().size()) own_.push_back(row);
@@ -172,10 +173,10 @@ void ScalarEmitter::bind(int scalar, Preludes& preludes) {
 
 std::string ScalarEmitter::name_for(int scalar) const {
   for (const Pass::Store& store : pass_.stores)
-    if (store.scalar == scalar) return "new_" + context_.names.buffer(store.to.buffer);
+    if (store.scalar == scalar) return "new_" + identifier(context_.names.buffer(store.to.buffer));
   const Scalar& one = pass_.scalars[static_cast<size_t>(scalar)];
   if (const auto* load = std::get_if<Scalar::Load>(&one.what))
-    return "this_" + context_.names.buffer(load->access.buffer);
+    return "this_" + identifier(context_.names.buffer(load->access.buffer));
   if (std::holds_alternative<Scalar::Rate>(one.what)) return "learning_rate";
   if (const auto* index = std::get_if<Scalar::Index>(&one.what))
     return identifier(context_.graph().dim(index->dim).name + "_position");

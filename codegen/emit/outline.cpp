@@ -129,15 +129,26 @@ void Outline::write(const Nest& nest, const Shape& shape, Function& function) {
   std::ranges::stable_sort(function.order, {}, [&](size_t i) {
     return std::ranges::find(ranks, parameter_name(shape.tensors[i])) - ranks.begin();
   });
-  std::string parameters;
+  // One number that is written is what the function returns.
+  const auto is_number = [&](size_t i) { return context_.program.buffer(shape.tensors[i]).dims.empty(); };
+  const auto written = std::ranges::count(shape.written, true);
+  std::string parameters, type = "void";
+  for (size_t i = 0; i < shape.tensors.size() && written == 1; ++i) {
+    if (!shape.written[i] || !is_number(i)) continue;
+    std::erase(function.order, i);
+    function.result = i;
+    type = cpp_type(context_.program.buffer(shape.tensors[i]).type);
+    context_.returned = shape.tensors[i];
+  }
   std::map<std::string, int> taken;
   for (const size_t i : function.order) {
     std::string parameter = parameter_name(shape.tensors[i]);
     if (const int before = taken[parameter]++; before > 0) parameter += fmt::format("_{}", before + 1);
     if (context_.names.taken(parameter)) parameter += "_";
     context_.names.substitute(shape.tensors[i], parameter);
-    parameters += fmt::format("{}{}* {}, ", shape.written[i] ? "" : "const ",
-                              cpp_type(context_.program.buffer(shape.tensors[i]).type), parameter);
+    parameters +=
+        fmt::format("{}{}{} {}, ", shape.written[i] ? "" : "const ",
+                    cpp_type(context_.program.buffer(shape.tensors[i]).type), is_number(i) ? "&" : "*", parameter);
   }
   const bool rows = shape.reduces && shape.dims.size() > 1;
   parameters += shape.reduces ? (rows ? "int64_t rows, int64_t cols" : "int64_t cols") : "int64_t count";
@@ -147,8 +158,9 @@ void Outline::write(const Nest& nest, const Shape& shape, Function& function) {
   Scope scope(context_.names);
   emit_nest(context_, body, scope, nest);
   context_.outlined_extents.clear();
+  context_.returned = {};
   for (const BufferId id : shape.tensors) context_.names.substitute(id, "");
-  table_.add({"", fmt::format("void {}({})", function.name, parameters), body.text()});
+  table_.add({"", fmt::format("{} {}({})", type, function.name, parameters), body.text()});
 }
 
 std::optional<std::string> Outline::call(const Nest& nest) {
@@ -158,11 +170,16 @@ std::optional<std::string> Outline::call(const Nest& nest) {
   if (function.uses < worth_a_function) return std::nullopt;
   if (function.name.empty()) write(nest, *shape, function);
   std::string arguments;
-  for (const size_t i : function.order) arguments += address(context_, {shape->tensors[i], {}}) + ", ";
+  for (const size_t i : function.order)
+    arguments +=
+        (context_.program.buffer(shape->tensors[i]).dims.empty() ? value(context_, shape->tensors[i])
+                                                                 : address(context_, {shape->tensors[i], {}})) +
+        ", ";
   const std::span<const LocalDim> dims(shape->dims);
   if (shape->reduces && dims.size() > 1) arguments += context_.names.product(dims.first(dims.size() - 1)) + ", ";
   arguments += context_.names.product(shape->reduces ? dims.last(1) : dims);
-  return fmt::format("{}({});", function.name, arguments);
+  const std::string result = function.result ? value(context_, shape->tensors[*function.result]) + " = " : "";
+  return fmt::format("{}{}({});", result, function.name, arguments);
 }
 
 }  // namespace mesh

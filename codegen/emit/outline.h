@@ -28,8 +28,9 @@ class Outline {
   };
   struct Function {
     int uses = 0;
-    std::string name;           // once it is written
-    std::vector<size_t> order;  // of its arguments: positions in Shape::tensors
+    std::string name;              // once it is written
+    std::vector<size_t> order;     // of its arguments: positions in Shape::tensors
+    std::optional<size_t> result;  // what it returns
   };
 
   std::optional<Shape> shape_of(const Nest&) const;
