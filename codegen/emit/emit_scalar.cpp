@@ -137,21 +137,47 @@ void ScalarEmitter::generate(const std::vector<int>& targets, Preludes& preludes
       used_at[at] = std::max(used_at[at], depths_[i]);
     }
   }
-  const size_t outputs = pass_.stores.size() + pass_.accumulates.size() + pass_.reductions.size();
+  const std::set<int> overwritten = overwritten_loads(uses, used_at);
   for (size_t i = 0; i < pass_.scalars.size(); ++i) {
     if (uses[i] == 0 || written_[i].named) continue;
     written_[i] = write(static_cast<int>(i), preludes);
     const auto& what = pass_.scalars[i].what;
     const auto* load = std::get_if<Scalar::Load>(&what);
     const bool early = depths_[i] < used_at[i];
-    // What an earlier store of the same iteration may overwrite is read before it.
-    const bool in_place = load != nullptr && outputs > 1 && loops_.writes(load->access.buffer);
+    const bool in_place = overwritten.contains(static_cast<int>(i));
     const bool computed = std::holds_alternative<Scalar::Apply>(what);
     const bool asked = std::holds_alternative<Scalar::Rate>(what) || std::holds_alternative<Scalar::Index>(what);
     if (in_place || (computed && (early || uses[i] > 1)) || (load != nullptr && (early || uses[i] > 2)) ||
         (asked && early))
       bind(static_cast<int>(i), preludes);
   }
+}
+
+/// Loads of what an earlier store of the same iteration may overwrite: they must be read before it.
+std::set<int> ScalarEmitter::overwritten_loads(const std::vector<int>& uses, const std::vector<size_t>& used_at) const {
+  std::set<int> loads;
+  std::vector<BufferId> written;
+  const auto look = [&](const auto& self, int scalar, bool target) -> void {
+    const auto at = static_cast<size_t>(scalar);
+    if (const auto* load = std::get_if<Scalar::Load>(&pass_.scalars[at].what))
+      if (std::ranges::any_of(written, [&](BufferId id) { return loops_.share_bytes(id, load->access.buffer); }))
+        loads.insert(scalar);
+    const auto* apply = std::get_if<Scalar::Apply>(&pass_.scalars[at].what);
+    // What has a name is computed before all stores.
+    if (apply == nullptr || (!target && (uses[at] > 1 || depths_[at] < used_at[at])) || (target && uses[at] > 1))
+      return;
+    for (const int operand : apply->operands) self(self, operand, false);
+  };
+  for (const Pass::Store& store : pass_.stores) {
+    look(look, store.scalar, true);
+    written.push_back(store.to.buffer);
+  }
+  for (const Pass::Accumulate& one : pass_.accumulates) {
+    look(look, one.scalar, true);
+    written.push_back(one.to.buffer);
+  }
+  for (const Pass::Reduction& one : pass_.reductions) look(look, one.scalar, true);  // reduced after the stores
+  return loads;
 }
 
 void ScalarEmitter::bind(int scalar, Preludes& preludes) {

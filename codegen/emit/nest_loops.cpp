@@ -255,23 +255,25 @@ int NestLoops::uses(const std::string& row) const {
   return found == row_uses_.end() ? 0 : found->second;
 }
 
-bool NestLoops::writes(BufferId id) const {
+bool NestLoops::share_bytes(BufferId one, BufferId other) const {
+  if (storage(context_.program, one) == storage(context_.program, other)) return true;
+  if (context_.names.is_number(one) || context_.names.is_number(other)) return false;
   const auto bytes = [&](BufferId of) {
     const Buffer& buffer = context_.program.buffer(storage(context_.program, of));
     return std::tuple(buffer.space, buffer.offset,
                       buffer.offset + buffer.elements * static_cast<int64_t>(meshrt::size_of(buffer.type)));
   };
-  const auto overlap = [&](BufferId other) {
-    if (storage(context_.program, id) == storage(context_.program, other)) return true;
-    const auto [space, begin, end] = bytes(id);
-    const auto [other_space, other_begin, other_end] = bytes(other);
-    return space == other_space && begin < other_end && other_begin < end;
-  };
+  const auto [space, begin, end] = bytes(one);
+  const auto [other_space, other_begin, other_end] = bytes(other);
+  return space == other_space && begin < other_end && other_begin < end;
+}
+
+bool NestLoops::writes(BufferId id) const {
   for (const Pass& pass : nest_.passes) {
     for (const Pass::Store& store : pass.stores)
-      if (overlap(store.to.buffer)) return true;
+      if (share_bytes(id, store.to.buffer)) return true;
     for (const Pass::Accumulate& accumulate : pass.accumulates)
-      if (overlap(accumulate.to.buffer)) return true;
+      if (share_bytes(id, accumulate.to.buffer)) return true;
   }
   return false;
 }

@@ -34,7 +34,12 @@ void Outline::count(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     const auto* nest = std::get_if<Nest>(&step.what);
     if (nest == nullptr) continue;  // what stands in a loop works on slices
-    if (const std::optional<Shape> shape = shape_of(*nest)) ++functions_[shape->key].uses;
+    const std::optional<Shape> shape = shape_of(*nest);
+    if (!shape) continue;
+    Function& function = functions_[shape->key];
+    ++function.uses;
+    if (function.widest == nullptr || shape->dims.size() > shape_of(*function.widest)->dims.size())
+      function.widest = nest;
   }
 }
 
@@ -73,8 +78,7 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
   };
   for (const Pass& pass : nest.passes) {
     if (&pass != &nest.passes.front() && !pass.inner.empty() && pass.inner != shape.dims) return std::nullopt;
-    shape.key +=
-        fmt::format("pass {}{};", pass.inner.empty() ? "once" : "all", reduces && shape.dims.size() > 1 ? "+" : "");
+    shape.key += fmt::format("pass {};", pass.inner.empty() ? "once" : "all");
     for (const Scalar& scalar : pass.scalars) {
       shape.key += std::to_string(scalar.what.index()) + meshrt::name_of(scalar.type);
       if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) shape.key += reference(load->access);
@@ -108,10 +112,25 @@ std::string Outline::parameter_name(BufferId id) const {
   return buffer.dims.empty() ? "result" : "values";
 }
 
+/// "apply_adamw"; the optimizer of a model may decay some parameters and others not.
+std::string Outline::update_name(StoredId parameter) const {
+  const std::optional<Objective>& objective = context_.graph().objective;
+  if (!objective) return "apply_update";
+  const auto decays = [](const std::map<std::string, double>& values) {
+    const auto found = values.find("weight_decay");
+    return found != values.end() && found->second != 0;
+  };
+  for (const Objective::Parameter& one : objective->parameters)
+    if (one.stored == parameter && decays(objective->values) && one.values.contains("weight_decay") &&
+        !decays(one.values))
+      return "apply_" + objective->optimizer + "_without_decay";
+  return "apply_" + objective->optimizer;
+}
+
 std::string Outline::function_name(const Nest& nest, const Shape& shape) const {
   for (size_t i = 0; i < shape.tensors.size(); ++i)
     if (shape.written[i] && context_.program.buffer(shape.tensors[i]).kind == BufferKind::parameter)
-      return context_.graph().objective ? "apply_" + context_.graph().objective->optimizer : "apply_update";
+      return update_name(context_.program.buffer(shape.tensors[i]).stored);
   if (!shape.reduces) return "compute_values";
   const Pass& first = nest.passes.front();
   const Scalar& reduced = first.scalars[static_cast<size_t>(first.reductions.front().scalar)];
@@ -150,8 +169,8 @@ void Outline::write(const Nest& nest, const Shape& shape, Function& function) {
         fmt::format("{}{}{} {}, ", shape.written[i] ? "" : "const ",
                     cpp_type(context_.program.buffer(shape.tensors[i]).type), is_number(i) ? "&" : "*", parameter);
   }
-  const bool rows = shape.reduces && shape.dims.size() > 1;
-  parameters += shape.reduces ? (rows ? "int64_t rows, int64_t cols" : "int64_t cols") : "int64_t count";
+  function.rows = shape.reduces && shape.dims.size() > 1;
+  parameters += shape.reduces ? (function.rows ? "int64_t rows, int64_t cols" : "int64_t cols") : "int64_t count";
   context_.outlined_extents =
       shape.reduces ? std::vector<std::string>{"rows", "cols"} : std::vector<std::string>{"count"};
   CppWriter body(2);
@@ -168,7 +187,7 @@ std::optional<std::string> Outline::call(const Nest& nest) {
   if (!shape) return std::nullopt;
   Function& function = functions_[shape->key];
   if (function.uses < worth_a_function) return std::nullopt;
-  if (function.name.empty()) write(nest, *shape, function);
+  if (function.name.empty()) write(*function.widest, *shape_of(*function.widest), function);
   std::string arguments;
   for (const size_t i : function.order)
     arguments +=
@@ -176,7 +195,7 @@ std::optional<std::string> Outline::call(const Nest& nest) {
                                                                  : address(context_, {shape->tensors[i], {}})) +
         ", ";
   const std::span<const LocalDim> dims(shape->dims);
-  if (shape->reduces && dims.size() > 1) arguments += context_.names.product(dims.first(dims.size() - 1)) + ", ";
+  if (function.rows) arguments += context_.names.product(dims.first(dims.size() - 1)) + ", ";
   arguments += context_.names.product(shape->reduces ? dims.last(1) : dims);
   const std::string result = function.result ? value(context_, shape->tensors[*function.result]) + " = " : "";
   return fmt::format("{}{}({});", result, function.name, arguments);

@@ -28,15 +28,18 @@ class Outline {
   };
   struct Function {
     int uses = 0;
+    const Nest* widest = nullptr;  // the one with most dims, of which the function is written
     std::string name;              // once it is written
     std::vector<size_t> order;     // of its arguments: positions in Shape::tensors
     std::optional<size_t> result;  // what it returns
+    bool rows = false;             // it walks over rows and columns
   };
 
   std::optional<Shape> shape_of(const Nest&) const;
   void count(const std::vector<Step>&);
   void write(const Nest&, const Shape&, Function&);
   std::string parameter_name(BufferId) const;
+  std::string update_name(StoredId parameter) const;
   std::string function_name(const Nest&, const Shape&) const;
 
   EmitContext& context_;

@@ -118,7 +118,8 @@ class Fuser {
 
   /// Data in common, or single numbers, which cost nothing wherever they are computed.
   bool gains(const Nest& a, const StepSets& of_a, const Nest& b, const StepSets& of_b) const {
-    if (is_number(a) && is_number(b)) return true;
+    if (is_number(a) != is_number(b)) return false;  // a number more in memory is nothing, and easier to read
+    if (is_number(a)) return true;
     return intersect(of_a.writes, of_b.reads) || shares_array(of_a.reads, of_b.reads) ||
            shares_array(of_a.writes, of_b.writes);
   }

@@ -220,6 +220,8 @@ std::vector<LocalDim> Lowering::local_dims(ValueId value) const {
 }
 
 BufferKind Lowering::kind_of(ValueId value) const {
+  const std::string& name = graph_.value(value).name;
+  if (name.starts_with("d_") && graph_.names.contains("grad(" + name.substr(2) + ")")) return BufferKind::gradient;
   switch (graph_.node(graph_.value(value).producer).part) {
     case Part::forward: return BufferKind::activation;
     case Part::weight_gradient: return BufferKind::gradient;
