@@ -24,14 +24,25 @@ struct Options {
   int64_t removed = 0;  // the collective to leave out, counted from 1; 0: none
 };
 
+void say_left_out(const Program& program, const CollectiveStep& step) {
+  fmt::print(stderr, "note: left out the {} of {}: {}\n", name_of(step.kind), program.buffer(step.from.buffer).name,
+             program.sharded.steps[step.step].reason);
+}
+
 // Removes collective number `left` (from 1, in the order of the program); what is left to count otherwise.
 int64_t remove_collective(const Program& program, std::vector<Step>& steps, int64_t left) {
   for (size_t i = 0; i < steps.size() && left > 0; ++i) {
     if (auto* const loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
       left = remove_collective(program, (*loop)->body, left);
+    } else if (auto* const combined = std::get_if<CombinedStep>(&steps[i].what)) {
+      std::vector<CollectiveStep>& all = combined->collectives;
+      for (size_t k = 0; k < all.size() && left > 0; ++k)
+        if (--left == 0) {
+          say_left_out(program, all[k]);
+          all.erase(all.begin() + static_cast<ptrdiff_t>(k));
+        }
     } else if (const auto* const step = std::get_if<CollectiveStep>(&steps[i].what); step && --left == 0) {
-      fmt::print(stderr, "note: left out the {} of {}: {}\n", name_of(step->kind),
-                 program.buffer(step->from.buffer).name, program.sharded.steps[step->step].reason);
+      say_left_out(program, *step);
       steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
     }
   }

@@ -49,10 +49,11 @@ struct EmitContext {
   std::map<uint32_t, std::string> tickets = {};            // of collectives that are waited for later, by their step
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
-  std::string cause_before = {};                   // of the collective written last
-  class Outline* outline = nullptr;                // nests that are functions
-  std::vector<std::string> outlined_extents = {};  // in such a function: what its loops run to, outermost first
-  std::optional<BufferId> returned = {};           // and the number that it returns
+  std::string cause_before = {};                       // of the collective written last
+  class Outline* outline = nullptr;                    // nests that are functions
+  std::vector<std::string> outlined_extents = {};      // in such a function: what its loops run to, outermost first
+  std::map<BufferId, std::string> outlined_rows = {};  // of slices: how far apart their rows are
+  std::optional<BufferId> returned = {};               // and the number that it returns
 
   const Graph& graph() const { return program.sharded.graph; }
   const MeshShape& mesh() const { return program.sharded.layout.mesh; }

@@ -18,11 +18,13 @@ void count_traffic(const Program& program, const std::vector<Step>& steps, int64
   for (const Step& step : steps) {
     if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what))
       count_traffic(program, (*loop)->body, turns * (*loop)->turns, table);
-    const auto* collective = std::get_if<CollectiveStep>(&step.what);
-    if (collective == nullptr || collective->phase == CollectiveStep::Phase::wait) continue;
-    Traffic& traffic = table[{collective->kind, collective->axes}];
+    std::span<const CollectiveStep> call;
+    if (const auto* combined = std::get_if<CombinedStep>(&step.what)) call = combined->collectives;
+    if (const auto* one = std::get_if<CollectiveStep>(&step.what)) call = {one, 1};
+    if (call.empty() || call.front().phase == CollectiveStep::Phase::wait) continue;
+    Traffic& traffic = table[{call.front().kind, call.front().axes}];
     traffic.count += turns;
-    traffic.bytes += turns * program.sharded.steps[collective->step].bytes;
+    for (const CollectiveStep& one : call) traffic.bytes += turns * program.sharded.steps[one.step].bytes;
   }
 }
 

@@ -110,7 +110,7 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   out.blank();
   out.line("namespace {");
   out.blank();
-  out.line("using meshrt::Reduce, meshrt::Stack, meshrt::Type;");
+  out.line("using meshrt::Gathered, meshrt::Reduce, meshrt::Scattered, meshrt::Stack, meshrt::Type, meshrt::Whole;");
   emit_dims(context, out);
   emit_info(context, out, options);
   out.section(context.graph().model + " on one rank");

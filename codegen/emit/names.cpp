@@ -35,7 +35,8 @@ const Words& reserved_words() {
 /// What the emitted program itself calls things.
 const Words& own_words() {
   static const Words words = words_of(
-      "Model Offset Reduce Stack State Type abs arena arena_bytes cols constant cos count evaluate_finish "
+      "Gathered Model Offset Reduce Scattered Stack State Type Whole abs arena arena_bytes cols constant cos count "
+      "evaluate_finish "
       "evaluate_reset evaluate_step exp floor in_arena in_own index_on info input input_at int32_t int64_t j0 j1 known "
       "log main make mesh meshrt metrics normal ones optimizer_at own own_bytes parameter_at pow program_info rank "
       "rate "

@@ -53,6 +53,9 @@ struct Visit {
     visit(c.from, Use::read);
     visit(c.to, Use::write);
   }
+  void operator()(CombinedStep& c) const {
+    for (CollectiveStep& one : c.collectives) (*this)(one);
+  }
   void operator()(CopyStep& c) const {
     visit(c.from, Use::read);
     visit(c.to, Use::write);

@@ -20,6 +20,7 @@ Action bind_step(Binding&, const AttentionStep&);
 Action bind_step(Binding&, const TakeStep&);
 Action bind_step(Binding&, const TakeGradientStep&);
 Action bind_step(Binding&, const CollectiveStep&);
+Action bind_step(Binding&, const CombinedStep&);
 Action bind_step(Binding&, const CopyStep&);
 Action bind_step(Binding&, const FillStep&);
 Action bind_step(Binding&, const ForStep&);

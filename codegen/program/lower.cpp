@@ -5,6 +5,7 @@
 
 #include "codegen/graph/same_values.h"
 #include "codegen/program/accesses.h"
+#include "codegen/program/combine.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/memory.h"
@@ -229,7 +230,10 @@ Program lowered(const ShardedGraph& train, const ShardedGraph* evaluate, const L
   program.sharded = train;
   Routines routines(program, train);
   if (evaluate) routines.evaluation(*evaluate, after_forward);
-  if (options.fuse) fuse(program);
+  if (options.fuse) {
+    fuse(program);
+    combine_collectives(program);
+  }
   return program;
 }
 

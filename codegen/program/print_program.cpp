@@ -229,6 +229,11 @@ class Printer {
     if (c.to_dim >= 0) text += " to " + dim(c.after[static_cast<size_t>(c.to_dim)].dim);
     return text + (c.from == c.to ? " " + access(c.to) : " " + access(c.from) + " -> " + access(c.to));
   }
+  std::string text(const CombinedStep& c) const {
+    std::string text = "together";
+    for (const CollectiveStep& one : c.collectives) text += (text == "together" ? " " : "; ") + this->text(one);
+    return text;
+  }
   std::string text(const CopyStep& c) const { return fmt::format("copy {} = {}", access(c.to), access(c.from)); }
   std::string text(const FillStep& f) const { return fmt::format("fill {} = {}", access(f.to), f.value); }
   std::string text(const std::unique_ptr<ForStep>& loop) const {

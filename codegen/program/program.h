@@ -194,6 +194,12 @@ struct CollectiveStep {
   enum class Phase : uint8_t { whole, start, wait } phase = Phase::whole;
 };
 
+/// Several collectives that differ only in what they move (kind, axes, reduce and element type are equal, phase is
+/// whole), made in one call.
+struct CombinedStep {
+  std::vector<CollectiveStep> collectives;
+};
+
 /// to = from, element by element where both own it, for layouts in memory that differ (transposes, slices of a whole
 /// value).
 struct CopyStep {
@@ -205,8 +211,8 @@ struct FillStep {
 };
 
 struct ForStep;
-using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, CollectiveStep, CopyStep,
-                              FillStep, std::unique_ptr<ForStep>>;
+using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, CollectiveStep,
+                              CombinedStep, CopyStep, FillStep, std::unique_ptr<ForStep>>;
 
 struct Step {
   StepKind what;

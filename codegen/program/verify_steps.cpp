@@ -109,6 +109,17 @@ class StepVerifier {
     if (expected != c.after) say("does not lead to the shape that its result has");
   }
 
+  void operator()(const CombinedStep& c) {
+    for (const CollectiveStep& one : c.collectives) {
+      (*this)(one);
+      const CollectiveStep& first = c.collectives.front();
+      if (one.kind != first.kind || one.axes != first.axes || one.reduce != first.reduce ||
+          one.phase != CollectiveStep::Phase::whole ||
+          program_.buffer(one.to.buffer).type != program_.buffer(first.to.buffer).type)
+        say("makes other movements in one call");
+    }
+  }
+
   void operator()(const CopyStep& c) {
     const auto to = dims_of(program_, c.to);
     if (to.size() != dims_of(program_, c.from).size()) say("copies between other dims");

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <initializer_list>
 #include <limits>
 #include <memory>
@@ -96,6 +97,24 @@ std::array<int64_t, members + 1> boundaries(int64_t size, int64_t first, int64_t
   std::array<int64_t, members + 1> begin;
   for (int k = 0; k <= members; ++k) begin[static_cast<size_t>(k)] = part_begin(size, first + k, parts);
   return begin;
+}
+
+// ---- several values in one collective ------------------------------------------------------------------------------
+
+template <std::same_as<Whole>... Values>
+void all_reduce(Rank& rank, const Group& group, Site site, Type type, Reduce reduce, Values... values) {
+  const std::array<Whole, sizeof...(values)> all{values...};
+  all_reduce(rank, group, site, std::span<const Whole>(all), type, reduce);
+}
+template <std::same_as<Scattered>... Values>
+void reduce_scatter(Rank& rank, const Group& group, Site site, Type type, Reduce reduce, Values... values) {
+  const std::array<Scattered, sizeof...(values)> all{values...};
+  reduce_scatter(rank, group, site, std::span<const Scattered>(all), type, reduce);
+}
+template <std::same_as<Gathered>... Values>
+void all_gather(Rank& rank, const Group& group, Site site, Type type, Values... values) {
+  const std::array<Gathered, sizeof...(values)> all{values...};
+  all_gather(rank, group, site, std::span<const Gathered>(all), type);
 }
 
 // ---- memory --------------------------------------------------------------------------------------------------------
