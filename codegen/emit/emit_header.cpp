@@ -64,9 +64,10 @@ std::string mesh_text(const MeshShape& mesh) {
 }  // namespace
 
 std::string bytes_text(int64_t bytes) {
-  if (bytes < 10'000) return fmt::format("{} B", bytes);
-  if (bytes < 10'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+  const char gap = CppWriter::no_break;
+  if (bytes < 10'000) return fmt::format("{}{}B", bytes, gap);
+  if (bytes < 10'000'000) return fmt::format("{:.1f}{}kB", static_cast<double>(bytes) / 1e3, gap);
+  return fmt::format("{:.1f}{}MB", static_cast<double>(bytes) / 1e6, gap);
 }
 
 void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& options) {

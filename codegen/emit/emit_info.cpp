@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/emit/emit_parts.h"
 
 namespace mesh {
@@ -11,11 +13,15 @@ void emit_dim_list(const Graph& graph, CppWriter& out) {
   const auto line_of = [](const std::string& list) { return "meshrt::add_dims(info, " + quoted(list) + ");"; };
   const size_t room = CppWriter::width - 2 * static_cast<size_t>(out.depth());
   std::string list;
+  size_t columns = line_of("").size();
   for (const Dim& dim : graph.dims) {
     const std::string one = fmt::format("{} {}", dim.name, dim.size);
-    if (!list.empty() && line_of(list + ", " + one).size() > room) {
+    constexpr size_t number_width = 7;  // of every size, so that lines do not depend on them
+    columns += dim.name.size() + std::max(number_width, std::to_string(dim.size).size()) + 3;
+    if (!list.empty() && columns > room) {
       out.line(line_of(list));
       list.clear();
+      columns = line_of(one).size() + number_width;
     }
     list += (list.empty() ? "" : ", ") + one;
   }

@@ -79,8 +79,11 @@ std::string dims_text(const EmitContext& context, const Buffer& buffer) {
   return dims;
 }
 
+/// As wide for every offset, so that lines do not depend on sizes: "0x000003'0400".
+std::string offset_text(int64_t offset) { return fmt::format("0x{:06x}'{:04x}", offset >> 16, offset & 0xffff); }
+
 std::string offset_text(const Buffer& buffer, Space usual) {
-  const std::string bytes = std::to_string(buffer.offset);
+  const std::string bytes = offset_text(buffer.offset);
   if (buffer.space == usual) return bytes;
   return (buffer.space == Space::arena ? "in_arena(" : "in_own(") + bytes + ")";
 }
@@ -89,12 +92,13 @@ int line_of(const EmitContext& context, Span span) {
   return span.known() ? static_cast<int>(context.sources.begin(span).line) : 0;
 }
 
-/// `parameter_at<float>(197632, "layer.attn.wq", "layer embed heads head_dim", 17, {Kind::normal, 0, 0.02})`
+/// `parameter_at(0x000003'0400, "layer.attn.wq", "layer embed heads head_dim", 17, {Kind::normal, 0, 0.02})`
 std::string listed(EmitContext& context, const Buffer& buffer) {
   const Stored& stored = context.graph().stored[buffer.stored.index];
   const Space usual = stored.kind == StoredKind::parameter ? Space::arena : Space::own;
   std::string call =
-      fmt::format("{}<{}>({}, {}, {}, {}", lister_of(stored.kind), cpp_type(buffer.type), offset_text(buffer, usual),
+      fmt::format("{}{}({}, {}, {}, {}", lister_of(stored.kind),
+                  buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">", offset_text(buffer, usual),
                   quoted(stored.path), quoted(dims_text(context, buffer)), line_of(context, stored.span));
   const std::string initial = initial_text(stored.initial);
   if (!initial.empty()) call += ", " + initial;
@@ -111,7 +115,7 @@ std::pair<std::string, std::string> row(EmitContext& context, BufferId id) {
       (context.names.is_stack(id) ? "const Stack<" + type + "> " : type + "* const ") + context.names.buffer(id);
   if (buffer.stored) return {declared + " = " + listed(context, buffer) + ";", ""};
   return {fmt::format("{} = {}<{}, {}>();", declared, buffer.space == Space::arena ? "arena" : "own",
-                      array_type(context, buffer), buffer.offset),
+                      array_type(context, buffer), offset_text(buffer.offset)),
           context.origin(buffer.span)};
 }
 
@@ -135,13 +139,14 @@ void emit_states(EmitContext& context, CppWriter& out) {
     const auto block = out.block("State state_of(const std::string& parameter, const char* dims, int line, " +
                                  of_fields("size_t {}", ", ") + ")");
     for (const std::string& field : states.front().fields)
-      out.line(fmt::format("{0}* const {1}_ = optimizer_at<{0}>({1}, parameter + \".{1}\", dims, line);", type, field));
+      out.line(fmt::format("{0}* const {1}_ = optimizer_at{2}({1}, parameter + \".{1}\", dims, line);", type, field,
+                           type == "float" ? "" : "<" + type + ">"));
     out.line("return {" + of_fields("{}_", ", ") + "};");
   }
   for (const OptimizerState& state : states) {
     const Buffer& first = context.program.buffer(state.tensors.front());
     std::string offsets;
-    for (const BufferId id : state.tensors) offsets += fmt::format(", {}", context.program.buffer(id).offset);
+    for (const BufferId id : state.tensors) offsets += ", " + offset_text(context.program.buffer(id).offset);
     const Stored& parameter = context.graph().stored[context.graph().stored[first.stored.index].parameter.index];
     out.line(fmt::format("const State {} = state_of({}, {}, {}{});", state.name, quoted(parameter.path),
                          quoted(dims_text(context, first)), line_of(context, first.span), offsets));

@@ -145,9 +145,12 @@ void ScalarEmitter::generate(const std::vector<int>& targets, Preludes& preludes
     const auto* load = std::get_if<Scalar::Load>(&what);
     const bool early = depths_[i] < used_at[i];
     const bool in_place = overwritten.contains(static_cast<int>(i));
+    // A choice reads better by a name than within a sum.
+    const bool choice = load != nullptr && written_[i].precedence == precedence_of(MapFunction::where) &&
+                        std::ranges::find(targets, static_cast<int>(i)) == targets.end();
     const bool computed = std::holds_alternative<Scalar::Apply>(what);
     const bool asked = std::holds_alternative<Scalar::Rate>(what) || std::holds_alternative<Scalar::Index>(what);
-    if (in_place || (computed && (early || uses[i] > 1)) || (load != nullptr && (early || uses[i] > 2)) ||
+    if (in_place || choice || (computed && (early || uses[i] > 1)) || (load != nullptr && (early || uses[i] > 2)) ||
         (asked && early))
       bind(static_cast<int>(i), preludes);
   }

@@ -182,19 +182,19 @@ class Model {
     return place<Array>(rank.own() + offset);
   }
   /// Tensors by their path, dims (see TensorTable) and line in the spec.
-  template <class T>
+  template <class T = float>
   Place<T> input_at(Offset at, std::string path, std::string_view dims, int line, int64_t index_bound = -1) {
     return list<T>(Role::input, at, 2, std::move(path), dims, line, {}, index_bound);
   }
-  template <class T>
+  template <class T = float>
   Place<T> parameter_at(Offset at, std::string path, std::string_view dims, int line, Initial initial = {}) {
     return list<T>(Role::parameter, at, 1, std::move(path), dims, line, initial);
   }
-  template <class T>
+  template <class T = float>
   Place<T> optimizer_at(Offset at, std::string path, std::string_view dims, int line, Initial initial = {}) {
     return list<T>(Role::optimizer, at, 2, std::move(path), dims, line, initial);
   }
-  template <class T>
+  template <class T = float>
   Place<T> state_at(Offset at, std::string path, std::string_view dims, int line, Initial initial = {},
                     int64_t index_bound = -1) {
     return list<T>(Role::state, at, 2, std::move(path), dims, line, initial, index_bound);
