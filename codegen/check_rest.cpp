@@ -40,7 +40,7 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
   if (program.files.empty() || again.has_errors()) return;
   const Declarations declared = declarations_of(program, again);
   const auto graph_of = [&](const std::string& model, DiagnosticSink& into) {
-    return elaborate(program, sources, {model, request.set, request.precision == "f64", {}}, into);
+    return elaborate(program, sources, {model, request.set, request.precision == "f64"}, into);
   };
   const std::optional<Graph> chosen = graph_of(request.model, again);
   for (const ast::Model* model : declared.models) {

@@ -87,8 +87,8 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   if (passes.last("ast", [&] { return print(program.files[program.spec]); })) return std::nullopt;
 
   // syntax tree -> graph and layout
-  const ElaborateOptions options{request.model, request.set, request.precision == "f64", forward_names(request.wanted)};
-  std::optional<Graph> model = elaborate(program, sources, options, sink);
+  ElaborateOptions options{request.model, request.set, request.precision == "f64", forward_names(request.wanted)};
+  const std::optional<Graph> model = elaborate(program, sources, options, sink);
   if (!model) return std::nullopt;
   verify_graph(*model, "elaborate");
   if (passes.last("graph", [&] { return print_graph(*model); })) return std::nullopt;
@@ -100,8 +100,9 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   if (!layout || !machine || sink.has_errors()) return std::nullopt;
 
   // graph -> stages -> backward -> updates
+  const auto splits = [&](DimId dim) { return may_split(*layout, dim); };
   Graph forward = *model;
-  recognise(forward, [&](DimId dim) { return may_split(*layout, dim); });
+  recognise(forward, splits);
   if (passes.last("recognised", [&] { return print_graph(forward); })) return std::nullopt;
   Graph backward = differentiated(forward);
   want_gradients(backward, request.wanted, sink);
@@ -113,7 +114,11 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   // graph -> sharded graph
   Compiled result{*model, place(training, *layout, *machine), {}, hash_of(request, sources, *layout, *machine)};
   if (passes.last("sharded", [&] { return print_sharded(result.sharded); })) return std::nullopt;
-  const ShardedGraph evaluated = place(evaluation(forward), *layout, *machine);
+  options.training = false;
+  options.want_values.clear();
+  Graph evaluating = elaborate(program, sources, options, sink).value();
+  recognise(evaluating, splits);
+  const ShardedGraph evaluated = place(evaluation(evaluating), *layout, *machine);
   if (passes.last("evaluation", [&] { return print_sharded(evaluated); })) return std::nullopt;
 
   // sharded graph -> program

@@ -7,8 +7,17 @@
 #include "frontend/ast.h"
 #include "frontend/diagnostic.h"
 #include "frontend/source.h"
+#include "frontend/tokens.h"
 
 namespace mesh {
+
+// A file's tokens, with every newline, and beside them its comments.
+struct Lexed {
+  std::vector<Token> tokens;  // ends with a token of kind `end`
+  std::vector<ast::Comment> comments;
+};
+
+Lexed lex(FileId file, const SourceMap& sources);
 
 // Parses a file of the map. Syntax errors go to the sink, several in one run; what did not parse is left out of the
 // tree and the rest is there. Errors have codes E01xx.

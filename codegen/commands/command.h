@@ -40,6 +40,7 @@ Command build_command();
 Command check_command();
 Command explain_command();
 Command fetch_command();
+Command fmt_command();
 Command ir_command();
 Command plan_command();
 Command run_command();

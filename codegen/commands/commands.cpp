@@ -4,7 +4,7 @@ namespace mesh {
 
 std::vector<Command> commands() {
   return {check_command(), plan_command(),   run_command(), build_command(),
-          fetch_command(), verify_command(), ir_command(),  explain_command()};
+          fetch_command(), verify_command(), fmt_command(), ir_command(),  explain_command()};
 }
 
 }  // namespace mesh

@@ -127,6 +127,9 @@ int fetch(Options options) {
   InterpretRequest request{compiled->program, &session.sources};
   request.feeds = read_feeds(options.feeds);
   request.stored = read_parameters(options.params, graph);
+  for (const Stored& stored : graph.stored)  // a state may begin from a file too
+    if (stored.kind == StoredKind::state)
+      if (auto first = request.feeds.extract(stored.path)) request.stored[stored.path] = std::move(first.mapped());
   request.seed = options.seed;
   request.steps = std::max<int64_t>(1, options.steps);
   request.planned_steps = request.steps;
@@ -160,7 +163,8 @@ Command fetch_command() {
       "path, `**` for any number. Inside a repeat the loop's dim comes first. Arrays are whole, in logical order, and\n"
       "called after what was fetched: DIR/layer.attn.score.npy.\n"
       "Without --steps: forward and backward once, nothing is updated. With K: parameters after K updates on the same\n"
-      "feeds, everything else as it is in step K before its update. Gradients are complete over ranks, before "
+      "feeds, everything else as it is in step K before its update, but a state after it. Gradients are complete over "
+      "ranks, before "
       "clipping\n"
       "and weight decay.",
       {{"meshc fetch mlp.mesh loss 'grad(**)' --feed image=x.npy --feed label=y.npy --out out",
@@ -173,7 +177,8 @@ Command fetch_command() {
         auto options = std::make_shared<Options>();
         options->spec.declare(app, false);
         app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] NAME...")->description("");
-        app.add_option("--feed", options->feeds, "a whole array for an input; every input needs one")
+        app.add_option("--feed", options->feeds,
+                       "a whole array for an input (every one needs one) or for a state to begin with")
             ->type_name("NAME=FILE.npy")
             ->take_all()
             ->allow_extra_args(false);

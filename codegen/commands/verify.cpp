@@ -106,8 +106,9 @@ std::optional<Comparison> compare(const Options& options, std::vector<std::strin
   };
   std::optional<Compiled> reference = compile(true);
   if (!reference) return std::nullopt;
-  if (reference->graph.objective && reference->graph.objective->values.contains("clip")) {
-    wanted.emplace_back(norm_name);
+  if (const std::optional<Objective>& objective = reference->graph.objective) {
+    wanted.emplace_back("grad(**)");
+    if (objective->values.contains("clip")) wanted.emplace_back(norm_name);
     reference = compile(true);
   }
   std::optional<Compiled> sharded = compile(false);
@@ -119,11 +120,10 @@ std::optional<Comparison> compare(const Options& options, std::vector<std::strin
 int verify(const Options& options) {
   std::string title;
   // The program as it is trained, then one that keeps every named value, for which less may be fused and recognised.
-  const std::optional<Comparison> trained = compare(options, {"grad(**)"}, title);
+  const std::optional<Comparison> trained = compare(options, {}, title);
   if (!trained) return exit_diagnostics;
   if (trained->exit_code != 0) return trained->exit_code;
-  const std::optional<Comparison> kept =
-      options.removed > 0 ? Comparison{} : compare(options, {"**", "grad(**)"}, title);
+  const std::optional<Comparison> kept = options.removed > 0 ? Comparison{} : compare(options, {"**"}, title);
   if (!kept) return exit_diagnostics;
   const Comparison found = merged(*trained, *kept);
   if (found.exit_code != 0) return found.exit_code;

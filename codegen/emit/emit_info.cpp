@@ -70,6 +70,8 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
     for (const Metric& metric : graph.metrics)
       out.line(fmt::format("info.metrics.push_back({});", quoted(metric.name)));
+    for (const Output& output : graph.outputs)
+      out.line(fmt::format("info.outputs.push_back({});", quoted(output.name)));
     if (graph.objective) {
       for (const auto& [key, value] : graph.objective->rate.values)
         if (key == "rate" || key == "peak") out.line(fmt::format("info.rate = {};", number_text(value)));

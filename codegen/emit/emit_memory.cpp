@@ -65,13 +65,11 @@ std::string initial_text(const meshrt::Initial& initial) {
 }
 
 /// "layer embed heads/model": dims in logical order with the axes that split them.
-std::string dims_text(const EmitContext& context, const Buffer& buffer) {
-  const Stored& stored = context.graph().stored[buffer.stored.index];
+std::string dims_text(const EmitContext& context, const Buffer& buffer, const std::vector<DimId>& logical) {
   std::string dims;
   for (size_t k = 0; k < buffer.dims.size(); ++k) {
     const LocalDim& local = buffer.dims[k];
-    if (local.dim != stored.type.dims[k])
-      internal_error("stored tensor " + stored.path + " does not lie in its logical order");
+    if (local.dim != logical[k]) internal_error("tensor " + buffer.path + " does not lie in its logical order");
     dims += (k == 0 ? "" : " ") + context.graph().dim(local.dim).name;
     for (size_t a = 0; a < local.placement.axes.size(); ++a)
       dims += (a == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[a]].name;
@@ -96,15 +94,23 @@ int line_of(const EmitContext& context, Span span) {
 std::string listed(EmitContext& context, const Buffer& buffer) {
   const Stored& stored = context.graph().stored[buffer.stored.index];
   const Space usual = stored.kind == StoredKind::parameter ? Space::arena : Space::own;
-  std::string call =
-      fmt::format("{}{}({}, {}, {}, {}", lister_of(stored.kind),
-                  buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">", offset_text(buffer, usual),
-                  quoted(stored.path), quoted(dims_text(context, buffer)), line_of(context, stored.span));
+  std::string call = fmt::format("{}{}({}, {}, {}, {}", lister_of(stored.kind),
+                                 buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">",
+                                 offset_text(buffer, usual), quoted(stored.path),
+                                 quoted(dims_text(context, buffer, stored.type.dims)), line_of(context, stored.span));
   const std::string initial = initial_text(stored.initial);
   if (!initial.empty()) call += ", " + initial;
   else if (stored.kind != StoredKind::input && stored.type.index_of) call += ", {}";
   if (stored.type.index_of) call += ", " + context.names.size(stored.type.index_of);
   return call + ")";
+}
+
+/// `output_at(0x000003'0400, "mixed", "batch/data embed", 17)`
+std::string listed_output(EmitContext& context, const Buffer& buffer, const Output& output) {
+  return fmt::format("output_at{}({}, {}, {}, {})", buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">",
+                     offset_text(buffer, Space::own), quoted(output.name),
+                     quoted(dims_text(context, buffer, context.graph().type(output.value).dims)),
+                     line_of(context, output.span));
 }
 
 /// One row of the table: the buffer's declaration, and the line of the spec.
@@ -114,6 +120,9 @@ std::pair<std::string, std::string> row(EmitContext& context, BufferId id) {
   const std::string declared =
       (context.names.is_stack(id) ? "const Stack<" + type + "> " : type + "* const ") + context.names.buffer(id);
   if (buffer.stored) return {declared + " = " + listed(context, buffer) + ";", ""};
+  for (size_t i = 0; i < context.program.outputs.size(); ++i)
+    if (context.program.outputs[i] == id)
+      return {declared + " = " + listed_output(context, buffer, context.graph().outputs[i]) + ";", ""};
   return {fmt::format("{} = {}<{}, {}>();", declared, buffer.space == Space::arena ? "arena" : "own",
                       array_type(context, buffer), offset_text(buffer.offset)),
           context.origin(buffer.span)};
@@ -149,7 +158,8 @@ void emit_states(EmitContext& context, CppWriter& out) {
     for (const BufferId id : state.tensors) offsets += ", " + offset_text(context.program.buffer(id).offset);
     const Stored& parameter = context.graph().stored[context.graph().stored[first.stored.index].parameter.index];
     out.line(fmt::format("const State {} = state_of({}, {}, {}{});", state.name, quoted(parameter.path),
-                         quoted(dims_text(context, first)), line_of(context, first.span), offsets));
+                         quoted(dims_text(context, first, parameter.type.dims)), line_of(context, first.span),
+                         offsets));
   }
 }
 

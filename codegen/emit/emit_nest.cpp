@@ -1,7 +1,6 @@
 #include "codegen/emit/emit_nest.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 #include "codegen/emit/emit_scalar.h"
@@ -205,10 +204,8 @@ struct NestEmitter {
       for (const Pass::Accumulate& one : pass.accumulates) {
         if (one.adds) continue;
         const Type type = context.program.buffer(one.to.buffer).type;
-        const double infinity = std::numeric_limits<double>::infinity();
-        const double neutral = one.reduce == Reduce::sum ? 0 : one.reduce == Reduce::max ? -infinity : infinity;
         out.line("std::fill_n(" + address(context, one.to) + ", " + elements(context, one.to) + ", " +
-                 literal(neutral, type) + ");");
+                 literal(neutral(one.reduce), type) + ");");
       }
     }
   }

@@ -57,14 +57,15 @@ std::string metric_lines(const EmitContext& context, const std::vector<BufferId>
 
 std::string reset_lines(EmitContext& context) {
   CppWriter out(member_depth + 1);
-  for (const BufferId id : context.program.accumulators) {
-    const Access all{id, {}};
-    if (context.names.is_number(id)) {
-      out.line(context.names.buffer(id) + " = 0;");
+  for (const Accumulator& one : context.program.accumulators) {
+    const Access all{one.buffer, {}};
+    if (context.names.is_number(one.buffer)) {
+      out.line(context.names.buffer(one.buffer) + " = " +
+               literal(neutral(one.reduce), context.program.buffer(one.buffer).type) + ";");
       continue;
     }
     out.line(fmt::format("std::fill_n({}, {}, {});", address(context, all), elements(context, all),
-                         literal(0, context.program.buffer(id).type)));
+                         literal(neutral(one.reduce), context.program.buffer(one.buffer).type)));
   }
   return out.text();
 }

@@ -38,7 +38,8 @@ const Words& own_words() {
       "Gathered Model Offset Reduce Scattered Stack State Type Whole abs arena arena_bytes cols constant cos count "
       "evaluate_finish "
       "evaluate_reset evaluate_step exp floor in_arena in_own index_on info input input_at int32_t int64_t j0 j1 known "
-      "log main make mesh meshrt metrics normal ones optimizer_at own own_bytes parameter_at pow program_info rank "
+      "log main make mesh meshrt metrics normal ones optimizer_at output_at own own_bytes parameter_at pow "
+      "program_info rank "
       "rate "
       "rows sin size_t sqrt state_at state_of std step tanh tensors train_step truncated_normal uint8_t uniform y0 y1");
   return words;
@@ -124,6 +125,7 @@ void Names::find_numbers() {
     if (buffer.dims.empty() && !buffer.view_of && buffer.space == Space::own && !buffer.stored && buffer.offset >= 0)
       numbers_.insert(BufferId{i});
   }
+  for (const BufferId id : program_.outputs) numbers_.erase(storage(program_, id));  // they are listed by their place
 }
 
 void Names::find_states() {

@@ -25,27 +25,28 @@ Graph differentiated(const Graph& model) {
 
 namespace {
 
-/// A wanted value that is a stored tensor under another name keeps what it was before the update: it is copied.
-void keep_wanted(Graph& graph) {
+/// A stored tensor under another name, as it was before the update: a copy. Other values as they are.
+ValueId kept(Graph& graph, ValueId value) {
+  const Node* from = &graph.node(graph.value(value).producer);
+  while (std::holds_alternative<RenameOp>(from->op) || std::holds_alternative<SplitOp>(from->op) ||
+         std::holds_alternative<MergeOp>(from->op))
+    from = &graph.node(graph.value(from->inputs[0]).producer);
+  if (!std::holds_alternative<ReadOp>(from->op)) return value;
   GraphBuilder build(graph);
-  for (Wanted& wanted : graph.wanted) {
-    const Node* from = &graph.node(graph.value(wanted.value).producer);
-    while (std::holds_alternative<RenameOp>(from->op) || std::holds_alternative<SplitOp>(from->op) ||
-           std::holds_alternative<MergeOp>(from->op))
-      from = &graph.node(graph.value(from->inputs[0]).producer);
-    if (!std::holds_alternative<ReadOp>(from->op)) continue;
-    build.span = from->span;
-    const std::string name = graph.value(wanted.value).name;
-    wanted.value = build.map(MapFunction::copy, {wanted.value});
-    graph.value(wanted.value).name = name;
-  }
+  build.span = from->span;
+  const std::string name = graph.value(value).name;
+  const ValueId copy = build.map(MapFunction::copy, {value});
+  graph.value(copy).name = name;
+  return copy;
 }
 
 }  // namespace
 
 Graph training_step(const Graph& differentiated, bool want_norm) {
   Graph graph = differentiated;
-  keep_wanted(graph);
+  for (Wanted& wanted : graph.wanted) wanted.value = kept(graph, wanted.value);
+  for (Output& output : graph.outputs)
+    if (!output.stored) output.value = kept(graph, output.value);
   std::map<StoredId, ValueId> gradients;
   if (graph.objective) {
     for (const Objective::Parameter& parameter : graph.objective->parameters) {
@@ -66,6 +67,7 @@ Graph training_step(const Graph& differentiated, bool want_norm) {
 Graph evaluation(const Graph& model) {
   Graph graph = model;
   graph.wanted.clear();
+  graph.outputs.clear();
   decompose(graph);
   merge_equal(graph);
   remove_dead(graph);

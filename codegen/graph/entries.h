@@ -13,7 +13,8 @@ Graph differentiated(const Graph& model);
 /// `Graph::wanted` must be set before; the norm of all gradients, which clipping computes here, is added as "grad_norm"
 /// if it is wanted too.
 Graph training_step(const Graph& differentiated, bool want_norm = false);
-/// The metrics of one batch, no updates; counts stay sums, so that they add up over batches.
+/// The metrics of one batch; counts stay sums, so that they add up over batches. `model` was elaborated for it: without
+/// updates.
 Graph evaluation(const Graph& model);
 
 }  // namespace mesh

@@ -222,6 +222,14 @@ struct Wanted {
   ValueId value;  // root body
 };
 
+/// `output u`: what a run file may ask to be written. A stored tensor is written as it is after the step.
+struct Output {
+  std::string name;
+  ValueId value;    // root body; unset for a stored tensor
+  StoredId stored;  // unset for a computed value
+  Span span;
+};
+
 struct Graph {
   std::string model;
   std::vector<Dim> dims;
@@ -234,6 +242,7 @@ struct Graph {
   std::vector<Metric> metrics;  // the loss first
   DimId sample_dim;
   std::vector<Wanted> wanted;
+  std::vector<Output> outputs;  // in order of declaration
 
   Dim& dim(DimId id) { return dims[id.index]; }
   const Dim& dim(DimId id) const { return dims[id.index]; }

@@ -45,6 +45,8 @@ void for_each_use(Graph& graph, const std::function<void(ValueId&)>& visit) {
   }
   for (Metric& metric : graph.metrics) visit(metric.value);
   for (Wanted& wanted : graph.wanted) visit(wanted.value);
+  for (Output& output : graph.outputs)
+    if (output.value) visit(output.value);
   for (auto& [name, value] : graph.names) visit(value);
   if (graph.objective) visit(graph.objective->loss);
 }
@@ -95,6 +97,7 @@ void remove_dead(Graph& graph) {
   };
   for (const Metric& metric : graph.metrics) need(metric.value);
   for (const Wanted& wanted : graph.wanted) need(wanted.value);
+  for (const Output& output : graph.outputs) need(output.value);
   for (const Body& body : graph.bodies)
     for (NodeId id : body.nodes)
       if (std::holds_alternative<UpdateOp>(graph.node(id).op))

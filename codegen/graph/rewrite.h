@@ -23,8 +23,8 @@ void connect_loop(Node& loop);
 /// replacements.
 void expand_nodes(Graph&, const std::function<std::vector<ValueId>(GraphBuilder&, NodeId)>& expand);
 
-/// Removes nodes, carries, slices and collects that neither an update, a metric nor a wanted value needs. Names of
-/// removed values go too.
+/// Removes nodes, carries, slices and collects that neither an update, a metric, an output nor a wanted value needs.
+/// Names of removed values go too.
 void remove_dead(Graph&);
 
 /// The op with all of its attributes: equal for ops that do the same, of any graphs with the same names.

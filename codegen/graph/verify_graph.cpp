@@ -18,6 +18,8 @@ class Verifier {
     body(graph_.root(), [&] {
       for (const Metric& metric : graph_.metrics) require_defined(metric.value, "metric " + metric.name);
       for (const Wanted& wanted : graph_.wanted) require_defined(wanted.value, "wanted " + wanted.name);
+      for (const Output& output : graph_.outputs)
+        if (!output.stored) require_defined(output.value, "output " + output.name);
     });
   }
 

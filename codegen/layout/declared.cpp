@@ -78,4 +78,13 @@ Placement Declared::of(const Stored& stored) const {
   return placement;
 }
 
+Placement Declared::of(const Output& output) const {
+  const std::vector<DimId>& dims = graph_.type(output.value).dims;
+  Placement placement = Placement::whole(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (const Rule* rule = rule_for(layout_, ValueKind::output, output.name, dims, dims[i]))
+      placement.dims[i].axes = rule->axes;
+  return placement;
+}
+
 }  // namespace mesh

@@ -20,6 +20,8 @@ class Declared {
   std::vector<std::optional<std::vector<AxisId>>> of(ValueId) const;
   /// Of a stored tensor, which is closed: dims without a rule are whole.
   Placement of(const Stored&) const;
+  /// Of an output, which is closed too.
+  Placement of(const Output&) const;
   /// The path of the parameter whose final gradient this is, or null.
   const std::string* parameter_of_gradient(ValueId) const;
   /// The rule that binds `dim` of a value, for explanations; null if none.

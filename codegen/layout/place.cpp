@@ -42,6 +42,11 @@ ShardedGraph Placer::run() {
     metric.value = complete(metric.value, true, fmt::format("metric `{}`", metric.name));
   for (Wanted& wanted : graph_.wanted)
     wanted.value = complete(wanted.value, false, fmt::format("whoever fetches `{}`", wanted.name));
+  for (Output& output : graph_.outputs) {
+    if (output.stored) continue;
+    consumer_ = {};
+    output.value = bring(output.value, declared_.of(output), fmt::format("output `{}`", output.name));
+  }
   for (auto& [name, value] : graph_.names) value = home(value);
   if (graph_.objective) graph_.objective->loss = home(graph_.objective->loss);
   for (size_t b = 0; b < rebuilt_.size(); ++b) graph_.bodies[b].nodes = rebuilt_[b];

@@ -1,5 +1,9 @@
 #include "codegen/layout/resolve.h"
 
+#include <cctype>
+#include <set>
+#include <utility>
+
 #include "codegen/graph/elaborate/declarations.h"
 #include "codegen/layout/resolve_check.h"
 #include "codegen/layout/resolve_mesh.h"
@@ -59,10 +63,27 @@ void refuse_budgets(const Declarations& declared, const std::string& layout, Dia
           .help("leave it out; `meshc plan` shows memory and every collective");
 }
 
+/// Every word of the spec's other models: a rule for a dim that only they name is no mistake.
+std::set<std::string> words_of_others(const Declarations& declared, const std::string& model,
+                                      const SourceProgram& program, const SourceMap& sources) {
+  std::set<std::string> words;
+  for (const Ast& file : program.files)
+    for (const ast::Decl& decl : file.decls) {
+      const auto* other = std::get_if<ast::Model>(&decl.node);
+      if (other == nullptr || other->name.text == model || declared.model(other->name.text) != other) continue;
+      std::string word;
+      for (const char c : std::string(sources.text(decl.span)) + " ") {
+        if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') word += c;
+        else words.insert(std::exchange(word, {}));
+      }
+    }
+  return words;
+}
+
 }  // namespace
 
 std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& graph, const LayoutOptions& options,
-                                     const SourceMap&, DiagnosticSink& sink) {
+                                     const SourceMap& sources, DiagnosticSink& sink) {
   const size_t errors_before = sink.error_count();
   const Declarations declared = declarations_of(program, sink);
   if (declared.layouts.empty()) return one_rank(options, sink);
@@ -83,7 +104,7 @@ std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& 
   layout.name = written->name.text;
   layout.span = written->name.span;
   layout.mesh = *shape;
-  resolve_rules(*written, graph, layout, sink);
+  resolve_rules(*written, graph, words_of_others(declared, graph.model, program, sources), layout, sink);
   if (sink.error_count() > errors_before) return {};
   check_rules(graph, layout, sink);
   if (sink.error_count() > errors_before) return {};

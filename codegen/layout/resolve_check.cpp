@@ -62,6 +62,9 @@ std::vector<Subject> subjects_of(const Graph& graph) {
   for (const auto& [name, value] : graph.names)
     if (placed[value.index] && !std::holds_alternative<ReadOp>(graph.node(graph.value(value).producer).op))
       all.push_back({ValueKind::activation, name, graph.type(value), graph.node(graph.value(value).producer).span});
+  for (const Output& output : graph.outputs)
+    if (!output.stored && placed[output.value.index])
+      all.push_back({ValueKind::output, output.name, graph.type(output.value), output.span});
   return all;
 }
 

@@ -26,7 +26,8 @@ struct Around {
 
 class Rules {
  public:
-  Rules(const Graph& graph, Layout& layout, DiagnosticSink& sink) : graph_(graph), layout_(layout), sink_(sink) {
+  Rules(const Graph& graph, const std::set<std::string>& elsewhere, Layout& layout, DiagnosticSink& sink)
+      : graph_(graph), elsewhere_(elsewhere), layout_(layout), sink_(sink) {
     for (const Value& value : graph.values) used_.insert(value.type.dims.begin(), value.type.dims.end());
     for (const Stored& stored : graph.stored) {
       used_.insert(stored.type.dims.begin(), stored.type.dims.end());
@@ -132,6 +133,9 @@ class Rules {
       }
       if (!known || !axes || idle) continue;
       if (!used) {
+        const bool by_another = std::any_of(product.names.begin(), product.names.end(),
+                                            [&](const ast::Name& name) { return elsewhere_.count(name.text) > 0; });
+        if (by_another) continue;
         sink_.lint("unused_layout_rule", product.span, "no value of `{}` has a dim `{}`", graph_.model, product.text())
             .here("has no effect");
         continue;
@@ -237,6 +241,7 @@ class Rules {
   }
 
   const Graph& graph_;
+  const std::set<std::string>& elsewhere_;
   Layout& layout_;
   DiagnosticSink& sink_;
   std::set<DimId> used_, loops_;
@@ -245,8 +250,9 @@ class Rules {
 
 }  // namespace
 
-void resolve_rules(const ast::Layout& written, const Graph& graph, Layout& layout, DiagnosticSink& sink) {
-  Rules(graph, layout, sink).add(written.rules, {});
+void resolve_rules(const ast::Layout& written, const Graph& graph, const std::set<std::string>& elsewhere,
+                   Layout& layout, DiagnosticSink& sink) {
+  Rules(graph, elsewhere, layout, sink).add(written.rules, {});
 }
 
 }  // namespace mesh

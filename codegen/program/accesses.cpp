@@ -99,9 +99,11 @@ size_t forward_steps(const Routine& routine) {
 std::vector<bool> outlive_routine(const Program& program) {
   std::vector<bool> result(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) result[i] = bool(program.buffers[i].stored);
-  for (const std::vector<BufferId>* ids : {&program.metrics, &program.evaluated, &program.accumulators})
+  for (const Accumulator& one : program.accumulators) result[one.buffer.index] = true;
+  for (const std::vector<BufferId>* ids : {&program.metrics, &program.evaluated})
     for (BufferId id : *ids) result[id.index] = true;
   for (const auto& [name, id] : program.wanted) result[id.index] = true;
+  for (const BufferId id : program.outputs) result[id.index] = true;
   return result;
 }
 

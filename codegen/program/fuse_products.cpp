@@ -104,7 +104,13 @@ class ProductFuser {
     ProductStep::Finish finish = p.finish;
     if (!extend(finish, p, *next)) return false;
     const Access old = p.c;
-    if (!readers_elsewhere(old, steps[at]).empty()) {
+    const bool elsewhere = !readers_elsewhere(old, steps[at]).empty();
+    if (touches(finish, p, next->to)) {  // what is kept from step to step, and added to
+      if (elsewhere || finish.plus != next->to || touches(p.finish, p, next->to) || !can_accumulate(p)) return false;
+      finish.plus.reset();
+      p.accumulate = true;
+    }
+    if (elsewhere) {
       if (!is_activation(next->function)) {
         if (!all_repeat(old, *next, steps[at])) return false;
         p.finish = finish;
@@ -117,6 +123,18 @@ class ProductFuser {
     swallow(steps[i], steps[at]);
     steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
     return true;
+  }
+
+  /// Whether the product reads, or writes beside its result, the memory of `to`.
+  bool touches(const ProductStep::Finish& finish, const ProductStep& p, const Access& to) const {
+    if (root(p.a) == root(to) || root(p.b) == root(to)) return true;
+    const auto in = {finish.bias, finish.slope, finish.times, finish.plus, p.column_sum};
+    return std::any_of(in.begin(), in.end(), [&](const auto& other) { return other && root(*other) == root(to); });
+  }
+
+  /// Whether nothing happens to the sum of products on its way to the result.
+  static bool can_accumulate(const ProductStep& p) {
+    return !p.accumulate && !p.column_sum && !p.finish.bias && !p.finish.activation && !p.finish.times;
   }
 
   /// The finish with the operation added, where its order allows: bias, activation, times, plus.

@@ -12,13 +12,9 @@ namespace mesh {
 struct InterpretedProgram::Bound {
   Bound(const mesh::Program& program, meshrt::Rank& rank) : binding(program, rank) {}
 
-  struct Cleared {
-    std::byte* at;
-    size_t bytes;
-  };
   Binding binding;
   std::map<std::string, std::vector<Action>> routines;
-  std::vector<Cleared> accumulators;
+  std::vector<Action> resets;  // of accumulators
 };
 
 namespace {
@@ -52,6 +48,7 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   for (const Dim& dim : graph.dims) info.dims.emplace_back(dim.name, dim.size);
   if (graph.sample_dim) info.sample_dim = graph.dim(graph.sample_dim).name;
   for (const Metric& metric : graph.metrics) info.metrics.push_back(metric.name);
+  for (const Output& output : graph.outputs) info.outputs.push_back(output.name);
   if (graph.objective)
     for (const auto& [key, value] : graph.objective->rate.values)
       if (key == "rate" || key == "peak") info.rate = value;
@@ -122,14 +119,18 @@ void InterpretedProgram::bind(meshrt::Rank& rank) {
     made.line = line_of(sources_, stored.span);
     if (stored.type.index_of) made.index_bound = graph.dim(stored.type.index_of).size;
   }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    if (graph.outputs[i].stored) continue;
+    const BufferId id = program_.outputs[i];
+    const Buffer& buffer = program_.buffer(id);
+    if (!std::ranges::equal(buffer.dims, graph.type(graph.outputs[i].value).dims, {}, &LocalDim::dim))
+      internal_error("the dims of output " + graph.outputs[i].name + " are not in logical order in memory");
+    tensors_.push_back(tensor(buffer, bound_->binding.memory(id), graph.outputs[i].name, meshrt::Role::output));
+  }
   for (const auto& [name, id] : program_.wanted)
     wanted_.push_back(tensor(program_.buffer(id), bound_->binding.memory(id), name, meshrt::Role::output));
-  for (const BufferId id : program_.accumulators) {
-    const Buffer& buffer = program_.buffer(id);
-    bound_->accumulators.push_back(
-        {bound_->binding.memory(id),
-         static_cast<size_t>(local_elements(program_, buffer, rank.rank())) * meshrt::size_of(buffer.type)});
-  }
+  for (const Accumulator& one : program_.accumulators)
+    bound_->resets.push_back(bind_step(bound_->binding, FillStep{Access{one.buffer, {}}, neutral(one.reduce)}));
   for (const Routine& routine : program_.routines)
     bound_->routines[routine.name] = bind_steps(bound_->binding, routine.steps);
   for (const Routine& routine : program_.routines) {
@@ -167,7 +168,7 @@ void InterpretedProgram::train_step(const meshrt::StepInput& input, std::span<do
 }
 
 void InterpretedProgram::evaluate_reset() {
-  for (const Bound::Cleared& cleared : bound_->accumulators) std::memset(cleared.at, 0, cleared.bytes);
+  for (const Action& reset : bound_->resets) reset();
 }
 
 void InterpretedProgram::evaluate_step() { run("evaluate_step"); }

@@ -93,7 +93,8 @@ Arrays random_constants(const Program& program, uint64_t seed) {
   for (const Stored& stored : graph.stored) {
     const meshrt::Initial& initial = stored.initial;
     const bool constant = initial.kind == Kind::zeros || initial.kind == Kind::ones || initial.kind == Kind::constant;
-    if (stored.kind != StoredKind::parameter || !constant || !is_float(stored.type.element)) continue;
+    const bool first_value = stored.kind == StoredKind::parameter || stored.kind == StoredKind::state;
+    if (!first_value || !constant || !is_float(stored.type.element)) continue;
     const double centre = initial.kind == Kind::zeros ? 0 : initial.kind == Kind::ones ? 1 : initial.a;
     const meshrt::RandomKey key(seed, "constant " + stored.path);
     meshrt::Array array = array_for(graph, stored.type);
@@ -136,9 +137,10 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     result.values.push_back(compare(name, array, found->second, options.bound));
   }
   for (const Stored& stored : graph.stored)
-    if (stored.kind == StoredKind::parameter)
-      result.values.push_back(compare(fmt::format("param({})", stored.path), given.after.at(stored.path),
-                                      expected.after.at(stored.path), options.bound));
+    if (stored.kind == StoredKind::parameter || stored.kind == StoredKind::state)
+      result.values.push_back(
+          compare(fmt::format("{}({})", stored.kind == StoredKind::state ? "state" : "param", stored.path),
+                  given.after.at(stored.path), expected.after.at(stored.path), options.bound));
   return result;
 }
 

@@ -11,7 +11,7 @@ namespace mesh {
 
 /// Arrays that every input of the program accepts: normal numbers, indices below their dim's size, any byte, any bool.
 std::map<std::string, meshrt::Array> random_feeds(const Program&, uint64_t seed);
-/// Values for the parameters that begin as one constant, so that no fault hides behind zeros and ones.
+/// Values for the parameters and states that begin as one constant, so that no fault hides behind zeros and ones.
 std::map<std::string, meshrt::Array> random_constants(const Program&, uint64_t seed);
 
 struct ComparedValue {

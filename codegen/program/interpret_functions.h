@@ -57,7 +57,5 @@ const ChunkKernels& chunk_kernels();
 
 /// Writes the number, rounded to the type, to `to`; infinities become the limits of an integer type.
 void write_literal(double value, meshrt::Type, void* to);
-/// The number that a reduction starts from.
-double neutral(meshrt::Reduce);
 
 }  // namespace mesh

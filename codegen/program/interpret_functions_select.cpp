@@ -55,9 +55,4 @@ void write_literal(double value, meshrt::Type type, void* to) {
   }
 }
 
-double neutral(meshrt::Reduce reduce) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  return reduce == meshrt::Reduce::sum ? 0 : reduce == meshrt::Reduce::max ? -infinity : infinity;
-}
-
 }  // namespace mesh

@@ -185,18 +185,19 @@ class Job {
       meshrt::barrier(rank, all, {});
       for (size_t i = 0; i < tensors.size(); ++i) to[i].compare(tensors[i], rank.rank());
     };
+    const std::span<meshrt::Tensor> stored = program.tensors().first(before_.size());  // outputs follow
     std::vector<double> metrics(program.info().metrics.size());
     meshrt::StepInput input;
     input.steps = request_.planned_steps;
     input.seed = request_.seed;
     for (int64_t step = 1; step <= request_.steps; ++step) {
-      if (step == request_.steps) gather(before_, program.tensors());
+      if (step == request_.steps) gather(before_, stored);
       input.step = step;
       program.train_step(input, metrics);
       if (rank.rank() == 0) metrics_[static_cast<size_t>(step - 1)] = metrics;
     }
     gather(wanted_, program.wanted());
-    gather(after_, program.tensors());
+    gather(after_, stored);
   }
 
   // The stored tensor that a wanted value is; empty where it is computed.

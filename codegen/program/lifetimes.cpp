@@ -109,7 +109,7 @@ std::vector<Lifetime> lifetimes(const Program& program) {
   }
   for (size_t i = 0; i < result.size(); ++i)
     if (program.buffers[i].stored) result[i].routine = -1;
-  for (BufferId id : program.accumulators) result[id.index].routine = -1;
+  for (const Accumulator& one : program.accumulators) result[one.buffer.index].routine = -1;
   for (size_t i = 0; i < result.size(); ++i)
     if (program.buffers[i].view_of) result[i].routine = -2;
   return result;

@@ -6,6 +6,7 @@
 #include "codegen/graph/same_values.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/combine.h"
+#include "codegen/program/evaluation_cut.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/memory.h"
@@ -41,63 +42,6 @@ BufferKind kind_of(StoredKind kind) {
 
 Type metric_type(Type type) { return type == Type::f64 ? Type::f64 : Type::f32; }
 
-/// Which root nodes an evaluation runs batch by batch, and which once at the end. Complete sums over the sample dim
-/// that metrics read are cut points: they add up over batches.
-class Cut {
- public:
-  explicit Cut(const Graph& graph) : finish(graph.nodes.size()), batch(graph.nodes.size()), graph_(graph) {
-    for (const Metric& metric : graph.metrics) visit_finish(metric.value);
-    for (ValueId value : accumulated) visit_batch(value);
-  }
-
-  std::vector<bool> finish, batch;   // by node
-  std::vector<ValueId> accumulated;  // in order of discovery
-
- private:
-  /// A sum, or what a reshard makes of it.
-  bool is_sum_over_samples(ValueId value) const {
-    const Node& node = graph_.node(graph_.value(value).producer);
-    if (std::holds_alternative<ReshardOp>(node.op)) return is_sum_over_samples(node.inputs[0]);
-    const auto* reduce = std::get_if<ReduceOp>(&node.op);
-    return graph_.sample_dim && node.body == graph_.root() && reduce && reduce->reduce == Reduce::sum &&
-           std::find(reduce->dims.begin(), reduce->dims.end(), graph_.sample_dim) != reduce->dims.end();
-  }
-
-  void visit_finish(ValueId value) {
-    const NodeId id = graph_.value(value).producer;
-    if (is_sum_over_samples(value)) {
-      if (std::find(accumulated.begin(), accumulated.end(), value) == accumulated.end()) accumulated.push_back(value);
-      return;
-    }
-    if (finish[id.index]) return;
-    finish[id.index] = true;
-    for (ValueId input : outer_inputs(id)) visit_finish(input);
-  }
-
-  void visit_batch(ValueId value) {
-    const NodeId id = graph_.value(value).producer;
-    if (batch[id.index]) return;
-    batch[id.index] = true;
-    for (ValueId input : outer_inputs(id)) visit_batch(input);
-  }
-
-  /// What a root node reads, of a loop with everything that its body reads from outside.
-  std::vector<ValueId> outer_inputs(NodeId id) const {
-    std::vector<ValueId> values = graph_.node(id).inputs;
-    if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op)) collect_outer(loop->body, values);
-    return values;
-  }
-  void collect_outer(BodyId body, std::vector<ValueId>& values) const {
-    for (NodeId id : graph_.body(body).nodes) {
-      for (ValueId input : graph_.node(id).inputs)
-        if (graph_.value(input).body == graph_.root()) values.push_back(input);
-      if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op)) collect_outer(loop->body, values);
-    }
-  }
-
-  const Graph& graph_;
-};
-
 BufferId stored_buffer(Program& program, const ShardedGraph& sharded, const Stored& stored, StoredId id) {
   Buffer buffer{unique_name(program, stored_name(sharded.graph, id)),
                 stored.path,
@@ -131,6 +75,9 @@ class Routines {
           training_.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
     for (const Wanted& wanted : graph.wanted)
       program_.wanted[wanted.name] = training_.own_buffer(wanted.value, wanted.name, graph.type(wanted.value).element);
+    for (const Output& output : graph.outputs)
+      program_.outputs.push_back(output.stored ? stored_[output.stored.index]
+                                               : training_.output_buffer(output.value, output.name));
     program_.routines.push_back(std::move(routine));
   }
 
@@ -143,22 +90,42 @@ class Routines {
     const std::vector<BufferId> same = stored_of(graph);
     Lowering batch(program_, evaluate, same, first_step, memory_orders(graph));
     Lowering finish(program_, evaluate, same, first_step, memory_orders(graph));
-    const Cut cut(graph);
-
-    Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
-    step.after_forward = after_forward && preset_sums(batch, evaluate, cut.accumulated);
-    batch.lower_root(step.after_forward ? std::vector<bool>(graph.nodes.size()) : cut.batch, step.steps);
-    for (ValueId value : cut.accumulated) {
+    const EvaluationCut cut = cut_evaluation(graph, batch);
+    const auto accumulator = [&](ValueId value, Reduce reduce) {
       const BufferId total = batch.new_buffer(value, BufferKind::result);
       if (program_.buffer(total).type == Type::f32) program_.buffer(total).type = Type::f64;  // of many batches
-      batch.add_to(value, total);
-      program_.accumulators.push_back(total);
-      finish.preset(value, Access{total, {}});
+      program_.accumulators.push_back({total, reduce});
+      return total;
+    };
+
+    Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
+    std::vector<ValueId> needed;  // from every batch
+    for (const EvaluationCut::Carried& one : cut.carried) needed.push_back(one.value);
+    for (size_t i = 0; i < graph.metrics.size(); ++i)
+      if (cut.averaged[i]) needed.push_back(graph.metrics[i].value);
+    step.after_forward = after_forward && preset_from_training(batch, evaluate, needed);
+    batch.lower_root(step.after_forward ? std::vector<bool>(graph.nodes.size()) : cut.batch, step.steps);
+    for (const EvaluationCut::Carried& one : cut.carried) {
+      const BufferId total = accumulator(one.value, one.reduce);
+      batch.add_to(one.value, total, one.reduce);
+      finish.preset(one.value, Access{total, {}});
     }
+    std::vector<BufferId> totals(graph.metrics.size());
+    BufferId batches;
+    for (size_t i = 0; i < graph.metrics.size(); ++i) {
+      if (!cut.averaged[i]) continue;
+      totals[i] = accumulator(graph.metrics[i].value, Reduce::sum);
+      batch.add_to(graph.metrics[i].value, totals[i], Reduce::sum);
+      if (!batches) batches = batch.count_to("batches", graph.metrics[i].span);
+    }
+    if (batches) program_.accumulators.push_back({batches, Reduce::sum});
     finish.lower_root(cut.finish, end.steps);
-    for (const Metric& metric : graph.metrics)
-      program_.evaluated.push_back(
-          finish.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
+    for (size_t i = 0; i < graph.metrics.size(); ++i) {
+      const Metric& metric = graph.metrics[i];
+      const Type type = metric_type(graph.type(metric.value).element);
+      program_.evaluated.push_back(cut.averaged[i] ? finish.average(totals[i], batches, metric.name, type)
+                                                   : finish.own_buffer(metric.value, metric.name, type));
+    }
     program_.routines.push_back(std::move(step));
     program_.routines.push_back(std::move(end));
   }
@@ -183,21 +150,22 @@ class Routines {
     return same;
   }
 
-  /// Tells the evaluation where the training step leaves the sums; whether it has all of them, complete and lying
+  /// Tells the evaluation where the training step leaves what it needs; whether it has all of it, complete and lying
   /// alike.
-  bool preset_sums(Lowering& batch, const ShardedGraph& evaluate, const std::vector<ValueId>& sums) const {
+  bool preset_from_training(Lowering& batch, const ShardedGraph& evaluate, const std::vector<ValueId>& needed) const {
     SameValues same;
     const std::vector<int> trained = same.number(train_.graph), evaluated = same.number(evaluate.graph);
     std::vector<std::pair<ValueId, Access>> found;
-    for (const ValueId sum : sums) {
-      if (batch.constant(sum)) continue;
-      const Placement& placement = evaluate.placement(sum);
-      for (uint32_t i = 0; i < trained.size() && (found.empty() || found.back().first != sum); ++i)
-        if (trained[i] == evaluated[sum.index] && !placement.is_partial() && train_.placement({i}) == placement)
-          if (const std::optional<Access> access = training_.found({i})) found.emplace_back(sum, *access);
-      if (found.empty() || found.back().first != sum) return false;
+    for (const ValueId value : needed) {
+      if (batch.constant(value)) continue;
+      const Placement& placement = evaluate.placement(value);
+      std::optional<Access> place;
+      for (uint32_t i = 0; i < trained.size() && !place && !placement.is_partial(); ++i)
+        if (trained[i] == evaluated[value.index] && train_.placement({i}) == placement) place = training_.found({i});
+      if (!place) return false;
+      found.emplace_back(value, *place);
     }
-    for (const auto& [sum, access] : found) batch.preset(sum, access);
+    for (const auto& [value, access] : found) batch.preset(value, access);
     return !found.empty();
   }
 

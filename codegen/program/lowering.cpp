@@ -378,14 +378,50 @@ BufferId Lowering::own_buffer(ValueId value, const std::string& name, Type eleme
   return to;
 }
 
-void Lowering::add_to(ValueId value, BufferId to) {
+BufferId Lowering::output_buffer(ValueId value, const std::string& name) {
+  const std::vector<DimId>& logical = graph_.type(value).dims;
+  const BufferId lies = own_buffer(value, name, graph_.type(value).element);
+  const Buffer of = program_.buffer(lies);
+  const std::vector<LocalDim> dims = ordered(of.dims, logical);
+  if (dims == of.dims) return lies;
+  const BufferId to = new_buffer(name, of.path, of.type, dims, BufferKind::result, of.span);
+  emit(CopyStep{Access{lies, {}}, Access{to, {}}});
+  return to;
+}
+
+void Lowering::add_to(ValueId value, BufferId to, Reduce reduce) {
   node_ = &graph_.node(graph_.value(value).producer);
+  const MapFunction join = reduce == Reduce::sum   ? MapFunction::add
+                           : reduce == Reduce::max ? MapFunction::maximum
+                                                   : MapFunction::minimum;
   Pass pass;
   pass.inner = program_.buffer(to).dims;
-  const int sum = load(pass, Access{to, {}}, {});
+  const int so_far = load(pass, Access{to, {}}, {});
   const int term = convert(pass, scalar(pass, value, {}), program_.buffer(to).type);
-  pass.stores.push_back({apply(pass, MapFunction::add, {sum, term}, program_.buffer(to).type), Access{to, {}}});
+  pass.stores.push_back({apply(pass, join, {so_far, term}, program_.buffer(to).type), Access{to, {}}});
   emit(Nest{{}, {std::move(pass)}, {}});
+}
+
+BufferId Lowering::count_to(const std::string& name, Span span) {
+  const BufferId to = new_buffer(name, name, Type::f64, {}, BufferKind::result, span);
+  Pass pass;
+  const int so_far = load(pass, Access{to, {}}, {});
+  pass.scalars.push_back({Scalar::Literal{1}, Type::f64});
+  const int more = apply(pass, MapFunction::add, {so_far, static_cast<int>(pass.scalars.size()) - 1}, Type::f64);
+  pass.stores.push_back({more, Access{to, {}}});
+  emit(Nest{{}, {std::move(pass)}, {}});
+  return to;
+}
+
+BufferId Lowering::average(BufferId total, BufferId count, const std::string& name, Type type) {
+  node_ = nullptr;
+  const BufferId to = new_buffer(name, name, type, {}, BufferKind::result, program_.buffer(total).span);
+  Pass pass;
+  const int sum = load(pass, Access{total, {}}, {}), number = load(pass, Access{count, {}}, {});
+  const int mean = apply(pass, MapFunction::divide, {sum, number}, Type::f64);
+  pass.stores.push_back({convert(pass, mean, type), Access{to, {}}});
+  emit(Nest{{}, {std::move(pass)}, {}});
+  return to;
 }
 
 }  // namespace mesh

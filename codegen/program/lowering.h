@@ -29,8 +29,14 @@ class Lowering {
   std::optional<Access> found(ValueId) const;
   /// A whole buffer of its own with the value, cast to `element`; for metrics and wanted values.
   BufferId own_buffer(ValueId, const std::string& name, Type element);
-  /// to += value, for accumulators.
-  void add_to(ValueId, BufferId to);
+  /// The same with its dims in logical order.
+  BufferId output_buffer(ValueId, const std::string& name);
+  /// to (+)= value, for accumulators.
+  void add_to(ValueId, BufferId to, Reduce);
+  /// A new scalar += 1.
+  BufferId count_to(const std::string& name, Span);
+  /// total / count.
+  BufferId average(BufferId total, BufferId count, const std::string& name, Type);
   /// A new buffer that holds a value.
   BufferId new_buffer(ValueId, BufferKind);
   /// The number that the value is everywhere, if that is known: literals, and counts (sums of literals).

@@ -34,6 +34,8 @@ class Orders {
   explicit Orders(const Graph& graph) : graph_(graph), wish_(graph.values.size()), order_(graph.values.size()) {
     for (const Value& value : graph.values) order_[static_cast<size_t>(&value - graph.values.data())] = value.type.dims;
     for (const Wanted& wanted : graph.wanted) fixed_.insert(wanted.value);
+    for (const Output& output : graph.outputs)
+      if (!output.stored) fixed_.insert(output.value);
     wish(graph.root());
     choose(graph.root());
   }

@@ -37,8 +37,13 @@ class Printer {
       print(routine.steps, 1);
     }
     results("metrics", program_.metrics);
-    results("accumulators", program_.accumulators);
+    std::vector<BufferId> sums;
+    for (const Accumulator& one : program_.accumulators) sums.push_back(one.buffer);
+    results("accumulators", sums);
     results("evaluated", program_.evaluated);
+    for (size_t i = 0; i < program_.outputs.size(); ++i)
+      out_ += fmt::format("output {} = {}\n", program_.sharded.graph.outputs[i].name,
+                          program_.buffer(program_.outputs[i]).name);
     for (const auto& [name, buffer] : program_.wanted)
       out_ += fmt::format("wanted {} = {}\n", name, program_.buffer(buffer).name);
     return std::move(out_);

@@ -3,6 +3,7 @@
 // and every reduction), and control
 // (`for` over a repeat). The interpreter runs it, the emitter writes it down as C++.
 #pragma once
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -237,6 +238,19 @@ struct Routine {
   bool after_forward = false;  // executes the forward steps of the training step first
 };
 
+/// The number that a reduction starts from.
+constexpr double neutral(Reduce reduce) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return reduce == Reduce::sum ? 0 : reduce == Reduce::max ? -infinity : infinity;
+}
+
+/// What an evaluation carries from batch to batch: evaluate_reset sets it to the reduction's neutral value,
+/// evaluate_step adds to it.
+struct Accumulator {
+  BufferId buffer;
+  Reduce reduce;
+};
+
 /// Memory of the largest rank, bytes.
 struct MemoryPlan {
   int64_t arena = 0, own = 0;
@@ -250,8 +264,9 @@ struct Program {
   std::vector<BufferId>
       metrics;  // f32 or f64 scalars, in the order of Graph::metrics, complete on every rank after train_step
   std::vector<BufferId> evaluated;         // the same after evaluate_finish
-  std::vector<BufferId> accumulators;      // zeroed by evaluate_reset, added to by evaluate_step
+  std::vector<Accumulator> accumulators;   // of evaluate_step
   std::map<std::string, BufferId> wanted;  // for fetch and verify: whole stacked local values after a step
+  std::vector<BufferId> outputs;           // of Graph::outputs, dims in logical order; a stored tensor's own buffer
   uint32_t loops = 0;                      // LoopIds in use
   MemoryPlan memory;
   Buffer& buffer(BufferId id) { return buffers[id.index]; }

@@ -26,7 +26,7 @@ class Verifier {
       routine_ = routine.name;
       written_.assign(program_.buffers.size(), false);
       for (size_t i = 0; i < program_.buffers.size(); ++i) written_[i] = bool(program_.buffers[i].stored);
-      for (BufferId id : program_.accumulators) written_[id.index] = true;
+      for (const Accumulator& one : program_.accumulators) written_[one.buffer.index] = true;
       loops_.clear();
       const std::span<const Step> train(program_.routines.front().steps);
       if (routine.after_forward) steps(train.first(forward_steps(program_.routines.front())));
@@ -34,6 +34,7 @@ class Verifier {
       if (routine.name == "train_step") {
         results(program_.metrics, "metric");
         for (const auto& [name, id] : program_.wanted) must_be_written(id, "wanted value " + name);
+        for (const BufferId id : program_.outputs) must_be_written(id, "output " + program_.buffer(id).name);
       }
       if (routine.name == "evaluate_finish") results(program_.evaluated, "metric");
     }

@@ -12,7 +12,6 @@
 
 #include "frontend/antlr/build_ast.h"
 #include "frontend/antlr/recovery.h"
-#include "frontend/tokens.h"
 #include "frontend/utf8.h"
 #include "MeshLexer.h"
 #include "MeshParser.h"
@@ -26,11 +25,6 @@ using syntax::MeshParser;
 
 // ---- lexing -------------------------------------------------------------------------------------
 
-struct Lexed {
-  std::vector<Token> tokens;
-  std::vector<ast::Comment> comments;
-};
-
 TokenKind kind_of(std::size_t type, std::string_view text) {
   switch (type) {
     case MeshLexer::NUMBER: return TokenKind::number;
@@ -43,43 +37,6 @@ TokenKind kind_of(std::size_t type, std::string_view text) {
   }
   const bool letter = text.front() == '_' || std::isalpha(static_cast<unsigned char>(text.front())) != 0;
   return letter ? TokenKind::word : TokenKind::symbol;
-}
-
-Lexed lex(FileId file, const SourceMap& sources) {
-  // ANTLR counts characters, spans count bytes; stray bytes become U+FFFD, which no rule knows.
-  const std::string_view text = sources.text(file);
-  std::string clean;
-  std::vector<std::uint32_t> offsets;
-  for (std::size_t at = 0; at < text.size();) {
-    const Character character = decode_utf8(text, at);
-    const bool byte_order_mark = at == 0 && character.value == 0xFEFF;
-    clean += byte_order_mark ? " " : encode_utf8(character.value);
-    offsets.push_back(static_cast<std::uint32_t>(at));
-    at += character.bytes;
-  }
-  offsets.push_back(static_cast<std::uint32_t>(text.size()));
-
-  antlr4::ANTLRInputStream input(clean);
-  MeshLexer lexer(&input);
-  lexer.removeErrorListeners();
-  Lexed result;
-  for (;;) {
-    const std::unique_ptr<antlr4::Token> token = lexer.nextToken();
-    const std::size_t type = token->getType();
-    const bool end = type == antlr4::Token::EOF;
-    const std::uint32_t first = offsets.at(std::min(token->getStartIndex(), offsets.size() - 1));
-    const std::uint32_t last = end ? first : offsets.at(token->getStopIndex() + 1);
-    const Span span{file, first, last};
-    if (type == MeshLexer::COMMENT) {
-      result.comments.push_back({span});
-      continue;
-    }
-    // A string without an end is parsed as one, so that its statement stays whole.
-    const TokenKind kind = kind_of(type, sources.text(span));
-    const std::size_t shown = kind == TokenKind::unterminated ? std::size_t{MeshLexer::STRING} : type;
-    result.tokens.push_back(Token{kind, static_cast<std::uint32_t>(shown), sources.text(span), span});
-    if (end) return result;
-  }
 }
 
 // A token of the parser: its start and stop are bytes of the file, its text is the original's.
@@ -134,6 +91,43 @@ class AmbiguityListener : public antlr4::BaseErrorListener {
 };
 
 }  // namespace
+
+Lexed lex(FileId file, const SourceMap& sources) {
+  // ANTLR counts characters, spans count bytes; stray bytes become U+FFFD, which no rule knows.
+  const std::string_view text = sources.text(file);
+  std::string clean;
+  std::vector<std::uint32_t> offsets;
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = decode_utf8(text, at);
+    const bool byte_order_mark = at == 0 && character.value == 0xFEFF;
+    clean += byte_order_mark ? " " : encode_utf8(character.value);
+    offsets.push_back(static_cast<std::uint32_t>(at));
+    at += character.bytes;
+  }
+  offsets.push_back(static_cast<std::uint32_t>(text.size()));
+
+  antlr4::ANTLRInputStream input(clean);
+  MeshLexer lexer(&input);
+  lexer.removeErrorListeners();
+  Lexed result;
+  for (;;) {
+    const std::unique_ptr<antlr4::Token> token = lexer.nextToken();
+    const std::size_t type = token->getType();
+    const bool end = type == antlr4::Token::EOF;
+    const std::uint32_t first = offsets.at(std::min(token->getStartIndex(), offsets.size() - 1));
+    const std::uint32_t last = end ? first : offsets.at(token->getStopIndex() + 1);
+    const Span span{file, first, last};
+    if (type == MeshLexer::COMMENT) {
+      result.comments.push_back({span});
+      continue;
+    }
+    // A string without an end is parsed as one, so that its statement stays whole.
+    const TokenKind kind = kind_of(type, sources.text(span));
+    const std::size_t shown = kind == TokenKind::unterminated ? std::size_t{MeshLexer::STRING} : type;
+    result.tokens.push_back(Token{kind, static_cast<std::uint32_t>(shown), sources.text(span), span});
+    if (end) return result;
+  }
+}
 
 Ast parse(FileId file, const SourceMap& sources, DiagnosticSink& sink) {
   Lexed lexed = lex(file, sources);

@@ -23,6 +23,7 @@ class FitMean : public Program {
     info_.dims = {{"batch", batch}};
     info_.sample_dim = "batch";
     info_.metrics = {"loss", "distance"};
+    info_.outputs = {"w", "x"};
     info_.rate = 0.1;
     info_.arena_bytes = 4096;
     info_.own_bytes = 4096;
@@ -45,6 +46,7 @@ class FitMean : public Program {
              .dims = {},
              .initial = {Initial::Kind::constant, 4, 0}};
     w.data = rank.own() + 1024;
+    w.primary = rank.rank() == 0;
     tensors_ = {x, w};
   }
   std::span<Tensor> tensors() override { return tensors_; }

@@ -198,9 +198,6 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"data: { a: {file: train.bin, shift: 1} }",
        "`data.a.shift` needs `of`\n  --> run.yaml:1:37\n1 | data: { a: {file: train.bin, shift: 1} }\n"
        "  |                                     ^ which input is shifted?"},
-      {"data: { a: {file: train.bin} }\nvalidation: { every: 5 }",
-       "`validation` has no source for `a`\n  --> run.yaml:2:13\n2 | validation: { every: 5 }\n"
-       "  |             ^ write its file here too, or the part of it that training leaves out"},
       {"data: { a: {file: train.bin} }\nvalidation: { whole: true, steps: 5, a: {} }",
        "`validation` has both `whole` and `steps`\n  --> run.yaml:2:22\n2 | validation: { whole: true, steps: 5, a: {} "
        "}\n"

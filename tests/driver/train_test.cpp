@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -138,6 +139,38 @@ TEST_F(TrainTest, BeginsFromParametersOfAFile) {
   EXPECT_EQ(failure(text), "`w.safetensors` does not fit the program:\n  `w` is [1] in the file and [] in the program");
 }
 
+TEST_F(TrainTest, WritesOutputs) {
+  const std::string steps = "data: { x: {file: x.npy} }\ntrain: { steps: 5, lr: 0.25 }\n";
+  for (const int ranks : {1, 2}) {
+    const std::string at = folder_.path("at" + std::to_string(ranks) + "/w_{step}.npy"),
+                      last = folder_.path("last.npy");
+    run(ranks, steps + "output: { w: {every: 2, file: '" + at + "'}, x: {file: '" + last + "'} }");
+    std::vector<double> weights;
+    for (const char* step : {"2", "4"}) {
+      const Array array = read_npy(folder_.path("at" + std::to_string(ranks) + "/w_" + step + ".npy"));
+      EXPECT_TRUE(array.shape.empty());
+      weights.push_back(*reinterpret_cast<const float*>(array.data.data()));
+    }
+    // From 4 half of the way to the mean of every batch: 0 1 2 3 4 0, 1 2 3 4 0 1, 2 3 4 0 1 2, 3 4 0 1 2 3.
+    const double second = (4 + 10 / 6.0) / 2 / 2 + 11 / 6.0 / 2;
+    EXPECT_NEAR(weights[0], second, 1e-6);
+    EXPECT_NEAR(weights[1], second / 4 + 12 / 6.0 / 4 + 13 / 6.0 / 2, 1e-6);
+    const Array x = read_npy(last);
+    ASSERT_EQ(x.shape, std::vector<int64_t>{6});
+    EXPECT_EQ(reinterpret_cast<const float*>(x.data.data())[1], 0);  // 24 25 .. 29 are 4 0 1 2 3 4
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("at" + std::to_string(ranks) + "/w_5.npy")));
+  }
+  EXPECT_EQ(failure(steps + "output: { other: {file: a.npy} }"),
+            "`FitMean` has no output `other`\n  --> run.yaml:3:11\n3 | output: { other: {file: a.npy} }\n"
+            "  |           ^^^^^ known outputs: w, x");
+  EXPECT_EQ(failure(steps + "output: { w: {every: 1} }"),
+            "`output.w` names no file\n  --> run.yaml:3:11\n3 | output: { w: {every: 1} }\n"
+            "  |           ^ `{file: \"out/w_{step}.npy\"}`");
+  EXPECT_EQ(failure(steps + "output: { w: {file: a.npy}, x: {file: a.npy} }"),
+            "`w` and `x` would be written to one file\n  --> run.yaml:3:39\n"
+            "3 | output: { w: {file: a.npy}, x: {file: a.npy} }\n  |                                       ^^^^^");
+}
+
 TEST_F(TrainTest, EndsAtItsTime) {
   const std::string out =
       run(2, "data: { x: {file: x.npy} }\ntrain: { steps: 1000000000, max_time: 1 }\nlog: { every: 1000000 }");
@@ -157,9 +190,9 @@ TEST_F(TrainTest, RefusesWhatItCannotDo) {
   EXPECT_EQ(failure(data + steps + "log: { watch: [w] }"),
             "`log.watch` is not built yet\n  --> run.yaml:3:16\n3 | log: { watch: [w] }\n  |                ^ take it "
             "out to run without");
-  EXPECT_EQ(failure(data + steps + "output: { u: {every: 1} }"),
-            "`output` is not built yet\n  --> run.yaml:3:11\n3 | output: { u: {every: 1} }\n  |           ^ take it "
-            "out to run without");
+  EXPECT_EQ(failure(data + steps + "validation: { every: 5 }"),
+            "`validation` has no source for `x`\n  --> run.yaml:3:13\n3 | validation: { every: 5 }\n"
+            "  |             ^ write its file here too, or the part of it that training leaves out");
   EXPECT_EQ(failure(data + steps + "validation: { steps: 4, x: {} }"),
             "validation has only 3 whole batches of 6\n  --> run.yaml:3:22\n3 | validation: { steps: 4, x: {} }\n"
             "  |                      ^ leave `steps` out to read them all");

@@ -33,6 +33,9 @@ const std::vector<Case>& cases() {
       {"slices_one", "tests/emit/specs/slices.mesh", "tokens", {{"x", 1}}, {}},
       {"slices_tokens", "tests/emit/specs/slices.mesh", "tokens", {{"x", 3}}, {}},
       {"slices_both", "tests/emit/specs/slices.mesh", "both", {{"x", 2}, {"y", 2}}, {}},
+      {"state", "tests/specs/state.mesh", "samples", {{"d", 2}}, {}, "", "Normed"},
+      {"state_plane", "tests/specs/state.mesh", "fields", {{"p", 3}, {"q", 2}}, {}, "", "Normed"},
+      {"field", "tests/specs/state.mesh", "fields", {{"p", 3}, {"q", 2}}, {}, "", "Field"},
   };
   return all;
 }
@@ -44,6 +47,7 @@ Compiled compiled(const Case& one, SourceMap& sources) {
   request.mesh = one.mesh;
   request.set = one.set;
   request.precision = one.precision;
+  request.model = one.model;
   DiagnosticSink sink;
   std::optional<Compiled> result = compile(request, sources, sink);
   if (!result) throw std::runtime_error(one.name + ":\n" + render_all(sink, sources));

@@ -15,7 +15,7 @@ struct Case {
   std::string layout;
   std::map<std::string, int64_t> mesh;
   std::map<std::string, int64_t> set;
-  std::string precision = "f32";
+  std::string precision = "f32", model = "";
 };
 const std::vector<Case>& cases();
 

@@ -86,8 +86,15 @@ struct Frame {
   std::map<std::string, Binding> names;
   const ast::Block* block = nullptr;  // the block whose body this is, or is part of
   bool attributes = false;            // a bare dim is its size here
+  bool after = false;                 // a metric or an output: a state is its value after `<-`
   std::vector<std::pair<Term, Span>> results;
   Span returned;  // of the `return` that was met
+};
+
+/// `s <- value`. In a `repeat` the value is a turn's until the loop closes.
+struct StateUpdate {
+  ValueId value;
+  Span span, call;  // of the statement; of the call of the block that it stands in, if it does
 };
 
 /// What a trial of a loop's body may change and must be able to take back.
@@ -96,7 +103,8 @@ struct Tables {
   std::map<std::string, const Instance*> instances;  // by path
   std::map<std::string, Span> unnamed;               // instances that a call made, by path
   std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
-  std::set<std::string> known;                       // names of values, of every kind, for suggestions
+  std::map<StoredId, StateUpdate> updates;
+  std::set<std::string> known;  // names of values, of every kind, for suggestions
 };
 
 struct Elaboration {

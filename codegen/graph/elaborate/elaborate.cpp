@@ -6,6 +6,7 @@
 #include "codegen/graph/elaborate/dims.h"
 #include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/names.h"
+#include "codegen/graph/elaborate/state.h"
 #include "codegen/graph/elaborate/statements.h"
 #include "codegen/graph/elaborate/terms.h"
 #include "frontend/suggest.h"
@@ -82,6 +83,8 @@ std::optional<Graph> elaborate(const SourceProgram& program, const SourceMap& so
   frame.dims = &dims;
   e.build.scope = "";
   statements(e, frame, model->body);
+  results_of_model(e, frame, model->body);
+  finish_updates(e);
   find_sample_dim(e, *model);
   finish_wanted(e);
   if (sink.has_errors()) return {};

@@ -15,10 +15,11 @@
 namespace mesh {
 
 struct ElaborateOptions {
-  std::string model;                     // empty: the only one
-  std::map<std::string, int64_t> set;    // --set dim=n, over the sizes written in the spec
-  bool f64 = false;                      // `real`, `f32` and literals are f64 in the whole program
-  std::vector<std::string> want_values;  // names or patterns (`layer.**`) of values that Graph::wanted must give
+  std::string model;                          // empty: the only one
+  std::map<std::string, int64_t> set;         // --set dim=n, over the sizes written in the spec
+  bool f64 = false;                           // `real`, `f32` and literals are f64 in the whole program
+  std::vector<std::string> want_values = {};  // names or patterns (`layer.**`) of values that Graph::wanted must give
+  bool training = true;                       // what `training` means; without it nothing is updated
 };
 
 /// Nothing when an error was reported, here or before (syntax). Values wanted inside a `repeat` come with the loop's

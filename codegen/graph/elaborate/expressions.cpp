@@ -5,6 +5,7 @@
 #include "codegen/graph/elaborate/items.h"
 #include "codegen/graph/elaborate/operators.h"
 #include "codegen/graph/elaborate/repeat.h"
+#include "codegen/graph/elaborate/state.h"
 #include "codegen/graph/elaborate/terms.h"
 #include "frontend/suggest.h"
 
@@ -51,9 +52,14 @@ Term named(Elaboration& e, Frame& frame, const ast::Path& path) {
     return Term::poison();
   }
   if (Binding* binding = find_name(frame, name.text)) {
+    if (frame.after && binding->span.begin > name.span.begin) {
+      e.error("E0202", name.span, "`{}` is not known here yet", name.text).label(binding->span, "it is bound below");
+      return Term::poison();
+    }
     switch (binding->kind) {
       case Binding::Kind::value: return binding->term;
-      case Binding::Kind::stored: return Term::of(read_stored(e, *binding));
+      case Binding::Kind::stored:
+        return Term::of(frame.after ? value_after(e, binding->stored) : read_stored(e, *binding));
       case Binding::Kind::instance:
         e.error("E0205", name.span, "`{}` is an instance of block `{}`, not a value", name.text,
                 binding->instance->block->name.text)
@@ -66,7 +72,7 @@ Term named(Elaboration& e, Frame& frame, const ast::Path& path) {
     if (const DimId dim = find_dim(e, *frame.dims, name.text)) return Term::of(static_cast<double>(e.size(dim)));
   if (name.text == "zeros") return Term::of(0);
   if (name.text == "ones") return Term::of(1);
-  if (name.text == "training") return not_built(e, name.span, "`training`");
+  if (name.text == "training") return Term::of_truth(e.options.training);
   return unknown_name(e, frame, name);
 }
 

@@ -45,6 +45,19 @@ const Row& row_named(std::string_view name) {
 
 Operands operands(const CallSite& site) { return {site.spans[0], site.spans[1], site.callee, site.span, site.name}; }
 
+/// What `where` gives when its condition is known: one of the two, of the type that both together have.
+Term chosen(Elaboration& e, CallSite& site, size_t which) {
+  const Term &yes = site.arguments[1], &no = site.arguments[2];
+  if (yes.is_number() && no.is_number()) return site.arguments[which];
+  if (yes.is_truth() && no.is_truth()) return site.arguments[which];
+  const auto pair = meet(e, yes, no, site.spans[1], site.spans[2], site.callee, site.name);
+  if (!pair || !one_sided(e, {pair->left, pair->right}, {site.spans[1], site.spans[2]}, site.callee, site.name))
+    return Term::poison();
+  const ValueId one = which == 1 ? pair->left : pair->right, other = which == 1 ? pair->right : pair->left;
+  e.build.span = site.span;
+  return Term::of(e.build.broadcast(one, missing_from(e.type(one).dims, e.type(other).dims)));
+}
+
 }  // namespace
 
 Term elementwise(Elaboration& e, CallSite& site) {
@@ -72,7 +85,7 @@ Term larger(Elaboration& e, CallSite& site) {
 
 Term where(Elaboration& e, CallSite& site) {
   const Term& condition = site.arguments[0];
-  if (condition.is_truth()) return site.arguments[condition.truth ? 1 : 2];
+  if (condition.is_truth()) return chosen(e, site, condition.truth ? 1 : 2);
   const ValueId chooses = tensor_of(e, condition, site.spans[0]);
   if (!chooses) return Term::poison();
   if (e.type(chooses).element != Type::boolean) {

@@ -124,6 +124,8 @@ std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast:
       }
     }
   }
+  if (const auto* truth = ast::as<ast::Bool>(ast::without_parentheses(expr)))
+    return Initial{Initial::Kind::constant, truth->value ? 1.0 : 0.0, 0};
   const auto number = constant(e, scope, expr, "an initial value");
   if (!number) return {};
   return Initial{Initial::Kind::constant, *number, 0};

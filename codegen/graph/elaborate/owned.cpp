@@ -112,6 +112,27 @@ void declare_instance(Elaboration& e, DimScope& scope, const std::string& path, 
   }
 }
 
+bool can_hold(const Elaboration& e, const WrittenType& type, const meshrt::Initial& initial, bool truth) {
+  using Kind = meshrt::Initial::Kind;
+  const bool any_type = initial.kind == Kind::zeros || initial.kind == Kind::ones;
+  if (truth || type.element == Type::boolean) return any_type || truth == (type.element == Type::boolean);
+  if (is_float(type.element)) return true;
+  if (!any_type && initial.kind != Kind::constant) return false;
+  const double number = initial.kind == Kind::zeros ? 0 : initial.kind == Kind::ones ? 1 : initial.a;
+  return holds(type.element, number) &&
+         (!type.index_of || (number >= 0 && number < static_cast<double>(e.size(type.index_of))));
+}
+
+/// E0318 for an initial value that the type cannot hold.
+bool fits(Elaboration& e, const WrittenType& type, const meshrt::Initial& initial, const ast::Expr& expr) {
+  const bool truth = ast::as<ast::Bool>(ast::without_parentheses(expr)) != nullptr;
+  if (can_hold(e, type, initial, truth)) return true;
+  e.error("E0318", expr.span, "`{}` is no initial value of {}", e.sources.text(expr.span),
+          to_string(e.graph, ValueType{type.element, type.index_of, {}}))
+      .label(type.span, "declared here");
+  return false;
+}
+
 void declare_parameter(Elaboration& e, DimScope& scope, const std::string& path, const ast::Parameter& parameter,
                        const std::vector<DimId>& loops) {
   const auto block = e.declared.blocks.find(parameter.type.element.text);
@@ -144,8 +165,18 @@ void declare_parameter(Elaboration& e, DimScope& scope, const std::string& path,
     e.error("E0318", parameter.type.span, "a parameter must be of floats").help("`real[...]` is the usual type");
     return;
   }
+  if (!fits(e, *written, *initial, *parameter.initial)) return;
   for (const ast::Name& name : parameter.names)
     declare_stored(e, scope, path, StoredKind::parameter, name, *written, *initial, loops);
+}
+
+void declare_states(Elaboration& e, DimScope& scope, const std::string& path, const ast::State& state,
+                    const std::vector<DimId>& loops) {
+  const auto written = written_type(e, scope, state.type);
+  const auto initial = initial_value(e, scope, *state.initial);
+  if (!written || !initial || !fits(e, *written, *initial, *state.initial)) return;
+  for (const ast::Name& name : state.names)
+    declare_stored(e, scope, path, StoredKind::state, name, *written, *initial, loops);
 }
 
 void declare_inputs(Elaboration& e, DimScope& scope, const std::string& path, const ast::Port& port, Span span,
@@ -177,6 +208,8 @@ void declare_body(Elaboration& e, DimScope& scope, const std::string& path, cons
       declare_inputs(e, scope, path, *port, statement.span, loops);
     } else if (const auto* parameter = std::get_if<ast::Parameter>(&statement.node)) {
       declare_parameter(e, scope, path, *parameter, loops);
+    } else if (const auto* state = std::get_if<ast::State>(&statement.node)) {
+      declare_states(e, scope, path, *state, loops);
     } else if (const auto* repeat = std::get_if<ast::Repeat>(&statement.node)) {
       const DimId dim = find_dim(e, scope, repeat->dim.text);
       if (!dim || contains(loops, dim)) continue;  // reported where the loop is written

@@ -5,6 +5,7 @@
 #include "codegen/graph/elaborate/dims.h"
 #include "codegen/graph/elaborate/expressions.h"
 #include "codegen/graph/elaborate/names.h"
+#include "codegen/graph/elaborate/state.h"
 #include "codegen/graph/elaborate/statements.h"
 #include "codegen/graph/elaborate/terms.h"
 
@@ -170,6 +171,7 @@ void close(Elaboration& e, Frame& frame, Loop& loop, const std::vector<Carry>& c
   }
   for (const LoopOp::Slice& slice : loop.slices) node.inputs.push_back(slice.stacked);
   collect_wanted(e, loop, op, node, e.build.body);
+  collect_updates(e, loop, op, node, e.build.body);
   node.op = op;
   e.graph.node(loop.node) = node;
   for (const Carry& carry : carries) record_name(e, join(frame.path, carry.name), find_name(frame, carry.name)->term);

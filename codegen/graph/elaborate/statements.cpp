@@ -5,6 +5,7 @@
 #include "codegen/graph/elaborate/minimize.h"
 #include "codegen/graph/elaborate/names.h"
 #include "codegen/graph/elaborate/repeat.h"
+#include "codegen/graph/elaborate/state.h"
 #include "codegen/graph/elaborate/terms.h"
 
 namespace mesh::elaboration {
@@ -56,19 +57,16 @@ void bind_owned(Elaboration& e, Frame& frame, const std::vector<ast::Name>& name
 }
 
 void port_statement(Elaboration& e, Frame& frame, const ast::Port& port, Span span) {
-  if (port.direction == ast::Port::Direction::output) {
-    not_built(e, span, "`output`", "every named value can be fetched: `meshc fetch SPEC NAME`");
-    return;
-  }
-  bind_owned(e, frame, port.names);
+  if (port.direction == ast::Port::Direction::input) bind_owned(e, frame, port.names);
+  else needs_model(e, frame, span, "an output");  // results_of_model
 }
 
-void state_statement(Elaboration& e, Frame& frame, const ast::State& state, Span span) {
-  not_built(e, span, "`state`");
-  for (const ast::Name& name : state.names) {
-    Binding poison;
-    poison.span = name.span;
-    frame.names.insert_or_assign(name.text, poison);
+const char* kind_text(const Elaboration& e, const Binding& binding) {
+  if (binding.kind == Binding::Kind::instance) return "an instance";
+  switch (e.graph.stored[binding.stored.index].kind) {
+    case StoredKind::input: return "an input";
+    case StoredKind::parameter: return "a parameter";
+    default: return "a state";
   }
 }
 
@@ -77,9 +75,11 @@ void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& 
   if (const auto own = frame.names.find(name.text); own != frame.names.end()) {
     Binding& known = own->second;
     if (known.kind != Binding::Kind::value) {
-      e.error("E0212", name.span, "`{}` is {} and cannot be bound again", name.text,
-              known.kind == Binding::Kind::instance ? "an instance" : "a parameter or input")
-          .label(known.span, "declared here");
+      e.error("E0212", name.span, "`{}` is {} and cannot be bound again", name.text, kind_text(e, known))
+          .label(known.span, "declared here")
+          .help(kind_text(e, known) == std::string_view("a state")
+                    ? fmt::format("`{} <- ...` gives it its next value", name.text)
+                    : "give the new value a name of its own");
       return;
     }
     if (frame.outer == nullptr) {
@@ -154,29 +154,6 @@ void return_statement(Elaboration& e, Frame& frame, const ast::Return& statement
     for (const Term& term : expressions(e, frame, *value)) frame.results.emplace_back(term, value->span);
 }
 
-void metric_statement(Elaboration& e, Frame& frame, const ast::Metric& metric, Span span) {
-  if (!needs_model(e, frame, span, "a metric")) return;
-  const Term term = expression(e, frame, *metric.value);
-  ValueId value = tensor_of(e, term, metric.value->span);
-  if (!value) return;
-  const ValueType type = e.type(value);
-  if (!type.dims.empty() || type.index_of || type.element == Type::boolean) {
-    e.error("E0506", metric.value->span, "metric `{}` must be one number", metric.name.text)
-        .here(describe(e, term))
-        .help("reduce it: `mean[...](x)`");
-    return;
-  }
-  value = e.build.cast(value, is_float(type.element) ? type.element : default_float(e));
-  for (const Metric& known : e.graph.metrics) {
-    if (known.name != metric.name.text) continue;
-    e.error("E0204", metric.name.span, "metric `{}` is declared twice", metric.name.text)
-        .label(known.span, "first here");
-    return;
-  }
-  record_name(e, metric.name.text, Term::of(value));
-  e.graph.metrics.push_back({metric.name.text, value, metric.name.span});
-}
-
 }  // namespace
 
 void statements(Elaboration& e, Frame& frame, const ast::Body& body) {
@@ -188,15 +165,11 @@ void statements(Elaboration& e, Frame& frame, const ast::Body& body) {
     else if (const auto* s = std::get_if<ast::Repeat>(&statement.node)) repeat_statement(e, frame, *s, statement.span);
     else if (const auto* s = std::get_if<ast::Return>(&statement.node)) return_statement(e, frame, *s, statement.span);
     else if (const auto* s = std::get_if<ast::Require>(&statement.node)) check_requirement(e, *frame.dims, *s);
-    else if (const auto* s = std::get_if<ast::Metric>(&statement.node)) metric_statement(e, frame, *s, statement.span);
-    else if (const auto* s = std::get_if<ast::State>(&statement.node)) state_statement(e, frame, *s, statement.span);
-    else if (const auto* s = std::get_if<ast::Update>(&statement.node)) {
-      const Binding* state = find_name(frame, s->name.text);  // poison: its declaration is reported
-      if (state == nullptr || !state->term.poisoned() || state->kind != Binding::Kind::value)
-        e.error("E0202", s->name.span, "`<-` updates a state, and `{}` is none", s->name.text)
-            .help("`x = ...` binds a value");
-      expression(e, frame, *s->value);
-    } else if (std::holds_alternative<ast::Generate>(statement.node)) {
+    else if (std::holds_alternative<ast::Metric>(statement.node))
+      needs_model(e, frame, statement.span, "a metric");  // results_of_model
+    else if (const auto* s = std::get_if<ast::State>(&statement.node)) bind_owned(e, frame, s->names);
+    else if (const auto* s = std::get_if<ast::Update>(&statement.node)) update_statement(e, frame, *s);
+    else if (std::holds_alternative<ast::Generate>(statement.node)) {
       not_built(e, statement.span, "`generate`", "training and evaluation do not need it: leave it out");
     } else if (const auto* s = std::get_if<ast::Minimize>(&statement.node)) {
       if (needs_model(e, frame, statement.span, "`minimize`")) minimize_statement(e, frame, *s, statement.span);

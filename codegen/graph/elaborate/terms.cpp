@@ -14,15 +14,6 @@ const std::vector<std::string>& element_names() {
   return names;
 }
 
-/// Whether a literal of the type holds the number exactly enough: integers must be whole.
-bool holds(Type element, double number) {
-  if (is_float(element)) return true;
-  if (std::floor(number) != number) return false;
-  if (element == Type::u8) return number >= 0 && number <= 255;
-  if (element == Type::i32) return std::abs(number) <= 2147483647.0;
-  return element == Type::i64;
-}
-
 std::string element_text(const Elaboration& e, const ValueType& type) {
   return to_string(e.graph, ValueType{type.element, type.index_of, {}});
 }
@@ -30,6 +21,14 @@ std::string element_text(const Elaboration& e, const ValueType& type) {
 }  // namespace
 
 bool is_float(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16; }
+
+bool holds(Type element, double number) {
+  if (is_float(element)) return true;
+  if (std::floor(number) != number) return false;
+  if (element == Type::u8) return number >= 0 && number <= 255;
+  if (element == Type::i32) return std::abs(number) <= 2147483647.0;
+  return element == Type::i64;
+}
 
 bool is_integer(Type type) { return type == Type::i32 || type == Type::i64 || type == Type::u8; }
 

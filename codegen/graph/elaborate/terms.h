@@ -28,6 +28,8 @@ std::optional<Type> element_named(const Elaboration&, const std::string& name);
 
 bool is_float(Type);
 bool is_integer(Type);
+/// Whether a literal of the type holds the number exactly enough: integers must be whole, no number is a bool.
+bool holds(Type, double number);
 
 /// What a float is computed in where sums run and where nothing else decides: f32, or f64 in a program of f64.
 Type default_float(const Elaboration&);

@@ -207,6 +207,10 @@ class Model {
     return {Initial::Kind::truncated_normal, mean, deviation};
   }
   static Initial uniform(double low, double high) { return {Initial::Kind::uniform, low, high}; }
+  template <class T = float>
+  Place<T> output_at(Offset at, std::string path, std::string_view dims, int line) {
+    return list<T>(Role::output, at, 2, std::move(path), dims, line, {});
+  }
   /// This rank's coordinate on an axis.
   int64_t index_on(const Axis& axis) const { return rank.rank() / axis.stride % axis.size; }
 

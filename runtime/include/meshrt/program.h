@@ -57,6 +57,7 @@ struct ProgramInfo {
   std::vector<std::pair<std::string, int64_t>> dims;
   std::string sample_dim;            ///< the dim of which a batch is made; empty without `minimize`
   std::vector<std::string> metrics;  ///< names, in the order of StepResult::metrics; the loss first
+  std::vector<std::string> outputs;  ///< names of the tensors that a run file may ask to be written
   double rate = 0;                   ///< learning rate (or a schedule's peak) written in the spec
   size_t arena_bytes = 0, own_bytes = 0;
   struct SourceSpan {
@@ -82,7 +83,8 @@ class Program {
   virtual const ProgramInfo& info() const = 0;
   /// Called once after Rank::allocate: fixes every address. Groups are made here.
   virtual void bind(Rank&) = 0;
-  /// This rank's tensors, valid after bind. Inputs are filled by the driver before each step (index types as i32).
+  /// This rank's tensors, valid after bind. Inputs are filled by the driver before each step (index types as i32),
+  /// without a sample dim before the first one: a step leaves them as they are.
   virtual std::span<Tensor> tensors() = 0;
   /// One optimizer step on the inputs; metrics[i] belongs to info().metrics[i] and is the same on all ranks.
   virtual void train_step(const StepInput&, std::span<double> metrics) = 0;

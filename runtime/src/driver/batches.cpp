@@ -66,6 +66,12 @@ Batches::Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFi
   check_names();
   for (const Tensor& tensor : tensors_)
     if (tensor.role == Role::input) feeds_.push_back(make_feed(tensor));
+  for (const Tensor& tensor : tensors_)
+    if (tensor.role == Role::state && names(tensor)) state_.push_back(make_feed(tensor));
+}
+
+bool Batches::names(const Tensor& tensor) const {
+  return std::any_of(sources_.begin(), sources_.end(), [&](const Source& s) { return s.input == tensor.name; });
 }
 
 Batches::Feed Batches::make_feed(const Tensor& tensor) {
@@ -110,6 +116,7 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
 }
 
 int Batches::sample_position(const Tensor& tensor) const {
+  if (tensor.role != Role::input) return -1;
   const auto found = std::find_if(tensor.dims.begin(), tensor.dims.end(),
                                   [&](const LocalDim& d) { return d.name == info_.sample_dim; });
   return found == tensor.dims.end() ? -1 : static_cast<int>(found - tensor.dims.begin());
@@ -139,7 +146,7 @@ void Batches::count_samples(const Opened& opened) {
 void Batches::check_names() const {
   std::vector<std::string> inputs;
   for (const Tensor& tensor : tensors_)
-    if (tensor.role == Role::input) inputs.push_back(tensor.name);
+    if (tensor.role == Role::input || (tensor.role == Role::state && section_ == "data")) inputs.push_back(tensor.name);
   for (const Source& source : sources_)
     if (std::find(inputs.begin(), inputs.end(), source.input) == inputs.end())
       throw run_.error(source.mark, fmt::format("`{}` has no input `{}`", info_.name, source.input),
@@ -149,6 +156,9 @@ void Batches::check_names() const {
 const Source& Batches::source_of(const std::string& input) const {
   const auto found =
       std::find_if(sources_.begin(), sources_.end(), [&](const Source& source) { return source.input == input; });
+  if (found == sources_.end() && section_ == "validation")
+    throw run_.error(run_.validation.mark, fmt::format("`validation` has no source for `{}`", input),
+                     "write its file here too, or the part of it that training leaves out");
   if (found == sources_.end())
     throw Failure(Cause::data,
                   fmt::format("input `{}` has no source: add `{}: {{ {}: {{file: PATH}} }}` to the run file", input,
@@ -216,6 +226,10 @@ void Batches::plan_reads(Feed& feed) {
 
 void Batches::fill(int64_t number) const {
   for (const Feed& feed : feeds_) fill(feed, number);
+}
+
+void Batches::fill_state() const {
+  for (const Feed& feed : state_) fill(feed, 0);
 }
 
 void Batches::fill(const Feed& feed, int64_t number) const {

@@ -37,6 +37,8 @@ class Batches {
 
   /// Puts this rank's part of batch `number` (from 0; it wraps round) into the input tensors.
   void fill(int64_t number) const;
+  /// Puts this rank's part of the files that name a state into it: what it begins from.
+  void fill_state() const;
 
  private:
   // One input and where its elements lie in its file: sample k begins at element first + k * stride.
@@ -53,9 +55,10 @@ class Batches {
   struct Opened;
 
   void check_names() const;
+  bool names(const Tensor& tensor) const;  // whether a source does
   const Source& source_of(const std::string& input) const;
   Feed make_feed(const Tensor& tensor);
-  int sample_position(const Tensor& tensor) const;
+  int sample_position(const Tensor& tensor) const;  // -1: it is read whole
   Opened open(const Source& base);
   int64_t window_size(const Source& source, const Tensor& tensor) const;
   void count_samples(const Opened& opened);
@@ -67,7 +70,7 @@ class Batches {
   const RunFile& run_;
   const std::vector<Source>& sources_;
   std::string section_;
-  std::vector<Feed> feeds_;
+  std::vector<Feed> feeds_, state_;
   const Source* counted_ = nullptr;  // the source that decided samples_
   int64_t samples_ = 0, batch_size_ = 0, window_ = 1;
 };

@@ -64,10 +64,7 @@ class RunFileReader {
           std::find_if(sources.begin(), sources.end(), [&](const Source& s) { return s.input == training.input; });
       if (named == sources.end()) {
         if (training.of.given()) sources.push_back(training);
-        else
-          errors_.add(run_.validation.mark, fmt::format("`validation` has no source for `{}`", training.input),
-                      "write its file here too, or the part of it that training leaves out");
-        continue;
+        continue;  // the first value of a state, or an input that is missed when it is to be read
       }
       const bool own = named->file.given() || named->of.given();
       if (!own) named->file = training.file, named->of = training.of;

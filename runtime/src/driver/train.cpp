@@ -8,6 +8,7 @@
 
 #include "driver/batches.h"
 #include "driver/load_parameters.h"
+#include "driver/outputs.h"
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
@@ -77,9 +78,9 @@ void check_finite(const ProgramInfo& info, std::span<const double> metrics, doub
   if (metrics.empty() || std::isfinite(metrics[0])) return;
   const std::string history =
       step == 1 ? "it is so from the beginning" : fmt::format("after step {} it was {:.6g}", step - 1, before);
-  throw Failure(Cause::numeric, fmt::format("`{}` is {} at step {}; {}\na smaller `train.lr` or clipping may help; "
-                                            "`log.nonfinite=ignore` goes on regardless",
-                                            info.metrics[0], metrics[0], step, history));
+  const char* help = info.sample_dim.empty() ? "" : "a smaller `train.lr` or clipping may help; ";
+  throw Failure(Cause::numeric, fmt::format("`{}` is {} at step {}; {}\n{}`log.nonfinite=ignore` goes on regardless",
+                                            info.metrics[0], metrics[0], step, history, help));
 }
 
 LogOptions log_options(const RunFile& run, const Batches& batches, const DriverOptions& options) {
@@ -120,7 +121,6 @@ void check_trainable(const RunFile& run) {
       checkpoint.resume.given() && checkpoint.resume.value != "never" && checkpoint.resume.value != "auto";
   if (checkpoint.folder.given() || checkpoint.every.given() || resumes) refuse(checkpoint.mark, "`checkpoint`");
   if (!run.log.watch.empty()) refuse(run.log.watch[0].mark, "`log.watch`");
-  if (!run.outputs.empty()) refuse(run.outputs[0].mark, "`output`");
   if (!run.train.steps.given())
     throw Failure(
         Cause::data,
@@ -137,6 +137,8 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   if (run.validation.given()) validator.emplace(program, run);
   initialise(program.tensors(), run.train.seed.value);
   if (run.train.params.given()) load_parameters(rank, program.tensors(), run.train.params.value);
+  batches.fill_state();
+  const Outputs outputs(rank, program, run);
 
   std::optional<Log> log;
   if (rank.rank() == 0) log.emplace(info, log_options(run, batches, options));
@@ -145,8 +147,11 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       .step = 0, .steps = run.train.steps.value, .rate = run.train.rate.value, .seed = run.train.seed.value};
   const TimeLimit limit(rank, run.train.max_time.value);
   double loss_before = std::numeric_limits<double>::quiet_NaN();
+  bool read = false;  // whether the inputs hold what `data` says
   while (input.step < input.steps) {
-    batches.fill(input.step++);
+    if (!read || batches.samples() > 0) batches.fill(input.step);
+    read = true;
+    ++input.step;
     program.train_step(input, metrics);
     if (run.log.stop_at_nonfinite.value) check_finite(info, metrics, loss_before, input.step);
     if (!metrics.empty()) loss_before = metrics[0];
@@ -156,8 +161,10 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     if (validator && (last || (run.validation.every.given() && input.step % run.validation.every.value == 0))) {
       const Clock::time_point start = Clock::now();
       validator->run(validated);
+      read = false;
       if (log) log->validation(input.step, validated, validator->count(), seconds_since(start));
     }
+    outputs.write(input.step, last);
     if (over) {
       if (log) log->note(fmt::format("train.max_time is over after step {}", input.step));
       break;

@@ -1,0 +1,121 @@
+#include "codegen/program/evaluation_cut.h"
+
+#include <algorithm>
+
+namespace mesh {
+
+namespace {
+
+class Cutter {
+ public:
+  Cutter(const Graph& graph, const Lowering& lowering) : graph_(graph), lowering_(lowering) {
+    cut_.batch.resize(graph.nodes.size());
+    cut_.finish.resize(graph.nodes.size());
+  }
+
+  EvaluationCut run() {
+    for (const Metric& metric : graph_.metrics) {
+      Reach reach{std::vector<bool>(graph_.nodes.size()), {}, true};
+      visit(metric.value, reach);
+      cut_.averaged.push_back(!reach.separable || reads_what_it_carries(reach));
+      if (cut_.averaged.back()) spread(metric.value, cut_.batch);
+      else take(reach);
+    }
+    return std::move(cut_);
+  }
+
+ private:
+  /// What a metric reads: nodes up to the reductions over samples, and these.
+  struct Reach {
+    std::vector<bool> nodes;
+    std::vector<EvaluationCut::Carried> carried;
+    bool separable;  // nothing of a sample is read but through these reductions
+  };
+
+  const Node& producer(ValueId value) const { return graph_.node(graph_.value(value).producer); }
+
+  /// How a value combines over batches, if it is a reduction over samples.
+  std::optional<Reduce> reduction_over_samples(ValueId value) const {
+    const Node& node = producer(value);
+    if (!graph_.sample_dim || node.body != graph_.root()) return {};
+    const auto has_samples = [&](const std::vector<DimId>& dims) {
+      return std::find(dims.begin(), dims.end(), graph_.sample_dim) != dims.end();
+    };
+    if (const auto* reduce = std::get_if<ReduceOp>(&node.op); reduce && has_samples(reduce->dims))
+      return reduce->reduce;
+    if (const auto* dot = std::get_if<DotOp>(&node.op); dot && has_samples(dot->dims)) return Reduce::sum;
+    return {};
+  }
+
+  void visit(ValueId value, Reach& reach) const {
+    const NodeId id = graph_.value(value).producer;
+    const Node& node = graph_.node(id);
+    // What is moved is carried when it has arrived: it is complete then.
+    ValueId origin = value;
+    while (std::holds_alternative<ReshardOp>(producer(origin).op)) origin = producer(origin).inputs[0];
+    if (const auto reduce = reduction_over_samples(origin)) {
+      const auto same = [&](const EvaluationCut::Carried& one) { return one.value == value; };
+      if (std::none_of(reach.carried.begin(), reach.carried.end(), same)) reach.carried.push_back({value, *reduce});
+      return;
+    }
+    if (reach.nodes[id.index]) return;
+    reach.nodes[id.index] = true;
+    const std::vector<DimId>& dims = graph_.type(value).dims;
+    if (std::holds_alternative<ReadOp>(node.op) && graph_.sample_dim &&
+        std::find(dims.begin(), dims.end(), graph_.sample_dim) != dims.end())
+      reach.separable = false;
+    for (ValueId input : outer_inputs(id)) visit(input, reach);
+  }
+
+  void spread(ValueId value, std::vector<bool>& nodes) const {
+    const NodeId id = graph_.value(value).producer;
+    if (nodes[id.index]) return;
+    nodes[id.index] = true;
+    for (ValueId input : outer_inputs(id)) spread(input, nodes);
+  }
+
+  /// Whether one of the reductions was made with another one, as it was for its batch alone.
+  bool reads_what_it_carries(const Reach& reach) const {
+    return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& one) {
+      std::vector<bool> nodes(graph_.nodes.size());
+      for (ValueId input : outer_inputs(graph_.value(one.value).producer)) spread(input, nodes);
+      return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& other) {
+        return nodes[graph_.value(other.value).producer.index] && !lowering_.constant(other.value);
+      });
+    });
+  }
+
+  void take(const Reach& reach) {
+    for (size_t i = 0; i < reach.nodes.size(); ++i)
+      if (reach.nodes[i]) cut_.finish[i] = true;
+    for (const EvaluationCut::Carried& one : reach.carried) {
+      spread(one.value, cut_.batch);
+      const auto same = [&](const EvaluationCut::Carried& other) { return other.value == one.value; };
+      if (std::none_of(cut_.carried.begin(), cut_.carried.end(), same)) cut_.carried.push_back(one);
+    }
+  }
+
+  /// What a root node reads, of a loop with everything that its body reads from outside.
+  std::vector<ValueId> outer_inputs(NodeId id) const {
+    std::vector<ValueId> values = graph_.node(id).inputs;
+    if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op)) collect_outer(loop->body, values);
+    return values;
+  }
+  void collect_outer(BodyId body, std::vector<ValueId>& values) const {
+    for (NodeId id : graph_.body(body).nodes) {
+      for (ValueId input : graph_.node(id).inputs)
+        if (graph_.value(input).body == graph_.root()) values.push_back(input);
+      if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op)) collect_outer(loop->body, values);
+    }
+  }
+
+  const Graph& graph_;
+  const Lowering& lowering_;
+  EvaluationCut cut_;
+};
+
+}  // namespace
+
+EvaluationCut cut_evaluation(const Graph& graph, const Lowering& lowering) { return Cutter(graph, lowering).run(); }
+
+}  // namespace mesh

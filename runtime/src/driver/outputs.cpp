@@ -1,0 +1,64 @@
+#include "driver/outputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "driver/suggest.h"
+#include "meshrt/failure.h"
+#include "meshrt/npy.h"
+#include "meshrt/tensors_io.h"
+
+namespace meshrt {
+
+namespace {
+
+constexpr std::string_view step_mark = "{step}";
+
+std::string file_at(std::string file, int64_t step) {
+  for (size_t at = file.find(step_mark); at != std::string::npos; at = file.find(step_mark, at))
+    file.replace(at, step_mark.size(), std::to_string(step));
+  return file;
+}
+
+}  // namespace
+
+Outputs::Outputs(Rank& rank, Program& program, const RunFile& run) : rank_(rank) {
+  const std::vector<std::string>& known = program.info().outputs;
+  for (const Output& output : run.outputs) {
+    if (std::find(known.begin(), known.end(), output.name) == known.end())
+      throw run.error(output.mark, fmt::format("`{}` has no output `{}`", program.info().name, output.name),
+                      known.empty() ? fmt::format("`output {}` in the model makes it one", output.name)
+                                    : suggestion(output.name, known, "outputs"));
+    if (output.file.value.empty())
+      throw run.error(output.mark, fmt::format("`output.{}` names no file", output.name),
+                      fmt::format("`{{file: \"out/{}_{{step}}.npy\"}}`", output.name));
+    for (const Written& other : written_)
+      if (other.file == output.file.value)
+        throw run.error(output.file.mark,
+                        fmt::format("`{}` and `{}` would be written to one file", other.tensor->name, output.name));
+    const std::span<Tensor> tensors = program.tensors();
+    const auto called = [&](const Tensor& t) { return t.name == output.name; };
+    auto tensor = std::find_if(tensors.begin(), tensors.end(),
+                               [&](const Tensor& t) { return called(t) && t.role == Role::output; });
+    if (tensor == tensors.end()) tensor = std::find_if(tensors.begin(), tensors.end(), called);
+    written_.push_back({&*tensor, output.every.value, output.file.value});
+  }
+}
+
+void Outputs::write(int64_t step, bool last) const {
+  for (const Written& one : written_) {
+    if (one.every > 0 ? step % one.every != 0 : !last) continue;
+    const std::vector<std::byte> whole = gather_tensor(rank_, *one.tensor);
+    if (rank_.rank() != 0) continue;
+    std::vector<int64_t> shape;
+    for (const LocalDim& dim : one.tensor->dims) shape.push_back(dim.size);
+    const std::filesystem::path path = file_at(one.file, step);
+    std::error_code ignored;  // write_npy tells what is wrong
+    std::filesystem::create_directories(path.parent_path(), ignored);
+    write_npy(path.string(), one.tensor->type, shape, whole);
+  }
+}
+
+}  // namespace meshrt

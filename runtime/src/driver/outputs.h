@@ -1,0 +1,31 @@
+// outputs.h: `output` of the run file: tensors that are written as npy files while the program runs.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "meshrt/program.h"
+#include "meshrt/run_file.h"
+
+namespace meshrt {
+
+class Outputs {
+ public:
+  /// Throws Failure (Cause::data), with the line of the run file, for a name that the spec does not put out, and for a
+  /// file that is not named or would be that of another output.
+  Outputs(Rank& rank, Program& program, const RunFile& run);
+
+  /// After step `step`: writes what is due. Without `every` that is once, after the last step. Collective.
+  void write(int64_t step, bool last) const;
+
+ private:
+  struct Written {
+    const Tensor* tensor;
+    int64_t every;     // 0: after the last step
+    std::string file;  // with {step}, perhaps
+  };
+
+  Rank& rank_;
+  std::vector<Written> written_;
+};
+
+}  // namespace meshrt

@@ -1,0 +1,168 @@
+"""State against NumPy: a field stepped by its updates and written as npy files, running statistics, metrics over an evaluation set."""
+import os
+
+import numpy as np
+
+from common import Report, json_lines, meshc, scratch
+from common import run as execute
+
+SEED = 20261120
+BOUND = 1e-12
+
+FIELD = """dim x = 11, y = 6, layer = 3
+model Field {
+  input source : f64[x, y]
+  state u, before : f64[x, y] = zeros
+  state done : i32 = 0
+  wall = position[x] == 0 or position[x] == size[x] - 1
+  metric heat  = sum[x, y](u)
+  metric steps = f64(done)
+  u      <- where(wall, 100.0, 0.75 * u + 0.1 * sin(source))
+  before <- u
+  done   <- done + 1
+  drift : f64[y, x] = u - before
+  repeat layer {
+    state turns : f64[y] = ones
+    turns <- turns + sum[x](u) * f64(position[layer] + 1)
+  }
+  output u, drift, done
+}
+mesh plane { rows: 3, columns: 2 }
+mesh line { all: 2 }
+layout whole on line { replicate over all }
+layout rows on line { x -> all }
+layout tiles on plane { x -> rows; y -> columns }
+"""
+
+STATISTICS = """dim batch = 4, wide = 5, kind = 3
+block batch_norm[d](v : real[..., d]) -> real[..., d] {
+  state seen_mean : f32[d] = zeros
+  state seen_var  : f32[d] = ones
+  m = mean[...](v)
+  s = mean[...]((v - m) ^ 2)
+  seen_mean <- 0.9 * seen_mean + 0.1 * m
+  seen_var  <- 0.9 * seen_var + 0.1 * s * size[...] / (size[...] - 1)
+  return (v - where(training, m, seen_mean)) * rsqrt(where(training, s, seen_var) + 1e-5)
+}
+model Normed {
+  input a : real[batch, wide]
+  input b : index(kind)[batch]
+  param w : real[wide] = ones
+  n = batch_norm[wide](a)
+  s = dot[wide](n, w)
+  loss = mean[batch](s ^ 2)
+  metric root     = sqrt(loss)
+  metric chosen   = mean[batch](s, where: b == 1)
+  metric share    = mean[batch](b == 1)
+  metric highest  = max[batch](s)
+  metric lowest   = min[batch](s)
+  metric square   = dot[batch](s, s)
+  metric together = logsumexp[batch](s)
+  minimize loss with sgd(lr: 0)
+}
+mesh line { all: 2 }
+layout whole on line { replicate over all }
+layout split on line { batch -> all }
+"""
+
+
+def field_after(source, u, steps):
+    """What the model holds after so many steps."""
+    wall = np.zeros(source.shape[0], bool)
+    wall[[0, -1]] = True
+    before, turns = np.zeros_like(u), np.ones((3, source.shape[1]))
+    for _ in range(steps):
+        drift = (u - before).T
+        turns = turns + u.sum(0) * np.arange(1, 4)[:, None]
+        before, u = u, np.where(wall[:, None], 100.0, 0.75 * u + 0.1 * np.sin(source))
+    return {"u": u, "before": before, "drift": drift, "done": np.int32(steps), "layer.turns": turns, "heat": u.sum(), "steps": np.float64(steps)}
+
+
+def far(got, expected):
+    """The largest difference relative to the largest number."""
+    if got.shape != np.shape(expected):
+        raise ValueError(f"shape {got.shape}, NumPy {np.shape(expected)}")
+    return float(np.abs(got - expected).max() / max(np.abs(expected).max(), 1))
+
+
+def check_field(report, folder, random, layouts, built):
+    source, first = random.normal(size=(11, 6)), random.normal(size=(11, 6))
+    spec, steps = f"{folder}/field.mesh", 7
+    with open(spec, "w") as file:
+        file.write(FIELD)
+    np.save(f"{folder}/source.npy", source)
+    np.save(f"{folder}/u.npy", first)
+    expected = field_after(source, first, steps)
+    for layout in layouts:
+        out = f"{folder}/fetched-{layout}"
+        execute(meshc(), "fetch", spec, *expected, "--layout", layout, "--feed", f"source={folder}/source.npy", "--feed", f"u={folder}/u.npy", "--steps", steps, "--out", out)
+        worst = max((far(np.load(f"{out}/{name}.npy"), value), name) for name, value in expected.items())
+        report.check(f"a field after {steps} steps, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", BOUND, worst[0] <= BOUND)
+    run_file = f"{folder}/field.yaml"
+    with open(run_file, "w") as file:
+        file.write(f"""data: {{ source: {{file: source.npy}}, u: {{file: u.npy}} }}
+train: {{ steps: {steps} }}
+log: {{ every: 1, jsonl: {folder}/field.jsonl }}
+output: {{ u: {{every: 2, file: "{folder}/at/u_{{step}}.npy"}}, drift: {{file: "{folder}/drift.npy"}}, done: {{file: "{folder}/done.npy"}} }}
+""")
+    for layout in built:
+        execute(meshc(), "run", spec, run_file, "--layout", layout, "-A", "oversubscribed")
+        errors = [(far(np.load(f"{folder}/at/u_{step}.npy"), field_after(source, first, step)["u"]), f"u_{step}") for step in (2, 4, 6)]
+        errors += [(far(np.load(f"{folder}/{name}.npy"), expected[name]), name) for name in ("drift", "done")]
+        lines = [line for line in json_lines(f"{folder}/field.jsonl") if "heat" in line]
+        errors += [(far(np.float64(line["heat"]), field_after(source, first, line["step"])["heat"]), f"heat {line['step']}") for line in lines]
+        worst = max(errors)
+        good = worst[0] <= BOUND and len(lines) == steps and sorted(os.listdir(f"{folder}/at")) == ["u_2.npy", "u_4.npy", "u_6.npy"]
+        report.check(f"files of a running field, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", BOUND, good)
+
+
+def normed(a, mean, var):
+    return (a - mean) / np.sqrt(var + 1e-5)
+
+
+def check_statistics(report, folder, random, layouts, built):
+    a, b = random.normal(size=(12, 5)) * 2 + 1, random.integers(0, 3, 12).astype(np.int32)
+    spec, batches, bound = f"{folder}/normed.mesh", 3, 2e-6
+    with open(spec, "w") as file:
+        file.write(STATISTICS)
+    mean, var = np.zeros(5), np.ones(5)
+    for step in range(batches):
+        part = a[4 * step:4 * step + 4]
+        mean, var = 0.9 * mean + 0.1 * part.mean(0), 0.9 * var + 0.1 * part.var(0, ddof=1)
+    np.save(f"{folder}/a.npy", a[:4])
+    np.save(f"{folder}/b.npy", b[:4])
+    once = {"batch_norm.seen_mean": 0.1 * a[:4].mean(0), "batch_norm.seen_var": 0.9 + 0.1 * a[:4].var(0, ddof=1), "n": normed(a[:4], a[:4].mean(0), a[:4].var(0))}
+    for layout in layouts:
+        out = f"{folder}/once-{layout}"
+        execute(meshc(), "fetch", spec, *once, "--layout", layout, "--feed", f"a={folder}/a.npy", "--feed", f"b={folder}/b.npy", "--precision", "f64", "--out", out)
+        worst = max((far(np.load(f"{out}/{name}.npy"), value), name) for name, value in once.items())
+        report.check(f"running statistics, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", BOUND, worst[0] <= BOUND)
+    # The whole set, with the statistics that training left.
+    s = normed(a, mean, var).sum(1)
+    together = np.mean([np.log(np.exp(s[4 * i:4 * i + 4]).sum()) for i in range(batches)])
+    expected = {"loss": (s**2).mean(), "root": np.sqrt((s**2).mean()), "chosen": s[b == 1].mean(), "share": (b == 1).mean(), "highest": s.max(), "lowest": s.min(),
+                "square": (s**2).sum(), "together": together}
+    np.save(f"{folder}/all_a.npy", a)
+    np.save(f"{folder}/all_b.npy", b)
+    run_file = f"{folder}/normed.yaml"
+    with open(run_file, "w") as file:
+        file.write(f"""data: {{ a: {{file: all_a.npy}}, b: {{file: all_b.npy}} }}
+validation: {{ a: {{}}, b: {{}} }}
+train: {{ steps: {batches} }}
+log: {{ jsonl: {folder}/normed.jsonl }}
+""")
+    for layout in built:
+        execute(meshc(), "run", spec, run_file, "--layout", layout)
+        found = [line["validation"] for line in json_lines(f"{folder}/normed.jsonl") if "validation" in line][-1]
+        worst = max((far(np.float64(found[name]), value), name) for name, value in expected.items())
+        report.check(f"metrics over {batches} batches, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", bound, worst[0] <= bound)
+
+
+def run(small):
+    report = Report()
+    random = np.random.default_rng(SEED)
+    print(f"seed {SEED}")
+    with scratch() as folder:
+        report.attempt("a field", lambda: check_field(report, folder, random, ("whole", "tiles") if small else ("whole", "rows", "tiles"), ("rows",) if small else ("whole", "rows", "tiles")))
+        report.attempt("statistics", lambda: check_statistics(report, folder, random, ("whole", "split"), ("split",) if small else ("whole", "split")))
+    return report
