@@ -8,6 +8,7 @@
 
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/predict.h"
+#include "codegen/program/combine.h"
 
 namespace mesh {
 namespace {
@@ -96,7 +97,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   const ShardedGraph& sharded = compiled.sharded;
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
-  const Prediction prediction = predict(sharded);
+  const Prediction prediction = predict(sharded, calls_of_reshards(compiled.program));
   Json plan{{"schema", 1}};
   plan["mesh"] = {{"name", mesh.name}, {"ranks", mesh.ranks()}, {"axes", Json::object()}};
   for (const MeshAxis& axis : mesh.axes) plan["mesh"]["axes"][axis.name] = axis.size;
@@ -131,6 +132,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
                                    {"bytes", c.bytes},
                                    {"count", c.count},
                                    {"phase", c.phase},
+                                   {"call", c.call},
                                    {"line", line_of(sources, c.span)},
                                    {"reason", c.reason}});
   }
@@ -144,7 +146,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   const ShardedGraph& sharded = compiled.sharded;
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
-  const Prediction p = predict(sharded);
+  const Prediction p = predict(sharded, calls_of_reshards(compiled.program));
   const double total = p.compute_seconds + p.communication_seconds;
   const Json memory = memory_of(compiled.program);
   std::string text = fmt::format("step {} = {} compute + {} exposed communication ({:.0f} %) · {} rank{} · {} a rank",
@@ -178,12 +180,18 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   }
   text += "\ncollectives, of a training step\n";
   if (p.collectives.empty()) text += "  none\n";
-  for (const PlannedCollective& c : p.collectives)
-    text += fmt::format("  {} {} over {} ({} ranks), {}{}, {} in {}{}\n      {}\n", name_of(c.kind), c.tensor,
+  const auto first_of = [&](uint32_t call) {
+    return std::ranges::find(p.collectives, call, &PlannedCollective::call)->tensor;
+  };
+  for (const PlannedCollective& c : p.collectives) {
+    const std::string first = first_of(c.call);
+    text += fmt::format("  {} {} over {} ({} ranks), {}{}, {} in {}{}{}\n      {}\n", name_of(c.kind), c.tensor,
                         axes_text(mesh, c.axes), c.group, bytes_text(static_cast<double>(c.bytes)),
                         c.count > 1 ? fmt::format(" x {}", c.count) : "",
                         time_text(c.seconds * static_cast<double>(c.count)), c.phase,
-                        c.span.known() ? ", " + sources.file_and_line(c.span) : "", c.reason);
+                        c.span.known() ? ", " + sources.file_and_line(c.span) : "",
+                        first == c.tensor ? "" : ", in the call of " + first, c.reason);
+  }
   text += "\nmemory of the largest rank\n";
   for (const auto& [kind, bytes] : memory.items())
     text += fmt::format("  {:12} {:>12}\n", kind, bytes_text(bytes.get<double>()));

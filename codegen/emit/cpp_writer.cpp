@@ -169,19 +169,25 @@ void CppWriter::blank() {
 
 void CppWriter::comment(std::string_view text, int hang) {
   std::string now = "//";
-  std::string indent;
+  size_t used = 2;  // columns, or what they count as
   // Spaces at the front are kept: they are the reader's structure.
   const size_t front = std::min(text.find_first_not_of(' '), text.size());
   std::string gap = " " + std::string(text.substr(0, front));
   for (size_t at = front; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    if (now.size() > 2 && now.size() + gap.size() + word.size() > room()) {
+    std::string word(text.substr(at, end - at));
+    constexpr size_t number_width = 10;
+    const bool has_unit = word.find(no_break) != word.npos;
+    std::ranges::replace(word, no_break, ' ');
+    const size_t columns = has_unit ? std::max(number_width, word.size()) : word.size();
+    if (used > 2 && used + gap.size() + columns > room()) {
       put(now);
       now = "//";
+      used = 2;
       gap = std::string(1 + front + static_cast<size_t>(hang), ' ');
     }
-    now += gap + std::string(word);
+    now += gap + word;
+    used += gap.size() + columns;
     at = std::min(text.find_first_not_of(' ', end), text.size());
     gap = std::string(text.substr(end, at - end));
   }

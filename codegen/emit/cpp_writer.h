@@ -12,6 +12,9 @@ namespace mesh {
 class CppWriter {
  public:
   static constexpr size_t width = 120;  // columns, as .clang-format says
+  /// A space within a word of a comment: between a number and its unit. Such a word counts as equally wide whatever
+  /// the number, so that lines break where they do for other sizes.
+  static constexpr char no_break = '\x1f';
   using Values = std::map<std::string, std::string, std::less<>>;
 
   /// The head with ` {`, one level of indentation, and `}` with `end` where the scope ends.

@@ -14,6 +14,7 @@ void emit_copy(EmitContext&, CppWriter&, Scope&, const CopyStep&);
 void emit_fill(EmitContext&, CppWriter&, const FillStep&);
 /// `span` is the place in the spec that the call names when it fails.
 void emit_collective(EmitContext&, CppWriter&, const CollectiveStep&, Span span);
+void emit_combined(EmitContext&, CppWriter&, const CombinedStep&, Span span);
 
 // Shared by the calls.
 

@@ -85,6 +85,53 @@ struct Emitter {
   }
 };
 
+std::string type_text(const Buffer& buffer) {
+  return std::string("Type::") + (buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
+}
+
+/// `rank, over_data, {1, "d_wte"}`: what every call begins with.
+std::string head_of(EmitContext& context, const CollectiveStep& step, Span span) {
+  const Buffer& buffer = context.program.buffer(step.to.buffer);
+  return fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
+                     quoted(buffer.path.empty() ? buffer.name : buffer.path));
+}
+
+/// A reason without what it says of one value alone: "needed by their updates".
+std::string shared_reason(std::string reason) {
+  const auto replace_name = [&](const std::string& before, const std::string& after, const std::string& with) {
+    const size_t begin = reason.find(before);
+    if (begin == reason.npos) return;
+    const size_t end = reason.find('`', begin + before.size());
+    if (end == reason.npos || reason.compare(end + 1, after.size(), after) != 0) return;
+    reason.replace(begin, end + 1 + after.size() - begin, with);
+  };
+  replace_name(" of `d_", " leaves", " leaves");
+  replace_name("the update of `", " needs", "their updates need");
+  replace_name("the update of `", "", "their updates");
+  return reason;
+}
+
+/// Why the values of one call are moved: values with one reason together.
+void emit_reasons(EmitContext& context, CppWriter& out, const CombinedStep& step) {
+  struct Reason {
+    std::string names, text, shared;
+    int64_t bytes = 0, values = 0;
+  };
+  std::vector<Reason> reasons;
+  for (const CollectiveStep& one : step.collectives) {
+    const ReshardStep& why = context.program.sharded.steps[one.step];
+    const std::string shared = shared_reason(why.reason);
+    auto known = std::ranges::find(reasons, shared, &Reason::shared);
+    if (known == reasons.end()) known = reasons.insert(known, {"", why.reason, shared});
+    known->names += (known->values == 0 ? "" : ", ") + context.names.buffer(one.from.buffer);
+    known->bytes += why.bytes;
+    ++known->values;
+  }
+  for (const Reason& reason : reasons)
+    out.comment(fmt::format("    {}, {}: {}", reason.names, bytes_text(reason.bytes),
+                            reason.values == 1 ? reason.text : reason.shared));
+}
+
 }  // namespace
 
 void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep& step, Span span) {
@@ -92,8 +139,7 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
   const ReshardStep& why = program.sharded.steps[step.step];
   const Buffer& buffer = program.buffer(step.to.buffer);
   const Emitter emitter{context, step, dims_of(program, step.from), dims_of(program, step.to)};
-  const std::string type =
-      fmt::format("Type::{}", buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
+  const std::string type = type_text(buffer);
   if (step.axes.empty())
     return out.line(fmt::format("meshrt::fill_margins({}, {}, {}, {});", address(context, step.to),
                                 context.names.extent(emitter.own_margins()), emitter.margins(), type));
@@ -105,8 +151,7 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
                           context.mesh().size(step.axes), bytes_text(why.bytes),
                           again ? "as above" + why.reason.substr(cause.size()) : why.reason));
   const std::string from = address(context, step.from), to = address(context, step.to);
-  const std::string head = fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
-                                       quoted(buffer.path.empty() ? buffer.name : buffer.path));
+  const std::string head = head_of(context, step, span);
   const std::string reduce = fmt::format("Reduce::{}", meshrt::name_of(step.reduce));
 
   std::string suffix, result;
@@ -144,6 +189,32 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
     case CollectiveKind::slice: break;
   }
   internal_error(std::string("the emitter has no ") + name_of(step.kind));
+}
+
+void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& step, Span span) {
+  const CollectiveStep& first = step.collectives.front();
+  const Program& program = context.program;
+  int64_t bytes = 0;
+  for (const CollectiveStep& one : step.collectives) bytes += program.sharded.steps[one.step].bytes;
+  out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
+                          axes_text(context.mesh(), first.axes), context.mesh().size(first.axes),
+                          step.collectives.size(), bytes_text(bytes)));
+  emit_reasons(context, out, step);
+  context.cause_before.clear();
+  const bool gathers = first.kind == CollectiveKind::all_gather;
+  std::string call = fmt::format("meshrt::{}({}, {}", name_of(first.kind), head_of(context, first, span),
+                                 type_text(program.buffer(first.to.buffer)));
+  if (!gathers) call += fmt::format(", Reduce::{}", meshrt::name_of(first.reduce));
+  for (const CollectiveStep& one : step.collectives) {
+    const Emitter emitter{context, one, dims_of(program, one.from), dims_of(program, one.to)};
+    const std::string from = address(context, one.from), to = address(context, one.to);
+    if (first.kind == CollectiveKind::all_reduce)
+      call += fmt::format(", Whole{{{}, {}}}", to, elements(context, one.to));
+    else if (gathers)
+      call += fmt::format(", Gathered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.after, one.from_dim));
+    else call += fmt::format(", Scattered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.before, one.to_dim));
+  }
+  out.line(call + ");");
 }
 
 }  // namespace mesh

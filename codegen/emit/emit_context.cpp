@@ -122,6 +122,7 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
 std::string address(EmitContext& context, const Access& access) {
   const Buffer& buffer = context.program.buffer(access.buffer);
   const std::string& name = context.names.buffer(access.buffer);
+  if (context.names.is_number(access.buffer)) return "&" + name;
   if (context.names.is_stack(access.buffer))
     return access.turns.empty() ? name + ".all" : name + "[" + context.names.turn(access.turns.front()) + "]";
   if (access.turns.empty()) return name;
@@ -129,6 +130,10 @@ std::string address(EmitContext& context, const Access& access) {
   for (size_t k = 0; k < access.turns.size(); ++k)
     turns.emplace_back(context.names.turn(access.turns[k]), context.names.extent(buffer.dims[k]));
   return name + " + " + horner(turns, elements(context, access));
+}
+
+std::string value(const EmitContext& context, BufferId id) {
+  return (context.names.is_number(id) ? "" : "*") + context.names.buffer(id);
 }
 
 std::string elements(EmitContext& context, const Access& access) {

@@ -2,6 +2,7 @@
 // and the local names of the function being written.
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,9 +49,11 @@ struct EmitContext {
   std::map<uint32_t, std::string> tickets = {};            // of collectives that are waited for later, by their step
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
-  std::string cause_before = {};                   // of the collective written last
-  class Outline* outline = nullptr;                // nests that are functions
-  std::vector<std::string> outlined_extents = {};  // in such a function: what its loops run to, outermost first
+  std::string cause_before = {};                       // of the collective written last
+  class Outline* outline = nullptr;                    // nests that are functions
+  std::vector<std::string> outlined_extents = {};      // in such a function: what its loops run to, outermost first
+  std::map<BufferId, std::string> outlined_rows = {};  // of slices: how far apart their rows are
+  std::optional<BufferId> returned = {};               // and the number that it returns
 
   const Graph& graph() const { return program.sharded.graph; }
   const MeshShape& mesh() const { return program.sharded.layout.mesh; }
@@ -75,6 +78,8 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
                    const std::string& scale = "");
 /// The address of an access without its dims: "wq", "wq + l * (embed * heads)".
 std::string address(EmitContext&, const Access&);
+/// A single number: "loss", or "*loss" where it has a place in memory.
+std::string value(const EmitContext&, BufferId);
 /// How many elements of an access this rank holds, as C++.
 std::string elements(EmitContext&, const Access&);
 

@@ -117,7 +117,6 @@ void emit_place(EmitContext& context, CppWriter& out) {
   if (lines.empty()) return;
   out.blank();
   out.comment("Where this rank stands, and whom it works with.");
-  out.line("int64_t index_on(const meshrt::Axis& axis) const { return rank.rank() / axis.stride % axis.size; }");
   for (const std::string& line : lines) out.line(line);
 }
 

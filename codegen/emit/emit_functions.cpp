@@ -77,8 +77,11 @@ class RoutineEmitter {
   std::string write(const Routine& routine) {
     CppWriter out(body_depth);
     Scope scope(context_.names);
+    if (routine.after_forward) out.line(table_.forward_);
     const auto begins = phase_begins(routine.steps);
-    if (begins.size() == 1) {
+    const bool shared = &routine == &context_.program.routines.front() &&
+                        std::ranges::any_of(context_.program.routines, &Routine::after_forward);
+    if (begins.size() == 1 && !shared) {
       write_steps(out, scope, routine.steps, 0, routine.steps.size(), "");
       return out.text();
     }
@@ -90,6 +93,7 @@ class RoutineEmitter {
       write_steps(body, inner, routine.steps, begins[i], end, "");
       const std::string phase = phase_of(step_part(routine.steps[begins[i]]));
       out.line(table_.call(context_, phase, "", {}, body.text()));
+      if (shared && i == 0) table_.forward_ = table_.calls_.back();
     }
     return out.text();
   }

@@ -16,7 +16,8 @@ struct EmittedFunction {
 
 class FunctionTable {
  public:
-  /// The statements of a routine; functions that it calls are added to the table, in the order of their first call.
+  /// The statements of a routine; functions that it calls are added to the table, in the order of their first call. The
+  /// routine of training comes first.
   std::string routine(EmitContext&, const Routine&);
   const std::vector<EmittedFunction>& functions() const { return functions_; }
   /// A function that is called by its own head's name.
@@ -32,6 +33,7 @@ class FunctionTable {
                    const std::string& body);
   std::vector<EmittedFunction> functions_;
   std::vector<std::string> calls_;
+  std::string forward_;  // the call of the training step's forward part
 };
 
 }  // namespace mesh

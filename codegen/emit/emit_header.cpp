@@ -18,11 +18,13 @@ void count_traffic(const Program& program, const std::vector<Step>& steps, int64
   for (const Step& step : steps) {
     if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what))
       count_traffic(program, (*loop)->body, turns * (*loop)->turns, table);
-    const auto* collective = std::get_if<CollectiveStep>(&step.what);
-    if (collective == nullptr || collective->phase == CollectiveStep::Phase::wait || collective->axes.empty()) continue;
-    Traffic& traffic = table[{collective->kind, collective->axes}];
+    std::span<const CollectiveStep> call;
+    if (const auto* combined = std::get_if<CombinedStep>(&step.what)) call = combined->collectives;
+    if (const auto* one = std::get_if<CollectiveStep>(&step.what)) call = {one, 1};
+    if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) continue;
+    Traffic& traffic = table[{call.front().kind, call.front().axes}];
     traffic.count += turns;
-    traffic.bytes += turns * program.sharded.steps[collective->step].bytes;
+    for (const CollectiveStep& one : call) traffic.bytes += turns * program.sharded.steps[one.step].bytes;
   }
 }
 
@@ -62,9 +64,10 @@ std::string mesh_text(const MeshShape& mesh) {
 }  // namespace
 
 std::string bytes_text(int64_t bytes) {
-  if (bytes < 10'000) return fmt::format("{} B", bytes);
-  if (bytes < 10'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+  const char gap = CppWriter::no_break;
+  if (bytes < 10'000) return fmt::format("{}{}B", bytes, gap);
+  if (bytes < 10'000'000) return fmt::format("{:.1f}{}kB", static_cast<double>(bytes) / 1e3, gap);
+  return fmt::format("{:.1f}{}MB", static_cast<double>(bytes) / 1e6, gap);
 }
 
 void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& options) {

@@ -1,40 +1,34 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/emit/emit_parts.h"
 
 namespace mesh {
 
-void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options) {
-  const Program& program = context.program;
-  const Graph& graph = context.graph();
-  out.section("what the run needs to know");
-  const auto block = out.block("meshrt::ProgramInfo program_info()");
-  out.line("meshrt::ProgramInfo info;");
-  const auto set = [&](const char* key, const std::string& text) {
-    if (!text.empty()) out.line(fmt::format("info.{} = {};", key, quoted(text)));
-  };
-  set("name", graph.model);
-  set("spec", options.spec);
-  set("spec_hash", options.spec_hash);
-  set("layout", program.sharded.layout.name);
-  set("mesh_name", context.mesh().name);
-  set("machine", program.sharded.machine.name);
-  set("precision", options.precision);
-  for (const MeshAxis& axis : context.mesh().axes)
-    out.line(fmt::format("info.mesh.push_back({{{}, {}, {}}});", quoted(axis.name), axis.size, axis.stride));
-  for (const Dim& dim : graph.dims)
-    out.line(fmt::format("info.dims.emplace_back({}, {});", quoted(dim.name), dim.size));
-  if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
-  for (const DimId dim : sample_dims(graph))
-    out.line(fmt::format("info.sample_dims.push_back({});", quoted(graph.dim(dim).name)));
-  for (const Metric& metric : graph.metrics) out.line(fmt::format("info.metrics.push_back({});", quoted(metric.name)));
-  for (const Output& output : graph.outputs) out.line(fmt::format("info.outputs.push_back({});", quoted(output.name)));
-  if (graph.objective) {
-    for (const auto& [key, value] : graph.objective->rate.values)
-      if (key == "rate" || key == "peak") out.line(fmt::format("info.rate = {};", number_text(value)));
+namespace {
+
+/// `meshrt::add_dims(info, "batch 16, seq 128");`, as many to a line as go.
+void emit_dim_list(const Graph& graph, CppWriter& out) {
+  const auto line_of = [](const std::string& list) { return "meshrt::add_dims(info, " + quoted(list) + ");"; };
+  const size_t room = CppWriter::width - 2 * static_cast<size_t>(out.depth());
+  std::string list;
+  size_t columns = line_of("").size();
+  for (const Dim& dim : graph.dims) {
+    const std::string one = fmt::format("{} {}", dim.name, dim.size);
+    constexpr size_t number_width = 7;  // of every size, so that lines do not depend on them
+    columns += dim.name.size() + std::max(number_width, std::to_string(dim.size).size()) + 3;
+    if (!list.empty() && columns > room) {
+      out.line(line_of(list));
+      list.clear();
+      columns = line_of(one).size() + number_width;
+    }
+    list += (list.empty() ? "" : ", ") + one;
   }
-  out.line("info.arena_bytes = arena_bytes;");
-  out.line("info.own_bytes = own_bytes;");
+  if (!list.empty()) out.line(line_of(list));
+}
+
+void emit_sites(EmitContext& context, CppWriter& out) {
   for (const Span span : context.sites) {
     if (!span.known()) {
       out.line(R"(info.sites.push_back({"", 0, 0, ""});)");
@@ -44,11 +38,52 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     std::string text = context.statement(span);
     const std::string head = fmt::format("info.sites.push_back({{{}, {}, {}, ", quoted(context.file_name(span)),
                                          position.line, position.column);
-    const size_t room = CppWriter::width - 2 - head.size() - 6;
+    const size_t room = CppWriter::width - 2 * static_cast<size_t>(out.depth()) - head.size() - 4;
     if (quoted(text).size() > room) text = text.substr(0, room - 8) + "...";
     out.line(head + quoted(text) + "});");
   }
-  out.line("return info;");
+}
+
+}  // namespace
+
+void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options) {
+  const Program& program = context.program;
+  const Graph& graph = context.graph();
+  out.section("what the run needs to know");
+  const auto function = out.block("const meshrt::ProgramInfo& program_info()");
+  {
+    const auto known = out.block("static const meshrt::ProgramInfo known = []", "();");
+    out.line("meshrt::ProgramInfo info;");
+    const auto set = [&](const char* key, const std::string& text) {
+      if (!text.empty()) out.line(fmt::format("info.{} = {};", key, quoted(text)));
+    };
+    set("name", graph.model);
+    set("spec", options.spec);
+    set("spec_hash", options.spec_hash);
+    set("layout", program.sharded.layout.name);
+    set("mesh_name", context.mesh().name);
+    set("machine", program.sharded.machine.name);
+    set("precision", options.precision);
+    for (const MeshAxis& axis : context.mesh().axes)
+      out.line(fmt::format("info.mesh.push_back({{{}, {}, {}}});", quoted(axis.name), axis.size, axis.stride));
+    emit_dim_list(graph, out);
+    if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
+    for (const DimId dim : sample_dims(graph))
+      out.line(fmt::format("info.sample_dims.push_back({});", quoted(graph.dim(dim).name)));
+    for (const Metric& metric : graph.metrics)
+      out.line(fmt::format("info.metrics.push_back({});", quoted(metric.name)));
+    for (const Output& output : graph.outputs)
+      out.line(fmt::format("info.outputs.push_back({});", quoted(output.name)));
+    if (graph.objective) {
+      for (const auto& [key, value] : graph.objective->rate.values)
+        if (key == "rate" || key == "peak") out.line(fmt::format("info.rate = {};", number_text(value)));
+    }
+    out.line("info.arena_bytes = arena_bytes;");
+    out.line("info.own_bytes = own_bytes;");
+    emit_sites(context, out);
+    out.line("return info;");
+  }
+  out.line("return known;");
 }
 
 }  // namespace mesh

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
+#include <map>
 
 #include "codegen/emit/emit_parts.h"
 #include "codegen/graph/builder.h"
@@ -35,45 +35,155 @@ std::string array_type(EmitContext& context, const Buffer& buffer) {
   return type;
 }
 
-const char* role_of(StoredKind kind) {
+/// The function that lists a stored tensor: "parameter_at".
+const char* lister_of(StoredKind kind) {
   switch (kind) {
-    case StoredKind::input: return "input";
-    case StoredKind::parameter: return "parameter";
-    case StoredKind::optimizer: return "optimizer";
-    case StoredKind::state: return "state";
+    case StoredKind::input: return "input_at";
+    case StoredKind::parameter: return "parameter_at";
+    case StoredKind::optimizer: return "optimizer_at";
+    case StoredKind::state: return "state_at";
   }
   return "";
 }
 
+/// "normal(0.02)": how a tensor begins; "" for zeros.
 std::string initial_text(const meshrt::Initial& initial) {
   using Kind = meshrt::Initial::Kind;
-  const char* name = "zeros";
+  const auto bell = [&](const char* name) {
+    const std::string mean = initial.a == 0 ? "" : ", " + number_text(initial.a);
+    return fmt::format("{}({}{})", name, number_text(initial.b), mean);
+  };
   switch (initial.kind) {
-    case Kind::zeros: return "{}";
-    case Kind::ones: return "{Kind::ones}";
-    case Kind::constant: name = "constant"; break;
-    case Kind::normal: name = "normal"; break;
-    case Kind::truncated_normal: name = "truncated_normal"; break;
-    case Kind::uniform: name = "uniform"; break;
+    case Kind::zeros: return "";
+    case Kind::ones: return "ones()";
+    case Kind::constant: return fmt::format("constant({})", number_text(initial.a));
+    case Kind::normal: return bell("normal");
+    case Kind::truncated_normal: return bell("truncated_normal");
+    case Kind::uniform: return fmt::format("uniform({}, {})", number_text(initial.a), number_text(initial.b));
   }
-  return fmt::format("{{Kind::{}, {}, {}}}", name, number_text(initial.a), number_text(initial.b));
+  return "";
 }
 
-/// `table.add("wq", Role::parameter, wq, "embed heads/model", 12`, to be closed.
-std::string tensor_call(EmitContext& context, BufferId id, const std::string& name, const char* role,
-                        const ValueType& type, Span span) {
-  const Buffer& buffer = context.program.buffer(id);
+/// "layer embed heads/model": dims in logical order with the axes that split them.
+std::string dims_text(const EmitContext& context, const Buffer& buffer, const std::vector<DimId>& logical) {
   std::string dims;
   for (size_t k = 0; k < buffer.dims.size(); ++k) {
     const LocalDim& local = buffer.dims[k];
-    if (local.dim != type.dims[k]) internal_error("tensor " + name + " does not lie in its logical order");
+    if (local.dim != logical[k]) internal_error("tensor " + buffer.path + " does not lie in its logical order");
     dims += (k == 0 ? "" : " ") + context.graph().dim(local.dim).name;
     for (size_t a = 0; a < local.placement.axes.size(); ++a)
       dims += (a == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[a]].name;
   }
-  const int line = span.known() ? static_cast<int>(context.sources.begin(span).line) : 0;
-  return fmt::format("table.add({}, Role::{}, {}, {}, {}", quoted(name), role, address(context, {id, {}}), quoted(dims),
-                     line);
+  return dims;
+}
+
+/// As wide for every offset, so that lines do not depend on sizes: "0x000003'0400".
+std::string offset_text(int64_t offset) { return fmt::format("0x{:06x}'{:04x}", offset >> 16, offset & 0xffff); }
+
+std::string offset_text(const Buffer& buffer, Space usual) {
+  const std::string bytes = offset_text(buffer.offset);
+  if (buffer.space == usual) return bytes;
+  return (buffer.space == Space::arena ? "in_arena(" : "in_own(") + bytes + ")";
+}
+
+int line_of(const EmitContext& context, Span span) {
+  return span.known() ? static_cast<int>(context.sources.begin(span).line) : 0;
+}
+
+/// `parameter_at(0x000003'0400, "layer.attn.wq", "layer embed heads head_dim", 17, {Kind::normal, 0, 0.02})`
+std::string listed(EmitContext& context, const Buffer& buffer) {
+  const Stored& stored = context.graph().stored[buffer.stored.index];
+  const Space usual = stored.kind == StoredKind::parameter ? Space::arena : Space::own;
+  std::string call = fmt::format("{}{}({}, {}, {}, {}", lister_of(stored.kind),
+                                 buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">",
+                                 offset_text(buffer, usual), quoted(stored.path),
+                                 quoted(dims_text(context, buffer, stored.type.dims)), line_of(context, stored.span));
+  const std::string initial = initial_text(stored.initial);
+  if (!initial.empty()) call += ", " + initial;
+  else if (stored.kind != StoredKind::input && stored.type.index_of) call += ", {}";
+  if (stored.type.index_of) call += ", " + context.names.size(stored.type.index_of);
+  return call + ")";
+}
+
+/// `output_at(0x000003'0400, "mixed", "batch/data embed", 17)`
+std::string listed_output(EmitContext& context, const Buffer& buffer, const Output& output) {
+  return fmt::format("output_at{}({}, {}, {}, {})", buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">",
+                     offset_text(buffer, Space::own), quoted(output.name),
+                     quoted(dims_text(context, buffer, context.graph().type(output.value).dims)),
+                     line_of(context, output.span));
+}
+
+/// One row of the table: the buffer's declaration, and the line of the spec.
+std::pair<std::string, std::string> row(EmitContext& context, BufferId id) {
+  const Buffer& buffer = context.program.buffer(id);
+  const std::string type = cpp_type(buffer.type);
+  const std::string declared =
+      (context.names.is_stack(id) ? "const Stack<" + type + "> " : type + "* const ") + context.names.buffer(id);
+  if (buffer.stored) return {declared + " = " + listed(context, buffer) + ";", ""};
+  for (size_t i = 0; i < context.program.outputs.size(); ++i)
+    if (context.program.outputs[i] == id)
+      return {declared + " = " + listed_output(context, buffer, context.graph().outputs[i]) + ";", ""};
+  return {fmt::format("{} = {}<{}, {}>();", declared, buffer.space == Space::arena ? "arena" : "own",
+                      array_type(context, buffer), offset_text(buffer.offset)),
+          context.origin(buffer.span)};
+}
+
+/// What the optimizer keeps for each parameter, as a struct of pointers; a row for a parameter.
+void emit_states(EmitContext& context, CppWriter& out) {
+  const std::vector<OptimizerState>& states = context.names.states();
+  const auto of_fields = [&](const char* format, const char* between) {
+    std::string text;
+    for (const std::string& field : states.front().fields)
+      text += (text.empty() ? "" : between) + fmt::format(fmt::runtime(format), field);
+    return text;
+  };
+  const std::string type = cpp_type(context.program.buffer(states.front().tensors.front()).type);
+  out.blank();
+  out.comment("What the optimizer keeps for each parameter.");
+  {
+    const auto block = out.block("struct State", ";");
+    out.line(type + " " + of_fields("*{}", ", ") + ";");
+  }
+  {
+    const auto block = out.block("State state_of(const std::string& parameter, const char* dims, int line, " +
+                                 of_fields("size_t {}", ", ") + ")");
+    for (const std::string& field : states.front().fields)
+      out.line(fmt::format("{0}* const {1}_ = optimizer_at{2}({1}, parameter + \".{1}\", dims, line);", type, field,
+                           type == "float" ? "" : "<" + type + ">"));
+    out.line("return {" + of_fields("{}_", ", ") + "};");
+  }
+  for (const OptimizerState& state : states) {
+    const Buffer& first = context.program.buffer(state.tensors.front());
+    std::string offsets;
+    for (const BufferId id : state.tensors) offsets += ", " + offset_text(context.program.buffer(id).offset);
+    const Stored& parameter = context.graph().stored[context.graph().stored[first.stored.index].parameter.index];
+    out.line(fmt::format("const State {} = state_of({}, {}, {}{});", state.name, quoted(parameter.path),
+                         quoted(dims_text(context, first, parameter.type.dims)), line_of(context, first.span),
+                         offsets));
+  }
+}
+
+/// Single numbers of this rank alone are members: "float sum, sum_2;".
+void emit_numbers(EmitContext& context, CppWriter& out) {
+  std::map<std::string, std::vector<std::string>> names;  // by type
+  for (uint32_t i = 0; i < context.program.buffers.size(); ++i)
+    if (context.names.is_number(BufferId{i}) && !context.program.buffers[i].view_of)
+      names[cpp_type(context.program.buffers[i].type)].push_back(context.names.buffer(BufferId{i}));
+  if (names.empty()) return;
+  out.blank();
+  out.comment("Single numbers.");
+  for (const auto& [type, list] : names) {
+    std::string line = type + " " + list.front();
+    for (size_t i = 1; i < list.size(); ++i) {
+      if (line.size() + list[i].size() + 3 <= CppWriter::width - 2 * static_cast<size_t>(out.depth())) {
+        line += ", " + list[i];
+        continue;
+      }
+      out.line(line + ";");
+      line = type + " " + list[i];
+    }
+    out.line(line + ";");
+  }
 }
 
 }  // namespace
@@ -83,64 +193,24 @@ std::string number_text(double value) { return fmt::format("{}", value); }
 void emit_memory(EmitContext& context, CppWriter& out) {
   const Program& program = context.program;
   out.blank();
-  out.comment("Memory: every buffer at the place that the plan gave it. Buffers that never live together share bytes.");
-  for (const char* space : {"arena", "own"})
-    out.print(R"(
-      template <class T, size_t offset>
-      std::remove_all_extents_t<T>* $space$() const {
-        static_assert(offset + sizeof(T) <= $space$_bytes, "the memory plan");
-        return reinterpret_cast<std::remove_all_extents_t<T>*>(rank.$space$() + offset);
-      }
-      template <size_t offset>
-      meshrt::StackPlace<offset, $space$_bytes> $space$_stack() const {
-        return {rank.$space$()};
-      })",
-              {{"space", space}});
+  out.comment("Memory: every buffer at its place in the plan. Buffers that never live together share bytes.");
   for (const BufferKind kind : kinds) {
+    if (kind == BufferKind::optimizer && !context.names.states().empty()) {
+      emit_states(context, out);
+      continue;
+    }
     std::vector<std::pair<std::string, std::string>> rows;
     for (uint32_t i = 0; i < program.buffers.size(); ++i) {
       const Buffer& buffer = program.buffers[i];
-      if (buffer.kind != kind || buffer.view_of || buffer.offset < 0) continue;
-      const char* space = buffer.space == Space::arena ? "arena" : "own";
-      const std::string type = cpp_type(buffer.type), &name = context.names.buffer(BufferId{i});
-      const std::string array = array_type(context, buffer);
-      rows.emplace_back(
-          context.names.is_stack(BufferId{i})
-              ? fmt::format("const meshrt::Stack<{}> {} = {}_stack<{}>();", array, name, space, buffer.offset)
-              : fmt::format("{}* const {} = {}<{}, {}>();", type, name, space, array, buffer.offset),
-          context.origin(buffer.span));
+      if (buffer.kind != kind || buffer.view_of || buffer.offset < 0 || context.names.is_number(BufferId{i})) continue;
+      rows.push_back(row(context, BufferId{i}));
     }
     if (rows.empty()) continue;
     out.blank();
     out.comment(title_of(kind));
     out.table(rows);
   }
-}
-
-void emit_tensors(EmitContext& context, CppWriter& out) {
-  const Program& program = context.program;
-  const Graph& graph = context.graph();
-  out.blank();
-  out.comment("The tensors that outlive a step, for input, output, checkpoints and messages.");
-  const auto block = out.block("void list_tensors(meshrt::TensorTable& table)");
-  out.line("using meshrt::Role;");
-  out.line("using Kind = meshrt::Initial::Kind;");
-  for (uint32_t i = 0; i < program.buffers.size(); ++i) {
-    const Buffer& buffer = program.buffers[i];
-    if (!buffer.stored || buffer.view_of || buffer.offset < 0) continue;
-    const Stored& stored = graph.stored[buffer.stored.index];
-    std::string call = tensor_call(context, BufferId{i}, stored.path, role_of(stored.kind), stored.type, stored.span);
-    const std::string initial = initial_text(stored.initial);
-    if (stored.type.index_of) call += fmt::format(", {}, {}", initial, context.names.size(stored.type.index_of));
-    else if (initial != "{}") call += ", " + initial;
-    out.line(call + ");");
-  }
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const Output& output = graph.outputs[i];
-    if (output.stored) continue;
-    out.line(tensor_call(context, program.outputs[i], output.name, "output", graph.type(output.value), output.span) +
-             ");");
-  }
+  emit_numbers(context, out);
 }
 
 }  // namespace mesh

@@ -72,9 +72,11 @@ struct NestEmitter {
     if (reduction != nullptr) targets.push_back(reduction->scalar);
     scalars.generate(targets, result.preludes);
     if (writes) {
-      for (const Pass::Store& store : pass.stores)
-        result.statements.push_back(row_names.reference(store.to, pass_index, result.preludes) + " = " +
-                                    scalars.text(store.scalar) + ";");
+      for (const Pass::Store& store : pass.stores) {
+        const bool returns = context.returned && storage(context.program, store.to.buffer) == *context.returned;
+        const std::string to = returns ? "return " : row_names.reference(store.to, pass_index, result.preludes) + " = ";
+        result.statements.push_back(to + scalars.text(store.scalar) + ";");
+      }
       for (const Pass::Accumulate& one : pass.accumulates)
         result.statements.push_back(
             accumulate(one, row_names.reference(one.to, pass_index, result.preludes), scalars.text(one.scalar)));

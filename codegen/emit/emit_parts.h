@@ -11,10 +11,9 @@ void emit_header(EmitContext&, CppWriter&, const EmitOptions&);
 void emit_dims(EmitContext&, CppWriter&);
 /// Members of the program's struct: where this rank stands in the mesh, and its groups.
 void emit_place(EmitContext&, CppWriter&);
-/// Members: a pointer to every buffer, by kind.
+/// Members: a pointer to every buffer, by kind; those that outlive a step are listed for input, checkpoints and
+/// messages.
 void emit_memory(EmitContext&, CppWriter&);
-/// The member function that lists the tensors which outlive a step.
-void emit_tensors(EmitContext&, CppWriter&);
 /// The function that gives meshrt::ProgramInfo.
 void emit_info(EmitContext&, CppWriter&, const EmitOptions&);
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int member_depth = 1;
 
-void emit_function(CppWriter& out, const std::string& comment, const std::string& head, const std::string& body) {
+void emit_function(CppWriter& out, const std::string& comment, const std::string& head, const std::string& body,
+                   int depth = member_depth) {
   out.blank();
   if (!comment.empty()) out.comment(comment);
   const size_t first = body.find_first_not_of(' ');
@@ -23,7 +24,7 @@ void emit_function(CppWriter& out, const std::string& comment, const std::string
   if (body.empty()) return out.line(head + " {}");
   if (one_line) {
     const std::string whole = head + " { " + body.substr(first, body.size() - first - 1) + " }";
-    if (whole.size() + 2 * member_depth <= CppWriter::width) return out.line(whole);
+    if (whole.size() + 2 * static_cast<size_t>(depth) <= CppWriter::width) return out.line(whole);
   }
   const auto block = out.block(head);
   out.insert(body);
@@ -50,8 +51,7 @@ std::string rate_text(const RateOp& rate) {
 /// `metrics[0] = loss[0];` for each metric.
 std::string metric_lines(const EmitContext& context, const std::vector<BufferId>& metrics) {
   CppWriter out(member_depth + 1);
-  for (size_t i = 0; i < metrics.size(); ++i)
-    out.line(fmt::format("metrics[{}] = {}[0];", i, context.names.buffer(metrics[i])));
+  for (size_t i = 0; i < metrics.size(); ++i) out.line(fmt::format("metrics[{}] = {};", i, value(context, metrics[i])));
   return out.text();
 }
 
@@ -59,6 +59,11 @@ std::string reset_lines(EmitContext& context) {
   CppWriter out(member_depth + 1);
   for (const Accumulator& one : context.program.accumulators) {
     const Access all{one.buffer, {}};
+    if (context.names.is_number(one.buffer)) {
+      out.line(context.names.buffer(one.buffer) + " = " +
+               literal(neutral(one.reduce), context.program.buffer(one.buffer).type) + ";");
+      continue;
+    }
     out.line(fmt::format("std::fill_n({}, {}, {});", address(context, all), elements(context, all),
                          literal(neutral(one.reduce), context.program.buffer(one.buffer).type)));
   }
@@ -94,7 +99,6 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   emit_function(functions, "", "void evaluate_step()", routines["evaluate_step"]);
   emit_function(functions, "", "void evaluate_finish(" + metrics(program.evaluated) + ")",
                 routines["evaluate_finish"] + metric_lines(context, program.evaluated));
-  emit_tensors(context, functions);
   for (const auto& [rate, name] : context.rates) {
     functions.blank();
     functions.comment("The learning rate of this step: the run file's, else the spec's.");
@@ -107,29 +111,21 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   out.blank();
   out.line("namespace {");
   out.blank();
-  out.line("using meshrt::Reduce, meshrt::Type;");
+  out.line("using meshrt::Gathered, meshrt::Reduce, meshrt::Scattered, meshrt::Stack, meshrt::Type, meshrt::Whole;");
   emit_dims(context, out);
   emit_info(context, out, options);
   out.section(context.graph().model + " on one rank");
   {
-    const auto block = out.block("struct " + model, ";");
+    const auto block = out.block("struct " + model + " : meshrt::Model<arena_bytes, own_bytes>", ";");
     CppWriter head(member_depth);
-    head.line("meshrt::Rank& rank;");
-    head.line("meshrt::StepInput step;  // what this step was given");
-    head.blank();
-    head.line("explicit " + model + "(meshrt::Rank& rank) : rank(rank) {}");
-    head.print(R"(
-      static const meshrt::ProgramInfo& info() {
-        static const meshrt::ProgramInfo known = program_info();
-        return known;
-      })");
+    head.line("explicit " + model + "(meshrt::Rank& rank) : Model(rank, program_info()) {}");
     emit_place(context, head);
     out.insert(head.text());
     out.insert("\n" + members.text());
     out.insert("\n" + functions.text());
   }
-  out.blank();
-  out.line("std::unique_ptr<meshrt::Program> make() { return std::make_unique<meshrt::Emitted<" + model + ">>(); }");
+  emit_function(out, "", "std::unique_ptr<meshrt::Program> make()",
+                "  return std::make_unique<meshrt::Emitted<" + model + ", program_info>>();\n", 0);
   out.blank();
   out.line("}  // namespace");
   out.blank();

@@ -73,6 +73,7 @@ std::string noun_for(MapFunction function) {
 std::string RowNames::reference(const Access& access, size_t pass, Preludes& preludes) {
   const NestLoops::Element element = loops_.element(access, pass);
   const std::string& buffer = context_.names.buffer(access.buffer);
+  if (context_.names.is_number(access.buffer)) return buffer;
   if (element.row.empty()) return element.base + "[" + (element.index.empty() ? "0" : element.index) + "]";
   std::string row = element.row;
   if (const auto known = names_.find(row); known != names_.end()) {
@@ -80,7 +81,7 @@ std::string RowNames::reference(const Access& access, size_t pass, Preludes& pre
   } else if (!element.index.empty() && element.row_depth > 0 &&
              (loops_.uses(row) > 1 || std::ranges::count(row, '*') > 1)) {
     const bool first = std::ranges::none_of(names_, [](const auto& named) { return named.second == "row"; });
-    const std::string name = scope_.fresh(first ? "row" : buffer + "_row");
+    const std::string name = scope_.fresh(first ? "row" : identifier(buffer) + "_row");
     preludes[element.row_depth].push_back("const int64_t " + name + " = " + row + ";");
     names_[row] = name;
     if (element.row_depth > loops_.outer().size()) own_.push_back(row);
@@ -141,21 +142,50 @@ void ScalarEmitter::generate(const std::vector<int>& targets, Preludes& preludes
       used_at[at] = std::max(used_at[at], depths_[i]);
     }
   }
-  const size_t outputs = pass_.stores.size() + pass_.accumulates.size() + pass_.reductions.size();
+  const std::set<int> overwritten = overwritten_loads(uses, used_at);
   for (size_t i = 0; i < pass_.scalars.size(); ++i) {
     if (uses[i] == 0 || written_[i].named) continue;
     written_[i] = write(static_cast<int>(i), preludes);
     const auto& what = pass_.scalars[i].what;
     const auto* load = std::get_if<Scalar::Load>(&what);
     const bool early = depths_[i] < used_at[i];
-    // What an earlier store of the same iteration may overwrite is read before it.
-    const bool in_place = load != nullptr && outputs > 1 && loops_.writes(load->access.buffer);
+    const bool in_place = overwritten.contains(static_cast<int>(i));
+    // A choice reads better by a name than within a sum.
+    const bool choice = load != nullptr && written_[i].precedence == precedence_of(MapFunction::where) &&
+                        std::ranges::find(targets, static_cast<int>(i)) == targets.end();
     const bool computed = std::holds_alternative<Scalar::Apply>(what) || std::holds_alternative<Scalar::Random>(what);
     const bool asked = std::holds_alternative<Scalar::Rate>(what) || std::holds_alternative<Scalar::Index>(what);
-    if (in_place || (computed && (early || uses[i] > 1)) || (load != nullptr && (early || uses[i] > 2)) ||
+    if (in_place || choice || (computed && (early || uses[i] > 1)) || (load != nullptr && (early || uses[i] > 2)) ||
         (asked && early))
       bind(static_cast<int>(i), preludes);
   }
+}
+
+/// Loads of what an earlier store of the same iteration may overwrite: they must be read before it.
+std::set<int> ScalarEmitter::overwritten_loads(const std::vector<int>& uses, const std::vector<size_t>& used_at) const {
+  std::set<int> loads;
+  std::vector<BufferId> written;
+  const auto look = [&](const auto& self, int scalar, bool target) -> void {
+    const auto at = static_cast<size_t>(scalar);
+    if (const auto* load = std::get_if<Scalar::Load>(&pass_.scalars[at].what))
+      if (std::ranges::any_of(written, [&](BufferId id) { return loops_.share_bytes(id, load->access.buffer); }))
+        loads.insert(scalar);
+    const auto* apply = std::get_if<Scalar::Apply>(&pass_.scalars[at].what);
+    // What has a name is computed before all stores.
+    if (apply == nullptr || (!target && (uses[at] > 1 || depths_[at] < used_at[at])) || (target && uses[at] > 1))
+      return;
+    for (const int operand : apply->operands) self(self, operand, false);
+  };
+  for (const Pass::Store& store : pass_.stores) {
+    look(look, store.scalar, true);
+    written.push_back(store.to.buffer);
+  }
+  for (const Pass::Accumulate& one : pass_.accumulates) {
+    look(look, one.scalar, true);
+    written.push_back(one.to.buffer);
+  }
+  for (const Pass::Reduction& one : pass_.reductions) look(look, one.scalar, true);  // reduced after the stores
+  return loads;
 }
 
 void ScalarEmitter::bind(int scalar, Preludes& preludes) {
@@ -177,10 +207,10 @@ void ScalarEmitter::bind(int scalar, Preludes& preludes) {
 
 std::string ScalarEmitter::name_for(int scalar) const {
   for (const Pass::Store& store : pass_.stores)
-    if (store.scalar == scalar) return "new_" + context_.names.buffer(store.to.buffer);
+    if (store.scalar == scalar) return "new_" + identifier(context_.names.buffer(store.to.buffer));
   const Scalar& one = pass_.scalars[static_cast<size_t>(scalar)];
   if (const auto* load = std::get_if<Scalar::Load>(&one.what))
-    return "this_" + context_.names.buffer(load->access.buffer);
+    return "this_" + identifier(context_.names.buffer(load->access.buffer));
   if (std::holds_alternative<Scalar::Rate>(one.what)) return "learning_rate";
   if (const auto* random = std::get_if<Scalar::Random>(&one.what))
     return identifier(random->path.substr(random->path.rfind('.') + 1) + "_draw");

@@ -1,6 +1,7 @@
 // emit_scalar.h: the scalar computation of one pass of a loop nest as C++ expressions. A value that is used once is
 // written where it is used; one used more often, or that an outer loop can compute, becomes a named constant there.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class ScalarEmitter {
   std::string draw(const Scalar::Random&, Type, Preludes&);
   Expression apply(const Scalar&, const Scalar::Apply&, Preludes&);
   Expression compose(const Scalar&, const Scalar::Apply&) const;
+  std::set<int> overwritten_loads(const std::vector<int>& uses, const std::vector<size_t>& used_at) const;
   void bind(int scalar, Preludes&);
   std::string name_for(int scalar) const;
 

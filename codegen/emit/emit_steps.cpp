@@ -137,6 +137,8 @@ void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
   if (const auto* fill = std::get_if<FillStep>(&step.what)) return emit_fill(context, out, *fill);
   if (const auto* collective = std::get_if<CollectiveStep>(&step.what))
     return emit_collective(context, out, *collective, step.spans.empty() ? Span{} : step.spans.front());
+  if (const auto* combined = std::get_if<CombinedStep>(&step.what))
+    return emit_combined(context, out, *combined, step.spans.empty() ? Span{} : step.spans.front());
   internal_error("a `for` step reached emit_step");
 }
 

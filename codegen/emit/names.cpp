@@ -35,10 +35,13 @@ const Words& reserved_words() {
 /// What the emitted program itself calls things.
 const Words& own_words() {
   static const Words words = words_of(
-      "Reduce Type abs arena arena_bytes arena_stack cols cos count evaluate_finish evaluate_reset evaluate_step exp "
-      "floor index_on info input int32_t int64_t j0 j1 known list_tensors log main make mesh meshrt metrics own "
-      "own_bytes own_stack pow program_info rank rate rows sin size_t sqrt std step table tanh train_step uint8_t y0 "
-      "y1");
+      "Gathered Model Offset Reduce Scattered Stack State Type Whole abs arena arena_bytes cols constant cos count "
+      "evaluate_finish "
+      "evaluate_reset evaluate_step exp floor in_arena in_own index_on info input input_at int32_t int64_t j0 j1 known "
+      "log main make mesh meshrt metrics normal ones optimizer_at output_at own own_bytes parameter_at pow "
+      "program_info rank "
+      "rate "
+      "rows sin size_t sqrt state_at state_of std step tanh tensors train_step truncated_normal uint8_t uniform y0 y1");
   return words;
 }
 
@@ -112,6 +115,53 @@ Names::Names(const Program& program) : program_(program), loop_dims_(program.loo
   for (const char* name : {"i", "j", "k", "n"}) flat_.push_back(reserve(name));
   for (const Routine& routine : program.routines) find_loops(routine.steps, loop_dims_);
   find_stacks();
+  find_numbers();
+  find_states();
+}
+
+void Names::find_numbers() {
+  for (uint32_t i = 0; i < program_.buffers.size(); ++i) {
+    const Buffer& buffer = program_.buffers[i];
+    if (buffer.dims.empty() && !buffer.view_of && buffer.space == Space::own && !buffer.stored && buffer.offset >= 0)
+      numbers_.insert(BufferId{i});
+  }
+  for (const BufferId id : program_.outputs) numbers_.erase(storage(program_, id));  // they are listed by their place
+}
+
+void Names::find_states() {
+  const std::vector<Stored>& stored = program_.sharded.graph.stored;
+  std::map<StoredId, OptimizerState> found;  // by parameter
+  for (uint32_t i = 0; i < program_.buffers.size(); ++i) {
+    const Buffer& buffer = program_.buffers[i];
+    if (!buffer.stored || buffer.view_of || buffer.kind != BufferKind::optimizer) continue;
+    const Stored& one = stored[buffer.stored.index];
+    OptimizerState& state = found[one.parameter];
+    state.fields.push_back(one.path.substr(one.path.rfind('.') + 1));
+    state.tensors.push_back(BufferId{i});
+    const Buffer& first = program_.buffer(state.tensors.front());
+    const bool plain = one.parameter && buffer.space == Space::own && !is_stack(BufferId{i}) && buffer.offset >= 0 &&
+                       one.initial.kind == meshrt::Initial::Kind::zeros && buffer.dims == first.dims &&
+                       identifier(state.fields.back()) == state.fields.back();
+    const OptimizerState& model = found.begin()->second;
+    const bool alike = state.fields.size() <= model.fields.size() &&
+                       std::equal(state.fields.begin(), state.fields.end(), model.fields.begin()) &&
+                       buffer.type == program_.buffer(model.tensors.front()).type;
+    if (!plain || (&state != &model && !alike)) return;
+  }
+  if (found.empty() || found.begin()->second.fields.size() < 2) return;
+  for (const auto& [parameter, state] : found)
+    if (state.fields != found.begin()->second.fields) return;
+  for (auto& [parameter, state] : found) {
+    for (uint32_t i = 0; i < program_.buffers.size(); ++i)
+      if (program_.buffers[i].stored == parameter && !program_.buffers[i].view_of)
+        state.name = reserve(buffers_[i] + "_state");
+    for (size_t k = 0; k < state.tensors.size(); ++k) {
+      const std::string name = state.name + "." + state.fields[k];
+      for (uint32_t i = 0; i < program_.buffers.size(); ++i)
+        if (storage(program_, BufferId{i}) == state.tensors[k]) buffers_[i] = name;
+    }
+    states_.push_back(std::move(state));
+  }
 }
 
 void Names::find_stacks() {

@@ -13,6 +13,13 @@
 
 namespace mesh {
 
+/// What the optimizer keeps for one parameter: "wq_state" with the fields "moment1" and "moment2".
+struct OptimizerState {
+  std::string name;
+  std::vector<std::string> fields;
+  std::vector<BufferId> tensors;
+};
+
 class Names {
  public:
   explicit Names(const Program&);
@@ -42,6 +49,13 @@ class Names {
     const BufferId held = storage(program_, id);
     return stacks_.contains(held) && !substitutes_.contains(held);
   }
+  /// Whether a buffer is a variable: a single number of this rank alone, or a function's argument that is one.
+  bool is_number(BufferId id) const {
+    const BufferId held = storage(program_, id);
+    return substitutes_.contains(held) ? program_.buffer(held).dims.empty() : numbers_.contains(held);
+  }
+  /// The optimizer's state by parameter, where it is alike for all of them and more than one tensor each.
+  const std::vector<OptimizerState>& states() const { return states_; }
   const std::string& index(DimId id) const { return indices_[id.index]; }
   const std::string& turn(LoopId id) const { return index(loop_dims_[id.index]); }
   DimId loop_dim(LoopId id) const { return loop_dims_[id.index]; }
@@ -71,12 +85,15 @@ class Names {
 
  private:
   void find_stacks();
+  void find_numbers();
+  void find_states();
 
   const Program& program_;
   std::set<std::string> taken_;
   std::vector<std::string> sizes_, buffers_, indices_, axes_, flat_;
   std::vector<DimId> loop_dims_;
-  std::set<BufferId> stacks_;
+  std::set<BufferId> stacks_, numbers_;
+  std::vector<OptimizerState> states_;
   std::map<BufferId, std::string> substitutes_;
   std::set<DimId> used_sizes_;
   std::map<LocalDim, Use, LocalOrder> used_parts_;

@@ -54,6 +54,15 @@ NestLoops::NestLoops(EmitContext& context, const Nest& nest)
 std::vector<NestLoop> NestLoops::merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass,
                                        size_t flat_depth, bool last_alone) {
   std::vector<NestLoop> loops;
+  if (!context_.outlined_rows.empty()) {  // rows of slices: the columns are what lies together
+    size_t first = 0;
+    for (const auto& [id, row] : context_.outlined_rows)
+      while (context_.program.buffer(id).dims[first] == dims[first]) ++first;
+    const auto middle = dims.begin() + static_cast<std::ptrdiff_t>(first);
+    loops.push_back({{dims.begin(), middle}, context_.names.flat_index(0), context_.outlined_extents[0]});
+    loops.push_back({{middle, dims.end()}, context_.names.flat_index(1), context_.outlined_extents[1]});
+    return loops;
+  }
   for (size_t i = 0; i < dims.size(); ++i) {
     const LocalDim& dim = dims[i];
     const bool alone = loops.empty() || (last_alone && i + 1 == dims.size());
@@ -207,6 +216,12 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
   const std::vector<LocalDim> dims = dims_of_pass(nest_, pass);
   const Address address = address_of(context_.program, access, dims);
 
+  if (!context_.outlined_rows.empty() && !buffer.dims.empty()) {
+    const auto row = context_.outlined_rows.find(storage(context_.program, access.buffer));
+    const std::string distance = row == context_.outlined_rows.end() ? context_.outlined_extents[1] : row->second;
+    return {context_.names.buffer(access.buffer), loops[0]->index + " * " + distance, 1, loops[1]->index, 2};
+  }
+
   // The indices of the buffer's dims, outermost first: turns, then loops (one index for dims that one loop walks).
   std::vector<std::pair<std::string, std::string>> indices;
   std::vector<size_t> depths;
@@ -279,23 +294,25 @@ int NestLoops::uses(const std::string& row) const {
   return found == row_uses_.end() ? 0 : found->second;
 }
 
-bool NestLoops::writes(BufferId id) const {
+bool NestLoops::share_bytes(BufferId one, BufferId other) const {
+  if (storage(context_.program, one) == storage(context_.program, other)) return true;
+  if (context_.names.is_number(one) || context_.names.is_number(other)) return false;
   const auto bytes = [&](BufferId of) {
     const Buffer& buffer = context_.program.buffer(storage(context_.program, of));
     return std::tuple(buffer.space, buffer.offset,
                       buffer.offset + buffer.elements * static_cast<int64_t>(meshrt::size_of(buffer.type)));
   };
-  const auto overlap = [&](BufferId other) {
-    if (storage(context_.program, id) == storage(context_.program, other)) return true;
-    const auto [space, begin, end] = bytes(id);
-    const auto [other_space, other_begin, other_end] = bytes(other);
-    return space == other_space && begin < other_end && other_begin < end;
-  };
+  const auto [space, begin, end] = bytes(one);
+  const auto [other_space, other_begin, other_end] = bytes(other);
+  return space == other_space && begin < other_end && other_begin < end;
+}
+
+bool NestLoops::writes(BufferId id) const {
   for (const Pass& pass : nest_.passes) {
     for (const Pass::Store& store : pass.stores)
-      if (overlap(store.to.buffer)) return true;
+      if (share_bytes(id, store.to.buffer)) return true;
     for (const Pass::Accumulate& accumulate : pass.accumulates)
-      if (overlap(accumulate.to.buffer)) return true;
+      if (share_bytes(id, accumulate.to.buffer)) return true;
   }
   return false;
 }

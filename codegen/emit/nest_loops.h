@@ -48,6 +48,8 @@ class NestLoops {
   const LocalDim& local(DimId, size_t pass) const;
   /// Whether the nest writes to memory that this buffer shares.
   bool writes(BufferId) const;
+  /// Whether two buffers are the same, or lie in the same place.
+  bool share_bytes(BufferId, BufferId) const;
 
  private:
   /// An index of a buffer's dim: the loops' part of it, what is added to that, and the depth of the loop.

@@ -35,7 +35,12 @@ void Outline::count(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     const auto* nest = std::get_if<Nest>(&step.what);
     if (nest == nullptr) continue;  // what stands in a loop works on slices
-    if (const std::optional<Shape> shape = shape_of(*nest)) ++functions_[shape->key].uses;
+    const std::optional<Shape> shape = shape_of(*nest);
+    if (!shape) continue;
+    Function& function = functions_[shape->key];
+    ++function.uses;
+    if (function.widest == nullptr || shape->dims.size() > shape_of(*function.widest)->dims.size())
+      function.widest = nest;
   }
 }
 
@@ -62,20 +67,25 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
     const BufferId held = storage(context_.program, access.buffer);
     const std::string type = meshrt::name_of(buffer.type);
     if (buffer.dims.empty() && !stored.contains(held)) return fmt::format("{}", held.index);  // the same for all
-    if (!access.turns.empty() || !access.maps.empty() || (!buffer.dims.empty() && buffer.dims != shape.dims))
-      fits = false;
+    const bool slice = !buffer.dims.empty() && buffer.dims != shape.dims;
+    if (!access.turns.empty() || !access.maps.empty()) fits = false;
+    if (slice && (!one_walk || stored.contains(held) || !add_slice(shape, buffer))) fits = false;
     const auto found = std::ranges::find(shape.tensors, held);
     const auto at = found - shape.tensors.begin();
     if (found == shape.tensors.end()) {
       shape.tensors.push_back(held);
       shape.written.push_back(stored.contains(held));
+      shape.sliced.push_back(slice);
     }
-    return fmt::format("@{}{}{}{}", at, type, buffer.dims.empty() ? "" : "[]", loops.writes(access.buffer) ? "!" : "");
+    return fmt::format("@{}{}{}{}", at, type,
+                       buffer.dims.empty() ? ""
+                       : slice             ? "[/]"
+                                           : "[]",
+                       loops.writes(access.buffer) ? "!" : "");
   };
   for (const Pass& pass : nest.passes) {
     if (&pass != &nest.passes.front() && !pass.inner.empty() && pass.inner != shape.dims) return std::nullopt;
-    shape.key +=
-        fmt::format("pass {}{};", pass.inner.empty() ? "once" : "all", reduces && shape.dims.size() > 1 ? "+" : "");
+    shape.key += fmt::format("pass {};", pass.inner.empty() ? "once" : "all");
     for (const Scalar& scalar : pass.scalars) {
       shape.key += std::to_string(scalar.what.index()) + meshrt::name_of(scalar.type);
       if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) shape.key += reference(load->access);
@@ -97,6 +107,32 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
   return shape;
 }
 
+/// Whether the buffer has the shape's dims, of one of them more than the shape; the same one for all such tensors.
+bool Outline::add_slice(Shape& shape, const Buffer& buffer) const {
+  if (buffer.dims.size() != shape.dims.size()) return false;
+  for (size_t k = 0; k < buffer.dims.size(); ++k) {
+    if (buffer.dims[k] == shape.dims[k]) continue;
+    if (buffer.dims[k].dim != shape.dims[k].dim || (shape.slice >= 0 && shape.slice != static_cast<int>(k)))
+      return false;
+    shape.slice = static_cast<int>(k);
+  }
+  return true;
+}
+
+/// What a call hands over: a slice from where it begins.
+std::string Outline::argument(const Shape& shape, size_t tensor) const {
+  const BufferId id = shape.tensors[tensor];
+  const std::vector<LocalDim>& held = context_.program.buffer(id).dims;
+  if (held.empty()) return value(context_, id);
+  std::string text = address(context_, {id, {}});
+  if (!shape.sliced[tensor]) return text;
+  const auto at = static_cast<size_t>(shape.slice);
+  std::string begin = context_.names.begin(shape.dims[at]);
+  if (const std::string of = context_.names.begin(held[at]); of != "0") begin = "(" + begin + " - " + of + ")";
+  const std::string inner = context_.names.product(std::span(shape.dims).subspan(at + 1));
+  return text + " + " + begin + (inner == "1" ? "" : " * " + inner);
+}
+
 std::string Outline::parameter_name(BufferId id) const {
   const Buffer& buffer = context_.program.buffer(id);
   switch (buffer.kind) {
@@ -106,13 +142,32 @@ std::string Outline::parameter_name(BufferId id) const {
     default: break;
   }
   if (buffer.name.starts_with("d_")) return "gradient";
+  if (buffer.name.starts_with("next_")) return "next";
   return buffer.dims.empty() ? "result" : "values";
 }
 
+/// "apply_adamw"; the optimizer of a model may decay some parameters and others not.
+std::string Outline::update_name(StoredId parameter) const {
+  const std::optional<Objective>& objective = context_.graph().objective;
+  if (!objective) return "apply_update";
+  const auto decays = [](const std::map<std::string, double>& values) {
+    const auto found = values.find("weight_decay");
+    return found != values.end() && found->second != 0;
+  };
+  for (const Objective::Parameter& one : objective->parameters)
+    if (one.stored == parameter && decays(objective->values) && one.values.contains("weight_decay") &&
+        !decays(one.values))
+      return "apply_" + objective->optimizer + "_without_decay";
+  return "apply_" + objective->optimizer;
+}
+
 std::string Outline::function_name(const Nest& nest, const Shape& shape) const {
-  for (size_t i = 0; i < shape.tensors.size(); ++i)
-    if (shape.written[i] && context_.program.buffer(shape.tensors[i]).kind == BufferKind::parameter)
-      return context_.graph().objective ? "apply_" + context_.graph().objective->optimizer : "apply_update";
+  for (size_t i = 0; i < shape.tensors.size(); ++i) {
+    const Buffer& buffer = context_.program.buffer(shape.tensors[i]);
+    if (!shape.written[i] || !buffer.stored) continue;
+    const StoredId parameter = context_.graph().stored[buffer.stored.index].parameter;
+    if (buffer.kind == BufferKind::parameter || parameter) return update_name(parameter ? parameter : buffer.stored);
+  }
   if (!shape.reduces) return "compute_values";
   const Pass& first = nest.passes.front();
   const Scalar& reduced = first.scalars[static_cast<size_t>(first.reductions.front().scalar)];
@@ -124,32 +179,52 @@ std::string Outline::function_name(const Nest& nest, const Shape& shape) const {
 void Outline::write(const Nest& nest, const Shape& shape, Function& function) {
   function.name = context_.names.reserve(function_name(nest, shape));
   // What is updated first, then by what.
-  const std::vector<std::string> ranks = {"parameter", "gradient"};
+  const std::vector<std::string> ranks = {"next", "parameter", "gradient"};
   function.order.resize(shape.tensors.size());
   std::iota(function.order.begin(), function.order.end(), size_t{0});
   std::ranges::stable_sort(function.order, {}, [&](size_t i) {
     return std::ranges::find(ranks, parameter_name(shape.tensors[i])) - ranks.begin();
   });
-  std::string parameters;
+  // One number that is written is what the function returns.
+  const auto is_number = [&](size_t i) { return context_.program.buffer(shape.tensors[i]).dims.empty(); };
+  const auto written = std::ranges::count(shape.written, true);
+  std::string parameters, type = "void";
+  for (size_t i = 0; i < shape.tensors.size() && written == 1; ++i) {
+    if (!shape.written[i] || !is_number(i)) continue;
+    std::erase(function.order, i);
+    function.result = i;
+    type = cpp_type(context_.program.buffer(shape.tensors[i]).type);
+    context_.returned = shape.tensors[i];
+  }
   std::map<std::string, int> taken;
   for (const size_t i : function.order) {
     std::string parameter = parameter_name(shape.tensors[i]);
     if (const int before = taken[parameter]++; before > 0) parameter += fmt::format("_{}", before + 1);
     if (context_.names.taken(parameter)) parameter += "_";
     context_.names.substitute(shape.tensors[i], parameter);
-    parameters += fmt::format("{}{}* {}, ", shape.written[i] ? "" : "const ",
-                              cpp_type(context_.program.buffer(shape.tensors[i]).type), parameter);
+    parameters +=
+        fmt::format("{}{}{} {}, ", shape.written[i] ? "" : "const ",
+                    cpp_type(context_.program.buffer(shape.tensors[i]).type), is_number(i) ? "&" : "*", parameter);
   }
-  const bool rows = shape.reduces && shape.dims.size() > 1;
-  parameters += shape.reduces ? (rows ? "int64_t rows, int64_t cols" : "int64_t cols") : "int64_t count";
-  context_.outlined_extents =
-      shape.reduces ? std::vector<std::string>{"rows", "cols"} : std::vector<std::string>{"count"};
+  function.rows = shape.rows();
+  parameters += function.rows ? "int64_t rows, int64_t cols" : shape.reduces ? "int64_t cols" : "int64_t count";
+  for (const size_t i : function.order) {  // how far apart the rows of a slice are
+    if (!shape.sliced[i]) continue;
+    const std::string distance = context_.names.buffer(shape.tensors[i]) + "_row";
+    context_.outlined_rows[shape.tensors[i]] = distance;
+    parameters += ", int64_t " + distance;
+  }
+  context_.outlined_extents = function.rows   ? std::vector<std::string>{"rows", "cols"}
+                              : shape.reduces ? std::vector<std::string>{"cols"}
+                                              : std::vector<std::string>{"count"};
   CppWriter body(2);
   Scope scope(context_.names);
   emit_nest(context_, body, scope, nest);
   context_.outlined_extents.clear();
+  context_.outlined_rows.clear();
+  context_.returned = {};
   for (const BufferId id : shape.tensors) context_.names.substitute(id, "");
-  table_.add({"", fmt::format("void {}({})", function.name, parameters), body.text()});
+  table_.add({"", fmt::format("{} {}({})", type, function.name, parameters), body.text()});
 }
 
 std::optional<std::string> Outline::call(const Nest& nest) {
@@ -157,13 +232,19 @@ std::optional<std::string> Outline::call(const Nest& nest) {
   if (!shape) return std::nullopt;
   Function& function = functions_[shape->key];
   if (function.uses < worth_a_function) return std::nullopt;
-  if (function.name.empty()) write(nest, *shape, function);
+  if (function.name.empty()) write(*function.widest, *shape_of(*function.widest), function);
   std::string arguments;
-  for (const size_t i : function.order) arguments += address(context_, {shape->tensors[i], {}}) + ", ";
+  for (const size_t i : function.order) arguments += argument(*shape, i) + ", ";
   const std::span<const LocalDim> dims(shape->dims);
-  if (shape->reduces && dims.size() > 1) arguments += context_.names.product(dims.first(dims.size() - 1)) + ", ";
-  arguments += context_.names.product(shape->reduces ? dims.last(1) : dims);
-  return fmt::format("{}({});", function.name, arguments);
+  const size_t column = shape->first_column();
+  if (function.rows) arguments += context_.names.product(dims.first(column)) + ", ";
+  arguments += context_.names.product(dims.subspan(column));
+  for (const size_t i : function.order)
+    if (shape->sliced[i])
+      arguments +=
+          ", " + context_.names.product(std::span(context_.program.buffer(shape->tensors[i]).dims).subspan(column));
+  const std::string result = function.result ? value(context_, shape->tensors[*function.result]) + " = " : "";
+  return fmt::format("{}{}({});", result, function.name, arguments);
 }
 
 }  // namespace mesh

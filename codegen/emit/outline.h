@@ -25,17 +25,28 @@ class Outline {
     std::vector<bool> written;
     std::vector<LocalDim> dims;  // of every tensor
     bool reduces = false;        // over all dims
+    // Tensors of which the nest sees a slice: they hold more of the dim at `slice` than the nest walks over.
+    std::vector<bool> sliced;
+    int slice = -1;
+    bool rows() const { return slice >= 0 || (reduces && dims.size() > 1); }
+    size_t first_column() const { return slice >= 0 ? static_cast<size_t>(slice) : reduces ? dims.size() - 1 : 0; }
   };
   struct Function {
     int uses = 0;
-    std::string name;           // once it is written
-    std::vector<size_t> order;  // of its arguments: positions in Shape::tensors
+    const Nest* widest = nullptr;  // the one with most dims, of which the function is written
+    std::string name;              // once it is written
+    std::vector<size_t> order;     // of its arguments: positions in Shape::tensors
+    std::optional<size_t> result;  // what it returns
+    bool rows = false;             // it walks over rows and columns, not over all as one
   };
 
   std::optional<Shape> shape_of(const Nest&) const;
   void count(const std::vector<Step>&);
   void write(const Nest&, const Shape&, Function&);
+  bool add_slice(Shape&, const Buffer&) const;
+  std::string argument(const Shape&, size_t tensor) const;
   std::string parameter_name(BufferId) const;
+  std::string update_name(StoredId parameter) const;
   std::string function_name(const Nest&, const Shape&) const;
 
   EmitContext& context_;

@@ -89,6 +89,13 @@ class Differentiator {
     return build.broadcast(build.literal(0, type.element), type.dims);
   }
 
+  /// Names a gradient after its value, or what made that.
+  void label(ValueId gradient, ValueId of) {
+    std::string& text = graph_.value(gradient).label;
+    const Value& value = graph_.value(of);
+    if (text.empty()) text = "d_" + (value.name.empty() ? simple_name(graph_.node(value.producer).op) : value.name);
+  }
+
   void contribute(GraphBuilder& build, std::map<ValueId, ValueId>& d, ValueId to, ValueId what) {
     ValueId& sum = d[to];
     sum = sum ? build.add(sum, what) : what;
@@ -106,6 +113,7 @@ class Differentiator {
       for (ValueId result : node.results) {
         const auto found = d.find(result);
         d_results.push_back(found == d.end() ? ValueId{} : found->second);
+        if (d_results.back()) label(d_results.back(), result);
         any |= bool(d_results.back());
       }
       if (!any) continue;

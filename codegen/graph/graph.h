@@ -217,9 +217,10 @@ struct Node {
 
 struct Value {
   ValueType type;
-  NodeId producer;   // of a loop's carry.entering, slice.turn and index: the loop node
-  BodyId body;       // where it is defined; usable there and in bodies of loops inside
-  std::string name;  // "layer.attn.score", "d_layer.attn.wq"; empty for a nameless intermediate
+  NodeId producer;         // of a loop's carry.entering, slice.turn and index: the loop node
+  BodyId body;             // where it is defined; usable there and in bodies of loops inside
+  std::string name;        // "layer.attn.score", "d_layer.attn.wq"; empty for a nameless intermediate
+  std::string label = {};  // what a nameless one is, for readers of the emitted program: "d_layer.attn.q"
 };
 
 struct Body {

@@ -39,4 +39,11 @@ std::vector<Factor> factors_by_name(const Graph& graph, const Node& node) {
   return factors;
 }
 
+std::string simple_name(const Op& op) {
+  if (const auto* map = std::get_if<MapOp>(&op)) return std::string(info(map->function).name);
+  if (const auto* reduce = std::get_if<ReduceOp>(&op)) return meshrt::name_of(reduce->reduce);
+  if (std::holds_alternative<DotOp>(op)) return "product";
+  return std::string(definition(op).name);
+}
+
 }  // namespace mesh

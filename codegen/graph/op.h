@@ -3,6 +3,7 @@
 // and the work. With named dims most ops share the default correspondence: a dim of the same name is the same factor.
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +48,8 @@ struct OpDefinition {
 };
 
 const OpDefinition& definition(const Op&);
+/// What a nameless value that it makes may be called: "gelu", "product", "sum".
+std::string simple_name(const Op&);
 /// Same-name factors over all operands and results, in order of first appearance; contracted dims are those no result
 /// has.
 std::vector<Factor> factors_by_name(const Graph&, const Node&);

@@ -31,6 +31,7 @@ class Optimizer {
     ValueId total;
     for (const auto& [id, gradient] : gradients) {
       const ValueId squares = build_.reduce(Reduce::sum, build_.map(F::square, {gradient}), graph_.type(gradient).dims);
+      graph_.value(squares).label = "squares_" + graph_.stored[id.index].path;
       total = total ? build_.add(total, squares) : squares;
     }
     if (!total) return;
@@ -41,6 +42,7 @@ class Optimizer {
     const ValueId scale = build_.map(
         F::minimum,
         {build_.divide(number(objective_.values.at("clip"), type), build_.add(norm, 1e-6)), number(1, type)});
+    graph_.value(scale).label = "clip_scale";
     for (auto& [id, gradient] : gradients) gradient = build_.multiply(gradient, scale);
   }
 
@@ -98,8 +100,11 @@ class Optimizer {
     const auto correction = [&](double beta) {
       return build_.subtract(number(1, Type::f64), build_.map(F::power, {number(beta, Type::f64), step_}));
     };
-    const ValueId rate = build_.cast(build_.divide(rate_, correction(beta1)), type_);
-    const ValueId scale = build_.cast(build_.map(F::rsqrt, {correction(beta2)}), type_);
+    const ValueId exact_rate = build_.divide(rate_, correction(beta1));
+    const ValueId exact_scale = build_.map(F::rsqrt, {correction(beta2)});
+    graph_.value(exact_rate).label = "corrected_rate";
+    graph_.value(exact_scale).label = "root_correction";
+    const ValueId rate = build_.cast(exact_rate, type_), scale = build_.cast(exact_scale, type_);
     const ValueId old_m = state(parameter, "moment1"), old_v = state(parameter, "moment2");
     const ValueId m = build_.add(build_.multiply(old_m, beta1), build_.multiply(g, 1 - beta1));
     const ValueId v = build_.add(build_.multiply(old_v, beta2), build_.multiply(build_.map(F::square, {g}), 1 - beta2));

@@ -29,6 +29,7 @@ void replace_values(Graph& graph, const std::map<ValueId, ValueId>& replaced) {
   for (const auto& [old, now] : replaced) {
     const ValueId last = resolve(replaced, now);
     if (graph.value(last).name.empty()) graph.value(last).name = graph.value(old).name;
+    if (graph.value(last).label.empty()) graph.value(last).label = graph.value(old).label;
   }
   for_each_use(graph, [&](ValueId& id) {
     if (id) id = resolve(replaced, id);
@@ -136,6 +137,20 @@ void remove_dead(Graph& graph) {
   std::erase_if(graph.names, [&](const auto& entry) { return !live[entry.second.index]; });
 }
 
+std::string op_key(const Graph& graph, const Op& op) {
+  std::string key = op_text(graph, op);
+  const auto attention = [&](const AttentionOp& o) {
+    key += fmt::format(" {} {} {:a} {} {}", graph.dim(o.head_dim).name, graph.dim(o.value_dim).name, o.scale, o.causal,
+                       o.window);
+  };
+  if (const auto* literal = std::get_if<LiteralOp>(&op)) key += fmt::format(" {:a}", literal->value);
+  if (const auto* rate = std::get_if<RateOp>(&op))
+    for (const auto& [name, value] : rate->values) key += fmt::format(" {}={:a}", name, value);
+  if (const auto* forward = std::get_if<AttentionOp>(&op)) attention(*forward);
+  if (const auto* backward = std::get_if<AttentionGradientOp>(&op)) attention(backward->forward);
+  return key;
+}
+
 void merge_equal(Graph& graph) {
   std::map<ValueId, ValueId> replaced;
   for (Body& body : graph.bodies) {
@@ -150,8 +165,7 @@ void merge_equal(Graph& graph) {
         kept.push_back(id);
         continue;
       }
-      std::string key = op_text(graph, node.op);
-      if (const LiteralOp* literal = std::get_if<LiteralOp>(&node.op)) key += fmt::format(" {:a}", literal->value);
+      std::string key = op_key(graph, node.op);
       for (ValueId input : node.inputs) key += fmt::format(" {}", input.index);
       key += " " + to_string(graph, graph.type(node.results[0]));
       const auto [found, fresh] = seen.emplace(key, id);
@@ -170,20 +184,24 @@ void merge_equal(Graph& graph) {
   replace_values(graph, replaced);
 }
 
+std::optional<double> counted(const Graph& graph, const Node& node) {
+  const ReduceOp* reduce = std::get_if<ReduceOp>(&node.op);
+  if (!reduce || reduce->reduce != Reduce::sum || !graph.type(node.results[0]).dims.empty()) return {};
+  const Node& broadcast = graph.node(graph.value(node.inputs[0]).producer);
+  if (!std::holds_alternative<BroadcastOp>(broadcast.op)) return {};
+  const LiteralOp* literal = std::get_if<LiteralOp>(&graph.node(graph.value(broadcast.inputs[0]).producer).op);
+  if (!literal) return {};
+  double count = literal->value;
+  for (DimId dim : reduce->dims) count *= static_cast<double>(graph.dim(dim).size);
+  return count;
+}
+
 void fold_counts(Graph& graph) {
   expand_nodes(graph, [](GraphBuilder& build, NodeId id) -> std::vector<ValueId> {
     const Node node = build.graph.node(id);
-    const ReduceOp* reduce = std::get_if<ReduceOp>(&node.op);
-    if (!reduce || reduce->reduce != Reduce::sum) return {};
-    const Node& broadcast = build.graph.node(build.graph.value(node.inputs[0]).producer);
-    if (!std::holds_alternative<BroadcastOp>(broadcast.op) || !build.graph.type(node.results[0]).dims.empty())
-      return {};
-    const LiteralOp* literal =
-        std::get_if<LiteralOp>(&build.graph.node(build.graph.value(broadcast.inputs[0]).producer).op);
-    if (!literal) return {};
-    double count = literal->value;
-    for (DimId dim : reduce->dims) count *= static_cast<double>(build.graph.dim(dim).size);
-    return {build.literal(count, build.graph.type(node.results[0]).element)};
+    const std::optional<double> count = counted(build.graph, node);
+    if (!count) return {};
+    return {build.literal(*count, build.graph.type(node.results[0]).element)};
   });
 }
 

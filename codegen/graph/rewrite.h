@@ -2,6 +2,8 @@
 // computed twice.
 #pragma once
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "codegen/graph/builder.h"
@@ -25,10 +27,15 @@ void expand_nodes(Graph&, const std::function<std::vector<ValueId>(GraphBuilder&
 /// Names of removed values go too.
 void remove_dead(Graph&);
 
+/// The op with all of its attributes: equal for ops that do the same, of any graphs with the same names.
+std::string op_key(const Graph&, const Op&);
+
 /// Merges nodes of a body that compute the same from the same operands.
 void merge_equal(Graph&);
 
-/// Sums of a broadcast literal become literals: the counts that means divide by.
+/// What a node counts: a sum of a broadcast literal to one number.
+std::optional<double> counted(const Graph&, const Node&);
+/// Counts, which means divide by, become literals.
 void fold_counts(Graph&);
 
 }  // namespace mesh

@@ -251,6 +251,7 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
     const ValueId moved = bring(result, kept, "the layout's rule for it");
     home_[result] = moved;
     if (graph_.value(moved).name.empty()) graph_.value(moved).name = graph_.value(result).name;
+    if (graph_.value(moved).label.empty()) graph_.value(moved).label = graph_.value(result).label;
   }
 }
 

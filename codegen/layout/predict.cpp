@@ -15,7 +15,8 @@ const char* phase_of(Part part) {
 
 class Predictor {
  public:
-  explicit Predictor(const ShardedGraph& sharded) : sharded_(sharded), graph_(sharded.graph) {}
+  Predictor(const ShardedGraph& sharded, const std::vector<uint32_t>& calls)
+      : sharded_(sharded), calls_(calls), graph_(sharded.graph) {}
 
   Prediction run() {
     body(graph_.root(), 1);
@@ -27,22 +28,26 @@ class Predictor {
     for (NodeId n : graph_.body(id).nodes) {
       const Node& node = graph_.node(n);
       if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) body(loop->body, times * graph_.dim(loop->dim).size);
-      else if (const ReshardOp* reshard = std::get_if<ReshardOp>(&node.op))
-        collective(node, sharded_.steps[reshard->step], times);
+      else if (const ReshardOp* reshard = std::get_if<ReshardOp>(&node.op)) collective(node, reshard->step, times);
       else work(node, times);
     }
   }
 
-  void collective(const Node& node, const ReshardStep& step, int64_t times) {
+  void collective(const Node& node, uint32_t index, int64_t times) {
+    const ReshardStep& step = sharded_.steps[index];
     if (step.axes.empty()) return;  // margins of a whole dim: nobody else takes part
+    const uint32_t call = index < calls_.size() ? calls_[index] : index;
+    const double saved =
+        call == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0);
+    const double seconds = step.seconds - saved;
     const std::string& name = graph_.value(node.inputs[0]).name;
     const Node* producer = &graph_.node(graph_.value(node.inputs[0]).producer);
     while (std::holds_alternative<ReshardOp>(producer->op))
       producer = &graph_.node(graph_.value(producer->inputs[0]).producer);
     result_.collectives.push_back({step.kind, step.axes, sharded_.layout.mesh.size(step.axes),
-                                   name.empty() ? op_text(graph_, producer->op) : name, step.bytes, times, step.seconds,
-                                   phase_of(node.part), node.span, step.reason, step.rule});
-    result_.communication_seconds += step.seconds * static_cast<double>(times);
+                                   name.empty() ? op_text(graph_, producer->op) : name, step.bytes, times, seconds,
+                                   phase_of(node.part), node.span, step.reason, step.rule, call});
+    result_.communication_seconds += seconds * static_cast<double>(times);
   }
 
   /// The largest rank's share: the axes that split any operand or result split the work.
@@ -72,12 +77,15 @@ class Predictor {
   }
 
   const ShardedGraph& sharded_;
+  const std::vector<uint32_t>& calls_;
   const Graph& graph_;
   Prediction result_;
 };
 
 }  // namespace
 
-Prediction predict(const ShardedGraph& sharded) { return Predictor(sharded).run(); }
+Prediction predict(const ShardedGraph& sharded, const std::vector<uint32_t>& calls) {
+  return Predictor(sharded, calls).run();
+}
 
 }  // namespace mesh

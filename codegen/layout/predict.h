@@ -20,6 +20,7 @@ struct PlannedCollective {
   Span span;           // of the operation that needs it
   std::string reason;
   Span rule;
+  uint32_t call;  // collectives with one number are made in one call
 };
 
 struct Prediction {
@@ -29,6 +30,7 @@ struct Prediction {
   std::vector<PlannedCollective> collectives;  // in order of execution
 };
 
-Prediction predict(const ShardedGraph&);
+/// `calls`, if given, is by reshard step the first of those that are made in one call, which costs their latency once.
+Prediction predict(const ShardedGraph&, const std::vector<uint32_t>& calls = {});
 
 }  // namespace mesh

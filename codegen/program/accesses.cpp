@@ -1,5 +1,7 @@
 #include "codegen/program/accesses.h"
 
+#include <algorithm>
+
 namespace mesh {
 
 namespace {
@@ -61,6 +63,9 @@ struct Visit {
     visit(c.from, Use::read);
     visit(c.to, Use::write);
   }
+  void operator()(CombinedStep& c) const {
+    for (CollectiveStep& one : c.collectives) (*this)(one);
+  }
   void operator()(CopyStep& c) const {
     visit(c.from, Use::read);
     visit(c.to, Use::write);
@@ -87,6 +92,18 @@ void for_each_access(Step& step, const std::function<void(Access&, Use)>& visit)
 void for_each_access(const Step& step, const std::function<void(const Access&, Use)>& visit) {
   const std::function<void(Access&, Use)> same = [&](Access& access, Use use) { visit(access, use); };
   std::visit(Visit{same}, const_cast<Step&>(step).what);  // the visitor above changes nothing
+}
+
+size_t forward_steps(const Routine& routine) {
+  const auto is_forward = [](const Step& step) {
+    const Step* first = &step;
+    while (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&first->what)) {
+      if ((*loop)->body.empty()) break;
+      first = &(*loop)->body.front();
+    }
+    return first->part == Part::forward;
+  };
+  return static_cast<size_t>(std::ranges::find_if_not(routine.steps, is_forward) - routine.steps.begin());
 }
 
 std::vector<bool> outlive_routine(const Program& program) {

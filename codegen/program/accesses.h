@@ -19,6 +19,9 @@ void for_each_access(const Step&, const std::function<void(const Access&, Use)>&
 /// The same for one pass of a nest.
 void for_each_access(Pass&, const std::function<void(Access&, Use)>&);
 
+/// How many steps a routine begins with that belong to the forward part.
+size_t forward_steps(const Routine&);
+
 /// Buffers that live beyond their routine or are read when it has ended: stored tensors, accumulators, metrics,
 /// outputs, wanted values. By buffer.
 std::vector<bool> outlive_routine(const Program&);

@@ -28,14 +28,18 @@ std::string stored_name(const Graph& graph, StoredId id) {
 
 /// "d_layer.attn.wq" is called "d_wq", "layer.attn.q.stash" is "q_stash".
 std::string Lowering::short_name(ValueId value) const {
-  const std::string& path = graph_.value(value).name;
+  const Value& of = graph_.value(value);
+  const std::string& path = of.name.empty() ? of.label : of.name;
   if (path.empty()) return name_by_producer(value);
   if (path.ends_with(".stash")) return last_part(path.substr(0, path.rfind('.'))) + "_stash";
-  if (path.starts_with("d_"))
+  for (const std::string prefix : {"d_", "squares_"}) {
+    if (!path.starts_with(prefix)) continue;
     for (uint32_t i = 0; i < graph_.stored.size(); ++i)
-      if (path.compare(2, std::string::npos, graph_.stored[i].path) == 0) return "d_" + stored_name(graph_, {i});
-  const bool gradient = path.starts_with("d_") && path.find('.') != std::string::npos;
-  return (gradient ? "d_" : "") + last_part(path);
+      if (path.compare(prefix.size(), std::string::npos, graph_.stored[i].path) == 0)
+        return prefix + stored_name(graph_, {i});
+    if (path.find('.') != std::string::npos) return prefix + last_part(path);
+  }
+  return last_part(path);
 }
 
 std::string Lowering::name_by_producer(ValueId value) const {
@@ -49,9 +53,7 @@ std::string Lowering::name_by_producer(ValueId value) const {
     if (next == value) return "next_" + stored_name(graph_, update->stored);
   }
   const Node& node = graph_.node(graph_.value(value).producer);
-  if (const auto* map = std::get_if<MapOp>(&node.op)) return std::string(info(map->function).name);
-  if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) return meshrt::name_of(reduce->reduce);
-  if (std::holds_alternative<DotOp>(node.op)) return "product";
+  if (std::holds_alternative<AttentionOp>(node.op) && node.results[1] == value) return "log_sum";
   if (std::holds_alternative<ReshardOp>(node.op)) return short_name(node.inputs[0]);
   if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
     for (const LoopOp::Collect& collect : loop->collects)
@@ -63,7 +65,7 @@ std::string Lowering::name_by_producer(ValueId value) const {
       if (slice.turn == value) return short_name(slice.stacked);
     return "carry";
   }
-  return std::string(definition(node.op).name);
+  return simple_name(node.op);
 }
 
 }  // namespace mesh

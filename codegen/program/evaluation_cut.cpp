@@ -66,9 +66,10 @@ class Cutter {
   void visit(ValueId value, Reach& reach) const {
     const NodeId id = graph_.value(value).producer;
     const Node& node = graph_.node(id);
-    // A count is known to be complete only after its reshard.
-    const bool count = std::holds_alternative<ReshardOp>(node.op) && lowering_.constant(value);
-    if (const auto reduce = reduction_over_samples(count ? node.inputs[0] : value)) {
+    // What is moved is carried when it has arrived: it is complete then.
+    ValueId origin = value;
+    while (std::holds_alternative<ReshardOp>(producer(origin).op)) origin = producer(origin).inputs[0];
+    if (const auto reduce = reduction_over_samples(origin)) {
       const auto same = [&](const EvaluationCut::Carried& one) { return one.value == value; };
       if (std::none_of(reach.carried.begin(), reach.carried.end(), same)) reach.carried.push_back({value, *reduce});
       return;

@@ -17,7 +17,16 @@ bool intersect(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
 
 class Fuser {
  public:
-  Fuser(Program& program, bool across) : program_(program), across_(across) {}
+  Fuser(Program& program, bool across) : program_(program), across_(across), shared_(program.buffers.size()) {
+    std::vector<const Routine*> writer(program.buffers.size());
+    for (const Routine& routine : program.routines)
+      for (const Step& step : routine.steps) {
+        const StepSets sets = sets_of(program, step);
+        for (const uint32_t read : sets.reads)
+          if (writer[read] && writer[read] != &routine) shared_[read] = true;
+        for (const uint32_t written : sets.writes) writer[written] = &routine;
+      }
+  }
 
   void run(std::vector<Step>& steps) {
     for (Step& step : steps)
@@ -51,7 +60,7 @@ class Fuser {
     for (size_t i = steps.size(); i-- > 0;) {
       if (!std::holds_alternative<Nest>(steps[i].what)) continue;
       size_t next = i + 1;
-      while (next < steps.size() && !conflict(sets[i], sets[next])) ++next;
+      while (next < steps.size() && !conflict(sets[i], sets[next]) && !stays(steps[i], sets[i], steps[next])) ++next;
       if (next == steps.size() || !intersect(sets[i].writes, sets[next].reads)) continue;
       const auto at = [](auto& items, size_t index) { return items.begin() + static_cast<std::ptrdiff_t>(index); };
       std::rotate(at(steps, i), at(steps, i + 1), at(steps, next));
@@ -86,6 +95,7 @@ class Fuser {
       if (!earlier || !gains(*earlier, sets[i], nest, sets[last])) continue;
       bool free = true;
       for (size_t k = i + 1; k < last; ++k) free = free && !conflict(sets[i], sets[k]);
+      for (size_t k = i + 1; k <= last; ++k) free = free && !stays(out[i], sets[i], out[k]);
       if (!free) continue;
       if (std::optional<Nest> both = merged(program_, *earlier, nest)) {
         Step step = std::move(out[i]);
@@ -100,9 +110,16 @@ class Fuser {
     }
   }
 
+  /// Whether the nest may not move below the step: what another routine takes from the forward part is made there.
+  bool stays(const Step& nest, const StepSets& sets, const Step& below) const {
+    return nest.part == Part::forward && below.part != Part::forward &&
+           std::any_of(sets.writes.begin(), sets.writes.end(), [&](uint32_t id) { return shared_[id]; });
+  }
+
   /// Data in common, or single numbers, which cost nothing wherever they are computed.
   bool gains(const Nest& a, const StepSets& of_a, const Nest& b, const StepSets& of_b) const {
-    if (is_number(a) && is_number(b)) return true;
+    if (is_number(a) != is_number(b)) return false;  // a number more in memory is nothing, and easier to read
+    if (is_number(a)) return true;
     return intersect(of_a.writes, of_b.reads) || shares_array(of_a.reads, of_b.reads) ||
            shares_array(of_a.writes, of_b.writes);
   }
@@ -116,7 +133,8 @@ class Fuser {
   }
 
   Program& program_;
-  bool across_;  // over products, collectives and loops
+  bool across_;               // over products, collectives and loops
+  std::vector<bool> shared_;  // by buffer: read by another routine than the one that writes it
 };
 
 }  // namespace

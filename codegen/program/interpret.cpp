@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codegen/graph/builder.h"
+#include "codegen/program/accesses.h"
 #include "codegen/program/interpret_steps.h"
 
 namespace mesh {
@@ -133,6 +134,13 @@ void InterpretedProgram::bind(meshrt::Rank& rank) {
     bound_->resets.push_back(bind_step(bound_->binding, FillStep{Access{one.buffer, {}}, neutral(one.reduce)}));
   for (const Routine& routine : program_.routines)
     bound_->routines[routine.name] = bind_steps(bound_->binding, routine.steps);
+  for (const Routine& routine : program_.routines) {
+    if (!routine.after_forward) continue;
+    const std::vector<Action>& train = bound_->routines.at("train_step");
+    std::vector<Action>& own = bound_->routines.at(routine.name);
+    own.insert(own.begin(), train.begin(),
+               train.begin() + static_cast<std::ptrdiff_t>(forward_steps(program_.routines.front())));
+  }
 }
 
 void InterpretedProgram::run(const std::string& routine) {

@@ -174,9 +174,7 @@ Action permute(const Bound& bound) {
   };
 }
 
-}  // namespace
-
-Action bind_step(Binding& binding, const CollectiveStep& step) {
+void check(const Binding& binding, const CollectiveStep& step) {
   const Buffer &from = binding.buffer(step.from), &to = binding.buffer(step.to);
   if (from.type != to.type) fault(binding, step, "it changes the type");
   if (step.before.size() != step.after.size() ||
@@ -185,6 +183,67 @@ Action bind_step(Binding& binding, const CollectiveStep& step) {
   if (!std::ranges::equal(step.before, dims_of(binding.program, step.from)) ||
       !std::ranges::equal(step.after, dims_of(binding.program, step.to)))
     fault(binding, step, "its dims are not those of its buffers");
+}
+
+}  // namespace
+
+Action bind_step(Binding& binding, const CombinedStep& step) {
+  struct Value {
+    Bound bound;
+    Split split;
+  };
+  const CollectiveStep& first = step.collectives.front();
+  const bool gathers = first.kind == CollectiveKind::all_gather, sums = first.kind == CollectiveKind::all_reduce;
+  std::vector<Value> values;
+  for (const CollectiveStep& one : step.collectives) {
+    check(binding, one);
+    const meshrt::Site site{static_cast<int32_t>(first.step), binding.buffer(first.from).name.c_str()};
+    const Bound bound{binding,
+                      one,
+                      group_of(binding, one.axes),
+                      site,
+                      binding.buffer(one.from).type,
+                      Pointer(binding, one.from),
+                      Pointer(binding, one.to),
+                      nullptr};
+    if (sums) {
+      values.push_back({bound, {{}, extents(binding, one.before, 0, one.before.size()), 1}});
+      continue;
+    }
+    const size_t dim = checked(binding, one, gathers ? one.from_dim : one.to_dim);
+    const auto &whole = gathers ? one.after : one.before, &part = gathers ? one.before : one.after;
+    values.push_back({bound, split_of(bound, dim, whole[dim], part[dim])});
+  }
+  if (sums)
+    return [values, wholes = std::vector<meshrt::Whole>(values.size())]() mutable {
+      for (size_t i = 0; i < values.size(); ++i)
+        wholes[i] = {values[i].bound.to.at(values[i].bound.binding), values[i].split.outer};
+      const Bound& bound = values.front().bound;
+      meshrt::all_reduce(bound.binding.rank, bound.group, bound.site, wholes, bound.type, bound.step.reduce);
+    };
+  if (gathers)
+    return [values, gathered = std::vector<meshrt::Gathered>(values.size())]() mutable {
+      for (size_t i = 0; i < values.size(); ++i) {
+        const Bound& bound = values[i].bound;
+        gathered[i] = {bound.from.at(bound.binding), bound.to.at(bound.binding), values[i].split.blocks()};
+      }
+      const Bound& bound = values.front().bound;
+      meshrt::all_gather(bound.binding.rank, bound.group, bound.site, gathered, bound.type);
+    };
+  if (first.kind != CollectiveKind::reduce_scatter) fault(binding, first, "it cannot be made with others");
+  return [values, scattered = std::vector<meshrt::Scattered>(values.size())]() mutable {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Bound& bound = values[i].bound;
+      scattered[i] = {bound.from.at(bound.binding), bound.to.at(bound.binding), values[i].split.blocks()};
+    }
+    const Bound& bound = values.front().bound;
+    meshrt::reduce_scatter(bound.binding.rank, bound.group, bound.site, scattered, bound.type, bound.step.reduce);
+  };
+}
+
+Action bind_step(Binding& binding, const CollectiveStep& step) {
+  check(binding, step);
+  const Buffer& from = binding.buffer(step.from);
   using Phase = CollectiveStep::Phase;
   if (step.phase == Phase::wait) {
     meshrt::Ticket* const ticket = &binding.tickets.at(step.step);

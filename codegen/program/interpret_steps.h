@@ -22,6 +22,7 @@ Action bind_step(Binding&, const TakeGradientStep&);
 Action bind_step(Binding&, const SortStep&);
 Action bind_step(Binding&, const PlaceStep&);
 Action bind_step(Binding&, const CollectiveStep&);
+Action bind_step(Binding&, const CombinedStep&);
 Action bind_step(Binding&, const CopyStep&);
 Action bind_step(Binding&, const FillStep&);
 Action bind_step(Binding&, const ForStep&);

@@ -85,6 +85,7 @@ class Walk {
       block = parent(block);
     }
     life.block = block;
+    if (result_[buffer].routine >= 0) life.routine = -1;  // another routine uses it too
     result_[buffer] = life;
   }
 

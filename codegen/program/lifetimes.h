@@ -9,7 +9,8 @@ namespace mesh {
 
 /// Steps of a routine are numbered in order, those of a loop's body within the loop. A buffer lives from `first` to
 /// `last`, both included; what lives only inside a turn of a loop has the numbers of its body. `routine` is -1 for what
-/// every routine shares (stored tensors, accumulators), -2 for buffers that nobody uses, and views.
+/// several routines share (stored tensors, accumulators, sums that evaluation takes from the training step), -2 for
+/// buffers that nobody uses, and views.
 struct Lifetime {
   int routine = -2;
   int first = 0, last = 0;

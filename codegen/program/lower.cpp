@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/graph/same_values.h"
+#include "codegen/program/accesses.h"
+#include "codegen/program/combine.h"
 #include "codegen/program/evaluation_cut.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lowering.h"
@@ -59,84 +62,155 @@ BufferId stored_buffer(Program& program, const ShardedGraph& sharded, const Stor
   return {static_cast<uint32_t>(program.buffers.size() - 1)};
 }
 
-void lower_training(Program& program, const ShardedGraph& train, const std::vector<BufferId>& stored) {
-  const Graph& graph = train.graph;
-  Lowering lowering(program, train, stored, 0, memory_orders(graph));
-  Routine routine{"train_step", {}};
-  lowering.lower_root(std::vector<bool>(graph.nodes.size(), true), routine.steps);
-  for (const Metric& metric : graph.metrics)
-    program.metrics.push_back(
-        lowering.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
-  for (const Wanted& wanted : graph.wanted)
-    program.wanted[wanted.name] = lowering.own_buffer(wanted.value, wanted.name, graph.type(wanted.value).element);
-  for (const Output& output : graph.outputs)
-    program.outputs.push_back(output.stored ? stored[output.stored.index]
-                                            : lowering.output_buffer(output.value, output.name));
-  program.routines.push_back(std::move(routine));
+/// The routines of a program, one after the other.
+class Routines {
+ public:
+  Routines(Program& program, const ShardedGraph& train)
+      : program_(program), train_(train), training_(program, train, stored(), 0, memory_orders(train.graph)) {
+    const Graph& graph = train.graph;
+    Routine routine{"train_step", {}};
+    training_.lower_root(std::vector<bool>(graph.nodes.size(), true), routine.steps);
+    for (const Metric& metric : graph.metrics)
+      program_.metrics.push_back(
+          training_.own_buffer(metric.value, metric.name, metric_type(graph.type(metric.value).element)));
+    for (const Wanted& wanted : graph.wanted)
+      program_.wanted[wanted.name] = training_.own_buffer(wanted.value, wanted.name, graph.type(wanted.value).element);
+    for (const Output& output : graph.outputs)
+      program_.outputs.push_back(output.stored ? stored_[output.stored.index]
+                                               : training_.output_buffer(output.value, output.name));
+    program_.routines.push_back(std::move(routine));
+  }
+
+  /// `after_forward`: what metrics sum up is taken from the training step's forward part, where that computes all of
+  /// it.
+  void evaluation(const ShardedGraph& evaluate, bool after_forward) {
+    const Graph& graph = evaluate.graph;
+    const auto first_step = static_cast<uint32_t>(program_.sharded.steps.size());
+    program_.sharded.steps.insert(program_.sharded.steps.end(), evaluate.steps.begin(), evaluate.steps.end());
+    const std::vector<BufferId> same = stored_of(graph);
+    Lowering batch(program_, evaluate, same, first_step, memory_orders(graph));
+    Lowering finish(program_, evaluate, same, first_step, memory_orders(graph));
+    const EvaluationCut cut = cut_evaluation(graph, batch);
+    const auto accumulator = [&](ValueId value, Reduce reduce) {
+      const BufferId total = batch.new_buffer(value, BufferKind::result);
+      if (program_.buffer(total).type == Type::f32) program_.buffer(total).type = Type::f64;  // of many batches
+      program_.accumulators.push_back({total, reduce});
+      return total;
+    };
+
+    Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
+    std::vector<ValueId> needed;  // from every batch
+    for (const EvaluationCut::Carried& one : cut.carried) needed.push_back(one.value);
+    for (size_t i = 0; i < graph.metrics.size(); ++i)
+      if (cut.averaged[i]) needed.push_back(graph.metrics[i].value);
+    for (const EvaluationCut::Carried& one : cut.carried) batch.keep(one.value);
+    step.after_forward = after_forward && preset_from_training(batch, evaluate, needed);
+    batch.lower_root(step.after_forward ? std::vector<bool>(graph.nodes.size()) : cut.batch, step.steps);
+    for (const EvaluationCut::Carried& one : cut.carried) {
+      const BufferId total = accumulator(one.value, one.reduce);
+      batch.add_to(one.value, total, one.reduce);
+      finish.preset(one.value, Access{total, {}});
+    }
+    std::vector<BufferId> totals(graph.metrics.size());
+    BufferId batches;
+    for (size_t i = 0; i < graph.metrics.size(); ++i) {
+      if (!cut.averaged[i]) continue;
+      totals[i] = accumulator(graph.metrics[i].value, Reduce::sum);
+      batch.add_to(graph.metrics[i].value, totals[i], Reduce::sum);
+      if (!batches) batches = batch.count_to("batches", graph.metrics[i].span);
+    }
+    if (batches) program_.accumulators.push_back({batches, Reduce::sum});
+    finish.lower_root(cut.finish, end.steps);
+    for (size_t i = 0; i < graph.metrics.size(); ++i) {
+      const Metric& metric = graph.metrics[i];
+      const Type type = metric_type(graph.type(metric.value).element);
+      program_.evaluated.push_back(cut.averaged[i] ? finish.average(totals[i], batches, metric.name, type)
+                                                   : finish.own_buffer(metric.value, metric.name, type));
+    }
+    program_.routines.push_back(std::move(step));
+    program_.routines.push_back(std::move(end));
+  }
+
+ private:
+  std::vector<BufferId> stored() {
+    for (uint32_t i = 0; i < train_.graph.stored.size(); ++i)
+      stored_.push_back(stored_buffer(program_, train_, train_.graph.stored[i], {i}));
+    return stored_;
+  }
+
+  /// The buffers of another graph's stored tensors, by path.
+  std::vector<BufferId> stored_of(const Graph& graph) const {
+    const std::vector<Stored>& known = train_.graph.stored;
+    std::vector<BufferId> same;
+    for (const Stored& of : graph.stored) {
+      const auto found =
+          std::find_if(known.begin(), known.end(), [&](const Stored& other) { return other.path == of.path; });
+      if (found == known.end()) internal_error("the training step knows no tensor " + of.path);
+      same.push_back(stored_[static_cast<size_t>(found - known.begin())]);
+    }
+    return same;
+  }
+
+  /// Tells the evaluation where the training step leaves what it needs; whether it has all of it, complete and lying
+  /// alike.
+  bool preset_from_training(Lowering& batch, const ShardedGraph& evaluate, const std::vector<ValueId>& needed) const {
+    SameValues same;
+    const std::vector<int> trained = same.number(train_.graph), evaluated = same.number(evaluate.graph);
+    std::vector<std::pair<ValueId, Access>> found;
+    for (const ValueId value : needed) {
+      if (batch.constant(value)) continue;
+      const Placement& placement = evaluate.placement(value);
+      std::optional<Access> place;
+      for (uint32_t i = 0; i < trained.size() && !place && !placement.is_partial(); ++i)
+        if (trained[i] == evaluated[value.index] && train_.placement({i}) == placement) place = training_.found({i});
+      if (!place) return false;
+      found.emplace_back(value, *place);
+    }
+    for (const auto& [value, access] : found) batch.preset(value, access);
+    return !found.empty();
+  }
+
+  Program& program_;
+  const ShardedGraph& train_;
+  std::vector<BufferId> stored_;
+  Lowering training_;
+};
+
+/// Whether what an evaluation reads of the training step's forward part is there when that part ends.
+bool forward_suffices(const Program& program) {
+  const Routine& train = program.routines.front();
+  const size_t end = forward_steps(train);
+  for (const Routine& routine : program.routines) {
+    if (!routine.after_forward) continue;
+    for (const Step& step : routine.steps)
+      for (const uint32_t read : sets_of(program, step).reads) {
+        bool early = false, late = false;
+        for (size_t i = 0; i < train.steps.size(); ++i)
+          (i < end ? early : late) |= contains(sets_of(program, train.steps[i]).writes, read);
+        if (late || (!early && !outlive_routine(program)[read])) return false;
+      }
+  }
+  return true;
 }
 
-void lower_evaluation(Program& program, const ShardedGraph& evaluate, const std::vector<BufferId>& stored) {
-  const Graph& graph = evaluate.graph;
-  const auto first_step = static_cast<uint32_t>(program.sharded.steps.size());
-  program.sharded.steps.insert(program.sharded.steps.end(), evaluate.steps.begin(), evaluate.steps.end());
-  Lowering batch(program, evaluate, stored, first_step, memory_orders(graph));
-  Lowering finish(program, evaluate, stored, first_step, memory_orders(graph));
-  const EvaluationCut cut = cut_evaluation(graph, batch);
-  const auto accumulator = [&](ValueId value, Reduce reduce) {
-    const BufferId total = batch.new_buffer(value, BufferKind::result);
-    if (program.buffer(total).type == Type::f32) program.buffer(total).type = Type::f64;  // of many batches
-    program.accumulators.push_back({total, reduce});
-    return total;
-  };
-
-  Routine step{"evaluate_step", {}}, end{"evaluate_finish", {}};
-  for (const EvaluationCut::Carried& one : cut.carried) batch.keep(one.value);
-  batch.lower_root(cut.batch, step.steps);
-  for (const EvaluationCut::Carried& one : cut.carried) {
-    const BufferId total = accumulator(one.value, one.reduce);
-    batch.add_to(one.value, total, one.reduce);
-    finish.preset(one.value, Access{total, {}});
+Program lowered(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions& options,
+                bool after_forward) {
+  Program program;
+  program.sharded = train;
+  Routines routines(program, train);
+  if (evaluate) routines.evaluation(*evaluate, after_forward);
+  if (options.fuse) {
+    fuse(program);
+    combine_collectives(program);
   }
-  std::vector<BufferId> totals(graph.metrics.size());
-  BufferId batches;
-  for (size_t i = 0; i < graph.metrics.size(); ++i) {
-    if (!cut.averaged[i]) continue;
-    totals[i] = accumulator(graph.metrics[i].value, Reduce::sum);
-    batch.add_to(graph.metrics[i].value, totals[i], Reduce::sum);
-    if (!batches) batches = batch.count_to("batches", graph.metrics[i].span);
-  }
-  if (batches) program.accumulators.push_back({batches, Reduce::sum});
-  finish.lower_root(cut.finish, end.steps);
-  for (size_t i = 0; i < graph.metrics.size(); ++i) {
-    const Metric& metric = graph.metrics[i];
-    const Type type = metric_type(graph.type(metric.value).element);
-    program.evaluated.push_back(cut.averaged[i] ? finish.average(totals[i], batches, metric.name, type)
-                                                : finish.own_buffer(metric.value, metric.name, type));
-  }
-  program.routines.push_back(std::move(step));
-  program.routines.push_back(std::move(end));
+  return program;
 }
 
 }  // namespace
 
 Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions& options) {
-  Program program;
-  program.sharded = train;
-  std::vector<BufferId> stored;
-  for (uint32_t i = 0; i < train.graph.stored.size(); ++i)
-    stored.push_back(stored_buffer(program, train, train.graph.stored[i], {i}));
-  lower_training(program, train, stored);
-  if (evaluate) {
-    std::vector<BufferId> same;
-    for (const Stored& of : evaluate->graph.stored) {
-      const auto found = std::find_if(train.graph.stored.begin(), train.graph.stored.end(),
-                                      [&](const Stored& other) { return other.path == of.path; });
-      if (found == train.graph.stored.end()) internal_error("the training step knows no tensor " + of.path);
-      same.push_back(stored[static_cast<size_t>(found - train.graph.stored.begin())]);
-    }
-    lower_evaluation(program, *evaluate, same);
-  }
-  if (options.fuse) fuse(program);
+  Program program = lowered(train, evaluate, options, true);
+  if (!forward_suffices(program)) program = lowered(train, evaluate, options, false);
   plan_memory(program, options.share_memory);
   return program;
 }

@@ -84,6 +84,11 @@ void Lowering::find_readers() {
 
 void Lowering::preset(ValueId value, Access access) { memory_[value.index] = std::move(access); }
 
+std::optional<Access> Lowering::found(ValueId value) const {
+  const std::optional<Access>& access = memory_[value.index];
+  return access && access->turns.empty() && graph_.value(value).body == graph_.root() ? access : std::nullopt;
+}
+
 void Lowering::lower_root(const std::vector<bool>& wanted, std::vector<Step>& steps) {
   steps_ = &steps;
   for (NodeId id : graph_.body(graph_.root()).nodes)
@@ -241,6 +246,8 @@ std::vector<LocalDim> Lowering::local_dims(ValueId value) const {
 }
 
 BufferKind Lowering::kind_of(ValueId value) const {
+  const std::string& name = graph_.value(value).name;
+  if (name.starts_with("d_") && graph_.names.contains("grad(" + name.substr(2) + ")")) return BufferKind::gradient;
   switch (graph_.node(graph_.value(value).producer).part) {
     case Part::forward: return BufferKind::activation;
     case Part::weight_gradient: return BufferKind::gradient;

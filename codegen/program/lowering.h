@@ -27,6 +27,8 @@ class Lowering {
   void preset(ValueId, Access);
   /// Says that somebody reads a value after all nodes are lowered: no node may take its memory over.
   void keep(ValueId value) { ++readers_[value.index]; }
+  /// Where a value of the root lies, if it has a place in memory and not a part of one.
+  std::optional<Access> found(ValueId) const;
   /// A whole buffer of its own with the value, cast to `element`; for metrics and wanted values.
   BufferId own_buffer(ValueId, const std::string& name, Type element);
   /// The same with its dims in logical order.

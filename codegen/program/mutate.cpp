@@ -42,7 +42,10 @@ class Finder {
         walk((*loop)->body);
         continue;
       }
-      if (fault_ == Fault::drop || fault_ == Fault::skip) leave_out(steps, i);
+      if (fault_ == Fault::drop || fault_ == Fault::skip) {
+        leave_out(steps, i);
+        if (auto* combined = std::get_if<CombinedStep>(&steps[i].what)) leave_out_one(*combined);
+      }
       if (fault_ == Fault::swap) swap(steps, i);
       if (auto* nest = std::get_if<Nest>(&steps[i].what)) {
         if (fault_ == Fault::scale) unscale(*nest);
@@ -70,6 +73,19 @@ class Finder {
       steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
       return Mutation{what, rank};
     });
+  }
+
+  /// One of the collectives that go in one call.
+  void leave_out_one(CombinedStep& combined) {
+    if (mesh().size(combined.collectives.front().axes) < 2) return;
+    for (size_t k = 0; k < combined.collectives.size(); ++k) {
+      const std::optional<int64_t> rank = fault_ == Fault::skip ? std::optional(one_rank()) : std::nullopt;
+      places.push_back([this, &combined, k, rank] {
+        const std::string what = "left out " + text_of(program_, combined.collectives[k]);
+        combined.collectives.erase(combined.collectives.begin() + static_cast<std::ptrdiff_t>(k));
+        return Mutation{what, rank};
+      });
+    }
   }
 
   void swap(Steps& steps, size_t i) {

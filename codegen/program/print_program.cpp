@@ -32,7 +32,8 @@ class Printer {
     out_ += "buffers\n";
     for (const Buffer& buffer : program_.buffers) out_ += "  " + line(buffer) + "\n";
     for (const Routine& routine : program_.routines) {
-      out_ += "routine " + routine.name + "\n";
+      out_ += fmt::format("routine {}{}\n", routine.name,
+                          routine.after_forward ? ", after the forward steps of training" : "");
       print(routine.steps, 1);
     }
     results("metrics", program_.metrics);
@@ -255,6 +256,11 @@ class Printer {
     if (c.from_dim >= 0) text += " of " + dim(c.before[static_cast<size_t>(c.from_dim)].dim);
     if (c.to_dim >= 0) text += " to " + dim(c.after[static_cast<size_t>(c.to_dim)].dim);
     return text + (c.from == c.to ? " " + access(c.to) : " " + access(c.from) + " -> " + access(c.to));
+  }
+  std::string text(const CombinedStep& c) const {
+    std::string text = "together";
+    for (const CollectiveStep& one : c.collectives) text += (text == "together" ? " " : "; ") + this->text(one);
+    return text;
   }
   std::string text(const CopyStep& c) const { return fmt::format("copy {} = {}", access(c.to), access(c.from)); }
   std::string text(const FillStep& f) const { return fmt::format("fill {} = {}", access(f.to), f.value); }

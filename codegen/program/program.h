@@ -217,6 +217,12 @@ struct CollectiveStep {
   enum class Phase : uint8_t { whole, start, wait } phase = Phase::whole;
 };
 
+/// Several collectives that differ only in what they move (kind, axes, reduce and element type are equal, phase is
+/// whole), made in one call.
+struct CombinedStep {
+  std::vector<CollectiveStep> collectives;
+};
+
 /// to = from, element by element where both own it, for layouts in memory that differ (transposes, slices of a whole
 /// value).
 struct CopyStep {
@@ -229,7 +235,7 @@ struct FillStep {
 
 struct ForStep;
 using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, SortStep, PlaceStep,
-                              CollectiveStep, CopyStep, FillStep, std::unique_ptr<ForStep>>;
+                              CollectiveStep, CombinedStep, CopyStep, FillStep, std::unique_ptr<ForStep>>;
 
 struct Step {
   StepKind what;
@@ -251,6 +257,7 @@ struct ForStep {
 struct Routine {
   std::string name;  // "train_step", "evaluate_step", "evaluate_finish"
   std::vector<Step> steps;
+  bool after_forward = false;  // executes the forward steps of the training step first
 };
 
 /// The number that a reduction starts from.

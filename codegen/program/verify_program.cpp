@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
@@ -28,6 +29,8 @@ class Verifier {
       for (size_t i = 0; i < program_.buffers.size(); ++i) written_[i] = bool(program_.buffers[i].stored);
       for (const Accumulator& one : program_.accumulators) written_[one.buffer.index] = true;
       loops_.clear();
+      const std::span<const Step> train(program_.routines.front().steps);
+      if (routine.after_forward) steps(train.first(forward_steps(program_.routines.front())));
       steps(routine.steps);
       if (routine.name == "train_step") {
         results(program_.metrics, "metric");
@@ -70,7 +73,7 @@ class Verifier {
     }
   }
 
-  void steps(const std::vector<Step>& list) {
+  void steps(std::span<const Step> list) {
     for (const Step& step : list) {
       if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
         if ((*loop)->turns != program_.sharded.graph.dim((*loop)->dim).size)

@@ -139,6 +139,16 @@ class StepVerifier {
       say(fmt::format("does not lead from whole {} to whole {} of a value that lies alike", name(from_dim),
                       name(to_dim)));
   }
+  void operator()(const CombinedStep& c) {
+    for (const CollectiveStep& one : c.collectives) {
+      (*this)(one);
+      const CollectiveStep& first = c.collectives.front();
+      if (one.kind != first.kind || one.axes != first.axes || one.reduce != first.reduce ||
+          one.phase != CollectiveStep::Phase::whole ||
+          program_.buffer(one.to.buffer).type != program_.buffer(first.to.buffer).type)
+        say("makes other movements in one call");
+    }
+  }
 
   void operator()(const CopyStep& c) {
     const auto to = dims_of(program_, c.to);

@@ -16,7 +16,7 @@ std::string_view take(std::string_view& text, char end) {
 
 }  // namespace
 
-void TensorTable::add(Tensor tensor, std::string_view dims) {
+const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
   std::vector<bool> used(info_.mesh.size(), false);
   while (!dims.empty()) {
     std::string_view axes = take(dims, ' ');
@@ -46,7 +46,16 @@ void TensorTable::add(Tensor tensor, std::string_view dims) {
     const MeshAxis& axis = info_.mesh[i];
     if (!used[i] && rank_ / axis.stride % axis.size != 0) tensor.primary = false;
   }
-  tensors_.push_back(std::move(tensor));
+  return tensors_.emplace_back(std::move(tensor));
+}
+
+void add_dims(ProgramInfo& info, std::string_view dims) {
+  while (!dims.empty()) {
+    std::string_view one = take(dims, ',');
+    one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
+    const std::string name(take(one, ' '));
+    info.dims.emplace_back(name, std::stoll(std::string(one)));
+  }
 }
 
 }  // namespace meshrt

@@ -79,6 +79,14 @@ TEST_P(Jobs, ShowEveryMissingCollective) {
       for (size_t i = 0; i < steps.size(); ++i) {
         if (auto* const loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
           if (remove((*loop)->body)) return true;
+        } else if (auto* const combined = std::get_if<CombinedStep>(&steps[i].what)) {
+          std::vector<CollectiveStep>& all = combined->collectives;
+          for (auto one = all.begin(); one != all.end(); ++one) {
+            if (left-- > 0) continue;
+            what = broken.buffer(one->to.buffer).name + ": " + broken.sharded.steps[one->step].reason;
+            all.erase(one);
+            return true;
+          }
         } else if (std::holds_alternative<CollectiveStep>(steps[i].what) && left-- == 0) {
           const auto& step = std::get<CollectiveStep>(steps[i].what);
           what = broken.buffer(step.to.buffer).name + ": " + broken.sharded.steps[step.step].reason;

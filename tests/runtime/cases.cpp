@@ -145,6 +145,7 @@ class Cases {
           all_gather_case(type, size);
           all_to_all_case(type, size, true);
           all_to_all_case(type, size, false);
+          if (type == Type::f32 || type == Type::bf16 || type == Type::u8) several_case(type, size);
           broadcast_case(type, size);
           permute_case(type, size);
           if (size > 0) margins_case(type, size);
@@ -188,12 +189,15 @@ class Cases {
   }
 
   void expect(const Bytes& wanted, const std::byte* got, const std::string& what) {
+    compare(wanted, got, what);
+    release();
+  }
+  void compare(const Bytes& wanted, const std::byte* got, const std::string& what) const {
     for (size_t i = 0; i < wanted.size(); ++i)
       if (wanted[i] != got[i])
         throw std::runtime_error(fmt::format("{}, member {} of {}, {}: byte {} is {:#x}, not {:#x}", what, me(),
                                              members(), in_arena_ ? "in the arena" : "outside", i,
                                              static_cast<int>(got[i]), static_cast<int>(wanted[i])));
-    release();
   }
 
   // Parts of an extent by a pattern: even, uneven, some empty.
@@ -277,6 +281,47 @@ class Cases {
         expect(whole, place, title("all_gather in place", type, size));
       }
     }
+  }
+
+  // Values of several sizes in one call give what they give one by one.
+  void several_case(Type type, int64_t size) {
+    const auto bytes_of = [&](int64_t count) { return count * static_cast<int64_t>(size_of(type)); };
+    std::vector<Bytes> summed, scattered, gathered;
+    std::vector<std::vector<int64_t>> begins;
+    std::vector<Whole> wholes;
+    std::vector<Scattered> to_scatter;
+    std::vector<Gathered> to_gather;
+    const std::vector<Shape> shapes{{3, 5, 1}, {1, 1, 0}, {2, 1, 2}, {1, 16, 0}};
+    for (const Shape& shape : shapes) {
+      salt_ += 1;
+      const int64_t extent = (size + shape.outer) / (shape.outer * shape.inner);
+      begins.push_back(parts(extent, shape.pattern));
+      const std::vector<int64_t>& begin = begins.back();
+      const Blocks blocks{shape.outer, begin, shape.inner};
+      const int64_t whole = shape.outer * extent * shape.inner,
+                    own = shape.outer * (begin[me() + 1] - begin[me()]) * shape.inner;
+      const auto all = contributions(type, [&](int) { return whole; });
+      summed.push_back(reduce_oracle(type, Reduce::sum, all));
+      wholes.push_back({buffer(all[me()]), whole});
+      scattered.emplace_back(bytes_of(own));
+      block(scattered.back(), summed.back(), blocks, me(), type, false);
+      to_scatter.push_back({buffer(all[me()]), buffer(bytes_of(own)), {shape.outer, {}, shape.inner}});
+      auto pieces = contributions(type, [&](int m) { return shape.outer * (begin[m + 1] - begin[m]) * shape.inner; });
+      gathered.emplace_back(bytes_of(whole));
+      for (int m = 0; m < members(); ++m) block(pieces[m], gathered.back(), blocks, m, type, true);
+      to_gather.push_back({buffer(pieces[me()]), buffer(bytes_of(whole)), {shape.outer, {}, shape.inner}});
+    }
+    for (size_t i = 0; i < shapes.size(); ++i) to_scatter[i].blocks.begin = to_gather[i].blocks.begin = begins[i];
+    all_reduce(rank_, group_, {10, "sums"}, wholes, type, Reduce::sum);
+    reduce_scatter(rank_, group_, {11, "scatters"}, to_scatter, type, Reduce::sum);
+    all_gather(rank_, group_, {12, "gathers"}, to_gather, type);
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const std::string what = fmt::format("value {} of several, ", i);
+      compare(summed[i], static_cast<std::byte*>(wholes[i].data), what + title("all_reduce", type, size));
+      compare(scattered[i], static_cast<std::byte*>(to_scatter[i].part), what + title("reduce_scatter", type, size));
+      compare(gathered[i], static_cast<std::byte*>(to_gather[i].whole), what + title("all_gather", type, size));
+    }
+    release();
   }
 
   void all_to_all_case(Type type, int64_t size, bool gathers_first) {

@@ -53,6 +53,29 @@ void reduce_scatter(Rank&, const Group&, Site, const void* whole, void* part, co
 /// whole [outer, all, inner] = the parts of all members side by side.
 void all_gather(Rank&, const Group&, Site, const void* part, void* whole, const Blocks&, Type);
 
+// ---- several values in one call ------------------------------------------------------------------------------------
+
+/// Values of one type, moved as above, for one wait in place of many. All members give them in the same order.
+struct Whole {
+  void* data;
+  int64_t count;
+};
+struct Scattered {
+  const void* whole;
+  void* part;
+  Blocks blocks;
+};
+struct Gathered {
+  const void* part;
+  void* whole;
+  Blocks blocks;
+};
+void all_reduce(Rank&, const Group&, Site, std::span<const Whole>, Type, Reduce);
+void reduce_scatter(Rank&, const Group&, Site, std::span<const Scattered>, Type, Reduce);
+void all_gather(Rank&, const Group&, Site, std::span<const Gathered>, Type);
+
+// --------------------------------------------------------------------------------------------------------------------
+
 /// Moves the group's split from one dim to another; see Exchange.
 void all_to_all(Rank&, const Group&, Site, const void* from, void* to, const Exchange&, Type);
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <initializer_list>
 #include <limits>
 #include <memory>
@@ -89,29 +90,6 @@ void attend_backward(const AttentionShape& shape, Heads<const T> q, Heads<const 
               d_q.at, d_k.at, d_v.at, d_q.strides, d_k.strides, d_v.strides});
 }
 
-// ---- stacked buffers -----------------------------------------------------------------------------------------------
-
-/// Equal slices one behind the other, of an array type: `x[l]` is what turn l of a loop sees of
-/// float[layer][batch][seq].
-template <class Array>
-struct Stack {
-  using Element = std::remove_all_extents_t<Array>;
-  static constexpr int64_t slice = sizeof(std::remove_extent_t<Array>) / sizeof(Element);
-  Element* all;
-  Element* operator[](int64_t turn) const { return all + turn * slice; }
-};
-
-/// A place in memory of `limit` bytes, which a Stack that fits may take.
-template <size_t offset, size_t limit>
-struct StackPlace {
-  std::byte* memory;
-  template <class Array>
-  operator Stack<Array>() const {
-    static_assert(offset + sizeof(Array) <= limit, "the memory plan");
-    return {reinterpret_cast<typename Stack<Array>::Element*>(memory + offset)};
-  }
-};
-
 // ---- parts of dims -------------------------------------------------------------------------------------------------
 
 /// Where the parts of a group's members begin, and the last one ends: parts first .. first + members of `parts` of
@@ -123,49 +101,164 @@ std::array<int64_t, members + 1> boundaries(int64_t size, int64_t first, int64_t
   return begin;
 }
 
-// ---- tensors -------------------------------------------------------------------------------------------------------
+// ---- several values in one collective ------------------------------------------------------------------------------
 
-/// The tensors of a program as one rank holds them.
+template <std::same_as<Whole>... Values>
+void all_reduce(Rank& rank, const Group& group, Site site, Type type, Reduce reduce, Values... values) {
+  const std::array<Whole, sizeof...(values)> all{values...};
+  all_reduce(rank, group, site, std::span<const Whole>(all), type, reduce);
+}
+template <std::same_as<Scattered>... Values>
+void reduce_scatter(Rank& rank, const Group& group, Site site, Type type, Reduce reduce, Values... values) {
+  const std::array<Scattered, sizeof...(values)> all{values...};
+  reduce_scatter(rank, group, site, std::span<const Scattered>(all), type, reduce);
+}
+template <std::same_as<Gathered>... Values>
+void all_gather(Rank& rank, const Group& group, Site site, Type type, Values... values) {
+  const std::array<Gathered, sizeof...(values)> all{values...};
+  all_gather(rank, group, site, std::span<const Gathered>(all), type);
+}
+
+// ---- memory --------------------------------------------------------------------------------------------------------
+
+/// Equal slices one behind the other: `x[l]` is what turn l of a loop sees.
+template <class T>
+struct Stack {
+  T* all;
+  int64_t slice;
+  T* operator[](int64_t turn) const { return all + turn * slice; }
+};
+
+/// A place in memory, as a pointer to its elements or as a Stack.
+template <class T>
+struct Place {
+  T* at;
+  int64_t slice;  ///< elements at one index of the first dim
+  operator T*() const { return at; }
+  operator Stack<T>() const { return {at, slice}; }
+};
+
+/// The tensors of a program that outlive a step, as one rank holds them.
 class TensorTable {
  public:
   TensorTable(const ProgramInfo& info, int rank) : info_(info), rank_(rank) {}
   /// `dims` in logical order with the axes that split them, as in "layer embed heads/model vocab/data*model".
-  template <class T>
-  void add(std::string name, Role role, T* data, std::string_view dims, int line, Initial initial = {},
-           int64_t index_bound = -1) {
-    add({std::move(name), role, type_of<T>, index_bound, {}, data, true, initial, line}, dims);
-  }
+  const Tensor& add(Tensor tensor, std::string_view dims);
   std::span<Tensor> tensors() { return tensors_; }
 
  private:
-  void add(Tensor tensor, std::string_view dims);
-
   const ProgramInfo& info_;
   int rank_;
   std::vector<Tensor> tensors_;
 };
 
+/// What an emitted struct derives from: one rank, its memory, and what it was given for this step. Members of the
+/// struct are places in memory; those that outlive a step are listed for input, checkpoints and messages as they are
+/// made.
+template <size_t arena_bytes, size_t own_bytes>
+class Model {
+ public:
+  Model(Rank& rank, const ProgramInfo& info) : rank(rank), table_(info, rank.rank()) {}
+  std::span<Tensor> tensors() { return table_.tensors(); }
+
+ protected:
+  /// Where a tensor begins, in the space where its kind lies (parameters in the arena) unless another is named.
+  struct Offset {
+    size_t bytes;
+    int space = 0;  // 1: arena, 2: own
+    Offset(size_t bytes) : bytes(bytes) {}
+    Offset(size_t bytes, int space) : bytes(bytes), space(space) {}
+  };
+  static Offset in_arena(size_t bytes) { return {bytes, 1}; }
+  static Offset in_own(size_t bytes) { return {bytes, 2}; }
+
+  /// An array like float[layer][batch][seq] at an offset.
+  template <class Array, size_t offset>
+  auto arena() const {
+    static_assert(offset + sizeof(Array) <= arena_bytes, "the memory plan");
+    return place<Array>(rank.arena() + offset);
+  }
+  template <class Array, size_t offset>
+  auto own() const {
+    static_assert(offset + sizeof(Array) <= own_bytes, "the memory plan");
+    return place<Array>(rank.own() + offset);
+  }
+  /// Tensors by their path, dims (see TensorTable) and line in the spec.
+  template <class T = float>
+  Place<T> input_at(Offset at, std::string path, std::string_view dims, int line, int64_t index_bound = -1) {
+    return list<T>(Role::input, at, 2, std::move(path), dims, line, {}, index_bound);
+  }
+  template <class T = float>
+  Place<T> parameter_at(Offset at, std::string path, std::string_view dims, int line, Initial initial = {}) {
+    return list<T>(Role::parameter, at, 1, std::move(path), dims, line, initial);
+  }
+  template <class T = float>
+  Place<T> optimizer_at(Offset at, std::string path, std::string_view dims, int line, Initial initial = {}) {
+    return list<T>(Role::optimizer, at, 2, std::move(path), dims, line, initial);
+  }
+  template <class T = float>
+  Place<T> state_at(Offset at, std::string path, std::string_view dims, int line, Initial initial = {},
+                    int64_t index_bound = -1) {
+    return list<T>(Role::state, at, 2, std::move(path), dims, line, initial, index_bound);
+  }
+  // How tensors begin.
+  static Initial ones() { return {Initial::Kind::ones}; }
+  static Initial constant(double value) { return {Initial::Kind::constant, value}; }
+  static Initial normal(double deviation, double mean = 0) { return {Initial::Kind::normal, mean, deviation}; }
+  static Initial truncated_normal(double deviation, double mean = 0) {
+    return {Initial::Kind::truncated_normal, mean, deviation};
+  }
+  static Initial uniform(double low, double high) { return {Initial::Kind::uniform, low, high}; }
+  template <class T = float>
+  Place<T> output_at(Offset at, std::string path, std::string_view dims, int line) {
+    return list<T>(Role::output, at, 2, std::move(path), dims, line, {});
+  }
+  /// This rank's coordinate on an axis.
+  int64_t index_on(const Axis& axis) const { return rank.rank() / axis.stride % axis.size; }
+
+  Rank& rank;
+  StepInput step = {};
+
+ private:
+  template <class Array>
+  static Place<std::remove_all_extents_t<Array>> place(std::byte* at) {
+    using Element = std::remove_all_extents_t<Array>;
+    return {reinterpret_cast<Element*>(at), sizeof(std::remove_extent_t<Array>) / sizeof(Element)};
+  }
+  template <class T>
+  Place<T> list(Role role, Offset at, int space, std::string path, std::string_view dims, int line, Initial initial,
+                int64_t index_bound = -1) {
+    const bool in_arena = (at.space == 0 ? space : at.space) == 1;
+    std::byte* const begin = (in_arena ? rank.arena() : rank.own()) + at.bytes;
+    const Tensor& made =
+        table_.add({std::move(path), role, type_of<T>, index_bound, {}, begin, true, initial, line}, dims);
+    const int64_t elements = made.local_elements();
+    const int64_t first = made.dims.empty() ? 1 : made.dims.front().end - made.dims.front().begin;
+    return {reinterpret_cast<T*>(begin), first > 0 ? elements / first : 0};
+  }
+
+  TensorTable table_;
+};
+
 // ---- programs ------------------------------------------------------------------------------------------------------
 
 /// The Program of a struct that is made from a Rank, when the rank has its memory.
-template <class Model>
+template <class Made, const ProgramInfo& (*program_info)()>
 class Emitted final : public Program {
  public:
-  const ProgramInfo& info() const override { return Model::info(); }
-  void bind(Rank& rank) override {
-    model_.emplace(rank);
-    table_.emplace(info(), rank.rank());
-    model_->list_tensors(*table_);
-  }
-  std::span<Tensor> tensors() override { return table_->tensors(); }
+  const ProgramInfo& info() const override { return program_info(); }
+  void bind(Rank& rank) override { model_.emplace(rank); }
+  std::span<Tensor> tensors() override { return model_->tensors(); }
   void train_step(const StepInput& input, std::span<double> metrics) override { model_->train_step(input, metrics); }
   void evaluate_reset() override { model_->evaluate_reset(); }
   void evaluate_step() override { model_->evaluate_step(); }
   void evaluate_finish(std::span<double> metrics) override { model_->evaluate_finish(metrics); }
 
  private:
-  std::optional<Model> model_;
-  std::optional<TensorTable> table_;
+  std::optional<Made> model_;
 };
+
+/// Adds dims to what is known of a program: "batch 16, seq 128".
+void add_dims(ProgramInfo& info, std::string_view dims);
 
 }  // namespace meshrt

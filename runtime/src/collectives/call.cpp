@@ -47,9 +47,13 @@ uint64_t mix(uint64_t hash, std::span<const int64_t> begin) {
 }
 
 uint64_t shape_of(const Call& call) {
+  uint64_t hash = 1;
   switch (call.kind) {
     case Kind::reduce_scatter:
-    case Kind::all_gather: return mix(mix(mix(1, call.blocks.begin), call.blocks.outer), call.blocks.inner);
+    case Kind::all_gather:
+      for (const Item& item : call.items())
+        hash = mix(mix(mix(hash, item.blocks.begin), item.blocks.outer), item.blocks.inner);
+      return hash;
     case Kind::all_to_all: {
       const Exchange& e = call.exchange;
       return mix(mix(mix(mix(mix(2 + e.gathers_first, e.first), e.second), e.outer), e.middle), e.inner);
@@ -57,6 +61,9 @@ uint64_t shape_of(const Call& call) {
     case Kind::broadcast: return call.root;
     case Kind::permute: return static_cast<uint64_t>(call.to + 1) << 32 | static_cast<uint32_t>(call.from + 1);
     case Kind::all_reduce:
+      if (call.several.empty()) return 0;
+      for (const Item& item : call.items()) hash = mix(hash, static_cast<uint64_t>(item.count));
+      return hash;
     case Kind::barrier: return 0;
   }
   return 0;
@@ -77,15 +84,15 @@ const char* name_of(Kind kind) {
   return "?";
 }
 
-Piece source_piece(const Call& call, int from, int to) {
-  const Blocks& b = call.blocks;
+Piece source_piece(const Call& call, const Item& item, int from, int to) {
+  const Blocks& b = item.blocks;
   switch (call.kind) {
     case Kind::reduce_scatter: return scaled(block(b.outer, b.begin, b.inner, to), call.type);
     case Kind::all_gather: return scaled(contiguous(b.outer * part(b.begin, from) * b.inner), call.type);
     case Kind::all_to_all:
       return call.exchange.gathers_first ? scaled(exchange_piece(call.exchange, from, to, true), call.type)
                                          : scaled(exchange_piece(call.exchange, to, from, false), call.type);
-    case Kind::broadcast: return from == call.root && to != from ? scaled(contiguous(call.count), call.type) : Piece{};
+    case Kind::broadcast: return from == call.root && to != from ? scaled(contiguous(item.count), call.type) : Piece{};
     case Kind::permute:
       if (from == call.me && to == call.to) return scaled(call.sent, call.type);
       return to == call.me && from == call.from ? scaled(call.taken, call.type) : Piece{};
@@ -95,15 +102,15 @@ Piece source_piece(const Call& call, int from, int to) {
   return {};
 }
 
-Piece destination_piece(const Call& call, int from, int to) {
-  const Blocks& b = call.blocks;
+Piece destination_piece(const Call& call, const Item& item, int from, int to) {
+  const Blocks& b = item.blocks;
   switch (call.kind) {
     case Kind::reduce_scatter: return scaled(contiguous(b.outer * part(b.begin, to) * b.inner), call.type);
     case Kind::all_gather: return scaled(block(b.outer, b.begin, b.inner, from), call.type);
     case Kind::all_to_all:
       return call.exchange.gathers_first ? scaled(exchange_piece(call.exchange, from, to, false), call.type)
                                          : scaled(exchange_piece(call.exchange, to, from, true), call.type);
-    case Kind::broadcast: return source_piece(call, from, to);
+    case Kind::broadcast: return source_piece(call, item, from, to);
     case Kind::permute: return to == call.me && from == call.from ? scaled(call.received, call.type) : Piece{};
     case Kind::all_reduce:
     case Kind::barrier: return {};
@@ -111,28 +118,40 @@ Piece destination_piece(const Call& call, int from, int to) {
   return {};
 }
 
+int64_t piece_bytes(const Call& call, int from, int to) {
+  int64_t bytes = 0;
+  for (const Item& item : call.items()) bytes += source_piece(call, item, from, to).bytes();
+  return bytes;
+}
+
 int64_t largest_piece(const Call& call) {
   int64_t largest = 0;
   for (int from = 0; from < call.members; ++from)
-    for (int to = 0; to < call.members; ++to) largest = std::max(largest, source_piece(call, from, to).bytes());
+    for (int to = 0; to < call.members; ++to) largest = std::max(largest, piece_bytes(call, from, to));
   return largest;
 }
 
 int64_t source_bytes(const Call& call) {
+  int64_t bytes = 0;
+  for (const Item& item : call.items()) bytes += source_bytes(call, item);
+  return bytes;
+}
+
+int64_t source_bytes(const Call& call, const Item& item) {
   const auto size = static_cast<int64_t>(size_of(call.type));
   switch (call.kind) {
-    case Kind::all_gather: return source_piece(call, call.me, call.me).bytes();
+    case Kind::all_gather: return source_piece(call, item, call.me, call.me).bytes();
     case Kind::all_to_all: {
       const Exchange& e = call.exchange;
       const int64_t a = e.gathers_first ? part(e.first, call.me) : extent(e.first);
       const int64_t b = e.gathers_first ? extent(e.second) : part(e.second, call.me);
       return e.outer * a * e.middle * b * e.inner * size;
     }
-    case Kind::broadcast: return call.me == call.root ? call.count * size : 0;
+    case Kind::broadcast: return call.me == call.root ? item.count * size : 0;
     case Kind::permute:
-      return call.count > 0 ? (call.sent.offset + (call.sent.rows - 1) * call.sent.stride + call.sent.run) * size : 0;
+      return item.count > 0 ? (call.sent.offset + (call.sent.rows - 1) * call.sent.stride + call.sent.run) * size : 0;
     case Kind::all_reduce:
-    case Kind::reduce_scatter: return call.count * size;
+    case Kind::reduce_scatter: return item.count * size;
     case Kind::barrier: return 0;
   }
   return 0;
@@ -145,8 +164,42 @@ int64_t slice_begin(int64_t bytes, int index, int members) {
 
 void run_alone(const Call& call) {
   if (call.kind == Kind::all_reduce || call.kind == Kind::broadcast) return;
-  const Piece from = source_piece(call, 0, 0);
-  copy_piece(call.destination, destination_piece(call, 0, 0), call.source, from, 0, from.bytes());
+  for (const Item& item : call.items()) {
+    const Piece from = source_piece(call, item, 0, 0);
+    copy_piece(item.destination, destination_piece(call, item, 0, 0), item.source, from, 0, from.bytes());
+  }
+}
+
+void pack_values(const Call& call, std::byte* to, int64_t begin, int64_t end) {
+  each_item(
+      call, begin, end, [&](const Item& item) { return source_bytes(call, item); },
+      [&](const Item& item, int64_t first, int64_t last, int64_t done) {
+        std::memcpy(to + done, item.source + first, last - first);
+      });
+}
+
+void unpack_values(const Call& call, const std::byte* from, int64_t begin, int64_t end) {
+  each_item(
+      call, begin, end, [&](const Item& item) { return source_bytes(call, item); },
+      [&](const Item& item, int64_t first, int64_t last, int64_t done) {
+        std::memcpy(item.destination + first, from + done, last - first);
+      });
+}
+
+void pack_pieces(const Call& call, std::byte* packed, int to, int64_t begin, int64_t end) {
+  each_item(
+      call, begin, end, [&](const Item& item) { return source_piece(call, item, call.me, to).bytes(); },
+      [&](const Item& item, int64_t first, int64_t last, int64_t done) {
+        pack_piece(packed + done, item.source, source_piece(call, item, call.me, to), first, last);
+      });
+}
+
+void unpack_pieces(const Call& call, const std::byte* packed, int from, int64_t begin, int64_t end) {
+  each_item(
+      call, begin, end, [&](const Item& item) { return destination_piece(call, item, from, call.me).bytes(); },
+      [&](const Item& item, int64_t first, int64_t last, int64_t done) {
+        unpack_piece(item.destination, destination_piece(call, item, from, call.me), packed + done, first, last);
+      });
 }
 
 Fingerprint fingerprint(const Group& group, const Call& call) {
@@ -160,7 +213,7 @@ Fingerprint fingerprint(const Group& group, const Call& call) {
   print.reduce = call.reduce;
   print.members = static_cast<uint8_t>(group.size());
   print.axes = static_cast<uint32_t>(axes >> 32);
-  print.count = call.count;
+  print.count = call.count();
   print.shape = shape_of(call);
   return print;
 }
@@ -235,7 +288,7 @@ std::string describe(const Call& call) {
   print.kind = call.kind;
   print.type = call.type;
   print.reduce = call.reduce;
-  print.count = call.count;
+  print.count = call.count();
   print.site = call.site.id;
   return describe(print, call.site.value);
 }

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "collectives/call.h"
 #include "meshrt/failure.h"
 #include "transport/transport.h"
@@ -18,9 +21,13 @@ Call make_call(const Group& group, Kind kind, Site site, const void* source, voi
   call.type = type;
   call.members = group.size();
   call.me = group.index;
-  call.source = static_cast<const std::byte*>(source);
-  call.destination = static_cast<std::byte*>(destination);
+  call.only.source = static_cast<const std::byte*>(source);
+  call.only.destination = static_cast<std::byte*>(destination);
   return call;
+}
+
+int64_t elements(const Blocks& blocks) {
+  return blocks.outer * (blocks.begin.back() - blocks.begin.front()) * blocks.inner;
 }
 
 void require_parts(const Group& group, const Call& call, std::span<const int64_t> begin) {
@@ -39,8 +46,8 @@ Call make_blocks_call(const Group& group, Kind kind, Site site, const void* sour
                       const Blocks& blocks, Type type) {
   Call call = make_call(group, kind, site, source, destination, type);
   require_parts(group, call, blocks.begin);
-  call.blocks = blocks;
-  call.count = blocks.outer * (blocks.begin.back() - blocks.begin.front()) * blocks.inner;
+  call.only.blocks = blocks;
+  call.only.count = elements(blocks);
   return call;
 }
 
@@ -49,7 +56,7 @@ Call make_blocks_call(const Group& group, Kind kind, Site site, const void* sour
 Ticket all_reduce_start(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type,
                         Reduce reduce) {
   Call call = make_call(group, Kind::all_reduce, site, data, data, type);
-  call.count = count;
+  call.only.count = count;
   call.reduce = reduce;
   return rank.transport().start(group, call);
 }
@@ -82,21 +89,65 @@ void all_gather(Rank& rank, const Group& group, Site site, const void* part, voi
   wait(rank, all_gather_start(rank, group, site, part, whole, blocks, type));
 }
 
+namespace {
+
+// Runs calls of at most most_items values each; describe(value) gives one of them as an Item.
+template <class Value, class Describe>
+void run_several(Rank& rank, const Group& group, Call call, std::span<const Value> values, Describe describe) {
+  std::array<Item, most_items> items;
+  for (size_t first = 0; first < values.size(); first += most_items) {
+    const size_t count = std::min(most_items, values.size() - first);
+    for (size_t i = 0; i < count; ++i) items[i] = describe(values[first + i]);
+    call.several = std::span<const Item>(items.data(), count);
+    wait(rank, rank.transport().start(group, call));
+  }
+}
+
+}  // namespace
+
+void all_reduce(Rank& rank, const Group& group, Site site, std::span<const Whole> values, Type type, Reduce reduce) {
+  Call call = make_call(group, Kind::all_reduce, site, nullptr, nullptr, type);
+  call.reduce = reduce;
+  run_several(rank, group, call, values, [](const Whole& value) {
+    return Item{static_cast<const std::byte*>(value.data), static_cast<std::byte*>(value.data), value.count, {}};
+  });
+}
+
+void reduce_scatter(Rank& rank, const Group& group, Site site, std::span<const Scattered> values, Type type,
+                    Reduce reduce) {
+  Call call = make_call(group, Kind::reduce_scatter, site, nullptr, nullptr, type);
+  call.reduce = reduce;
+  run_several(rank, group, call, values, [&](const Scattered& value) {
+    require_parts(group, call, value.blocks.begin);
+    return Item{static_cast<const std::byte*>(value.whole), static_cast<std::byte*>(value.part), elements(value.blocks),
+                value.blocks};
+  });
+}
+
+void all_gather(Rank& rank, const Group& group, Site site, std::span<const Gathered> values, Type type) {
+  const Call call = make_call(group, Kind::all_gather, site, nullptr, nullptr, type);
+  run_several(rank, group, call, values, [&](const Gathered& value) {
+    require_parts(group, call, value.blocks.begin);
+    return Item{static_cast<const std::byte*>(value.part), static_cast<std::byte*>(value.whole), elements(value.blocks),
+                value.blocks};
+  });
+}
+
 void all_to_all(Rank& rank, const Group& group, Site site, const void* from, void* to, const Exchange& exchange,
                 Type type) {
   Call call = make_call(group, Kind::all_to_all, site, from, to, type);
   require_parts(group, call, exchange.first);
   require_parts(group, call, exchange.second);
   call.exchange = exchange;
-  call.count = exchange.outer * (exchange.first.back() - exchange.first.front()) * exchange.middle *
-               (exchange.second.back() - exchange.second.front()) * exchange.inner;
+  call.only.count = exchange.outer * (exchange.first.back() - exchange.first.front()) * exchange.middle *
+                    (exchange.second.back() - exchange.second.front()) * exchange.inner;
   wait(rank, rank.transport().start(group, call));
 }
 
 void broadcast(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, int root) {
   Call call = make_call(group, Kind::broadcast, site, data, data, type);
   require_member(group, call, root);
-  call.count = count;
+  call.only.count = count;
   call.root = root;
   wait(rank, rank.transport().start(group, call));
 }
@@ -110,7 +161,7 @@ void permute_pieces(Rank& rank, const Group& group, Site site, const void* sourc
   call.from = from;
   if (to >= 0) call.sent = sent;
   if (from >= 0) call.taken = taken, call.received = received;
-  call.count = call.sent.bytes();  // in elements, as the pieces are
+  call.only.count = call.sent.bytes();  // in elements, as the pieces are
   call.receive_count = call.received.bytes();
   wait(rank, rank.transport().start(group, call));
 }

@@ -25,25 +25,35 @@ std::vector<const std::byte*>& sources_of(int members) {
 
 void sum_small(SharedCall& shared, const Call& call, int64_t bytes) {
   auto& sources = sources_of(shared.size());
-  for (int member = 0; member < shared.size(); ++member) sources[member] = shared.small_of(member, bytes);
-  vector_ops().reduce(call.type, call.reduce, call.destination, sources.data(), shared.size(), call.count);
+  each_item(
+      call, 0, bytes, [&](const Item& item) { return source_bytes(call, item); },
+      [&](const Item& item, int64_t, int64_t, int64_t done) {
+        for (int member = 0; member < shared.size(); ++member) sources[member] = shared.small_of(member, bytes) + done;
+        vector_ops().reduce(call.type, call.reduce, item.destination, sources.data(), shared.size(), item.count);
+      });
 }
 
-void sum_in_place(SharedCall& shared, const Call& call, int64_t bytes) {
+void sum_in_place(SharedCall& shared, const Call& call, const Item& item, int64_t begin, int64_t end) {
   constexpr int64_t block = 16 << 10;  // stays in the first-level cache between the sum and the copies
   const auto size = static_cast<int64_t>(size_of(call.type));
   auto& sources = sources_of(shared.size());
-  const int64_t end = slice_begin(bytes, shared.me() + 1, shared.size());
-  for (int64_t at = slice_begin(bytes, shared.me(), shared.size()); at < end; at += block) {
+  for (int64_t at = begin; at < end; at += block) {
     const int64_t length = std::min(block, end - at);
-    for (int member = 0; member < shared.size(); ++member) sources[member] = shared.source_of(member) + at;
-    std::byte* mine = call.destination + at;
+    for (int member = 0; member < shared.size(); ++member) sources[member] = shared.source_of(member, item) + at;
+    std::byte* mine = item.destination + at;
     vector_ops().reduce(call.type, call.reduce, mine, sources.data(), shared.size(), length / size);
     for (int member = 0; member < shared.size(); ++member) {
       // Stores past the caches would be slower: the sum has just fetched these lines.
-      if (member != shared.me()) std::memcpy(shared.source_of(member) + at, mine, length);
+      if (member != shared.me()) std::memcpy(shared.source_of(member, item) + at, mine, length);
     }
   }
+}
+
+void sum_in_place(SharedCall& shared, const Call& call, int64_t bytes) {
+  each_item(
+      call, slice_begin(bytes, shared.me(), shared.size()), slice_begin(bytes, shared.me() + 1, shared.size()),
+      [&](const Item& item) { return source_bytes(call, item); },
+      [&](const Item& item, int64_t begin, int64_t end, int64_t) { sum_in_place(shared, call, item, begin, end); });
   shared.publish(1);
   shared.await_all(1);
 }
@@ -57,15 +67,16 @@ void sum_bounced(SharedCall& shared, const Call& call, int64_t bytes) {
   const auto length_of = [&](int64_t chunk) { return std::min(bounce_bytes, bytes - chunk * bounce_bytes); };
   for (int64_t chunk = 0; chunk <= chunks; ++chunk) {
     if (chunk < chunks)
-      std::memcpy(shared.bounce(shared.me(), chunk % 2), call.destination + chunk * bounce_bytes, length_of(chunk));
+      pack_values(call, shared.bounce(shared.me(), chunk % 2), chunk * bounce_bytes,
+                  chunk * bounce_bytes + length_of(chunk));
     shared.publish(chunk + 1);
     shared.await_all(chunk + 1);
     if (chunk > 0) {
       const int64_t before = chunk - 1, length = length_of(before);
       for (int member = 0; member < shared.size(); ++member) {
         const int64_t begin = slice_begin(length, member, shared.size());
-        std::memcpy(call.destination + before * bounce_bytes + begin, shared.bounce(member, 2 + before % 2) + begin,
-                    slice_begin(length, member + 1, shared.size()) - begin);
+        unpack_values(call, shared.bounce(member, 2 + before % 2) + begin, before * bounce_bytes + begin,
+                      before * bounce_bytes + slice_begin(length, member + 1, shared.size()));
       }
     }
     if (chunk < chunks) {

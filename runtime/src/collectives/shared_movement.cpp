@@ -23,44 +23,53 @@ class Round {
   // Packs this member's pieces for the others.
   void pack() const {
     if (one_for_all(call_)) {
-      const Piece piece = source_piece(call_, call_.me, call_.me == 0 ? 1 : 0);
-      pack_piece(shared_.bounce(call_.me, 2 * half_), call_.source, piece, begin_, end_of(piece));
+      const int other = call_.me == 0 ? 1 : 0;
+      pack_pieces(call_, shared_.bounce(call_.me, 2 * half_), other, begin_, end_of(call_.me, other));
       return;
     }
-    for (int to = 0; to < call_.members; ++to) {
-      const Piece piece = source_piece(call_, call_.me, to);
-      if (to != call_.me) pack_piece(packed(call_.me, to), call_.source, piece, begin_, end_of(piece));
-    }
+    for (int to = 0; to < call_.members; ++to)
+      if (to != call_.me) pack_pieces(call_, packed(call_.me, to), to, begin_, end_of(call_.me, to));
   }
 
   void take(int from) const {
-    const Piece piece = source_piece(call_, from, call_.me), place = destination_piece(call_, from, call_.me);
-    if (const std::byte* source = in_place(from))
-      copy_piece(call_.destination, place, source, piece, begin_, end_of(piece));
-    else unpack_piece(call_.destination, place, packed(from, call_.me), begin_, end_of(piece));
+    if (!is_in_place(from)) return unpack_pieces(call_, packed(from, call_.me), from, begin_, end_of(from, call_.me));
+    each_item(
+        call_, begin_, end_of(from, call_.me),
+        [&](const Item& item) { return source_piece(call_, item, from, call_.me).bytes(); },
+        [&](const Item& item, int64_t first, int64_t last, int64_t) {
+          copy_piece(item.destination, destination_piece(call_, item, from, call_.me), in_place(from, item),
+                     source_piece(call_, item, from, call_.me), first, last);
+        });
   }
 
   // Sums the pieces of all members, which lie alike in all sources.
   void sum() const {
-    thread_local std::vector<const std::byte*> sources;
-    sources.resize(call_.members);
-    const auto size = static_cast<int64_t>(size_of(call_.type));
-    const Piece piece = source_piece(call_, call_.me, call_.me);
-    each_stretch(piece, begin_, end_of(piece), [&](int64_t done, int64_t place, int64_t length) {
-      for (int from = 0; from < call_.members; ++from) {
-        const std::byte* source = in_place(from);
-        sources[from] = source ? source + place : packed(from, call_.me) + done;
-      }
-      vector_ops().reduce(call_.type, call_.reduce, call_.destination + begin_ + done, sources.data(), call_.members,
-                          length / size);
-    });
+    each_item(
+        call_, begin_, end_of(call_.me, call_.me),
+        [&](const Item& item) { return source_piece(call_, item, call_.me, call_.me).bytes(); },
+        [&](const Item& item, int64_t first, int64_t last, int64_t before) { sum(item, first, last, before); });
   }
 
  private:
-  int64_t end_of(const Piece& piece) const {
-    return std::clamp(begin_ + chunk_, begin_, std::max(begin_, piece.bytes()));
+  void sum(const Item& item, int64_t begin, int64_t end, int64_t before) const {
+    thread_local std::vector<const std::byte*> sources;
+    sources.resize(call_.members);
+    const auto size = static_cast<int64_t>(size_of(call_.type));
+    const Piece piece = source_piece(call_, item, call_.me, call_.me);
+    each_stretch(piece, begin, end, [&](int64_t done, int64_t place, int64_t length) {
+      for (int from = 0; from < call_.members; ++from)
+        sources[from] = is_in_place(from) ? in_place(from, item) + place : packed(from, call_.me) + before + done;
+      vector_ops().reduce(call_.type, call_.reduce, item.destination + begin + done, sources.data(), call_.members,
+                          length / size);
+    });
   }
-  const std::byte* in_place(int from) const { return from == call_.me ? call_.source : shared_.source_of(from); }
+  int64_t end_of(int from, int to) const {
+    return std::clamp(begin_ + chunk_, begin_, std::max(begin_, piece_bytes(call_, from, to)));
+  }
+  bool is_in_place(int from) const { return from == call_.me || shared_.in_place(from); }
+  const std::byte* in_place(int from, const Item& item) const {
+    return from == call_.me ? item.source : shared_.source_of(from, item);
+  }
   std::byte* packed(int from, int to) const {
     return shared_.bounce(from, 2 * half_) + (one_for_all(call_) ? 0 : to * chunk_);
   }
@@ -99,7 +108,7 @@ void shared_movement(SharedCall& shared, const Call& call) {
     for (uint32_t i = 0; i < rounds; ++i) {
       const Round round(shared, call, i, chunk);
       if (i >= 2) shared.await_all(i);  // everybody has taken round i - 2, whose half is packed again
-      if (!shared.source_of(call.me)) round.pack();
+      if (!shared.in_place(call.me)) round.pack();
       shared.publish(i + 1);
       take_all(shared, call, round, i + 1);
     }
@@ -109,37 +118,39 @@ void shared_movement(SharedCall& shared, const Call& call) {
 }
 
 void shared_permute(SharedCall& shared, const Call& call) {
+  const Item& value = call.only;
   const bool sends = call.to >= 0 && call.to != call.me, receives = call.from >= 0 && call.from != call.me;
   if (sends) shared.await_slot(call.to);
   if (receives) shared.await_slot(call.from);
   if (call.from == call.me) {
-    const Piece from = source_piece(call, call.me, call.me), to = destination_piece(call, call.me, call.me);
-    copy_piece(call.destination, to, call.source, from, 0, to.bytes());
+    const Piece from = source_piece(call, value, call.me, call.me),
+                to = destination_piece(call, value, call.me, call.me);
+    copy_piece(value.destination, to, value.source, from, 0, to.bytes());
   }
-  const Piece sent = sends ? source_piece(call, call.me, call.to) : Piece{};
-  const Piece taken = receives ? source_piece(call, call.from, call.me) : Piece{};
-  const Piece received = receives ? destination_piece(call, call.from, call.me) : Piece{};
+  const Piece sent = sends ? source_piece(call, value, call.me, call.to) : Piece{};
+  const Piece taken = receives ? source_piece(call, value, call.from, call.me) : Piece{};
+  const Piece received = receives ? destination_piece(call, value, call.from, call.me) : Piece{};
   const auto rounds_of = [](bool in_place, int64_t bytes) {
     return in_place ? 1 : (bytes + half_bounce - 1) / half_bounce;
   };
-  const bool packs = !shared.source_of(call.me), packed = receives && !shared.source_of(call.from);
+  const bool packs = !shared.in_place(call.me), packed = receives && !shared.in_place(call.from);
   const int64_t sending = sends ? rounds_of(!packs, sent.bytes()) : 0;
   const int64_t receiving = receives ? rounds_of(!packed, received.bytes()) : 0;
   for (int64_t i = 0; i < std::max(sending, receiving); ++i) {
     const int64_t begin = i * half_bounce;
     if (i < sending && packs) {
       if (i >= 2) shared.await_taken(call.to, static_cast<uint32_t>(i - 1));
-      pack_piece(shared.bounce(call.me, 2 * (i % 2)), call.source, sent, begin,
+      pack_piece(shared.bounce(call.me, 2 * (i % 2)), value.source, sent, begin,
                  std::min(begin + half_bounce, sent.bytes()));
       shared.publish(static_cast<uint32_t>(i + 1));
     }
     if (i < receiving) {
       if (packed) {
         shared.await(call.from, static_cast<uint32_t>(i + 1));
-        unpack_piece(call.destination, received, shared.bounce(call.from, 2 * (i % 2)), begin,
+        unpack_piece(value.destination, received, shared.bounce(call.from, 2 * (i % 2)), begin,
                      std::min(begin + half_bounce, received.bytes()));
       } else {
-        copy_piece(call.destination, received, shared.source_of(call.from), taken, 0, received.bytes());
+        copy_piece(value.destination, received, shared.source_of(call.from, value), taken, 0, received.bytes());
       }
       shared.publish_taken(static_cast<uint32_t>(i + 1));
     }

@@ -1,7 +1,8 @@
 // Collectives over UCX: every pair exchanges its pieces directly, in rounds of at most round_bytes a pair, so that
 // buffers for packing stay small. A member of a group of k sends k - 1 messages a round; runs that are contiguous are
-// sent and received in place. Sums wait for the pieces of all members and go in group order, as over shared memory.
-// All-reduce: up to small_payload with the announcements; above as a reduce-scatter of slices, then an all-gather.
+// sent and received in place, those of several values are packed. Sums wait for the pieces of all members and go in
+// group order, as over shared memory. All-reduce: up to small_payload with the announcements; above as a reduce-scatter
+// of slices, then an all-gather.
 #include <algorithm>
 #include <vector>
 
@@ -25,76 +26,97 @@ Range round_of(int64_t round, int64_t bytes) {
 
 int64_t rounds_of(int64_t bytes) { return (bytes + round_bytes - 1) / round_bytes; }
 
-// Sums bytes `range` of this member's piece: its own from `own`, the others' packed one after the other in `theirs`.
-void sum(const Call& call, const std::byte* own, const Piece& piece, const std::byte* theirs, std::byte* to,
-         Range range) {
+// Sums bytes `range` of the stretches that `pieces` gives of each value: this member's own in place, the others' packed
+// one after the other in `theirs`. The sums go to `to`, a place in each value.
+template <class PieceOf, class PlaceOf>
+void sum(const Call& call, const std::byte* theirs, Range range, PieceOf piece_of, PlaceOf place_of) {
   std::vector<const std::byte*> sources(call.members);
   const auto size = static_cast<int64_t>(size_of(call.type));
-  each_stretch(piece, range.begin, range.end, [&](int64_t done, int64_t place, int64_t length) {
-    for (int member = 0; member < call.members; ++member)
-      sources[member] = member == call.me ? own + place : theirs + member * round_bytes + done;
-    vector_ops().reduce(call.type, call.reduce, to + range.begin + done, sources.data(), call.members, length / size);
-  });
+  each_item(
+      call, range.begin, range.end, [&](const Item& item) { return piece_of(item).bytes(); },
+      [&](const Item& item, int64_t begin, int64_t end, int64_t before) {
+        each_stretch(piece_of(item), begin, end, [&](int64_t done, int64_t place, int64_t length) {
+          for (int member = 0; member < call.members; ++member)
+            sources[member] = member == call.me ? item.source + place : theirs + member * round_bytes + before + done;
+          vector_ops().reduce(call.type, call.reduce, place_of(item, begin + done, place), sources.data(), call.members,
+                              length / size);
+        });
+      });
 }
+
+// The one value of a call whose bytes from or to a member lie side by side: it needs no packing.
+bool is_contiguous(const Call& call, const Piece& piece) { return call.items().size() == 1 && piece.rows == 1; }
 
 }  // namespace
 
 void ucx_movement(UcxCall& exchange, const Call& call) {
   const int me = call.me;
-  if (!call.sums()) {
-    const Piece from = source_piece(call, me, me), to = destination_piece(call, me, me);
-    copy_piece(call.destination, to, call.source, from, 0, to.bytes());
-  }
+  const Item& only = call.items().front();
+  if (!call.sums())
+    for (const Item& item : call.items()) {
+      const Piece to = destination_piece(call, item, me, me);
+      copy_piece(item.destination, to, item.source, source_piece(call, item, me, me), 0, to.bytes());
+    }
+  const auto incoming_bytes = [&](int member) {
+    int64_t bytes = 0;
+    for (const Item& item : call.items()) bytes += destination_piece(call, item, member, me).bytes();
+    return bytes;
+  };
   int64_t largest = 0;
   for (int member = 0; member < call.members; ++member)
-    largest = std::max({largest, source_piece(call, me, member).bytes(), destination_piece(call, member, me).bytes()});
+    largest = std::max({largest, piece_bytes(call, me, member), incoming_bytes(member)});
   for (int64_t round = 0; round < rounds_of(largest); ++round) {
     const auto step = static_cast<uint32_t>(round + 1);
     for (int member = 0; member < call.members; ++member) {
       if (member == me) continue;
-      const Piece piece = destination_piece(call, member, me);
-      const Range range = round_of(round, piece.bytes());
-      const bool direct = piece.rows == 1 && !call.sums();
-      std::byte* to = direct ? call.destination + piece.offset + range.begin
-                             : exchange.incoming(call.members, round_bytes) + member * round_bytes;
+      const Piece piece = destination_piece(call, only, member, me);
+      const Range range = round_of(round, incoming_bytes(member));
+      std::byte* to = is_contiguous(call, piece) && !call.sums()
+                          ? only.destination + piece.offset + range.begin
+                          : exchange.incoming(call.members, round_bytes) + member * round_bytes;
       exchange.receive(member, step, to, range.bytes());
     }
     for (int i = 1; i < call.members; ++i) {
       const int member = (me + i) % call.members;
-      const Piece piece = source_piece(call, me, member);
-      const Range range = round_of(round, piece.bytes());
+      const Piece piece = source_piece(call, only, me, member);
+      const Range range = round_of(round, piece_bytes(call, me, member));
       if (range.bytes() == 0) continue;
-      const std::byte* from = call.source + piece.offset + range.begin;
-      if (piece.rows != 1) {
+      const std::byte* from = only.source + piece.offset + range.begin;
+      if (!is_contiguous(call, piece)) {
         std::byte* packed = exchange.outgoing(call.members, round_bytes) + member * round_bytes;
-        pack_piece(packed, call.source, piece, range.begin, range.end);
+        pack_pieces(call, packed, member, range.begin, range.end);
         from = packed;
       }
       exchange.send(member, step, from, range.bytes());
     }
     exchange.await();
     if (call.sums()) {
-      const Piece piece = source_piece(call, me, me);
-      sum(call, call.source, piece, exchange.incoming(call.members, round_bytes), call.destination,
-          round_of(round, piece.bytes()));
+      sum(
+          call, exchange.incoming(call.members, round_bytes), round_of(round, piece_bytes(call, me, me)),
+          [&](const Item& item) { return source_piece(call, item, me, me); },
+          [](const Item& item, int64_t at, int64_t) { return item.destination + at; });
       continue;
     }
     for (int member = 0; member < call.members; ++member) {
-      const Piece piece = destination_piece(call, member, me);
-      const Range range = round_of(round, piece.bytes());
-      if (member != me && piece.rows > 1 && range.bytes() > 0)
-        unpack_piece(call.destination, piece, exchange.incoming(call.members, round_bytes) + member * round_bytes,
-                     range.begin, range.end);
+      const Range range = round_of(round, incoming_bytes(member));
+      if (member != me && range.bytes() > 0 && !is_contiguous(call, destination_piece(call, only, member, me)))
+        unpack_pieces(call, exchange.incoming(call.members, round_bytes) + member * round_bytes, member, range.begin,
+                      range.end);
     }
   }
 }
 
 void ucx_all_reduce(UcxCall& exchange, const Call& call) {
   const int64_t bytes = source_bytes(call);
+  const Item& only = call.items().front();
   if (bytes <= UcxCall::small_payload) {
     std::vector<const std::byte*> sources(call.members);
-    for (int member = 0; member < call.members; ++member) sources[member] = exchange.small_of(member);
-    vector_ops().reduce(call.type, call.reduce, call.destination, sources.data(), call.members, call.count);
+    each_item(
+        call, 0, bytes, [&](const Item& item) { return source_bytes(call, item); },
+        [&](const Item& item, int64_t, int64_t, int64_t done) {
+          for (int member = 0; member < call.members; ++member) sources[member] = exchange.small_of(member) + done;
+          vector_ops().reduce(call.type, call.reduce, item.destination, sources.data(), call.members, item.count);
+        });
     return;
   }
   // Member m's slice, and what of it a round moves.
@@ -104,6 +126,14 @@ void ucx_all_reduce(UcxCall& exchange, const Call& call) {
   const auto part = [&](int member, int64_t round) {
     const Range whole = slice(member), range = round_of(round, whole.bytes());
     return Range{whole.begin + range.begin, whole.begin + range.end};
+  };
+  const bool packs = call.items().size() > 1;
+  // What leaves this member: in place, or packed. What arrives: in place, or unpacked afterwards.
+  const auto outgoing = [&](int member, Range range) -> const std::byte* {
+    if (!packs) return only.source + range.begin;
+    std::byte* packed = exchange.outgoing(call.members, round_bytes) + member * round_bytes;
+    pack_values(call, packed, range.begin, range.end);
+    return packed;
   };
   int64_t longest = 0;
   for (int member = 0; member < call.members; ++member) longest = std::max(longest, slice(member).bytes());
@@ -115,17 +145,29 @@ void ucx_all_reduce(UcxCall& exchange, const Call& call) {
       if (member == call.me) continue;
       const Range theirs = part(member, round);
       exchange.receive(member, scatter, incoming + member * round_bytes, mine.bytes());
-      exchange.send(member, scatter, call.destination + theirs.begin, theirs.bytes());
+      exchange.send(member, scatter, outgoing(member, theirs), theirs.bytes());
     }
     exchange.await();
-    sum(call, call.destination, {0, 1, bytes, bytes}, incoming, call.destination, mine);
+    sum(
+        call, incoming, mine,
+        [&](const Item& item) {
+          const int64_t whole = source_bytes(call, item);
+          return Piece{0, 1, whole, whole};
+        },
+        [](const Item& item, int64_t, int64_t place) { return item.destination + place; });
+    const std::byte* summed = outgoing(call.me, mine);
     for (int member = 0; member < call.members; ++member) {
       if (member == call.me) continue;
       const Range theirs = part(member, round);
-      exchange.receive(member, gather, call.destination + theirs.begin, theirs.bytes());
-      exchange.send(member, gather, call.destination + mine.begin, mine.bytes());
+      exchange.receive(member, gather, packs ? incoming + member * round_bytes : only.destination + theirs.begin,
+                       theirs.bytes());
+      exchange.send(member, gather, summed, mine.bytes());
     }
     exchange.await();
+    for (int member = 0; member < call.members && packs; ++member) {
+      const Range theirs = part(member, round);
+      if (member != call.me) unpack_values(call, incoming + member * round_bytes, theirs.begin, theirs.end);
+    }
   }
 }
 

@@ -14,9 +14,11 @@
 namespace meshrt {
 
 constexpr int max_groups = 64;
-constexpr uint32_t slots = 8;                ///< calls of a group that can be announced; see Transport::max_pending
-constexpr int64_t line_payload = 16;         ///< bytes of a contribution that fit beside the announcement
-constexpr int64_t small_payload = 1024;      ///< bytes of a contribution that are handed over in `small`
+constexpr uint32_t slots = 8;            ///< calls of a group that can be announced; see Transport::max_pending
+constexpr int64_t line_payload = 16;     ///< bytes of a contribution that fit beside the announcement
+constexpr int64_t small_payload = 1024;  ///< bytes of a contribution that are handed over in `small`; of
+                                         ///< a longer one of several values, where they lie
+static_assert(most_items * sizeof(int64_t) <= small_payload);
 constexpr int64_t bounce_bytes = 256 << 10;  ///< of each of the four buffers for data that lies outside the arena
 
 /// Two cache lines: what is read in every call, and what is read in messages.

@@ -2,19 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 
 #include "meshrt/failure.h"
 
 namespace meshrt {
 
-int64_t SharedCall::source_offset() const {
-  const int64_t bytes = source_bytes(call_);
+/// In this rank's arena; -1: outside.
+int64_t SharedCall::source_offset(const Item& item) const {
+  const int64_t bytes = source_bytes(call_, item);
   if (bytes == 0) return 0;
-  const auto offset = reinterpret_cast<intptr_t>(call_.source) - reinterpret_cast<intptr_t>(transport_.arena_);
+  const auto offset = reinterpret_cast<intptr_t>(item.source) - reinterpret_cast<intptr_t>(transport_.arena_);
   const bool inside =
       transport_.arena_ && offset >= 0 && offset + bytes <= static_cast<int64_t>(transport_.arena_bytes_);
   return inside ? offset : -1;
+}
+
+/// Tells where several values lie; the offset of the first, or -1 unless all lie in the arena.
+int64_t SharedCall::announce_sources() {
+  if (call_.several.empty()) return source_offset(call_.only);
+  std::array<int64_t, most_items> offsets;
+  for (size_t i = 0; i < call_.several.size(); ++i) {
+    offsets[i] = source_offset(call_.several[i]);
+    if (offsets[i] < 0) return -1;
+  }
+  std::memcpy(small(me()), offsets.data(), call_.several.size() * sizeof(int64_t));
+  return offsets[0];
 }
 
 void SharedCall::announce() {
@@ -26,13 +40,12 @@ void SharedCall::announce() {
 
   Slot& mine = slot(me(), call_.sequence);
   mine.print = fingerprint(group_, call_);
-  mine.source = source_offset();
+  mine.source = announce_sources();
   mine.value = value_name(call_.site);
   if (call_.kind == Kind::all_reduce) {
     const int64_t bytes = source_bytes(call_);
-    if (bytes <= line_payload) std::memcpy(mine.payload, call_.source, bytes);
-    else if (bytes <= small_payload)
-      std::memcpy(memory_.area(group_.members[me()]).small[group_.id][call_.sequence % slots], call_.source, bytes);
+    if (bytes <= line_payload) pack_values(call_, mine.payload, 0, bytes);
+    else if (bytes <= small_payload) pack_values(call_, small(me()), 0, bytes);
   }
   mine.sequence.store(call_.sequence, std::memory_order_release);
 }
@@ -71,22 +84,22 @@ void SharedCall::await_position(int member, const std::atomic<uint64_t>& line, u
       [&] { return late_message(member); });
 }
 
-std::byte* SharedCall::source_of(int member) const {
-  const int64_t offset = slot(member, call_.sequence).source;
-  if (offset < 0) return nullptr;
+std::byte* SharedCall::source_of(int member, const Item& item) const {
+  int64_t offset = slot(member, call_.sequence).source;
+  if (!call_.several.empty())
+    std::memcpy(&offset, small(member) + (&item - call_.several.data()) * sizeof offset, sizeof offset);
   const int64_t ranks_apart = group_.members[member] - group_.members[me()];
   return transport_.arena_ + ranks_apart * static_cast<int64_t>(transport_.stride_) + offset;
 }
 
 bool SharedCall::all_in_place() const {
   for (int member = 0; member < size(); ++member)
-    if (slot(member, call_.sequence).source < 0) return false;
+    if (!in_place(member)) return false;
   return true;
 }
 
 const std::byte* SharedCall::small_of(int member, int64_t bytes) const {
-  return bytes <= line_payload ? slot(member, call_.sequence).payload
-                               : memory_.area(group_.members[member]).small[group_.id][call_.sequence % slots];
+  return bytes <= line_payload ? slot(member, call_.sequence).payload : small(member);
 }
 
 void SharedCall::check_running(int member) const {

@@ -30,8 +30,9 @@ class SharedCall {
   void publish_taken(uint32_t step) { lines(me()).taken.store(position(step), std::memory_order_release); }
   void await_taken(int member, uint32_t step) { await_position(member, lines(member).taken, step); }
 
-  /// A member's source in place, or null when it lies outside its arena. After await_slot.
-  std::byte* source_of(int member) const;
+  /// Whether a member's sources lie in its arena; where the source of a value does then. After await_slot.
+  bool in_place(int member) const { return slot(member, call_.sequence).source >= 0; }
+  std::byte* source_of(int member, const Item& item) const;
   /// True when all members' sources are in place. After await_slots.
   bool all_in_place() const;
   /// A member's contribution of a small all-reduce. After await_slot.
@@ -42,7 +43,11 @@ class SharedCall {
   Slot& slot(int member, uint32_t sequence) const { return lines(member).slot[sequence % slots]; }
   GroupLines& lines(int member) const { return memory_.area(group_.members[member]).groups[group_.id]; }
   uint64_t position(uint32_t step) const { return static_cast<uint64_t>(call_.sequence) << 32 | step; }
-  int64_t source_offset() const;
+  int64_t source_offset(const Item& item) const;
+  int64_t announce_sources();
+  std::byte* small(int member) const {
+    return memory_.area(group_.members[member]).small[group_.id][call_.sequence % slots];
+  }
   void await_sequence(int member, uint32_t sequence);
   void await_position(int member, const std::atomic<uint64_t>& line, uint32_t step);
   void check_running(int member) const;

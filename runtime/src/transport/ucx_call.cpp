@@ -33,7 +33,7 @@ void UcxCall::announce() {
   std::memcpy(round.own.data(), &text, sizeof text);
   int64_t bytes = sizeof text;
   if (const int64_t data = source_bytes(call_); call_.kind == Kind::all_reduce && data <= small_payload) {
-    if (data) std::memcpy(round.own.data() + bytes, call_.source, data);
+    pack_values(call_, round.own.data() + bytes, 0, data);
     bytes += data;
   }
   // The peers' announcements have room for the longest, so one of another call arrives whole and can be named.
