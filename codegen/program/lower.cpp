@@ -65,10 +65,12 @@ BufferId stored_buffer(Program& program, const ShardedGraph& sharded, const Stor
 /// The routines of a program, one after the other.
 class Routines {
  public:
-  Routines(Program& program, const ShardedGraph& train)
+  /// `kept`: values of the training step that an evaluation reads when the forward part is over.
+  Routines(Program& program, const ShardedGraph& train, const std::vector<ValueId>& kept)
       : program_(program), train_(train), training_(program, train, stored(), 0, memory_orders(train.graph)) {
     const Graph& graph = train.graph;
     Routine routine{"train_step", {}};
+    for (const ValueId value : kept) training_.keep(value);
     training_.lower_root(std::vector<bool>(graph.nodes.size(), true), routine.steps);
     for (const Metric& metric : graph.metrics)
       program_.metrics.push_back(
@@ -80,6 +82,9 @@ class Routines {
                                                : training_.output_buffer(output.value, output.name));
     program_.routines.push_back(std::move(routine));
   }
+
+  /// The values of the training step that the evaluation reads.
+  const std::vector<ValueId>& taken() const { return taken_; }
 
   /// `after_forward`: what metrics sum up is taken from the training step's forward part, where that computes all of
   /// it.
@@ -153,7 +158,7 @@ class Routines {
 
   /// Tells the evaluation where the training step leaves what it needs; whether it has all of it, complete and lying
   /// alike.
-  bool preset_from_training(Lowering& batch, const ShardedGraph& evaluate, const std::vector<ValueId>& needed) const {
+  bool preset_from_training(Lowering& batch, const ShardedGraph& evaluate, const std::vector<ValueId>& needed) {
     SameValues same;
     const std::vector<int> trained = same.number(train_.graph), evaluated = same.number(evaluate.graph);
     std::vector<std::pair<ValueId, Access>> found;
@@ -162,7 +167,10 @@ class Routines {
       const Placement& placement = evaluate.placement(value);
       std::optional<Access> place;
       for (uint32_t i = 0; i < trained.size() && !place && !placement.is_partial(); ++i)
-        if (trained[i] == evaluated[value.index] && train_.placement({i}) == placement) place = training_.found({i});
+        if (trained[i] == evaluated[value.index] && train_.placement({i}) == placement) {
+          place = training_.found({i});
+          if (place) taken_.push_back({i});
+        }
       if (!place) return false;
       found.emplace_back(value, *place);
     }
@@ -174,12 +182,17 @@ class Routines {
   const ShardedGraph& train_;
   std::vector<BufferId> stored_;
   Lowering training_;
+  std::vector<ValueId> taken_;
 };
 
 /// Whether what an evaluation reads of the training step's forward part is there when that part ends.
 bool forward_suffices(const Program& program) {
   const Routine& train = program.routines.front();
   const size_t end = forward_steps(train);
+  // A small update may share a loop with the forward part: an evaluation must not make it.
+  for (size_t i = 0; i < end; ++i)
+    for (const uint32_t written : sets_of(program, train.steps[i]).writes)
+      if (program.buffers[written].stored) return false;
   for (const Routine& routine : program.routines) {
     if (!routine.after_forward) continue;
     for (const Step& step : routine.steps)
@@ -194,11 +207,12 @@ bool forward_suffices(const Program& program) {
 }
 
 Program lowered(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions& options,
-                bool after_forward) {
+                bool after_forward, std::vector<ValueId>& kept) {
   Program program;
   program.sharded = train;
-  Routines routines(program, train);
+  Routines routines(program, train, kept);
   if (evaluate) routines.evaluation(*evaluate, after_forward);
+  kept = routines.taken();
   if (options.fuse) {
     fuse(program);
     combine_collectives(program);
@@ -209,8 +223,11 @@ Program lowered(const ShardedGraph& train, const ShardedGraph* evaluate, const L
 }  // namespace
 
 Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions& options) {
-  Program program = lowered(train, evaluate, options, true);
-  if (!forward_suffices(program)) program = lowered(train, evaluate, options, false);
+  // Once to learn what the evaluation takes from the forward part, once more with that kept.
+  std::vector<ValueId> kept, none;
+  lowered(train, evaluate, options, true, kept);
+  Program program = lowered(train, evaluate, options, true, kept);
+  if (!forward_suffices(program)) program = lowered(train, evaluate, options, false, none);
   plan_memory(program, options.share_memory);
   return program;
 }
