@@ -107,6 +107,7 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
   for (const auto& [index, extent] : indices_and_extents) {
     if (sum.empty() || sum == "0") {
       sum = index;
+      is_sum = index.find(" + ") != std::string::npos && index.front() != '(';
       continue;
     }
     times(extent);

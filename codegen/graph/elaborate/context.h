@@ -105,7 +105,7 @@ struct Tables {
   std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
   std::map<StoredId, StateUpdate> updates;
   std::map<std::string, int> draws;  // of random numbers, by path
-  std::set<std::string> known;  // names of values, of every kind, for suggestions
+  std::set<std::string> known;       // names of values, of every kind, for suggestions
 };
 
 struct Elaboration {
