@@ -284,8 +284,11 @@ ScalarEmitter::Expression ScalarEmitter::apply(const Scalar& scalar, const Scala
     int longest = -1;
     for (const int operand : apply.operands) {
       const Expression& candidate = written_[static_cast<size_t>(operand)];
-      const bool nameable =
-          !candidate.named && std::holds_alternative<Scalar::Apply>(pass_.scalars[static_cast<size_t>(operand)].what);
+      const auto& what = pass_.scalars[static_cast<size_t>(operand)].what;
+      const bool worth_it = std::holds_alternative<Scalar::Apply>(what) ||
+                            std::holds_alternative<Scalar::Random>(what) ||
+                            (std::holds_alternative<Scalar::Load>(what) && candidate.text.size() > long_expression / 2);
+      const bool nameable = !candidate.named && worth_it;
       if (nameable && (longest < 0 || candidate.text.size() > text(longest).size())) longest = operand;
     }
     if (longest < 0) break;
