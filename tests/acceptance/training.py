@@ -20,7 +20,7 @@ def gpt(report, folder, small):
     found = validations(log)[-1]["loss"]
     report.check("gpt: validation loss in nats" + (" after 100 steps" if small else " over the held-out 5 %"), round(found, 4), 3.0 if small else 1.7)
     if not small:
-        seconds = [line["seconds"] for line in json_lines(log) if "seconds" in line][-1]
+        seconds = [line["seconds"] for line in json_lines(log) if "seconds_per_step" in line][-1]
         report.check("gpt: seconds of training, two ranks on this machine", round(seconds), 300)
 
 
