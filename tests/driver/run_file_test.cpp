@@ -28,7 +28,7 @@ data:       { token: {file: train.bin, type: u16, window: seq, from: 3, to: 12.5
 validation: { every: 250, steps: 20, token: {file: val.bin, from: 95%} }
 train:      { steps: 5_000, seed: 7, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
 checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: never }
-log:        { every: 25, jsonl: out/metrics.jsonl, watch: [grad_norm, layer.attn.wq], nonfinite: ignore }
+log:        { every: 25, jsonl: out/metrics.jsonl, watch: [grad_norm, layer.attn.wq], nonfinite: ignore, profile: true }
 output:     { u: {every: 100, file: "out/u_{step}.npy"} }
 )");
   ASSERT_EQ(run.data.size(), 2U);
@@ -55,6 +55,7 @@ output:     { u: {every: 100, file: "out/u_{step}.npy"} }
   EXPECT_EQ(run.log.jsonl.value, "out/metrics.jsonl");
   ASSERT_EQ(run.log.watch.size(), 2U);
   EXPECT_FALSE(run.log.stop_at_nonfinite.value);
+  EXPECT_TRUE(run.log.profile.value);
   ASSERT_EQ(run.outputs.size(), 1U);
   EXPECT_EQ(run.outputs[0].file.value, "out/u_{step}.npy");
 }

@@ -113,6 +113,29 @@ TEST_F(TrainTest, PlainLinesAndSummary) {
   EXPECT_TRUE(lines[4].starts_with("done: 5 steps in 0:00: loss ")) << out;
 }
 
+TEST_F(TrainTest, SaysWhatAStepWentTo) {
+  const std::string text =
+      "data: { x: {file: x.npy} }\ntrain: { steps: 5 }\nlog: { every: 2, jsonl: " + folder_.path("m.jsonl") +
+      ", profile: ";
+  const std::string out = run(2, text + "true }");
+  const std::vector<nlohmann::json> lines = json_lines(folder_.read("m.jsonl"));
+  ASSERT_EQ(lines.size(), 4U);  // head; steps 2, 4, 5
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const nlohmann::json& parts = lines[i].at("breakdown_ms");
+    double sum = 0;
+    for (const char* part : {"products", "attention", "nests", "collectives", "waiting"}) {
+      EXPECT_GE(parts.at(part).get<double>(), 0) << part;
+      sum += parts.at(part).get<double>();
+    }
+    EXPECT_EQ(parts.size(), 5U);
+    EXPECT_GT(parts.at("collectives").get<double>() + parts.at("waiting").get<double>(), 0);  // of the loss
+    EXPECT_LE(sum, lines[i].at("seconds_per_step").get<double>() * 1e3);
+  }
+  EXPECT_NE(out.find("\na step of rank 0: products 0.00 ms, attention 0.00 ms, nests "), std::string::npos) << out;
+  run(1, text + "false }");
+  EXPECT_FALSE(json_lines(folder_.read("m.jsonl"))[1].contains("breakdown_ms"));
+}
+
 TEST_F(TrainTest, StopsAtALossThatIsNotFinite) {
   const std::string text = "data: { x: {file: x.npy} }\ntrain: { steps: 5 }\n";
   const std::string first = failure(text, 1), third = failure(text, 3);

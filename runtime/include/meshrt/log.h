@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "meshrt/profile.h"
 #include "meshrt/program.h"
 
 namespace meshrt {
@@ -34,6 +35,9 @@ class Log {
 
   /// After step `step`. metrics[i] belongs to info.metrics[i].
   void step(int64_t step, std::span<const double> metrics);
+  /// What the step to be told next, one of those of a run with `log.profile`, went to. Told as a mean over the steps
+  /// since the JSON line before, and in the summary over all but the first.
+  void profile(const StepProfile& step);
   /// After an evaluation of `batches` batches at step `step` that took `seconds`, which do not count for the rate.
   void validation(int64_t step, std::span<const double> metrics, int64_t batches, double seconds);
   /// A line of its own.
@@ -59,6 +63,8 @@ class Log {
   int64_t window_step_ = 0, last_step_ = 0, validation_step_ = 0;
   double smooth_ = 0;            // seconds per step, for the progress line
   double training_seconds_ = 0;  // without evaluations
+  StepProfile window_profile_, profile_;
+  int64_t window_profiled_ = 0, profiled_ = 0;  // steps in each
   std::vector<double> last_, validation_;
 };
 

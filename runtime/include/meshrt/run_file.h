@@ -6,7 +6,7 @@
 //   validation: { every: 250, steps: 20, token: {from: 95%} }
 //   train:      { steps: 5000, seed: 1, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
 //   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto }
-//   log:        { every: 10, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop }
+//   log:        { every: 10, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop, profile: false }
 //   output:     { u: {every: 100, file: "out/u_{step}.npy"} }
 //
 // Files that are read are found relative to the run file's folder (on the command line: to the working directory);
@@ -88,6 +88,7 @@ struct Logging {
   Given<std::string> jsonl;
   std::vector<Given<std::string>> watch;
   Given<bool> stop_at_nonfinite{true, {}};
+  Given<bool> profile{false, {}};
 };
 
 struct Output {

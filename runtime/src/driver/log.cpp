@@ -45,6 +45,22 @@ Json metrics_json(const std::vector<std::string>& names, std::span<const double>
   return object;
 }
 
+void add(StepProfile& sum, const StepProfile& one) {
+  for (double StepProfile::*part : {&StepProfile::step, &StepProfile::products, &StepProfile::attention,
+                                    &StepProfile::collectives, &StepProfile::waiting})
+    sum.*part += one.*part;
+}
+
+/// Milliseconds of a step by what they went to; they add up to the step.
+std::vector<std::pair<const char*, double>> breakdown(const StepProfile& sum, int64_t steps) {
+  const double scale = 1e3 / static_cast<double>(steps);
+  return {{"products", sum.products * scale},
+          {"attention", sum.attention * scale},
+          {"nests", (sum.step - sum.products - sum.attention - sum.collectives) * scale},
+          {"collectives", (sum.collectives - sum.waiting) * scale},
+          {"waiting", sum.waiting * scale}};
+}
+
 }  // namespace
 
 std::string clock_text(double seconds) {
@@ -117,8 +133,21 @@ void Log::step(int64_t step, std::span<const double> metrics) {
     line["seconds"] = training_seconds_;
     line["seconds_per_step"] = per_step;
     line[options_.unit + "_per_second"] = options_.units_per_step / per_step;
+    if (window_profiled_ > 0)
+      for (const auto& [part, milliseconds] : breakdown(window_profile_, window_profiled_))
+        line["breakdown_ms"][part] = milliseconds;
+    window_profile_ = {};
+    window_profiled_ = 0;
     write_json(line.dump());
   }
+}
+
+void Log::profile(const StepProfile& step) {
+  add(window_profile_, step);
+  ++window_profiled_;
+  if (last_step_ == 0) return;  // the first step touches what the others find in place
+  add(profile_, step);
+  ++profiled_;
 }
 
 void Log::validation(int64_t step, std::span<const double> metrics, int64_t batches, double seconds) {
@@ -148,6 +177,11 @@ void Log::summary() {
   if (training_seconds_ > 0)
     text += ", " + rate_text(training_seconds_ / static_cast<double>(std::max<int64_t>(1, window_step_)));
   note(strong("done: ") + text);
+  if (profiled_ == 0) return;
+  std::vector<std::string> parts;
+  for (const auto& [part, milliseconds] : breakdown(profile_, profiled_))
+    parts.push_back(fmt::format("{} {:.2f} ms", part, milliseconds));
+  note(fmt::format("a step of rank 0: {}", fmt::join(parts, ", ")));
 }
 
 // Ends a progress line that is to be overwritten.

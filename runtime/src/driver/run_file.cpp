@@ -170,11 +170,13 @@ class RunFileReader {
   }
 
   void read_log(const YamlNode* node) {
-    const MapReader map(node, "log", {"every", "jsonl", "watch", "nonfinite"}, errors_);
+    const MapReader map(node, "log", {"every", "jsonl", "watch", "nonfinite", "profile"}, errors_);
     run_.log.every = map.whole("every", 1, 10);
     run_.log.jsonl = map.text("jsonl");
     const Given<int> nonfinite = map.word("nonfinite", {"stop", "ignore"});
     run_.log.stop_at_nonfinite = {nonfinite.value != 1, nonfinite.mark};
+    const Given<int> profile = map.word("profile", {"false", "true"});
+    run_.log.profile = {profile.value == 1, profile.mark};
     const YamlNode* watch = map.find("watch");
     if (watch == nullptr || watch->kind == YamlNode::Kind::null) return;
     if (watch->kind != YamlNode::Kind::list) return map.mismatch("watch", *watch, "a list of names");

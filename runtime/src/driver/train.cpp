@@ -12,6 +12,7 @@
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
+#include "meshrt/profile.h"
 
 namespace meshrt {
 
@@ -152,9 +153,15 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     if (!read || batches.samples() > 0) batches.fill(input.step);
     read = true;
     ++input.step;
-    program.train_step(input, metrics);
+    StepProfile profile;
+    {
+      const Profiling profiling(run.log.profile.value && log ? &profile : nullptr);
+      const Timed timed(&StepProfile::step);
+      program.train_step(input, metrics);
+    }
     if (run.log.stop_at_nonfinite.value) check_finite(info, metrics, loss_before, input.step);
     if (!metrics.empty()) loss_before = metrics[0];
+    if (log && run.log.profile.value) log->profile(profile);
     if (log) log->step(input.step, metrics);
 
     const bool over = input.step < input.steps && limit.reached(), last = over || input.step == input.steps;

@@ -8,6 +8,7 @@
 #include "gemm_kernel.h"
 #include "instruction_set.h"
 #include "meshrt/failure.h"
+#include "meshrt/profile.h"
 
 namespace meshrt {
 namespace {
@@ -43,6 +44,7 @@ Kernel<T> own_complete() {
 
 template <class T>
 void multiply(const Product<T>& p) {
+  const Timed timed(&StepProfile::products);
   if (const Blas* library = blas(); library && p.rows && p.cols && p.inner && library->multiply(p)) {
     static const Kernel<T> complete = own_complete<T>();
     return complete(p);

@@ -1,5 +1,7 @@
 #include "transport/transport.h"
 
+#include "meshrt/profile.h"
+
 namespace meshrt {
 
 Transport::Queue& Transport::queue_of(const Group& group) {
@@ -19,6 +21,7 @@ void Transport::finish_oldest(Queue& queue) {
 }
 
 Ticket Transport::start(const Group& group, Call call) {
+  const Timed timed(&StepProfile::collectives);
   if (group.size() == 1) {
     run_alone(call);
     return {};
@@ -34,6 +37,7 @@ Ticket Transport::start(const Group& group, Call call) {
 
 void Transport::wait(Ticket ticket) {
   if (ticket.group < 0) return;
+  const Timed timed(&StepProfile::collectives);
   Queue& queue = *queues_[ticket.group];
   while (!reached(queue.finished, ticket.sequence)) finish_oldest(queue);
 }

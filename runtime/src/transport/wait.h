@@ -8,6 +8,7 @@
 #include <string>
 
 #include "meshrt/failure.h"
+#include "meshrt/profile.h"
 
 namespace meshrt {
 
@@ -58,6 +59,7 @@ class Patience {
 template <class Ready, class Look, class Late>
 void wait_until(const WaitPolicy& policy, const std::atomic<uint32_t>& aborted, Ready ready, Look look, Late late) {
   if (ready()) return;
+  const Timed timed(&StepProfile::waiting);
   for (Patience patience(policy);;) {
     patience.rest();
     if (ready()) return;
