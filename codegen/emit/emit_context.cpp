@@ -47,7 +47,7 @@ const std::string& EmitContext::group(const std::vector<AxisId>& axes) {
 
 const std::string& EmitContext::rate(const RateOp& op) {
   for (const auto& [known, name] : rates)
-    if (known.schedule == op.schedule && known.values == op.values) return name;
+    if (known == op) return name;
   return rates.emplace_back(op, rates.empty() ? "rate" : names.reserve("rate_" + std::to_string(rates.size() + 1)))
       .second;
 }

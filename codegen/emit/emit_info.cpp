@@ -74,10 +74,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
       out.line(fmt::format("info.metrics.push_back({});", quoted(metric.name)));
     for (const Output& output : graph.outputs)
       out.line(fmt::format("info.outputs.push_back({});", quoted(output.name)));
-    if (graph.objective) {
-      for (const auto& [key, value] : graph.objective->rate.values)
-        if (key == "rate" || key == "peak") out.line(fmt::format("info.rate = {};", number_text(value)));
-    }
+    if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");
     emit_sites(context, out);

@@ -30,22 +30,37 @@ void emit_function(CppWriter& out, const std::string& comment, const std::string
   out.insert(body);
 }
 
-std::string rate_text(const RateOp& rate) {
-  const auto value = [&](const char* key) {
-    for (const auto& [name, number] : rate.values)
-      if (name == key) return number;
-    return 0.0;
-  };
+std::string rate_text(const Schedule& schedule) {
   const auto chosen = [&](const char* key) {
-    return fmt::format("step.rate >= 0 ? step.rate : {}", number_text(value(key)));
+    const std::string written = number_text(schedule.value(key));
+    return schedule.of_run ? "step.rate >= 0 ? step.rate : " + written : written;
   };
-  if (rate.schedule == "constant") return chosen("rate");
-  const std::string peak = chosen("peak"), warmup = number_text(value("warmup"));
-  if (rate.schedule == "inverse_sqrt") return fmt::format("meshrt::inverse_sqrt({}, {}, step.step)", peak, warmup);
-  const std::string steps = value("steps") > 0 ? number_text(value("steps")) : "static_cast<double>(step.steps)";
-  if (rate.schedule != "cosine" && rate.schedule != "linear") internal_error("there is no schedule " + rate.schedule);
-  return fmt::format("meshrt::{}({}, {}, {}, {}, step.step)", rate.schedule, peak, warmup, steps,
-                     number_text(value("floor")));
+  const std::string warmup = number_text(schedule.value("warmup")), hold = number_text(schedule.value("hold"));
+  if (schedule.name == "constant" && schedule.value("warmup") > 0)
+    return fmt::format("meshrt::constant({}, {}, step.step)", chosen("rate"), warmup);
+  if (schedule.name == "constant") return chosen("rate");
+  if (schedule.name == "inverse_sqrt" && schedule.value("hold") > 0)
+    return fmt::format("meshrt::held_inverse_sqrt({}, {}, step.step)", chosen("peak"), hold);
+  if (schedule.name == "inverse_sqrt")
+    return fmt::format("meshrt::inverse_sqrt({}, {}, step.step)", chosen("peak"), warmup);
+  const double of_spec = schedule.value("steps");
+  const std::string steps = of_spec > 0 ? number_text(of_spec) : "static_cast<double>(step.steps)";
+  if (schedule.name != "cosine" && schedule.name != "linear") internal_error("there is no schedule " + schedule.name);
+  return fmt::format("meshrt::{}({}, {}, {}, {}, step.step)", schedule.name, chosen("peak"), warmup, steps,
+                     number_text(schedule.value("floor")));
+}
+
+/// One factor a line.
+std::string rate_lines(const RateOp& rate) {
+  CppWriter out(member_depth + 1);
+  if (rate.factors.size() == 1) {
+    out.line("return " + rate_text(rate.factors.front()) + ";");
+    return out.text();
+  }
+  for (const Schedule& factor : rate.factors)
+    out.line((&factor == &rate.factors.front() ? "double product = " : "product *= ") + rate_text(factor) + ";");
+  out.line("return product;");
+  return out.text();
 }
 
 /// `metrics[0] = loss[0];` for each metric.
@@ -99,11 +114,9 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   emit_function(functions, "", "void evaluate_step()", routines["evaluate_step"]);
   emit_function(functions, "", "void evaluate_finish(" + metrics(program.evaluated) + ")",
                 routines["evaluate_finish"] + metric_lines(context, program.evaluated));
-  for (const auto& [rate, name] : context.rates) {
-    functions.blank();
-    functions.comment("The learning rate of this step: the run file's, else the spec's.");
-    functions.line("double " + name + "() const { return " + rate_text(rate) + "; }");
-  }
+  for (const auto& [rate, name] : context.rates)
+    emit_function(functions, "The learning rate of this step: the run file's, else the spec's.",
+                  "double " + name + "() const", rate_lines(rate));
 
   CppWriter out;
   emit_header(context, out, options);

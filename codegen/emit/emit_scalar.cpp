@@ -115,7 +115,8 @@ size_t ScalarEmitter::depth_of(const Scalar& scalar) const {
   if (const auto* index = std::get_if<Scalar::Index>(&scalar.what)) return loops_.depth_of(index->dim, index_);
   if (const auto* random = std::get_if<Scalar::Random>(&scalar.what)) {
     size_t depth = 0;
-    for (const DimId dim : random->dims) depth = std::max(depth, loops_.depth_of(dim, index_));
+    for (const auto& [dim, turn] : random->dims)
+      if (!turn) depth = std::max(depth, loops_.depth_of(dim, index_));
     return depth;
   }
   if (std::holds_alternative<Scalar::Row>(scalar.what)) return loops_.outer().size();
@@ -269,7 +270,11 @@ std::string ScalarEmitter::draw(const Scalar::Random& random, Type type, Prelude
     scope_.remember_constant(key, name, random.turns.empty());
   }
   std::vector<std::pair<std::string, std::string>> indices;
-  for (const DimId dim : random.dims) {
+  for (const auto& [dim, turn] : random.dims) {
+    if (turn) {
+      indices.emplace_back(context_.names.turn(*turn), context_.names.size(dim));
+      continue;
+    }
     const std::string begin = context_.names.begin(loops_.local(dim, index_)), &index = context_.names.index(dim);
     indices.emplace_back(begin == "0" ? index : begin + " + " + index, context_.names.size(dim));
   }

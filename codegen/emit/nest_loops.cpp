@@ -20,7 +20,7 @@ std::vector<LocalDim> dims_of_pass(const Nest& nest, size_t pass) {
 bool asks_for_index(const Pass& pass, DimId dim) {
   return std::ranges::any_of(pass.scalars, [&](const Scalar& scalar) {
     const auto* random = std::get_if<Scalar::Random>(&scalar.what);
-    if (random != nullptr) return std::ranges::count(random->dims, dim) > 0;
+    if (random != nullptr) return std::ranges::count(random->dims, dim, &Scalar::Random::Counted::dim) > 0;
     const auto* index = std::get_if<Scalar::Index>(&scalar.what);
     return index != nullptr && index->dim == dim;
   });

@@ -91,7 +91,7 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
       if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) shape.key += reference(load->access);
       if (const auto* number = std::get_if<Scalar::Literal>(&scalar.what))
         shape.key += fmt::format("{}", number->value);
-      if (const auto* rate = std::get_if<Scalar::Rate>(&scalar.what)) shape.key += rate->rate.schedule;
+      if (const auto* rate = std::get_if<Scalar::Rate>(&scalar.what)) shape.key += to_string(rate->rate);
       if (const auto* row = std::get_if<Scalar::Row>(&scalar.what)) shape.key += std::to_string(row->row);
       if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what)) {
         shape.key += info(apply->function).name;

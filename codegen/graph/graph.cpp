@@ -16,6 +16,29 @@ const char* name_of(Part part) {
 
 const char* name_of(Distribution distribution) { return distribution == Distribution::uniform ? "uniform" : "normal"; }
 
+double Schedule::value(const std::string& key) const {
+  for (const auto& [name, number] : values)
+    if (name == key) return number;
+  return 0;
+}
+
+std::string to_string(const RateOp& rate) {
+  std::string text;
+  for (const Schedule& factor : rate.factors) {
+    std::string values;
+    for (const auto& [name, value] : factor.values)
+      values += fmt::format("{}{}: {}", values.empty() ? "" : ", ", name, value);
+    text += fmt::format("{}{}({})", text.empty() ? "" : " * ", factor.name, values);
+  }
+  return text;
+}
+
+double replaced_rate(const RateOp& rate) {
+  for (const Schedule& factor : rate.factors)
+    if (factor.of_run) return factor.value(factor.name == "constant" ? "rate" : "peak");
+  return 0;
+}
+
 int64_t Graph::elements(const ValueType& type) const {
   int64_t n = 1;
   for (DimId d : type.dims) n *= dim(d).size;
@@ -38,6 +61,7 @@ struct DimsOfOp {
   void operator()(UpdateOp&) const {}
   void operator()(ReshardOp&) const {}
   void operator()(PositionOp& op) const { one(op.dim); }
+  void operator()(RandomOp& op) const { many(op.dims), many(op.counted); }
   void operator()(BroadcastOp& op) const { many(op.dims); }
   void operator()(ReduceOp& op) const { many(op.dims); }
   void operator()(ArgReduceOp& op) const { one(op.dim); }

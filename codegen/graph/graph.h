@@ -68,20 +68,33 @@ struct LiteralOp {
 };  // () -> a scalar of the result's element type
 struct PositionOp {
   DimId dim;
-};                                                     // () -> i32[dim]: global positions
-struct StepOp {};                                      // () -> f64 scalar: number of this optimizer step, from 1
-struct RateOp {                                        // () -> f64 scalar: learning rate of this step
-  std::string schedule;                                // constant | cosine | inverse_sqrt | linear
-  std::vector<std::pair<std::string, double>> values;  // rate, or peak, warmup, steps (0: train.steps), floor
+};                 // () -> i32[dim]: global positions
+struct StepOp {};  // () -> f64 scalar: number of this optimizer step, from 1
+/// A learning rate as a function of the step: see meshrt/rate.h.
+struct Schedule {
+  std::string name;                                    // constant | cosine | inverse_sqrt | linear
+  std::vector<std::pair<std::string, double>> values;  // rate or peak, warmup, hold, steps (0: train.steps), floor
+  bool of_run = true;                                  // `train.lr` replaces its rate or peak
+  double value(const std::string& key) const;          // 0 where it has none
+  bool operator==(const Schedule&) const = default;
 };
+struct RateOp {  // () -> f64 scalar: learning rate of this step
+  std::vector<Schedule> factors;
+  bool operator==(const RateOp&) const = default;
+};
+/// "0.5 * cosine(peak: 0.1, warmup: 10)"
+std::string to_string(const RateOp&);
+/// What `train.lr` replaces.
+double replaced_rate(const RateOp&);
 enum class Distribution : uint8_t { uniform, normal };  // in [0, 1); of mean 0 and deviation 1
 const char* name_of(Distribution);
 /// Random numbers of this step, counted by their logical index: the same under every layout.
-struct RandomOp {  // (turns of the loops around it, outermost first) -> [dims]
+struct RandomOp {  // (turns of the loops around it, outermost first; turns of `counted`) -> [dims]
   Distribution distribution;
   std::string path;  // "layer.attn.dropout": one for each such op of a model
   Type element;
   std::vector<DimId> dims;
+  std::vector<DimId> counted;  // their order counts the elements: `dims`, and those along which a loop takes parts
 };
 struct MapOp {
   MapFunction function;
@@ -239,19 +252,20 @@ struct Stored {
   Span span;
   ValueId value;       // what its ReadOp gives (root body)
   StoredId parameter;  // of optimizer state: whose it is
+  size_t stacked = 0;  // how many of its first dims are those of the loops that it lies in
 };
 
 /// `minimize loss with adamw(...) { groups }` with every key resolved per parameter.
 struct Objective {
   ValueId loss;
-  std::string optimizer;  // sgd | adam | adamw
-  std::map<std::string, double>
-      values;  // momentum, nesterov (0/1), beta1, beta2, epsilon, weight_decay, clip (absent: none)
+  std::string optimizer;                 // adafactor | adam | adamw | lion | rmsprop | sgd
+  std::map<std::string, double> values;  // its settings, truth values as 0 and 1, and clip (absent: none)
   RateOp rate;
   Span span;
   struct Parameter {
     StoredId stored;
     std::map<std::string, double> values;  // what its group says, else as above
+    std::optional<RateOp> rate;            // of its group
     bool frozen = false;
   };
   std::vector<Parameter> parameters;  // in order of declaration

@@ -305,6 +305,7 @@ class Rewrite {
         for_each_dim(node.op, [&](DimId& dim) { dim = dim == samples ? micro : dim; });
       }
       global_positions(body);
+      global_numbers(body);
     }
     merge_wanted();
   }
@@ -339,6 +340,19 @@ class Rewrite {
         if (value == local) value = global;
       });
       graph_.node(sum).inputs = {local, begin};
+    }
+  }
+
+  /// Random numbers are counted by samples, not by those of a micro-batch.
+  void global_numbers(BodyId body) {
+    for (NodeId id : graph_.body(body).nodes) {
+      RandomOp* random = std::get_if<RandomOp>(&graph_.node(id).op);
+      if (!random) continue;
+      const auto micro = std::ranges::find(random->counted, parts_.micro);
+      if (micro == random->counted.end()) continue;
+      random->counted.insert(micro, parts_.time);
+      const ValueId turn = turn_around(body);
+      graph_.node(id).inputs.push_back(turn);
     }
   }
 

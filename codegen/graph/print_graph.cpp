@@ -124,7 +124,7 @@ std::string op_text(const Graph& graph, const Op& op) {
                         [&](const ReadOp& o) { return "read " + graph.stored[o.stored.index].path; },
                         [&](const LiteralOp& o) { return fmt::format("literal {}", o.value); },
                         [&](const PositionOp& o) { return of({o.dim}); },
-                        [&](const RateOp& o) { return "rate " + o.schedule; },
+                        [&](const RateOp& o) { return "rate " + to_string(o); },
                         [&](const RandomOp& o) {
                           return fmt::format("random_{} {}[{}]", name_of(o.distribution), o.path,
                                              dims_text(graph, o.dims));

@@ -120,7 +120,8 @@ void Placer::complete_gradients(NodeId id) {
     if (!path) continue;
     const Stored* kept = nullptr;
     for (const Stored& stored : graph_.stored)
-      if (stored.path == *path || (stored.parameter && graph_.stored[stored.parameter.index].path == *path))
+      if (stored.path == *path || (stored.parameter && graph_.stored[stored.parameter.index].path == *path &&
+                                   stored.type.dims.size() == graph_.type(gradient).dims.size()))
         kept = &stored;
     const std::vector<DimId>& dims = graph_.type(gradient).dims;
     const Placement stored = declared_.of(*kept);

@@ -50,9 +50,7 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   for (const DimId dim : sample_dims(graph)) info.sample_dims.push_back(graph.dim(dim).name);
   for (const Metric& metric : graph.metrics) info.metrics.push_back(metric.name);
   for (const Output& output : graph.outputs) info.outputs.push_back(output.name);
-  if (graph.objective)
-    for (const auto& [key, value] : graph.objective->rate.values)
-      if (key == "rate" || key == "peak") info.rate = value;
+  if (graph.objective) info.rate = replaced_rate(graph.objective->rate);
   info.arena_bytes = static_cast<size_t>(program.memory.arena);
   info.own_bytes = static_cast<size_t>(program.memory.own);
   for (const ReshardStep& step : program.sharded.steps) {  // Site::id counts the movements

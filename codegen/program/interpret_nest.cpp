@@ -127,11 +127,15 @@ void BoundPass::add(Binding& binding, const Scalar& scalar, const std::vector<Ty
     expect(made.draw != nullptr, std::string("there are no random numbers of ") + meshrt::name_of(scalar.type));
     int64_t apart = 1;
     for (auto dim = random->dims.rbegin(); dim != random->dims.rend(); ++dim) {
-      const auto at = static_cast<size_t>(dim_at(*dim));
-      made.steps.emplace_back(static_cast<int>(at), apart);
-      made.first += binding.range(dims_[at]).begin * apart;
-      asked_[at] = true;
-      apart *= binding.program.sharded.graph.dim(*dim).size;
+      if (dim->turn) {
+        made.turns.emplace_back(dim->turn->index, apart);
+      } else {
+        const auto at = static_cast<size_t>(dim_at(dim->dim));
+        made.steps.emplace_back(static_cast<int>(at), apart);
+        made.first += binding.range(dims_[at]).begin * apart;
+        asked_[at] = true;
+      }
+      apart *= binding.program.sharded.graph.dim(dim->dim).size;
     }
   } else if (const auto* row = std::get_if<Scalar::Row>(&scalar.what)) {
     made.kind = Kind::row;
@@ -265,7 +269,9 @@ void BoundPass::begin() {
 void BoundPass::begin_draw(Instruction& instruction) {
   instruction.key =
       meshrt::RandomKey(binding_.input.seed, instruction.random->path).at(static_cast<uint64_t>(binding_.input.step));
-  instruction.row_first = instruction.first;
+  instruction.begin = instruction.first;
+  for (const auto& [loop, apart] : instruction.turns) instruction.begin += binding_.turns[loop] * apart;
+  instruction.row_begin = instruction.begin;
   for (const LoopId turn : instruction.random->turns)
     instruction.key = instruction.key.at(static_cast<uint64_t>(binding_.turns[turn.index]));
 }
@@ -341,7 +347,7 @@ void BoundPass::evaluate(Instruction& instruction, int64_t first, int64_t count)
       return;
     }
     case Kind::random: {
-      int64_t at = instruction.row_first, step = 0;
+      int64_t at = instruction.row_begin, step = 0;
       for (const auto& [dim, apart] : instruction.steps)
         if (static_cast<size_t>(dim) == outer_ + extents_.size() - 1) step = apart;
       instruction.draw(instruction.key, at + first * step, step, instruction.result, count);
@@ -366,11 +372,11 @@ void BoundPass::run_row(std::span<const int64_t> outer_index) {
   for (Cursor& cursor : cursors_) begin_row(cursor, outer_index);
   const int64_t length = extents_.back();
   for (Instruction& instruction : instructions_) {
-    instruction.row_first = instruction.first;
+    instruction.row_begin = instruction.begin;
     for (const auto& [dim, apart] : instruction.steps) {
       const auto at = static_cast<size_t>(dim);
-      if (at < outer_ + index_.size())
-        instruction.row_first += (at < outer_ ? outer_index[at] : index_[at - outer_]) * apart;
+      if (at < outer_) instruction.row_begin += outer_index[at] * apart;
+      else if (at < outer_ + index_.size()) instruction.row_begin += index_[at - outer_] * apart;
     }
     if (instruction.pace != Pace::row) continue;
     int64_t at = 0;

@@ -46,8 +46,9 @@ class BoundPass {
     int64_t first = 0;         // index: global index of local 0
     uint32_t loop = 0;         // turn
     const Scalar::Random* random = nullptr;
-    std::vector<std::pair<int, int64_t>> steps = {};  // random: dims, and how far elements lie apart along them
-    int64_t row_first = 0;                            // random: element of the row's local 0
+    std::vector<std::pair<int, int64_t>> steps = {};       // random: dims, and how far elements lie apart along them
+    std::vector<std::pair<uint32_t, int64_t>> turns = {};  // the same of loops that count elements
+    int64_t begin = 0, row_begin = 0;                      // random: element of local 0 in this run, and in this row
     meshrt::RandomKey key{0, ""};
     ChunkDraw draw = nullptr;
     const RateOp* rate_of = nullptr;

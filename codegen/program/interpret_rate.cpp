@@ -5,19 +5,29 @@
 
 namespace mesh {
 
-double learning_rate(const RateOp& rate, const meshrt::StepInput& input) {
-  const auto value = [&](const std::string& key) {
-    for (const auto& [name, number] : rate.values)
-      if (name == key) return number;
-    return 0.0;
+namespace {
+
+double factor_at(const Schedule& schedule, const meshrt::StepInput& input) {
+  const auto top = [&](const std::string& key) {
+    return schedule.of_run && input.rate >= 0 ? input.rate : schedule.value(key);
   };
-  const auto top = [&](const std::string& key) { return input.rate >= 0 ? input.rate : value(key); };
-  const double steps = value("steps") > 0 ? value("steps") : static_cast<double>(input.steps);
-  if (rate.schedule == "constant") return meshrt::constant(top("rate"), input.step);
-  if (rate.schedule == "cosine") return meshrt::cosine(top("peak"), value("warmup"), steps, value("floor"), input.step);
-  if (rate.schedule == "linear") return meshrt::linear(top("peak"), value("warmup"), steps, value("floor"), input.step);
-  if (rate.schedule == "inverse_sqrt") return meshrt::inverse_sqrt(top("peak"), value("warmup"), input.step);
-  internal_error("the interpreter has no rate schedule `" + rate.schedule + "`");
+  const double warmup = schedule.value("warmup"), hold = schedule.value("hold"), floor = schedule.value("floor");
+  const double steps = schedule.value("steps") > 0 ? schedule.value("steps") : static_cast<double>(input.steps);
+  if (schedule.name == "constant") return warmup > 0 ? meshrt::constant(top("rate"), warmup, input.step) : top("rate");
+  if (schedule.name == "cosine") return meshrt::cosine(top("peak"), warmup, steps, floor, input.step);
+  if (schedule.name == "linear") return meshrt::linear(top("peak"), warmup, steps, floor, input.step);
+  if (schedule.name == "inverse_sqrt")
+    return hold > 0 ? meshrt::held_inverse_sqrt(top("peak"), hold, input.step)
+                    : meshrt::inverse_sqrt(top("peak"), warmup, input.step);
+  internal_error("the interpreter has no rate schedule `" + schedule.name + "`");
+}
+
+}  // namespace
+
+double learning_rate(const RateOp& rate, const meshrt::StepInput& input) {
+  double product = factor_at(rate.factors.front(), input);
+  for (size_t i = 1; i < rate.factors.size(); ++i) product *= factor_at(rate.factors[i], input);
+  return product;
 }
 
 }  // namespace mesh

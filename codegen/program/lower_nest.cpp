@@ -96,10 +96,18 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
 }
 
 Scalar::Random Lowering::random(const RandomOp& op, const Node& node, const Names& names) const {
-  Scalar::Random result{op.distribution, op.path, op.dims, {}};
-  for (DimId& dim : result.dims)
-    if (const auto name = names.find(dim); name != names.end()) dim = name->second;
+  Scalar::Random result{op.distribution, op.path, {}, {}};
   for (ValueId turn : node.inputs) result.turns.push_back(turn_.at(turn));
+  std::vector<LoopId>& turns = result.turns;
+  for (auto dim = op.counted.rbegin(); dim != op.counted.rend(); ++dim) {
+    Scalar::Random::Counted counted{*dim, {}};
+    if (const auto name = names.find(*dim); name != names.end()) counted.dim = name->second;
+    if (!has(op.dims, *dim)) {
+      counted.turn = turns.back();
+      turns.pop_back();
+    }
+    result.dims.insert(result.dims.begin(), counted);
+  }
   return result;
 }
 

@@ -122,7 +122,7 @@ bool same(const Scalar& a, const Scalar& b) {
     bool operator()(const Scalar::Index& i) const { return std::get<Scalar::Index>(b.what).dim == i.dim; }
     bool operator()(const Scalar::Turn& t) const { return std::get<Scalar::Turn>(b.what).loop == t.loop; }
     bool operator()(const Scalar::StepNumber&) const { return true; }
-    bool operator()(const Scalar::Rate&) const { return true; }  // a program has one
+    bool operator()(const Scalar::Rate& r) const { return std::get<Scalar::Rate>(b.what).rate == r.rate; }
     bool operator()(const Scalar::Random& r) const { return std::get<Scalar::Random>(b.what) == r; }
     bool operator()(const Scalar::Apply& f) const {
       const auto& other = std::get<Scalar::Apply>(b.what);

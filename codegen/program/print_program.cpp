@@ -185,9 +185,11 @@ class Printer {
       std::string operator()(const Scalar::Index& index) const { return "position[" + in.dim(index.dim) + "]"; }
       std::string operator()(const Scalar::Turn& turn) const { return "turn[" + in.dim_of(turn.loop) + "]"; }
       std::string operator()(const Scalar::StepNumber&) const { return "step"; }
-      std::string operator()(const Scalar::Rate& rate) const { return "rate(" + rate.rate.schedule + ")"; }
+      std::string operator()(const Scalar::Rate& rate) const { return "rate(" + to_string(rate.rate) + ")"; }
       std::string operator()(const Scalar::Random& random) const {
-        return fmt::format("{}({}[{}])", name_of(random.distribution), random.path, in.names(random.dims));
+        std::vector<DimId> dims;
+        for (const auto& counted : random.dims) dims.push_back(counted.dim);
+        return fmt::format("{}({}[{}])", name_of(random.distribution), random.path, in.names(dims));
       }
       std::string operator()(const Scalar::Apply&) const { return ""; }
       std::string operator()(const Scalar::Row& row) const { return fmt::format("row{}", row.row); }

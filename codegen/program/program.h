@@ -97,7 +97,12 @@ struct Scalar {
   struct Random {
     Distribution distribution;
     std::string path;
-    std::vector<DimId> dims;    // as the nest names them: their order counts the elements
+    struct Counted {
+      DimId dim;                   // as the nest names it
+      std::optional<LoopId> turn;  // set: its index is a loop's turn
+      bool operator==(const Counted&) const = default;
+    };
+    std::vector<Counted> dims;  // their order counts the elements
     std::vector<LoopId> turns;  // of the loops around it, outermost first
     bool operator==(const Random&) const = default;
   };

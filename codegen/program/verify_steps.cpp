@@ -254,8 +254,9 @@ class StepVerifier {
         if (std::none_of(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == index->dim; }))
           say(fmt::format("asks for the position along {}, over which it does not iterate", name(index->dim)));
       } else if (const auto* random = std::get_if<Scalar::Random>(&scalar.what)) {
-        for (DimId dim : random->dims)
-          if (std::none_of(dims.begin(), dims.end(), [&](const LocalDim& d) { return d.dim == dim; }))
+        for (const auto& [dim, turn] : random->dims)
+          if (!turn &&
+              std::none_of(dims.begin(), dims.end(), [&, &of = dim](const LocalDim& d) { return d.dim == of; }))
             say(fmt::format("draws numbers along {}, over which it does not iterate", name(dim)));
         if (scalar.type != Type::f32 && scalar.type != Type::f64)
           say(fmt::format("draws numbers of {}", meshrt::name_of(scalar.type)));

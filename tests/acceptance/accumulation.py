@@ -28,7 +28,7 @@ model Small {
       param scale : real[embed] = ones
       g = g + 0.1 * tanh(scale * g)
     }
-    h = g + dot[hidden](gelu(dot[embed](norm(g), up)), down)
+    h = g + dot[hidden](dropout(gelu(dot[embed](norm(g), up)), rate: 0.25), down) + 0.01 * random_normal[batch, seq, embed]()
   }
   logits = dot[embed](last(h), wte)
   loss   = mean[batch, seq](cross_entropy[vocab](logits, target), where: keep)

@@ -18,7 +18,7 @@ const std::vector<Function>& table() {
       {"broadcast", B::some, 1, 1, {}, false, f::broadcast},
       {"concat", B::items, 1, 1000, {}, false, f::concat},
       {"cos", B::none, 1, 1, {}, false, f::elementwise},
-      {"cross_entropy", B::one, 2, 2, {"smoothing"}, false, f::cross_entropy},
+      {"cross_entropy", B::one, 2, 2, {"smoothing", "z_loss"}, false, f::cross_entropy},
       {"cumsum", B::one, 1, 1, {}, false, f::cumsum},
       {"dot", B::some, 2, 2, {}, false, f::dot},
       {"dropout", B::none, 1, 1, {"rate"}, false, f::dropout},

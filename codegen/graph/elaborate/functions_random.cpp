@@ -21,7 +21,7 @@ ValueId draw(Elaboration& e, const CallSite& site, Distribution distribution, co
   std::vector<ValueId> turns;
   for (const Loop* loop : e.loops) turns.push_back(loop_index(e, loop->dim));
   e.build.span = site.span;
-  return e.build.value(RandomOp{distribution, path_of(e, site), default_float(e), dims}, turns);
+  return e.build.value(RandomOp{distribution, path_of(e, site), default_float(e), dims, dims}, turns);
 }
 
 /// A number that is known now; E0315 where the option is another term.

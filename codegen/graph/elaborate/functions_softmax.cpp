@@ -1,4 +1,6 @@
 // Masks, what may read them whole, and cross-entropy.
+#include <cmath>
+
 #include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/operators.h"
 #include "codegen/graph/elaborate/terms.h"
@@ -28,6 +30,19 @@ Term over_dims(Elaboration& e, CallSite& site, const Op& op) {
   return Term::of(e.build.value(op, inputs));
 }
 
+/// An option of at least 0 and below `limit`, 0 where it is not given; E0315.
+std::optional<double> share(Elaboration& e, const CallSite& site, const std::string& name, double limit) {
+  const auto option = site.options.find(name);
+  if (option == site.options.end()) return 0;
+  const auto& [term, span] = option->second;
+  if (term.poisoned()) return {};
+  if (term.is_number() && term.number >= 0 && term.number < limit) return term.number;
+  e.error("E0315", span, "`{}` must be a number of at least 0{}", name,
+          limit < HUGE_VAL ? fmt::format(" and below {}", limit) : "")
+      .here("this is {}", describe(e, term));
+  return {};
+}
+
 }  // namespace
 
 Term mask(Elaboration& e, CallSite& site) {
@@ -54,6 +69,8 @@ Term softmax(Elaboration& e, CallSite& site) { return over_dims(e, site, Softmax
 Term log_softmax(Elaboration& e, CallSite& site) { return over_dims(e, site, LogSoftmaxOp{site.dim()}); }
 Term logsumexp(Elaboration& e, CallSite& site) { return over_dims(e, site, LogSumExpOp{site.dims}); }
 
+/// -log softmax at the target, of which `smoothing` is shared by all entries, plus `z_loss` times the square of the
+/// log-sum-exp, which keeps logits near zero.
 Term cross_entropy(Elaboration& e, CallSite& site) {
   ValueId logits = float_operand(e, site, 0);
   const ValueId target = tensor_of(e, site.arguments[1], site.spans[1]);
@@ -72,17 +89,8 @@ Term cross_entropy(Elaboration& e, CallSite& site) {
         .label(site.spans[0], describe(e, site.arguments[0]));
     return Term::poison();
   }
-  double smoothing = 0;
-  if (const auto option = site.options.find("smoothing"); option != site.options.end()) {
-    const auto& [term, span] = option->second;
-    if (term.poisoned()) return term;
-    if (!term.is_number() || term.number < 0 || term.number >= 1) {
-      e.error("E0315", span, "`smoothing` must be a number of at least 0 and below 1")
-          .here("this is {}", describe(e, term));
-      return Term::poison();
-    }
-    smoothing = term.number;
-  }
+  const auto smoothing = share(e, site, "smoothing", 1), z_loss = share(e, site, "z_loss", HUGE_VAL);
+  if (!smoothing || !z_loss) return Term::poison();
   e.build.span = site.span;
   if (e.type(logits).element != Type::f64) logits = e.build.cast(logits, default_float(e));
   const Type element = e.type(logits).element;
@@ -91,11 +99,15 @@ Term cross_entropy(Elaboration& e, CallSite& site) {
   const ValueId is_target = e.build.map(F::equal, {target, e.build.position(over)});
   const ValueId picked =
       e.build.reduce(Reduce::sum, e.build.map(F::where, {is_target, logits, e.build.literal(0, element)}), dims);
-  if (smoothing == 0) return Term::of(e.build.subtract(all, picked));
+  const auto with_z = [&](ValueId loss) {
+    if (*z_loss > 0) loss = e.build.add(loss, e.build.multiply(e.build.map(F::square, {all}), *z_loss));
+    return Term::of(loss);
+  };
+  if (*smoothing == 0) return with_z(e.build.subtract(all, picked));
   const ValueId count = e.build.reduce(Reduce::sum, e.build.broadcast(e.build.literal(1, element), dims), dims);
   const ValueId average = e.build.divide(e.build.reduce(Reduce::sum, logits, dims), count);
-  const ValueId mostly = e.build.subtract(all, e.build.multiply(picked, 1 - smoothing));
-  return Term::of(e.build.subtract(mostly, e.build.multiply(average, smoothing)));
+  const ValueId mostly = e.build.subtract(all, e.build.multiply(picked, 1 - *smoothing));
+  return with_z(e.build.subtract(mostly, e.build.multiply(average, *smoothing)));
 }
 
 }  // namespace mesh::elaboration::functions

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/elaborate/expressions.h"
+#include "codegen/graph/elaborate/rates.h"
 #include "codegen/graph/elaborate/terms.h"
 #include "codegen/layout/mesh.h"
 #include "frontend/suggest.h"
@@ -13,8 +14,8 @@ namespace {
 struct Setting {
   std::string_view name;
   double value;         // unless it is given
-  bool per_parameter;   // a group may set it
   double least, below;  // the values that make sense
+  bool truth = false;   // true or false, as 1 and 0
 };
 
 struct Optimizer {
@@ -25,17 +26,34 @@ struct Optimizer {
 constexpr double any = 1e300;
 
 const std::vector<Optimizer>& optimizers() {
-  static const std::vector<Setting> adam = {{"beta1", 0.9, false, 0, 1},
-                                            {"beta2", 0.999, false, 0, 1},
-                                            {"epsilon", 1e-8, false, 0, any},
-                                            {"weight_decay", 0, true, 0, any}};
-  static const std::vector<Setting> adamw = {{"beta1", 0.9, false, 0, 1},
-                                             {"beta2", 0.999, false, 0, 1},
-                                             {"epsilon", 1e-8, false, 0, any},
-                                             {"weight_decay", 0.01, true, 0, any}};
-  static const std::vector<Setting> sgd = {
-      {"momentum", 0, false, 0, any}, {"nesterov", 0, false, 0, any}, {"weight_decay", 0, true, 0, any}};
-  static const std::vector<Optimizer> rows = {{"adam", adam}, {"adamw", adamw}, {"sgd", sgd}};
+  const auto adam = [](double decay) {
+    return std::vector<Setting>{{"beta1", 0.9, 0, 1},
+                                {"beta2", 0.999, 0, 1},
+                                {"epsilon", 1e-8, 0, any},
+                                {"weight_decay", decay, 0, any},
+                                {"bias_correction", 1, 0, any, true}};
+  };
+  static const std::vector<Optimizer> rows = {
+      {"adafactor",
+       {{"decay", 0.8, 0, 1},  // the second moments' decay at step t is 1 - t^-decay
+        {"beta1", 0, 0, 1},
+        {"epsilon", 1e-30, 0, any},
+        {"smallest_scale", 1e-3, 0, any},
+        {"threshold", 1, 0, any},
+        {"scale_by_parameter", 1, 0, any, true},
+        {"factored", 1, 0, any, true},
+        {"smallest_factored", 128, 1, any}}},
+      {"adam", adam(0)},
+      {"adamw", adam(0.01)},
+      {"lion", {{"beta1", 0.9, 0, 1}, {"beta2", 0.99, 0, 1}, {"weight_decay", 0, 0, any}}},
+      {"rmsprop",
+       {{"alpha", 0.99, 0, 1},
+        {"epsilon", 1e-8, 0, any},
+        {"momentum", 0, 0, any},
+        {"centered", 0, 0, any, true},
+        {"weight_decay", 0, 0, any}}},
+      {"sgd", {{"momentum", 0, 0, any}, {"nesterov", 0, 0, any, true}, {"weight_decay", 0, 0, any}}},
+  };
   return rows;
 }
 
@@ -46,14 +64,11 @@ std::vector<std::string> names_of(const std::vector<Setting>& settings) {
   return names;
 }
 
-/// A number or a truth value (as 1 or 0) that is known now.
-std::optional<double> setting_value(Elaboration& e, DimScope& scope, const ast::Expr& expr, const std::string& name) {
-  if (name == "nesterov") {
-    if (const auto* truth = ast::as<ast::Bool>(ast::without_parentheses(expr))) return truth->value ? 1 : 0;
-    e.error("E0503", expr.span, "`nesterov` must be `true` or `false`");
-    return {};
-  }
-  return constant(e, scope, expr, "`" + name + "`");
+std::optional<double> setting_value(Elaboration& e, DimScope& scope, const ast::Expr& expr, const Setting& setting) {
+  if (!setting.truth) return constant(e, scope, expr, fmt::format("`{}`", setting.name));
+  if (const auto* truth = ast::as<ast::Bool>(ast::without_parentheses(expr))) return truth->value ? 1 : 0;
+  e.error("E0503", expr.span, "`{}` must be `true` or `false`", setting.name);
+  return {};
 }
 
 bool in_range(Elaboration& e, const Setting& setting, double value, Span span) {
@@ -61,69 +76,6 @@ bool in_range(Elaboration& e, const Setting& setting, double value, Span span) {
   const std::string upper = setting.below == any ? std::string() : fmt::format(" and below {}", setting.below);
   e.error("E0503", span, "`{}` must be at least {}{}, not {}", setting.name, setting.least, upper, value);
   return false;
-}
-
-// ---- rates
-
-std::optional<RateOp> cosine_rate(Elaboration& e, DimScope& scope, const ast::Call& call, Span span) {
-  std::vector<std::pair<std::string, double>> values = {{"peak", -1}, {"warmup", -1}, {"steps", 0}, {"floor", 0}};
-  bool good = true;
-  for (const ast::Argument& argument : call.arguments) {
-    std::vector<std::string> names;
-    std::pair<std::string, double>* target = nullptr;
-    for (auto& value : values) {
-      names.push_back(value.first);
-      if (argument.name && argument.name->text == value.first) target = &value;
-    }
-    if (target == nullptr) {
-      auto report = e.error("E0503", argument.span, "`cosine` takes {} by name", quoted(names));
-      if (argument.name)
-        if (const auto near = did_you_mean(argument.name->text, names)) report.here("did you mean `{}`?", *near);
-      good = false;
-      continue;
-    }
-    const auto value = constant(e, scope, *argument.value, "`" + argument.name->text + "`");
-    good = good && value;
-    target->second = value.value_or(0);
-    if (value && *value < 0) {
-      e.error("E0503", argument.value->span, "`{}` must not be negative", argument.name->text);
-      good = false;
-    }
-  }
-  for (size_t i = 0; i < 2; ++i) {
-    if (!good || values[i].second >= 0) continue;
-    e.error("E0503", span, "`cosine` needs `{}:`", values[i].first)
-        .help("`cosine(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`");
-    good = false;
-  }
-  if (good && values[2].second > 0 && values[1].second >= values[2].second) {
-    e.error("E0503", span, "`cosine` warms up for {} of its {} steps", values[1].second, values[2].second);
-    good = false;
-  }
-  if (!good) return {};
-  return RateOp{"cosine", values};
-}
-
-std::optional<RateOp> rate_of(Elaboration& e, DimScope& scope, const ast::Expr& expr) {
-  if (const auto* call = ast::as<ast::Call>(ast::without_parentheses(expr))) {
-    const std::string name = call->callee.text();
-    if (name == "cosine") return cosine_rate(e, scope, *call, expr.span);
-    if (name == "inverse_sqrt" || name == "linear") {
-      not_built(e, expr.span, "the schedule `" + name + "`", "`cosine(peak: 3e-4, warmup: 100)` or a constant rate");
-      return {};
-    }
-    if (did_you_mean(name, {"cosine"})) {
-      e.error("E0503", call->callee.span, "unknown schedule `{}`", name).here("did you mean `cosine`?");
-      return {};
-    }
-  }
-  const auto rate = constant(e, scope, expr, "`lr`");
-  if (!rate) return {};
-  if (*rate < 0) {
-    e.error("E0503", expr.span, "`lr` must not be negative");
-    return {};
-  }
-  return RateOp{"constant", {{"rate", *rate}}};
 }
 
 // ---- the optimizer and its arguments
@@ -158,7 +110,8 @@ bool read_optimizer(Elaboration& e, DimScope& scope, const ast::Call& call, Span
       good = false;
       continue;
     }
-    const auto value = setting_value(e, scope, *argument.value, name);
+    const auto value = name == "clip" ? constant(e, scope, *argument.value, "`clip`")
+                                      : setting_value(e, scope, *argument.value, *setting);
     if (!value) {
       good = false;
     } else if (name == "clip") {
@@ -172,7 +125,10 @@ bool read_optimizer(Elaboration& e, DimScope& scope, const ast::Call& call, Span
       objective.values[name] = *value;
     }
   }
-  if (!rate) {
+  if (!rate && optimizer.name == "adafactor") {  // 0.01, and 1 / sqrt(t) from step 10 000 on
+    const double peak = objective.values.at("scale_by_parameter") != 0 ? 0.01 : 0.0005;
+    objective.rate = {{{"inverse_sqrt", {{"peak", peak}, {"warmup", 0}, {"hold", 10'000}}}}};
+  } else if (!rate) {
     e.error("E0503", span, "`{}` needs a learning rate", optimizer.name)
         .help(fmt::format("`{}(lr: 3e-4)`", optimizer.name));
     good = false;
@@ -245,19 +201,27 @@ void read_groups(Elaboration& e, DimScope& scope, const ast::Minimize& statement
     }
     for (const ast::Attribute& attribute : group.attributes) {
       const std::string& key = attribute.key.text;
-      const auto setting = std::find_if(optimizer.settings.begin(), optimizer.settings.end(),
-                                        [&](const Setting& s) { return s.name == key; });
-      if (setting == optimizer.settings.end() || !setting->per_parameter) {
-        if (setting != optimizer.settings.end() || key == "lr") {
-          not_built(e, attribute.key.span, "`" + key + "` for a group of parameters",
-                    "a group may set `weight_decay`, or say `frozen`");
-          continue;
-        }
-        auto report = e.error("E0503", attribute.key.span, "`{}` has no setting `{}`", optimizer.name, key);
-        if (const auto near = did_you_mean(key, names_of(optimizer.settings))) report.here("did you mean `{}`?", *near);
+      if (key == "lr") {
+        auto rate = rate_of(e, scope, *attribute.value);
+        if (!rate) continue;
+        for (Schedule& factor : rate->factors) factor.of_run = false;
+        for (const ast::Glob& glob : group.globs)
+          for_matches(e, objective, glob, [&](Objective::Parameter& parameter) {
+            if (claim(parameter, key, glob)) parameter.rate = *rate;
+          });
         continue;
       }
-      const auto value = setting_value(e, scope, *attribute.value, key);
+      const auto setting = std::find_if(optimizer.settings.begin(), optimizer.settings.end(),
+                                        [&](const Setting& s) { return s.name == key; });
+      if (setting == optimizer.settings.end()) {
+        auto report = e.error("E0503", attribute.key.span, "`{}` has no setting `{}`", optimizer.name, key);
+        std::vector<std::string> names = names_of(optimizer.settings);
+        names.emplace_back("lr");
+        if (const auto near = did_you_mean(key, names)) report.here("did you mean `{}`?", *near);
+        else if (key == "clip") report.here("all gradients are clipped together");
+        continue;
+      }
+      const auto value = setting_value(e, scope, *attribute.value, *setting);
       if (!value || !in_range(e, *setting, *value, attribute.value->span)) continue;
       for (const ast::Glob& glob : group.globs)
         for_matches(e, objective, glob, [&](Objective::Parameter& parameter) {
@@ -298,7 +262,7 @@ void minimize_statement(Elaboration& e, Frame& frame, const ast::Minimize& state
   objective.loss = loss_value(e, frame, statement);
   e.graph.metrics.insert(e.graph.metrics.begin(), {statement.loss.text, objective.loss, statement.loss.span});
   for (uint32_t i = 0; i < e.graph.stored.size(); ++i)
-    if (e.graph.stored[i].kind == StoredKind::parameter) objective.parameters.push_back({StoredId{i}, {}, false});
+    if (e.graph.stored[i].kind == StoredKind::parameter) objective.parameters.push_back({StoredId{i}, {}, {}, false});
   if (objective.parameters.empty())
     e.error("E0508", span, "the model has no parameters to minimise over")
         .help("`param w : real[...] = fan_in[...]` declares one");
@@ -310,15 +274,18 @@ void minimize_statement(Elaboration& e, Frame& frame, const ast::Minimize& state
   if (optimizer == optimizers().end()) {
     auto report = e.error("E0502", call != nullptr ? call->callee.span : statement.optimizer->span,
                           "unknown optimizer `{}`", name);
-    if (const auto near = did_you_mean(name, {"adam", "adamw", "sgd"})) report.here("did you mean `{}`?", *near);
-    else report.help("optimizers are `sgd`, `adam` and `adamw`");
+    std::vector<std::string> names;
+    for (const Optimizer& row : optimizers()) names.emplace_back(row.name);
+    if (const auto near = did_you_mean(name, names)) report.here("did you mean `{}`?", *near);
+    else report.help("optimizers are " + quoted(names));
     e.graph.objective = objective;
     return;
   }
   objective.optimizer = name;
   if (call == nullptr)
-    e.error("E0503", statement.optimizer->span, "`{}` needs a learning rate", name)
-        .help(fmt::format("`{}(lr: 3e-4)`", name));
+    e.error("E0503", statement.optimizer->span, "`{}` needs {}", name,
+            name == "adafactor" ? "parentheses" : "a learning rate")
+        .help(name == "adafactor" ? "`adafactor()`" : fmt::format("`{}(lr: 3e-4)`", name));
   else read_optimizer(e, *frame.dims, *call, statement.optimizer->span, *optimizer, objective);
   read_groups(e, *frame.dims, statement, *optimizer, objective);
   if (!statement.over.empty()) {

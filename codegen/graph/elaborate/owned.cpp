@@ -85,7 +85,9 @@ void declare_stored(Elaboration& e, DimScope& scope, const std::string& path, St
   if (!path_is_free(e, full, name.span)) return;
   e.build.span = name.span;
   e.build.scope = path;
-  e.tables.stored[full] = e.build.stored(kind, full, type, initial);
+  const StoredId id = e.build.stored(kind, full, type, initial);
+  e.graph.stored[id.index].stacked = loops.size();
+  e.tables.stored[full] = id;
 }
 
 void declare_instance(Elaboration& e, DimScope& scope, const std::string& path, const ast::Parameter& parameter,

@@ -7,7 +7,11 @@
 
 namespace meshrt {
 
-inline double constant(double rate, int64_t /*t*/) { return rate; }
+/// After warm-up the rate itself.
+inline double constant(double rate, double warmup, int64_t t) {
+  const auto now = static_cast<double>(t);
+  return now < warmup ? rate * now / warmup : rate;
+}
 
 namespace detail {
 // How much of the way from the end of warm-up to `steps` has been gone: 0 .. 1.
@@ -38,6 +42,12 @@ inline double inverse_sqrt(double peak, double warmup, int64_t t) {
   const auto now = static_cast<double>(t);
   if (now < warmup) return peak * now / warmup;
   return peak * sqrt((warmup < 1 ? 1 : warmup) / now);
+}
+
+/// The peak for `hold` steps, then peak * sqrt(hold / t): without a rise.
+inline double held_inverse_sqrt(double peak, double hold, int64_t t) {
+  const auto now = static_cast<double>(t);
+  return now <= hold ? peak : peak * sqrt(hold / now);
 }
 
 }  // namespace meshrt

@@ -28,6 +28,8 @@ def cases():
                    lambda v, s=smoothing: r.cross_entropy(v.p1 * 2, v.k1, s), inputs={"k1": "index(c) a"})
         yield Case(f"cross_entropy, class first{text}", f"y = cross_entropy[c](p1, k1{text})", {"p1": "c a b"}, "a b",
                    lambda v, s=smoothing: r.cross_entropy(np.moveaxis(v.p1, 0, 2), v.k1, s), inputs={"k1": "index(c) a b"})
+    yield Case("cross_entropy with z-loss", "y = cross_entropy[c](p1 * 2, k1, smoothing: 0.1, z_loss: 0.05)", {"p1": "a c"}, "a",
+               lambda v: r.cross_entropy(v.p1 * 2, v.k1, 0.1) + 0.05 * np.log(np.exp(v.p1 * 2).sum(1)) ** 2, inputs={"k1": "index(c) a"})
     yield Case("mean of cross_entropy with where", "y = mean[a, b](cross_entropy[c](dot[d](p1, p2), k1), where: k1 != 0)", {"p1": "a b d", "p2": "c d"}, "",
                lambda v: r.mean(r.cross_entropy(v.p1 @ v.p2.T, v.k1), (0, 1), v.k1 != 0), inputs={"k1": "index(c) a b"})
     yield Case("cross_entropy of large numbers", "y = cross_entropy[c](p1 * 1000, k1)", {"p1": "a c"}, "a", lambda v: r.cross_entropy(v.p1 * 1000, v.k1), inputs={"k1": "index(c) a"})
