@@ -37,9 +37,10 @@ class Rewrite {
     for (int phase = 0; phase <= last_; ++phase) {
       keep_outside(nodes, phase);
       if (phase < last_) early_loop(phase);
-      else main_loop();
+      else main_loop(read_outside(nodes));
     }
     keep_outside(nodes, last_ + 1);
+    replace_left();
     replace_sums();
     collect_wanted();
     connect_loop(graph_.node(loop_));
@@ -195,7 +196,40 @@ class Rewrite {
     end_loop(turns);
   }
 
-  void main_loop() {
+  /// Who reads values of the root besides its nodes.
+  void for_each_caller(const std::function<void(ValueId&)>& visit) {
+    for (Metric& metric : graph_.metrics) visit(metric.value);
+    for (Wanted& wanted : graph_.wanted) visit(wanted.value);
+    for (Output& output : graph_.outputs)
+      if (output.value) visit(output.value);
+    if (graph_.objective) visit(graph_.objective->loss);
+  }
+
+  /// What those of `nodes` that stay outside the loops read, and callers.
+  std::set<ValueId> read_outside(const std::vector<NodeId>& nodes) {
+    std::set<ValueId> read;
+    for (NodeId id : nodes)
+      if (!sums_.is_inside(id))
+        for (ValueId value : sums_.reads(id)) read.insert(value);
+    for_each_caller([&](ValueId& value) { read.insert(value); });
+    return read;
+  }
+
+  /// A value that is the same in every turn, to be read after the loop: what the last turn leaves.
+  ValueId leave(Turns& turns, ValueId value) {
+    const ValueType type = graph_.type(value);
+    GraphBuilder outside(graph_);
+    outside.span = graph_.node(graph_.value(value).producer).span;
+    outside.part = graph_.node(graph_.value(value).producer).part;
+    const ValueId initial = outside.broadcast(outside.literal(0, type.element), type.dims);
+    graph_.value(initial).type.index_of = type.index_of;
+    const ValueId entering = outside.argument(type, turns.body, turns.node);
+    const ValueId result = outside.argument(type, graph_.root(), turns.node, graph_.value(value).name);
+    turns.op.carries.push_back({initial, entering, value, result});
+    return result;
+  }
+
+  void main_loop(const std::set<ValueId>& outside) {
     Turns turns = begin_loop();
     loop_ = turns.node;
     std::set<BodyId> bodies{turns.body};
@@ -208,9 +242,12 @@ class Rewrite {
     for (NodeId id : sums_.inside()) {
       const Part part = graph_.node(id).part;
       const std::vector<ValueId> results = graph_.node(id).results;
-      for (ValueId sum : results)
-        if (sums_.adds_up(sum) != SampleKind::whole && !early_.contains(sum))
-          totals_[sum] = add_up(turns, sum, sums_.adds_up(sum), part);
+      for (ValueId result : results) {
+        const SampleKind kind = sums_.adds_up(result);
+        if (kind != SampleKind::whole && !early_.contains(result)) totals_[result] = add_up(turns, result, kind, part);
+        else if (kind == SampleKind::whole && outside.contains(result) && !has_samples(result))
+          left_[result] = leave(turns, result);
+      }
     }
     std::vector<ValueId> inputs;
     for (const Stored& stored : graph_.stored)
@@ -240,6 +277,30 @@ class Rewrite {
     walk(walk, turns.body);
   }
 
+  bool has_samples(ValueId value) const { return std::ranges::count(graph_.type(value).dims, parts_.samples) > 0; }
+
+  /// Outside the loops, what the last turn left stands for what every turn computes.
+  void replace_left() {
+    const auto change = [&](ValueId& value) {
+      if (const auto found = left_.find(value); found != left_.end()) value = found->second;
+    };
+    const auto walk = [&](const auto& self, BodyId body) -> void {
+      for (NodeId id : graph_.body(body).nodes) {
+        Node& node = graph_.node(id);
+        LoopOp* loop = std::get_if<LoopOp>(&node.op);
+        if (loop && loop->dim == parts_.time) continue;
+        for (ValueId& input : node.inputs) change(input);
+        if (!loop) continue;
+        for (auto& carry : loop->carries) change(carry.initial), change(carry.leaving);
+        for (auto& slice : loop->slices) change(slice.stacked);
+        for (auto& collect : loop->collects) change(collect.turn);
+        self(self, loop->body);
+      }
+    };
+    walk(walk, graph_.root());
+    for_each_caller(change);
+  }
+
   /// Whoever read a sum reads the total, but for the node that adds it up.
   void replace_sums() {
     const auto change = [&](ValueId& value) {
@@ -259,30 +320,28 @@ class Rewrite {
       for (auto& slice : loop->slices) change(slice.stacked);
       for (auto& collect : loop->collects) change(collect.turn);
     }
-    for (Metric& metric : graph_.metrics) change(metric.value);
-    for (Wanted& wanted : graph_.wanted) change(wanted.value);
+    for_each_caller(change);
     for (auto& [name, value] : graph_.names) change(value);
-    if (graph_.objective) change(graph_.objective->loss);
   }
 
   // ---- what the caller sees
 
-  /// A wanted value of samples is gathered from all turns, and its two dims are one again.
+  /// A wanted value or output of samples is gathered from all turns, and its two dims are one again.
   void collect_wanted() {
     LoopOp& loop = std::get<LoopOp>(graph_.node(loop_).op);
     GraphBuilder build(graph_);
-    for (Wanted& wanted : graph_.wanted) {
-      const std::vector<DimId> dims = graph_.type(wanted.value).dims;
-      if (std::ranges::count(dims, parts_.samples) == 0) continue;
-      ValueType type = graph_.type(wanted.value);
-      ValueId stacked = wanted.value;  // an input is whole already
-      if (graph_.value(wanted.value).body != graph_.root()) {
+    for_each_caller([&](ValueId& wanted) {
+      if (!has_samples(wanted)) return;
+      ValueType type = graph_.type(wanted);
+      const std::vector<DimId> dims = type.dims;
+      ValueId stacked = wanted;  // an input is whole already
+      if (graph_.value(wanted).body != graph_.root()) {
         type.dims.insert(type.dims.begin(), parts_.time);
-        stacked = build.argument(type, graph_.root(), loop_, graph_.value(wanted.value).name);
-        loop.collects.push_back({wanted.value, stacked});
+        stacked = build.argument(type, graph_.root(), loop_, graph_.value(wanted).name);
+        loop.collects.push_back({wanted, stacked});
       }
       whole_.push_back({&wanted, stacked, dims});
-    }
+    });
   }
 
   /// In values that belong to loops over `time`, samples become the samples of a micro-batch.
@@ -295,7 +354,7 @@ class Rewrite {
     for (Value& value : graph_.values)
       if (cut.contains(value.body)) std::ranges::replace(value.type.dims, samples, micro);
     for (const auto& one : whole_)
-      if (one.stacked != one.wanted->value) std::ranges::replace(graph_.value(one.stacked).type.dims, samples, micro);
+      if (one.stacked != *one.wanted) std::ranges::replace(graph_.value(one.stacked).type.dims, samples, micro);
     for (Stored& stored : graph_.stored) cut_dims(stored);
     for (BodyId body : cut) {
       for (NodeId id : graph_.body(body).nodes) {
@@ -375,20 +434,20 @@ class Rewrite {
   void merge_wanted() {
     GraphBuilder build(graph_);
     for (const Whole& one : whole_) {
-      build.span = graph_.node(graph_.value(one.wanted->value).producer).span;
-      const std::string name = graph_.value(one.wanted->value).name;
+      build.span = graph_.node(graph_.value(*one.wanted).producer).span;
+      const std::string name = graph_.value(*one.wanted).name;
       ValueId value = build.value(MergeOp{{parts_.time, parts_.micro}, parts_.samples}, {one.stacked});
       if (graph_.type(value).dims != one.dims) {  // in the declared order of dims
         const ValueId yes = build.broadcast(build.literal(1, Type::boolean), one.dims);
         value = build.map(MapFunction::where, {yes, value, value});
       }
       graph_.value(value).name = name;
-      one.wanted->value = value;
+      *one.wanted = value;
     }
   }
 
   struct Whole {
-    Wanted* wanted;
+    ValueId* wanted;
     ValueId stacked;
     std::vector<DimId> dims;
   };
@@ -402,20 +461,24 @@ class Rewrite {
   std::map<NodeId, int> node_phase_;
   std::map<ValueId, int> phases_;
   std::set<ValueId> early_;
-  std::map<ValueId, ValueId> totals_;
+  std::map<ValueId, ValueId> totals_;  // a sum of a turn -> of all of them
+  std::map<ValueId, ValueId> left_;    // what is the same in every turn -> after the loop
   std::vector<Whole> whole_;
 };
 
-/// E0413 unless samples come first in every input that has them.
+/// E0413 unless samples come first in every input that has them, and nothing that is kept has them.
 bool samples_first(const Graph& graph, const MicroBatches& parts, DiagnosticSink& sink) {
   bool good = true;
+  const std::string& samples = graph.dim(parts.samples).name;
   for (const Stored& stored : graph.stored) {
     const auto at = std::ranges::find(stored.type.dims, parts.samples);
-    if (at == stored.type.dims.end() || at == stored.type.dims.begin()) continue;
-    if (stored.kind != StoredKind::input) continue;
+    if (at == stored.type.dims.end() || (stored.kind == StoredKind::input && at == stored.type.dims.begin())) continue;
+    if (stored.kind == StoredKind::optimizer) continue;  // its parameter's dims
     good = false;
-    sink.error("E0413", stored.span, "`{}` cannot be cut into micro-batches: `{}` is not its first dim", stored.path,
-               graph.dim(parts.samples).name)
+    const std::string why = stored.kind == StoredKind::input
+                                ? fmt::format("`{}` is not its first dim", samples)
+                                : fmt::format("it has a part for every index of `{}`", samples);
+    sink.error("E0413", stored.span, "`{}` cannot be cut into micro-batches: {}", stored.path, why)
         .label(parts.span, "cuts the batch");
   }
   return good;

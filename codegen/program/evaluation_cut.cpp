@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace mesh {
 
@@ -93,12 +94,18 @@ class Cutter {
   /// Whether one of the reductions was made with another one, as it was for its batch alone.
   bool reads_what_it_carries(const Reach& reach) const {
     return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& one) {
-      std::vector<bool> nodes(graph_.nodes.size());
-      for (ValueId input : outer_inputs(graph_.value(one.value).producer)) spread(input, nodes);
+      std::set<ValueId> read;
+      for (ValueId input : outer_inputs(graph_.value(one.value).producer)) collect_read(input, read);
       return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& other) {
-        return nodes[graph_.value(other.value).producer.index] && !lowering_.constant(other.value);
+        return read.contains(other.value) && !lowering_.constant(other.value);
       });
     });
+  }
+
+  /// By value: one sum that a loop over micro-batches carries does not read the others.
+  void collect_read(ValueId value, std::set<ValueId>& read) const {
+    if (!read.insert(value).second) return;
+    for (ValueId input : outer_inputs(graph_.value(value).producer)) collect_read(input, read);
   }
 
   void take(const Reach& reach) {

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from common import TOP, Report, meshc, scratch
 from common import run as execute
+from generate.layouts import is_refused
 from generate.model import spec
 
 SEED = 20261121
@@ -33,7 +34,7 @@ def emit(folder, number):
         done = execute(meshc(), "build", path, "-o", os.path.join(folder, f"g{number}"), "--no-compile", code=None)
         if done.returncode == 0:
             return path
-        if done.returncode != 1 or not re.search(r"error\[E040[16]\]", done.stderr):
+        if done.returncode != 1 or not is_refused(done.stderr):
             raise RuntimeError(f"graph {number}, attempt {attempt}: exit code {done.returncode}\n{done.stderr[-3000:]}")
     return None
 

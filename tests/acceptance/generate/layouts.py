@@ -1,4 +1,15 @@
 """Random meshes of up to 8 ranks and layouts on them. `unless` keeps two dims off one axis where a value might have both."""
+import re
+
+# What a random layout may rightly be told: one axis on two dims of a value, two rules of equal rank, a merge of parts that do not fit, a model that
+# mixes samples and so cannot run by micro-batches.
+REFUSALS = {"E0401", "E0406", "E0413", "batch_coupled"}
+
+
+def is_refused(messages):
+    """Whether these errors, and there are some, are only such as a random layout may rightly get."""
+    codes = set(re.findall(r"error\[(\w+)\]", messages))
+    return bool(codes) and codes <= REFUSALS
 
 
 def mesh(random):
@@ -26,7 +37,19 @@ def rules(random, dims, axes, share):
     return lines, users
 
 
-def layout(random, dims):
+def extras(random, lines, samples, loops):
+    """Now and then the step by micro-batches, and turns of a loop computed again."""
+    counts = [k for k in range(2, samples + 1) if samples % k == 0]
+    if counts and random.random() < 0.3:
+        at = next((i for i, line in enumerate(lines) if line.startswith("batch -> ")), len(lines))
+        lines[at:at + 1] = [(lines[at] if at < len(lines) else "batch -> none") + f" {{ accumulate: {random.choice(counts)} }}"]
+    if loops and random.random() < 0.3:
+        again = random.sample(loops, random.randint(1, len(loops)))
+        lines.append(f"{', '.join(again)} -> none {{ remat: \"layer\" }}")
+
+
+def layout(random, dims, samples=1, loops=()):
+    """samples: the size of the dim `batch`; loops: dims of `repeat`, which stay whole."""
     axes = mesh(random)
     lines, users = rules(random, dims, axes, random.choice([0.2, 0.4, 0.7]))
     scopes = []
@@ -42,5 +65,6 @@ def layout(random, dims):
                 scopes.append(f"{scope} {{ {random.choice(users[axis])} -> none }}")
     if not lines and not scopes:
         lines = [f"{random.choice(dims)} -> {list(axes)[0]}"]
+    extras(random, lines, samples, list(loops))
     text = "mesh grid { " + ", ".join(f"{a}: {s}" for a, s in axes.items()) + " }\nlayout default on grid {\n"
     return text + "".join(f"  {line}\n" for line in lines + scopes) + "}\n", axes

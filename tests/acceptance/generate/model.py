@@ -1,5 +1,6 @@
 """A whole random spec: dims, blocks, a model with metrics and an optimizer, a layout."""
 import random as randoms
+import re
 
 from .expressions import Expressions, Scope
 from .layouts import layout
@@ -54,11 +55,12 @@ def model(seed, every=False):
     scope.line(f"minimize loss with {random.choice(OPTIMIZERS)}")
     first = next(i for i, line in enumerate(make.inputs) if " x0 " in line)
     inputs = [make.inputs[first]] + make.inputs[:first] + make.inputs[first + 1:]
-    return "\n".join(lines + make.blocks + ["model Random {"] + inputs + scope.lines + ["}", ""]), splittable
+    return "\n".join(lines + make.blocks + ["model Random {"] + inputs + scope.lines + ["}", ""]), splittable, sizes["batch"]
 
 
 def spec(seed, attempt=0, every=False):
     """The model of a seed under its attempt-th layout, and the mesh."""
-    text, dims = model(seed, every)
-    rules, axes = layout(randoms.Random(f"{seed} {attempt}"), dims)
+    text, dims, samples = model(seed, every)
+    loops = sorted(set(re.findall(r"repeat (\w+)", text)))
+    rules, axes = layout(randoms.Random(f"{seed} {attempt}"), dims, samples, loops)
     return text + rules, axes
