@@ -142,6 +142,31 @@ TEST(Permute, GivesEveryPartToItsNewOwner) {
       });
 }
 
+TEST(Permute, FillsMargins) {
+  HandMade made({{"x", 4}});
+  const DimId a = made.dim("a", 6), b = made.dim("b", 3);  // parts of 1, 2, 1 and 2: margins reach over two of them
+  LocalDim wide = split(a, {0}), turned = whole(b);
+  wide.placement.margin = {3, 2, {Edge::Kind::clamp}};
+  turned.placement.margin = {0, 1, {Edge::Kind::wrap}};
+  const BufferId x = made.buffer("x", Type::i32, {wide, turned});
+  made.add_collective(CollectiveKind::permute, x, x, {0}, 0, 0);
+  made.add_collective(CollectiveKind::permute, x, x, {}, 1, 1);
+  made.run(
+      [&](const View& view) {
+        const Range own = view.range(split(a, {0}));
+        for (int64_t i = own.begin; i < own.end; ++i)
+          for (int64_t j = 0; j < 3; ++j)
+            view.of<int32_t>(x)[static_cast<size_t>((i - own.begin + 3) * 4 + j)] = static_cast<int32_t>(10 * i + j);
+      },
+      [&](const View& view) {
+        const Range own = view.range(split(a, {0}));
+        for (int64_t i = own.begin - 3; i < own.end + 2; ++i)
+          for (int64_t j = 0; j < 4; ++j)
+            ASSERT_EQ(view.of<int32_t>(x)[static_cast<size_t>((i - own.begin + 3) * 4 + j)],
+                      10 * std::clamp<int64_t>(i, 0, 5) + j % 3);
+      });
+}
+
 TEST(Tickets, StartNowAndFinishLater) {
   HandMade made({{"x", 4}});
   const DimId a = made.dim("a", 1000);

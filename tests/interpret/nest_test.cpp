@@ -41,6 +41,43 @@ TEST(Nest, ComputesElementByElement) {
       });
 }
 
+TEST(Nest, WalksByIndexMaps) {
+  HandMade made;
+  const DimId a = made.dim("a", 3), b = made.dim("b", 700), part = made.dim("part", 233);  // b: more than two chunks
+  const BufferId x = made.buffer("x", Type::f32, {whole(a), whole(b)});
+  const BufferId third = made.buffer("third", Type::f32, {whole(a), whole(part)});
+  const BufferId spread = made.buffer("spread", Type::f32, {whole(b), whole(a)}, Space::own);
+  const BufferId last = made.buffer("last", Type::f32, {whole(a)});
+  const BufferId sum = made.buffer("sum", Type::f32, {whole(a), whole(b)});
+  const auto load = [](PassMaker& pass, BufferId buffer, IndexMap map) {
+    return pass.add(Scalar::Load{{buffer, {}, {map}}}, Type::f32);
+  };
+  PassMaker thirds(made.program, {whole(a), whole(part)});  // 1, 4, ..
+  thirds.store(load(thirds, x, {1, part, 1, 3, 1, {}}), third);
+  PassMaker spreads(made.program, {whole(b), whole(a)});
+  spreads.store(load(spreads, third, {1, b, -1, 1, 3, 0.5}), spread);
+  PassMaker lasts(made.program, {whole(a)});
+  lasts.store(load(lasts, x, {1, {}, 699, 1, 1, {}}), last);
+  PassMaker sums(made.program, {whole(a), whole(b)});  // each reads what the one before has stored
+  sums.store(sums.apply(F::add, {load(sums, sum, {1, b, -1, 1, 1, 0.0}), sums.load(x)}), sum);
+  for (const PassMaker* pass : {&thirds, &spreads, &lasts, &sums}) made.add(Nest{{}, {pass->pass}, {}});
+  made.run([&](const View& view) { fill_numbers(view.of<float>(x), 1); },
+           [&](const View& view) {
+             for (size_t i = 0; i < 3; ++i) {
+               float total = 0;
+               for (size_t j = 0; j < 700; ++j) {
+                 const float v = view.of<float>(x)[i * 700 + j];
+                 const bool taken = j >= 1 && (j - 1) % 3 == 0 && (j - 1) / 3 < 233;
+                 if (taken) ASSERT_EQ(view.of<float>(third)[i * 233 + (j - 1) / 3], v);
+                 ASSERT_EQ(view.of<float>(spread)[j * 3 + i], taken ? v : 0.5f);
+                 total += v;
+                 ASSERT_EQ(view.of<float>(sum)[i * 700 + j], total);
+               }
+               ASSERT_EQ(view.of<float>(last)[i], view.of<float>(x)[i * 700 + 699]);
+             }
+           });
+}
+
 TEST(Nest, KnowsIndicesTurnsAndSteps) {
   HandMade made({{"all", 3}});
   const DimId layer = made.dim("layer", 2), a = made.dim("a", 7), b = made.dim("b", 4);

@@ -107,6 +107,27 @@ TEST(Verify, nests_iterate_over_what_they_read) {
   expect_message(program, "does not iterate over dim embed");
 }
 
+TEST(Verify, maps_lead_to_what_is_held) {
+  for (const bool stores : {false, true}) {
+    Program program = good();
+    std::vector<Step>* body = nullptr;
+    size_t at = 0;
+    first<ProductStep>(program.routines[0].steps, &body, &at);
+    Pass& pass = std::get<Nest>((*body)[at - 1].what).passes[0];
+    IndexMap map{0, pass.inner.empty() ? DimId{} : pass.inner[0].dim, 1, 1, 1, {}};
+    Access& access = stores ? pass.stores[0].to : std::get<Scalar::Load>(pass.scalars[0].what).access;
+    if (stores) map.outside = 0;  // what is stored must go somewhere
+    access.maps.push_back(map);
+    expect_message(program, stores ? "that may be missing" : "leads");
+  }
+}
+
+TEST(Verify, only_nests_walk_by_maps) {
+  Program program = good();
+  first<ProductStep>(program.routines[0].steps)->b.maps.push_back({0, {}, 0, 1, 1, {}});
+  expect_message(program, "is no nest");
+}
+
 TEST(Verify, products_know_every_dim) {
   Program program = good();
   first<ProductStep>(program.routines[0].steps)->inner.clear();
