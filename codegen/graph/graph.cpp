@@ -56,7 +56,6 @@ struct DimsOfOp {
   void operator()(LiteralOp&) const {}
   void operator()(StepOp&) const {}
   void operator()(RateOp&) const {}
-  void operator()(RandomOp& op) const { many(op.dims); }
   void operator()(MapOp&) const {}
   void operator()(UpdateOp&) const {}
   void operator()(ReshardOp&) const {}

@@ -484,19 +484,6 @@ bool samples_first(const Graph& graph, const MicroBatches& parts, DiagnosticSink
   return good;
 }
 
-/// E0901: numbers drawn for single samples would be counted within each micro-batch.
-bool no_numbers_of_samples(const Graph& graph, const MicroBatches& parts, DiagnosticSink& sink) {
-  for (const Node& node : graph.nodes) {
-    const RandomOp* random = std::get_if<RandomOp>(&node.op);
-    if (!random || node.results.empty() || std::ranges::count(random->dims, parts.samples) == 0) continue;
-    sink.error("E0901", node.span, "random numbers of each sample are not built yet in a step by micro-batches")
-        .label(parts.span, "cuts the batch")
-        .help("leave out `accumulate`, or the dropout");
-    return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 void declare_micro_batches(Graph& graph, int64_t count, Span span) {
@@ -510,7 +497,7 @@ void declare_micro_batches(Graph& graph, int64_t count, Span span) {
 
 void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   const MicroBatches parts = graph.micro_batches;
-  if (!parts.time || !samples_first(graph, parts, sink) || !no_numbers_of_samples(graph, parts, sink)) return;
+  if (!parts.time || !samples_first(graph, parts, sink)) return;
   decompose(graph);
   const SampleSums sums(graph, parts.samples);
   if (const auto& coupled = sums.coupled()) {

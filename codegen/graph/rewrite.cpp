@@ -145,7 +145,10 @@ std::string op_key(const Graph& graph, const Op& op) {
   };
   if (const auto* literal = std::get_if<LiteralOp>(&op)) key += fmt::format(" {:a}", literal->value);
   if (const auto* rate = std::get_if<RateOp>(&op))
-    for (const auto& [name, value] : rate->values) key += fmt::format(" {}={:a}", name, value);
+    for (const Schedule& factor : rate->factors) {
+      key += " " + factor.name + (factor.of_run ? " of run" : "");
+      for (const auto& [name, value] : factor.values) key += fmt::format(" {}={:a}", name, value);
+    }
   if (const auto* forward = std::get_if<AttentionOp>(&op)) attention(*forward);
   if (const auto* backward = std::get_if<AttentionGradientOp>(&op)) attention(backward->forward);
   return key;

@@ -22,7 +22,7 @@ SampleKind kind_of(Reduce reduce) {
 bool works_along(Op op, DimId samples) {
   if (std::holds_alternative<DotOp>(op) || std::holds_alternative<ReduceOp>(op) ||
       std::holds_alternative<BroadcastOp>(op) || std::holds_alternative<PositionOp>(op) ||
-      std::holds_alternative<TakeGradientOp>(op))
+      std::holds_alternative<TakeGradientOp>(op) || std::holds_alternative<RandomOp>(op))
     return false;
   bool named = false;
   for_each_dim(op, [&](DimId& dim) { named = named || dim == samples; });

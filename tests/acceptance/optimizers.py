@@ -146,13 +146,13 @@ def check_layers(report, folder, random, layouts, steps):
     start = {"p": random.normal(size=(7, 5, 4)), "l.w": random.normal(size=(3, 4, 5, 7)), "l.g": random.normal(size=(3, 7))}
     np.save(f"{folder}/deep.npy", target)
     safetensors.write(f"{folder}/deep.safetensors", start)
-    for text, smallest, beta1 in (("adafactor(lr: 0.1, smallest_factored: 4)", 4, 0), ("adafactor(lr: 0.1, smallest_factored: 6, beta1: 0.8)", 6, 0.8)):
+    for text, smallest, beta1 in (("adafactor(lr: 0.02, smallest_factored: 4)", 4, 0), ("adafactor(lr: 0.02, smallest_factored: 6, beta1: 0.8)", 6, 0.8)):
         with open(f"{folder}/deep.mesh", "w") as file:
             file.write(LAYERS.format(optimizer=text))
         optimizer, p = optim.Adafactor(smallest=smallest, beta1=beta1, stacked=("l.w", "l.g")), dict(start)
         for t in range(1, steps + 1):
             for name, g in deep(p, target)[1].items():
-                p[name] = optimizer.step(name, p[name], g, 0.1, t)
+                p[name] = optimizer.step(name, p[name], g, 0.02, t)
         for layout in layouts:
             out = f"{folder}/deep-{smallest}-{layout}"
             execute(meshc(), "fetch", f"{folder}/deep.mesh", "param(**)", "--layout", layout, "--feed", f"target={folder}/deep.npy", "--params", f"{folder}/deep.safetensors",
