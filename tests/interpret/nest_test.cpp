@@ -68,7 +68,9 @@ TEST(Nest, WalksByIndexMaps) {
                for (size_t j = 0; j < 700; ++j) {
                  const float v = view.of<float>(x)[i * 700 + j];
                  const bool taken = j >= 1 && (j - 1) % 3 == 0 && (j - 1) / 3 < 233;
-                 if (taken) ASSERT_EQ(view.of<float>(third)[i * 233 + (j - 1) / 3], v);
+                 if (taken) {
+                   ASSERT_EQ(view.of<float>(third)[i * 233 + (j - 1) / 3], v);
+                 }
                  ASSERT_EQ(view.of<float>(spread)[j * 3 + i], taken ? v : 0.5f);
                  total += v;
                  ASSERT_EQ(view.of<float>(sum)[i * 700 + j], total);
@@ -93,7 +95,7 @@ TEST(Nest, KnowsIndicesTurnsAndSteps) {
   turns.body.push_back({Nest{{}, {pass.pass}, {}}, Part::forward, {}, "", {}});
   made.add(std::move(turns));
   PassMaker steps(made.program, {part});
-  const int rate = steps.add(Scalar::Rate{{"constant", {{"rate", 0.25}}}}, Type::f64);
+  const int rate = steps.add(Scalar::Rate{{{{"constant", {{"rate", 0.25}}}}}}, Type::f64);
   steps.store(steps.apply(F::add, {steps.add(Scalar::StepNumber{}, Type::f64), rate}), s);
   made.add(Nest{{}, {steps.pass}, {}});
   meshrt::StepInput input;

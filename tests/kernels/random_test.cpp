@@ -156,7 +156,9 @@ TEST(Lookup, PartsAddUpToTheWhole) {
 }
 
 TEST(Rate, Schedules) {
-  EXPECT_EQ(constant(0.5, 7), 0.5);
+  EXPECT_EQ(constant(0.5, 0, 7), 0.5);
+  EXPECT_EQ(constant(0.5, 8, 2), 0.125);
+  EXPECT_EQ(constant(0.5, 8, 9), 0.5);
   EXPECT_DOUBLE_EQ(cosine(1, 10, 110, 0.1, 5), 0.5);
   EXPECT_DOUBLE_EQ(cosine(1, 10, 110, 0.1, 10), 1);
   EXPECT_DOUBLE_EQ(cosine(1, 10, 110, 0.1, 60), 0.55);

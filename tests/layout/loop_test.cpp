@@ -52,8 +52,8 @@ struct Stack {
     Objective objective;
     objective.loss = loss;
     objective.optimizer = "sgd";
-    objective.rate = {"constant", {{"rate", 0.1}}};
-    objective.parameters = {{StoredId{1}, {}, false}, {StoredId{2}, {}, false}};
+    objective.rate.factors = {{"constant", {{"rate", 0.1}}}};
+    objective.parameters = {{StoredId{1}, {}, {}}, {StoredId{2}, {}, {}}};
     graph.objective = objective;
   }
 };

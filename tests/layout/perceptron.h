@@ -40,8 +40,8 @@ struct Perceptron {
     Objective objective;
     objective.loss = loss;
     objective.optimizer = "sgd";
-    objective.rate = {"constant", {{"rate", 0.1}}};
-    for (uint32_t s = 2; s < 5; ++s) objective.parameters.push_back({StoredId{s}, {}, false});
+    objective.rate.factors = {{"constant", {{"rate", 0.1}}}};
+    for (uint32_t s = 2; s < 5; ++s) objective.parameters.push_back({StoredId{s}, {}, {}});
     graph.objective = objective;
   }
 

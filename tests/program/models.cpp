@@ -23,7 +23,7 @@ meshrt::Initial normal() { return {meshrt::Initial::Kind::normal, 0, 0.02}; }
 
 ValueId parameter(GraphBuilder& build, const std::string& path, std::vector<DimId> dims) {
   const StoredId id = build.stored(StoredKind::parameter, path, {Type::f32, {}, std::move(dims)}, normal());
-  build.graph.objective->parameters.push_back({id, {}, false});
+  build.graph.objective->parameters.push_back({id, {}, {}});
   return build.graph.stored[id.index].value;
 }
 
@@ -37,8 +37,9 @@ Graph empty(const std::string& name) {
   graph.bodies.emplace_back();
   graph.objective.emplace();
   graph.objective->optimizer = "adamw";
-  graph.objective->values = {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.01}};
-  graph.objective->rate = {"constant", {{"rate", 1e-3}}};
+  graph.objective->values = {
+      {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.01}, {"bias_correction", 1}};
+  graph.objective->rate.factors = {{"constant", {{"rate", 1e-3}}}};
   return graph;
 }
 
