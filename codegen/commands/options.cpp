@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "codegen/commands/command.h"
+#include "meshrt/run_file.h"
 
 namespace mesh {
 
@@ -17,12 +18,6 @@ namespace fs = std::filesystem;
 namespace {
 
 bool is_yaml(const std::string& argument) { return argument.ends_with(".yaml") || argument.ends_with(".yml"); }
-
-/// `train.steps=10`; a file whose name holds a `=` is written with a `./`.
-bool is_override(const std::string& argument) {
-  const size_t equals = argument.find('=');
-  return equals != std::string::npos && argument.find('/') > equals;
-}
 
 std::string joined(const std::map<std::string, int64_t>& settings) {
   std::string text;
@@ -92,7 +87,7 @@ void SpecOptions::declare(CLI::App& app, bool runs) {
 std::vector<std::string> SpecOptions::spec_files() const {
   std::vector<std::string> files;
   for (const std::string& argument : arguments)
-    if (!is_yaml(argument) && !is_override(argument)) files.push_back(argument);
+    if (!is_yaml(argument) && !meshrt::is_override(argument)) files.push_back(argument);
   if (files.empty()) throw UsageError("no spec given: expected a .mesh file");
   return files;
 }
@@ -100,7 +95,7 @@ std::vector<std::string> SpecOptions::spec_files() const {
 std::string SpecOptions::run_file() const {
   std::string found;
   for (const std::string& argument : arguments) {
-    if (!is_yaml(argument) || is_override(argument)) continue;
+    if (!is_yaml(argument) || meshrt::is_override(argument)) continue;
     if (!found.empty()) throw UsageError(fmt::format("two run files given: {} and {}", found, argument));
     found = argument;
   }
@@ -114,7 +109,7 @@ std::string SpecOptions::run_file() const {
 std::vector<std::string> SpecOptions::overrides() const {
   std::vector<std::string> found;
   for (const std::string& argument : arguments)
-    if (is_override(argument)) found.push_back(argument);
+    if (meshrt::is_override(argument)) found.push_back(argument);
   return found;
 }
 

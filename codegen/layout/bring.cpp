@@ -136,7 +136,7 @@ ValueId Placer::reshard(ValueId id, const Placement& to, const std::string& need
   ValueId at = id;
   for (size_t i = 0; i < way.steps.size(); ++i) {
     ReshardStep step = way.steps[i];
-    step.reason = reason(step, at, need);
+    step.reason = reason(step, at, way.placements[i], need);
     step.rule = rule_of(step, at);
     GraphBuilder build(graph_);
     build.body = graph_.value(id).body;
@@ -161,7 +161,7 @@ double Placer::seconds(ValueId id, const Placement& to) {
   return path ? path->seconds : std::numeric_limits<double>::infinity();
 }
 
-std::string Placer::reason(const ReshardStep& step, ValueId id, const std::string& need) const {
+std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement& after, const std::string& need) const {
   const auto dim = [&](int at) { return graph_.dim(graph_.type(id).dims[at]).name; };
   const std::string over = axes_text(step.axes);
   const auto because = partial_because_.find(id);
@@ -176,9 +176,11 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const std::strin
       return fmt::format("`{}` is split over `{}`, and {} splits `{}` instead", dim(step.from_dim), over, need,
                          dim(step.to_dim));
     case CollectiveKind::slice: return fmt::format("{} needs only this rank's part of `{}`", need, dim(step.to_dim));
-    case CollectiveKind::permute:
-      return fmt::format("`{}` is split over `{}`, and {} reads neighbours beside each part", dim(step.from_dim), over,
-                         need);
+    case CollectiveKind::permute: {
+      const Margin& margin = after.dims[step.from_dim].margin;
+      return fmt::format("halo exchange: `{}` is split over `{}`, and each part is read with {} before it and {} after",
+                         dim(step.from_dim), over, margin.before, margin.after);
+    }
     case CollectiveKind::broadcast: return need;
   }
   return need;

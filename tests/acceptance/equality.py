@@ -1,4 +1,4 @@
-"""gpt and mlp after 30 steps under every kind of layout against one rank: loss and every gradient, before clipping."""
+"""The models of specs/ after 30 steps under every kind of layout against one rank: loss and every gradient, before clipping."""
 import os
 
 import numpy as np
@@ -9,6 +9,8 @@ from common import run as execute
 SEED = 20261120
 GPT = dict(batch=6, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
 MLP = dict(batch=12, hidden=24)
+TRANSLATE = dict(batch=6, source=11, target=14, embed=24, heads=4, head_dim=6, ffn=48, vocab=53)
+MIXTRAL = dict(batch=6, seq=18, embed=24, kv=4, group=2, head_dim=6, ffn=40, vocab=53, layer=2)
 
 LAYOUTS = """
 mesh two { a: 2 }
@@ -16,14 +18,28 @@ mesh three { a: 3 }
 mesh four { a: 4 }
 mesh square { a: 2, b: 2 }
 layout batch_2 on two { batch -> a }
-layout model_2 on two { heads, ffn, vocab -> a }
-layout both on square { batch -> a; heads, ffn, vocab -> b }
+layout model_2 on two { HEADS, ffn, vocab -> a }
+layout both on square { batch -> a; HEADS, ffn, vocab -> b }
 layout batch_3 on three { batch -> a }
 layout vocab_4 on four { vocab -> a }
 layout product on square { batch -> a * b }
-layout zero_1 on square { batch -> a; heads, ffn, vocab -> b; optimizer { embed -> a } }
+layout zero_1 on square { batch -> a; HEADS, ffn, vocab -> b; optimizer { embed -> a } }
 layout params on two { batch -> a; params { embed -> a } }
 """
+NAMES = ["batch_2", "model_2", "both", "batch_3", "product", "zero_1", "params"]
+ONE = "mesh single { only: 1 }\nlayout one on single { }\n"
+
+
+def layouts_file(folder, title, heads=None):
+    """A file of layouts beside the spec's own: one rank, and those above where the spec calls its heads so."""
+    path = os.path.join(folder, f"{title}.mesh")
+    with open(path, "w") as file:
+        file.write(ONE + (LAYOUTS.replace("HEADS", heads) if heads else ""))
+    return path
+
+
+def own(names, mesh=None):
+    return [(name, name, mesh) for name in names]
 
 
 def feeds(folder, arrays):
@@ -67,29 +83,55 @@ def compare(report, folder, title, spec, options, layouts, precisions):
             report.attempt(f"{title} {name}, {precision}", action)
 
 
+def sentences(random, shape, vocab):
+    """Lines of every length, from none to all of the last dim; 0 where they are over."""
+    numbers = random.integers(3, vocab, shape)
+    lengths = random.permutation(np.linspace(0, shape[1] - 1, shape[0]).astype(int))
+    return np.where(np.arange(shape[1]) < lengths[:, None], numbers, 0).astype(np.int32), lengths
+
+
+def compare_gpt(report, folder, random, small, precisions):
+    shape = (GPT["batch"], GPT["seq"])
+    tokens = {name: random.integers(0, GPT["vocab"], shape).astype(np.int32) for name in ("token", "target")}
+    spec = [f"{TOP}/specs/gpt.mesh", layouts_file(folder, "gpt-layouts", "heads")]
+    compare(report, folder, "gpt", spec + sets(**GPT), feeds(folder, tokens), own(NAMES), precisions)
+    # A vocabulary that does not divide.
+    odd = dict(GPT, vocab=53 if small else 50257, layer=1)
+    tokens = {name: random.integers(0, odd["vocab"], shape).astype(np.int32) for name in ("token", "target")}
+    compare(report, folder, f"gpt vocab {odd['vocab']}", spec + sets(**odd), feeds(folder, tokens), own(["vocab_4"]), precisions)
+
+
+def compare_mlp(report, folder, random, small, precisions):
+    images = {"image": random.integers(0, 256, (MLP["batch"], 784)).astype(np.uint8), "label": random.integers(0, 10, MLP["batch"]).astype(np.int32)}
+    spec = [f"{TOP}/specs/mlp.mesh", layouts_file(folder, "mlp-layouts"), *sets(**MLP)]
+    compare(report, folder, "mlp", spec, feeds(folder, images), own(["whole", "data", "model", "both", "weights", "three"]), precisions)
+
+
+def compare_translate(report, folder, random, small, precisions):
+    """Dropout in every attention, sentences of unequal lengths, an embedding used three times."""
+    batch, vocab = TRANSLATE["batch"], TRANSLATE["vocab"]
+    src, _ = sentences(random, (batch, TRANSLATE["source"]), vocab)
+    label, lengths = sentences(random, (batch, TRANSLATE["target"]), vocab)
+    tgt = np.concatenate([np.ones((batch, 1), np.int32), label[:, :-1]], 1)
+    label[np.arange(batch), lengths] = 2
+    spec = [f"{TOP}/specs/translate.mesh", layouts_file(folder, "translate-layouts", "heads"), *sets(**TRANSLATE)]
+    names = ["both", "megatron"] if small else [*NAMES, "vocab_4", "default", "megatron", "zero"]
+    compare(report, folder, "translate", spec, feeds(folder, dict(src=src, tgt=tgt, label=label)), own(names), precisions)
+
+
+def compare_mixtral(report, folder, random, small, precisions):
+    shape = (MIXTRAL["batch"], MIXTRAL["seq"])
+    tokens = {name: random.integers(0, MIXTRAL["vocab"], shape).astype(np.int32) for name in ("token", "target")}
+    spec = [f"{TOP}/specs/mixtral.mesh", layouts_file(folder, "mixtral-layouts", "kv * group"), *sets(**MIXTRAL)]
+    names = ["both", "dense"] if small else [*NAMES, "vocab_4", "default", "dense"]
+    compare(report, folder, "mixtral", spec, feeds(folder, tokens), own(names), precisions)
+
+
 def run(small):
     report = Report()
     precisions = [("f64", 3 if small else 30, 1e-9)] + ([] if small else [("f32", 10, 1e-5)])
-    random = np.random.default_rng(SEED)
     print(f"seed {SEED}")
     with scratch() as folder:
-        more = os.path.join(folder, "layouts.mesh")
-        with open(more, "w") as file:
-            file.write(LAYOUTS + "\nlayout one on single { }\nmesh single { only: 1 }\n")
-        shape = (GPT["batch"], GPT["seq"])
-        tokens = {name: random.integers(0, GPT["vocab"], shape).astype(np.int32) for name in ("token", "target")}
-        spec = [f"{TOP}/specs/gpt.mesh", more, *sets(**GPT)]
-        names = ["batch_2", "model_2", "both", "batch_3", "product", "zero_1", "params"]
-        compare(report, folder, "gpt", spec, feeds(folder, tokens), [(n, n, None) for n in names], precisions)
-        # A vocabulary that does not divide.
-        odd = dict(GPT, vocab=53 if small else 50257, layer=1)
-        tokens = {name: random.integers(0, odd["vocab"], shape).astype(np.int32) for name in ("token", "target")}
-        spec = [f"{TOP}/specs/gpt.mesh", more, *sets(**odd)]
-        compare(report, folder, f"gpt vocab {odd['vocab']}", spec, feeds(folder, tokens), [("vocab_4", "vocab_4", None)], precisions)
-        images = {"image": random.integers(0, 256, (MLP["batch"], 784)).astype(np.uint8), "label": random.integers(0, 10, MLP["batch"]).astype(np.int32)}
-        with open(more, "w") as file:
-            file.write("layout one on single { }\nmesh single { only: 1 }\n")
-        spec = [f"{TOP}/specs/mlp.mesh", more, *sets(**MLP)]
-        layouts = [(n, n, None) for n in ("whole", "data", "model", "both", "weights", "three")]
-        compare(report, folder, "mlp", spec, feeds(folder, images), layouts, precisions)
+        for title, model in (("gpt", compare_gpt), ("mlp", compare_mlp), ("translate", compare_translate), ("mixtral", compare_mixtral)):
+            report.attempt(title, lambda: model(report, folder, np.random.default_rng(SEED), small, precisions))
     return report

@@ -197,6 +197,64 @@ TEST_F(BatchesTest, InputsWithoutSamplesAreReadWhole) {
   EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{2, 3, 4, 5}));
 }
 
+TEST_F(BatchesTest, LinesOfSeveralFilesAreSamples) {
+  folder_.write("en.txt", "ab\nabcd\n\nabcdef\nx\n");
+  folder_.write("fr.txt", "cd\nefg\nh\ni\njklm\n");
+  Inputs inputs;
+  inputs.tensors.reserve(3);
+  inputs.add("src", Type::i32, {dim("batch", 2), dim("source", 4)}, 256);
+  inputs.add("tgt", Type::i32, {dim("batch", 2), dim("target", 4)}, 256);
+  inputs.add("label", Type::i32, {dim("batch", 2), part("target", 4, 1, 2)}, 256);
+  const RunFile run =
+      parse("{ src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1}, label: {file: fr.txt, end: 2} }");
+  const Batches batches(inputs.tensors, info_, run, run.data, "data");
+  EXPECT_EQ(batches.samples(), 3);  // a line of the fourth is too long for `src`, one of the fifth for `tgt`
+  EXPECT_EQ(batches.left_out(), 2);
+  EXPECT_EQ(batches.units_per_batch(), 8);
+  EXPECT_STREQ(batches.unit(), "tokens");
+  batches.fill(1);  // the third, then the first again
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{0, 0, 0, 0, 'a', 'b', 0, 0}));
+  EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{1, 'h', 0, 0, 1, 'c', 'd', 0}));
+  EXPECT_EQ(inputs.values<int32_t>(2), (Numbers{0, 0, 2, 0}));
+  const RunFile part = parse(
+      "{ src: {file: en.txt, pad: 0, from: 3, long: cut}, tgt: {file: fr.txt, start: 1, from: 3, long: cut}, "
+      "label: {file: fr.txt, end: 2, from: 3, long: cut} }");
+  const Batches cut(inputs.tensors, info_, part, part.data, "data");
+  EXPECT_EQ(cut.samples(), 2);
+  EXPECT_EQ(cut.left_out(), 0);
+  cut.fill(0);
+  EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{'a', 'b', 'c', 'd', 'x', 0, 0, 0}));
+  EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{1, 'i', 0, 0, 1, 'j', 'k', 'l'}));
+  EXPECT_EQ(inputs.values<int32_t>(2), (Numbers{0, 0, 'l', 'm'}));
+}
+
+TEST_F(BatchesTest, MistakesInLinesHaveTheirLine) {
+  folder_.write("en.txt", "ab\nabcd\n");
+  folder_.write("fr.txt", "cd\nefgh\ni\n");
+  Inputs inputs;
+  inputs.tensors.reserve(2);
+  inputs.add("src", Type::i32, {dim("batch", 2), dim("source", 2)}, 256);
+  inputs.add("label", Type::i32, {dim("batch", 2)}, 256);
+  EXPECT_EQ(
+      error(inputs, "{ src: {file: en.txt, pad: 0}, label: {file: fr.txt, end: 2} }"),
+      "`label` [batch 2] cannot be read by lines\n  --> run.yaml:1:38\n"
+      "1 | data: { src: {file: en.txt, pad: 0}, label: {file: fr.txt, end: 2} }\n"
+      "  |                                      ^^^^^ a line is a sample, and fills the one dim beside the samples");
+  EXPECT_EQ(error(inputs, "{ src: {file: en.txt, pad: 256} }"),
+            "`src` takes an index below 256\n  --> run.yaml:1:34\n1 | data: { src: {file: en.txt, pad: 256} }\n"
+            "  |                                  ^^^");
+  inputs.tensors.pop_back();
+  EXPECT_EQ(error(inputs, "{ src: {file: en.txt, pad: 0, from: 1} }"),
+            "each of the 1 samples has a line that is longer than its input\n  --> run.yaml:1:9\n"
+            "1 | data: { src: {file: en.txt, pad: 0, from: 1} }\n"
+            "  |         ^^^ a longer dim, or `long: cut`, keeps them");
+  inputs.add("tgt", Type::i32, {dim("batch", 2), dim("target", 4)}, 256);
+  EXPECT_EQ(error(inputs, "{ src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1} }"),
+            "`tgt` has 3 samples, but `src` has 2\n  --> run.yaml:1:38\n"
+            "1 | data: { src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1} }\n"
+            "  |                                      ^^^ line by line, every input needs the same number");
+}
+
 TEST_F(BatchesTest, MistakesHaveTheirLine) {
   folder_.write("a.txt", "abcdefgh");
   write_npy_file("a.npy", {4, 3});

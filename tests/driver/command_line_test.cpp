@@ -13,6 +13,7 @@ TEST(CommandLine, TakesOptionsFilesAndOverrides) {
   EXPECT_EQ(line.run_file, "run.yaml");
   EXPECT_EQ(line.overrides, (std::vector<std::string>{"train.steps=10", "data.token.file=x=y"}));
   EXPECT_EQ(line.color, Color::never);
+  EXPECT_EQ(parse({"out/a=b.yaml", "output.u.file=out/u.npy"}).run_file, "out/a=b.yaml");
   EXPECT_EQ(parse({"-n2"}).ranks, 2);
   EXPECT_EQ(parse({"-n=2"}).ranks, 2);
   EXPECT_TRUE(parse({"--info", "--json"}).json);

@@ -88,6 +88,26 @@ validation: { token: {from: 95%} }
   EXPECT_EQ(target.shift.value, 1);
 }
 
+TEST_F(RunFileTest, ReadsLinesAndTakesThemOver) {
+  const RunFile run = parse(R"(
+data: { src: {file: train.bin, pad: 3, long: cut}, tgt: {file: train.bin, start: 1, to: 90%}, label: {file: train.bin, end: 2, type: bytes} }
+validation: { src: {}, tgt: {from: 90%}, label: {file: val.bin, end: 4} }
+)");
+  const auto& data = run.data;
+  EXPECT_TRUE(data[0].by_lines());
+  EXPECT_EQ(data[0].pad.value, 3);
+  EXPECT_EQ(data[0].longer.value, LongLine::cut);
+  EXPECT_EQ(data[1].start.value, 1);
+  EXPECT_FALSE(data[1].pad.given());
+  EXPECT_EQ(data[1].longer.value, LongLine::skip);
+  EXPECT_EQ(data[2].end.value, 2);
+  const auto& held_out = run.validation.data;
+  EXPECT_EQ(held_out[0].pad.value, 3);
+  EXPECT_EQ(held_out[0].longer.value, LongLine::cut);
+  EXPECT_EQ(held_out[1].start.value, 1);
+  EXPECT_EQ(held_out[2].end.value, 4);
+}
+
 TEST_F(RunFileTest, OverridesChangeAndAdd) {
   const std::string text = "data: { token: {file: train.bin, type: u16} }\ntrain: { steps: 5 }\n";
   const std::string other = folder_.path("val.bin");
@@ -168,7 +188,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "log, output"},
       {"data: { a: train.bin }",
        "`data.a` must be a map of keys and values, not `train.bin`\n  --> run.yaml:1:12\n1 | data: { a: train.bin }\n"
-       "  |            ^^^^^^^^^ keys: file, type, window, from, to, of, shift"},
+       "  |            ^^^^^^^^^ keys: file, type, window, pad, start, end, long, from, to, of, shift"},
       {"data: { a: {type: u16} }",
        "`data.a` says neither `file` nor `of`\n  --> run.yaml:1:9\n1 | data: { a: {type: u16} }\n  |         ^"},
       {"data: { a: {file: nowhere.bin} }",
@@ -196,6 +216,30 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "`data.b.type` stands beside `of`\n  --> run.yaml:1:48\n1 | data: { a: {file: train.bin}, b: {of: a, type: u8} "
        "}\n"
        "  |                                                ^^ `b` is read from where `a` is"},
+      {"data: { a: {file: train.bin}, b: {of: a, pad: 0} }",
+       "`data.b.pad` stands beside `of`\n  --> run.yaml:1:47\n1 | data: { a: {file: train.bin}, b: {of: a, pad: 0} }\n"
+       "  |                                               ^ `b` is read from where `a` is"},
+      {"data: { a: {file: train.bin, start: -1} }",
+       "`data.a.start` must be a whole number of at least 0, not `-1`\n  --> run.yaml:1:37\n"
+       "1 | data: { a: {file: train.bin, start: -1} }\n  |                                     ^^"},
+      {"data: { a: {file: train.bin, pad: 0, long: cutt} }",
+       "`data.a.long` must be one of skip, cut, not `cutt`\n  --> run.yaml:1:44\n"
+       "1 | data: { a: {file: train.bin, pad: 0, long: cutt} }\n  |                                            ^^^^ "
+       "did "
+       "you mean `cut`?"},
+      {"data: { a: {file: train.bin, long: cut} }",
+       "`data.a.long` needs `pad`, `start` or `end`\n  --> run.yaml:1:36\n1 | data: { a: {file: train.bin, long: cut} "
+       "}\n  |                                    ^^^ which make every line a sample"},
+      {"data: { a: {file: train.bin, window: seq, end: 2} }",
+       "`data.a.window` stands beside `pad`, `start` or `end`\n  --> run.yaml:1:38\n"
+       "1 | data: { a: {file: train.bin, window: seq, end: 2} }\n  |                                      ^^^ a sample "
+       "is "
+       "a line or a window, not both"},
+      {"data: { a: {file: train.bin, type: u16, end: 2} }",
+       "`data.a.type` stands beside `pad`, `start` or `end`\n  --> run.yaml:1:36\n"
+       "1 | data: { a: {file: train.bin, type: u16, end: 2} }\n  |                                    ^^^ lines are "
+       "read "
+       "as bytes"},
       {"data: { a: {file: train.bin, shift: 1} }",
        "`data.a.shift` needs `of`\n  --> run.yaml:1:37\n1 | data: { a: {file: train.bin, shift: 1} }\n"
        "  |                                     ^ which input is shifted?"},

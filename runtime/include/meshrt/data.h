@@ -33,37 +33,50 @@ enum class FileType {
 const std::vector<std::string>& file_type_names();
 std::optional<FileType> file_type_named(std::string_view name);
 
-/// An array in a file.
-class NumberFile {
+/// An array [entries, ...] of numbers that a file gives.
+class NumberArray {
+ public:
+  virtual ~NumberArray() = default;
+
+  const std::string& path() const { return path_; }
+  const std::vector<int64_t>& shape() const { return shape_; }
+
+  /// Throws Failure (Cause::data) when numbers of this kind do not become `type` (floats to whole numbers).
+  virtual void require(Type type, std::string_view reader) const = 0;
+
+  /// out[0, count) = elements [first, first + count), row-major, as `type`. Throws Failure (Cause::data) that names the
+  /// file, the place and the number when one does not fit, or lies outside [0, bound) where bound >= 0; `reader` is who
+  /// wants it ("`token`").
+  virtual void read(int64_t first, int64_t count, Type type, int64_t bound, std::string_view reader,
+                    void* out) const = 0;
+
+ protected:
+  std::string path_;
+  std::vector<int64_t> shape_;
+};
+
+/// An array whose numbers lie in a file one after the other.
+class NumberFile final : public NumberArray {
  public:
   /// Files compressed with gzip are unpacked. Throws Failure (Cause::data) that names the file: unreadable, damaged, or
   /// of a format that cannot be told.
   static NumberFile open(const std::string& path, FileType type = FileType::detect);
 
-  const std::string& path() const { return path_; }
-  const std::vector<int64_t>& shape() const { return shape_; }
   int64_t elements() const { return elements_; }
   /// "u16", "f32", ...
   const char* number_name() const;
 
-  /// Throws Failure (Cause::data) when numbers of this kind do not become `type` (floats to whole numbers).
-  void require(Type type, std::string_view reader) const;
-
-  /// out[0, count) = elements [first, first + count), row-major, as `type`. Throws Failure (Cause::data) that names the
-  /// file, the place and the number when one does not fit, or lies outside [0, bound) where bound >= 0; `reader` is who
-  /// wants it ("`token`").
-  void read(int64_t first, int64_t count, Type type, int64_t bound, std::string_view reader, void* out) const;
+  void require(Type type, std::string_view reader) const override;
+  void read(int64_t first, int64_t count, Type type, int64_t bound, std::string_view reader, void* out) const override;
 
  private:
   friend class NumberFileMaker;
   std::string place(int64_t element) const;
 
-  std::string path_;
   std::shared_ptr<const void> keep_;  // what `bytes_` points into
   std::span<const std::byte> bytes_;
   Number number_{};
   bool big_endian_ = false;
-  std::vector<int64_t> shape_;
   int64_t elements_ = 0;
 };
 

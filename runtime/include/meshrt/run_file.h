@@ -3,6 +3,7 @@
 // (an input that the program lacks, a shape that does not fit) is shown at its line.
 //
 //   data:       { token: {file: train.bin, type: u16, window: seq, to: 95%}, target: {of: token, shift: 1} }
+//               src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1}, label: {file: fr.txt, end: 2}   # by lines
 //   validation: { every: 250, steps: 20, token: {from: 95%} }
 //   train:      { steps: 5000, seed: 1, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
 //   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto }
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "meshrt/data.h"
@@ -45,15 +47,22 @@ struct Cut {
   int64_t of(int64_t size) const;  ///< floor(size * percent / 100), or count
 };
 
-/// Where an input's values come from: a part of a file, or another input's file, shifted.
+/// What becomes of a line that is longer than its input: its sample is left out, or the line is cut.
+enum class LongLine { skip, cut };
+
+/// Where an input's values come from: a part of a file, or another input's file, shifted. `pad`, `start` or `end` make
+/// every line of the file a sample.
 struct Source {
   std::string input;
   Mark mark;                ///< of the input's name
   Given<std::string> file;  ///< path, resolved; empty for `of`
   Given<FileType> type;
   Given<std::string>
-      window;             ///< the input's dim that a window of the file's first dim fills; empty: a sample is one entry
-  Given<Cut> from, to;    ///< part of the file along its first dim; the whole when not given
+      window;           ///< the input's dim that a window of the file's first dim fills; empty: a sample is one entry
+  Given<Cut> from, to;  ///< part of the file along its first dim; the whole when not given
+  Given<int64_t> pad, start, end;  ///< the numbers that fill a line up, stand before it and after it
+  Given<LongLine> longer;
+  bool by_lines() const { return pad.given() || start.given() || end.given(); }
   Given<std::string> of;  ///< name of the input whose file and part are read, `shift` entries later
   Given<int64_t> shift;
 };
@@ -111,6 +120,9 @@ struct RunFile {
   /// A mistake at `mark`: message, file:line:column, the line, and `label` under it (may be empty).
   Failure error(Mark mark, const std::string& message, const std::string& label = "") const;
 };
+
+/// Tells `train.steps=10` from a file's name; a name that holds a `=` is written with a `/` before it (`./a=b.yaml`).
+bool is_override(std::string_view argument);
 
 /// Reads the file at `path` (empty: no file) and applies `overrides` ("train.steps=10") in order. Throws one Failure
 /// (Cause::data) that shows every mistake.

@@ -15,15 +15,15 @@ int64_t product(std::span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
+size_t element_size(const Tensor& tensor) { return size_of(tensor.type); }
+
+}  // namespace
+
 std::string shape_of(const Tensor& tensor) {
   std::vector<std::string> dims;
   for (const LocalDim& dim : tensor.dims) dims.push_back(fmt::format("{} {}", dim.name, dim.size));
   return fmt::format("[{}]", fmt::join(dims, ", "));
 }
-
-size_t element_size(const Tensor& tensor) { return size_of(tensor.type); }
-
-}  // namespace
 
 bool merges_or_splits(std::span<const int64_t> file, std::span<const int64_t> input) {
   if (product(file) == 0 || product(input) == 0) return product(file) == product(input);
@@ -55,7 +55,8 @@ bool merges_or_splits(std::span<const int64_t> file, std::span<const int64_t> in
 // A source's file and the part of it that is read, in entries of its first dim.
 struct Batches::Opened {
   const Source* base;  // the source that names the file
-  std::shared_ptr<const NumberFile> file;
+  std::shared_ptr<const NumberArray> file;
+  const LineFile* lines = nullptr;  // the file where its lines are samples
   int64_t begin = 0, end = 0;
   int64_t window = 0;  // 0: an entry is a sample
 };
@@ -68,6 +69,7 @@ Batches::Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFi
     if (tensor.role == Role::input) feeds_.push_back(make_feed(tensor));
   for (const Tensor& tensor : tensors_)
     if (tensor.role == Role::state && names(tensor)) state_.push_back(make_feed(tensor));
+  leave_out_long_lines();
 }
 
 bool Batches::names(const Tensor& tensor) const {
@@ -80,6 +82,7 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
   Feed feed;
   feed.tensor = &tensor;
   feed.file = opened.file;
+  if (opened.base->longer.value == LongLine::skip) feed.lines = opened.lines;
   feed.reader = fmt::format("`{}`", tensor.name);
   opened.file->require(tensor.type, feed.reader);
   feed.sample_position = sample_position(tensor);
@@ -110,6 +113,7 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
   const int64_t entry_elements = shape.empty() ? 1 : product(shape.subspan(1));
   feed.first = (opened.begin + source.shift.value) * entry_elements;
   feed.stride = std::max<int64_t>(1, opened.window) * entry_elements;
+  if (opened.lines != nullptr) window_ = std::max(window_, entry_elements);
   if (feed.sample_position >= 0) {
     batch_size_ = 1;
     for (size_t d = 0; d < tensor.dims.size(); ++d) batch_size_ *= is_sample(feed, d) ? tensor.dims[d].size : 1;
@@ -141,7 +145,8 @@ void Batches::count_samples(const Opened& opened) {
     throw run_.error(
         opened.base->mark,
         fmt::format("`{}` has {} samples, but `{}` has {}", opened.base->input, samples, counted_->input, samples_),
-        "every input needs the same number");
+        opened.lines != nullptr ? "line by line, every input needs the same number"
+                                : "every input needs the same number");
   counted_ = opened.base;
   samples_ = samples;
   window_ = std::max(window_, window);
@@ -177,8 +182,10 @@ Batches::Opened Batches::open(const Source& base) {
   opened.base = &base;
   for (const Feed& feed : feeds_)
     if (feed.tensor->name == base.input) opened.file = feed.file;
+  if (opened.file == nullptr && base.by_lines()) opened.file = open_lines(base, tensor);
   if (opened.file == nullptr)
     opened.file = std::make_shared<const NumberFile>(NumberFile::open(base.file.value, base.type.value));
+  opened.lines = dynamic_cast<const LineFile*>(opened.file.get());
   const std::vector<int64_t>& shape = opened.file->shape();
   const int64_t entries = shape.empty() ? 1 : shape[0];
   opened.begin = base.from.given() ? base.from.value.of(entries) : 0;
@@ -249,7 +256,7 @@ void Batches::fill(const Feed& feed, int64_t number) const {
     for (size_t d = 0; d < index.size(); ++d)
       if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + index[d];
       else from += index[d] * feed.step[d];
-    if (feed.sample_dims > 0) from += (number * batch_size_ + sample) % samples_ * feed.stride;
+    if (feed.sample_dims > 0) from += place_of((number * batch_size_ + sample) % samples_) * feed.stride;
     feed.file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to);
     to += feed.run * element_size(tensor);
     for (size_t d = outer; d-- > 0;) {

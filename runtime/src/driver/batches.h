@@ -3,7 +3,8 @@
 //
 // A file is an array [entries, ...]. Without a window an entry is a sample. With a window along a dim of size W, sample
 // k is entries [k W, (k + 1) W), and of an input shifted by s entries [k W + s, (k + 1) W + s). Samples come in the
-// file's order; after the last one the first follows.
+// file's order; after the last one the first follows. Where lines are samples, those with a line that is too long for
+// its input are left out.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/line_file.h"
 #include "meshrt/data.h"
 #include "meshrt/program.h"
 #include "meshrt/run_file.h"
@@ -27,6 +29,8 @@ class Batches {
 
   /// Samples in the files; 0 for a program without a sample dim (its inputs are read whole).
   int64_t samples() const { return samples_; }
+  /// Samples left out because a line is longer than its input.
+  int64_t left_out() const { return left_out_; }
   /// Samples in a batch, over all ranks.
   int64_t batch_size() const { return batch_size_; }
   /// Batches that need no sample twice.
@@ -44,7 +48,8 @@ class Batches {
   // One input and where its elements lie in its file: sample k begins at element first + k * stride.
   struct Feed {
     const Tensor* tensor;
-    std::shared_ptr<const NumberFile> file;
+    std::shared_ptr<const NumberArray> file;
+    const LineFile* lines = nullptr;  // the file, where samples with lines that are too long are left out
     int64_t first = 0, stride = 0;
     int sample_position = -1;   // of the first sample dim among the tensor's dims; -1: read whole each time
     int sample_dims = 0;        // how many follow each other from there
@@ -65,6 +70,9 @@ class Batches {
   Feed make_feed(const Tensor& tensor);
   int sample_position(const Tensor& tensor) const;  // -1: it is read whole
   Opened open(const Source& base);
+  std::shared_ptr<const LineFile> open_lines(const Source& source, const Tensor& tensor) const;
+  void leave_out_long_lines();
+  int64_t place_of(int64_t sample) const { return kept_.empty() ? sample : kept_[sample]; }  // in the files
   int64_t window_size(const Source& source, const Tensor& tensor) const;
   void count_samples(const Opened& opened);
   static void plan_reads(Feed& feed);
@@ -77,8 +85,12 @@ class Batches {
   std::string section_;
   std::vector<Feed> feeds_, state_;
   const Source* counted_ = nullptr;  // the source that decided samples_
-  int64_t samples_ = 0, batch_size_ = 0, window_ = 1;
+  int64_t samples_ = 0, batch_size_ = 0, window_ = 1, left_out_ = 0;
+  std::vector<int64_t> kept_;  // of the samples in the files, those that all fit; empty: all
 };
+
+/// "[batch 64, seq 128]"
+std::string shape_of(const Tensor& tensor);
 
 /// Whether an array of sizes `file` becomes one of sizes `input` when neighbouring dims are merged or one is split.
 bool merges_or_splits(std::span<const int64_t> file, std::span<const int64_t> input);

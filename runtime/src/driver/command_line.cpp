@@ -5,6 +5,7 @@
 #include "driver/suggest.h"
 #include "driver/yaml_reader.h"
 #include "meshrt/failure.h"
+#include "meshrt/run_file.h"
 
 namespace meshrt {
 
@@ -50,7 +51,7 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
     else if (word.starts_with("-n")) line.ranks = rank_count(value("-n"));
     else if (word.starts_with("-"))
       throw wrong(fmt::format("unknown option `{}`: {}", word, suggestion(word, options, "options")));
-    else if (word.find('=') != std::string_view::npos) line.overrides.emplace_back(word);
+    else if (is_override(word)) line.overrides.emplace_back(word);
     else if (line.run_file.empty()) line.run_file = word;
     else throw wrong(fmt::format("one run file is expected, but both `{}` and `{}` are given", line.run_file, word));
   }

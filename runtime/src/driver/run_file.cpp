@@ -70,14 +70,23 @@ class RunFileReader {
       if (!own) named->file = training.file, named->of = training.of;
       if (!named->type.given() && !named->of.given()) named->type = training.type;
       if (!named->window.given() && !named->of.given()) named->window = training.window;
+      if (!named->of.given()) take_over_lines(*named, training);
       if (!named->shift.given() && named->of.given()) named->shift = training.shift;
     }
     check_sources(sources, "validation");
   }
 
+  static void take_over_lines(Source& source, const Source& training) {
+    if (!source.pad.given()) source.pad = training.pad;
+    if (!source.start.given()) source.start = training.start;
+    if (!source.end.given()) source.end = training.end;
+    if (!source.longer.given()) source.longer = training.longer;
+  }
+
   Source read_source(const YamlNode::Entry& entry, const std::string& section) {
     const MapReader map(&entry.value, section + "." + entry.key,
-                        {"file", "type", "window", "from", "to", "of", "shift"}, errors_);
+                        {"file", "type", "window", "pad", "start", "end", "long", "from", "to", "of", "shift"},
+                        errors_);
     Source source;
     source.input = entry.key;
     source.mark = entry.mark;
@@ -89,18 +98,38 @@ class RunFileReader {
     if (type.given())
       source.type = {type.value < 0 ? FileType::detect : static_cast<FileType>(type.value + 1), type.mark};
     source.window = map.text("window");
+    read_lines(map, source);
     source.from = read_cut(map, "from");
     source.to = read_cut(map, "to");
     source.of = map.text("of");
     source.shift = map.whole("shift", 0);
     if (source.of.given())
-      for (const char* key : {"file", "type", "window", "from", "to"})
+      for (const char* key : {"file", "type", "window", "pad", "start", "end", "long", "from", "to"})
         if (const YamlNode* other = map.find(key))
           errors_.add(other->mark, fmt::format("`{}` stands beside `of`", map.path_of(key)),
                       fmt::format("`{}` is read from where `{}` is", source.input, source.of.value));
     if (source.shift.given() && !source.of.given())
       errors_.add(source.shift.mark, fmt::format("`{}` needs `of`", map.path_of("shift")), "which input is shifted?");
     return source;
+  }
+
+  void read_lines(const MapReader& map, Source& source) {
+    source.pad = map.whole("pad", 0);
+    source.start = map.whole("start", 0);
+    source.end = map.whole("end", 0);
+    const Given<int> longer = map.word("long", {"skip", "cut"});
+    source.longer = {longer.value == 1 ? LongLine::cut : LongLine::skip, longer.mark};
+    if (source.of.given()) return;  // told already
+    if (longer.given() && !source.by_lines())
+      errors_.add(longer.mark, fmt::format("`{}` needs `pad`, `start` or `end`", map.path_of("long")),
+                  "which make every line a sample");
+    if (!source.by_lines()) return;
+    if (source.window.given())
+      errors_.add(source.window.mark, fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("window")),
+                  "a sample is a line or a window, not both");
+    if (source.type.given() && source.type.value != FileType::bytes)
+      errors_.add(source.type.mark, fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("type")),
+                  "lines are read as bytes");
   }
 
   static Given<Cut> read_cut(const MapReader& map, std::string_view key) {
@@ -208,6 +237,11 @@ int64_t Cut::of(int64_t size) const {
 
 Failure RunFile::error(Mark mark, const std::string& message, const std::string& label) const {
   return {Cause::data, text == nullptr ? message : text->render(mark, message, label)};
+}
+
+bool is_override(std::string_view argument) {
+  const size_t equals = argument.find('=');
+  return equals != std::string_view::npos && argument.find('/') > equals;
 }
 
 RunFile parse_run_file(const std::string& name, const std::string& content, const std::string& folder,

@@ -40,6 +40,7 @@ class Validator {
   }
 
   int64_t count() const { return count_; }
+  const Batches& batches() const { return batches_; }
 
   void run(std::span<double> metrics) const {
     program_.evaluate_reset();
@@ -96,6 +97,12 @@ LogOptions log_options(const RunFile& run, const Batches& batches, const DriverO
   return log;
 }
 
+void tell_left_out(Log& log, const char* section, const Batches& batches) {
+  if (batches.left_out() == 0) return;
+  log.note(fmt::format("{}: {} of {} samples are left out, with a line longer than its input", section,
+                       grouped(batches.left_out()), grouped(batches.left_out() + batches.samples())));
+}
+
 }  // namespace
 
 int mesh_size(const ProgramInfo& info) {
@@ -143,6 +150,8 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
 
   std::optional<Log> log;
   if (rank.rank() == 0) log.emplace(info, log_options(run, batches, options));
+  if (log) tell_left_out(*log, "data", batches);
+  if (log && validator) tell_left_out(*log, "validation", validator->batches());
   std::vector<double> metrics(info.metrics.size()), validated(info.metrics.size());
   StepInput input{
       .step = 0, .steps = run.train.steps.value, .rate = run.train.rate.value, .seed = run.train.seed.value};
