@@ -11,7 +11,7 @@
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
 #include "codegen/graph/want.h"
-#include "codegen/program/interpret.h"
+#include "codegen/interpret/interpret.h"
 #include "frontend/suggest.h"
 #include "meshrt/failure.h"
 #include "meshrt/npy.h"

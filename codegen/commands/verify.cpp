@@ -12,7 +12,7 @@
 #include "codegen/commands/session.h"
 #include "codegen/commands/verify_fault.h"
 #include "codegen/graph/want.h"
-#include "codegen/program/interpret_compare.h"
+#include "codegen/interpret/compare.h"
 
 namespace mesh {
 

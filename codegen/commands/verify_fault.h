@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "codegen/program/interpret_compare.h"
+#include "codegen/interpret/compare.h"
 
 namespace mesh {
 

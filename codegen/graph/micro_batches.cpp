@@ -10,6 +10,7 @@
 
 #include "codegen/graph/clone.h"
 #include "codegen/graph/decompose.h"
+#include "codegen/graph/micro_batch_dims.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/sample_sums.h"
@@ -44,7 +45,7 @@ class Rewrite {
     replace_sums();
     collect_wanted();
     connect_loop(graph_.node(loop_));
-    rename_samples();
+    name_micro_batches(graph_, parts_, whole_);
   }
 
  private:
@@ -196,22 +197,13 @@ class Rewrite {
     end_loop(turns);
   }
 
-  /// Who reads values of the root besides its nodes.
-  void for_each_caller(const std::function<void(ValueId&)>& visit) {
-    for (Metric& metric : graph_.metrics) visit(metric.value);
-    for (Wanted& wanted : graph_.wanted) visit(wanted.value);
-    for (Output& output : graph_.outputs)
-      if (output.value) visit(output.value);
-    if (graph_.objective) visit(graph_.objective->loss);
-  }
-
   /// What those of `nodes` that stay outside the loops read, and callers.
   std::set<ValueId> read_outside(const std::vector<NodeId>& nodes) {
     std::set<ValueId> read;
     for (NodeId id : nodes)
       if (!sums_.is_inside(id))
         for (ValueId value : sums_.reads(id)) read.insert(value);
-    for_each_caller([&](ValueId& value) { read.insert(value); });
+    for_each_caller(graph_, [&](ValueId& value) { read.insert(value); });
     return read;
   }
 
@@ -264,14 +256,8 @@ class Rewrite {
     };
     const auto walk = [&](const auto& self, BodyId body) -> void {
       for (NodeId id : graph_.body(body).nodes) {
-        Node& node = graph_.node(id);
-        for (ValueId& input : node.inputs) change(input);
-        LoopOp* loop = std::get_if<LoopOp>(&node.op);
-        if (!loop) continue;
-        for (auto& carry : loop->carries) change(carry.initial), change(carry.leaving);
-        for (auto& slice : loop->slices) change(slice.stacked);
-        for (auto& collect : loop->collects) change(collect.turn);
-        self(self, loop->body);
+        for_each_read(graph_.node(id), change);
+        if (const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(id).op)) self(self, loop->body);
       }
     };
     walk(walk, turns.body);
@@ -287,18 +273,14 @@ class Rewrite {
     const auto walk = [&](const auto& self, BodyId body) -> void {
       for (NodeId id : graph_.body(body).nodes) {
         Node& node = graph_.node(id);
-        LoopOp* loop = std::get_if<LoopOp>(&node.op);
+        const LoopOp* loop = std::get_if<LoopOp>(&node.op);
         if (loop && loop->dim == parts_.time) continue;
-        for (ValueId& input : node.inputs) change(input);
-        if (!loop) continue;
-        for (auto& carry : loop->carries) change(carry.initial), change(carry.leaving);
-        for (auto& slice : loop->slices) change(slice.stacked);
-        for (auto& collect : loop->collects) change(collect.turn);
-        self(self, loop->body);
+        for_each_read(node, change);
+        if (loop) self(self, loop->body);
       }
     };
     walk(walk, graph_.root());
-    for_each_caller(change);
+    for_each_caller(graph_, change);
   }
 
   /// Whoever read a sum reads the total, but for the node that adds it up.
@@ -313,24 +295,20 @@ class Rewrite {
     for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];
       if (adding.contains(NodeId{i})) continue;
-      for (ValueId& input : node.inputs) change(input);
-      LoopOp* loop = std::get_if<LoopOp>(&node.op);
-      if (!loop || loop->dim == parts_.time) continue;
-      for (auto& carry : loop->carries) change(carry.initial), change(carry.leaving);
-      for (auto& slice : loop->slices) change(slice.stacked);
-      for (auto& collect : loop->collects) change(collect.turn);
+      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); !loop || loop->dim != parts_.time)
+        for_each_read(node, change);
+      else
+        for (ValueId& input : node.inputs) change(input);
     }
-    for_each_caller(change);
+    for_each_caller(graph_, change);
     for (auto& [name, value] : graph_.names) change(value);
   }
-
-  // ---- what the caller sees
 
   /// A wanted value or output of samples is gathered from all turns, and its two dims are one again.
   void collect_wanted() {
     LoopOp& loop = std::get<LoopOp>(graph_.node(loop_).op);
     GraphBuilder build(graph_);
-    for_each_caller([&](ValueId& wanted) {
+    for_each_caller(graph_, [&](ValueId& wanted) {
       if (!has_samples(wanted)) return;
       ValueType type = graph_.type(wanted);
       const std::vector<DimId> dims = type.dims;
@@ -344,114 +322,6 @@ class Rewrite {
     });
   }
 
-  /// In values that belong to loops over `time`, samples become the samples of a micro-batch.
-  void rename_samples() {
-    const DimId samples = parts_.samples, micro = parts_.micro;
-    std::set<BodyId> cut;
-    for (uint32_t b = 1; b < graph_.bodies.size(); ++b)
-      for (BodyId at{b}; at != graph_.root(); at = graph_.node(graph_.body(at).owner).body)
-        if (std::get<LoopOp>(graph_.node(graph_.body(at).owner).op).dim == parts_.time) cut.insert(BodyId{b});
-    for (Value& value : graph_.values)
-      if (cut.contains(value.body)) std::ranges::replace(value.type.dims, samples, micro);
-    for (const auto& one : whole_)
-      if (one.stacked != *one.wanted) std::ranges::replace(graph_.value(one.stacked).type.dims, samples, micro);
-    for (Stored& stored : graph_.stored) cut_dims(stored);
-    for (BodyId body : cut) {
-      for (NodeId id : graph_.body(body).nodes) {
-        Node& node = graph_.node(id);
-        if (const PositionOp* position = std::get_if<PositionOp>(&node.op); position && position->dim == samples)
-          continue;
-        for_each_dim(node.op, [&](DimId& dim) { dim = dim == samples ? micro : dim; });
-      }
-      global_positions(body);
-      global_numbers(body);
-    }
-    merge_wanted();
-  }
-
-  void cut_dims(Stored& stored) {
-    const auto at = std::ranges::find(stored.type.dims, parts_.samples);
-    if (stored.kind != StoredKind::input || at == stored.type.dims.end()) return;
-    *at = parts_.micro;
-    stored.type.dims.insert(at, parts_.time);
-    graph_.value(stored.value).type.dims = stored.type.dims;
-  }
-
-  /// position[batch] is turn * size of a micro-batch + position[micro].
-  void global_positions(BodyId body) {
-    std::vector<NodeId> old;
-    old.swap(graph_.body(body).nodes);
-    for (NodeId id : old) {
-      graph_.body(body).nodes.push_back(id);
-      PositionOp* position = std::get_if<PositionOp>(&graph_.node(id).op);
-      if (!position || position->dim != parts_.samples) continue;
-      position->dim = parts_.micro;
-      GraphBuilder build(graph_);
-      build.body = body;
-      build.part = graph_.node(id).part;
-      build.span = graph_.node(id).span;
-      build.scope = graph_.node(id).scope;
-      const ValueId local = graph_.node(id).results[0];
-      const double size = static_cast<double>(graph_.dim(parts_.micro).size);
-      const ValueId begin = build.multiply(turn_around(body), size), global = build.add(local, begin);
-      const NodeId sum = graph_.value(global).producer;
-      for_each_use(graph_, [&](ValueId& value) {
-        if (value == local) value = global;
-      });
-      graph_.node(sum).inputs = {local, begin};
-    }
-  }
-
-  /// Random numbers are counted by samples, not by those of a micro-batch.
-  void global_numbers(BodyId body) {
-    for (NodeId id : graph_.body(body).nodes) {
-      RandomOp* random = std::get_if<RandomOp>(&graph_.node(id).op);
-      if (!random) continue;
-      const auto micro = std::ranges::find(random->counted, parts_.micro);
-      if (micro == random->counted.end()) continue;
-      random->counted.insert(micro, parts_.time);
-      const ValueId turn = turn_around(body);
-      graph_.node(id).inputs.push_back(turn);
-    }
-  }
-
-  /// The turn of the loop over `time` around a body.
-  ValueId turn_around(BodyId body) {
-    NodeId owner = graph_.body(body).owner;
-    while (std::get<LoopOp>(graph_.node(owner).op).dim != parts_.time) {
-      body = graph_.node(owner).body;
-      owner = graph_.body(body).owner;
-    }
-    LoopOp& loop = std::get<LoopOp>(graph_.node(owner).op);
-    if (!loop.index) {
-      const ValueId index = GraphBuilder(graph_).argument(ValueType{Type::i32, {}, {}}, body, owner);
-      std::get<LoopOp>(graph_.node(owner).op).index = index;
-      return index;
-    }
-    return loop.index;
-  }
-
-  void merge_wanted() {
-    GraphBuilder build(graph_);
-    for (const Whole& one : whole_) {
-      build.span = graph_.node(graph_.value(*one.wanted).producer).span;
-      const std::string name = graph_.value(*one.wanted).name;
-      ValueId value = build.value(MergeOp{{parts_.time, parts_.micro}, parts_.samples}, {one.stacked});
-      if (graph_.type(value).dims != one.dims) {  // in the declared order of dims
-        const ValueId yes = build.broadcast(build.literal(1, Type::boolean), one.dims);
-        value = build.map(MapFunction::where, {yes, value, value});
-      }
-      graph_.value(value).name = name;
-      *one.wanted = value;
-    }
-  }
-
-  struct Whole {
-    ValueId* wanted;
-    ValueId stacked;
-    std::vector<DimId> dims;
-  };
-
   Graph& graph_;
   const MicroBatches& parts_;
   const SampleSums& sums_;
@@ -463,7 +333,7 @@ class Rewrite {
   std::set<ValueId> early_;
   std::map<ValueId, ValueId> totals_;  // a sum of a turn -> of all of them
   std::map<ValueId, ValueId> left_;    // what is the same in every turn -> after the loop
-  std::vector<Whole> whole_;
+  std::vector<GatheredValue> whole_;
 };
 
 /// E0413 unless samples come first in every input that has them, and nothing that is kept has them.

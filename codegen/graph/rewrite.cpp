@@ -39,16 +39,22 @@ void replace_values(Graph& graph, const std::map<ValueId, ValueId>& replaced) {
 }  // namespace
 
 void for_each_use(Graph& graph, const std::function<void(ValueId&)>& visit) {
-  for (Node& node : graph.nodes) {
-    for (ValueId& input : node.inputs) visit(input);
-    if (LoopOp* loop = std::get_if<LoopOp>(&node.op)) visit_loop(*loop, visit);
-  }
+  for (Node& node : graph.nodes) for_each_read(node, visit);
+  for_each_caller(graph, visit);
+  for (auto& [name, value] : graph.names) visit(value);
+}
+
+void for_each_caller(Graph& graph, const std::function<void(ValueId&)>& visit) {
   for (Metric& metric : graph.metrics) visit(metric.value);
   for (Wanted& wanted : graph.wanted) visit(wanted.value);
   for (Output& output : graph.outputs)
     if (output.value) visit(output.value);
-  for (auto& [name, value] : graph.names) visit(value);
   if (graph.objective) visit(graph.objective->loss);
+}
+
+void for_each_read(Node& node, const std::function<void(ValueId&)>& visit) {
+  for (ValueId& input : node.inputs) visit(input);
+  if (LoopOp* loop = std::get_if<LoopOp>(&node.op)) visit_loop(*loop, visit);
 }
 
 void connect_loop(Node& node) {

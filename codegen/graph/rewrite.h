@@ -15,6 +15,11 @@ namespace mesh {
 /// it.
 void for_each_use(Graph&, const std::function<void(ValueId&)>& visit);
 
+/// The same of what reads a step's values besides nodes and names: metrics, wanted values, outputs, the objective.
+void for_each_caller(Graph&, const std::function<void(ValueId&)>& visit);
+/// The same of one node: its operands, of a loop also what its carries, slices and collects name.
+void for_each_read(Node&, const std::function<void(ValueId&)>& visit);
+
 /// Sets a loop node's inputs and results from its carries, slices and collects.
 void connect_loop(Node& loop);
 

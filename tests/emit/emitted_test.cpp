@@ -2,7 +2,7 @@
 // evaluation, on ranks that are threads.
 #include <gtest/gtest.h>
 
-#include "codegen/program/interpret.h"
+#include "codegen/interpret/interpret.h"
 #include "tests/emit/cases.h"
 #include "tests/emit/emitted_cases.h"
 #include "tests/emit/record.h"

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "codegen/compile.h"
-#include "codegen/program/interpret.h"
+#include "codegen/interpret/interpret.h"
 #include "frontend/render.h"
 #include "tests/emit/record.h"
 

@@ -1,11 +1,12 @@
-// write_cases.cpp: all cases as one C++ file, each program in a namespace: write_cases OUTPUT.
+// write_cases.cpp: all cases as one C++ file, each program in a namespace, and the specs it came from as a rule of make:
+// write_cases OUTPUT DEPFILE.
 #include <cstdio>
 #include <fstream>
 
 #include "tests/emit/cases.h"
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   try {
     std::ofstream out(argv[1]);
     out << "#include \"tests/emit/emitted_cases.h\"\n\n#include \"meshrt/emitted.h\"\n\n";
@@ -17,7 +18,11 @@ int main(int argc, char** argv) {
     for (const mesh::tests::Case& one : mesh::tests::cases())
       out << "    {\"" << one.name << "\", case_" << one.name << "::make},\n";
     out << "  };\n  return all;\n}\n";
-    return out.flush() ? 0 : 1;
+    std::ofstream rule(argv[2]);
+    rule << argv[1] << ":";
+    for (const mesh::tests::Case& one : mesh::tests::cases()) rule << " " << PROJECT_ROOT << "/" << one.spec;
+    rule << "\n";
+    return out.flush() && rule.flush() ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "codegen/program/interpret_functions.h"
+#include "codegen/interpret/functions.h"
 
 struct EmittedFunction {
   mesh::MapFunction function;

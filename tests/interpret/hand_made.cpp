@@ -1,6 +1,6 @@
 #include "tests/interpret/hand_made.h"
 
-#include "codegen/program/interpret_steps.h"
+#include "codegen/interpret/steps.h"
 #include "meshrt/launch.h"
 
 namespace mesh::tests {

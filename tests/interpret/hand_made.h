@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/program/interpret_binding.h"
+#include "codegen/interpret/binding.h"
 #include "codegen/program/program.h"
 
 namespace mesh::tests {

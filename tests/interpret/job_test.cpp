@@ -6,9 +6,9 @@
 
 #include "codegen/graph/entries.h"
 #include "codegen/graph/want.h"
+#include "codegen/interpret/arrays.h"
+#include "codegen/interpret/compare.h"
 #include "codegen/layout/place.h"
-#include "codegen/program/interpret_arrays.h"
-#include "codegen/program/interpret_compare.h"
 #include "codegen/program/lower.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"

@@ -2,7 +2,7 @@
 // it is emitted. functions_test.cpp compares the interpreter's with them.
 #include <fmt/format.h>
 
-#include "codegen/program/interpret_functions.h"
+#include "codegen/interpret/functions.h"
 
 using mesh::MapFunction;
 using meshrt::Type;

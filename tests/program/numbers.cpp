@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "codegen/program/interpret_arrays.h"
+#include "codegen/interpret/arrays.h"
 #include "meshrt/launch.h"
 
 namespace mesh::tests {

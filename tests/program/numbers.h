@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "codegen/program/interpret.h"
+#include "codegen/interpret/interpret.h"
 
 namespace mesh::tests {
 

@@ -1,10 +1,10 @@
-// interpret_steps.h: the steps of a routine bound to one rank: a list of actions with every address, extent and group
+// steps.h: the steps of a routine bound to one rank: a list of actions with every address, extent and group
 // fixed, so that running them allocates nothing and decides nothing.
 #pragma once
 #include <functional>
 #include <vector>
 
-#include "codegen/program/interpret_binding.h"
+#include "codegen/interpret/binding.h"
 
 namespace mesh {
 

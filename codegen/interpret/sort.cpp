@@ -1,7 +1,8 @@
-// interpret_sort.cpp: sorting along a dim, and its gradient: calls of the runtime.
-#include "codegen/graph/builder.h"
-#include "codegen/program/interpret_steps.h"
+// sort.cpp: sorting along a dim, and its gradient: calls of the runtime.
 #include "meshrt/sort.h"
+
+#include "codegen/graph/builder.h"
+#include "codegen/interpret/steps.h"
 
 namespace mesh {
 

@@ -1,4 +1,4 @@
-// interpret_nest.h: a loop nest bound to one rank. Every pass is executed a row of its innermost dim at a time, a row
+// nest.h: a loop nest bound to one rank. Every pass is executed a row of its innermost dim at a time, a row
 // in chunks, a chunk one scalar computation after another over all its elements: the order in which each element, each
 // lane of a reduction and each accumulated sum is computed is that of the emitted loop.
 #pragma once
@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/program/interpret_binding.h"
-#include "codegen/program/interpret_functions.h"
+#include "codegen/interpret/binding.h"
+#include "codegen/interpret/functions.h"
 
 namespace mesh {
 

@@ -1,4 +1,4 @@
-#include "codegen/program/interpret_compare.h"
+#include "codegen/interpret/compare.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret_arrays.h"
+#include "codegen/interpret/arrays.h"
 #include "meshrt/random.h"
 
 namespace mesh {

@@ -1,10 +1,11 @@
-// interpret_collectives.cpp: collectives bound to one rank: the group, where the parts of a split dim begin, counts.
+// collectives.cpp: collectives bound to one rank: the group, where the parts of a split dim begin, counts.
+#include "meshrt/collectives.h"
+
 #include <algorithm>
 #include <memory>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret_steps.h"
-#include "meshrt/collectives.h"
+#include "codegen/interpret/steps.h"
 
 namespace mesh {
 

@@ -1,4 +1,4 @@
-// codegen_pch.h: what nearly every file of the compiler includes, parsed once for all of them. Files still include what
+// codegen.h: what nearly every file of the compiler includes, parsed once for all of them. Files still include what
 // they use: the build without precompiled headers (-Db_pch=false) and clang-tidy read those lines.
 #include <fmt/format.h>
 

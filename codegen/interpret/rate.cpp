@@ -1,4 +1,4 @@
-#include "codegen/program/interpret_rate.h"
+#include "codegen/interpret/rate.h"
 
 #include "codegen/graph/builder.h"
 #include "meshrt/rate.h"

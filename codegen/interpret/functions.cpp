@@ -1,6 +1,6 @@
-// interpret_functions.cpp: the loops of interpret_functions.h. Compiled once per instruction set: MESH_VARIANT names
+// functions.cpp: the loops of functions.h. Compiled once per instruction set: MESH_VARIANT names
 // the namespace.
-#include "codegen/program/interpret_functions.h"
+#include "codegen/interpret/functions.h"
 
 #include <cstring>
 #include <new>

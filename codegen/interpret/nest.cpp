@@ -1,10 +1,10 @@
-#include "codegen/program/interpret_nest.h"
+#include "codegen/interpret/nest.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret_rate.h"
+#include "codegen/interpret/rate.h"
 
 namespace mesh {
 

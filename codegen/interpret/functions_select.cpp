@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret_functions.h"
+#include "codegen/interpret/functions.h"
 
 namespace mesh {
 

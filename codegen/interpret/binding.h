@@ -1,4 +1,4 @@
-// interpret_binding.h: what the steps of an interpreted program are bound to: the program, the rank that runs it, the
+// binding.h: what the steps of an interpreted program are bound to: the program, the rank that runs it, the
 // turns of its loops, this step's input; and addresses of accesses in that rank's memory.
 #pragma once
 #include <cstddef>

@@ -1,12 +1,13 @@
-// interpret_lookup.cpp: rows of a table by their numbers, and the gradient of that, bound to one rank. The result has
+// lookup.cpp: rows of a table by their numbers, and the gradient of that, bound to one rank. The result has
 // the dims of the numbers first, then the table's others; those of them that stand before the rows in the table are
 // loops around the lookup.
+#include "meshrt/lookup.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret_steps.h"
-#include "meshrt/lookup.h"
+#include "codegen/interpret/steps.h"
 
 namespace mesh {
 

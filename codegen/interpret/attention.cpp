@@ -1,10 +1,11 @@
-// interpret_attention.cpp: attention bound to one rank. Of the dims beside positions and features (batches, heads) the
+// attention.cpp: attention bound to one rank. Of the dims beside positions and features (batches, heads) the
 // last two in the order of log_sum are the kernel's own loops, the others are loops around it.
+#include "meshrt/attention.h"
+
 #include <algorithm>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret_steps.h"
-#include "meshrt/attention.h"
+#include "codegen/interpret/steps.h"
 
 namespace mesh {
 

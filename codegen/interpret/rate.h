@@ -1,4 +1,4 @@
-// interpret_rate.h: the learning rate of a step.
+// rate.h: the learning rate of a step.
 #pragma once
 #include "codegen/graph/graph.h"
 #include "meshrt/program.h"

@@ -1,4 +1,4 @@
-// interpret_functions.h: the interpreter's inner loops: one elementwise function, one reduction or one movement over a
+// functions.h: the interpreter's inner loops: one elementwise function, one reduction or one movement over a
 // chunk of elements. Each is the loop that the emitter would write (`y[i] = f(a[i], b[i])` with the functions of
 // meshrt/math.h, sums in the lanes of meshrt/lanes.h), so the numbers are the same bit for bit. Built once for every
 // instruction set; the best that the processor has is chosen at the first call.

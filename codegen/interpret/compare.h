@@ -1,4 +1,4 @@
-// interpret_compare.h: two programs of one model, say under a layout and on one rank, run on the same random inputs and
+// compare.h: two programs of one model, say under a layout and on one rank, run on the same random inputs and
 // parameters: every wanted value, every parameter and moment after a step and every metric, of training and of
 // evaluation, must agree.
 #pragma once
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/program/interpret.h"
+#include "codegen/interpret/interpret.h"
 
 namespace mesh {
 

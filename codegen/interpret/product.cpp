@@ -1,10 +1,10 @@
-// interpret_product.cpp: matrix products bound to one rank. Rows, inner dims and columns are each one stretch of memory
+// product.cpp: matrix products bound to one rank. Rows, inner dims and columns are each one stretch of memory
 // in every matrix that has them; the batch dims are loops around the product.
 #include <algorithm>
 #include <map>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret_steps.h"
+#include "codegen/interpret/steps.h"
 #include "meshrt/gemm.h"
 
 namespace mesh {

@@ -1,4 +1,4 @@
-#include "codegen/program/interpret_arrays.h"
+#include "codegen/interpret/arrays.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

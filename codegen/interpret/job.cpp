@@ -1,4 +1,4 @@
-// interpret_job.cpp: a whole job in this process: feeds and parameters to the ranks, steps, results back into whole
+// job.cpp: a whole job in this process: feeds and parameters to the ranks, steps, results back into whole
 // arrays, in which every rank's copy must agree.
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret.h"
-#include "codegen/program/interpret_arrays.h"
+#include "codegen/interpret/arrays.h"
+#include "codegen/interpret/interpret.h"
 #include "frontend/suggest.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"

@@ -1,4 +1,4 @@
-#include "codegen/program/interpret_binding.h"
+#include "codegen/interpret/binding.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "codegen/program/interpret.h"
+#include "codegen/interpret/interpret.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "codegen/graph/builder.h"
+#include "codegen/interpret/steps.h"
 #include "codegen/program/accesses.h"
-#include "codegen/program/interpret_steps.h"
 
 namespace mesh {
 

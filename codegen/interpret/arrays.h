@@ -1,4 +1,4 @@
-// interpret_arrays.h: whole arrays and the parts of them that ranks hold; the numbers of one type as those of another.
+// arrays.h: whole arrays and the parts of them that ranks hold; the numbers of one type as those of another.
 #pragma once
 #include <string>
 #include <vector>

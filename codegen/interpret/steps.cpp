@@ -1,4 +1,4 @@
-#include "codegen/program/interpret_steps.h"
+#include "codegen/interpret/steps.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "codegen/graph/builder.h"
-#include "codegen/program/interpret_functions.h"
-#include "codegen/program/interpret_nest.h"
+#include "codegen/interpret/functions.h"
+#include "codegen/interpret/nest.h"
 
 namespace mesh {
 

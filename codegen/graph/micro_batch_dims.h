@@ -1,0 +1,20 @@
+// micro_batch_dims.h: the second half of micro_batches.h: with the loops over `time` built, the sample dim becomes that of
+// a micro-batch inside them, positions and random numbers are counted over all samples, and what the caller sees has its
+// own dims again.
+#pragma once
+#include <vector>
+
+#include "codegen/graph/graph.h"
+
+namespace mesh {
+
+/// Something with samples that a caller of the step reads: an output, say.
+struct GatheredValue {
+  ValueId* wanted;  // where the graph names it
+  ValueId stacked;  // [time, ...]: gathered from all turns
+  std::vector<DimId> dims;
+};
+
+void name_micro_batches(Graph&, const MicroBatches&, const std::vector<GatheredValue>&);
+
+}  // namespace mesh
