@@ -38,10 +38,12 @@ std::vector<Command> commands();
 
 Command build_command();
 Command check_command();
+Command doctor_command();
 Command explain_command();
 Command fetch_command();
 Command fmt_command();
 Command ir_command();
+Command new_command();
 Command plan_command();
 Command run_command();
 Command verify_command();

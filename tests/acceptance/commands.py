@@ -5,7 +5,25 @@ import os
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 
-COMMANDS = ("check", "plan", "run", "build", "fetch", "verify", "ir", "explain")
+COMMANDS = ("check", "plan", "run", "build", "fetch", "verify", "fmt", "ir", "explain", "new", "doctor")
+
+
+def check_new(report, folder):
+    """What `new` writes is formatted, right, and trains; it writes over nothing."""
+    text, stem = os.path.join(folder, "verse.txt"), os.path.join(folder, "sub", "tiny_net")
+    with open(text, "w") as file:
+        file.write("In the beginning was the word, and so on and so on.\n" * 800)
+    written = execute(meshc(), "new", stem, "--text", text).stdout.split()
+    report.true("new", written == [stem + ".mesh", stem + ".yaml"] and all(os.path.exists(f) for f in written))
+    report.true("new: formatted", execute(meshc(), "fmt", "--check", written[0], code=None).returncode == 0)
+    report.true("new: no warnings", execute(meshc(), "check", written[0]).stderr == "")
+    log = os.path.join(folder, "log.jsonl")
+    execute(meshc(), "run", written[0], "train.steps=30", "log.every=10", f"log.jsonl={log}")
+    with open(log) as file:
+        losses = [entry["loss"] for entry in map(json.loads, file) if "loss" in entry]
+    report.true("new: trains", len(losses) >= 3 and losses[-1] < losses[0], str(losses))
+    report.true("new: nothing is written over", execute(meshc(), "new", stem, code=None).returncode == 2)
+    report.true("new: not a name", execute(meshc(), "new", os.path.join(folder, "1st"), code=None).returncode == 2)
 
 
 def run(small):
@@ -29,6 +47,11 @@ def run(small):
             lines = execute(meshc(), "check", bad, "--diagnostics=json", code=1).stderr.splitlines()
             report.true("--diagnostics=json", all({"level", "code", "message", "spans"} <= set(json.loads(line)) for line in lines) and lines)
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
+            check_new(report, folder)
+        doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
+        report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
+        done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})
+        report.true("doctor without a compiler", done.returncode == 3 and "apt-get install g++" in done.stdout, done.stdout)
         report.true("check", execute(meshc(), "check", gpt, "--layout", "default").returncode == 0)
         plan = json.loads(execute(meshc(), "plan", gpt, "--json").stdout)
         report.true("plan --json", {"schema", "mesh", "tensors", "collectives", "memory", "flops", "predicted_seconds"} <= set(plan))
