@@ -23,6 +23,12 @@ void hand_on(const DiagnosticSink& found, DiagnosticSink& sink) {
   }
 }
 
+/// The layout that `compile` takes, whether or not it could.
+std::string chosen_layout(const CompileRequest& request, const Declarations& declared) {
+  if (!request.layout.empty()) return request.layout;
+  return declared.layouts.size() == 1 ? declared.layouts.front()->name.text : "default";
+}
+
 }  // namespace
 
 void choose_first(CompileRequest& request, SourceMap& sources) {
@@ -50,10 +56,9 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
     hand_on(found, sink);
   }
   if (!chosen) return;
-  const std::optional<Layout> used =
-      resolve_layout(program, *chosen, {request.layout, request.mesh, request.ranks}, sources, again);
+  const std::string used = chosen_layout(request, declared);
   for (const ast::Layout* layout : declared.layouts) {
-    if (layout->name.text == (used ? used->name : request.layout)) continue;
+    if (layout->name.text == used) continue;
     DiagnosticSink found;
     resolve_layout(program, *chosen, {layout->name.text, {}, {}}, sources, found);
     hand_on(found, sink);

@@ -44,6 +44,7 @@ Command fetch_command();
 Command fmt_command();
 Command ir_command();
 Command new_command();
+Command ops_command();
 Command plan_command();
 Command run_command();
 Command verify_command();

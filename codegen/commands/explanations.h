@@ -13,7 +13,7 @@ struct Explanation {
 /// All of them, by code.
 std::vector<Explanation> explanations();
 
-/// The files as they are; written by embed.sh.
+/// The files as they are; written by codegen/embed.sh.
 const std::vector<std::string_view>& explanation_files();
 
 }  // namespace mesh

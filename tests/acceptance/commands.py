@@ -5,7 +5,7 @@ import os
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 
-COMMANDS = ("check", "plan", "run", "build", "fetch", "verify", "fmt", "ir", "explain", "new", "doctor")
+COMMANDS = ("check", "plan", "run", "build", "fetch", "verify", "fmt", "ir", "ops", "explain", "new", "doctor")
 
 
 def check_new(report, folder):
@@ -56,6 +56,10 @@ def run(small):
         plan = json.loads(execute(meshc(), "plan", gpt, "--json").stdout)
         report.true("plan --json", {"schema", "mesh", "tensors", "collectives", "memory", "flops", "predicted_seconds"} <= set(plan))
         report.true("explain", "E0301" in execute(meshc(), "explain", "E0301").stdout)
+        report.true("ops", "gradient  d_x = d * y" in execute(meshc(), "ops", "exp").stdout and "softmax[b]" in execute(meshc(), "ops").stdout)
+        report.true("ops --json", json.loads(execute(meshc(), "ops", "dot", "--json").stdout)["ops"][0]["numpy"].startswith("np.einsum"))
+        unknown = execute(meshc(), "ops", "softmx", code=2).stderr
+        report.true("ops of an unknown name", "did you mean `softmax`?" in unknown, unknown)
         report.true("verify", execute(meshc(), "verify", mlp, "--layout", "both", "--set", "batch=8", "--set", "hidden=16").returncode == 0)
         report.true("NO_COLOR", "\033[" not in execute(meshc(), "check", gpt, "--layout", "nothing", code=1, env={"NO_COLOR": "1"}).stderr)
 

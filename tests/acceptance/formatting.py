@@ -8,7 +8,7 @@ from common import TOP, Report, meshc, scratch
 from common import run as execute
 
 SEED = 20261121
-FORMATTED = ["specs/*.mesh", "frontend/std/*.mesh", "tests/bench/*.mesh"]
+FORMATTED = ["specs/*.mesh", "specs/tour/*.mesh", "frontend/std/*.mesh", "tests/bench/*.mesh"]
 OTHERS = ["tests/frontend/specs/*.mesh"]
 
 

@@ -76,7 +76,8 @@ ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t whic
       const ValueId wins = build.map(first ? F::greater : F::less, {a, b});
       return choose(wins, d, choose(build.map(F::equal, {a, b}), build.multiply(d, 0.5), number(0)));
     }
-    case F::remainder: return which == 0 ? d : one(F::negate, times(one(F::floor, build.divide(a, b))));
+    // a - b * n with a whole n, which is as good as constant.
+    case F::remainder: return which == 0 ? d : one(F::negate, times(build.divide(build.subtract(a, y), b)));
     case F::negate: return one(F::negate, d);
     case F::exp: return times(y);
     case F::log: return build.divide(d, a);

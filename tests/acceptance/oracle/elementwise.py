@@ -41,6 +41,7 @@ def cases():
     yield Case("p1 ^ p2", "y = p1 ^ p2", TWO, "a b", lambda v: v.p1**v.p2, positive=True)
     yield Case("p1 ^ p2, broadcast", "y = p1 ^ p2", {"p1": "a b", "p2": "b"}, "a b", lambda v: v.p1**v.p2, positive=True)
     yield Case("p1 % p2", "y = p1 % p2", TWO, "a b", lambda v: v.p1 % v.p2, positive=True)
+    yield Case("p1 % p2, of either sign", "y = p1 % p2", TWO, "a b", lambda v: np.fmod(v.p1, v.p2))
     yield Case("max of two", "y = max(p1, p2)", TWO, "a b", lambda v: np.maximum(v.p1, v.p2))
     yield Case("min of two", "y = min(p1, p2)", TWO, "a b", lambda v: np.minimum(v.p1, v.p2))
     yield Case("max, broadcast", "y = max(p2, p1)", {"p1": "a b", "p2": "a"}, "a b", lambda v: np.maximum(v.p2[:, None], v.p1))

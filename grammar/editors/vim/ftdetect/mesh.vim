@@ -1,0 +1,1 @@
+autocmd BufNewFile,BufRead *.mesh setfiletype mesh

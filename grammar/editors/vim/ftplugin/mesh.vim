@@ -1,0 +1,1 @@
+setlocal comments=:// commentstring=//\ %s expandtab shiftwidth=2 softtabstop=2

@@ -1,0 +1,132 @@
+"""grammar/README.md and README.md: every example is checked, what it prints compared, its NumPy lines run against the compiler.
+
+The blocks of a text: ```mesh NAME is a whole spec, which must pass `meshc check` without a word. ```python after it are NumPy lines:
+every name that they assign and the spec knows must agree (d_w is the gradient of w). ```console are commands with what they print
+(UPDATE_GOLDENS=1 writes it anew), run in a folder with the specs before it. Any other block that a file is made of carries its name.
+A spec whose own `meshc check` is shown after it may be wrong. A line of ```not-built must get the error that says so.
+"""
+import os
+import re
+import subprocess
+
+import numpy as np
+
+from common import TOP, Report, meshc, scratch
+from common import run as execute
+from texts import arrays, catalogue, markdown, printed
+
+TEXTS = ["grammar/README.md", "README.md"]
+NOT_BUILT = """dim batch = 4, seq = 4, key = 4, embed = 4, layer = 2
+model One {{
+  input x : real[batch, seq, embed]
+  input w : real[key, embed]
+  input token : index(embed)[batch, seq]
+  h = x
+  repeat layer {{ h = h + 1 }}
+  {statement}
+}}
+mesh line {{ data: 2 }}
+layout default on line {{ {rule} }}
+"""
+LAYOUT = re.compile(r"auto|\w+ ->")
+GENERATED = re.compile(r"(<!-- meshc ops --markdown -->\n)(.*)(<!-- end -->)", re.S)
+
+
+def check_spec(report, title, path):
+    done = subprocess.run([meshc(), "check", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "NO_COLOR": "1"})
+    report.true(f"{title}: meshc check", done.returncode == 0 and done.stdout == "", done.stdout)
+
+
+def formatted(report, title, block):
+    """The block's lines as meshc fmt writes them."""
+    done = subprocess.run([meshc(), "fmt", "-"], input=block.text, stdout=subprocess.PIPE, text=True)
+    lines = done.stdout.rstrip("\n").split("\n")
+    report.true(f"{title}: formatted", lines == block.lines or printed.UPDATE, "\n" + done.stdout if lines != block.lines else "")
+    return lines
+
+
+def check_arrays(report, title, path, lines, folder):
+    compared = arrays.compare(path, lines, np.random.default_rng(11), folder)
+    for name, worst, bound in compared:
+        report.check(f"{title}: {name} as NumPy has it", f"{worst:.1e}", bound, worst <= bound)
+    report.true(f"{title}: NumPy lines compare something", compared)
+
+
+def check_commands(report, title, block, folder):
+    """Runs each `$ command` of a block; the block as it should be."""
+    lines, fresh = block.lines, []
+    starts = [i for i, line in enumerate(lines) if line.startswith("$ ")] + [len(lines)]
+    for start, end in zip(starts, starts[1:]):
+        shown = lines[start + 1:end]
+        wanted = printed.refreshed(shown, printed.printed(lines[start][2:], folder))
+        good = [line.rstrip() for line in shown] == wanted
+        report.true(f"{title}: {lines[start]}", good or printed.UPDATE, "" if good else "prints\n" + "\n".join(wanted))
+        fresh += [lines[start], *wanted]
+    return fresh
+
+
+def check_text(report, name):
+    """Every block of a text in order; UPDATE_GOLDENS writes it as it should be."""
+    path = f"{TOP}/{name}"
+    with open(path) as file:
+        text = file.read()
+    headings, spec, fresh = markdown.headings(text), None, []
+    blocks = markdown.blocks(text)
+    with scratch() as folder:
+        for block, following in zip(blocks, [*blocks[1:], None]):
+            title = f"{name}:{block.first} ({headings[block.first]})"
+            written = block.name or (f"line_{block.first}.mesh" if block.kind == "mesh" else "")
+            if written:
+                with open(f"{folder}/{written}", "w") as file:
+                    file.write(block.text)
+            if block.kind == "mesh":
+                spec = f"{folder}/{written}"
+                fresh.append((block, formatted(report, title, block)))
+                if following is None or f"$ meshc check {written}" not in following.lines:
+                    report.attempt(title, lambda: check_spec(report, title, spec))
+            elif block.kind == "python":
+                report.attempt(title, lambda: check_arrays(report, title, spec, block.text, folder))
+            elif block.kind == "console":
+                report.attempt(title, lambda: fresh.append((block, check_commands(report, title, block, folder))))
+    if printed.UPDATE:
+        lines = text.split("\n")
+        for block, right in reversed(fresh):
+            lines[block.first:block.first + len(block.lines)] = right
+        tables = execute(meshc(), "ops", "--markdown").stdout
+        with open(path, "w") as file:
+            file.write(GENERATED.sub(lambda found: found[1] + tables + found[3], "\n".join(lines)))
+
+
+def check_tables(report):
+    """The reference's tables of ops are those of the command."""
+    with open(f"{TOP}/grammar/README.md") as file:
+        found = GENERATED.search(file.read())
+    report.true("the tables of ops are what `meshc ops --markdown` prints", found and found[2] == execute(meshc(), "ops", "--markdown").stdout)
+
+
+def check_not_built(report):
+    """What the reference says is not built yet gets the error that says so: each line of its block alone in a small model."""
+    with open(f"{TOP}/grammar/README.md") as file:
+        listed = [block for block in markdown.blocks(file.read()) if block.kind == "not-built"]
+    with scratch() as folder:
+        for line in [line for block in listed for line in block.lines if line.strip()]:
+            construct = line.split("//")[0].strip()
+            path = f"{folder}/one.mesh"
+            with open(path, "w") as file:
+                file.write(NOT_BUILT.format(statement="" if LAYOUT.match(construct) else construct, rule=construct if LAYOUT.match(construct) else "replicate over data"))
+            done = subprocess.run([meshc(), "check", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "NO_COLOR": "1"})
+            good = "error[E0901]" in done.stdout
+            report.true(f"not built yet: {construct}", good, "" if good else done.stdout)
+
+
+def run(small):
+    report = Report()
+    dims, ops = catalogue.read()
+    with scratch() as folder:
+        for op in ops:
+            report.attempt(op["call"], lambda op=op: catalogue.check(op, dims, folder, report))
+    for name in TEXTS:
+        report.attempt(name, lambda name=name: check_text(report, name))
+    check_tables(report)
+    check_not_built(report)
+    return report
