@@ -23,8 +23,9 @@ class RunMainTest : public testing::Test {
   };
   /// Runs the program in this test's folder.
   Result run(const std::string& arguments) const {
+    // `arguments` may go on with other commands of the shell.
     const std::string command =
-        "cd " + folder_.path("") + " && " + FIT_MEAN_PROGRAM + " " + arguments + " >out.txt 2>error.txt";
+        "cd " + folder_.path("") + " && { " + FIT_MEAN_PROGRAM + " " + arguments + "; } >out.txt 2>error.txt";
     const int status = std::system(command.c_str());
     return {WEXITSTATUS(status), folder_.read("out.txt"), folder_.without_folder(folder_.read("error.txt"))};
   }
@@ -58,6 +59,29 @@ TEST_F(RunMainTest, AnswersHelpInfoAndDryRun) {
   EXPECT_TRUE(run("--info").out.starts_with("FitMean from fit.mesh (0123abcd)\n"));
   EXPECT_EQ(nlohmann::json::parse(run("--info --json").out)["name"], "FitMean");
   EXPECT_EQ(run("--dry-run -n 2 run.yaml").out, "dry run of `FitMean`: 2 ranks, 0.0 MiB each: ok\n");
+}
+
+// A cluster's warning goes to the launcher: all ranks end after the same step, and the same command goes on.
+TEST_F(RunMainTest, ASignalToTheLauncherEndsTheRanksInOrder) {
+  const std::string keys =
+      "-n 2 run.yaml train.steps=100000000 log.every=100000000 checkpoint.dir=c checkpoint.every=100";
+  const auto step = [&] {
+    std::error_code ignored;
+    return std::filesystem::read_symlink(folder_.path("c/latest"), ignored).string();
+  };
+  const auto interrupted = [&](const std::string& signal) {
+    return run(keys + " & job=$!; for i in $(seq 1000); do [ \"$(readlink c/latest)\" != '" + step() +
+               "' ] && break; sleep 0.01; done; kill -" + signal + " $job; wait $job");
+  };
+  const Result first = interrupted("TERM");
+  EXPECT_EQ(first.code, 75) << first.error;
+  EXPECT_EQ(first.error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("c/latest/checkpoint.json")));
+  const std::string before = step();
+  const Result second = interrupted("USR1");
+  EXPECT_EQ(second.code, 75) << second.error;
+  EXPECT_TRUE(second.out.starts_with("goes on from c/" + before + " after step ")) << second.out;
+  EXPECT_NE(step(), before);
 }
 
 TEST_F(RunMainTest, MistakesEndItWithTheirCode) {
