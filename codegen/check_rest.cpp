@@ -53,7 +53,8 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
   const std::optional<Layout> used =
       resolve_layout(program, *chosen, {request.layout, request.mesh, request.ranks}, sources, again);
   for (const ast::Layout* layout : declared.layouts) {
-    if (layout->name.text == (used ? used->name : request.layout)) continue;
+    const bool chosen_here = declared.layouts.size() == 1 || (request.layout.empty() && layout->name.text == "default");
+    if (chosen_here || layout->name.text == (used ? used->name : request.layout)) continue;
     DiagnosticSink found;
     resolve_layout(program, *chosen, {layout->name.text, {}, {}}, sources, found);
     hand_on(found, sink);
