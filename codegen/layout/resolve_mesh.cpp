@@ -1,6 +1,7 @@
 #include "codegen/layout/resolve_mesh.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "frontend/size.h"
 #include "frontend/suggest.h"
@@ -17,7 +18,7 @@ SizeScope sizes_of(const Graph& graph, const Declarations& declared, DiagnosticS
     for (const ast::Constant* constant : declared.constants)
       if (constant->name.text == name)
         return NamedSize{
-            evaluate_number(*constant->value, sizes_of(graph, declared, sink), sink), constant->name.span, {}};
+            evaluate_fraction(*constant->value, sizes_of(graph, declared, sink), sink), constant->name.span, {}};
     return {};
   };
   return scope;
@@ -44,6 +45,8 @@ void check_named_axes(const ast::Mesh& mesh, const LayoutOptions& options, Diagn
     }
   }
 }
+
+constexpr int64_t most_ranks = int64_t{1} << 18;
 
 /// The size that is written, 0 for `*`; nothing when an error was reported.
 std::optional<int64_t> written_size(const ast::Axis& axis, const LayoutOptions& options, const SizeScope& scope,
@@ -115,6 +118,11 @@ std::optional<MeshShape> resolve_mesh(const ast::Mesh& written, const Declaratio
                  axis.within->text)
           .help("`within node` asks that its ranks run on one host, and is checked when they start");
   }
+  const int64_t ranks =
+      std::accumulate(mesh.axes.begin(), mesh.axes.end(), int64_t{1}, [](int64_t n, const MeshAxis& axis) {
+        return std::min(n * std::clamp<int64_t>(axis.size, 1, most_ranks + 1), most_ranks + 1);
+      });
+  if (ranks > most_ranks) sink.error("E0409", mesh.span, "mesh `{}` has more than {} ranks", mesh.name, most_ranks);
   if (mesh.axes.empty()) sink.error("E0409", mesh.span, "mesh `{}` has no axes", mesh.name);
   if (sink.error_count() > errors_before || !fit_ranks(written, mesh, options, sink)) return {};
   int64_t stride = 1;

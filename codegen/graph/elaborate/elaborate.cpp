@@ -4,6 +4,7 @@
 #include "codegen/graph/elaborate/context.h"
 #include "codegen/graph/elaborate/declarations.h"
 #include "codegen/graph/elaborate/dims.h"
+#include "codegen/graph/elaborate/extents.h"
 #include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/names.h"
 #include "codegen/graph/elaborate/state.h"
@@ -42,6 +43,17 @@ void check_block_names(Elaboration& e) {
     if (!functions_named(name).empty() || element_named(e, name))
       e.error("E0204", block->name.span, "block `{}` has the name of a built-in {}", name,
               element_named(e, name) ? "element type" : "function");
+}
+
+/// E0510: how many turns a step makes would depend on its numbers, and so would what backward has to keep.
+void refuse_until(Elaboration& e) {
+  if (!e.graph.objective) return;
+  for (const Node& node : e.graph.nodes)
+    if (std::holds_alternative<UntilOp>(node.op))
+      e.error("E0510", node.span, "`until` in a model with `minimize`")
+          .here("how many turns backward makes must be known")
+          .label(e.graph.objective->span, "minimized here")
+          .help("leave it out: the loop then makes every turn, and `where(done, h, next)` may keep what is reached");
 }
 
 /// With an objective, the first dim of the first input is the sample dim.
@@ -85,6 +97,8 @@ std::optional<Graph> elaborate(const SourceProgram& program, const SourceMap& so
   statements(e, frame, model->body);
   results_of_model(e, frame, model->body);
   finish_updates(e);
+  refuse_until(e);
+  if (!sink.has_errors()) check_extents(e);
   find_sample_dim(e, *model);
   finish_wanted(e);
   if (sink.has_errors()) return {};
