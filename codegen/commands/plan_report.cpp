@@ -7,6 +7,7 @@
 #include <set>
 
 #include "codegen/graph/print_graph.h"
+#include "codegen/layout/cost.h"
 #include "codegen/layout/predict.h"
 #include "codegen/program/combine.h"
 
