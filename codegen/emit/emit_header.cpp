@@ -46,7 +46,8 @@ std::string rule_text(const Program& program, const Rule& rule) {
   for (const DimId id : rule.dims) dims.push_back(dim_name(id));
   for (const AxisId axis : rule.axes) axes.push_back(program.sharded.layout.mesh.axes[axis].name);
   for (const DimId id : rule.unless) unless.push_back(dim_name(id));
-  std::string text = fmt::format("{} -> {}", fmt::join(dims, " * "),
+  const std::string part = dims.size() == 1 ? "" : dims[rule.part] + " of ";
+  std::string text = fmt::format("{}{} -> {}", part, fmt::join(dims, " * "),
                                  axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, " * ")));
   if (!unless.empty()) text += fmt::format(" unless {}", fmt::join(unless, ", "));
   if (rule.scope != RuleScope::general) text = std::string(scope_name(rule.scope)) + " { " + text + " }";

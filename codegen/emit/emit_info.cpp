@@ -65,7 +65,8 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     set("machine", program.sharded.machine.name);
     set("precision", options.precision);
     for (const MeshAxis& axis : context.mesh().axes)
-      out.line(fmt::format("info.mesh.push_back({{{}, {}, {}}});", quoted(axis.name), axis.size, axis.stride));
+      out.line(fmt::format("info.mesh.push_back({{{}, {}, {}{}}});", quoted(axis.name), axis.size, axis.stride,
+                           axis.within_node ? ", true" : ""));
     emit_dim_list(graph, out);
     if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
     for (const DimId dim : sample_dims(graph))

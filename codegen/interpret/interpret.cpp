@@ -44,7 +44,7 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   info.mesh_name = layout.mesh.name;
   info.machine = program.sharded.machine.name;
   for (const MeshAxis& axis : layout.mesh.axes)
-    info.mesh.push_back({axis.name, static_cast<int>(axis.size), static_cast<int>(axis.stride)});
+    info.mesh.push_back({axis.name, static_cast<int>(axis.size), static_cast<int>(axis.stride), axis.within_node});
   for (const Dim& dim : graph.dims) info.dims.emplace_back(dim.name, dim.size);
   if (graph.sample_dim) info.sample_dim = graph.dim(graph.sample_dim).name;
   for (const DimId dim : sample_dims(graph)) info.sample_dims.push_back(graph.dim(dim).name);

@@ -195,7 +195,7 @@ Span Placer::rule_of(const ReshardStep& step, ValueId id) const {
   for (int at : {step.from_dim, step.to_dim})
     if (at >= 0)
       for (const Rule& rule : layout_.rules)
-        if (names(rule) && rule.dims.front() == graph_.type(id).dims[at]) return rule.span;
+        if (names(rule) && rule.dims[rule.part] == graph_.type(id).dims[at]) return rule.span;
   for (const Rule& rule : layout_.rules)
     if (names(rule)) return rule.span;
   return {};

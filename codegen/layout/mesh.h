@@ -17,6 +17,7 @@ struct MeshAxis {
   int64_t size;
   int64_t stride;  // ranks that differ by one along it lie this far apart; the last axis has stride 1
   Span span;
+  bool within_node = false;  // ranks that differ along it alone must lie on one host
 };
 
 struct MeshShape {
@@ -55,6 +56,7 @@ struct Rule {
   std::optional<Glob> in;   // values whose path lies under it
   std::optional<Glob> pin;  // `tensor GLOB { }`
   Span span;
+  size_t part = 0;  // which of `dims` the axes are for
 };
 
 struct Layout {

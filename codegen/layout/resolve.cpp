@@ -8,6 +8,7 @@
 #include "codegen/layout/resolve_check.h"
 #include "codegen/layout/resolve_mesh.h"
 #include "codegen/layout/resolve_rules.h"
+#include "codegen/layout/spread_merged.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
@@ -107,6 +108,7 @@ std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& 
   resolve_rules(*written, graph, words_of_others(declared, graph.model, program, sources), layout, sink);
   if (sink.error_count() > errors_before) return {};
   check_rules(graph, layout, sink);
+  if (sink.error_count() == errors_before) spread_merged(graph, layout, sink);
   if (sink.error_count() > errors_before) return {};
   return layout;
 }

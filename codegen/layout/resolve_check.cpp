@@ -97,7 +97,6 @@ class Checker {
         if (first == taken.end()) taken.emplace_back(axis, rule);
         else two_dims(subject, axis, *first->second, *rule, dim);
       }
-      check_merged(subject, *rule);
     }
   }
 
@@ -127,16 +126,6 @@ class Checker {
       top = &rule;
       rank = own;
     }
-  }
-
-  void check_merged(const Subject& subject, const Rule& rule) {
-    if (rule.dims.size() < 2) return;
-    const int64_t parts = layout_.mesh.size(rule.axes), size = graph_.dim(rule.dims.front()).size;
-    if (size % parts == 0 || !reported_.insert({&rule, &rule}).second) return;
-    sink_.error("E0901", rule.span, "splitting a merged dim inside its second part is not built yet")
-        .here("{} ranks do not divide `{}` = {}", parts, graph_.dim(rule.dims.front()).name, size)
-        .label(subject.span, to_string(graph_, subject.type))
-        .help(fmt::format("use a number of ranks that divides {}", size));
   }
 
   void check_axes() {

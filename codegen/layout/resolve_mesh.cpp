@@ -109,10 +109,11 @@ std::optional<MeshShape> resolve_mesh(const ast::Mesh& written, const Declaratio
             .label(known.span, "the first");
     const auto size = written_size(axis, options, scope, sink);
     mesh.axes.push_back({axis.name.text, size.value_or(1), 1, axis.span});
-    if (axis.within && size != 1)
-      sink.error("E0901", axis.within->span, "`within` is not built yet")
-          .here("this version cannot check where ranks lie")
-          .help("leave it out: ranks of the last axis are neighbours, which a launcher puts on one host");
+    mesh.axes.back().within_node = axis.within.has_value();
+    if (axis.within && axis.within->text != "node")
+      sink.error("E0409", axis.within->span, "an axis lies `within node` or anywhere, not within `{}`",
+                 axis.within->text)
+          .help("`within node` asks that its ranks run on one host, and is checked when they start");
   }
   if (mesh.axes.empty()) sink.error("E0409", mesh.span, "mesh `{}` has no axes", mesh.name);
   if (sink.error_count() > errors_before || !fit_ranks(written, mesh, options, sink)) return {};

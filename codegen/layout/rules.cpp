@@ -35,7 +35,7 @@ bool side_by_side(const std::vector<DimId>& merged, const std::vector<DimId>& di
 
 std::optional<int> rule_rank(const Rule& rule, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
                              DimId dim) {
-  if (rule.dims.front() != dim || !scope_covers(rule.scope, kind)) return std::nullopt;
+  if (rule.dims[rule.part] != dim || !scope_covers(rule.scope, kind)) return std::nullopt;
   if (rule.dims.size() > 1 && !side_by_side(rule.dims, dims)) return std::nullopt;
   if (std::any_of(rule.unless.begin(), rule.unless.end(), [&](DimId d) { return has(dims, d); })) return std::nullopt;
   if (rule.pin) return rule.pin->matches(path) ? std::optional(1'000'000) : std::nullopt;

@@ -15,7 +15,7 @@ enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, a
 /// first), then scope, then general; a scope inside `in` ranks between `in` and scope; the last one written wins among
 /// equals (resolve reports two of equal rank). Gradients and optimizer state take the parameter's rule unless their own
 /// scope names the dim; `path` is then the parameter's. A merged dim's rule concerns only values with all its dims side
-/// by side, and answers for its first one.
+/// by side, and answers for the part of it that its axes are for.
 const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const std::vector<DimId>& dims, DimId dim);
 
 /// The same rules where a step runs by micro-batches: what is said of samples holds of each micro-batch.

@@ -10,7 +10,7 @@ SEED = 20261120
 GPT = dict(batch=6, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
 MLP = dict(batch=12, hidden=24)
 TRANSLATE = dict(batch=6, source=11, target=14, embed=24, heads=4, head_dim=6, ffn=48, vocab=53)
-MIXTRAL = dict(batch=6, seq=18, embed=24, kv=4, group=2, head_dim=6, ffn=40, vocab=53, layer=2)
+MIXTRAL = dict(batch=6, seq=18, embed=24, kv=2, group=4, head_dim=6, ffn=40, vocab=53, layer=2)
 
 LAYOUTS = """
 mesh two { a: 2 }
@@ -123,8 +123,9 @@ def compare_mixtral(report, folder, random, small, precisions):
     shape = (MIXTRAL["batch"], MIXTRAL["seq"])
     tokens = {name: random.integers(0, MIXTRAL["vocab"], shape).astype(np.int32) for name in ("token", "target")}
     spec = [f"{TOP}/specs/mixtral.mesh", layouts_file(folder, "mixtral-layouts", "kv * group"), *sets(**MIXTRAL)]
-    names = ["both", "dense"] if small else [*NAMES, "vocab_4", "default", "dense"]
-    compare(report, folder, "mixtral", spec, feeds(folder, tokens), own(names), precisions)
+    names = ["both", "dense", "wide"] if small else [*NAMES, "vocab_4", "default", "dense", "wide"]
+    layouts = own(names) + ([] if small else [("wide over 6", "wide", "model=6"), ("dense over 4", "dense", "data=2,model=4")])
+    compare(report, folder, "mixtral", spec, feeds(folder, tokens), layouts, precisions)
 
 
 def run(small):

@@ -1,8 +1,8 @@
-"""The two specs on their real data: gpt on the King James text over two ranks, mlp on Fashion-MNIST."""
+"""The specs that learn, on their real data: gpt and mixtral on the King James text, mlp on Fashion-MNIST, translate on messages of programs."""
 import os
 import shutil
 
-from common import TOP, Report, json_lines, meshc, scratch
+from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 
 
@@ -10,10 +10,7 @@ def validations(path):
     return [line["validation"] for line in json_lines(path) if "validation" in line]
 
 
-def gpt(report, folder, small):
-    text = os.path.join(folder, "kjv.txt")
-    with open(text, "w") as file:
-        file.write(execute("bible", "-f", "gen1:1-rev22:21").stdout)
+def gpt(report, folder, text, small):
     log = os.path.join(folder, "gpt.jsonl")
     more = ["train.steps=100", "validation.steps=4"] if small else []
     execute(meshc(), "run", f"{TOP}/specs/gpt.mesh", f"data.token.file={text}", f"validation.token.file={text}", f"log.jsonl={log}", *more, timeout=1800)
@@ -33,12 +30,46 @@ def mlp(report, folder, small):
     report.check("mlp: test accuracy" + (" after 200 steps" if small else " within 10 epochs"), round(found, 4), bound, good=found >= bound)
 
 
+def mixtral(report, folder, text, small):
+    log = os.path.join(folder, "mixtral.jsonl")
+    steps = 100 if small else 500
+    more = [f"train.steps={steps}", "validation.steps=4"]
+    execute(meshc(), "run", f"{TOP}/specs/mixtral.mesh", f"data.token.file={text}", f"validation.token.file={text}", f"log.jsonl={log}", *more, timeout=1800)
+    report.check(f"mixtral: validation loss in nats after {steps} steps", round(validations(log)[-1]["loss"], 4), 3.0 if small else 2.0)
+
+
+def translate(report, folder, small):
+    """Which pairs there are depends on the packages installed; the bounds leave room for that."""
+    english, french = os.path.join(folder, "en.txt"), os.path.join(folder, "fr.txt")
+    execute(f"{TOP}/specs/message_pairs.py", english, french)
+    with open(english, "rb") as first, open(french, "rb") as second:
+        pairs = list(zip(first.read().splitlines(), second.read().splitlines(), strict=True))
+    report.true("translate: pairs of messages, at least 1,000 (libreoffice-l10n-fr has more)", len(pairs) >= 1000, len(pairs))
+    log = os.path.join(folder, "translate.jsonl")
+    steps = 100 if small else 500
+    files = [f"data.{name}.file={path}" for name, path in (("src", english), ("tgt", french), ("label", french))]
+    size = sets(batch=16, enc=1, dec=1, embed=64, heads=2) if small else []
+    more = [f"train.steps={steps}", "validation.steps=2", "log.every=1"]
+    told = execute(meshc(), "run", f"{TOP}/specs/translate.mesh", *size, *files, f"log.jsonl={log}", *more, timeout=1800).stdout
+    fitting = sum(len(e) <= 64 and len(f) < 80 for e, f in pairs[:len(pairs) * 95 // 100])
+    left_out = f"{len(pairs) * 95 // 100 - fitting:,} of {len(pairs) * 95 // 100:,} samples are left out"
+    report.true("translate: tells how many pairs are too long", left_out in told, left_out)
+    losses = [line["loss"] for line in json_lines(log) if "loss" in line]
+    report.check("translate: mean training loss of the last ten steps by that of the first ten", round(sum(losses[-10:]) / sum(losses[:10]), 3), 0.65 if small else 0.5)
+    report.check(f"translate: validation loss in nats after {steps} steps", round(validations(log)[-1]["loss"], 4), 3.6 if small else 2.7)
+
+
 def run(small):
     report = Report()
     with scratch() as folder:
         if shutil.which("bible"):
-            report.attempt("gpt", lambda: gpt(report, folder, small))
+            text = os.path.join(folder, "kjv.txt")
+            with open(text, "w") as file:
+                file.write(execute("bible", "-f", "gen1:1-rev22:21").stdout)
+            report.attempt("gpt", lambda: gpt(report, folder, text, small))
+            report.attempt("mixtral", lambda: mixtral(report, folder, text, small))
         else:
-            report.true("gpt: needs Debian's packages bible-kjv and bible-kjv-text", False)
+            report.true("gpt and mixtral: need Debian's packages bible-kjv and bible-kjv-text", False)
         report.attempt("mlp", lambda: mlp(report, folder, small))
+        report.attempt("translate", lambda: translate(report, folder, small))
     return report

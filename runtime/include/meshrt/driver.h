@@ -18,7 +18,8 @@ struct DriverOptions {
 int mesh_size(const ProgramInfo& info);
 
 /// Gives the program its memory: checks the number of ranks, allocates, binds. Throws Failure (Cause::usage) when the
-/// job has another number of ranks than the mesh.
+/// job has another number of ranks than the mesh,
+/// Failure (Cause::environment) when an axis that is `within node` is not.
 void prepare(Rank& rank, Program& program);
 
 /// Throws Failure (Cause::data) when a run file does not say how many steps, or asks for what is not built yet: better

@@ -48,6 +48,7 @@ struct Tensor {
 struct MeshAxis {
   std::string name;
   int size, stride;
+  bool within_node = false;  ///< its ranks must run on one host
 };
 
 /// What does not depend on the rank.

@@ -8,6 +8,7 @@
 
 #include "driver/batches.h"
 #include "driver/load_parameters.h"
+#include "driver/nodes.h"
 #include "driver/outputs.h"
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
@@ -118,6 +119,7 @@ void prepare(Rank& rank, Program& program) {
                                             rank.ranks(), info.name, mesh_size(info)));
   rank.allocate(info.arena_bytes, info.own_bytes);
   program.bind(rank);
+  check_nodes(rank, info);
 }
 
 void check_trainable(const RunFile& run) {
