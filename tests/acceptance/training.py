@@ -46,10 +46,11 @@ def translate(report, folder, small):
         pairs = list(zip(first.read().splitlines(), second.read().splitlines(), strict=True))
     report.true("translate: pairs of messages, at least 1,000 (libreoffice-l10n-fr has more)", len(pairs) >= 1000, len(pairs))
     log = os.path.join(folder, "translate.jsonl")
-    steps = 100 if small else 500
+    steps = 200 if small else 500
     files = [f"data.{name}.file={path}" for name, path in (("src", english), ("tgt", french), ("label", french))]
     size = sets(batch=16, enc=1, dec=1, embed=64, heads=2) if small else []
-    more = [f"train.steps={steps}", "validation.steps=2", "log.every=1"]
+    rate = ["train.lr=4e-3"] if small else []  # of its long warmup so few steps see half
+    more = [f"train.steps={steps}", "validation.steps=2", "log.every=1", *rate]
     told = execute(meshc(), "run", f"{TOP}/specs/translate.mesh", *size, *files, f"log.jsonl={log}", *more, timeout=1800).stdout
     fitting = sum(len(e) <= 64 and len(f) < 80 for e, f in pairs[:len(pairs) * 95 // 100])
     left_out = f"{len(pairs) * 95 // 100 - fitting:,} of {len(pairs) * 95 // 100:,} samples are left out"
