@@ -1,6 +1,6 @@
-// micro_batch_dims.h: the second half of micro_batches.h: with the loops over `time` built, the sample dim becomes that of
-// a micro-batch inside them, positions and random numbers are counted over all samples, and what the caller sees has its
-// own dims again.
+// micro_batch_dims.h: the second half of micro_batches.h: with the loops over `time` built, the sample dim becomes that
+// of a micro-batch inside them, positions and random numbers are counted over all samples, and what the caller sees has
+// its own dims again.
 #pragma once
 #include <vector>
 

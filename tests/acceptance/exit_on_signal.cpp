@@ -1,5 +1,6 @@
-// exit_on_signal.cpp: preloaded into the ranks by kill.py, so that one may leave as a program does that calls exit(1), at any moment: SIGUSR1
-// makes a thread of its own call it. (A signal handler could call it inside malloc, and exit frees.)
+// exit_on_signal.cpp: preloaded into the ranks by kill.py, so that one may leave as a program does that calls exit(1),
+// at any moment: SIGUSR1 makes a thread of its own call it. (A signal handler could call it inside malloc, and exit
+// frees.)
 #include <csignal>
 #include <cstdlib>
 #include <thread>

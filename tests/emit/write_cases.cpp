@@ -1,5 +1,5 @@
-// write_cases.cpp: all cases as one C++ file, each program in a namespace, and the specs it came from as a rule of make:
-// write_cases OUTPUT DEPFILE.
+// write_cases.cpp: all cases as one C++ file, each program in a namespace, and the specs it came from as a rule of
+// make: write_cases OUTPUT DEPFILE.
 #include <cstdio>
 #include <fstream>
 

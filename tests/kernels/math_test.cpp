@@ -1,6 +1,5 @@
 // The elementary functions against long double: the largest error in units of the last place, and what happens at the
 // ends.
-#include "meshrt/activation.h"
 #include "meshrt/math.h"
 
 #include <gtest/gtest.h>
@@ -9,6 +8,8 @@
 #include <cstdio>
 #include <limits>
 #include <random>
+
+#include "meshrt/activation.h"
 
 namespace meshrt {
 namespace {
