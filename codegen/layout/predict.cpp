@@ -1,6 +1,7 @@
 #include "codegen/layout/predict.h"
 
 #include <algorithm>
+#include <map>
 
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
@@ -16,7 +17,10 @@ const char* phase_of(Part part) {
 class Predictor {
  public:
   Predictor(const ShardedGraph& sharded, const std::vector<uint32_t>& calls)
-      : sharded_(sharded), calls_(calls), graph_(sharded.graph) {}
+      : sharded_(sharded), calls_(calls), graph_(sharded.graph) {
+    for (const Node& node : graph_.nodes)
+      if (const UpdateOp* update = std::get_if<UpdateOp>(&node.op)) updates_[node.inputs[0]] = update->stored;
+  }
 
   Prediction run() {
     body(graph_.root(), 1);
@@ -40,14 +44,48 @@ class Predictor {
     const double saved =
         call == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0);
     const double seconds = step.seconds - saved;
-    const std::string& name = graph_.value(node.inputs[0]).name;
-    const Node* producer = &graph_.node(graph_.value(node.inputs[0]).producer);
-    while (std::holds_alternative<ReshardOp>(producer->op))
-      producer = &graph_.node(graph_.value(producer->inputs[0]).producer);
-    result_.collectives.push_back({step.kind, step.axes, sharded_.layout.mesh.size(step.axes),
-                                   name.empty() ? op_text(graph_, producer->op) : name, step.bytes, times, seconds,
-                                   phase_of(node.part), node.span, step.reason, step.rule, call});
+    result_.collectives.push_back({step.kind, step.axes, sharded_.layout.mesh.size(step.axes), moved_name(node),
+                                   step.bytes, times, seconds, phase_of(node.part), node.span, step.reason, step.rule,
+                                   call});
     result_.communication_seconds += seconds * static_cast<double>(times);
+  }
+
+  /// What a movement moves, as a reader knows it: the parameter or state that it becomes, its name, that of what it is
+  /// a turn of, else the op that makes it.
+  std::string moved_name(const Node& reshard) const {
+    if (const auto updated = updates_.find(reshard.results[0]); updated != updates_.end())
+      return graph_.stored[updated->second.index].path;
+    ValueId value = reshard.inputs[0];
+    while (true) {
+      if (const std::string& name = graph_.value(value).name; !name.empty()) return name;
+      if (const ValueId gathered = gathered_from(value); gathered && !graph_.value(gathered).name.empty())
+        return graph_.value(gathered).name;
+      const Node& producer = graph_.node(graph_.value(value).producer);
+      if (std::holds_alternative<ReshardOp>(producer.op)) value = producer.inputs[0];
+      else if (const ValueId stacked = slice_of(producer, value)) value = stacked;
+      else break;
+    }
+    const ValueId gathered = gathered_from(reshard.results[0]);
+    const bool named = gathered && !graph_.value(gathered).name.empty();
+    return named ? graph_.value(gathered).name : op_text(graph_, graph_.node(graph_.value(value).producer).op);
+  }
+
+  /// What all turns of a loop together make of its value.
+  ValueId gathered_from(ValueId turn) const {
+    const NodeId owner = graph_.body(graph_.value(turn).body).owner;
+    const LoopOp* loop = owner ? std::get_if<LoopOp>(&graph_.node(owner).op) : nullptr;
+    if (loop != nullptr)
+      for (const auto& one : loop->collects)
+        if (one.turn == turn) return one.stacked;
+    return {};
+  }
+
+  /// What a loop's argument is a turn of.
+  static ValueId slice_of(const Node& loop_node, ValueId turn) {
+    if (const LoopOp* loop = std::get_if<LoopOp>(&loop_node.op))
+      for (const auto& slice : loop->slices)
+        if (slice.turn == turn) return slice.stacked;
+    return {};
   }
 
   /// The largest rank's share: the axes that split any operand or result split the work.
@@ -79,6 +117,7 @@ class Predictor {
   const ShardedGraph& sharded_;
   const std::vector<uint32_t>& calls_;
   const Graph& graph_;
+  std::map<ValueId, StoredId> updates_;  // what is written back at the end of the step
   Prediction result_;
 };
 

@@ -3,7 +3,7 @@
 The blocks of a text: ```mesh NAME is a whole spec, which must pass `meshc check` without a word. ```python after it are NumPy lines:
 every name that they assign and the spec knows must agree (d_w is the gradient of w). ```console are commands with what they print
 (UPDATE_GOLDENS=1 writes it anew), run in a folder with the specs before it. Any other block that a file is made of carries its name.
-A spec whose own `meshc check` is shown after it may be wrong. A line of ```not-built must get the error that says so.
+```mesh-part is a file that no model stands in. A spec whose own `meshc check` is shown after it may be wrong. A line of ```not-built must get the error that says so.
 """
 import os
 import re
@@ -79,9 +79,10 @@ def check_text(report, name):
             if written:
                 with open(f"{folder}/{written}", "w") as file:
                     file.write(block.text)
+            if block.kind in ("mesh", "mesh-part"):
+                fresh.append((block, formatted(report, title, block)))
             if block.kind == "mesh":
                 spec = f"{folder}/{written}"
-                fresh.append((block, formatted(report, title, block)))
                 if following is None or f"$ meshc check {written}" not in following.lines:
                     report.attempt(title, lambda: check_spec(report, title, spec))
             elif block.kind == "python":
@@ -92,16 +93,20 @@ def check_text(report, name):
         lines = text.split("\n")
         for block, right in reversed(fresh):
             lines[block.first:block.first + len(block.lines)] = right
-        tables = execute(meshc(), "ops", "--markdown").stdout
+        right = GENERATED.sub(lambda found: found[1] + tables() + found[3], "\n".join(lines))
         with open(path, "w") as file:
-            file.write(GENERATED.sub(lambda found: found[1] + tables + found[3], "\n".join(lines)))
+            file.write(right)
+
+
+def tables():
+    return execute(meshc(), "ops", "--markdown").stdout
 
 
 def check_tables(report):
     """The reference's tables of ops are those of the command."""
     with open(f"{TOP}/grammar/README.md") as file:
         found = GENERATED.search(file.read())
-    report.true("the tables of ops are what `meshc ops --markdown` prints", found and found[2] == execute(meshc(), "ops", "--markdown").stdout)
+    report.true("the tables of ops are what `meshc ops --markdown` prints", found and found[2] == tables())
 
 
 def check_not_built(report):
