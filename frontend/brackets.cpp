@@ -102,8 +102,9 @@ class Balancer {
     auto error = sink_.error("E0102", innermost.span, "unclosed `{}`", innermost.text);
     error.here("never closed");
     std::uint32_t begin = innermost.span.begin;
-    for (bool first = true; in_parentheses(); first = false) {
-      if (!first) error.label(open_.back().span, "never closed either");
+    constexpr int shown = 4;
+    for (int count = 1; in_parentheses(); ++count) {
+      if (count > 1 && count <= shown) error.label(open_.back().span, "never closed either");
       begin = open_.back().span.begin;
       put_closer();
     }

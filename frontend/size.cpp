@@ -55,7 +55,8 @@ void note_origins(const ast::Expr& expr, const SizeScope& scope, DiagnosticBuild
 
 class Evaluator {
  public:
-  Evaluator(const SizeScope& scope, DiagnosticSink& sink) : scope_(scope), sink_(sink) {}
+  Evaluator(const SizeScope& scope, DiagnosticSink& sink, bool fractions = false)
+      : scope_(scope), sink_(sink), rounded_(fractions ? 1 : 0) {}
 
   std::optional<Value> evaluate(const ast::Expr& expr) {
     return std::visit([&](const auto& node) { return value(expr, node); }, expr.node);
@@ -85,12 +86,17 @@ class Evaluator {
 
   std::optional<Value> value(const ast::Expr& expr, const ast::Path& path) {
     if (const auto named = scope_.find(path.text())) {
+      if (named->inexact)
+        sink_.error("E0223", expr.span, "`{}` is no exact number, and sizes are", path.text())
+            .label(named->declared, "declared here");
       return named->value ? std::optional<Value>(*named->value) : std::nullopt;
     }
     auto error = sink_.error("E0201", expr.span, "unknown dim or constant `{}`", path.text());
     if (scope_.names) {
       if (const auto near = did_you_mean(path.text(), scope_.names())) {
         error.here("did you mean `{}`?", *near).fix(expr.span, *near);
+      } else if (const auto known = scope_.names(); !known.empty()) {
+        error.note("dims and consts here: " + some_of(known));
       }
     }
     return std::nullopt;
@@ -225,7 +231,7 @@ class Evaluator {
 
   const SizeScope& scope_;
   DiagnosticSink& sink_;
-  int rounded_ = 0;  // how many ceil( ) and floor( ) we are in
+  int rounded_;  // how many ceil( ) and floor( ) we are in
 };
 
 // The part of a false condition that is to blame: the first false side of an `and`.
@@ -251,6 +257,10 @@ std::string derivation(const ast::Expr& expr, const SizeScope& scope) {
 
 std::optional<Rational> evaluate_number(const ast::Expr& expr, const SizeScope& scope, DiagnosticSink& sink) {
   return Evaluator(scope, sink).number(expr);
+}
+
+std::optional<Rational> evaluate_fraction(const ast::Expr& expr, const SizeScope& scope, DiagnosticSink& sink) {
+  return Evaluator(scope, sink, true).number(expr);
 }
 
 std::optional<std::int64_t> evaluate_size(const ast::Expr& expr, const SizeScope& scope, DiagnosticSink& sink,

@@ -24,6 +24,7 @@ struct NamedSize {
   // Where the value comes from when it is not what the declaration says: "heads = 12 was set by --set, over
   // `heads = 16` on line 7". Errors repeat it as a note.
   std::string origin;
+  bool inexact = false;  // a const that is no fraction, and so no part of a size: `const root = sqrt(2)`
 };
 
 struct SizeScope {
@@ -33,6 +34,9 @@ struct SizeScope {
 
 // The value of a number expression; nothing after an error was reported, or silently where a name has no value.
 std::optional<Rational> evaluate_number(const ast::Expr& expr, const SizeScope& scope, DiagnosticSink& sink);
+
+// The same where `/` may leave a fraction: a const.
+std::optional<Rational> evaluate_fraction(const ast::Expr& expr, const SizeScope& scope, DiagnosticSink& sink);
 
 // The same for what must be a whole number of at least `least`. `what` names it in errors: "dim `half`".
 std::optional<std::int64_t> evaluate_size(const ast::Expr& expr, const SizeScope& scope, DiagnosticSink& sink,

@@ -1,5 +1,7 @@
 #include "frontend/suggest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace mesh {
@@ -24,7 +26,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::optional<std::string> did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  constexpr std::size_t longest = 100;  // of a name that somebody mistyped
+  if (word.size() > longest) return best;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > 2 * longest) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < candidate.size()) {
       best = candidate;
@@ -32,6 +37,15 @@ std::optional<std::string> did_you_mean(std::string_view word, const std::vector
     }
   }
   return best;
+}
+
+std::string some_of(std::vector<std::string> names) {
+  constexpr std::size_t enough = 10;
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), enough); ++i) text += (i == 0 ? "`" : ", `") + names[i] + "`";
+  return names.size() > enough ? text + fmt::format(" and {} more", names.size() - enough) : text;
 }
 
 }  // namespace mesh

@@ -163,10 +163,13 @@ class Fault {
 
   bool reserved_name() {
     if (!expects("ID") || !contains(reserved_words, found_.text) || found_.kind != TokenKind::word) return false;
-    sink_.error("E0113", found_.span, "`{}` is a reserved word", found_.text)
-        .here("expected {}", name_phrase())
-        .note("the reserved words are and, as, false, none, not, or, repeat, return, true");
+    reserved(found_).here("expected {}", name_phrase());
     return true;
+  }
+
+  DiagnosticBuilder reserved(const Token& word) {
+    return sink_.error("E0113", word.span, "`{}` is a reserved word", word.text)
+        .note("the reserved words are and, as, false, none, not, or, repeat, return, true");
   }
 
   // A declaration inside of a body, a statement outside.
@@ -207,6 +210,10 @@ class Fault {
       return true;
     }
     if (!found_.is("=")) return false;
+    if (fault_.at == fault_.first + 1 && contains(reserved_words, first().text)) {
+      reserved(first()).here("this names no value");
+      return true;
+    }
     if (line_between(previous(), found_)) {
       sink_.error("E0101", found_.span, "expected a name before `=`").here("nothing is named");
       return true;

@@ -1,5 +1,7 @@
 #include "codegen/emit/emit_functions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -186,7 +188,13 @@ class RoutineEmitter {
     if (inner_prefix.size() < prefix.size()) inner_prefix = prefix;
     turns_.push_back(turn);
     Scope inner(scope);
-    write_steps(out, inner, loop->body, 0, loop->body.size(), inner_prefix);
+    const auto* until = loop->body.empty() ? nullptr : std::get_if<UntilStep>(&loop->body.back().what);
+    write_steps(out, inner, loop->body, 0, loop->body.size() - (until == nullptr ? 0 : 1), inner_prefix);
+    if (until != nullptr) {
+      const bool plain = until->done.turns.empty();
+      out.line(fmt::format("if ({}) break;",
+                           plain ? value(context_, until->done.buffer) : "*(" + address(context_, until->done) + ")"));
+    }
     turns_.pop_back();
   }
 

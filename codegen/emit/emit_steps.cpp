@@ -139,7 +139,7 @@ void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
     return emit_collective(context, out, *collective, step.spans.empty() ? Span{} : step.spans.front());
   if (const auto* combined = std::get_if<CombinedStep>(&step.what))
     return emit_combined(context, out, *combined, step.spans.empty() ? Span{} : step.spans.front());
-  internal_error("a `for` step reached emit_step");
+  internal_error("a step of a loop itself reached emit_step");
 }
 
 }  // namespace mesh

@@ -176,6 +176,11 @@ class Differentiator {
     const std::vector<ValueId> shared = captured(forward);
     for (ValueId v : shared) back.carries.push_back({zeros(build, graph_.type(v)), {}, {}, {}});
 
+    std::map<ValueId, ValueId> stacks;  // gradients of what was collected, the loop's dim first
+    for (const auto& c : forward.collects)
+      if (const auto found = d.find(c.stacked); found != d.end() && found->second && needs(c.turn))
+        stacks[c.stacked] = build.in_order(found->second, graph_.type(c.stacked).dims);
+
     const NodeId id{static_cast<uint32_t>(graph_.nodes.size())};
     graph_.nodes.push_back({LoopOp{}, {}, {}, build.body, Part::input_gradient, span, scope});
     graph_.body(build.body).nodes.push_back(id);
@@ -193,11 +198,9 @@ class Differentiator {
     for (size_t i = 0; i < active.size(); ++i)
       contribute(inside, d_inside, forward.carries[active[i]].leaving, back.carries[i].entering);
     for (const auto& c : forward.collects) {
-      const auto found = d.find(c.stacked);
-      if (found == d.end() || !found->second || !needs(c.turn)) continue;
-      ValueType type = graph_.type(c.turn);
-      const ValueId turn = inside.argument(type, back.body, id);
-      back.slices.push_back({found->second, turn});
+      if (!stacks.contains(c.stacked)) continue;
+      const ValueId turn = inside.argument(graph_.type(c.turn), back.body, id);
+      back.slices.push_back({stacks[c.stacked], turn});
       contribute(inside, d_inside, c.turn, turn);
     }
     const std::vector<NodeId> nodes = graph_.body(forward.body).nodes;

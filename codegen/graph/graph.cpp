@@ -39,6 +39,12 @@ double replaced_rate(const RateOp& rate) {
   return 0;
 }
 
+ValueId until(const Graph& graph, const LoopOp& loop) {
+  const std::vector<NodeId>& nodes = graph.body(loop.body).nodes;
+  if (nodes.empty() || !std::holds_alternative<UntilOp>(graph.node(nodes.back()).op)) return {};
+  return graph.node(nodes.back()).inputs[0];
+}
+
 int64_t Graph::elements(const ValueType& type) const {
   int64_t n = 1;
   for (DimId d : type.dims) n *= dim(d).size;
@@ -58,6 +64,7 @@ struct DimsOfOp {
   void operator()(RateOp&) const {}
   void operator()(MapOp&) const {}
   void operator()(UpdateOp&) const {}
+  void operator()(UntilOp&) const {}
   void operator()(ReshardOp&) const {}
   void operator()(PositionOp& op) const { one(op.dim); }
   void operator()(RandomOp& op) const { many(op.dims), many(op.counted); }

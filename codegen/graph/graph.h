@@ -186,7 +186,8 @@ struct AttentionGradientOp {
 };  // (q, k, v, out, log_sum, d_out) -> (d_q, d_k, d_v)
 struct UpdateOp {
   StoredId stored;
-};  // (x) -> (): the stored tensor's value after this step
+};                  // (x) -> (): the stored tensor's value after this step
+struct UntilOp {};  // (done) -> (): the turn in which it holds is the loop's last one. Stands last in a loop's body
 struct LoopOp {
   DimId dim;
   BodyId body;
@@ -202,8 +203,8 @@ struct LoopOp {
   };  // inner [..] -> outer [dim, ..]
   std::vector<Carry> carries;
   std::vector<Slice> slices;
-  std::vector<Collect> collects;
-  ValueId index;  // inner: i32 scalar, the turn; unset where nobody asks
+  std::vector<Collect> collects;  // zeros for turns that are not made
+  ValueId index;                  // inner: i32 scalar, the turn; unset where nobody asks
 };
 // Inserted by the layout engine: brings a value from one placement to another; see layout/sharded_graph.h.
 struct ReshardOp {
@@ -213,7 +214,7 @@ struct ReshardOp {
 using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, RandomOp, MapOp, BroadcastOp, ReduceOp,
                         ArgReduceOp, DotOp, RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, ShiftOp,
                         ConcatOp, CumulativeOp, SortOp, PlaceOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp, AttentionOp,
-                        AttentionGradientOp, UpdateOp, LoopOp, ReshardOp>;
+                        AttentionGradientOp, UpdateOp, UntilOp, LoopOp, ReshardOp>;
 
 /// Every dim that an op's attributes name.
 void for_each_dim(Op&, const std::function<void(DimId&)>& visit);
@@ -324,6 +325,9 @@ struct Graph {
   const ValueType& type(ValueId id) const { return values[id.index].type; }
   int64_t elements(const ValueType& type) const;
 };
+
+/// The condition that ends a loop early; unset where it makes every turn.
+ValueId until(const Graph&, const LoopOp&);
 
 /// The dims that samples are in input tensors, slowest first; none without a sample dim.
 std::vector<DimId> sample_dims(const Graph&);

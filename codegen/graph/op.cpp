@@ -16,7 +16,7 @@ const OpDefinition& definition(const Op& op) {
       &ops::slice,       &ops::pad,         &ops::shift,     &ops::concat,
       &ops::cumulative,  &ops::sort,        &ops::place,     &ops::softmax,
       &ops::log_softmax, &ops::log_sum_exp, &ops::attention, &ops::attention_gradient,
-      &ops::update,      &ops::loop,        &ops::reshard};
+      &ops::update,      &ops::until,       &ops::loop,      &ops::reshard};
   static_assert(std::size(table) == std::variant_size_v<Op>);
   return *table[op.index()];
 }

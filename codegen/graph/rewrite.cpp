@@ -123,11 +123,14 @@ void remove_dead(Graph& graph) {
       if (s.turn == id) need(s.stacked);
     for (const auto& c : loop->collects)
       if (c.stacked == id) need(c.turn);
+    need(until(graph, *loop));
   }
   for (Body& body : graph.bodies) {
     std::erase_if(body.nodes, [&](NodeId id) {
       const Node& node = graph.node(id);
-      if (std::holds_alternative<UpdateOp>(node.op) || std::holds_alternative<ReadOp>(node.op)) return false;
+      if (std::holds_alternative<UpdateOp>(node.op) || std::holds_alternative<UntilOp>(node.op) ||
+          std::holds_alternative<ReadOp>(node.op))
+        return false;
       return std::none_of(node.results.begin(), node.results.end(), [&](ValueId r) { return live[r.index]; });
     });
     for (NodeId id : body.nodes) {

@@ -46,6 +46,7 @@ class SameValues::Walk {
     body(op.body, depth + 1);
     std::string key = fmt::format("loop {}{}", graph_.dim(op.dim).name, op.reverse ? " back" : "");
     for (const LoopOp::Carry& carry : op.carries) key += fmt::format(" {}:{}", of(carry.initial), of(carry.leaving));
+    if (const ValueId done = until(graph_, op)) key += fmt::format(" until {}", of(done));
     const int whole = same_.intern(key);
     for (size_t i = 0; i < op.carries.size(); ++i)
       of(op.carries[i].result) = same_.intern(fmt::format("result {} of {}", i, whole));

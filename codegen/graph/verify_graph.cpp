@@ -68,6 +68,8 @@ class Verifier {
         require_defined(input, op_text(graph_, node.op));
         check_parts(node, input);
       }
+      if (std::holds_alternative<UntilOp>(node.op) && node_id != graph_.body(id).nodes.back())
+        fail("`until` is not the last node of its body");
       if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) inside(*loop);
       for (ValueId result : node.results) {
         define(result);

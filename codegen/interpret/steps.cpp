@@ -11,7 +11,7 @@
 
 namespace mesh {
 
-std::vector<Action> bind_steps(Binding& binding, const std::vector<Step>& steps) {
+std::vector<Action> bind_steps(Binding& binding, std::span<const Step> steps) {
   std::vector<Action> actions;
   actions.reserve(steps.size());
   for (const Step& step : steps) {
@@ -29,14 +29,24 @@ Action bind_step(Binding& binding, const Nest& nest) {
   return [bound = std::make_shared<BoundNest>(binding, nest)] { bound->run(); };
 }
 
+Action bind_step(Binding&, const UntilStep&) { internal_error("an `until` step is not the last one of its loop"); }
+
 Action bind_step(Binding& binding, const ForStep& loop) {
   if (loop.loop.index >= binding.turns.size()) internal_error("a loop has a number that the program does not count");
-  const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, loop.body));
+  std::span<const Step> steps = loop.body;
+  Pointer done;
+  if (!steps.empty())
+    if (const auto* until = std::get_if<UntilStep>(&steps.back().what)) {
+      done = Pointer(binding, until->done);
+      steps = steps.first(steps.size() - 1);
+    }
+  const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, steps));
   int64_t& turn = binding.turns[loop.loop.index];
-  return [body, &turn, turns = loop.turns, reverse = loop.reverse] {
+  return [&binding, body, done, &turn, turns = loop.turns, reverse = loop.reverse] {
     for (int64_t i = 0; i < turns; ++i) {
       turn = reverse ? turns - 1 - i : i;
       for (const Action& action : *body) action();
+      if (done && *done.at(binding) != std::byte{0}) break;
     }
     turn = 0;
   };

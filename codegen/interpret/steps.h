@@ -2,6 +2,7 @@
 // fixed, so that running them allocates nothing and decides nothing.
 #pragma once
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "codegen/interpret/binding.h"
@@ -11,7 +12,7 @@ namespace mesh {
 using Action = std::function<void()>;
 
 /// The binding outlives the actions. What the interpreter does not have is an internal error here, not at the run.
-std::vector<Action> bind_steps(Binding&, const std::vector<Step>&);
+std::vector<Action> bind_steps(Binding&, std::span<const Step>);
 
 // One kind of step each.
 Action bind_step(Binding&, const Nest&);
@@ -25,6 +26,7 @@ Action bind_step(Binding&, const CollectiveStep&);
 Action bind_step(Binding&, const CombinedStep&);
 Action bind_step(Binding&, const CopyStep&);
 Action bind_step(Binding&, const FillStep&);
+Action bind_step(Binding&, const UntilStep&);
 Action bind_step(Binding&, const ForStep&);
 
 }  // namespace mesh

@@ -63,7 +63,7 @@ void Placer::body(BodyId id) {
     if (std::holds_alternative<ReadOp>(op)) read(n);
     else if (std::holds_alternative<UpdateOp>(op)) update(n);
     else if (std::holds_alternative<LoopOp>(op)) loop(n);
-    else node(n);
+    else if (!std::holds_alternative<UntilOp>(op)) node(n);  // that one at the end of the turn: loop()
   }
 }
 

@@ -55,6 +55,7 @@ Placement Placer::carry_placement(const LoopOp::Carry& carry) {
 
 void Placer::loop(NodeId id) {
   LoopOp op = std::get<LoopOp>(graph_.node(id).op);
+  const NodeId last = until(graph_, op) ? graph_.body(op.body).nodes.back() : NodeId{};
   start_adding_up(op);
   for (auto& carry : op.carries) {
     if (adding_up_.count(carry.entering)) continue;
@@ -111,6 +112,10 @@ void Placer::loop(NodeId id) {
     stacked.dims.insert(stacked.dims.begin(), DimPlacement{});
     set_placement(collect.stacked, stacked, "the stack of its turns");
     if (partial_because_.count(collect.turn)) partial_because_[collect.stacked] = partial_because_[collect.turn];
+  }
+  if (last) {
+    consumer_ = last;
+    node(last);
   }
   graph_.node(id).op = op;
   connect_loop(graph_.node(id));

@@ -17,7 +17,7 @@ SizeScope sizes_of(const Graph& graph, const Declarations& declared, DiagnosticS
     for (const ast::Constant* constant : declared.constants)
       if (constant->name.text == name)
         return NamedSize{
-            evaluate_number(*constant->value, sizes_of(graph, declared, sink), sink), constant->name.span, {}};
+            evaluate_fraction(*constant->value, sizes_of(graph, declared, sink), sink), constant->name.span, {}};
     return {};
   };
   return scope;

@@ -234,6 +234,7 @@ class Rules {
     auto report = sink_.error("E0408", written.span, "no {} `{}`",
                               under ? "part of the model is called" : "tensor matches", glob.text());
     if (const auto near = did_you_mean(glob.text(), names)) report.here("did you mean `{}`?", *near);
+    else report.note("paths of the model: " + some_of(names));
     return false;
   }
 

@@ -71,6 +71,7 @@ struct Visit {
     visit(c.to, Use::write);
   }
   void operator()(FillStep& f) const { visit(f.to, Use::write); }
+  void operator()(UntilStep& u) const { visit(u.done, Use::read); }
   void operator()(std::unique_ptr<ForStep>& loop) const {
     for (Step& step : loop->body) for_each_access(step, visit);
   }

@@ -82,6 +82,7 @@ void Lowering::lower_loop(const Node& node) {
   std::vector<Slot> slots;
   for (const LoopOp::Collect& collect : op.collects) {
     Slot slot{collect.turn, allocate(collect.stacked), memory_[collect.turn.index] || turn_.contains(collect.turn)};
+    if (until(graph_, op)) emit(FillStep{slot.access, 0});
     slot.access.turns.push_back(loop);
     if (!slot.argument) aim(collect.turn, slot.access);
     slots.push_back(std::move(slot));
@@ -96,6 +97,7 @@ void Lowering::lower_loop(const Node& node) {
   for (const Slot& slot : slots)
     if (!slot.argument) copy(in_memory(slot.turn), slot.access);
   leave(op, carries);
+  if (const auto done = std::exchange(done_, {})) emit(UntilStep{*done});
   steps_ = around;
 
   for (size_t i = 0; i < op.carries.size(); ++i) memory_[op.carries[i].result.index] = carries[i];

@@ -136,6 +136,7 @@ void Lowering::lower_node(NodeId id) {
     void operator()(const AttentionOp&) const { to.lower_attention(node); }
     void operator()(const AttentionGradientOp&) const { to.lower_attention_gradient(node); }
     void operator()(const UpdateOp&) const { to.updates_.push_back(&node); }
+    void operator()(const UntilOp&) const { to.done_ = to.in_memory(node.inputs[0]); }
     void operator()(const LoopOp&) const { to.lower_loop(node); }
     void operator()(const ReshardOp&) const { to.lower_reshard(node); }
     void composite(const char* name) const {

@@ -141,6 +141,7 @@ class Lowering {
   std::map<ValueId, LoopId> turn_;             // loops' indices
   std::vector<Step>* steps_ = nullptr;         // being appended to
   std::vector<const Node*> updates_;
+  std::optional<Access> done_;  // the condition that ends the loop whose body is being lowered
   const Node* node_ = nullptr;  // being lowered
 };
 

@@ -266,6 +266,7 @@ class Printer {
   }
   std::string text(const CopyStep& c) const { return fmt::format("copy {} = {}", access(c.to), access(c.from)); }
   std::string text(const FillStep& f) const { return fmt::format("fill {} = {}", access(f.to), f.value); }
+  std::string text(const UntilStep& u) const { return "until " + access(u.done); }
   std::string text(const std::unique_ptr<ForStep>& loop) const {
     return fmt::format("for {} {}{}", dim(loop->dim), loop->turns, loop->reverse ? " backwards" : "");
   }

@@ -238,9 +238,14 @@ struct FillStep {
   double value;
 };
 
+/// The last step of a loop's body: no further turn is made where `done` holds, on all ranks alike.
+struct UntilStep {
+  Access done;
+};
+
 struct ForStep;
 using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, SortStep, PlaceStep,
-                              CollectiveStep, CombinedStep, CopyStep, FillStep, std::unique_ptr<ForStep>>;
+                              CollectiveStep, CombinedStep, CopyStep, FillStep, UntilStep, std::unique_ptr<ForStep>>;
 
 struct Step {
   StepKind what;

@@ -163,6 +163,10 @@ class StepVerifier {
   void operator()(const TakeStep& t) { table(t.table, t.ids, t.out, t.dim); }
   void operator()(const TakeGradientStep& t) { table(t.table, t.ids, t.d, t.dim); }
   void operator()(const FillStep&) {}
+  void operator()(const UntilStep& u) {
+    if (program_.buffer(u.done.buffer).type != Type::boolean || !dims_of(program_, u.done).empty())
+      say("asks something else than a truth value");
+  }
   void operator()(const std::unique_ptr<ForStep>&) {}
 
  private:

@@ -288,7 +288,12 @@ class Builder {
 
   // ---- layouts and budgets
 
-  ast::Product product(Parser::ProductContext* context) const { return {names(context->name()), span(context)}; }
+  /// A dim where a layout names it: `ffn`, or `Fold.half` for one of a block's own.
+  std::vector<ast::Name> dims(const std::vector<Parser::PathContext*>& paths) const {
+    return each(paths, [&](auto* one) { return ast::Name{path(one).text(), span(one)}; });
+  }
+
+  ast::Product product(Parser::ProductContext* context) const { return {dims(context->path()), span(context)}; }
 
   ast::Rules rules(Parser::RulesContext* context) {
     return each(context->rule_(), [&](auto* one) { return ast::Rule{rule(one), span(one)}; });
@@ -299,7 +304,8 @@ class Builder {
       ast::Target target{c->target()->product() == nullptr, {}, span(c->target())};
       if (!target.none) target.axes = product(c->target()->product());
       return ast::Place{each(c->product(), [&](auto* one) { return product(one); }), std::move(target),
-                        names(c->names()), attributes(c->attributes())};
+                        c->paths() == nullptr ? std::vector<ast::Name>() : dims(c->paths()->path()),
+                        attributes(c->attributes())};
     }
     if (auto* c = as<Parser::ScopeRuleContext>(any)) return ast::Scope{word(c->children.front()), rules(c->rules())};
     if (auto* c = as<Parser::PinRuleContext>(any)) return ast::Pin{glob(c->glob()), rules(c->rules())};

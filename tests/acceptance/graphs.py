@@ -51,9 +51,9 @@ def verify(folder, number):
     return "refused", ATTEMPTS
 
 
-def run(small):
+def run(small, count=None):
     report = Report()
-    count = 40 if small else 500
+    count = count or (40 if small else 5000)
     print(f"seed {SEED}, {count} graphs, each under a random layout of 1 to 8 ranks, relative bound {BOUND}")
     refused = skipped = equal = 0
     with scratch() as folder, ThreadPoolExecutor(2) as pool:

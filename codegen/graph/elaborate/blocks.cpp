@@ -86,6 +86,21 @@ std::vector<DimId> rest_of(const Elaboration& e, const std::vector<BoundArgument
   return rest;
 }
 
+/// E0312 where a type's `...` stands for a dim that the type names besides.
+bool rest_is_apart(Elaboration& e, const WrittenType& type, const std::vector<DimId>& rest, const ast::Block& block,
+                   Span span) {
+  if (!type.rest) return true;
+  for (DimId dim : rest) {
+    if (!contains(type.dims, dim)) continue;
+    e.error("E0312", span, "a type of block `{}` would have dim `{}` twice", block.name.text, e.name(dim))
+        .here("`...` stands for `{}` here", e.name(dim))
+        .label(type.span, "names `{}` besides", e.name(dim))
+        .help(fmt::format("rename it in what is given: `x[{} as other]`", e.name(dim)));
+    return false;
+  }
+  return true;
+}
+
 std::vector<Term> poisoned(const ast::Block& block) {
   return std::vector<Term>(std::max<size_t>(block.results.size(), 1));
 }
@@ -115,6 +130,7 @@ std::vector<Term> returned(Elaboration& e, const ast::Block& block, const Frame&
       results.push_back(Term::poison());
       continue;
     }
+    if (body.dims->rest && !rest_is_apart(e, *type, *body.dims->rest, block, span)) return poisoned(block);
     const ValueType wanted = type->with_rest(body.dims->rest.value_or(std::vector<DimId>{}));
     const std::string what = fmt::format("`{}` is declared to return", block.name.text);
     results.push_back(as_written(e, body.results[i].first, wanted, body.results[i].second, type->span, what, true));
@@ -133,6 +149,8 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
   DimScope scope = instance.dims;
   if (std::any_of(arguments->begin(), arguments->end(), [](const BoundArgument& a) { return a.type.rest; }))
     scope.rest = rest_of(e, *arguments);
+  for (const BoundArgument& argument : *arguments)
+    if (scope.rest && !rest_is_apart(e, argument.type, *scope.rest, block, argument.span)) return poisoned(block);
   Frame body;
   body.path = instance.path;
   body.dims = &scope;
@@ -175,6 +193,7 @@ std::optional<DimScope> bind_dims(Elaboration& e, const DimScope& caller, const 
         auto report = e.error("E0216", argument.parameter->span, "block `{}` has no dim parameter `{}`",
                               block.name.text, parameter);
         if (const auto near = did_you_mean(parameter, names)) report.here("did you mean `{}`?", *near);
+        report.label(block.head, "declared here");
         good = false;
         continue;
       }
@@ -187,8 +206,8 @@ std::optional<DimScope> bind_dims(Elaboration& e, const DimScope& caller, const 
       return {};
     }
     if (!scope.own.emplace(parameter, dim).second) {
-      e.error("E0216", argument.dim.span, "dim parameter `{}` of block `{}` is bound twice", parameter,
-              block.name.text);
+      e.error("E0216", argument.dim.span, "dim parameter `{}` of block `{}` is bound twice", parameter, block.name.text)
+          .label(block.head, "declared here");
       good = false;
     }
   }
@@ -211,7 +230,8 @@ std::vector<Term> call_instance(Elaboration& e, Frame& frame, const Binding& bin
   if (!call.items.empty()) {
     e.error("E0216", cover(call.items.front().span, call.items.back().span),
             "the dims of instance `{}` are bound where it is declared", call.callee.text())
-        .label(binding.span, "declared here");
+        .label(binding.span, "declared here")
+        .help(fmt::format("`{}(...)` calls it", call.callee.text()));
     return poisoned(*binding.instance->block);
   }
   return inline_block(e, frame, *binding.instance, binding.home, call, span);

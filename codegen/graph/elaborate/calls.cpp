@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/elaborate/blocks.h"
+#include "codegen/graph/elaborate/collect.h"
 #include "codegen/graph/elaborate/expressions.h"
 #include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/items.h"
@@ -22,6 +23,7 @@ std::vector<Term> give_up(Elaboration& e, Frame& frame, const ast::Call& call) {
 std::vector<Term> unknown_function(Elaboration& e, Frame& frame, const ast::Call& call) {
   const std::string name = call.callee.text();
   std::vector<std::string> known = function_names();
+  known.emplace_back("collect");
   for (const auto& [block, declared] : e.declared.blocks) known.push_back(block);
   for (const Frame* at = &frame; at != nullptr; at = at->outer)
     for (const auto& [bound, binding] : at->names)
@@ -49,7 +51,8 @@ const Function* choose_row(Elaboration& e, const ast::Call& call, const std::vec
     if ((row->brackets != Function::Brackets::none) == brackets) return row;
   const std::string name = call.callee.text();
   if (brackets)
-    e.error("E0310", cover(call.items.front().span, call.items.back().span), "`{}` takes no dims in brackets", name);
+    e.error("E0310", cover(call.items.front().span, call.items.back().span), "`{}` takes no dims in brackets", name)
+        .help(fmt::format("it works element by element: `{}(...)`", name));
   else
     e.error("E0310", call.callee.span, "`{}` needs {} in brackets", name,
             rows[0]->brackets == Function::Brackets::one ? "a dim" : "dims")
@@ -132,7 +135,8 @@ bool draws_random_numbers(const std::string& name) {
 std::vector<Term> call_expression(Elaboration& e, Frame& frame, const ast::Call& call, Span span) {
   const std::string name = call.callee.text();
   if (!call.callee.simple()) {
-    e.error("E0203", call.callee.span, "`{}` is no function, block or instance that can be called here", name);
+    e.error("E0203", call.callee.span, "`{}` is no function, block or instance that can be called here", name)
+        .help("an instance is called by the name that `param` gives it, in the body that declares it");
     return give_up(e, frame, call);
   }
   if (const Binding* binding = find_name(frame, name)) {
@@ -147,6 +151,7 @@ std::vector<Term> call_expression(Elaboration& e, Frame& frame, const ast::Call&
     return call_unnamed(e, frame, *block->second, call, span);
   if (const auto element = element_named(e, name)) return cast_call(e, frame, call, *element, span);
   if (const auto rows = functions_named(name); !rows.empty()) return function_call(e, frame, call, rows, span);
+  if (name == "collect") return {collect(e, frame, call, span)};
   if (draws_random_numbers(name)) {
     e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name)
         .help("`random_normal[dim]()` and `random_uniform[dim]()` draw numbers in a step");

@@ -77,6 +77,12 @@ struct Binding {
   Span span;
 };
 
+/// A `repeat` that has been written, and what its body binds: the values at the end of a turn.
+struct ClosedLoop {
+  const Loop* loop;
+  std::map<std::string, Term> names;
+};
+
 /// A body under elaboration: the model's, a block's, or that of a `repeat`.
 struct Frame {
   Frame* outer = nullptr;  // of a `repeat`: the body around it, whose names it sees
@@ -84,6 +90,7 @@ struct Frame {
   DimScope* dims = nullptr;
   std::vector<Loop*> home;
   std::map<std::string, Binding> names;
+  std::vector<ClosedLoop> closed;     // the loops of this body, for `collect`
   const ast::Block* block = nullptr;  // the block whose body this is, or is part of
   bool attributes = false;            // a bare dim is its size here
   bool after = false;                 // a metric or an output: a state is its value after `<-`

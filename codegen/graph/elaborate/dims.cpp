@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/graph/elaborate/expressions.h"
 #include "frontend/size.h"
 #include "frontend/suggest.h"
 
@@ -25,6 +26,9 @@ class Globals {
 
   const SizeScope& scope() const { return scope_; }
 
+  /// Consts that sizes have no arithmetic for, each after those that it names.
+  const std::vector<const ast::Constant*>& inexact() const { return inexact_; }
+
  private:
   std::vector<std::string> names() const {
     std::vector<std::string> all;
@@ -46,9 +50,7 @@ class Globals {
       return NamedSize{{}, declared.span, {}};
     }
     open_.push_back(name);
-    NamedSize size{{}, declared.span, {}};
-    if (dim != dims_.end()) size = size_of(*dim->second);
-    else size.value = value_of(*constant->second);
+    const NamedSize size = dim != dims_.end() ? size_of(*dim->second) : value_of(*constant->second);
     open_.pop_back();
     e_.sizes[name] = size;
     return size;
@@ -70,16 +72,27 @@ class Globals {
     return size;
   }
 
-  std::optional<Rational> value_of(const ast::Constant& constant) {
-    const ast::Expr& expr = ast::without_parentheses(*constant.value);
+  NamedSize value_of(const ast::Constant& constant) {
+    NamedSize size{{}, constant.name.span, {}};
+    const std::string& name = constant.name.text;
     // A plain number needs not be an exact fraction of 64 bits: `const small = 1e-30`.
-    if (const auto* number = ast::as<ast::Number>(expr)) {
-      e_.constants[constant.name.text] = Term::of(number->value);
-      return Rational::parse(number->text);
+    if (const auto* number = ast::as<ast::Number>(ast::without_parentheses(*constant.value))) {
+      e_.constants[name] = Term::of(number->value);
+      size.value = Rational::parse(number->text);
+      size.inexact = !size.value;
+      return size;
     }
-    const auto value = evaluate_number(*constant.value, scope_, *e_.sink);
-    e_.constants[constant.name.text] = value ? Term::of(value->to_double()) : Term::poison();
-    return value;
+    DiagnosticSink found;
+    size.value = evaluate_fraction(*constant.value, scope_, found);
+    e_.constants[name] = size.value ? Term::of(size.value->to_double()) : Term::poison();
+    const std::vector<Diagnostic> errors = found.diagnostics();
+    size.inexact = std::any_of(errors.begin(), errors.end(), [](const Diagnostic& one) {
+      return one.code == "E0221" || one.code == "E0223" || one.code == "E0225";
+    });
+    if (size.inexact) inexact_.push_back(&constant);
+    else
+      for (const Diagnostic& one : errors) e_.sink->add(one);
+    return size;
   }
 
   Elaboration& e_;
@@ -87,6 +100,7 @@ class Globals {
   std::map<std::string, const ast::Dim*> dims_;
   std::map<std::string, const ast::Constant*> constants_;
   std::vector<std::string> open_;
+  std::vector<const ast::Constant*> inexact_;
 };
 
 /// The source of a size expression that is more than a number: "4 * embed".
@@ -144,6 +158,18 @@ DimId local_dim(Elaboration& e, const std::string& name, int64_t size, const ast
   return e.build.dim(taken, size, dim.name.span, derivation(e, *dim.size));
 }
 
+/// `const root = sqrt(2)`, `const causal = true`: folded as in a model. E0315.
+void fold(Elaboration& e, const ast::Constant& constant) {
+  Frame frame;
+  frame.dims = &e.global;
+  frame.attributes = true;
+  const Term term = expression(e, frame, *constant.value);
+  if (term.is_number() || term.is_truth()) e.constants[constant.name.text] = term;
+  else if (!term.poisoned())
+    e.error("E0315", constant.value->span, "const `{}` must be a number that is known now", constant.name.text)
+        .here("this is {}", describe(e, term));
+}
+
 }  // namespace
 
 void declare_globals(Elaboration& e) {
@@ -169,6 +195,7 @@ void declare_globals(Elaboration& e) {
     e.graph.dim(id).edge = edge_of(e, globals.scope(), *dim);
     e.global.own[dim->name.text] = id;
   }
+  for (const ast::Constant* constant : globals.inexact()) fold(e, *constant);
   for (const ast::Require* require : e.declared.requirements) check_require(*require, globals.scope(), *e.sink);
 }
 
@@ -217,6 +244,8 @@ DimId dim_named(Elaboration& e, const DimScope& scope, const ast::Name& name) {
     const Span declared = e.graph.dim(find_dim(e, scope, *near)).span;
     report.here("did you mean `{}`? (declared on line {})", *near, e.sources.begin(declared).line)
         .fix(name.span, *near);
+  } else if (const auto known = visible_dims(e, scope); !known.empty()) {
+    report.note("dims here: " + some_of(known)).help(fmt::format("`dim {} = ...` declares one", name.text));
   }
   return {};
 }

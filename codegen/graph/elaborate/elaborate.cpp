@@ -44,6 +44,17 @@ void check_block_names(Elaboration& e) {
               element_named(e, name) ? "element type" : "function");
 }
 
+/// E0510: how many turns a step makes would depend on its numbers, and so would what backward has to keep.
+void refuse_until(Elaboration& e) {
+  if (!e.graph.objective) return;
+  for (const Node& node : e.graph.nodes)
+    if (std::holds_alternative<UntilOp>(node.op))
+      e.error("E0510", node.span, "`until` in a model with `minimize`")
+          .here("how many turns backward makes must be known")
+          .label(e.graph.objective->span, "minimized here")
+          .help("leave it out: the loop then makes every turn, and `where(done, h, next)` may keep what is reached");
+}
+
 /// With an objective, the first dim of the first input is the sample dim.
 void find_sample_dim(Elaboration& e, const ast::Model& model) {
   if (!e.graph.objective) return;
@@ -85,6 +96,7 @@ std::optional<Graph> elaborate(const SourceProgram& program, const SourceMap& so
   statements(e, frame, model->body);
   results_of_model(e, frame, model->body);
   finish_updates(e);
+  refuse_until(e);
   find_sample_dim(e, *model);
   finish_wanted(e);
   if (sink.has_errors()) return {};

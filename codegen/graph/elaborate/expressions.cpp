@@ -20,6 +20,14 @@ std::vector<std::string> visible_names(const Elaboration& e, const Frame& frame)
   return names;
 }
 
+/// The loop that has ended and whose body bound the name, if there is one.
+const ClosedLoop* loop_that_bound(const Frame& frame, const std::string& name) {
+  for (const Frame* at = &frame; at != nullptr; at = at->outer)
+    for (const ClosedLoop& closed : at->closed)
+      if (closed.names.count(name) > 0) return &closed;
+  return nullptr;
+}
+
 Term unknown_name(Elaboration& e, Frame& frame, const ast::Name& name) {
   if (const DimId dim = find_dim(e, *frame.dims, name.text)) {
     e.error("E0205", name.span, "`{}` is a dim, which is a name in square brackets only", name.text)
@@ -37,9 +45,17 @@ Term unknown_name(Elaboration& e, Frame& frame, const ast::Name& name) {
   if (const auto near = did_you_mean(name.text, visible_names(e, frame))) {
     report.here("did you mean `{}`?", *near);
     if (const Binding* binding = find_name(frame, *near)) report.label(binding->span, "`{}` is here", *near);
+  } else if (const ClosedLoop* loop = loop_that_bound(frame, name.text)) {
+    const std::string& dim = e.name(loop->loop->dim);
+    report.here("names of a `repeat` end with it")
+        .label(e.graph.node(loop->loop->node).span, "`{}` is bound in this one", name.text)
+        .help(fmt::format("`collect[{}]({})` is its value of every turn; bound before the loop too, it is carried out",
+                          dim, name.text));
   } else if (frame.block != nullptr) {
     report.note(fmt::format("a block sees its arguments, its parameters and consts; `{}` is none of these in `{}`",
                             name.text, frame.block->name.text));
+  } else if (const auto known = visible_names(e, frame); !known.empty()) {
+    report.note("names bound above: " + some_of(known));
   }
   return Term::poison();
 }

@@ -81,10 +81,7 @@ std::vector<std::string> function_names() {
 
 std::optional<std::string> function_not_built(std::string_view name) {
   static const std::map<std::string_view, std::string_view> planned = {
-      {"avg_pool", ""}, {"collect", "a fetch of a name inside `repeat` gives its value of every turn"},
-      {"combine", ""},  {"conv", ""},
-      {"dispatch", ""}, {"max_pool", ""},
-      {"route", ""},
+      {"avg_pool", ""}, {"combine", ""}, {"conv", ""}, {"dispatch", ""}, {"max_pool", ""}, {"route", ""},
   };
   const auto found = planned.find(name);
   if (found == planned.end()) return {};

@@ -89,7 +89,9 @@ Term where(Elaboration& e, CallSite& site) {
   const ValueId chooses = tensor_of(e, condition, site.spans[0]);
   if (!chooses) return Term::poison();
   if (e.type(chooses).element != Type::boolean) {
-    e.error("E0314", site.spans[0], "the condition of `where` must be a bool").here(describe(e, condition));
+    e.error("E0314", site.spans[0], "the condition of `where` must be a bool")
+        .here(describe(e, condition))
+        .help(fmt::format("compare it: `{} != 0`", e.sources.text(site.spans[0])));
     return Term::poison();
   }
   const auto pair = meet(e, site.arguments[1], site.arguments[2], site.spans[1], site.spans[2], site.callee, site.name);

@@ -42,7 +42,9 @@ std::optional<Operand> operand(Elaboration& e, const CallSite& site) {
   result.keep = tensor_of(e, keep, span);
   if (!result.keep) return {};
   if (e.type(result.keep).element != Type::boolean) {
-    e.error("E0314", span, "`where:` needs a bool").here(describe(e, keep));
+    e.error("E0314", span, "`where:` needs a bool")
+        .here(describe(e, keep))
+        .help(fmt::format("compare it: `{} != 0`", e.sources.text(span)));
     return {};
   }
   const auto extra = missing_from(e.type(result.x).dims, e.type(result.keep).dims);

@@ -78,6 +78,8 @@ Term cross_entropy(Elaboration& e, CallSite& site) {
   const DimId over = site.dim();
   if (e.type(target).index_of != over) {
     e.error("E0306", site.spans[1], "the target of `cross_entropy[{0}]` must be index({0})", e.name(over))
+        .help(fmt::format("if its numbers count along `{0}`: `index({0})({1})`", e.name(over),
+                          e.sources.text(site.spans[1])))
         .here(describe(e, site.arguments[1]));
     return Term::poison();
   }

@@ -300,7 +300,9 @@ Term position_of(Elaboration& e, Frame& frame, const ast::Index& index, Span spa
   const auto dims = listed_dims(e, frame, index.items, "`position`");
   if (!dims) return Term::poison();
   if (dims->size() != 1) {
-    e.error("E0310", span, "`position` takes one dim").here("{} are given", dims->size());
+    e.error("E0310", span, "`position` takes one dim")
+        .here("{} are given", dims->size())
+        .help("positions of two dims meet in a comparison: `position[seq] >= position[key]`");
     return Term::poison();
   }
   e.build.span = span;
@@ -345,7 +347,8 @@ Term index_expression(Elaboration& e, Frame& frame, const ast::Index& index, Spa
       if (name == "size") return size_of(e, frame, index);
       if (name == "position") return position_of(e, frame, index, span);
       if (name == "fan_in" || name == "he_normal") {
-        e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name);
+        e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name)
+            .help("`random_normal[dim]()` and `random_uniform[dim]()` draw numbers in a step");
         return Term::poison();
       }
     }

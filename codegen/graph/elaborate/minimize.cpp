@@ -128,7 +128,7 @@ bool read_optimizer(Elaboration& e, DimScope& scope, const ast::Call& call, Span
   if (!rate && optimizer.name == "adafactor") {  // 0.01, and 1 / sqrt(t) from step 10 000 on
     const double peak = objective.values.at("scale_by_parameter") != 0 ? 0.01 : 0.0005;
     objective.rate = {{{"inverse_sqrt", {{"peak", peak}, {"warmup", 0}, {"hold", 10'000}}}}};
-  } else if (!rate) {
+  } else if (!rate && good) {
     e.error("E0503", span, "`{}` needs a learning rate", optimizer.name)
         .help(fmt::format("`{}(lr: 3e-4)`", optimizer.name));
     good = false;

@@ -42,7 +42,8 @@ bool owns(const Elaboration& e, const ast::Body& body, std::vector<const ast::Bl
     if (std::holds_alternative<ast::Parameter>(statement.node) || std::holds_alternative<ast::State>(statement.node))
       return true;
     if (const auto* repeat = std::get_if<ast::Repeat>(&statement.node);
-        repeat != nullptr && owns(e, repeat->body, seen))
+        repeat != nullptr &&
+        (owns(e, repeat->body, seen) || (repeat->until != nullptr && owns(e, *repeat->until, seen))))
       return true;
     if (const auto* bind = std::get_if<ast::Bind>(&statement.node); bind != nullptr && owns(e, *bind->value, seen))
       return true;
@@ -95,7 +96,9 @@ void declare_instance(Elaboration& e, DimScope& scope, const std::string& path, 
   std::vector<DimArgument> arguments;
   for (const ast::Slot& slot : parameter.type.slots) {
     if (slot.rest) {
-      e.error("E0216", slot.span, "`...` binds no dim of block `{}`", block.name.text);
+      e.error("E0216", slot.span, "`...` binds no dim of block `{}`", block.name.text)
+          .label(block.head, "declared here")
+          .help("name a dim for each of its parameters; what `...` stands for is found at each call");
       return;
     }
     if (slot.value) arguments.push_back({slot.dim, *slot.value});

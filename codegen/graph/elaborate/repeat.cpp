@@ -63,10 +63,27 @@ std::vector<Carry> carries_of(Elaboration& e, Frame& frame, const ast::Repeat& r
   return carries;
 }
 
+/// What ends the loop, asked when a turn is over. E0314.
+void until_condition(Elaboration& e, Frame& body, const ast::Expr& expr) {
+  const Term term = expression(e, body, expr);
+  const ValueId done = tensor_of(e, term, expr.span);
+  if (!done) return;
+  const ValueType& type = e.type(done);
+  if (type.element == Type::boolean && type.dims.empty()) {
+    e.build.span = expr.span;
+    e.build.append(UntilOp{}, {done});
+    return;
+  }
+  auto report = e.error("E0314", expr.span, "`until` needs one truth value");
+  report.here(describe(e, term));
+  if (type.element != Type::boolean) report.help("a comparison gives one: `until gap < 1e-6`");
+  else report.help("reduce first, compare then: `until max[...](x) < 1e-6`");
+}
+
 /// Writes the loop's body once; the loop's node is still without carries afterwards. On trial a carry may leave with
 /// another type than it entered with.
-Loop& write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId dim, Span span,
-                 std::vector<Carry>& carries, bool trial) {
+ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId dim, Span span,
+                      std::vector<Carry>& carries, bool trial) {
   const BodyId outer = e.build.body;
   const ast::Name& label = repeat.label ? *repeat.label : repeat.dim;
   Frame body;
@@ -99,6 +116,9 @@ Loop& write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId 
     body.names.emplace(carry.name, binding);
   }
   statements(e, body, repeat.body);
+  ClosedLoop closed{&loop, {}};
+  for (const auto& [name, binding] : body.names)
+    if (binding.kind == Binding::Kind::value) closed.names.emplace(name, binding.term);
   for (Carry& carry : carries) {
     const Binding& last = body.names.at(carry.name);
     carry.leaving_span = last.span;
@@ -108,14 +128,16 @@ Loop& write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId 
       carry.leaving = last.term.is_tensor() ? last.term.value : ValueId{};
     } else {
       const std::string what = fmt::format("carry `{}` begins as", carry.name);
-      carry.leaving = as_written(e, last.term, carry.type, last.span, carry.span, what, false).value;
+      carry.leaving = as_written(e, last.term, carry.type, last.span, carry.span, what, false, "E0307").value;
       carry.broken = !carry.leaving;
+      closed.names.at(carry.name) = carry.broken ? Term::poison() : Term::of(carry.leaving);
     }
   }
+  if (repeat.until != nullptr) until_condition(e, body, *repeat.until);
   e.build.scope = outer_scope;
   e.build.body = outer;
   e.loops.pop_back();
-  return loop;
+  return closed;
 }
 
 /// A carry that starts as a number has the type of what the body binds to it: the body is written on trial, first with
@@ -151,7 +173,8 @@ void find_types(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId d
 }
 
 /// Gives the loop's node its operands and results, and the names their values after it.
-void close(Elaboration& e, Frame& frame, Loop& loop, const std::vector<Carry>& carries) {
+void close(Elaboration& e, Frame& frame, const ClosedLoop& closed, const std::vector<Carry>& carries) {
+  const Loop& loop = *closed.loop;
   LoopOp op = std::get<LoopOp>(e.graph.node(loop.node).op);
   Node node = e.graph.node(loop.node);
   op.slices = loop.slices;
@@ -175,14 +198,13 @@ void close(Elaboration& e, Frame& frame, Loop& loop, const std::vector<Carry>& c
   node.op = op;
   e.graph.node(loop.node) = node;
   for (const Carry& carry : carries) record_name(e, join(frame.path, carry.name), find_name(frame, carry.name)->term);
+  frame.closed.push_back(closed);
 }
 
 }  // namespace
 
 void repeat_statement(Elaboration& e, Frame& frame, const ast::Repeat& repeat, Span span) {
   const DimId dim = dim_named(e, *frame.dims, repeat.dim);
-  if (repeat.until != nullptr)
-    not_built(e, repeat.until->span, "`until`", "leave it out: the loop then makes every turn");
   if (!dim) return;
   for (const Loop* open : e.loops) {
     if (open->dim != dim) continue;
@@ -193,8 +215,8 @@ void repeat_statement(Elaboration& e, Frame& frame, const ast::Repeat& repeat, S
   }
   std::vector<Carry> carries = carries_of(e, frame, repeat);
   find_types(e, frame, repeat, dim, span, carries);
-  Loop& loop = write_body(e, frame, repeat, dim, span, carries, false);
-  close(e, frame, loop, carries);
+  const ClosedLoop closed = write_body(e, frame, repeat, dim, span, carries, false);
+  close(e, frame, closed, carries);
 }
 
 ValueId read_stored(Elaboration& e, const Binding& binding) {

@@ -32,7 +32,8 @@ bool name_is_free(Elaboration& e, Frame& frame, const ast::Name& name) {
         .label(known->span, "first here");
   } else {
     e.error("E0211", name.span, "`{}` in a `repeat` hides the `{}` around it", name.text, name.text)
-        .label(known->span, "this one");
+        .label(known->span, "this one")
+        .help("give it another name");
   }
   return false;
 }
@@ -94,11 +95,14 @@ void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& 
   } else if (const Binding* around = find_name(frame, name.text)) {
     // Values bound before a loop are its carries and stand among its own names already.
     e.error("E0211", name.span, "`{}` in a `repeat` hides the `{}` around it", name.text, name.text)
-        .label(around->span, "this one");
+        .label(around->span, "this one")
+        .help(fmt::format("a loop carries values: `h = {0}` before it, and `h = ...` inside", name.text));
     return;
   } else {
     if (frame.block == nullptr && e.constants.count(name.text) > 0) {
-      e.error("E0204", name.span, "`{}` is a const already", name.text);
+      e.error("E0204", name.span, "`{}` is a const already", name.text)
+          .label(e.sizes.at(name.text).declared, "declared here")
+          .help("give the value another name");
       return;
     }
     Binding binding;
@@ -114,9 +118,10 @@ void bind_statement(Elaboration& e, Frame& frame, const ast::Bind& statement) {
   if (terms.size() != statement.names.size()) {
     const bool poisoned = terms.size() == 1 && terms[0].poisoned();
     if (!poisoned)
-      e.error("E0310", statement.value->span, "this gives {} value{}, and {} name{} stand{} for it", terms.size(),
+      e.error("E0310", statement.value->span, "this gives {} value{}, and {} name{} stand{} before `=`", terms.size(),
               terms.size() == 1 ? "" : "s", statement.names.size(), statement.names.size() == 1 ? "" : "s",
-              statement.names.size() == 1 ? "s" : "");
+              statement.names.size() == 1 ? "s" : "")
+          .help("one name for each: `a, b = f(x)`");
     terms.assign(statement.names.size(), Term::poison());
   }
   std::optional<WrittenType> type;
@@ -146,7 +151,9 @@ void return_statement(Elaboration& e, Frame& frame, const ast::Return& statement
     return;
   }
   if (frame.returned.known()) {
-    e.error("E0317", span, "a second `return`").label(frame.returned, "the block ends here");
+    e.error("E0317", span, "a second `return`")
+        .label(frame.returned, "the block ends here")
+        .help("one `return` gives several values: `return a, b`");
     return;
   }
   frame.returned = span;

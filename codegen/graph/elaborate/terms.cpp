@@ -14,6 +14,13 @@ const std::vector<std::string>& element_names() {
   return names;
 }
 
+/// "batch, embed", as brackets have them.
+std::string listed(const Elaboration& e, const std::vector<DimId>& dims) {
+  std::string text;
+  for (DimId dim : dims) text += (text.empty() ? "" : ", ") + e.name(dim);
+  return text;
+}
+
 std::string element_text(const Elaboration& e, const ValueType& type) {
   return to_string(e.graph, ValueType{type.element, type.index_of, {}});
 }
@@ -182,22 +189,19 @@ bool one_sided(Elaboration& e, const std::vector<ValueId>& operands, const std::
     report.label(spans[i], text);
   }
   report.note("one operand's dims must contain the other's; an outer sum is almost never meant");
-  const auto lacks = missing_from(e.type(operands[widest]).dims, all);
-  std::string names;
-  for (DimId dim : lacks) names += (names.empty() ? "" : ", ") + e.name(dim);
-  report.help(fmt::format("if it is: `broadcast[{}]({})`, or `outer(a, b)` for a product", names,
-                          e.sources.text(spans[widest])));
+  report.help(fmt::format("if it is: `broadcast[{}]({})`, or `outer(a, b)` for a product",
+                          listed(e, missing_from(e.type(operands[widest]).dims, all)), e.sources.text(spans[widest])));
   return false;
 }
 
 Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span value_span, Span type_span,
-                const std::string& what, bool widen) {
+                const std::string& what, bool widen, const char* code) {
   if (term.poisoned()) return term;
   const std::string wanted_text = to_string(e.graph, wanted);
   if (term.is_number() || (term.is_truth() && wanted.element == Type::boolean)) {
     const double number = term.is_number() ? term.number : (term.truth ? 1 : 0);
     if (term.is_number() && wanted.element == Type::boolean) {
-      e.error("E0302", value_span, "{} {} but this is {}", what, wanted_text, describe(e, term))
+      e.error(code, value_span, "{} {} but this is {}", what, wanted_text, describe(e, term))
           .label(type_span, "declared here");
       return Term::poison();
     }
@@ -215,16 +219,19 @@ Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span 
   const bool same_element = given.element == wanted.element && given.index_of == wanted.index_of;
   const bool castable = is_float(given.element) && is_float(wanted.element);
   if (!extra.empty() || (!lacking.empty() && !widen) || !(same_element || castable)) {
-    auto report = e.error("E0302", value_span, "{} {} but this gives {}", what, wanted_text, to_string(e.graph, given));
+    // Of a carry the span is its name, where the value has been bound already.
+    const std::string_view text = code == std::string_view("E0307") ? "..." : e.sources.text(value_span);
+    auto report = e.error(code, value_span, "{} {} but this gives {}", what, wanted_text, to_string(e.graph, given));
     report.label(type_span, "declared here");
     if (!extra.empty()) {
-      report.here("has {}, which the type does not", quoted(e, extra));
+      report.here("has {}, which the type does not", quoted(e, extra))
+          .help(fmt::format("`mean[{0}](...)` or `sum[{0}](...)` reduces it", listed(e, extra)));
     } else if (!lacking.empty() && !widen) {
-      report.here("lacks {}", quoted(e, lacking));
+      report.here("lacks {}", quoted(e, lacking))
+          .help(fmt::format("if it is meant: `broadcast[{}]({})`", listed(e, lacking), text));
     } else {
       const std::string element = element_text(e, wanted);
-      report.here("of {}", element_text(e, given))
-          .help(fmt::format("write the cast: `{}({})`", element, e.sources.text(value_span)));
+      report.here("of {}", element_text(e, given)).help(fmt::format("write the cast: `{}({})`", element, text));
     }
     return Term::poison();
   }

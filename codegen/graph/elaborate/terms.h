@@ -56,7 +56,7 @@ bool one_sided(Elaboration&, const std::vector<ValueId>& operands, const std::ve
 /// The term as a value of exactly this type, its dims in this order: floats are cast, numbers written, fewer dims
 /// widened if `widen`, else E0302. `what` is how the message names the place: "`h` is declared".
 Term as_written(Elaboration&, const Term&, const ValueType& wanted, Span value_span, Span type_span,
-                const std::string& what, bool widen);
+                const std::string& what, bool widen, const char* code = "E0302");
 
 /// The same elements under another element type.
 Term cast_to(Elaboration&, const Term&, Type element, DimId index_of, Span);

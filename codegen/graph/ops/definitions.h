@@ -19,7 +19,7 @@ extern const OpDefinition concat;                                       // conca
 extern const OpDefinition cumulative, sort, place;                      // along.cpp
 extern const OpDefinition softmax, log_softmax, log_sum_exp;            // softmax.cpp
 extern const OpDefinition attention, attention_gradient;                // attention.cpp
-extern const OpDefinition update, loop, reshard;                        // structure.cpp
+extern const OpDefinition update, until, loop, reshard;                 // structure.cpp
 
 using Types = std::vector<ValueType>;
 

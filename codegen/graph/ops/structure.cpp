@@ -14,6 +14,7 @@ Types infer_same(const Graph& graph, const Node& node) { return {operand(graph, 
 // graph/differentiate.cpp.
 const OpDefinition loop{"repeat", infer_nothing, factors_by_name, completes, no_flops, nullptr};
 const OpDefinition update{"update", infer_nothing, factors_by_name, completes, no_flops, nullptr};
+const OpDefinition until{"until", infer_nothing, factors_by_name, completes, no_flops, nullptr};
 const OpDefinition reshard{"reshard", infer_same, factors_by_name, completes, no_flops, nullptr};
 
 }  // namespace mesh::ops

@@ -2,7 +2,7 @@
 
 SMOOTH = ["tanh({0})", "sigmoid({0})", "sin({0})", "cos({0})", "relu({0})", "gelu({0})", "gelu_tanh({0})", "silu({0})", "abs({0})", "exp(tanh({0}))", "log(abs({0}) + 1.5)",
           "sqrt(abs({0}) + 0.5)", "rsqrt(abs({0}) + 0.5)", "tanh({0}) ^ 2", "(sigmoid({0}) + 0.5) ^ -1", "tanh({0}) ^ 3", "-{0}", "{0} * 0.7", "1.5 - {0}", "max({0}, 0.3)",
-          "min({0}, 0.4)", "real({0}) / 2", "2 ^ tanh({0})", "(abs({0}) + 0.4) ^ 1.5"]
+          "min({0}, 0.4)", "real({0}) / 2", "2 ^ tanh({0})", "erf({0})", "(abs({0}) + 0.4) ^ 1.5"]
 LIMIT = 1500  # numbers in a value
 
 
@@ -102,6 +102,8 @@ class Expressions:
         kinds += [self.concat, self.stack, self.pad, self.shift, self.shift, self.cumsum, self.sort]
         if not scope.block:
             kinds += [self.take, self.take, self.hot, self.entropy]
+        if not self.every:  # what is dropped has no part
+            kinds += [self.noise]
         if scope.depth < 2 and len(self.loops) > scope.depth and not scope.block:
             kinds += [self.loop]
         if scope.depth == 0 and not scope.block:
@@ -413,6 +415,26 @@ class Expressions:
             inside.line(f"{name} = tanh({name} * (0.6 + {factor}) + {term})")
         scope.lines += inside.lines
         scope.line("}")
+        if self.random.random() < 0.6:
+            self.collect(scope, dim, [v for v in inside.values if v not in scope.values] + carries)
+
+    def collect(self, scope, dim, values):
+        """What a name of the loop that has just ended was in each of its turns, brought together."""
+        name, dims, varies = self.random.choice(values)
+        if dim in dims:
+            return
+        all_turns = f"collect[{dim}]({name})"
+        if self.random.random() < 0.4:
+            return self.bind(scope, f"dot[{dim}]({all_turns}, {self.parameter(scope, [dim])[0]})", dims, varies)
+        text = self.random.choice([f"mean[{dim}]({all_turns} ^ 2)", f"{all_turns}[{dim} = 0]", f"cumsum[{dim}]({all_turns})[{dim} = 1] * 0.5"])
+        self.bind(scope, text, dims, varies)
+
+    def noise(self, scope):
+        """Random numbers of the step, and what is left of a value by chance."""
+        a = self.pick(scope)
+        dims = self.brackets(self.some(a[1], 1))
+        text = self.random.choice(["{0} + random_normal{1}(std: 0.2)", "{0} * (0.5 + random_uniform{1}())", "dropout({0}, rate: 0.3)", "dropout{1}({0}, rate: 0.4) + {0}"])
+        self.bind(scope, text.format(a[0], dims), a[1], a[2] if "normal" in text or "uniform" in text else ())
 
     def unalias(self, scope, value):
         """A carry keeps the order of its declaration: written out."""

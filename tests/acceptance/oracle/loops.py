@@ -76,6 +76,27 @@ repeat m {
 y = dot[b](h, p1)""", {"p1": "c b", "p2": "b"}, "a c", two_loops, inputs={"k1": "index(c) a"})
     yield Case("the last turn does not matter", "h = p1\ng = p2\nrepeat l {\n  g = h * 2\n  h = sin(h) + p2\n}\ny = g", {"p1": "a", "p2": "a"}, "a",
                lambda v: 2 * turns(v, v.p1, lambda i, h: np.sin(h) + v.p2, 2)[0])
+    yield Case("what every turn gave", """h = p1
+repeat l {
+  param g : real[b] = ones
+  before = h
+  q = tanh(h * g)
+  h = q + p2 * sin(q)
+  same = p2
+}
+hs = collect[l](h)
+qs = collect[l](q)
+y = mean[l](hs * collect[l](before)) + qs[l = 1] + cumsum[l](qs)[l = 2] + sum[l](collect[l](same)) * 0.1""", {"p1": "a b", "p2": "b"}, "a b", collected, inner={"l.g": "l b"})
+    yield Case("every turn of two loops", """h = p1
+repeat l {
+  repeat m {
+    param g : real[b] = ones
+    h = sin(h * g) + 0.5 * h
+  }
+  inside = collect[m](h)
+}
+each = collect[l](inside)
+y = sum[l](each * p2)""", {"p1": "a b", "p2": "l m b"}, "m a b", every_turn, inner={"l.m.g": "l m b"})
     yield Case("one turn", "h = p1\nrepeat one {\n  param g : real[a] = ones\n  h = h * g\n}\ny = h", {"p1": "a"}, "a", lambda v: v.p1 * v.one_g[0], inner={"one.g": "one a"},
                dims={"one": "1"})
 
@@ -91,3 +112,24 @@ def two_loops(v):
     h = turns(v, rows, lambda i, h: h + np.tanh(h * v.p2))[0]
     h = turns(v, h, lambda i, h: h * v.p2 + rows, 2)[0]
     return h @ v.p1.T
+
+
+def collected(v):
+    h, hs, qs, before = v.p1, [], [], []
+    for i in range(3):
+        before.append(h)
+        q = np.tanh(h * v.l_g[i])
+        h = q + v.p2 * np.sin(q)
+        hs.append(h)
+        qs.append(q)
+    return {"hs": np.stack(hs), "qs": np.stack(qs), "y": (np.stack(hs) * np.stack(before)).mean(0) + qs[1] + sum(qs) + 3 * v.p2 * 0.1}
+
+
+def every_turn(v):
+    h = v.p1
+    each = np.zeros((3, 2, *h.shape), h.dtype)
+    for i in range(3):
+        for j in range(2):
+            h = np.sin(h * v.l_m_g[i, j]) + h / 2
+            each[i, j] = h
+    return {"each": each, "y": (each * v.p2[:, :, None, :]).sum(0)}

@@ -1,0 +1,162 @@
+"""repeat: names, carries, the index, collect, until."""
+import numpy as np
+
+from .construct import Construct
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(v):
+    h = c = np.zeros((4, 4))
+    hs, gates = [], []
+    for t in range(5):
+        part = lambda n: v.x[:, t] @ getattr(v, "w" + n) + h @ getattr(v, "u" + n)
+        c, g = sigmoid(part("f")) * c + sigmoid(part("i")) * np.tanh(part("g")), np.tanh(part("g"))
+        h = sigmoid(part("o")) * np.tanh(c)
+        hs.append(h)
+        gates.append(g)
+    hs, gates = np.stack(hs), np.stack(gates)
+    return {"hs": hs, "gates": gates, "loss": (hs**2).mean() + (gates**2).sum(), "h": h}
+
+
+def two_loops(v):
+    h, s, hs, us = v.x, 0, [], []
+    for i in range(3):
+        h = np.tanh(h * v.encoder_w[i] + v.shared) + i * 0.1
+        for j in range(2):
+            h = h + np.sin(h * v.encoder_inner_u[i, j]) * (i + 2)
+            us.append(h)
+        s = s + h.mean()
+        hs.append(h)
+    m, ms = v.x, []
+    for i in range(3):
+        m = m * v.decoder_w[i] + h * v.shared
+        ms.append(m)
+    us = np.stack(us).reshape(3, 2, 4, 6)
+    return {"all": np.stack(hs), "each": us, "ms": np.stack(ms), "total": us.sum((0, 1)) + np.stack(hs).sum(0), "loss": s + m.sum()}
+
+
+def power(v):
+    a, x, gap, top, tops = v.a + 6 * np.eye(6), np.ones(6), 1.0, 0.0, np.zeros(50)
+    for turn in range(50):
+        w = a @ x
+        norm = np.sqrt(w @ w)
+        gap, top = abs(norm - top) / norm, norm
+        x, tops[turn] = w / norm, top
+        if gap < 1e-3:
+            break
+    assert 2 < turn < 40
+    return {"v": x, "top": top, "turns": np.int32(turn + 1), "tops": tops}
+
+
+def stepped(v):
+    h, total, turns = v.x, 0, []
+    for i in range(3):
+        for j in range(4):
+            h = h * 0.5 + 0.1 * (i + j)
+            if h.max() < 0.6 + 0.2 * i:
+                break
+        turns.append(j + 1)
+        total += h.sum()
+    return {"h": h, "count": np.int32(turns), "total": total}
+
+
+def cases():
+    yield Construct("an LSTM: `collect` of a carry and of a value", """
+dim batch = 4, time = 5, wide = 6, hidden = 4, before = hidden
+model Lstm {
+  input x : real[batch, time, wide]
+  param wi, wf, wg, wo : real[wide, hidden]   = fan_in[wide]
+  param ui, uf, ug, uo : real[before, hidden] = fan_in[before]
+  h : real[batch, hidden] = zeros
+  c : real[batch, hidden] = zeros
+  repeat time {
+    v    = take[time](x, index(time)(position[time]))
+    last = h[hidden as before]
+    i = sigmoid(dot[wide](v, wi) + dot[before](last, ui))
+    f = sigmoid(dot[wide](v, wf) + dot[before](last, uf))
+    g = tanh(dot[wide](v, wg) + dot[before](last, ug))
+    o = sigmoid(dot[wide](v, wo) + dot[before](last, uo))
+    c = f * c + i * g
+    h = o * tanh(c)
+  }
+  hs    = collect[time](h)
+  gates = collect[time](g)
+  loss  = mean[batch, time, hidden](hs ^ 2) + sum[batch, time, hidden](gates * gates)
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { batch -> rows; hidden -> columns }
+layout along on plane { batch -> columns; wide, before -> rows }""", lstm, {"x": (4, 5, 6)},
+                    {**{f"w{n}": (6, 4) for n in "ifgo"}, **{f"u{n}": (4, 4) for n in "ifgo"}}, layouts=("split", "along"))
+    yield Construct("two loops over one dim by names, one inside another, the index", """
+dim batch = 4, wide = 6, layer = 3, inner = 2
+model Loops {
+  input x : real[batch, wide]
+  param shared : real[wide] = ones
+  h = x
+  s = 0
+  repeat layer as encoder {
+    param w : real[wide] = ones
+    h = tanh(h * w + shared) + f32(position[layer]) * 0.1
+    repeat inner {
+      param u : real[wide] = ones
+      h = h + sin(h * u) * real(position[layer] + size[inner])
+    }
+    hs = collect[inner](h)
+    s = s + mean[batch, wide](h)
+  }
+  all  = collect[layer](h)
+  each = collect[layer](hs)
+  m = x
+  repeat layer as decoder {
+    param w : real[wide] = ones
+    m = m * w + h * shared
+  }
+  ms    = collect[layer](m)
+  total = sum[layer, inner](each) + sum[layer](all)
+  loss  = s + sum[batch, wide](m) + 0 * sum[batch, wide](total) + 0 * sum[layer, batch, wide](ms)
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { batch -> rows; wide -> columns }""", two_loops, {"x": (4, 6)},
+                    {"shared": (6,), "encoder.w": (3, 6), "encoder.inner.u": (3, 2, 6), "decoder.w": (3, 6)})
+    yield Construct("a power iteration: `until`, and a `collect` of fewer turns", """
+dim row = 6, col = row, sweep = 50
+model Power {
+  input a : f64[row, col]
+  near = a + 6 * where(position[row] == position[col], f64(1), 0)
+  v : f64[col] = ones
+  gap : f64 = 1.0
+  top : f64 = 0.0
+  turns = 0
+  repeat sweep until gap < 1e-3 {
+    w    = dot[col](near, v)
+    norm = sqrt(dot[row](w, w))
+    gap  = abs(norm - top) / norm
+    top  = norm
+    v    = (w / norm)[row as col]
+    turns = position[sweep] + 1
+  }
+  tops = collect[sweep](top)
+  output v, top, turns, tops
+}
+layout split on plane { row -> rows; col -> columns }""", power, {"a": (6, 6)})
+    yield Construct("`until` in a loop inside another, its condition of the outer one's values", """
+dim wide = 6, outer_turn = 3, turn = 4
+model Stepped {
+  input x : real[wide]
+  h = x
+  total = 0
+  repeat outer_turn {
+    made = 0
+    repeat turn until max[wide](h) < 0.6 + 0.2 * real(position[outer_turn]) {
+      h = h * 0.5 + 0.1 * real(position[outer_turn] + position[turn])
+      made = position[turn] + 1
+    }
+    total = total + sum[wide](h)
+  }
+  count = collect[outer_turn](made)
+  output h, total, count
+}
+layout split on plane { wide -> rows * columns }""", stepped, {"x": (6,)})

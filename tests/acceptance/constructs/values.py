@@ -1,0 +1,100 @@
+"""Element types, casts, values as initialisers, models and states."""
+import numpy as np
+
+from .construct import Construct
+
+
+def cases():
+    def cast(v):
+        chosen = (v.u % 5).astype(np.int32)
+        return {"a": v.u / 255 + v.i * v.x, "b": v.d, "c": np.trunc(v.x * 10).astype(np.int32) + v.u, "e": v.i.astype(np.int64) * v.l, "f": v.i != 0, "g": chosen,
+                "h": (v.k == chosen).astype(float) + v.t + v.k, "m": v.x + v.d, "s": (v.t * (v.i > 0)).sum() / 1.0, "small": (v.u.astype(np.int32) // 1).astype(np.uint8)}
+
+    yield Construct("casts between all element types", """
+dim batch = 4, kind = 5
+model Casts {
+  input u : u8[batch]
+  input i : i32[batch]
+  input l : i64[batch]
+  input x : real[batch]
+  input d : f64[batch]
+  input k : index(kind)[batch]
+  input t : bool[batch]
+  a = real(u) / 255 + f32(i) * x
+  b : f32[batch] = d
+  c = i32(x * 10) + i32(u)
+  e = i64(i) * l
+  f = bool(i)
+  g = index(kind)(i32(u) % 5)
+  h = real(k == g) + real(t) + f32(k)
+  m = f64(x) + d
+  s = sum[batch](t and i > 0)
+  small = u8(i32(u))
+  output a, b, c, e, f, g, h, m, s, small
+}
+layout split on plane { batch -> rows * columns }""", cast,
+                    {"u": ("u8", 4), "i": ("i4", 4), "l": ("i8", 4), "x": (4,), "d": (4,), "k": ("index", 5, 4), "t": ("bool", 4)})
+
+    def initial(v):
+        y = v.x + 0.25 * -1 - 1
+        return {"y": y, "z": np.full(4, 3.0), "c": np.ones(6), "loss": y.sum(), "v": np.ones(6), "w": np.zeros(4), "k": np.full(4, 3, np.int32), "n": np.int32(2),
+                "param(p)": np.full((4, 6), 0.25), "param(q)": np.full(6, -1.0), "param(r)": np.full(4, -1.0), "layer.g": np.full((2, 6), 2.5)}
+
+    yield Construct("values as initialisers, of every kind of binding", """
+dim a = 4, b = 6, layer = 2
+const start = -0.5
+model Initial {
+  input x : real[a, b]
+  v : real[b]  = ones
+  w : f64[a]   = zeros
+  k : i32[a]   = 3
+  t : bool     = true
+  n : index(a) = 2
+  param p : real[a, b] = 0.25
+  param q : real[b]    = start * 2
+  param r : real[a]    = -1
+  state s : i32[a]     = 7
+  state f : bool[b]    = true
+  repeat layer {
+    param u : real[b] = 2 + 1 / 2
+    g = u
+  }
+  y = x * v + p * q + r
+  z = where(t, f64(k) + w, 1.0)
+  c = where(f, f32(1), 0)
+  loss = sum[a, b](y)
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { a -> rows; b -> columns }""", initial, {"x": (4, 6)})
+    pair = """
+dim a = 4
+block Twice(x : real[a]) -> real[a] { return x * 2 }
+model First  { input x : real[a]; y = Twice(x); output y }
+model Second { input x : real[a]; y = Twice(Twice(x)); output y }
+layout split on plane { a -> rows }"""
+    yield Construct("`--model` chooses the first", pair, lambda v: {"y": 2 * v.x}, {"x": (4,)}, options=("--model", "First"))
+    yield Construct("`--model` chooses the second", pair, lambda v: {"y": 4 * v.x}, {"x": (4,)}, options=("--model", "Second"))
+    yield Construct("a state in a loop, read and updated turn by turn", """
+dim a = 4, layer = 3
+model Moving {
+  input x : real[a]
+  h = x
+  repeat layer {
+    state seen : real[a] = ones
+    seen <- 0.5 * seen + h
+    h = h + seen * real(position[layer] + 1)
+  }
+  output h
+}
+layout split on plane { a -> rows * columns }""", lambda v: moving(v.x), {"x": (4,)}, fetch=("--steps", "3"))
+
+
+def moving(x):
+    seen = np.ones((3, 4))
+    for _ in range(3):
+        h, after = x, []
+        for i in range(3):
+            after.append(0.5 * seen[i] + h)
+            h = h + seen[i] * (i + 1)
+        seen = np.stack(after)
+    return {"h": h, "layer.seen": seen}
