@@ -1,6 +1,7 @@
 #include "codegen/layout/resolve_mesh.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "frontend/size.h"
 #include "frontend/suggest.h"
@@ -44,6 +45,8 @@ void check_named_axes(const ast::Mesh& mesh, const LayoutOptions& options, Diagn
     }
   }
 }
+
+constexpr int64_t most_ranks = int64_t{1} << 18;
 
 /// The size that is written, 0 for `*`; nothing when an error was reported.
 std::optional<int64_t> written_size(const ast::Axis& axis, const LayoutOptions& options, const SizeScope& scope,
@@ -114,6 +117,11 @@ std::optional<MeshShape> resolve_mesh(const ast::Mesh& written, const Declaratio
           .here("this version cannot check where ranks lie")
           .help("leave it out: ranks of the last axis are neighbours, which a launcher puts on one host");
   }
+  const int64_t ranks =
+      std::accumulate(mesh.axes.begin(), mesh.axes.end(), int64_t{1}, [](int64_t n, const MeshAxis& axis) {
+        return std::min(n * std::clamp<int64_t>(axis.size, 1, most_ranks + 1), most_ranks + 1);
+      });
+  if (ranks > most_ranks) sink.error("E0409", mesh.span, "mesh `{}` has more than {} ranks", mesh.name, most_ranks);
   if (mesh.axes.empty()) sink.error("E0409", mesh.span, "mesh `{}` has no axes", mesh.name);
   if (sink.error_count() > errors_before || !fit_ranks(written, mesh, options, sink)) return {};
   int64_t stride = 1;

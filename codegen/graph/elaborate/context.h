@@ -113,6 +113,7 @@ struct Tables {
   std::map<StoredId, StateUpdate> updates;
   std::map<std::string, int> draws;  // of random numbers, by path
   std::set<std::string> known;       // names of values, of every kind, for suggestions
+  bool too_large = false;            // E0119 was reported: no more blocks are inlined
 };
 
 struct Elaboration {

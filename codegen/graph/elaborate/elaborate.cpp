@@ -4,6 +4,7 @@
 #include "codegen/graph/elaborate/context.h"
 #include "codegen/graph/elaborate/declarations.h"
 #include "codegen/graph/elaborate/dims.h"
+#include "codegen/graph/elaborate/extents.h"
 #include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/names.h"
 #include "codegen/graph/elaborate/state.h"
@@ -97,6 +98,7 @@ std::optional<Graph> elaborate(const SourceProgram& program, const SourceMap& so
   results_of_model(e, frame, model->body);
   finish_updates(e);
   refuse_until(e);
+  if (!sink.has_errors()) check_extents(e);
   find_sample_dim(e, *model);
   finish_wanted(e);
   if (sink.has_errors()) return {};

@@ -5,6 +5,7 @@
 
 #include "codegen/graph/elaborate/dims.h"
 #include "codegen/graph/elaborate/expressions.h"
+#include "codegen/graph/elaborate/extents.h"
 #include "codegen/graph/elaborate/repeat.h"
 #include "codegen/graph/elaborate/terms.h"
 
@@ -36,7 +37,7 @@ std::optional<std::vector<DimId>> dims_of(Elaboration& e, const Frame& frame, co
 
 int64_t product(const Elaboration& e, const std::vector<DimId>& dims) {
   int64_t size = 1;
-  for (DimId dim : dims) size *= e.size(dim);
+  for (DimId dim : dims) size = product_or_largest(size, e.size(dim));
   return size;
 }
 

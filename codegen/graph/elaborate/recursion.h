@@ -1,4 +1,4 @@
-// recursion.h: blocks are inlined, so none may reach itself. E0210.
+// recursion.h: blocks are inlined, so none may reach itself (E0210), nor too many be inside each other (E0119).
 #pragma once
 #include <algorithm>
 
@@ -20,6 +20,11 @@ class Inlining {
           .here("cycle: {}{}", cycle, block.name.text)
           .help("to stack copies, use `repeat layer { ... }`: programs are finite graphs");
     }
+    if (legal && e.calls.size() >= deepest) {
+      legal = false;
+      e.error("E0119", span, "blocks call blocks more than {} deep", deepest)
+          .help("to stack copies, use `repeat layer { ... }`");
+    }
     e.calls.emplace_back(&block, span);
   }
   ~Inlining() { e_.calls.pop_back(); }
@@ -29,6 +34,7 @@ class Inlining {
   bool legal = true;
 
  private:
+  static constexpr size_t deepest = 100;
   Elaboration& e_;
 };
 

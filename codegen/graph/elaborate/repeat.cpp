@@ -213,6 +213,13 @@ void repeat_statement(Elaboration& e, Frame& frame, const ast::Repeat& repeat, S
         .help(fmt::format("give the inner loop a dim of its own: `dim inner = {}`", e.name(dim)));
     return;
   }
+  constexpr size_t deepest = 6;  // carries that start as numbers have each of them written several times
+  if (e.loops.size() >= deepest) {
+    e.error("E0119", repeat.dim.span, "loops nest more than {} deep", deepest)
+        .label(e.graph.node(e.loops.front()->node).span, "the outermost")
+        .help("one loop over a merged dim does the turns of two");
+    return;
+  }
   std::vector<Carry> carries = carries_of(e, frame, repeat);
   find_types(e, frame, repeat, dim, span, carries);
   const ClosedLoop closed = write_body(e, frame, repeat, dim, span, carries, false);

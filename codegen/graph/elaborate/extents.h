@@ -1,0 +1,15 @@
+// extents.h: sizes that the rest of the compiler may rely on: numbers of elements, of ranks times elements, and
+// positions are counted in integers that do not overflow.
+#pragma once
+#include "codegen/graph/elaborate/context.h"
+
+namespace mesh::elaboration {
+
+/// E0221 for the first value with too many elements, those of all turns of the loops around it together, and for the
+/// first dim whose positions do not fit their i32.
+void check_extents(Elaboration&);
+
+/// a * b, or the largest number there is.
+int64_t product_or_largest(int64_t a, int64_t b);
+
+}  // namespace mesh::elaboration
