@@ -8,12 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from common import TOP, Report, meshc, scratch
 from common import run as execute
+from constructs import loops, sizes, values
 from generate.layouts import is_refused
 from generate.model import spec
 from graphs import ONCE_FAILED
 
 SEED = 20261121
 ATTEMPTS = 6
+# Specs of single constructs; those with several layouts or models are left out.
+CONSTRUCTS = [one for part in (sizes, loops, values) for one in part.cases() if len(one.layouts) == 1 and not one.options]
 TOGETHER = 5  # programs in one translation unit: the runtime's headers take longer than a program
 # As build.sh compiles, into a library that tests/emit/run_emitted.cpp loads.
 COMPILE = ["c++", "-std=c++20", "-O3", f"-march={os.environ.get('TARGET', 'native')}", "-ffp-contract=off", "-fno-math-errno", "-fno-tree-slp-vectorize",
@@ -28,14 +31,18 @@ def runner():
 
 
 def name_of(graph):
-    """The name of a graph, a number or the path of a spec, in C++."""
-    return f"g{graph}" if isinstance(graph, int) else os.path.basename(graph).removesuffix(".mesh")
+    """The name of a graph (a number, the path of a spec or a construct) in C++."""
+    if isinstance(graph, int):
+        return f"g{graph}"
+    return os.path.basename(graph).removesuffix(".mesh") if isinstance(graph, str) else f"construct{CONSTRUCTS.index(graph)}"
 
 
 def texts(graph):
     """The specs to try: a random graph's layout may be refused."""
     if isinstance(graph, int):
         return (spec(SEED + graph, attempt)[0] for attempt in range(ATTEMPTS))
+    if not isinstance(graph, str):
+        return iter([graph.spec])
     with open(graph) as file:
         return iter([file.read()])
 
@@ -72,8 +79,8 @@ def compare(folder, graphs):
 def run(small):
     report = Report()
     count = 4 if small else 50
-    print(f"seed {SEED}, {count} graphs, f32, each under a random layout of 1 to 8 ranks; and those that once failed")
-    graphs = [*range(count), *sorted(glob.glob(ONCE_FAILED))]
+    print(f"seed {SEED}, {count} graphs, f32, each under a random layout of 1 to 8 ranks; those that once failed; single constructs")
+    graphs = [*range(count), *sorted(glob.glob(ONCE_FAILED)), *CONSTRUCTS]
     with scratch() as folder, ThreadPoolExecutor(2) as pool:
         found = {}
         for part in pool.map(lambda first: compare(folder, graphs[first:first + TOGETHER]), range(0, len(graphs), TOGETHER)):
