@@ -13,7 +13,9 @@ int main(int argc, char** argv) {
       "one: when a rank fails, the others are\n"
       "stopped and one message says which rank and why.\n"
       "Exit codes: 0 success, 1 a mistake in the input, 2 wrong usage, 3 the environment or the run failed,\n"
-      "70 an internal error, 130 interrupted.",
+      "70 an internal error, 75 stopped with a checkpoint (see the program's help), 130 interrupted. SIGTERM and "
+      "SIGUSR1 go "
+      "to the ranks,\nwhich end in order if they can; a second one, or SIGINT, ends them at once.",
       "meshrun"};
   int ranks = 1;
   meshrt::LaunchOptions options;

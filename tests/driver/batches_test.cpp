@@ -67,12 +67,12 @@ TEST_F(BatchesTest, WindowsFollowEachOtherAndWrapRound) {
   EXPECT_EQ(batches.whole_batches(), 2);
   EXPECT_EQ(batches.units_per_batch(), 6);
   EXPECT_STREQ(batches.unit(), "tokens");
-  for (const int64_t number : {0, 2}) {
-    batches.fill(number);
+  for (const int64_t position : {0, 4}) {
+    batches.fill(position);
     EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{0, 1, 2, 3, 4, 5}));
     EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{1, 2, 3, 4, 5, 6}));
   }
-  batches.fill(1);
+  batches.fill(2);
   EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{6, 7, 8, 9, 10, 11}));
   EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{7, 8, 9, 10, 11, 12}));
 }
@@ -84,7 +84,7 @@ TEST_F(BatchesTest, ABatchMayWrapInItsMiddle) {
   inputs.add("token", Type::i32, {dim("batch", 2), dim("seq", 2)}, 256);
   const Batches batches(inputs.tensors, info_, run, run.data, "data");
   EXPECT_EQ(batches.samples(), 3);
-  batches.fill(1);
+  batches.fill(2);
   EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{4, 5, 0, 1}));
 }
 
@@ -121,7 +121,7 @@ TEST_F(BatchesTest, DimsAreMergedAndSplit) {
   inputs.add("split", Type::i64, {dim("batch", 2), dim("row", 3), dim("column", 2)});
   const Batches batches(inputs.tensors, info_, run, run.data, "data");
   EXPECT_STREQ(batches.unit(), "samples");
-  batches.fill(1);
+  batches.fill(2);
   EXPECT_EQ(inputs.values<float>(0), (std::vector<float>{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}));
   EXPECT_EQ(inputs.values<int64_t>(1), (std::vector<int64_t>{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}));
 }
@@ -159,7 +159,7 @@ TEST_F(BatchesTest, RanksReadTheirParts) {
             std::vector<LocalDim> dims;
             for (int d = 0; d < 3; ++d) dims.push_back(part(names[d], sizes[d], which[d], parts[d]));
             inputs.add("x", Type::i32, dims);
-            Batches(inputs.tensors, info_, run, run.data, "data").fill(number);
+            Batches(inputs.tensors, info_, run, run.data, "data").fill(number * 5);
             const Numbers values = inputs.values<int32_t>(0);
             size_t at = 0;
             for (int64_t a = dims[0].begin; a < dims[0].end; ++a)
@@ -178,7 +178,7 @@ TEST_F(BatchesTest, SamplesNeedNotBeTheFirstDim) {
   const RunFile run = parse("{ x: {file: a.npy} }");
   Inputs inputs;
   inputs.add("x", Type::i32, {dim("row", 3), dim("batch", 2)});
-  Batches(inputs.tensors, info_, run, run.data, "data").fill(1);
+  Batches(inputs.tensors, info_, run, run.data, "data").fill(2);
   EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{6, 9, 7, 10, 8, 11}));
 }
 

@@ -27,7 +27,7 @@ TEST_F(RunFileTest, ReadsEveryKey) {
 data:       { token: {file: train.bin, type: u16, window: seq, from: 3, to: 12.5%}, target: {of: token, shift: 1} }
 validation: { every: 250, steps: 20, token: {file: val.bin, from: 95%} }
 train:      { steps: 5_000, seed: 7, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
-checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: never }
+checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: never, async: false, file_size: 1.5 GB }
 log:        { every: 25, jsonl: out/metrics.jsonl, watch: [grad_norm, layer.attn.wq], nonfinite: ignore, profile: true }
 output:     { u: {every: 100, file: "out/u_{step}.npy"} }
 )");
@@ -51,6 +51,8 @@ output:     { u: {every: 100, file: "out/u_{step}.npy"} }
   EXPECT_EQ(run.checkpoint.folder.value, "out/ckpt");
   EXPECT_EQ(run.checkpoint.keep.value, 3);
   EXPECT_EQ(run.checkpoint.resume.value, "never");
+  EXPECT_FALSE(run.checkpoint.asynchronous.value);
+  EXPECT_EQ(run.checkpoint.file_bytes.value, 1'500'000'000);
   EXPECT_EQ(run.log.every.value, 25);
   EXPECT_EQ(run.log.jsonl.value, "out/metrics.jsonl");
   ASSERT_EQ(run.log.watch.size(), 2U);
@@ -69,6 +71,9 @@ TEST_F(RunFileTest, AnEmptyFileHasDefaults) {
     EXPECT_LT(run.train.rate.value, 0);
     EXPECT_EQ(run.log.every.value, 10);
     EXPECT_TRUE(run.log.stop_at_nonfinite.value);
+    EXPECT_FALSE(run.checkpoint.folder.given());
+    EXPECT_EQ(run.checkpoint.resume.value, "auto");
+    EXPECT_TRUE(run.checkpoint.asynchronous.value);
   }
 }
 
@@ -142,7 +147,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"train: { colour: 10 }",
        "unknown key `colour` in `train`\n  --> run.yaml:1:10\n1 | train: { colour: 10 }\n  |          ^^^^^^ known "
        "keys: steps, seed, lr, "
-       "params, timeout, max_time"},
+       "params, names, partial, timeout, max_time"},
       {"data: { a: {file: train.bin, windw: seq} }",
        "unknown key `windw` in `data.a`\n  --> run.yaml:1:30\n1 | data: { a: {file: train.bin, windw: seq} }\n"
        "  |                              ^^^^^ did you mean `window`?"},
@@ -181,7 +186,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "  |                    ^^^^^"},
       {"train: 10",
        "`train` must be a map of keys and values, not `10`\n  --> run.yaml:1:8\n1 | train: 10\n  |        ^^ keys: "
-       "steps, seed, lr, params, timeout, max_time"},
+       "steps, seed, lr, params, names, partial, timeout, max_time"},
       {"- a",
        "a run file must be a map of keys and values, not a list\n  --> run.yaml:1:1\n1 | - a\n  | ^ keys: data, "
        "validation, train, checkpoint, "
@@ -247,6 +252,21 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "`validation` has both `whole` and `steps`\n  --> run.yaml:2:22\n2 | validation: { whole: true, steps: 5, a: {} "
        "}\n"
        "  |                      ^^^^ the whole file, or so many batches of it"},
+      {"checkpoint: { every: 5 }",
+       "`checkpoint` does not say where\n  --> run.yaml:1:22\n1 | checkpoint: { every: 5 }\n"
+       "  |                      ^ `dir: out/ckpt`"},
+      {"checkpoint: { dir: a, resume: nowhere }",
+       "`checkpoint.resume`: there is no file or folder `nowhere`\n  --> run.yaml:1:31\n"
+       "1 | checkpoint: { dir: a, resume: nowhere }\n  |                               ^^^^^^^"},
+      {"checkpoint: { dir: a, file_size: 5 TB }",
+       "`checkpoint.file_size` must be a number of bytes such as 5 GB, not `5 TB`\n  --> run.yaml:1:34\n"
+       "1 | checkpoint: { dir: a, file_size: 5 TB }\n  |                                  ^^^^"},
+      {"checkpoint: { dir: a, async: perhaps }",
+       "`checkpoint.async` must be one of false, true, not `perhaps`\n  --> run.yaml:1:30\n"
+       "1 | checkpoint: { dir: a, async: perhaps }\n  |                              ^^^^^^^"},
+      {"train: { partial: true }",
+       "`train` says how to read `params`, but not which\n  --> run.yaml:1:19\n1 | train: { partial: true }\n"
+       "  |                   ^^^^ `params: PATH`"},
       {"log: { nonfinite: halt }",
        "`log.nonfinite` must be one of stop, ignore, not `halt`\n  --> run.yaml:1:19\n1 | log: { nonfinite: halt }\n  "
        "|                   ^^^^"},
@@ -263,7 +283,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"train: 1\n---\ntrain: 2\n", "one document is expected, these are 2\n  --> run.yaml:1:1\n1 | train: 1\n  | ^"},
       {"# Größe\ntrain: { größe: 1 }",
        "unknown key `größe` in `train`\n  --> run.yaml:2:10\n2 | train: { größe: 1 }\n  |          ^^^^^ known keys: "
-       "steps, seed, lr, params, timeout, max_time"},
+       "steps, seed, lr, params, names, partial, timeout, max_time"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(error(text), message) << text;
 }

@@ -60,6 +60,22 @@ TEST_F(RunMainTest, AnswersHelpInfoAndDryRun) {
   EXPECT_EQ(run("--dry-run -n 2 run.yaml").out, "dry run of `FitMean`: 2 ranks, 0.0 MiB each: ok\n");
 }
 
+// A cluster's warning goes to the launcher: all ranks end after the same step, and the same command goes on.
+TEST_F(RunMainTest, ASignalToTheLauncherEndsTheRanksInOrder) {
+  const std::string keys =
+      "-n 2 run.yaml train.steps=100000000 log.every=100000000 checkpoint.dir=c checkpoint.every=100";
+  const auto interrupted = [&](const char* signal) {
+    return run(keys + " & job=$!; while ! [ -e c/latest ]; do sleep 0.01; done; kill -" + signal + " $job; wait $job");
+  };
+  const Result first = interrupted("TERM");
+  EXPECT_EQ(first.code, 75) << first.error;
+  EXPECT_EQ(first.error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("c/latest/checkpoint.json")));
+  const Result second = interrupted("USR1");
+  EXPECT_EQ(second.code, 75) << second.error;
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("c")), {}) > 2, true);
+}
+
 TEST_F(RunMainTest, MistakesEndItWithTheirCode) {
   const struct {
     const char* arguments;

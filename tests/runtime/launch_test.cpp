@@ -119,7 +119,7 @@ TEST_P(Death, StoppedRankIsNamedAtTheDeadline) {
 TEST_P(Death, OfTheLauncherEndsTheRanks) {
   const Leftovers before;
   std::mt19937 random(3);
-  for (const int signal : {SIGKILL, SIGINT, SIGKILL}) {
+  for (const int signal : {SIGKILL, SIGINT, SIGTERM, SIGUSR1, SIGKILL}) {
     const int errors = memfd_create("errors", MFD_CLOEXEC);
     const pid_t launcher = start_job(options(3), {"loop", "none", "-1", "0"}, errors, errors);
     for (int i = 0; i < 500 && rank_programs().size() < 3; ++i)

@@ -23,6 +23,7 @@ struct LogOptions {
   int64_t every = 10;         ///< steps between plain lines, and between JSON lines
   std::string jsonl;          ///< path of the file of JSON lines; empty: none
   int64_t steps = 0;          ///< of the whole run, for the time that is left
+  int64_t resumed = 0;        ///< steps done by earlier runs: their JSON lines stay, later ones are taken out
   double units_per_step = 0;  ///< for the rate
   std::string unit = "samples";
 };
@@ -47,6 +48,7 @@ class Log {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void open_json(const ProgramInfo& info);
   void begin_line();
   void show_line(const std::string& text, bool final);
   void write_json(const std::string& line);

@@ -6,7 +6,7 @@
 //               src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1}, label: {file: fr.txt, end: 2}   # by lines
 //   validation: { every: 250, steps: 20, token: {from: 95%} }
 //   train:      { steps: 5000, seed: 1, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
-//   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto }
+//   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto, async: true, file_size: 5 GB }
 //   log:        { every: 10, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop, profile: false }
 //   output:     { u: {every: 100, file: "out/u_{step}.npy"} }
 //
@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "meshrt/checkpoint.h"
 #include "meshrt/data.h"
 #include "meshrt/failure.h"
 
@@ -79,17 +80,22 @@ struct Train {
   Given<int64_t> steps;
   Given<uint64_t> seed{1, {}};
   Given<double> rate{-1, {}};  ///< in place of the spec's rate or its schedule's peak; negative: the spec's
-  Given<std::string>
-      params;  ///< safetensors file with the parameters to begin with; not given: the spec's initial values
-  Given<double> timeout{0, {}};   ///< seconds a rank waits for another; 0: the launcher's default
-  Given<double> max_time{0, {}};  ///< seconds after which training ends; 0: never
+  Given<std::string> params;   ///< safetensors file, or folder of them, with the parameters to begin with; not given:
+                              ///< the spec's initial values
+  Given<std::string> names;        ///< file that says what the tensors are called in `params`
+  Given<bool> partial{false, {}};  ///< whether `params` may lack tensors, or have others
+  Given<double> timeout{0, {}};    ///< seconds a rank waits for another; 0: the launcher's default
+  Given<double> max_time{0, {}};   ///< seconds after which training ends; 0: never
 };
 
 struct Checkpoint {
   Mark mark;
-  Given<std::string> folder;
-  Given<int64_t> every, keep;
-  Given<std::string> resume{"auto", {}};  ///< "auto", "never" or a path
+  Given<std::string> folder;              ///< not given: none are written
+  Given<int64_t> every;                   ///< steps; not given: only when the run ends
+  Given<int64_t> keep{0, {}};             ///< the newest so many stay; 0: all
+  Given<std::string> resume{"auto", {}};  ///< "auto": the latest of the folder, "never", or a path
+  Given<bool> asynchronous{true, {}};     ///< written beside the steps, from a copy
+  Given<int64_t> file_bytes{default_file_bytes, {}};
 };
 
 struct Logging {

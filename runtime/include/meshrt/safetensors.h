@@ -42,6 +42,11 @@ class Safetensors {
   std::map<std::string, std::string> metadata_;
 };
 
+/// What stands before the numbers in a file of these tensors: the length and the header. Only names, types and shapes
+/// are read; the numbers follow in the order given.
+std::string safetensors_head(std::span<const NamedArray> tensors,
+                             const std::map<std::string, std::string>& metadata = {});
+
 /// Writes the tensors in the order given. Names must differ. Throws Failure (Cause::environment) when the file cannot
 /// be written.
 void write_safetensors(const std::string& path, std::span<const NamedArray> tensors,

@@ -235,15 +235,15 @@ void Batches::plan_reads(Feed& feed) {
   }
 }
 
-void Batches::fill(int64_t number) const {
-  for (const Feed& feed : feeds_) fill(feed, number);
+void Batches::fill(int64_t position) const {
+  for (const Feed& feed : feeds_) fill(feed, position);
 }
 
 void Batches::fill_state() const {
   for (const Feed& feed : state_) fill(feed, 0);
 }
 
-void Batches::fill(const Feed& feed, int64_t number) const {
+void Batches::fill(const Feed& feed, int64_t position) const {
   const Tensor& tensor = *feed.tensor;
   if (tensor.local_elements() == 0) return;
   const size_t outer = tensor.dims.size() - feed.run_dims;
@@ -256,7 +256,7 @@ void Batches::fill(const Feed& feed, int64_t number) const {
     for (size_t d = 0; d < index.size(); ++d)
       if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + index[d];
       else from += index[d] * feed.step[d];
-    if (feed.sample_dims > 0) from += place_of((number * batch_size_ + sample) % samples_) * feed.stride;
+    if (feed.sample_dims > 0) from += place_of((position + sample) % samples_) * feed.stride;
     feed.file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to);
     to += feed.run * element_size(tensor);
     for (size_t d = outer; d-- > 0;) {

@@ -39,8 +39,9 @@ class Batches {
   int64_t units_per_batch() const { return batch_size_ * window_; }
   const char* unit() const { return window_ > 1 ? "tokens" : "samples"; }
 
-  /// Puts this rank's part of batch `number` (from 0; it wraps round) into the input tensors.
-  void fill(int64_t number) const;
+  /// Puts this rank's part of the batch that begins at sample `position` into the input tensors. Samples are counted
+  /// over the whole run: after the last one of the files the first follows.
+  void fill(int64_t position) const;
   /// Puts this rank's part of the files that name a state into it: what it begins from.
   void fill_state() const;
 
@@ -76,7 +77,7 @@ class Batches {
   int64_t window_size(const Source& source, const Tensor& tensor) const;
   void count_samples(const Opened& opened);
   static void plan_reads(Feed& feed);
-  void fill(const Feed& feed, int64_t number) const;
+  void fill(const Feed& feed, int64_t position) const;
 
   std::span<Tensor> tensors_;
   const ProgramInfo& info_;

@@ -60,7 +60,7 @@ std::vector<std::byte> unpack(const std::string& path, std::span<const std::byte
 
 }  // namespace
 
-std::shared_ptr<const FileBytes> FileBytes::open(const std::string& path) {
+std::shared_ptr<const FileBytes> FileBytes::open(const std::string& path, Compression compression) {
   const auto fail = [&](const char* why) {
     throw Failure(Cause::data, fmt::format("cannot read `{}`: {}", path, why));
   };
@@ -83,7 +83,7 @@ std::shared_ptr<const FileBytes> FileBytes::open(const std::string& path) {
     close(descriptor);
   }
   file->bytes_ = {static_cast<const std::byte*>(file->mapping_), file->mapped_};
-  if (is_gzip(file->bytes_)) {
+  if (compression == Compression::detect && is_gzip(file->bytes_)) {
     file->unpacked_ = unpack(path, file->bytes_);
     munmap(file->mapping_, file->mapped_);
     file->mapping_ = nullptr;

@@ -9,12 +9,14 @@
 
 namespace meshrt {
 
+/// Whether a file that starts with gzip's magic number is unpacked, whatever its name.
+enum class Compression { detect, none };
+
 /// A file opened for reading. Pages of a plain file are read when they are touched.
 class FileBytes {
  public:
-  /// Throws Failure (Cause::data) that names the file when it cannot be read, or is a damaged .gz. A file that starts
-  /// with gzip's magic number is unpacked, whatever its name.
-  static std::shared_ptr<const FileBytes> open(const std::string& path);
+  /// Throws Failure (Cause::data) that names the file when it cannot be read, or is a damaged .gz.
+  static std::shared_ptr<const FileBytes> open(const std::string& path, Compression = Compression::detect);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;
   FileBytes& operator=(const FileBytes&) = delete;

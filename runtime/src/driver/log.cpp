@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "meshrt/failure.h"
@@ -83,23 +84,33 @@ Log::Log(const ProgramInfo& info, LogOptions options)
   live_ = terminal;
   color_ = options_.color == Color::always ||
            (options_.color == Color::automatic && terminal && (no_color == nullptr || *no_color == '\0'));
-  if (!options_.jsonl.empty()) {
-    std::error_code ignored;  // fopen tells what is wrong
-    std::filesystem::create_directories(std::filesystem::path(options_.jsonl).parent_path(), ignored);
-    json_.reset(std::fopen(options_.jsonl.c_str(), "w"));
-    if (!json_)
-      throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", options_.jsonl, std::strerror(errno)));
-    Json mesh = Json::object();
-    for (const MeshAxis& axis : info.mesh) mesh[axis.name] = axis.size;
-    write_json(Json{{"schema", 1},
-                    {"program", info.name},
-                    {"spec_hash", info.spec_hash},
-                    {"layout", info.layout},
-                    {"mesh", mesh},
-                    {"steps", options_.steps}}
-                   .dump());
-  }
+  if (!options_.jsonl.empty()) open_json(info);
+  window_step_ = last_step_ = options_.resumed;
   start_ = window_start_ = last_shown_ = Clock::now();
+}
+
+// A run that goes on leaves the lines up to where it does, so that the file holds the curve of one run.
+void Log::open_json(const ProgramInfo& info) {
+  std::error_code ignored;  // fopen tells what is wrong
+  std::filesystem::create_directories(std::filesystem::path(options_.jsonl).parent_path(), ignored);
+  std::string before;
+  if (options_.resumed > 0) {
+    std::ifstream file(options_.jsonl);
+    for (std::string line; std::getline(file, line);) {
+      const Json json = Json::parse(line, nullptr, false);
+      if (json.is_object() && (!json.contains("step") || json.value("step", options_.resumed) <= options_.resumed))
+        before += line + "\n";
+    }
+  }
+  json_.reset(std::fopen(options_.jsonl.c_str(), "w"));
+  if (!json_)
+    throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", options_.jsonl, std::strerror(errno)));
+  Json mesh = Json::object();
+  for (const MeshAxis& axis : info.mesh) mesh[axis.name] = axis.size;
+  Json head = {{"schema", 1},           {"program", info.name}, {"spec_hash", info.spec_hash},
+               {"layout", info.layout}, {"mesh", mesh},         {"steps", options_.steps}};
+  if (options_.resumed > 0) head["resumed"] = options_.resumed;
+  write_json(before + head.dump());
 }
 
 Log::~Log() {
@@ -145,7 +156,7 @@ void Log::step(int64_t step, std::span<const double> metrics) {
 void Log::profile(const StepProfile& step) {
   add(window_profile_, step);
   ++window_profiled_;
-  if (last_step_ == 0) return;  // the first step touches what the others find in place
+  if (last_step_ == options_.resumed) return;  // the first step touches what the others find in place
   add(profile_, step);
   ++profiled_;
 }
@@ -171,11 +182,13 @@ void Log::note(const std::string& text) {
 }
 
 void Log::summary() {
-  std::string text = fmt::format("{} steps in {}", grouped(last_step_), clock_text(seconds_since(start_)));
+  const int64_t steps = last_step_ - options_.resumed;
+  std::string text = fmt::format("{} steps in {}", grouped(steps), clock_text(seconds_since(start_)));
   if (!last_.empty()) text += fmt::format(": {}", metrics_text(last_));
   if (!validation_.empty()) text += fmt::format(", validation {}", metrics_text(validation_));
   if (training_seconds_ > 0)
-    text += ", " + rate_text(training_seconds_ / static_cast<double>(std::max<int64_t>(1, window_step_)));
+    text += ", " +
+            rate_text(training_seconds_ / static_cast<double>(std::max<int64_t>(1, window_step_ - options_.resumed)));
   note(strong("done: ") + text);
   if (profiled_ == 0) return;
   std::vector<std::string> parts;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "driver/file_bytes.h"
 #include "driver/suggest.h"
@@ -142,13 +141,14 @@ class RunFileReader {
   }
 
   // Relative to where it was written, and there.
-  void resolve_existing(Given<std::string>& file, const std::string& path) {
+  void resolve_existing(Given<std::string>& file, const std::string& path, bool or_folder = false) {
     const fs::path resolved = (fs::path(text_.text(file.mark.text).folder) / file.value).lexically_normal();
     std::error_code error;
-    if (fs::is_directory(resolved, error))
+    if (!or_folder && fs::is_directory(resolved, error))
       errors_.add(file.mark, fmt::format("`{}`: `{}` is a folder", path, resolved.string()));
     else if (!fs::exists(resolved, error))
-      errors_.add(file.mark, fmt::format("`{}`: there is no file `{}`", path, resolved.string()));
+      errors_.add(file.mark, fmt::format("`{}`: there is no {} `{}`", path, or_folder ? "file or folder" : "file",
+                                         resolved.string()));
     file.value = resolved.string();
   }
 
@@ -171,14 +171,21 @@ class RunFileReader {
   }
 
   void read_train(const YamlNode* node) {
-    const MapReader map(node, "train", {"steps", "seed", "lr", "params", "timeout", "max_time"}, errors_);
+    const MapReader map(node, "train", {"steps", "seed", "lr", "params", "names", "partial", "timeout", "max_time"},
+                        errors_);
     Train& train = run_.train;
     train.steps = map.whole("steps", 1);
     const Given<int64_t> seed = map.whole("seed", 0, 1);
     train.seed = {static_cast<uint64_t>(seed.value), seed.mark};
     train.rate = map.positive("lr", -1);
     train.params = map.text("params");
-    if (!train.params.value.empty()) resolve_existing(train.params, map.path_of("params"));
+    if (!train.params.value.empty()) resolve_existing(train.params, map.path_of("params"), true);
+    train.names = map.text("names");
+    if (!train.names.value.empty()) resolve_existing(train.names, map.path_of("names"));
+    train.partial = map.truth("partial", false);
+    for (const Mark& mark : {train.names.mark, train.partial.mark})
+      if (mark.text >= 0 && !train.params.given())
+        errors_.add(mark, "`train` says how to read `params`, but not which", "`params: PATH`");
     train.timeout = map.positive("timeout", 0);
     if (const YamlNode* time = map.find("max_time")) {
       const auto seconds = time->kind == YamlNode::Kind::scalar ? duration(time->scalar) : std::nullopt;
@@ -189,13 +196,20 @@ class RunFileReader {
 
   void read_checkpoint(const YamlNode* node) {
     if (node == nullptr || node->kind == YamlNode::Kind::null) return;
-    const MapReader map(node, "checkpoint", {"dir", "every", "keep", "resume"}, errors_);
+    const MapReader map(node, "checkpoint", {"dir", "every", "keep", "resume", "async", "file_size"}, errors_);
     Checkpoint& checkpoint = run_.checkpoint;
     checkpoint.mark = node->mark;
     checkpoint.folder = map.text("dir");
     checkpoint.every = map.whole("every", 1);
-    checkpoint.keep = map.whole("keep", 1, std::numeric_limits<int64_t>::max());
+    checkpoint.keep = map.whole("keep", 1);
     checkpoint.resume = map.text("resume", "auto");
+    if (checkpoint.resume.value != "auto" && checkpoint.resume.value != "never")
+      resolve_existing(checkpoint.resume, map.path_of("resume"), true);
+    checkpoint.asynchronous = map.truth("async", true);
+    checkpoint.file_bytes = map.bytes("file_size", default_file_bytes);
+    if (checkpoint.folder.given()) return;
+    for (const Mark& mark : {checkpoint.every.mark, checkpoint.keep.mark})
+      if (mark.text >= 0) errors_.add(mark, "`checkpoint` does not say where", "`dir: out/ckpt`");
   }
 
   void read_log(const YamlNode* node) {
@@ -204,8 +218,7 @@ class RunFileReader {
     run_.log.jsonl = map.text("jsonl");
     const Given<int> nonfinite = map.word("nonfinite", {"stop", "ignore"});
     run_.log.stop_at_nonfinite = {nonfinite.value != 1, nonfinite.mark};
-    const Given<int> profile = map.word("profile", {"false", "true"});
-    run_.log.profile = {profile.value == 1, profile.mark};
+    run_.log.profile = map.truth("profile", false);
     const YamlNode* watch = map.find("watch");
     if (watch == nullptr || watch->kind == YamlNode::Kind::null) return;
     if (watch->kind != YamlNode::Kind::list) return map.mismatch("watch", *watch, "a list of names");

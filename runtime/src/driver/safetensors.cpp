@@ -133,7 +133,7 @@ class HeaderReader {
 
 Safetensors Safetensors::open(const std::string& path) {
   Safetensors result;
-  result.file_ = FileBytes::open(path);
+  result.file_ = FileBytes::open(path, Compression::none);  // a header of 35615 bytes looks like gzip's magic number
   HeaderReader(path, result.file_->bytes()).read(result.tensors_, result.metadata_);
   return result;
 }
@@ -144,25 +144,31 @@ const NamedArray* Safetensors::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &*found;
 }
 
-void write_safetensors(const std::string& path, std::span<const NamedArray> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+std::string safetensors_head(std::span<const NamedArray> tensors, const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::vector<std::span<const std::byte>> parts(2);
   size_t offset = 0;
   for (const NamedArray& tensor : tensors) {
     const auto named = std::find_if(std::begin(type_names), std::end(type_names),
                                     [&](const auto& known) { return known.type == tensor.type; });
-    header[tensor.name] = {
-        {"dtype", named->name}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + tensor.data.size()}}};
-    offset += tensor.data.size();
-    parts.push_back(tensor.data);
+    size_t bytes = size_of(tensor.type);
+    for (const int64_t size : tensor.shape) bytes *= static_cast<size_t>(size);
+    header[tensor.name] = {{"dtype", named->name}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
   }
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // the numbers begin at a multiple of eight
   const uint64_t length = text.size();
-  parts[0] = std::as_bytes(std::span(&length, 1));
-  parts[1] = std::as_bytes(std::span(text));
+  std::string head(sizeof length, '\0');
+  std::memcpy(head.data(), &length, sizeof length);
+  return head + text;
+}
+
+void write_safetensors(const std::string& path, std::span<const NamedArray> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::string head = safetensors_head(tensors, metadata);
+  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(head))};
+  for (const NamedArray& tensor : tensors) parts.push_back(tensor.data);
   write_file(path, parts);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "checkpoint/tensor_part.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
 
@@ -16,13 +17,13 @@ const Group& world(Rank& rank) {
   return rank.group(all);
 }
 
-// Which part of a tensor a rank holds: [begin, end) of each dim.
+// Which part of a tensor a rank holds.
 struct Part {
-  std::vector<int64_t> begin, end;
+  std::vector<Extent> extents;
   bool primary;
   int64_t elements() const {
     int64_t n = 1;
-    for (size_t d = 0; d < begin.size(); ++d) n *= end[d] - begin[d];
+    for (const Extent& dim : extents) n *= dim.length();
     return n;
   }
 };
@@ -38,32 +39,10 @@ std::vector<Part> all_parts(Rank& rank, const Tensor& tensor, Site site) {
   std::vector<Part> parts(rank.ranks());
   for (int r = 0; r < rank.ranks(); ++r) {
     const int64_t* from = all.data() + numbers * r;
-    for (size_t d = 0; d < dims; ++d) {
-      parts[r].begin.push_back(from[2 * d]);
-      parts[r].end.push_back(from[2 * d + 1]);
-    }
+    for (size_t d = 0; d < dims; ++d) parts[r].extents.push_back({tensor.dims[d].size, from[2 * d], from[2 * d + 1]});
     parts[r].primary = from[2 * dims] != 0;
   }
   return parts;
-}
-
-// Calls visit(element of the whole, element of the part, count) for each contiguous run of a part.
-template <class Visit>
-void for_each_run(const Tensor& tensor, const Part& part, Visit visit) {
-  const int64_t elements = part.elements();
-  if (elements == 0) return;
-  const size_t dims = tensor.dims.size(), outer = dims == 0 ? 0 : dims - 1;
-  const int64_t run = dims == 0 ? 1 : part.end[outer] - part.begin[outer];
-  std::vector<int64_t> index = part.begin;
-  for (int64_t done = 0; done < elements; done += run) {
-    int64_t whole = 0;
-    for (size_t d = 0; d < dims; ++d) whole = whole * tensor.dims[d].size + index[d];
-    visit(whole, done, run);
-    for (size_t d = outer; d-- > 0;) {
-      if (++index[d] < part.end[d]) break;
-      index[d] = part.begin[d];
-    }
-  }
 }
 
 int64_t whole_elements(const Tensor& tensor) {
@@ -93,7 +72,7 @@ std::vector<std::byte> gather_tensor(Rank& rank, const Tensor& tensor) {
       from = received.data();
     }
     if (rank.rank() != 0) continue;
-    for_each_run(tensor, parts[r], [&](int64_t to, int64_t at, int64_t run) {
+    for_each_run(parts[r].extents, 0, parts[r].elements(), [&](int64_t to, int64_t at, int64_t run) {
       std::memcpy(whole.data() + to * size, static_cast<const std::byte*>(from) + at * size, run * size);
     });
   }
@@ -116,7 +95,7 @@ void scatter_tensor(Rank& rank, std::span<const std::byte> whole, const Tensor& 
     if (rank.rank() == 0) {
       part.resize(count * size);
       std::byte* to = r == 0 ? static_cast<std::byte*>(tensor.data) : part.data();
-      for_each_run(tensor, parts[r], [&](int64_t from, int64_t at, int64_t run) {
+      for_each_run(parts[r].extents, 0, parts[r].elements(), [&](int64_t from, int64_t at, int64_t run) {
         std::memcpy(to + at * size, whole.data() + from * size, run * size);
       });
     }

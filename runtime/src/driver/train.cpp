@@ -1,13 +1,15 @@
 // The loop around a program.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "checkpoint/load.h"
 #include "driver/batches.h"
-#include "driver/load_parameters.h"
+#include "driver/checkpoints.h"
 #include "driver/outputs.h"
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
@@ -45,7 +47,7 @@ class Validator {
   void run(std::span<double> metrics) const {
     program_.evaluate_reset();
     for (int64_t b = 0; b < count_; ++b) {
-      batches_.fill(b);
+      batches_.fill(b * batches_.batch_size());
       program_.evaluate_step();
     }
     program_.evaluate_finish(metrics);
@@ -57,27 +59,10 @@ class Validator {
   int64_t count_ = 0;
 };
 
-/// Whether the run's time is over: rank 0's clock decides for all.
-class TimeLimit {
- public:
-  TimeLimit(Rank& rank, double seconds) : rank_(rank), seconds_(seconds), start_(Clock::now()) {}
+bool finite(std::span<const double> metrics) { return metrics.empty() || std::isfinite(metrics[0]); }
 
-  bool reached() const {
-    if (seconds_ <= 0) return false;
-    uint8_t over = seconds_since(start_) >= seconds_ ? 1 : 0;
-    const Axis all[] = {{rank_.ranks(), 1}};
-    broadcast(rank_, rank_.group(all), {-1, "train.max_time"}, &over, 1, Type::u8, 0);
-    return over != 0;
-  }
-
- private:
-  Rank& rank_;
-  double seconds_;
-  Clock::time_point start_;
-};
-
-void check_finite(const ProgramInfo& info, std::span<const double> metrics, double before, int64_t step) {
-  if (metrics.empty() || std::isfinite(metrics[0])) return;
+[[noreturn]] void fail_not_finite(const ProgramInfo& info, std::span<const double> metrics, double before,
+                                  int64_t step) {
   const std::string history =
       step == 1 ? "it is so from the beginning" : fmt::format("after step {} it was {:.6g}", step - 1, before);
   const char* help = info.sample_dim.empty() ? "" : "a smaller `train.lr` or clipping may help; ";
@@ -85,13 +70,14 @@ void check_finite(const ProgramInfo& info, std::span<const double> metrics, doub
                                             info.metrics[0], metrics[0], step, history, help));
 }
 
-LogOptions log_options(const RunFile& run, const Batches& batches, const DriverOptions& options) {
+LogOptions log_options(const RunFile& run, const Batches& batches, const DriverOptions& options, int64_t resumed) {
   LogOptions log;
   log.out = options.out;
   log.color = options.color;
   log.every = run.log.every.value;
   log.jsonl = run.log.jsonl.value;
   log.steps = run.train.steps.value;
+  log.resumed = resumed;
   log.units_per_step = static_cast<double>(batches.units_per_batch());
   log.unit = batches.unit();
   return log;
@@ -101,6 +87,22 @@ void tell_left_out(Log& log, const char* section, const Batches& batches) {
   if (batches.left_out() == 0) return;
   log.note(fmt::format("{}: {} of {} samples are left out, with a line longer than its input", section,
                        grouped(batches.left_out()), grouped(batches.left_out() + batches.samples())));
+}
+
+/// Parameters of another origin in place of the initial ones; a note when not all fit.
+std::string load_parameters(Rank& rank, Program& program, const Train& train) {
+  LoadOptions options{.parameters_only = true, .partial = train.partial.value, .names = {}};
+  if (train.names.given()) options.names = RenameMap::read(train.names.value);
+  const SavedTensors saved = SavedTensors::open(train.params.value);
+  const Unmatched unmatched = load_tensors(rank, program.info(), program.tensors(), saved, options);
+  std::string note;
+  if (!unmatched.missing.empty())
+    note +=
+        fmt::format("`{}` lacks {}: they keep their initial values", saved.path(), fmt::join(unmatched.missing, ", "));
+  if (!unmatched.unexpected.empty())
+    note += fmt::format("{}`{}` also has {}: left", note.empty() ? "" : "\n", saved.path(),
+                        fmt::join(unmatched.unexpected, ", "));
+  return note;
 }
 
 }  // namespace
@@ -124,10 +126,6 @@ void check_trainable(const RunFile& run) {
   const auto refuse = [&](Mark mark, const char* what) {
     throw run.error(mark, fmt::format("{} is not built yet", what), "take it out to run without");
   };
-  const Checkpoint& checkpoint = run.checkpoint;
-  const bool resumes =
-      checkpoint.resume.given() && checkpoint.resume.value != "never" && checkpoint.resume.value != "auto";
-  if (checkpoint.folder.given() || checkpoint.every.given() || resumes) refuse(checkpoint.mark, "`checkpoint`");
   if (!run.log.watch.empty()) refuse(run.log.watch[0].mark, "`log.watch`");
   if (!run.train.steps.given())
     throw Failure(
@@ -144,50 +142,65 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   std::optional<Validator> validator;
   if (run.validation.given()) validator.emplace(program, run);
   initialise(program.tensors(), run.train.seed.value);
-  if (run.train.params.given()) load_parameters(rank, program.tensors(), run.train.params.value);
-  batches.fill_state();
+  Checkpoints checkpoints(rank, program, run);
+  const std::optional<Moment> resumed = checkpoints.resume();
+  Moment moment = resumed.value_or(Moment{.step = 0, .position = 0, .seed = run.train.seed.value});
+  std::string loaded;
+  if (!resumed && run.train.params.given()) loaded = load_parameters(rank, program, run.train);
+  if (!resumed) batches.fill_state();
   const Outputs outputs(rank, program, run);
 
   std::optional<Log> log;
-  if (rank.rank() == 0) log.emplace(info, log_options(run, batches, options));
-  if (log) tell_left_out(*log, "data", batches);
-  if (log && validator) tell_left_out(*log, "validation", validator->batches());
+  if (rank.rank() == 0) {
+    log.emplace(info, log_options(run, batches, options, moment.step));
+    checkpoints.tell = [&](const std::string& text) { log->note(text); };
+    tell_left_out(*log, "data", batches);
+    if (validator) tell_left_out(*log, "validation", validator->batches());
+    if (!loaded.empty()) log->note(loaded);
+    if (resumed) log->note(fmt::format("goes on from {} after step {}", checkpoints.resumed_from(), moment.step));
+  }
   std::vector<double> metrics(info.metrics.size()), validated(info.metrics.size());
-  StepInput input{
-      .step = 0, .steps = run.train.steps.value, .rate = run.train.rate.value, .seed = run.train.seed.value};
-  const TimeLimit limit(rank, run.train.max_time.value);
+  const int64_t steps = run.train.steps.value;
   double loss_before = std::numeric_limits<double>::quiet_NaN();
-  bool read = false;  // whether the inputs hold what `data` says
-  while (input.step < input.steps) {
-    if (!read || batches.samples() > 0) batches.fill(input.step);
+  bool read = false;    // whether the inputs hold what `data` says
+  std::string stopped;  // by what
+  while (moment.step < steps && stopped.empty()) {
+    if (!read || batches.samples() > 0) batches.fill(moment.position);
     read = true;
-    ++input.step;
+    ++moment.step;
+    moment.position += batches.batch_size();
     StepProfile profile;
     {
       const Profiling profiling(run.log.profile.value && log ? &profile : nullptr);
       const Timed timed(&StepProfile::step);
-      program.train_step(input, metrics);
+      program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
+                         metrics);
     }
-    if (run.log.stop_at_nonfinite.value) check_finite(info, metrics, loss_before, input.step);
+    if (run.log.stop_at_nonfinite.value && !finite(metrics)) {
+      checkpoints.finish();  // of a step that was well
+      fail_not_finite(info, metrics, loss_before, moment.step);
+    }
     if (!metrics.empty()) loss_before = metrics[0];
     if (log && run.log.profile.value) log->profile(profile);
-    if (log) log->step(input.step, metrics);
+    if (log) log->step(moment.step, metrics);
 
-    const bool over = input.step < input.steps && limit.reached(), last = over || input.step == input.steps;
-    if (validator && (last || (run.validation.every.given() && input.step % run.validation.every.value == 0))) {
+    if (moment.step < steps) stopped = checkpoints.after_step(moment);
+    // A run that is to go on says and writes at this step what it would if nothing had stopped it.
+    const bool last = moment.step == steps || (!stopped.empty() && !run.checkpoint.folder.given());
+    if (last || !stopped.empty()) checkpoints.last(moment);
+    if (validator && (last || (run.validation.every.given() && moment.step % run.validation.every.value == 0))) {
       const Clock::time_point start = Clock::now();
       validator->run(validated);
       read = false;
-      if (log) log->validation(input.step, validated, validator->count(), seconds_since(start));
+      if (log) log->validation(moment.step, validated, validator->count(), seconds_since(start));
     }
-    outputs.write(input.step, last);
-    if (over) {
-      if (log) log->note(fmt::format("train.max_time is over after step {}", input.step));
-      break;
-    }
+    outputs.write(moment.step, last);
   }
+  checkpoints.last(moment);  // one that began at its last step
+  if (log && !stopped.empty())
+    log->note(fmt::format("{} has ended the run after step {} of {}", stopped, moment.step, steps));
   if (log) log->summary();
-  return 0;
+  return stopped.empty() || !run.checkpoint.folder.given() ? 0 : exit_stopped;
 }
 
 int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {

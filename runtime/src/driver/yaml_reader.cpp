@@ -96,6 +96,20 @@ Given<int> MapReader::word(std::string_view key, const std::vector<std::string>&
   return {-1, node->mark};
 }
 
+Given<bool> MapReader::truth(std::string_view key, bool otherwise) const {
+  const Given<int> word = this->word(key, {"false", "true"});
+  return {word.value < 0 ? otherwise : word.value == 1, word.mark};
+}
+
+Given<int64_t> MapReader::bytes(std::string_view key, int64_t otherwise) const {
+  const YamlNode* node = find(key);
+  if (node == nullptr) return {otherwise, {}};
+  if (node->kind == YamlNode::Kind::scalar)
+    if (const auto count = byte_count(node->scalar); count && *count > 0) return {*count, node->mark};
+  mismatch(key, *node, "a number of bytes such as 5 GB");
+  return {otherwise, node->mark};
+}
+
 std::optional<int64_t> whole_number(std::string_view text) {
   std::string digits(text);
   std::erase(digits, '_');
@@ -132,6 +146,21 @@ std::optional<double> duration(std::string_view text) {
     text.remove_prefix(colon + 1);
   }
   return std::nullopt;
+}
+
+std::optional<int64_t> byte_count(std::string_view text) {
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}};
+  double unit = 1;
+  for (const auto& [name, bytes] : units)
+    if (unit == 1 && text.ends_with(name)) {
+      text.remove_suffix(name.size());
+      unit = bytes;
+    }
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  const std::optional<double> number = decimal_number(text);
+  if (!number || *number < 0 || *number * unit > 0x1p62) return std::nullopt;
+  return static_cast<int64_t>(*number * unit);
 }
 
 std::optional<Cut> cut(std::string_view text) {

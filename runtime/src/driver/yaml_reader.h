@@ -28,6 +28,10 @@ class MapReader {
   Given<std::string> text(std::string_view key, std::string otherwise = "") const;
   /// One of the words; the index of it. -1 when not given or not one of them.
   Given<int> word(std::string_view key, const std::vector<std::string>& words) const;
+  /// `true` or `false`.
+  Given<bool> truth(std::string_view key, bool otherwise) const;
+  /// A number of bytes, such as "5 GB".
+  Given<int64_t> bytes(std::string_view key, int64_t otherwise) const;
 
   /// Reports that the value of `key` is not `expected` ("a whole number of at least 1").
   void mismatch(std::string_view key, const YamlNode& node, std::string_view expected) const;
@@ -45,6 +49,9 @@ std::optional<double> decimal_number(std::string_view text);
 
 /// Seconds of "90", "12:30", "23:50:00" or "2-00:00:00" (days first).
 std::optional<double> duration(std::string_view text);
+
+/// Bytes of "5 GB", "512MiB", "4096".
+std::optional<int64_t> byte_count(std::string_view text);
 
 /// "95%", "12.5%" or a number of entries.
 std::optional<Cut> cut(std::string_view text);

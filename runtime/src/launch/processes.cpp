@@ -1,5 +1,6 @@
 // The launcher of processes: starts the ranks, carries what they exchange, and ends the job as one. The first rank that
-// dies or reports a failure decides the message and the exit code; everybody else is asked to end, then killed.
+// dies or reports a failure decides the message and the exit code; everybody else is asked to end, then killed. SIGTERM
+// and SIGUSR1 are passed on first: ranks that train end in order, with a checkpoint.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -50,7 +51,7 @@ class Signals {
   Signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
+    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     descriptor_ = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -59,12 +60,12 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
   int descriptor() const { return descriptor_.get(); }
-  /// True when one of them asks the job to end.
-  bool read() const {
-    bool end = false;
+  /// Those that ask the job to end, in their order.
+  std::vector<int> read() const {
+    std::vector<int> signals;
     for (signalfd_siginfo info; ::read(descriptor(), &info, sizeof info) == sizeof info;)
-      end |= info.ssi_signo != SIGCHLD;
-    return end;
+      if (info.ssi_signo != SIGCHLD) signals.push_back(static_cast<int>(info.ssi_signo));
+    return signals;
   }
 
  private:
@@ -84,6 +85,7 @@ class Launcher {
  private:
   void welcome(int rank, const std::vector<int>& files, int cpus, bool over_ucx) const;
   void read_control(int rank);
+  void asked_to_end(int signal);
   void reap();
   void carry_exchange();
   void fail(int rank, int code, const std::string& what);
@@ -97,6 +99,7 @@ class Launcher {
   TaggedOutput output_;
   std::vector<Child> children_;
   int code_ = 0;
+  std::optional<int> passed_on_;              // signal that the ranks have got instead of this process
   std::optional<Clock::time_point> stopped_;  // when the ranks were asked to end
 
   // A rank that cannot reach another one may say so before the other's death is seen here, which is the better message.
@@ -170,10 +173,7 @@ int Launcher::run() {
     output_.forward();
     // Messages first: a rank that fails says why before it ends.
     for (int rank = 0; rank < static_cast<int>(children_.size()); ++rank) read_control(rank);
-    if (signals_.read() && !stopped_) {
-      code_ = 130;
-      stop();
-    }
+    for (const int signal : signals_.read()) asked_to_end(signal);
     reap();
     if (suspicion_ && (!any_running() || Clock::now() - suspicion_->since > patience))
       fail(suspicion_->rank, suspicion_->code, suspicion_->what);
@@ -182,6 +182,18 @@ int Launcher::run() {
   if (stopped_) kill_all(SIGKILL);  // what the ranks themselves started
   output_.finish();
   return code_;
+}
+
+void Launcher::asked_to_end(int signal) {
+  if (stopped_) return;
+  const bool in_order = (signal == SIGTERM || signal == SIGUSR1) && !passed_on_;
+  if (in_order) {
+    passed_on_ = signal;
+    kill_all(signal);
+  } else {
+    code_ = 130;
+    stop();
+  }
 }
 
 void Launcher::read_control(int rank) {
@@ -241,6 +253,8 @@ void Launcher::reap() {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (child.finished && code >= 0) {
       if (!stopped_) code_ = std::max(code_, code);
+    } else if (passed_on_ && WIFSIGNALED(status) && WTERMSIG(status) == *passed_on_) {
+      asked_to_end(*passed_on_);  // it does not end in order
     } else if ((code != 0 || child.joined) && !child.suspects) {
       std::string what = fmt::format(" {} before the end of the job", how_it_ended(status));
       if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)

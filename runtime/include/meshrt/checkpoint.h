@@ -1,0 +1,127 @@
+// checkpoint.h: a run's state on disk, in a form that does not know how many ranks made it: whole tensors in
+// safetensors files. A checkpoint is a folder:
+//
+//   out/ckpt/latest -> step-500              replaced last, when everything below is on disk
+//   out/ckpt/step-500/checkpoint.json        Manifest: step, data position, seed, sizes of files, hashes of tensors
+//   out/ckpt/step-500/model-00001-of-00002.safetensors ...      parameters and state
+//   out/ckpt/step-500/model.safetensors.index.json              which tensor is in which file, as Hugging Face writes
+//   it out/ckpt/step-500/optimizer-00001-of-00001.safetensors, optimizer.safetensors.index.json
+//
+// A folder that is being written has another name (".step-500.unfinished") until it is whole.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "meshrt/safetensors.h"
+
+namespace meshrt {
+
+/// Where a run stands between two steps; with the tensors, all that it goes on from.
+struct Moment {
+  int64_t step = 0;      ///< steps done
+  int64_t position = 0;  ///< samples read
+  uint64_t seed = 1;     ///< of every random number, together with the step
+};
+
+/// What a checkpoint is, beside its tensors.
+struct Manifest {
+  Moment moment;
+  std::string program, spec, spec_hash, layout, precision;
+  std::vector<std::pair<std::string, int>> mesh;  ///< of the run that wrote it: axes and their sizes
+  std::map<std::string, int64_t> files;           ///< safetensors file to its bytes
+  std::map<std::string, uint64_t> hashes;         ///< tensor to hash_elements of the whole
+};
+
+/// The place of a tensor in a checkpoint.
+struct SavedShape {
+  std::string name;
+  Type type = Type::f32;
+  std::vector<int64_t> shape;
+  bool optimizer = false;  ///< stands in the files of the optimizer
+  int64_t bytes() const;
+};
+
+/// Whole tensors on disk: a checkpoint, a folder of safetensors files of another origin, or one such file.
+class SavedTensors {
+ public:
+  /// `path` may name a checkpoint, a folder of checkpoints (its latest is meant), a folder with a safetensors index or
+  /// with `model.safetensors`, or a safetensors file. Every header and every size is checked here; the numbers are read
+  /// when they are touched. Throws Failure (Cause::data) that names the file and the fault.
+  static SavedTensors open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  /// Model first, then optimizer; within each in the order of the files.
+  const std::vector<NamedArray>& tensors() const { return tensors_; }
+  const NamedArray* find(std::string_view name) const;
+  /// Name of the file that holds the tensor, without folder.
+  const std::string& file_of(std::string_view name) const;
+  bool of_optimizer(std::string_view name) const;
+  /// Nothing for files of another origin.
+  const std::optional<Manifest>& manifest() const { return manifest_; }
+  int64_t bytes() const;  ///< of all numbers
+
+ private:
+  struct Where {
+    size_t tensor;
+    std::string file;
+    bool optimizer;
+  };
+  void add_file(const std::string& folder, const std::string& name, bool optimizer);
+  void add_indexed(const std::string& folder, const std::string& index, bool optimizer);
+
+  std::string path_;
+  std::vector<Safetensors> files_;
+  std::vector<NamedArray> tensors_;
+  std::map<std::string, Where, std::less<>> where_;
+  std::optional<Manifest> manifest_;
+};
+
+/// The sum, modulo 2^64, of a mix of place and bits of every element. Any rank may hash any part (`first` is the index
+/// of its first element in the whole tensor, row-major); the sum over all parts tells whether a tensor has changed.
+uint64_t hash_elements(std::span<const std::byte> elements, size_t element_size, int64_t first);
+
+/// The tensors whose numbers do not have the hash that the manifest gives. None without a manifest.
+std::vector<std::string> damaged_tensors(const SavedTensors& saved);
+
+/// The checkpoints of a run.
+class CheckpointFolder {
+ public:
+  explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  std::string finished(int64_t step) const;    ///< "out/ckpt/step-500"
+  std::string unfinished(int64_t step) const;  ///< "out/ckpt/.step-500.unfinished"
+  /// Steps of the published checkpoints, ascending.
+  std::vector<int64_t> steps() const;
+  /// What `latest` points to; should that be gone, the greatest step. Nothing in an empty or missing folder.
+  std::optional<int64_t> latest() const;
+
+  /// Makes the folder, and takes away what an interrupted run has left unfinished. Throws Failure (Cause::environment).
+  void prepare() const;
+  /// Makes the unfinished checkpoint of `step`, all of it on disk, the latest; one of the same step is replaced.
+  void publish(int64_t step) const;
+  /// Removes the unfinished checkpoint of `step`.
+  void abandon(int64_t step) const;
+  /// Removes the oldest checkpoints up to `step`, so that `count` of them stay.
+  void keep(int64_t count, int64_t step) const;
+
+ private:
+  std::string path_;
+};
+
+/// Bytes of a file of a checkpoint, if the run file does not say.
+inline constexpr int64_t default_file_bytes = 5'000'000'000;
+
+/// Writes whole tensors as the checkpoint folder `path`, which must not exist: files, indexes, and the manifest with
+/// sizes and hashes filled in. A tensor whose name is in `optimizer` goes to the files of the optimizer.
+void write_checkpoint(const std::string& path, std::span<const NamedArray> tensors,
+                      const std::vector<std::string>& optimizer, Manifest manifest,
+                      int64_t file_bytes = default_file_bytes);
+
+}  // namespace meshrt

@@ -1,0 +1,32 @@
+// load.h: a program's tensors from whole tensors on disk, whatever layout and precision wrote them.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/rename_map.h"
+#include "meshrt/checkpoint.h"
+#include "meshrt/program.h"
+#include "meshrt/rank.h"
+
+namespace meshrt {
+
+struct LoadOptions {
+  bool parameters_only = false;  ///< false: optimizer and state too, as a run that goes on needs them
+  bool partial = false;          ///< what is missing keeps its numbers, what is unexpected is left
+  RenameMap names;               ///< what tensors are called in the file
+};
+
+/// What a partial load did not find or use.
+struct Unmatched {
+  std::vector<std::string> missing, unexpected;
+};
+
+/// Sets the tensors from those in `saved`; floats are rounded to the tensor's type. Each rank reads its own part, and
+/// what it vouches for is checked against the hashes of the manifest. Collective. Throws Failure (Cause::data): before
+/// anything is changed, with all tensors that are missing, unexpected, or of another shape or kind; and after reading,
+/// with those that are damaged.
+Unmatched load_tensors(Rank& rank, const ProgramInfo& info, std::span<Tensor> tensors, const SavedTensors& saved,
+                       const LoadOptions& options);
+
+}  // namespace meshrt

@@ -1,0 +1,109 @@
+// checkpoint.json.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/file_plan.h"
+#include "driver/file_bytes.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* format_name = "meshwright checkpoint";
+constexpr int format_version = 1;
+
+class Reader {
+ public:
+  Reader(const std::string& path, const Json& object) : path_(path), object_(object) {}
+
+  const Json& find(const char* key) const {
+    if (!object_.is_object() || !object_.contains(key)) fail(fmt::format("it has no `{}`", key));
+    return object_[key];
+  }
+  int64_t whole(const char* key) const { return whole(key, find(key)); }
+  int64_t whole(const std::string& key, const Json& value) const {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > INT64_MAX)
+      fail(fmt::format("`{}` is not a whole number", key));
+    return value.get<int64_t>();
+  }
+  std::string text(const char* key) const {
+    if (!find(key).is_string()) fail(fmt::format("`{}` is not a text", key));
+    return find(key).get<std::string>();
+  }
+  const Json& map(const char* key) const {
+    if (!find(key).is_object()) fail(fmt::format("`{}` is not a map", key));
+    return find(key);
+  }
+  uint64_t hash(const std::string& tensor, const Json& value) const {
+    const std::string digits = value.is_string() ? value.get<std::string>() : "";
+    uint64_t hash = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), hash, 16);
+    if (digits.size() != 16 || error != std::errc() || end != digits.data() + digits.size())
+      fail(fmt::format("the hash of `{}` is not one", tensor));
+    return hash;
+  }
+  [[noreturn]] void fail(const std::string& why) const {
+    throw Failure(Cause::data, fmt::format("`{}` is damaged: {}", path_, why));
+  }
+
+ private:
+  const std::string& path_;
+  const Json& object_;
+};
+
+}  // namespace
+
+std::string manifest_text(const Manifest& manifest) {
+  Json mesh = Json::object(), hashes = Json::object();
+  for (const auto& [axis, size] : manifest.mesh) mesh[axis] = size;
+  for (const auto& [tensor, hash] : manifest.hashes) hashes[tensor] = fmt::format("{:016x}", hash);
+  const Json object = {{"format", format_name},
+                       {"version", format_version},
+                       {"step", manifest.moment.step},
+                       {"position", manifest.moment.position},
+                       {"seed", manifest.moment.seed},
+                       {"program", manifest.program},
+                       {"spec", manifest.spec},
+                       {"spec_hash", manifest.spec_hash},
+                       {"precision", manifest.precision},
+                       {"layout", manifest.layout},
+                       {"mesh", mesh},
+                       {"files", manifest.files},
+                       {"hashes", hashes}};
+  return object.dump(2) + "\n";
+}
+
+Manifest read_manifest(const std::string& path) {
+  const auto file = FileBytes::open(path, Compression::none);
+  const auto* text = reinterpret_cast<const char*>(file->bytes().data());
+  const Json object = Json::parse(text, text + file->bytes().size(), nullptr, false);
+  const Reader reader(path, object);
+  if (object.is_discarded()) reader.fail("it is not JSON");
+  if (reader.text("format") != format_name) reader.fail("its `format` is of something else");
+  if (const int64_t version = reader.whole("version"); version != format_version)
+    throw Failure(Cause::data,
+                  fmt::format("`{}` has version {}, this program reads version {}", path, version, format_version));
+  Manifest manifest;
+  manifest.moment = {reader.whole("step"), reader.whole("position"), static_cast<uint64_t>(reader.whole("seed"))};
+  manifest.program = reader.text("program");
+  manifest.spec = reader.text("spec");
+  manifest.spec_hash = reader.text("spec_hash");
+  manifest.precision = reader.text("precision");
+  manifest.layout = reader.text("layout");
+  for (const auto& [axis, size] : reader.map("mesh").items())
+    manifest.mesh.emplace_back(axis, static_cast<int>(reader.whole("mesh." + axis, size)));
+  for (const auto& [name, bytes] : reader.map("files").items()) {
+    if (name.find('/') != std::string::npos)
+      reader.fail(fmt::format("`{}` is not the name of a file in its folder", name));
+    manifest.files[name] = reader.whole("files." + name, bytes);
+  }
+  for (const auto& [tensor, hash] : reader.map("hashes").items()) manifest.hashes[tensor] = reader.hash(tensor, hash);
+  return manifest;
+}
+
+}  // namespace meshrt

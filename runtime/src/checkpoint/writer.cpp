@@ -1,0 +1,184 @@
+#include "checkpoint/writer.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include "checkpoint/output_file.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+constexpr Site site{-1, "checkpoint"};
+
+const Group& world(Rank& rank) {
+  const Axis all[] = {{rank.ranks(), 1}};
+  return rank.group(all);
+}
+
+}  // namespace
+
+void Background::start(std::function<void()> work) {
+  join();
+  error_.clear();
+  running_.store(true, std::memory_order_relaxed);
+  thread_ = std::thread([this, work = std::move(work)] {
+    // The rank's thread may be kept on one core, which it needs for itself.
+    cpu_set_t any;
+    std::memset(&any, 0xff, sizeof any);
+    sched_setaffinity(0, sizeof any, &any);
+    try {
+      work();
+    } catch (const std::exception& error) {
+      error_ = error.what();
+    }
+    running_.store(false, std::memory_order_release);
+  });
+}
+
+void Background::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+bool is_saved(const Tensor& tensor) {
+  return tensor.role == Role::parameter || tensor.role == Role::optimizer || tensor.role == Role::state;
+}
+
+void sum_over_ranks(Rank& rank, Site site, std::span<uint64_t> hashes) {
+  // Halves, so that sums of signed numbers stay far from their ends.
+  std::vector<int64_t> halves;
+  for (const uint64_t hash : hashes)
+    halves.insert(halves.end(), {static_cast<int64_t>(hash & 0xffffffff), static_cast<int64_t>(hash >> 32)});
+  all_reduce(rank, world(rank), site, halves.data(), static_cast<int64_t>(halves.size()), Type::i64, Reduce::sum);
+  for (size_t i = 0; i < hashes.size(); ++i)
+    hashes[i] = static_cast<uint64_t>(halves[2 * i]) + (static_cast<uint64_t>(halves[2 * i + 1]) << 32);
+}
+
+CheckpointWriter::CheckpointWriter(Rank& rank, const ProgramInfo& info, std::span<const Tensor> tensors,
+                                   Options options)
+    : rank_(rank), info_(info), options_(std::move(options)), folder_(options_.folder) {
+  size_t copied = 0;
+  for (const Tensor& tensor : tensors) {
+    if (!is_saved(tensor)) continue;
+    const Share share = share_of(tensor, info.mesh, rank.rank());
+    if (share.count() > 0) pieces_.push_back({&tensor, shapes_.size(), share, copied});
+    copied += static_cast<size_t>(share.count()) * size_of(tensor.type);
+    copied = (copied + 63) / 64 * 64;
+    shapes_.push_back({tensor.name, tensor.type, shape_of(tensor), tensor.role == Role::optimizer});
+  }
+  plan_ = plan_files(shapes_, options_.file_bytes);
+  if (!options_.asynchronous) return;
+  require_memory(round_to_huge(copied) * static_cast<size_t>(rank.ranks()), "the copies of an asynchronous checkpoint");
+  copy_ = Mapping(copied, -1);
+  touch(copy_.data(), copy_.bytes());
+}
+
+const std::byte* CheckpointWriter::numbers(const Piece& piece) const {
+  if (options_.asynchronous) return copy_.data() + piece.copy;
+  const auto* data = static_cast<const std::byte*>(piece.tensor->data);
+  return data + static_cast<size_t>(piece.share.first) * size_of(piece.tensor->type);
+}
+
+void CheckpointWriter::begin(const Moment& moment) {
+  moment_ = moment;
+  started_ = std::chrono::steady_clock::now();
+  if (options_.asynchronous)
+    for (const Piece& piece : pieces_) {
+      const size_t size = size_of(piece.tensor->type);
+      const auto* from =
+          static_cast<const std::byte*>(piece.tensor->data) + static_cast<size_t>(piece.share.first) * size;
+      std::memcpy(copy_.data() + piece.copy, from, static_cast<size_t>(piece.share.count()) * size);
+    }
+  stage_ = Stage::writing;
+  background_.start([this, step = moment.step] { write_share(step); });
+}
+
+void CheckpointWriter::write_share(int64_t step) {
+  namespace fs = std::filesystem;
+  const fs::path folder = folder_.unfinished(step);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", folder.string(), error.message()));
+  std::vector<std::optional<OutputFile>> files(plan_.files.size());
+  const auto open = [&](size_t f) -> OutputFile& {
+    if (!files[f]) files[f].emplace((folder / plan_.files[f].name).string());
+    return *files[f];
+  };
+  if (rank_.rank() == 0)
+    for (size_t f = 0; f < plan_.files.size(); ++f) {
+      open(f).reserve(plan_.files[f].bytes);
+      open(f).write(0, std::as_bytes(std::span(plan_.files[f].head)));
+    }
+  hashes_.assign(shapes_.size(), 0);
+  for (const Piece& piece : pieces_) {
+    const auto size = static_cast<int64_t>(size_of(piece.tensor->type));
+    const std::byte* from = numbers(piece);
+    const FilePlan::Place& place = plan_.places[piece.index];
+    OutputFile& file = open(place.file);
+    uint64_t& hash = hashes_[piece.index];
+    for_each_run(extents_of(*piece.tensor), piece.share.first, piece.share.last,
+                 [&](int64_t whole, int64_t at, int64_t count) {
+                   const std::span run(from + (at - piece.share.first) * size, static_cast<size_t>(count * size));
+                   file.write(place.offset + whole * size, run);
+                   hash += hash_elements(run, static_cast<size_t>(size), whole);
+                 });
+  }
+  for (auto& file : files)
+    if (file) file->sync();
+}
+
+void CheckpointWriter::publish(const Moment& moment) {
+  Manifest manifest;
+  manifest.moment = moment;
+  manifest.program = info_.name;
+  manifest.spec = info_.spec;
+  manifest.spec_hash = info_.spec_hash;
+  manifest.layout = info_.layout;
+  manifest.precision = info_.precision;
+  for (const MeshAxis& axis : info_.mesh) manifest.mesh.emplace_back(axis.name, axis.size);
+  for (const FilePlan::File& file : plan_.files) manifest.files[file.name] = file.bytes;
+  for (size_t t = 0; t < shapes_.size(); ++t) manifest.hashes[shapes_[t].name] = hashes_[t];
+  const std::filesystem::path folder = folder_.unfinished(moment.step);
+  for (const FilePlan::Index& index : plan_.indexes) write_durably((folder / index.name).string(), index.text);
+  write_durably((folder / manifest_name).string(), manifest_text(manifest));
+  folder_.publish(moment.step);
+  if (options_.keep > 0) folder_.keep(options_.keep, moment.step);
+}
+
+std::optional<CheckpointWriter::Outcome> CheckpointWriter::advance() {
+  background_.join();
+  std::string error = first_error();
+  if (error.empty() && stage_ == Stage::writing) {
+    sum_over_ranks(rank_, site, hashes_);
+    stage_ = Stage::publishing;
+    if (rank_.rank() == 0) background_.start([this] { publish(moment_); });
+    return std::nullopt;
+  }
+  if (!error.empty() && rank_.rank() == 0) folder_.abandon(moment_.step);
+  stage_ = Stage::idle;
+  Outcome outcome{moment_.step, std::move(error), 0, 0};
+  for (const FilePlan::File& file : plan_.files) outcome.bytes += file.bytes;
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  return outcome;
+}
+
+// The error of the first rank that has one, on every rank.
+std::string CheckpointWriter::first_error() {
+  constexpr size_t length = 512;
+  std::vector<uint8_t> mine(length, 0), all(length * static_cast<size_t>(rank_.ranks()));
+  std::memcpy(mine.data(), background_.error().data(), std::min(length - 1, background_.error().size()));
+  std::vector<int64_t> begin;
+  for (int r = 0; r <= rank_.ranks(); ++r) begin.push_back(r);
+  all_gather(rank_, world(rank_), site, mine.data(), all.data(), {1, begin, static_cast<int64_t>(length)}, Type::u8);
+  for (int r = 0; r < rank_.ranks(); ++r)
+    if (all[static_cast<size_t>(r) * length] != 0)
+      return reinterpret_cast<const char*>(all.data()) + static_cast<size_t>(r) * length;
+  return "";
+}
+
+}  // namespace meshrt

@@ -1,0 +1,136 @@
+#include "driver/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+
+#include "checkpoint/load.h"
+#include "meshrt/collectives.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+constexpr Site site{-1, "checkpoint"};
+
+const Group& world(Rank& rank) {
+  const Axis all[] = {{rank.ranks(), 1}};
+  return rank.group(all);
+}
+
+std::string size_text(int64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1'000'000       ? fmt::format("{:.1f} kB", size / 1e3)
+         : bytes < 1'000'000'000 ? fmt::format("{:.1f} MB", size / 1e6)
+                                 : fmt::format("{:.2f} GB", size / 1e9);
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
+    : rank_(rank), program_(program), run_(run), folder_(run.checkpoint.folder.value) {
+  const Checkpoint& wanted = run.checkpoint;
+  if (!wanted.folder.given()) return;
+  if (rank.rank() == 0) folder_.prepare();
+  stop_.emplace();
+  writer_.emplace(
+      rank, program.info(), program.tensors(),
+      CheckpointWriter::Options{folder_.path(), wanted.file_bytes.value, wanted.keep.value, wanted.asynchronous.value});
+}
+
+// Rank 0 looks, so that all go on from the same one.
+std::optional<std::string> Checkpoints::source() const {
+  const Given<std::string>& resume = run_.checkpoint.resume;
+  if (resume.value == "never") return std::nullopt;
+  if (resume.value != "auto") return resume.value;
+  if (!writer_) return std::nullopt;
+  int64_t step = -1;
+  if (rank_.rank() == 0) step = folder_.latest().value_or(-1);
+  broadcast(rank_, world(rank_), site, &step, 1, Type::i64, 0);
+  return step < 0 ? std::nullopt : std::optional(folder_.finished(step));
+}
+
+std::optional<Moment> Checkpoints::resume() {
+  const std::optional<std::string> path = source();
+  if (!path) return std::nullopt;
+  const SavedTensors saved = SavedTensors::open(*path);
+  if (!saved.manifest())
+    throw run_.error(run_.checkpoint.resume.mark,
+                     fmt::format("`{}` holds tensors, but is not a checkpoint of a run", *path),
+                     "`train.params` begins a run with them");
+  Moment moment = saved.manifest()->moment;
+  if (run_.train.seed.given()) moment.seed = run_.train.seed.value;
+  if (moment.step > run_.train.steps.value)
+    throw run_.error(run_.train.steps.mark, fmt::format("`{}` is of step {}, but the run ends at step {}", saved.path(),
+                                                        moment.step, run_.train.steps.value));
+  load_tensors(rank_, program_.info(), program_.tensors(), saved, {});
+  resumed_from_ = saved.path();
+  if (writer_ && saved.path() == folder_.finished(moment.step)) newest_ = moment.step;
+  return moment;
+}
+
+// What every rank has to say after a step, added up.
+Checkpoints::Votes Checkpoints::vote() const {
+  Votes votes;
+  if (stop_) votes.signal = StopRequest::signal();
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+  if (rank_.rank() == 0 && run_.train.max_time.given()) votes.over = spent.count() >= run_.train.max_time.value ? 1 : 0;
+  if (writer_) votes.working = writer_->working() ? 1 : 0;
+  std::array numbers = {votes.signal, votes.over, votes.working};
+  all_reduce(rank_, world(rank_), site, numbers.data(), numbers.size(), Type::i32, Reduce::max);
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+std::string Checkpoints::after_step(const Moment& moment) {
+  if (!votes()) return "";
+  const Votes said = vote();
+  if (writer_ && writer_->busy() && said.working == 0)
+    if (const auto outcome = writer_->advance()) end(*outcome);
+  const Given<int64_t>& every = run_.checkpoint.every;
+  if (writer_ && every.given() && moment.step % every.value == 0) begin(moment);
+  if (said.signal != 0) return fmt::format("SIG{}", sigabbrev_np(said.signal));
+  return said.over != 0 ? "train.max_time" : "";
+}
+
+void Checkpoints::begin(const Moment& moment) {
+  finish();
+  newest_ = moment.step;
+  writer_->begin(moment);
+  if (!run_.checkpoint.asynchronous.value) finish();
+}
+
+void Checkpoints::finish() {
+  if (!writer_) return;
+  while (writer_->busy()) {
+    writer_->wait();
+    if (const auto outcome = writer_->advance()) end(*outcome);
+  }
+}
+
+void Checkpoints::end(const CheckpointWriter::Outcome& outcome) {
+  last_error_ = outcome.error;
+  if (!outcome.error.empty()) newest_ = -1;
+  if (rank_.rank() != 0 || !tell) return;
+  if (outcome.error.empty())
+    tell(fmt::format("checkpoint of step {}: {}, {}, {:.1f} s", outcome.step, folder_.finished(outcome.step),
+                     size_text(outcome.bytes), outcome.seconds));
+  else
+    tell(fmt::format("the checkpoint of step {} is lost: {}; older ones stay, the run goes on", outcome.step,
+                     outcome.error));
+}
+
+void Checkpoints::last(const Moment& moment) {
+  if (!writer_) return;
+  finish();
+  if (newest_ == moment.step) return;
+  begin(moment);
+  finish();
+  if (!last_error_.empty())
+    throw Failure(Cause::environment, fmt::format("the last checkpoint is lost: {}", last_error_));
+}
+
+}  // namespace meshrt

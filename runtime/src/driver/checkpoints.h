@@ -1,0 +1,59 @@
+// checkpoints.h: `checkpoint` of the run file: where a run goes on from, what it writes on its way, and what ends it
+// before its last step.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "checkpoint/writer.h"
+#include "driver/stop_request.h"
+#include "meshrt/program.h"
+#include "meshrt/run_file.h"
+
+namespace meshrt {
+
+class Checkpoints {
+ public:
+  /// Throws Failure (Cause::environment) when the folder cannot be written. Collective.
+  Checkpoints(Rank& rank, Program& program, const RunFile& run);
+
+  /// Loads the checkpoint that the run goes on from, if there is one, and gives its moment. Collective. Throws Failure
+  /// (Cause::data) when it does not fit the program or is damaged.
+  std::optional<Moment> resume();
+  /// The checkpoint that resume() has loaded.
+  const std::string& resumed_from() const { return resumed_from_; }
+
+  /// After every step, with what rank 0 says: writes what is due, and tells whether the run has to end now, and why
+  /// ("SIGTERM", "train.max_time"); empty: it goes on. Collective.
+  std::string after_step(const Moment& moment);
+  /// Writes the last checkpoint and waits for it. Throws Failure (Cause::environment) when it cannot be written.
+  void last(const Moment& moment);
+  /// Waits for the checkpoint under way.
+  void finish();
+
+  /// Where lines for the log go; called on rank 0.
+  std::function<void(const std::string&)> tell;
+
+ private:
+  struct Votes {
+    int32_t signal = 0, over = 0, working = 0;
+  };
+  Votes vote() const;
+  bool votes() const { return writer_ || run_.train.max_time.given(); }
+  void begin(const Moment& moment);
+  void end(const CheckpointWriter::Outcome& outcome);
+  std::optional<std::string> source() const;
+
+  Rank& rank_;
+  Program& program_;
+  const RunFile& run_;
+  CheckpointFolder folder_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<StopRequest> stop_;
+  std::optional<CheckpointWriter> writer_;
+  std::string resumed_from_, last_error_;
+  int64_t newest_ = -1;  // step of the newest checkpoint, begun or loaded
+};
+
+}  // namespace meshrt

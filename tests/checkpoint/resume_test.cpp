@@ -1,0 +1,312 @@
+// Runs that stop and go on, under the same and under other meshes and precisions.
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "meshrt/driver.h"
+#include "meshrt/launch.h"
+#include "meshrt/npy.h"
+#include "ring_program.h"
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ResumeTest : public testing::Test {
+ protected:
+  ResumeTest() {
+    std::vector<double> values(22);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
+    const std::vector<int64_t> shape = {22};
+    write_npy(folder_.path("x.npy"), Type::f64, shape, std::as_bytes(std::span(values)));
+  }
+
+  struct Ran {
+    int code = 0;
+    std::string out, failure;
+    std::vector<nlohmann::json> lines;
+    std::vector<double> losses;  // by step, of the log
+  };
+  /// Trains on rows x columns ranks. `name` is that of the folder of checkpoints and of the log.
+  Ran run(int rows, int columns, const std::string& name, const std::string& keys, Type real = Type::f64) {
+    const std::string text = "data: { x: {file: x.npy} }\ncheckpoint: { dir: '" + folder_.path(name) +
+                             "' }\nlog: { every: 1, jsonl: '" + folder_.path(name + ".jsonl") + "' }\n";
+    std::vector<std::string> overrides;
+    for (size_t begin = 0; begin < keys.size();) {
+      const size_t end = std::min(keys.find(' ', begin), keys.size());
+      overrides.push_back(keys.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    Ran result;
+    std::mutex mutex;
+    std::FILE* out = std::fopen(folder_.path("out.txt").c_str(), "w");
+    result.code = launch_threads(rows * columns, [&](Rank& rank) {
+      try {
+        const RunFile run_file = parse_run_file("run.yaml", text, folder_.path(""), overrides);
+        RingProgram program(rows, columns, real);
+        return train(rank, program, run_file, {out, Color::never});
+      } catch (const Failure& failure) {
+        const std::lock_guard lock(mutex);
+        result.failure = folder_.without_folder(failure.what());
+        return exit_code(failure.cause);
+      }
+    });
+    std::fclose(out);
+    result.out = folder_.without_folder(folder_.read("out.txt"));
+    std::ifstream lines(folder_.path(name + ".jsonl"));
+    int64_t first = 0;
+    for (std::string line; std::getline(lines, line);) {
+      result.lines.push_back(nlohmann::json::parse(line));
+      if (!result.lines.back().contains("loss")) continue;
+      // Each step once, whatever earlier runs had told: the lines are those of one run.
+      const int64_t step = result.lines.back().at("step");
+      if (result.losses.empty()) first = step;
+      EXPECT_EQ(step, first + static_cast<int64_t>(result.losses.size()));
+      result.losses.push_back(result.lines.back().at("loss"));
+    }
+    return result;
+  }
+  /// The tensors of two checkpoints are the same, bit by bit, and so are the files.
+  void expect_same(const std::string& a, const std::string& b) const {
+    const SavedTensors first = SavedTensors::open(folder_.path(a)), second = SavedTensors::open(folder_.path(b));
+    ASSERT_EQ(first.tensors().size(), 6U);
+    for (const NamedArray& tensor : first.tensors()) {
+      ASSERT_NE(second.find(tensor.name), nullptr) << tensor.name;
+      EXPECT_TRUE(std::ranges::equal(tensor.data, second.find(tensor.name)->data)) << tensor.name << " of " << b;
+    }
+    for (const auto& entry : fs::directory_iterator(first.path())) {
+      const std::string name = entry.path().filename();
+      if (name == "checkpoint.json") continue;  // it tells the mesh
+      EXPECT_EQ(folder_.read(a + "/" + name), folder_.read(b + "/" + name)) << name;
+    }
+    EXPECT_EQ(damaged_tensors(second), std::vector<std::string>{});
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(ResumeTest, GoesOnAsIfNothingHadHappened) {
+  const Ran whole = run(2, 2, "whole", "train.steps=20");
+  EXPECT_EQ(whole.code, 0) << whole.failure;
+  ASSERT_EQ(whole.losses.size(), 20U);
+  ASSERT_EQ(run(2, 2, "parts", "train.steps=10").losses.size(), 10U);
+  const Ran rest = run(2, 2, "parts", "train.steps=20");
+  EXPECT_EQ(rest.losses, whole.losses);
+  EXPECT_NE(rest.out.find("goes on from parts/step-10 after step 10\n"), std::string::npos) << rest.out;
+  EXPECT_NE(rest.out.find("done: 10 steps in"), std::string::npos) << rest.out;
+  expect_same("whole/step-20", "parts/step-20");
+  // The seed of the checkpoint stays, unless another one is asked for; so does the place in the data.
+  run(2, 2, "seeded", "train.steps=10 train.seed=5");
+  EXPECT_EQ(SavedTensors::open(folder_.path("seeded")).manifest()->moment.seed, 5U);
+  EXPECT_EQ(SavedTensors::open(folder_.path("seeded")).manifest()->moment.position, 40);
+  run(2, 2, "seeded", "train.steps=11");
+  EXPECT_EQ(SavedTensors::open(folder_.path("seeded")).manifest()->moment.seed, 5U);
+  run(2, 2, "seeded", "train.steps=12 train.seed=6");
+  EXPECT_EQ(SavedTensors::open(folder_.path("seeded")).manifest()->moment.seed, 6U);
+}
+
+TEST_F(ResumeTest, AnyMeshReadsAndWritesTheSameTensors) {
+  const Ran whole = run(2, 2, "whole", "train.steps=20");
+  run(2, 2, "first", "train.steps=10");
+  const std::pair<int, int> meshes[] = {{1, 1}, {2, 1}, {1, 3}, {3, 2}, {1, 8}};
+  for (const auto& [rows, columns] : meshes) {
+    const std::string name = "on" + std::to_string(rows) + "x" + std::to_string(columns);
+    const std::string from = " checkpoint.resume=" + folder_.path("first");
+    run(rows, columns, name, "train.steps=10" + from);
+    expect_same("first/step-10", name + "/step-10");
+    const Ran rest = run(rows, columns, name, "train.steps=20");
+    EXPECT_EQ(rest.code, 0) << rest.failure;
+    expect_same("whole/step-20", name + "/step-20");
+  }
+}
+
+TEST_F(ResumeTest, PrecisionsAreConverted) {
+  run(2, 2, "f64", "train.steps=3");
+  const Ran down = run(1, 2, "f32", "train.steps=3 checkpoint.resume=" + folder_.path("f64"), Type::f32);
+  EXPECT_EQ(down.code, 0) << down.failure;
+  const SavedTensors wide = SavedTensors::open(folder_.path("f64")), narrow = SavedTensors::open(folder_.path("f32"));
+  for (const char* name : {"tile", "tile.moment1", "row"}) {
+    const auto* from = reinterpret_cast<const double*>(wide.find(name)->data.data());
+    const auto* to = reinterpret_cast<const float*>(narrow.find(name)->data.data());
+    for (size_t i = 0; i < narrow.find(name)->data.size() / 4; ++i) EXPECT_EQ(to[i], static_cast<float>(from[i]));
+  }
+  run(3, 1, "f64again", "train.steps=3 checkpoint.resume=" + folder_.path("f32"));
+  run(1, 1, "f32again", "train.steps=3 checkpoint.resume=" + folder_.path("f64again"), Type::f32);
+  expect_same("f32/step-3", "f32again/step-3");
+}
+
+TEST_F(ResumeTest, WritesEveryFewStepsAndKeepsTheNewest) {
+  for (const char* how : {"true", "false"}) {
+    const std::string name = std::string("c") + how;
+    const Ran ran =
+        run(2, 1, name, std::string("train.steps=11 checkpoint.every=2 checkpoint.keep=3 checkpoint.async=") + how);
+    EXPECT_EQ(ran.code, 0) << ran.failure;
+    EXPECT_EQ(CheckpointFolder(folder_.path(name)).steps(), (std::vector<int64_t>{8, 10, 11}));
+    EXPECT_EQ(CheckpointFolder(folder_.path(name)).latest(), 11);
+    EXPECT_NE(ran.out.find("checkpoint of step 2: " + name + "/step-2, "), std::string::npos) << ran.out;
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path(name)), {}), 4);
+  }
+  expect_same("ctrue/step-8", "cfalse/step-8");  // a copy is of its step, whatever the steps after it do
+}
+
+TEST_F(ResumeTest, ResumeMayBeForbiddenOrGiven) {
+  const Ran first = run(1, 1, "c", "train.steps=6 checkpoint.every=3");
+  EXPECT_EQ(run(1, 1, "c", "train.steps=6 checkpoint.resume=never").losses, first.losses);
+  const Ran again = run(1, 1, "c", "train.steps=8 checkpoint.resume=" + folder_.path("c/step-3"));
+  EXPECT_NE(again.out.find("goes on from c/step-3 after step 3"), std::string::npos) << again.out;
+  EXPECT_EQ(again.losses.size(), 8U);
+  EXPECT_TRUE(std::equal(first.losses.begin(), first.losses.end(), again.losses.begin()));
+  const Ran done = run(1, 1, "c", "train.steps=8");
+  EXPECT_EQ(done.code, 0);
+  EXPECT_NE(done.out.find("done: 0 steps"), std::string::npos) << done.out;
+}
+
+TEST_F(ResumeTest, WhatDoesNotFitIsListedBeforeAnythingChanges) {
+  run(1, 1, "c", "train.steps=2");
+  const SavedTensors saved = SavedTensors::open(folder_.path("c"));
+  std::vector<NamedArray> tensors;
+  for (NamedArray tensor : saved.tensors()) {
+    if (tensor.name == "row") continue;
+    if (tensor.name == "tile") tensor.shape = {5, 7, 3};
+    if (tensor.name == "turns") tensor.type = Type::f32;
+    if (tensor.name == "copied") tensor.name = "Copied";
+    tensors.push_back(tensor);
+  }
+  Manifest manifest = *saved.manifest();
+  write_checkpoint(folder_.path("other"), tensors, {"tile.moment1"}, manifest);
+  const std::string from = "train.steps=4 checkpoint.resume=" + folder_.path("other");
+  EXPECT_EQ(run(2, 1, "d", from).failure,
+            "`other` does not fit the program:\n"
+            "  `tile` is [5, 7, 3] in the file and [7, 5, 3] in the program\n"
+            "  `turns` is f32 in the file and i32 in the program\n"
+            "  `row` is not in the file\n"
+            "  `copied` is not in the file\n"
+            "  `Copied` is in the file, but not in the program");
+  EXPECT_EQ(
+      run(1, 1, "d", "train.steps=1 checkpoint.resume=" + folder_.path("c")).failure,
+      "`c/step-2` is of step 2, but the run ends at step 1\n  --> command line\n1 | train.steps=1\n  |             ^");
+  write_safetensors(folder_.path("plain.safetensors"), tensors);
+  EXPECT_NE(run(1, 1, "d", "train.steps=4 checkpoint.resume=" + folder_.path("plain.safetensors"))
+                .failure.find("holds tensors, but is not a checkpoint of a run"),
+            std::string::npos);
+}
+
+TEST_F(ResumeTest, DamagedNumbersAreNoticed) {
+  run(2, 2, "c", "train.steps=2");
+  for (const char* name : {"model-00001-of-00001.safetensors", "optimizer-00001-of-00001.safetensors"}) {
+    const std::string file = std::string("c/step-2/") + name, good = folder_.read(file);
+    std::string bad = good;
+    bad[bad.size() - 3] ^= 0x10;
+    folder_.write(file, bad);
+    for (const int columns : {1, 2, 3}) {
+      const Ran ran = run(1, columns, "d", "train.steps=4 checkpoint.resume=" + folder_.path("c"));
+      EXPECT_EQ(ran.code, 1);
+      EXPECT_TRUE(ran.failure.starts_with("`c/step-2` is damaged: these tensors are not what was written:\n  `"))
+          << ran.failure;
+      EXPECT_NE(ran.failure.find(name), std::string::npos) << ran.failure;
+    }
+    folder_.write(file, good);
+  }
+}
+
+TEST_F(ResumeTest, BeginsFromParametersOfOtherNames) {
+  run(2, 2, "c", "train.steps=2");
+  const SavedTensors saved = SavedTensors::open(folder_.path("c"));
+  std::vector<NamedArray> tensors;
+  for (NamedArray tensor : saved.tensors()) {
+    if (saved.of_optimizer(tensor.name) || tensor.name == "turns" || tensor.name == "scale") continue;
+    if (tensor.name == "tile") tensor.name = "h.tile.weight";
+    tensors.push_back(tensor);
+  }
+  tensors.push_back({"extra", Type::f32, {0}, {}});
+  write_safetensors(folder_.path("theirs.safetensors"), tensors);
+  folder_.write("names.yaml", "tile: h.tile.weight\n");
+  const std::string from = "train.steps=1 train.params=" + folder_.path("theirs.safetensors");
+  EXPECT_EQ(
+      run(1, 1, "a", from).failure,
+      "`theirs.safetensors` does not fit the program:\n  `tile` is not in the file\n  `scale` is not in the file\n"
+      "  `h.tile.weight` is in the file, but not in the program\n  `extra` is in the file, but not in the program");
+  const std::string named = from + " checkpoint.resume=never train.names=" + folder_.path("names.yaml");
+  EXPECT_EQ(run(1, 2, "a", named).failure,
+            "`theirs.safetensors` does not fit the program:\n  `scale` is not in the file\n  `extra` is in the file, "
+            "but not in the program");
+  const Ran partial = run(1, 2, "a", named + " train.partial=true");
+  EXPECT_EQ(partial.code, 0) << partial.failure;
+  EXPECT_TRUE(partial.out.starts_with(
+      "`theirs.safetensors` lacks scale: they keep their initial values\n`theirs.safetensors` also has extra: left\n"))
+      << partial.out;
+  folder_.write("names.yaml", "tyle: x\nrow: [1]\nscale: x\n");
+  EXPECT_EQ(run(1, 1, "a", named).failure,
+            "`row` is called by a list, not by a name\n  --> names.yaml:2:6\n2 | row: [1]\n  |      ^\n"
+            "error: `x` is the name of `tyle` already\n  --> names.yaml:3:8\n3 | scale: x\n  |        ^");
+  folder_.write("names.yaml", "tyle: x\n");
+  EXPECT_NE(
+      run(1, 1, "a", named).failure.find("\n  the map names `tyle`, which the program lacks: did you mean `tile`?"),
+      std::string::npos);
+  // A folder that has both takes the checkpoint: a run that is started again goes on.
+  run(1, 1, "b", "train.steps=3 train.params=" + folder_.path("c"));
+  EXPECT_NE(run(1, 1, "b", "train.steps=5 train.params=" + folder_.path("c")).out.find("goes on from b/step-3"),
+            std::string::npos);
+}
+
+TEST_F(ResumeTest, ASignalEndsTheRunWithACheckpoint) {
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    const std::string name = strsignal(signal);
+    std::jthread sender([&](const std::stop_token& stop) {
+      while (!fs::exists(folder_.path(name + "/step-2")) && !stop.stop_requested()) std::this_thread::yield();
+      if (!stop.stop_requested()) kill(getpid(), signal);
+    });
+    const Ran ran = run(2, 1, name, "train.steps=100000000 checkpoint.every=2 checkpoint.keep=1 log.every=100000000");
+    EXPECT_EQ(ran.code, 75) << ran.failure;
+    const int64_t step = CheckpointFolder(folder_.path(name)).latest().value_or(0);
+    EXPECT_GE(step, 2);
+    const std::string what = std::string(signal == SIGTERM ? "SIGTERM" : "SIGUSR1") + " has ended the run after step " +
+                             std::to_string(step) + " of 100000000\n";
+    EXPECT_NE(ran.out.find(what), std::string::npos) << ran.out.substr(ran.out.size() - 300);
+  }
+}
+
+TEST_F(ResumeTest, TheTimeOfARunIsLimited) {
+  const Ran ran = run(2, 1, "c", "train.steps=100000000 train.max_time=1 log.every=100000000");
+  EXPECT_EQ(ran.code, 75) << ran.failure;
+  EXPECT_NE(ran.out.find("\ntrain.max_time has ended the run after step "), std::string::npos) << ran.out;
+  EXPECT_GT(CheckpointFolder(folder_.path("c")).latest().value_or(0), 0);
+}
+
+// A full disk: the checkpoint is lost, the run and the older checkpoint are not. Files above a limit fail like on one.
+TEST_F(ResumeTest, AFullDiskLosesOnlyTheCheckpointUnderWay) {
+  run(2, 1, "c", "train.steps=4");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  for (const rlim_t limit : {100, 900}) {  // not even the header; not all numbers
+    const rlimit small{limit, before.rlim_max};
+    for (const char* how : {"true", "false"}) {
+      // The log is larger than the limit: without one.
+      const std::string keys =
+          std::string("train.steps=8 checkpoint.every=2 log.jsonl=/dev/null checkpoint.async=") + how;
+      std::string failure, out;
+      setrlimit(RLIMIT_FSIZE, &small);
+      const Ran ran = run(2, 1, "c", keys);
+      setrlimit(RLIMIT_FSIZE, &before);
+      EXPECT_EQ(ran.code, 3);
+      EXPECT_EQ(ran.failure,
+                "the last checkpoint is lost: cannot write `c/.step-8.unfinished/model-00001-of-00001.safetensors`: "
+                "File too large");
+      EXPECT_EQ(CheckpointFolder(folder_.path("c")).steps(), std::vector<int64_t>{4});
+      EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path("c")), {}), 2) << "something is left";
+    }
+  }
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_EQ(run(2, 1, "c", "train.steps=8").code, 0);
+}
+
+}  // namespace
+}  // namespace meshrt

@@ -1,0 +1,103 @@
+#include "checkpoint/tensor_part.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "meshrt/checkpoint.h"
+#include "meshrt/collectives.h"
+
+namespace meshrt {
+namespace {
+
+// Every split of a tensor, every beginning and end within a part: the runs name the places that counting finds.
+TEST(TensorPart, RunsAreThePlacesOfThePart) {
+  const int64_t sizes[] = {3, 4, 2};
+  size_t runs = 0;
+  for (int64_t a = 0; a < 3; ++a)
+    for (int64_t b = 0; b < 4; ++b)
+      for (int64_t c = 0; c < 2; ++c) {
+        const std::vector<Extent> part = {{sizes[0], a, 3}, {sizes[1], 0, b + 1}, {sizes[2], c, 2}};
+        std::vector<int64_t> places;
+        for (int64_t i = a; i < 3; ++i)
+          for (int64_t j = 0; j <= b; ++j)
+            for (int64_t k = c; k < 2; ++k) places.push_back((i * 4 + j) * 2 + k);
+        const auto count = static_cast<int64_t>(places.size());
+        for (int64_t first = 0; first <= count; ++first)
+          for (int64_t last = first; last <= count; ++last) {
+            int64_t next = first;
+            for_each_run(part, first, last, [&](int64_t whole, int64_t at, int64_t length) {
+              EXPECT_EQ(at, next);
+              for (int64_t i = 0; i < length; ++i) EXPECT_EQ(whole + i, places[static_cast<size_t>(at + i)]);
+              next = at + length;
+              ++runs;
+            });
+            EXPECT_EQ(next, last);
+          }
+      }
+  EXPECT_GT(runs, 1000U);
+}
+
+TEST(TensorPart, AWholeTensorIsOneRun) {
+  const std::vector<Extent> part = {{3, 0, 3}, {4, 0, 4}};
+  int runs = 0;
+  for_each_run(part, 0, 12, [&](int64_t, int64_t, int64_t) { ++runs; });
+  EXPECT_EQ(runs, 1);
+  for_each_run({}, 0, 1, [&](int64_t whole, int64_t, int64_t count) { EXPECT_EQ(whole + count, 1); });
+  const std::vector<Extent> nothing = {{3, 1, 1}, {4, 0, 4}};
+  for_each_run(nothing, 0, 0, [&](int64_t, int64_t, int64_t) { ADD_FAILURE(); });
+}
+
+// Whatever splits a tensor, the shares of all ranks are each element once.
+TEST(TensorPart, SharesMakeUpTheWhole) {
+  const std::vector<MeshAxis> mesh = {{"rows", 2, 3}, {"columns", 3, 1}};
+  for (const auto& [first, second] : std::vector<std::pair<std::vector<int>, std::vector<int>>>{
+           {{}, {}}, {{0}, {}}, {{1}, {}}, {{0}, {1}}, {{1}, {0}}, {{0, 1}, {}}, {{}, {1, 0}}}) {
+    std::map<int64_t, int> seen;
+    for (int rank = 0; rank < 6; ++rank) {
+      Tensor tensor{.name = "w", .role = Role::parameter, .type = Type::f32, .dims = {}, .initial = {}};
+      for (const auto& [size, axes] : {std::pair(int64_t{7}, first), std::pair(int64_t{5}, second)}) {
+        int64_t part = 0, parts = 1;
+        for (const int axis : axes) {
+          part = part * mesh[axis].size + rank / mesh[axis].stride % mesh[axis].size;
+          parts *= mesh[axis].size;
+        }
+        tensor.dims.push_back({"d", size, part_begin(size, part, parts), part_begin(size, part + 1, parts), axes});
+      }
+      const Share share = share_of(tensor, mesh, rank);
+      for_each_run(extents_of(tensor), share.first, share.last, [&](int64_t whole, int64_t, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) ++seen[whole + i];
+      });
+    }
+    EXPECT_EQ(seen.size(), 35U);
+    for (const auto& [place, times] : seen) EXPECT_EQ(times, 1) << place;
+  }
+}
+
+// The hash of a whole is the sum of those of its parts; a change of any bit, and any two numbers that change places,
+// show.
+TEST(HashElements, SeesEveryChange) {
+  for (const size_t size : {1, 2, 4, 8}) {
+    std::vector<std::byte> bytes(24 * size);
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37);
+    const uint64_t whole = hash_elements(bytes, size, 0);
+    const std::span span(bytes);
+    EXPECT_EQ(whole, hash_elements(span.first(7 * size), size, 0) + hash_elements(span.subspan(7 * size), size, 7));
+    EXPECT_NE(whole, hash_elements(bytes, size, 1));
+    for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+      bytes[bit / 8] ^= std::byte{1} << bit % 8;
+      EXPECT_NE(whole, hash_elements(bytes, size, 0));
+      bytes[bit / 8] ^= std::byte{1} << bit % 8;
+    }
+    for (size_t i = 0; i < 23; ++i) {
+      std::swap_ranges(&bytes[i * size], &bytes[(i + 1) * size], &bytes[(i + 1) * size]);
+      EXPECT_NE(whole, hash_elements(bytes, size, 0));
+      std::swap_ranges(&bytes[i * size], &bytes[(i + 1) * size], &bytes[(i + 1) * size]);
+    }
+    EXPECT_EQ(whole, hash_elements(bytes, size, 0));
+  }
+  EXPECT_EQ(hash_elements({}, 4, 0), 0U);
+}
+
+}  // namespace
+}  // namespace meshrt
