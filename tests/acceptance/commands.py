@@ -5,7 +5,7 @@ import os
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 
-COMMANDS = ("check", "plan", "run", "build", "fetch", "verify", "fmt", "ir", "ops", "explain", "new", "doctor")
+COMMANDS = ("check", "plan", "run", "build", "fetch", "verify", "ckpt", "fmt", "ir", "ops", "explain", "new", "doctor")
 
 
 def check_new(report, folder):

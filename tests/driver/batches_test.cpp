@@ -1,8 +1,11 @@
 #include "driver/batches.h"
 
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
+#include "driver/permutation.h"
 #include "meshrt/collectives.h"
 #include "meshrt/npy.h"
 #include "test_files.h"
@@ -86,6 +89,68 @@ TEST_F(BatchesTest, ABatchMayWrapInItsMiddle) {
   EXPECT_EQ(batches.samples(), 3);
   batches.fill(2);
   EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{4, 5, 0, 1}));
+}
+
+TEST(Permutation, IsOne) {
+  for (const int64_t size : {1, 2, 3, 4, 5, 17, 64, 100, 1000, 4097}) {
+    std::set<int64_t> seen;
+    const Permutation permutation(size, RandomKey(1, "data").at(0));
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t place = permutation(i);
+      EXPECT_TRUE(place >= 0 && place < size && seen.insert(place).second) << size;
+    }
+  }
+  // Beyond 32 bits, and not the one of another key.
+  const int64_t large = int64_t{1} << 40;
+  const Permutation first(large, RandomKey(1, "data").at(0)), second(large, RandomKey(1, "data").at(1));
+  for (int64_t i = 0; i < 1000; ++i) {
+    EXPECT_LT(first(i), large);
+    EXPECT_NE(first(i), second(i));
+  }
+}
+
+// Each number is as likely at each place as any other: over 6000 keys every pair is met 1000 times, give or take four
+// deviations.
+TEST(Permutation, FavoursNoPlace) {
+  int met[6][6] = {};
+  for (uint64_t key = 0; key < 6000; ++key) {
+    const Permutation permutation(6, RandomKey(3, "data").at(key));
+    for (int64_t i = 0; i < 6; ++i) ++met[i][permutation(i)];
+  }
+  for (const auto& row : met)
+    for (const int times : row) EXPECT_NEAR(times, 1000, 4 * std::sqrt(6000 * (1 / 6.0) * (5 / 6.0)));
+}
+
+// Every pass has every sample once, in an order of its own, whatever the batch and the rank's part of it.
+TEST_F(BatchesTest, SamplesMayBeShuffled) {
+  write_npy_file("a.npy", {7});
+  const RunFile run = parse("{ x: {file: a.npy} }");
+  const auto order = [&](uint64_t seed, int64_t batch, int which, int parts) {
+    Inputs inputs;
+    inputs.add("x", Type::i32, {part("batch", batch, which, parts)});
+    Batches batches(inputs.tensors, info_, run, run.data, "data");
+    batches.shuffle(seed);
+    Numbers all;
+    for (int64_t position = 0; position + batch <= 21; position += batch) {
+      batches.fill(position);
+      const Numbers some = inputs.values<int32_t>(0);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  };
+  const Numbers one = order(1, 1, 0, 1);
+  ASSERT_EQ(one.size(), 21U);
+  for (int pass = 0; pass < 3; ++pass)
+    EXPECT_EQ(std::set<int32_t>(one.begin() + 7 * pass, one.begin() + 7 * pass + 7).size(), 7U);
+  EXPECT_FALSE(std::equal(one.begin(), one.begin() + 7, one.begin() + 7));
+  EXPECT_EQ(order(1, 3, 0, 1), one);  // batches of three reach over the ends of passes
+  EXPECT_NE(order(2, 1, 0, 1), one);
+  const Numbers first = order(1, 3, 0, 2), second = order(1, 3, 1, 2);
+  for (size_t b = 0; b < 7; ++b) {
+    EXPECT_EQ(first[b], one[3 * b]);
+    EXPECT_EQ(second[2 * b], one[3 * b + 1]);
+    EXPECT_EQ(second[2 * b + 1], one[3 * b + 2]);
+  }
 }
 
 TEST_F(BatchesTest, PartsOfAFileDoNotOverlap) {
@@ -212,7 +277,7 @@ TEST_F(BatchesTest, LinesOfSeveralFilesAreSamples) {
   EXPECT_EQ(batches.left_out(), 2);
   EXPECT_EQ(batches.units_per_batch(), 8);
   EXPECT_STREQ(batches.unit(), "tokens");
-  batches.fill(1);  // the third, then the first again
+  batches.fill(2);  // the third, then the first again
   EXPECT_EQ(inputs.values<int32_t>(0), (Numbers{0, 0, 0, 0, 'a', 'b', 0, 0}));
   EXPECT_EQ(inputs.values<int32_t>(1), (Numbers{1, 'h', 0, 0, 1, 'c', 'd', 0}));
   EXPECT_EQ(inputs.values<int32_t>(2), (Numbers{0, 0, 2, 0}));

@@ -26,7 +26,7 @@ TEST_F(RunFileTest, ReadsEveryKey) {
   const RunFile run = parse(R"(
 data:       { token: {file: train.bin, type: u16, window: seq, from: 3, to: 12.5%}, target: {of: token, shift: 1} }
 validation: { every: 250, steps: 20, token: {file: val.bin, from: 95%} }
-train:      { steps: 5_000, seed: 7, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
+train:      { steps: 5_000, seed: 7, shuffle: true, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
 checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: never, async: false, file_size: 1.5 GB }
 log:        { every: 25, jsonl: out/metrics.jsonl, watch: [grad_norm, layer.attn.wq], nonfinite: ignore, profile: true }
 output:     { u: {every: 100, file: "out/u_{step}.npy"} }
@@ -45,6 +45,7 @@ output:     { u: {every: 100, file: "out/u_{step}.npy"} }
   EXPECT_EQ(run.validation.steps.value, 20);
   EXPECT_EQ(run.train.steps.value, 5000);
   EXPECT_EQ(run.train.seed.value, 7U);
+  EXPECT_TRUE(run.train.shuffle.value);
   EXPECT_EQ(run.train.rate.value, 3e-4);
   EXPECT_EQ(run.train.timeout.value, 600);
   EXPECT_EQ(run.train.max_time.value, 23 * 3600 + 50 * 60);
@@ -56,7 +57,7 @@ output:     { u: {every: 100, file: "out/u_{step}.npy"} }
   EXPECT_EQ(run.log.every.value, 25);
   EXPECT_EQ(run.log.jsonl.value, "out/metrics.jsonl");
   ASSERT_EQ(run.log.watch.size(), 2U);
-  EXPECT_FALSE(run.log.stop_at_nonfinite.value);
+  EXPECT_EQ(run.log.nonfinite, Nonfinite::ignore);
   EXPECT_TRUE(run.log.profile.value);
   ASSERT_EQ(run.outputs.size(), 1U);
   EXPECT_EQ(run.outputs[0].file.value, "out/u_{step}.npy");
@@ -70,7 +71,8 @@ TEST_F(RunFileTest, AnEmptyFileHasDefaults) {
     EXPECT_EQ(run.train.seed.value, 1U);
     EXPECT_LT(run.train.rate.value, 0);
     EXPECT_EQ(run.log.every.value, 10);
-    EXPECT_TRUE(run.log.stop_at_nonfinite.value);
+    EXPECT_EQ(run.log.nonfinite, Nonfinite::stop);
+    EXPECT_FALSE(run.train.shuffle.value);
     EXPECT_FALSE(run.checkpoint.folder.given());
     EXPECT_EQ(run.checkpoint.resume.value, "auto");
     EXPECT_TRUE(run.checkpoint.asynchronous.value);
@@ -146,7 +148,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "unknown key `trian`\n  --> run.yaml:1:1\n1 | trian: { steps: 10 }\n  | ^^^^^ did you mean `train`?"},
       {"train: { colour: 10 }",
        "unknown key `colour` in `train`\n  --> run.yaml:1:10\n1 | train: { colour: 10 }\n  |          ^^^^^^ known "
-       "keys: steps, seed, lr, "
+       "keys: steps, seed, shuffle, lr, "
        "params, names, partial, timeout, max_time"},
       {"data: { a: {file: train.bin, windw: seq} }",
        "unknown key `windw` in `data.a`\n  --> run.yaml:1:30\n1 | data: { a: {file: train.bin, windw: seq} }\n"
@@ -186,7 +188,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "  |                    ^^^^^"},
       {"train: 10",
        "`train` must be a map of keys and values, not `10`\n  --> run.yaml:1:8\n1 | train: 10\n  |        ^^ keys: "
-       "steps, seed, lr, params, names, partial, timeout, max_time"},
+       "steps, seed, shuffle, lr, params, names, partial, timeout, max_time"},
       {"- a",
        "a run file must be a map of keys and values, not a list\n  --> run.yaml:1:1\n1 | - a\n  | ^ keys: data, "
        "validation, train, checkpoint, "
@@ -268,7 +270,8 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "`train` says how to read `params`, but not which\n  --> run.yaml:1:19\n1 | train: { partial: true }\n"
        "  |                   ^^^^ `params: PATH`"},
       {"log: { nonfinite: halt }",
-       "`log.nonfinite` must be one of stop, ignore, not `halt`\n  --> run.yaml:1:19\n1 | log: { nonfinite: halt }\n  "
+       "`log.nonfinite` must be one of stop, warn, ignore, not `halt`\n  --> run.yaml:1:19\n1 | log: { nonfinite: halt "
+       "}\n  "
        "|                   ^^^^"},
       {"log: { watch: wq }",
        "`log.watch` must be a list of names, not `wq`\n  --> run.yaml:1:15\n1 | log: { watch: wq }\n  |               "
@@ -283,7 +286,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"train: 1\n---\ntrain: 2\n", "one document is expected, these are 2\n  --> run.yaml:1:1\n1 | train: 1\n  | ^"},
       {"# Größe\ntrain: { größe: 1 }",
        "unknown key `größe` in `train`\n  --> run.yaml:2:10\n2 | train: { größe: 1 }\n  |          ^^^^^ known keys: "
-       "steps, seed, lr, params, names, partial, timeout, max_time"},
+       "steps, seed, shuffle, lr, params, names, partial, timeout, max_time"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(error(text), message) << text;
 }

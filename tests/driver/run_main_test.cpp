@@ -23,8 +23,9 @@ class RunMainTest : public testing::Test {
   };
   /// Runs the program in this test's folder.
   Result run(const std::string& arguments) const {
+    // `arguments` may go on with other commands of the shell.
     const std::string command =
-        "cd " + folder_.path("") + " && " + FIT_MEAN_PROGRAM + " " + arguments + " >out.txt 2>error.txt";
+        "cd " + folder_.path("") + " && { " + FIT_MEAN_PROGRAM + " " + arguments + "; } >out.txt 2>error.txt";
     const int status = std::system(command.c_str());
     return {WEXITSTATUS(status), folder_.read("out.txt"), folder_.without_folder(folder_.read("error.txt"))};
   }
@@ -64,16 +65,23 @@ TEST_F(RunMainTest, AnswersHelpInfoAndDryRun) {
 TEST_F(RunMainTest, ASignalToTheLauncherEndsTheRanksInOrder) {
   const std::string keys =
       "-n 2 run.yaml train.steps=100000000 log.every=100000000 checkpoint.dir=c checkpoint.every=100";
-  const auto interrupted = [&](const char* signal) {
-    return run(keys + " & job=$!; while ! [ -e c/latest ]; do sleep 0.01; done; kill -" + signal + " $job; wait $job");
+  const auto step = [&] {
+    std::error_code ignored;
+    return std::filesystem::read_symlink(folder_.path("c/latest"), ignored).string();
+  };
+  const auto interrupted = [&](const std::string& signal) {
+    return run(keys + " & job=$!; for i in $(seq 1000); do [ \"$(readlink c/latest)\" != '" + step() +
+               "' ] && break; sleep 0.01; done; kill -" + signal + " $job; wait $job");
   };
   const Result first = interrupted("TERM");
   EXPECT_EQ(first.code, 75) << first.error;
   EXPECT_EQ(first.error, "");
   EXPECT_TRUE(std::filesystem::exists(folder_.path("c/latest/checkpoint.json")));
+  const std::string before = step();
   const Result second = interrupted("USR1");
   EXPECT_EQ(second.code, 75) << second.error;
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("c")), {}) > 2, true);
+  EXPECT_TRUE(second.out.starts_with("goes on from c/" + before + " after step ")) << second.out;
+  EXPECT_NE(step(), before);
 }
 
 TEST_F(RunMainTest, MistakesEndItWithTheirCode) {

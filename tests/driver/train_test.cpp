@@ -1,7 +1,9 @@
+#include <array>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "driver/finite_watch.h"
 #include "fit_mean.h"
 #include "meshrt/driver.h"
 #include "meshrt/launch.h"
@@ -142,8 +144,27 @@ TEST_F(TrainTest, StopsAtALossThatIsNotFinite) {
   EXPECT_EQ(code_, 3);
   EXPECT_TRUE(first.starts_with("`loss` is nan at step 1; it is so from the beginning\n")) << first;
   EXPECT_TRUE(third.starts_with("`loss` is nan at step 3; after step 2 it was ")) << third;
+  EXPECT_NE(run(1, text + "log: { nonfinite: warn }", nullptr, 3).find("`loss` is nan at step 3\n"), std::string::npos);
+  EXPECT_EQ(run(1, text + "log: { nonfinite: ignore }", nullptr, 3).find("`loss`"), std::string::npos);
   run(1, text + "log: { nonfinite: ignore, jsonl: " + folder_.path("m.jsonl") + ", every: 1 }", nullptr, 3);
   EXPECT_TRUE(json_lines(folder_.read("m.jsonl"))[3]["loss"].is_null());
+}
+
+// A metric that is not the loss may overflow for a while: it is told once, and stops nothing.
+TEST_F(TrainTest, OtherMetricsAreOnlyTold) {
+  const ProgramInfo info = FitMean(1).info();
+  const double infinite = std::numeric_limits<double>::infinity();
+  const auto forbidden = [] { ADD_FAILURE() << "stops"; };
+  FiniteWatch watch(info, Nonfinite::stop), quiet(info, Nonfinite::ignore);
+  EXPECT_EQ(watch.step(std::array{1.0, 2.0}, 1, forbidden), "");
+  EXPECT_EQ(watch.step(std::array{1.0, infinite}, 2, forbidden), "`distance` is inf at step 2");
+  EXPECT_EQ(watch.step(std::array{1.0, infinite}, 3, forbidden), "");
+  EXPECT_EQ(quiet.step(std::array{infinite, infinite}, 3, forbidden), "");
+  int stopped = 0;
+  EXPECT_TRUE(failure_of([&] {
+                watch.step(std::array{-infinite, 0.0}, 4, [&] { ++stopped; });
+              }).starts_with("`loss` is -inf at step 4; after step 3 it was 1\n"));
+  EXPECT_EQ(stopped, 1);
 }
 
 TEST_F(TrainTest, BeginsFromParametersOfAFile) {

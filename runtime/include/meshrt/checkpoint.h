@@ -89,6 +89,10 @@ uint64_t hash_elements(std::span<const std::byte> elements, size_t element_size,
 /// The tensors whose numbers do not have the hash that the manifest gives. None without a manifest.
 std::vector<std::string> damaged_tensors(const SavedTensors& saved);
 
+/// The numbers of a tensor as those of another type: floats are rounded, whole numbers must fit. Throws Failure
+/// (Cause::data) that names the tensor and the number that does not.
+std::vector<std::byte> numbers_as(Type type, const NamedArray& tensor);
+
 /// The checkpoints of a run.
 class CheckpointFolder {
  public:

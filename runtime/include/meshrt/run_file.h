@@ -5,7 +5,7 @@
 //   data:       { token: {file: train.bin, type: u16, window: seq, to: 95%}, target: {of: token, shift: 1} }
 //               src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1}, label: {file: fr.txt, end: 2}   # by lines
 //   validation: { every: 250, steps: 20, token: {from: 95%} }
-//   train:      { steps: 5000, seed: 1, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
+//   train:      { steps: 5000, seed: 1, shuffle: true, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
 //   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto, async: true, file_size: 5 GB }
 //   log:        { every: 10, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop, profile: false }
 //   output:     { u: {every: 100, file: "out/u_{step}.npy"} }
@@ -81,9 +81,10 @@ struct Train {
   Given<uint64_t> seed{1, {}};
   Given<double> rate{-1, {}};  ///< in place of the spec's rate or its schedule's peak; negative: the spec's
   Given<std::string> params;   ///< safetensors file, or folder of them, with the parameters to begin with; not given:
-                              ///< the spec's initial values
-  Given<std::string> names;        ///< file that says what the tensors are called in `params`
+                               ///< the spec's initial values
+  Given<std::string> names;    ///< file that says what the tensors are called in `params`
   Given<bool> partial{false, {}};  ///< whether `params` may lack tensors, or have others
+  Given<bool> shuffle{false, {}};  ///< each pass over the samples in an order of its own
   Given<double> timeout{0, {}};    ///< seconds a rank waits for another; 0: the launcher's default
   Given<double> max_time{0, {}};   ///< seconds after which training ends; 0: never
 };
@@ -98,11 +99,14 @@ struct Checkpoint {
   Given<int64_t> file_bytes{default_file_bytes, {}};
 };
 
+/// What a loss that is not finite does: `stop` ends the run, `warn` is told once, `ignore` neither.
+enum class Nonfinite { stop, warn, ignore };
+
 struct Logging {
   Given<int64_t> every{10, {}};
   Given<std::string> jsonl;
   std::vector<Given<std::string>> watch;
-  Given<bool> stop_at_nonfinite{true, {}};
+  Nonfinite nonfinite = Nonfinite::stop;
   Given<bool> profile{false, {}};
 };
 

@@ -57,9 +57,9 @@ class Matcher {
 
  private:
   void compare(Tensor& tensor, const NamedArray& array) {
-    if (array.shape != shape_of(tensor))
+    if (array.shape != sizes_of(tensor))
       wrong_ += fmt::format("\n  `{}` is [{}] in the file and [{}] in the program", array.name,
-                            fmt::join(array.shape, ", "), fmt::join(shape_of(tensor), ", "));
+                            fmt::join(array.shape, ", "), fmt::join(sizes_of(tensor), ", "));
     else if (is_float(array.type) != is_float(tensor.type))
       wrong_ += fmt::format("\n  `{}` is {} in the file and {} in the program", array.name, name_of(array.type),
                             name_of(tensor.type));

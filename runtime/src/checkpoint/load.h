@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/rename_map.h"
 #include "meshrt/checkpoint.h"
 #include "meshrt/program.h"
 #include "meshrt/rank.h"
+#include "meshrt/rename_map.h"
 
 namespace meshrt {
 

@@ -1,4 +1,4 @@
-#include "checkpoint/rename_map.h"
+#include "meshrt/rename_map.h"
 
 #include <fmt/format.h>
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "checkpoint/file_plan.h"
+#include "driver/elements.h"
 #include "driver/file_bytes.h"
 #include "meshrt/failure.h"
 
@@ -125,6 +126,16 @@ int64_t SavedTensors::bytes() const {
   int64_t bytes = 0;
   for (const NamedArray& tensor : tensors_) bytes += static_cast<int64_t>(tensor.data.size());
   return bytes;
+}
+
+std::vector<std::byte> numbers_as(Type type, const NamedArray& tensor) {
+  const size_t count = tensor.data.size() / size_of(tensor.type);
+  std::vector<std::byte> numbers(count * size_of(type));
+  if (const auto misfit =
+          convert(tensor.data.data(), {number_of(tensor.type)}, static_cast<int64_t>(count), type, -1, numbers.data()))
+    throw Failure(Cause::data, fmt::format("number {} of `{}` is {}, which is no {}", misfit->index, tensor.name,
+                                           misfit->number, name_of(type)));
+  return numbers;
 }
 
 std::vector<std::string> damaged_tensors(const SavedTensors& saved) {

@@ -21,7 +21,7 @@ inline std::vector<Extent> extents_of(const Tensor& tensor) {
   return extents;
 }
 
-inline std::vector<int64_t> shape_of(const Tensor& tensor) {
+inline std::vector<int64_t> sizes_of(const Tensor& tensor) {
   std::vector<int64_t> shape;
   for (const LocalDim& dim : tensor.dims) shape.push_back(dim.size);
   return shape;

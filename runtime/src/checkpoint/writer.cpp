@@ -69,7 +69,7 @@ CheckpointWriter::CheckpointWriter(Rank& rank, const ProgramInfo& info, std::spa
     if (share.count() > 0) pieces_.push_back({&tensor, shapes_.size(), share, copied});
     copied += static_cast<size_t>(share.count()) * size_of(tensor.type);
     copied = (copied + 63) / 64 * 64;
-    shapes_.push_back({tensor.name, tensor.type, shape_of(tensor), tensor.role == Role::optimizer});
+    shapes_.push_back({tensor.name, tensor.type, sizes_of(tensor), tensor.role == Role::optimizer});
   }
   plan_ = plan_files(shapes_, options_.file_bytes);
   if (!options_.asynchronous) return;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "driver/permutation.h"
 #include "driver/suggest.h"
 
 namespace meshrt {
@@ -239,6 +240,12 @@ void Batches::fill(int64_t position) const {
   for (const Feed& feed : feeds_) fill(feed, position);
 }
 
+int64_t Batches::sample_at(int64_t position) const {
+  const int64_t pass = position / samples_, number = position % samples_;
+  if (!order_) return number;
+  return Permutation(samples_, RandomKey(*order_, "data").at(static_cast<uint64_t>(pass)))(number);
+}
+
 void Batches::fill_state() const {
   for (const Feed& feed : state_) fill(feed, 0);
 }
@@ -256,7 +263,7 @@ void Batches::fill(const Feed& feed, int64_t position) const {
     for (size_t d = 0; d < index.size(); ++d)
       if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + index[d];
       else from += index[d] * feed.step[d];
-    if (feed.sample_dims > 0) from += place_of((position + sample) % samples_) * feed.stride;
+    if (feed.sample_dims > 0) from += place_of(sample_at(position + sample)) * feed.stride;
     feed.file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to);
     to += feed.run * element_size(tensor);
     for (size_t d = outer; d-- > 0;) {

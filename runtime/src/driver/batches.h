@@ -3,11 +3,12 @@
 //
 // A file is an array [entries, ...]. Without a window an entry is a sample. With a window along a dim of size W, sample
 // k is entries [k W, (k + 1) W), and of an input shifted by s entries [k W + s, (k + 1) W + s). Samples come in the
-// file's order; after the last one the first follows. Where lines are samples, those with a line that is too long for
-// its input are left out.
+// file's order, or each pass in a shuffled order of its own; after the last one the first follows. Where lines are
+// samples, those with a line that is too long for its input are left out.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ class Batches {
   /// Entries of files that a batch covers: tokens where there is a window, else samples; and their name.
   int64_t units_per_batch() const { return batch_size_ * window_; }
   const char* unit() const { return window_ > 1 ? "tokens" : "samples"; }
+
+  /// From now on every pass over the samples has an order of its own, given by this seed and the number of the pass.
+  void shuffle(uint64_t seed) { order_ = seed; }
 
   /// Puts this rank's part of the batch that begins at sample `position` into the input tensors. Samples are counted
   /// over the whole run: after the last one of the files the first follows.
@@ -73,6 +77,7 @@ class Batches {
   Opened open(const Source& base);
   std::shared_ptr<const LineFile> open_lines(const Source& source, const Tensor& tensor) const;
   void leave_out_long_lines();
+  int64_t sample_at(int64_t position) const;
   int64_t place_of(int64_t sample) const { return kept_.empty() ? sample : kept_[sample]; }  // in the files
   int64_t window_size(const Source& source, const Tensor& tensor) const;
   void count_samples(const Opened& opened);
@@ -87,6 +92,7 @@ class Batches {
   std::vector<Feed> feeds_, state_;
   const Source* counted_ = nullptr;  // the source that decided samples_
   int64_t samples_ = 0, batch_size_ = 0, window_ = 1, left_out_ = 0;
+  std::optional<uint64_t> order_;
   std::vector<int64_t> kept_;  // of the samples in the files, those that all fit; empty: all
 };
 

@@ -10,6 +10,7 @@
 #include "checkpoint/load.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
+#include "meshrt/log.h"
 
 namespace meshrt {
 
@@ -22,13 +23,6 @@ const Group& world(Rank& rank) {
   return rank.group(all);
 }
 
-std::string size_text(int64_t bytes) {
-  const auto size = static_cast<double>(bytes);
-  return bytes < 1'000'000       ? fmt::format("{:.1f} kB", size / 1e3)
-         : bytes < 1'000'000'000 ? fmt::format("{:.1f} MB", size / 1e6)
-                                 : fmt::format("{:.2f} GB", size / 1e9);
-}
-
 }  // namespace
 
 Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
@@ -36,6 +30,7 @@ Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
   const Checkpoint& wanted = run.checkpoint;
   if (!wanted.folder.given()) return;
   if (rank.rank() == 0) folder_.prepare();
+  barrier(rank, world(rank), site);  // nobody writes before the rests of an interrupted run are gone
   stop_.emplace();
   writer_.emplace(
       rank, program.info(), program.tensors(),

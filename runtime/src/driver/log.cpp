@@ -71,6 +71,13 @@ std::string clock_text(double seconds) {
                    : fmt::format("{}:{:02}", minutes, total % 60);
 }
 
+std::string size_text(int64_t bytes) {
+  const auto size = static_cast<double>(bytes);
+  return bytes < 1'000'000       ? fmt::format("{:.1f} kB", size / 1e3)
+         : bytes < 1'000'000'000 ? fmt::format("{:.1f} MB", size / 1e6)
+                                 : fmt::format("{:.2f} GB", size / 1e9);
+}
+
 std::string grouped(int64_t number) {
   std::string digits = std::to_string(number);
   for (auto at = static_cast<int64_t>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) digits.insert(at, ",");

@@ -171,12 +171,14 @@ class RunFileReader {
   }
 
   void read_train(const YamlNode* node) {
-    const MapReader map(node, "train", {"steps", "seed", "lr", "params", "names", "partial", "timeout", "max_time"},
+    const MapReader map(node, "train",
+                        {"steps", "seed", "shuffle", "lr", "params", "names", "partial", "timeout", "max_time"},
                         errors_);
     Train& train = run_.train;
     train.steps = map.whole("steps", 1);
     const Given<int64_t> seed = map.whole("seed", 0, 1);
     train.seed = {static_cast<uint64_t>(seed.value), seed.mark};
+    train.shuffle = map.truth("shuffle", false);
     train.rate = map.positive("lr", -1);
     train.params = map.text("params");
     if (!train.params.value.empty()) resolve_existing(train.params, map.path_of("params"), true);
@@ -216,8 +218,7 @@ class RunFileReader {
     const MapReader map(node, "log", {"every", "jsonl", "watch", "nonfinite", "profile"}, errors_);
     run_.log.every = map.whole("every", 1, 10);
     run_.log.jsonl = map.text("jsonl");
-    const Given<int> nonfinite = map.word("nonfinite", {"stop", "ignore"});
-    run_.log.stop_at_nonfinite = {nonfinite.value != 1, nonfinite.mark};
+    run_.log.nonfinite = static_cast<Nonfinite>(std::max(0, map.word("nonfinite", {"stop", "warn", "ignore"}).value));
     run_.log.profile = map.truth("profile", false);
     const YamlNode* watch = map.find("watch");
     if (watch == nullptr || watch->kind == YamlNode::Kind::null) return;

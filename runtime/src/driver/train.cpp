@@ -10,6 +10,7 @@
 #include "checkpoint/load.h"
 #include "driver/batches.h"
 #include "driver/checkpoints.h"
+#include "driver/finite_watch.h"
 #include "driver/outputs.h"
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
@@ -58,17 +59,6 @@ class Validator {
   Batches batches_;
   int64_t count_ = 0;
 };
-
-bool finite(std::span<const double> metrics) { return metrics.empty() || std::isfinite(metrics[0]); }
-
-[[noreturn]] void fail_not_finite(const ProgramInfo& info, std::span<const double> metrics, double before,
-                                  int64_t step) {
-  const std::string history =
-      step == 1 ? "it is so from the beginning" : fmt::format("after step {} it was {:.6g}", step - 1, before);
-  const char* help = info.sample_dim.empty() ? "" : "a smaller `train.lr` or clipping may help; ";
-  throw Failure(Cause::numeric, fmt::format("`{}` is {} at step {}; {}\n{}`log.nonfinite=ignore` goes on regardless",
-                                            info.metrics[0], metrics[0], step, history, help));
-}
 
 LogOptions log_options(const RunFile& run, const Batches& batches, const DriverOptions& options, int64_t resumed) {
   LogOptions log;
@@ -138,7 +128,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   check_trainable(run);
   prepare(rank, program);
   const ProgramInfo& info = program.info();
-  const Batches batches(program.tensors(), info, run, run.data, "data");
+  Batches batches(program.tensors(), info, run, run.data, "data");
   std::optional<Validator> validator;
   if (run.validation.given()) validator.emplace(program, run);
   initialise(program.tensors(), run.train.seed.value);
@@ -148,6 +138,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   std::string loaded;
   if (!resumed && run.train.params.given()) loaded = load_parameters(rank, program, run.train);
   if (!resumed) batches.fill_state();
+  if (run.train.shuffle.value) batches.shuffle(moment.seed);
   const Outputs outputs(rank, program, run);
 
   std::optional<Log> log;
@@ -161,7 +152,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   }
   std::vector<double> metrics(info.metrics.size()), validated(info.metrics.size());
   const int64_t steps = run.train.steps.value;
-  double loss_before = std::numeric_limits<double>::quiet_NaN();
+  FiniteWatch watch(info, run.log.nonfinite);
   bool read = false;    // whether the inputs hold what `data` says
   std::string stopped;  // by what
   while (moment.step < steps && stopped.empty()) {
@@ -176,13 +167,11 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
                          metrics);
     }
-    if (run.log.stop_at_nonfinite.value && !finite(metrics)) {
-      checkpoints.finish();  // of a step that was well
-      fail_not_finite(info, metrics, loss_before, moment.step);
-    }
-    if (!metrics.empty()) loss_before = metrics[0];
+    // A checkpoint under way is of a step that was well.
+    const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
     if (log && run.log.profile.value) log->profile(profile);
     if (log) log->step(moment.step, metrics);
+    if (log && !news.empty()) log->note(news);
 
     if (moment.step < steps) stopped = checkpoints.after_step(moment);
     // A run that is to go on says and writes at this step what it would if nothing had stopped it.

@@ -1,0 +1,71 @@
+// ckpt.cpp: `meshc ckpt ACTION`: looks at checkpoints and other safetensors files, without a spec.
+#include "codegen/commands/ckpt.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "codegen/commands/command.h"
+
+namespace mesh {
+
+namespace {
+
+struct Options {
+  std::string action;
+  std::vector<std::string> paths;
+  Conversion conversion;
+  bool json = false;
+};
+
+int run(const Options& options) {
+  const size_t wanted = options.action == "diff" || options.action == "convert" ? 2 : 1;
+  if (options.paths.size() != wanted)
+    throw UsageError("`meshc ckpt " + options.action + "` takes " + (wanted == 1 ? "one path" : "two paths"));
+  const Conversion& given = options.conversion;
+  if (options.action != "convert" && (!given.type.empty() || !given.names.empty() || given.parameters))
+    throw UsageError("--type, --names and --parameters belong to `meshc ckpt convert`");
+  if (options.action == "ls") return list_checkpoints(options.paths[0], options.json);
+  if (options.action == "show") return show_checkpoint(options.paths[0], options.json);
+  if (options.action == "verify") return verify_checkpoints(options.paths[0], options.json);
+  if (options.action == "diff") return compare_checkpoints(options.paths[0], options.paths[1], options.json);
+  Conversion conversion = given;
+  conversion.from = options.paths[0];
+  conversion.to = options.paths[1];
+  return convert_checkpoint(conversion, options.json);
+}
+
+}  // namespace
+
+Command ckpt_command() {
+  return {
+      "ckpt",
+      "list, show, compare, check and convert checkpoints",
+      "ls DIR        the checkpoints of a run\n"
+      "show PATH     the run that wrote it, and every tensor\n"
+      "verify PATH   reads every number and compares hashes; of a run's folder, all checkpoints\n"
+      "diff A B      which tensors differ, and by how much; exit code 1 when any does\n"
+      "convert A B   to a checkpoint B, or to one file B.safetensors\n\n"
+      "A PATH is a checkpoint, a run's folder of them (the latest is meant), a folder with a safetensors index, or a\n"
+      "safetensors file.",
+      {{"meshc ckpt ls out/ckpt", "what a run has written"},
+       {"meshc ckpt show out/ckpt/step-500 --json", "tensors, types, shapes, files"},
+       {"meshc ckpt diff out/ckpt/step-500 other/step-500", "what differs"},
+       {"meshc ckpt convert out/ckpt gpt.safetensors --parameters --type bf16", "weights alone, half the size"}},
+      [](CLI::App& app) -> std::function<int()> {
+        auto options = std::make_shared<Options>();
+        app.add_option("action", options->action)
+            ->type_name("ACTION")
+            ->required()
+            ->check(CLI::IsMember({"ls", "show", "verify", "diff", "convert"}));
+        app.add_option("paths", options->paths)->type_name("PATH...")->required();
+        app.add_option("--type", options->conversion.type, "convert: write floats as this type")
+            ->type_name("TYPE")
+            ->check(CLI::IsMember({"f64", "f32", "bf16", "f16"}));
+        app.add_option("--names", options->conversion.names, "convert: a YAML map `ours: theirs`")->type_name("FILE");
+        app.add_flag("--parameters", options->conversion.parameters, "convert: leave the optimizer's tensors out");
+        app.add_flag("--json", options->json, "print one JSON object");
+        return [options] { return run(*options); };
+      }};
+}
+
+}  // namespace mesh

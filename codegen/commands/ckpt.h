@@ -1,0 +1,28 @@
+// ckpt.h: the actions of `meshc ckpt`. Each prints to stdout and returns the exit code.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "meshrt/types.h"
+
+namespace mesh {
+
+int list_checkpoints(const std::string& folder, bool json);
+int show_checkpoint(const std::string& path, bool json);
+int verify_checkpoints(const std::string& path, bool json);
+/// exit_diagnostics when they differ.
+int compare_checkpoints(const std::string& first, const std::string& second, bool json);
+
+struct Conversion {
+  std::string from, to;     // `to` is a checkpoint, or one file when it ends with .safetensors
+  std::string type;         // of all floats; empty: as they are
+  std::string names;        // file that says what the tensors are called there
+  bool parameters = false;  // without the optimizer
+};
+int convert_checkpoint(const Conversion& conversion, bool json);
+
+/// "f32[3, 4]"
+std::string shape_text(meshrt::Type type, const std::vector<int64_t>& shape);
+
+}  // namespace mesh

@@ -1,0 +1,134 @@
+// ckpt_change.cpp: `meshc ckpt diff` and `convert`.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "codegen/commands/ckpt.h"
+#include "codegen/commands/command.h"
+#include "meshrt/checkpoint.h"
+#include "meshrt/failure.h"
+#include "meshrt/log.h"
+#include "meshrt/rename_map.h"
+
+namespace mesh {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using meshrt::NamedArray, meshrt::SavedTensors, meshrt::size_text, meshrt::Type;
+
+bool is_float(Type type) { return type == Type::f64 || type == Type::f32 || type == Type::bf16 || type == Type::f16; }
+
+/// How far two tensors of one shape are apart.
+struct Difference {
+  int64_t numbers = 0;   // that differ
+  double largest = 0;    // absolute difference
+  double magnitude = 0;  // the largest number of the first
+};
+
+Difference difference(const NamedArray& a, const NamedArray& b) {
+  Difference found;
+  if (a.type == b.type && std::ranges::equal(a.data, b.data)) return found;
+  constexpr size_t block = 1 << 20;
+  const size_t count = a.data.size() / size_of(a.type);
+  for (size_t begin = 0; begin < count; begin += block) {
+    const size_t length = std::min(block, count - begin);
+    const auto part = [&](const NamedArray& whole) {
+      NamedArray some = whole;
+      some.data = whole.data.subspan(begin * size_of(whole.type), length * size_of(whole.type));
+      return numbers_as(Type::f64, some);
+    };
+    const std::vector<std::byte> first = part(a), second = part(b);
+    const auto* x = reinterpret_cast<const double*>(first.data());
+    const auto* y = reinterpret_cast<const double*>(second.data());
+    for (size_t i = 0; i < length; ++i) {
+      found.magnitude = std::max(found.magnitude, std::abs(x[i]));
+      if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+      ++found.numbers;
+      const double apart = std::abs(x[i] - y[i]);
+      found.largest = std::isnan(apart) ? INFINITY : std::max(found.largest, apart);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+int compare_checkpoints(const std::string& first, const std::string& second, bool json) {
+  const SavedTensors a = SavedTensors::open(first), b = SavedTensors::open(second);
+  Json differing = Json::array();
+  size_t same = 0;
+  const auto tell = [&](const std::string& name, const std::string& what, Json entry) {
+    entry["name"] = name;
+    entry["what"] = what;
+    differing.push_back(entry);
+    if (!json) fmt::print("{}: {}\n", name, what);
+  };
+  for (const NamedArray& x : a.tensors()) {
+    const NamedArray* y = b.find(x.name);
+    if (!y) {
+      tell(x.name, fmt::format("only in {}", a.path()), {});
+    } else if (x.shape != y->shape) {
+      tell(x.name, fmt::format("{} and {}", shape_text(x.type, x.shape), shape_text(y->type, y->shape)), {});
+    } else {
+      const Difference apart = difference(x, *y);
+      const std::string types = x.type == y->type ? "" : fmt::format("{} and {}; ", name_of(x.type), name_of(y->type));
+      if (types.empty() && apart.numbers == 0) ++same;
+      else
+        tell(x.name,
+             apart.numbers == 0
+                 ? types + "equal numbers"
+                 : fmt::format("{}{} of {} numbers differ, by at most {:.3g} (largest number {:.3g})", types,
+                               apart.numbers, x.data.size() / size_of(x.type), apart.largest, apart.magnitude),
+             {{"numbers", apart.numbers}, {"largest", apart.largest}, {"magnitude", apart.magnitude}});
+    }
+  }
+  for (const NamedArray& y : b.tensors())
+    if (!a.find(y.name)) tell(y.name, fmt::format("only in {}", b.path()), {});
+  if (json) fmt::print("{}\n", Json{{"schema", 1}, {"same", same}, {"differing", differing}}.dump(2));
+  else fmt::print("{} tensors are the same, {} differ\n", same, differing.size());
+  return differing.empty() ? exit_ok : exit_diagnostics;
+}
+
+int convert_checkpoint(const Conversion& conversion, bool json) {
+  namespace fs = std::filesystem;
+  const SavedTensors saved = SavedTensors::open(conversion.from);
+  const meshrt::RenameMap names =
+      conversion.names.empty() ? meshrt::RenameMap() : meshrt::RenameMap::read(conversion.names);
+  std::optional<Type> type;
+  for (const Type known : {Type::f64, Type::f32, Type::bf16, Type::f16})
+    if (conversion.type == name_of(known)) type = known;
+  std::vector<NamedArray> tensors;
+  std::vector<std::vector<std::byte>> converted;  // what the tensors' data points to
+  std::vector<std::string> optimizer;
+  for (NamedArray tensor : saved.tensors()) {
+    if (saved.of_optimizer(tensor.name) && conversion.parameters) continue;
+    if (type && is_float(tensor.type) && tensor.type != *type) {
+      tensor.data = converted.emplace_back(numbers_as(*type, tensor));
+      tensor.type = *type;
+    }
+    if (saved.of_optimizer(tensor.name)) optimizer.push_back(names.of(tensor.name));
+    tensor.name = names.of(tensor.name);
+    tensors.push_back(tensor);
+  }
+  if (fs::exists(conversion.to))
+    throw meshrt::Failure(meshrt::Cause::environment, fmt::format("`{}` is there already", conversion.to));
+  if (conversion.to.ends_with(".safetensors")) {
+    write_safetensors(conversion.to, tensors, {{"format", "pt"}});
+  } else {
+    meshrt::Manifest manifest = saved.manifest().value_or(meshrt::Manifest());
+    if (type) manifest.precision = conversion.type;
+    write_checkpoint(conversion.to, tensors, optimizer, manifest);
+  }
+  int64_t bytes = 0;
+  for (const NamedArray& tensor : tensors) bytes += static_cast<int64_t>(tensor.data.size());
+  if (json)
+    fmt::print("{}\n",
+               Json{{"schema", 1}, {"path", conversion.to}, {"tensors", tensors.size()}, {"bytes", bytes}}.dump(2));
+  else fmt::print("wrote {}: {} tensors, {}\n", conversion.to, tensors.size(), size_text(bytes));
+  return exit_ok;
+}
+
+}  // namespace mesh
