@@ -232,6 +232,8 @@ std::optional<std::string> Outline::call(const Nest& nest) {
   if (!shape) return std::nullopt;
   Function& function = functions_[shape->key];
   if (function.uses < worth_a_function) return std::nullopt;
+  // A nest in a loop may have rows where those that the function is written of have columns alone.
+  if (shape->rows() && !shape_of(*function.widest)->rows()) return std::nullopt;
   if (function.name.empty()) write(*function.widest, *shape_of(*function.widest), function);
   std::string arguments;
   for (const size_t i : function.order) arguments += argument(*shape, i) + ", ";

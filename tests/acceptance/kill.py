@@ -1,5 +1,5 @@
-"""A rank of a training gpt dies at a random moment, by SIGKILL or by exit: the job ends within a second with one message and exit code 3, and leaves
-no process, memory object or socket."""
+"""A rank of a training gpt dies at a random moment, by SIGKILL or by exit(1), over the arena and over UCX: the job ends within a second with one
+message that names the rank and exit code 3, and leaves no process, memory object, socket or file."""
 import os
 import random
 import signal
@@ -14,6 +14,8 @@ from common import run as execute
 SEED = 20261120
 RANKS = 3
 GPT = dict(batch=6, seq=32, embed=64, heads=4, head_dim=16, layer=2, vocab=64)
+# How a rank dies: the signal that it is sent, and what must be said of it.
+DEATHS = {"kill -9": (signal.SIGKILL, "was killed by signal 9"), "exit(1)": (signal.SIGUSR1, "exited with code 1")}  # see exit_on_signal.cpp
 
 
 def children(pid):
@@ -28,55 +30,87 @@ def children(pid):
     return found
 
 
-def alive(pid):
+def status(pid):
+    """The lines of /proc/PID/status by name; none when it is gone."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+        with open(f"/proc/{pid}/status") as file:
+            return {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
     except OSError:
-        return False
+        return {}
+
+
+def alive(pid):
+    return status(pid).get("State", "X")[0] not in "ZX"
+
+
+def can_exit(pid):
+    """Whether the preloaded thread waits for its signal (a rank that is only forked has the launcher's mask, and one thread)."""
+    lines = status(pid)
+    return int(lines.get("Threads", 0)) > 1 and int(lines["SigBlk"], 16) >> (signal.SIGUSR1 - 1) & 1
+
+
+def rank_of(pid):
+    with open(f"/proc/{pid}/environ") as file:
+        return next(int(entry.split("=")[1]) for entry in file.read().split("\0") if entry.startswith("MESHRT_RANK="))
 
 
 def leftovers():
-    return {f"/dev/shm/{f}" for f in os.listdir("/dev/shm")} | {f"/tmp/{f}" for f in os.listdir("/tmp") if "meshr" in f or "meshrt" in f}
+    """Files, and System V segments: UCX may use either."""
+    with open("/proc/sysvipc/shm") as file:
+        segments = {f"segment {line.split()[1]}" for line in list(file)[1:]}
+    return segments | {f"/dev/shm/{f}" for f in os.listdir("/dev/shm")} | {f"/tmp/{f}" for f in os.listdir("/tmp") if "meshr" in f or "ucx" in f}
 
 
-def kill_once(report, folder, number, dice):
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    if not condition():
+        raise RuntimeError("the ranks did not start")
+
+
+def kill_once(report, folder, name, death, transport, dice):
     before = leftovers()
-    job = subprocess.Popen([f"{folder}/gpt/gpt", "-n", str(RANKS), f"{folder}/run.yaml"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 20
-    while len(children(job.pid)) < RANKS and time.monotonic() < deadline:
-        time.sleep(0.01)
+    environment = {**os.environ, "MESHRT_TRANSPORT": transport, "LD_PRELOAD": f"{folder}/exit_on_signal.so"}
+    job = subprocess.Popen([f"{folder}/gpt/gpt", "-n", str(RANKS), f"{folder}/run.yaml"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
+    wait_until(lambda: len(children(job.pid)) == RANKS and all(map(can_exit, children(job.pid))))
     ranks = children(job.pid)
     time.sleep(dice.uniform(0.0, 1.0))
     victim = dice.choice(ranks)
-    os.kill(victim, signal.SIGKILL)
+    rank = rank_of(victim)
+    number, words = DEATHS[death]
+    os.kill(victim, number)
     start = time.monotonic()
     try:
         _, messages = job.communicate(timeout=20)
     except subprocess.TimeoutExpired:
         job.kill()
-        report.true(f"kill {number}", False, "the job hangs")
+        report.true(name, False, "the job hangs")
         return
     seconds = time.monotonic() - start
     errors = [line for line in messages.splitlines() if line.strip()]
-    good = job.returncode == 3 and seconds <= 1 and len(errors) == 1 and errors[0].startswith("rank ") and not any(map(alive, ranks)) and leftovers() <= before
-    report.true(f"kill {number}: exit code {job.returncode}, {seconds:.2f} s (bound 1)", good, messages.strip()[:400] if not good else errors[0][:120])
+    named = len(errors) == 1 and errors[0].startswith(f"rank {rank} ") and words in errors[0]
+    good = job.returncode == 3 and seconds <= 1 and named and not any(map(alive, ranks)) and leftovers() <= before
+    report.true(f"{name}: exit code {job.returncode}, {seconds:.2f} s (bound 1)", good, errors[0][:120] if good else f"{messages.strip()[:400]} {leftovers() - before}")
 
 
 def run(small):
     report = Report()
     dice = random.Random(SEED)
     count = 4 if small else 20
-    print(f"seed {SEED}, {count} kills")
+    print(f"seed {SEED}, {count} deaths of each kind: {', '.join(DEATHS)}")
 
     def action():
         with scratch() as folder:
             np.random.default_rng(SEED).integers(0, 64, 6 * 32 * 50 + 1).astype(np.uint16).tofile(f"{folder}/tokens.bin")
             with open(f"{folder}/run.yaml", "w") as file:
                 file.write("data: { token: {file: tokens.bin, type: u16, window: seq}, target: {of: token, shift: 1} }\ntrain: { steps: 1000000 }\n")
+            execute("c++", "-std=c++20", "-shared", "-fPIC", f"{TOP}/tests/acceptance/exit_on_signal.cpp", "-o", f"{folder}/exit_on_signal.so")
             execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", *sets(**GPT), "--mesh", f"data={RANKS}", "-o", f"{folder}/gpt")
             for number in range(count):
-                kill_once(report, folder, number + 1, dice)
+                for death in DEATHS:
+                    transport = ("arena", "ucx")[number % 2]
+                    kill_once(report, folder, f"{death} {number + 1}, {transport}", death, transport, dice)
 
     report.attempt("kill", action)
     return report

@@ -91,6 +91,11 @@ class Launcher {
   void stop();
   void kill_all(int signal) const;
   bool any_running() const { return std::ranges::any_of(children_, &Child::running); }
+  // Ranks that have closed their socket but are not reaped. A program that starts threads before main takes signals in
+  // them, so that their end may go unnoticed here.
+  bool any_leaving() const {
+    return std::ranges::any_of(children_, [](const Child& child) { return child.running && child.control.get() < 0; });
+  }
   std::string who(int rank) const { return fmt::format("rank {} (pid {})", rank, children_[rank].pid); }
 
   Signals signals_;
@@ -166,7 +171,7 @@ int Launcher::run() {
     std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
     for (const Child& child : children_) watched.push_back({child.control.get(), POLLIN, 0});
     output_.watch(watched);
-    poll(watched.data(), watched.size(), stopped_ || suspicion_ ? 20 : -1);
+    poll(watched.data(), watched.size(), stopped_ || suspicion_ || any_leaving() ? 20 : -1);
     output_.forward();
     // Messages first: a rank that fails says why before it ends.
     for (int rank = 0; rank < static_cast<int>(children_.size()); ++rank) read_control(rank);
