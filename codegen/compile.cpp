@@ -12,6 +12,7 @@
 #include "codegen/graph/recognise.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/graph/want.h"
+#include "codegen/layout/costly_reshard.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/print_sharded.h"
@@ -118,6 +119,8 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   // graph -> sharded graph
   const Layout rules = for_micro_batches(*layout, forward.micro_batches);
   Compiled result{*model, place(training, rules, *machine), {}, hash_of(request, sources, *layout, *machine)};
+  report_costly_reshards(result.sharded, sink);
+  if (sink.has_errors()) return std::nullopt;
   if (passes.last("sharded", [&] { return print_sharded(result.sharded); })) return std::nullopt;
   options.training = false;
   options.want_values.clear();

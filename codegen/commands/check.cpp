@@ -21,7 +21,7 @@ struct Options {
 
 int check(const Options& options) {
   Session session(options.spec, options.output);
-  session.request.stop_after = "training";
+  session.request.stop_after = "sharded";
   choose_first(session.request, session.sources);
   compile(session.request, session.sources, session.sink);
   check_rest(session.request, session.sources, session.sink);

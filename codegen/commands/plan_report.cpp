@@ -51,22 +51,6 @@ std::vector<PlannedTensor> tensors_of(const Graph& graph) {
   return tensors;
 }
 
-std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes, const char* between = " * ") {
-  std::string text;
-  for (AxisId axis : axes) text += (text.empty() ? "" : between) + mesh.axes[axis].name;
-  return text;
-}
-
-std::string bytes_text(double bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return unit ? fmt::format("{:.1f} {}", bytes, units[unit]) : fmt::format("{:.0f} B", bytes);
-}
-
 std::string time_text(double seconds) {
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);

@@ -12,10 +12,8 @@ namespace mesh {
 
 namespace {
 
-std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes) {
-  std::string text;
-  for (const AxisId axis : axes) text += (text.empty() ? "`" : ", `") + mesh.axes[axis].name + "`";
-  return text;
+std::string quoted_axes(const MeshShape& mesh, const std::vector<AxisId>& axes) {
+  return axes.empty() ? "" : "`" + axes_text(mesh, axes, "`, `") + "`";
 }
 
 /// The linear index of this rank over the axes: "mesh::index(rank, mesh::data)", major first.
@@ -147,7 +145,7 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
   const std::string cause = why.reason.substr(0, why.reason.find(';'));
   const bool again = cause == context.cause_before && cause.size() < why.reason.size();
   context.cause_before = cause;
-  out.comment(fmt::format("  {} over {} ({} ranks), {}: {}", name_of(step.kind), axes_text(context.mesh(), step.axes),
+  out.comment(fmt::format("  {} over {} ({} ranks), {}: {}", name_of(step.kind), quoted_axes(context.mesh(), step.axes),
                           context.mesh().size(step.axes), bytes_text(why.bytes),
                           again ? "as above" + why.reason.substr(cause.size()) : why.reason));
   const std::string from = address(context, step.from), to = address(context, step.to);
@@ -197,7 +195,7 @@ void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& ste
   int64_t bytes = 0;
   for (const CollectiveStep& one : step.collectives) bytes += program.sharded.steps[one.step].bytes;
   out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
-                          axes_text(context.mesh(), first.axes), context.mesh().size(first.axes),
+                          quoted_axes(context.mesh(), first.axes), context.mesh().size(first.axes),
                           step.collectives.size(), bytes_text(bytes)));
   emit_reasons(context, out, step);
   context.cause_before.clear();

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "codegen/layout/mesh.h"
+#include "codegen/graph/glob.h"
 #include "frontend/suggest.h"
 
 namespace mesh {

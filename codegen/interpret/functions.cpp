@@ -6,6 +6,7 @@
 #include <new>
 #include <type_traits>
 
+#include "meshrt/activation.h"
 #include "meshrt/lanes.h"
 #include "meshrt/math.h"
 

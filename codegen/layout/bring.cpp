@@ -153,6 +153,7 @@ ValueId Placer::reshard(ValueId id, const Placement& to, const std::string& need
     emit(graph_.value(next).producer);
     at = next;
   }
+  out_.movements.push_back({id, at, consumer_});
   return at;
 }
 
@@ -163,7 +164,7 @@ double Placer::seconds(ValueId id, const Placement& to) {
 
 std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement& after, const std::string& need) const {
   const auto dim = [&](int at) { return graph_.dim(graph_.type(id).dims[at]).name; };
-  const std::string over = axes_text(step.axes);
+  const std::string over = axes_text(layout_.mesh, step.axes);
   const auto because = partial_because_.find(id);
   switch (step.kind) {
     case CollectiveKind::all_reduce:

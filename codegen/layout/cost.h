@@ -1,5 +1,6 @@
 // cost.h: what work and communication cost on the named machine, in seconds.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "codegen/layout/machine.h"
@@ -12,6 +13,9 @@ namespace mesh {
 /// all_reduce 2 (k-1)/k S; reduce_scatter, all_gather, broadcast (k-1)/k S; all_to_all (k-1)/k of the local part;
 /// permute the local part; slice 0.
 int64_t collective_bytes(CollectiveKind, int64_t group, int64_t bytes_of_value);
+
+/// "1.5 MiB"
+std::string bytes_text(double bytes);
 
 /// Rows that the member which sends most sends to fill the margins of a dim of `size` in `parts` parts: to each other
 /// member what that needs of its own part.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/graph/glob.h"
 #include "codegen/graph/graph.h"
 
 namespace mesh {
@@ -34,13 +35,6 @@ struct MeshShape {
     return n;
   }
   int64_t coordinate(int64_t rank, AxisId axis) const { return rank / axes[axis].stride % axes[axis].size; }
-};
-
-/// A path pattern: `*` is one part, `**` any number.
-struct Glob {
-  std::vector<std::string> parts;
-  bool matches(const std::string& path) const;
-  std::string text() const;
 };
 
 enum class RuleScope : uint8_t { general, params, grads, optimizer, activations, state };

@@ -17,7 +17,7 @@ ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& mach
 }
 
 Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine)
-    : out_{graph, layout, machine, {}, {}, {}},
+    : out_{graph, layout, machine, {}, {}, {}, {}},
       graph_(out_.graph),
       layout_(out_.layout),
       declared_(graph, layout),
@@ -244,8 +244,9 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
         DimId dim;
         for (DimId d : op.factors[f].operands)
           if (d) dim = d;
-        because = fmt::format("`{}` is split over `{}`, so {} leaves a partial {} on each rank", graph_.dim(dim).name,
-                              axes_text(strategy.factor_axes[f]), what, meshrt::name_of(op.factors[f].reduce));
+        because =
+            fmt::format("`{}` is split over `{}`, so {} leaves a partial {} on each rank", graph_.dim(dim).name,
+                        axes_text(layout_.mesh, strategy.factor_axes[f]), what, meshrt::name_of(op.factors[f].reduce));
       }
     if (natural.is_partial()) partial_because_[result] = because;
     if (kept == natural) continue;
@@ -268,12 +269,6 @@ void Placer::set_placement(ValueId id, Placement placement, std::string provenan
   }
   out_.placements[id.index] = std::move(placement);
   out_.provenance[id.index] = std::move(provenance);
-}
-
-std::string Placer::axes_text(const std::vector<AxisId>& axes) const {
-  std::string text;
-  for (AxisId axis : axes) text += (text.empty() ? "" : " * ") + layout_.mesh.axes[axis].name;
-  return text;
 }
 
 std::string Placer::describe(const Node& node) const {

@@ -16,12 +16,6 @@ int64_t linear_index(const MeshShape& mesh, const std::vector<AxisId>& axes, int
   return index;
 }
 
-std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes) {
-  std::string text;
-  for (AxisId axis : axes) text += (text.empty() ? "" : " * ") + mesh.axes[axis].name;
-  return text;
-}
-
 }  // namespace
 
 bool Placement::uses(AxisId axis) const {
@@ -62,6 +56,12 @@ int64_t local_elements(const Graph& graph, const MeshShape& mesh, const ValueTyp
   for (size_t i = 0; i < type.dims.size(); ++i)
     n *= largest_extent(mesh, graph.dim(type.dims[i]).size, placement.dims[i]);
   return n;
+}
+
+std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes, const char* between) {
+  std::string text;
+  for (AxisId axis : axes) text += (text.empty() ? "" : between) + mesh.axes[axis].name;
+  return text;
 }
 
 std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement) {

@@ -64,6 +64,8 @@ bool is_even(const MeshShape&, int64_t size, const DimPlacement&);
 /// Elements of the largest local part of a value.
 int64_t local_elements(const Graph&, const MeshShape&, const ValueType&, const Placement&);
 
+/// "data * model"
+std::string axes_text(const MeshShape&, const std::vector<AxisId>&, const char* between = " * ");
 /// "[batch/data, seq, heads/model] partial sum over model"
 std::string to_string(const Graph&, const MeshShape&, const ValueType&, const Placement&);
 

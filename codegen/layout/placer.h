@@ -52,7 +52,6 @@ class Placer {
   void set_placement(ValueId, Placement, std::string provenance = {});
   bool is_free(ValueId id) const { return id.index < free_.size() && free_[id.index]; }
   void emit(NodeId id) { rebuilt_[out_.graph.node(id).body.index].push_back(id); }
-  std::string axes_text(const std::vector<AxisId>&) const;
   std::string describe(const Node&) const;
 
   ShardedGraph out_;

@@ -29,6 +29,12 @@ struct ReshardStep {
   Span rule;           // the layout rule that caused it, if one did
 };
 
+/// A chain of reshard steps that brings a value from where it is made to where it is needed.
+struct Movement {
+  ValueId from, to;
+  NodeId user;  // for which it is brought; the producer itself where a rule says where its result lies; unset: no op
+};
+
 struct ShardedGraph {
   Graph graph;  // with ReshardOp nodes
   Layout layout;
@@ -36,6 +42,7 @@ struct ShardedGraph {
   std::vector<Placement> placements;    // by value
   std::vector<std::string> provenance;  // by value: which rules or values brought its axes
   std::vector<ReshardStep> steps;       // by ReshardOp::step
+  std::vector<Movement> movements;
 
   const Placement& placement(ValueId id) const { return placements[id.index]; }
 };

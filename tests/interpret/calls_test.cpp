@@ -1,6 +1,7 @@
 // Products, lookups, attention, copies and loops of the interpreter against plain loops.
 #include <cmath>
 
+#include "meshrt/activation.h"
 #include "meshrt/math.h"
 #include "tests/interpret/hand_made.h"
 

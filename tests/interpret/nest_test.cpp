@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "meshrt/activation.h"
 #include "meshrt/lanes.h"
 #include "meshrt/math.h"
 #include "tests/interpret/hand_made.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/gemm_kernel.h"
+#include "meshrt/activation.h"
 #include "meshrt/lanes.h"
 #include "meshrt/math.h"
 #include "variants.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "codegen/layout/costly_reshard.h"
 #include "tests/layout/perceptron.h"
 
 namespace mesh::testing {
@@ -47,6 +48,30 @@ TEST_F(Reshard, MinorAxisIsGatheredFirst) {
   EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, {{{{1}}, {}}, {}, {}}), "all_gather 114688, slice 0");
 }
 TEST_F(Reshard, NothingMakesAPartial) { EXPECT_EQ(path(whole, {{{}, {}}, {{1, Reduce::sum}}, {}}), "none"); }
+
+// What no way of moving can do without.
+class LeastBytes : public Reshard {
+ protected:
+  int64_t least(const Placement& from, const Placement& to) const {
+    return least_bytes(model.graph, mesh, type, from, to);
+  }
+};
+
+constexpr int64_t value_bytes = int64_t{64} * 512 * 4;
+
+TEST_F(LeastBytes, IsWhatIsNeededAndNotHeld) {
+  EXPECT_EQ(least(whole, {{{{0, 1}}, {}}, {}, {}}), 0);
+  EXPECT_EQ(least({{{{1}}, {}}, {}, {}}, whole), value_bytes * 3 / 4);
+  EXPECT_EQ(least({{{{1}}, {}}, {}, {}}, {{{}, {{1}}}, {}, {}}), value_bytes * 3 / 16);
+}
+TEST_F(LeastBytes, IsAnEighthWhereTheOrderOfAxesTurns) {
+  EXPECT_EQ(least({{{{0, 1}}, {}}, {}, {}}, {{{{1, 0}}, {}}, {}, {}}), value_bytes / 8);
+}
+TEST_F(LeastBytes, OfASumIsAllThatIsNeededOrGiven) {
+  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, whole), value_bytes);
+  // Four members give three quarters away; the two ranks with equal copies of each may share that.
+  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{{1}}, {}}, {}, {}}), value_bytes * 3 / 8);
+}
 
 }  // namespace
 }  // namespace mesh::testing

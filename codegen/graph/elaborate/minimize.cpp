@@ -5,7 +5,7 @@
 #include "codegen/graph/elaborate/expressions.h"
 #include "codegen/graph/elaborate/rates.h"
 #include "codegen/graph/elaborate/terms.h"
-#include "codegen/layout/mesh.h"
+#include "codegen/graph/glob.h"
 #include "frontend/suggest.h"
 
 namespace mesh::elaboration {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "codegen/graph/elaborate/terms.h"
-#include "codegen/layout/mesh.h"
+#include "codegen/graph/glob.h"
 #include "frontend/suggest.h"
 
 namespace mesh::elaboration {

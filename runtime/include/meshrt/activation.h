@@ -1,4 +1,4 @@
-// activation.h: the functions between the layers of a network, and their derivatives. Included by math.h.
+// activation.h: the functions between the layers of a network, and their derivatives.
 #pragma once
 #include "meshrt/math.h"
 

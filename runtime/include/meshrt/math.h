@@ -396,5 +396,3 @@ MESHRT_INLINE T pow(T x, T y) {
 }
 
 }  // namespace meshrt
-
-#include "meshrt/activation.h"

@@ -1,5 +1,6 @@
 // finish.h: what follows a product (scale, bias, activation, gate, residual), on a tile that has just been stored.
 #pragma once
+#include "meshrt/activation.h"
 #include "meshrt/gemm.h"
 #include "simd.h"
 

@@ -1,5 +1,5 @@
 // glob.cpp: path patterns of layouts and parameter groups.
-#include "codegen/layout/mesh.h"
+#include "codegen/graph/glob.h"
 
 namespace mesh {
 namespace {
