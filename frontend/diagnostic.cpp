@@ -9,7 +9,8 @@ namespace mesh {
 const std::vector<Lint>& known_lints() {
   static const std::vector<Lint> lints = {
       {"batch_coupled", LintLevel::deny, "an op mixes samples although the batch is split into micro-batches"},
-      {"costly_reshard", LintLevel::warn, "a value is moved at more than twice the cost of the cheapest way"},
+      {"costly_reshard", LintLevel::warn,
+       "a value is moved with more than twice the bytes that any way of moving it needs"},
       {"idle_mesh_axis", LintLevel::warn, "no rule of the layout uses a mesh axis: its ranks repeat the same work"},
       {"idle_ranks", LintLevel::warn, "a dim is smaller than the mesh axis that splits it: some ranks own nothing"},
       {"not_built_yet", LintLevel::warn, "a construct that this version understands but cannot compile yet"},

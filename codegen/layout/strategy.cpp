@@ -1,6 +1,7 @@
 #include "codegen/layout/strategy.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace mesh {
 namespace {
@@ -145,14 +146,15 @@ Placement target(const OpContext& op, size_t result, const Placement& natural) {
 }
 
 std::vector<Strategy> strategies(const OpContext& op) {
+  const auto axes = std::views::iota(AxisId{0}, static_cast<AxisId>(op.mesh.axes.size()));
   std::vector<std::vector<int>> options;
-  for (AxisId axis = 0; axis < op.mesh.axes.size(); ++axis)
+  for (const AxisId axis : axes)
     options.push_back(op.mesh.axes[axis].size > 1 ? choices(op, axis) : std::vector<int>{no_factor});
   std::vector<Strategy> all;
   std::vector<size_t> at(options.size(), 0);
   for (bool more = true; more;) {
     Strategy strategy{std::vector<std::vector<AxisId>>(op.factors.size()), {}};
-    for (AxisId axis = 0; axis < options.size(); ++axis) {
+    for (const AxisId axis : axes) {
       const int choice = options[axis][at[axis]];
       if (choice == passes) strategy.passing.push_back(axis);
       if (choice >= 0) strategy.factor_axes[choice].push_back(axis);

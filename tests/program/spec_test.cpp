@@ -34,6 +34,20 @@ InterpretResult reference(CompileRequest request) {
   return tests::run(lower(compiled(request).sharded, nullptr, {false}));
 }
 
+/// `meshc ir` knows a pass by the list alone; the compiler runs them by its one function.
+TEST(Specs, passes_run_in_the_order_of_their_list) {
+  std::vector<std::string> listed, run;
+  for (const auto& [name, meaning] : pass_names()) listed.push_back(name);
+  CompileRequest request;
+  request.files = {SPECS "/gpt.mesh"};
+  request.dump = [&](const std::string& pass, const std::string& text) {
+    run.push_back(pass);
+    EXPECT_FALSE(text.empty()) << pass;
+  };
+  compiled(request);
+  EXPECT_EQ(run, listed);
+}
+
 TEST(Specs, gpt_under_its_layouts) {
   CompileRequest request;
   request.files = {SPECS "/gpt.mesh"};
