@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs every test of build-test through meson, then checks formatting; with --sanitize also sanitizer builds. Counts them all.
+"""Runs every test of build-test through meson, then checks formatting; with --tidy also clang-tidy, with --sanitize sanitizer builds. Counts them all.
 
 Ends with "N passed, N failed". Each meson test is a suite of gtest cases or a script; a suite counts its cases.
 """
@@ -10,6 +10,9 @@ import re
 import subprocess
 import sys
 import time
+
+import sanitizers
+import tidy
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -87,35 +90,36 @@ def check_format(counts):
     counts.add("clang-format", 0 if wrong else 1, len(wrong))
 
 
-def sanitize(counts, name, options, targets_suite):
-    """Builds with a sanitizer and runs the suites that it concerns."""
-    build = f"build-{name}"
-    if not os.path.exists(os.path.join(TOP, build, "build.ninja")):
-        done = subprocess.run(["meson", "setup", *options, build], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode:
-            print(done.stdout)
+def sanitize(counts):
+    """The tests that a build with sanitizers is for."""
+    for name, (_, tests) in sanitizers.BUILDS.items():
+        say(f"building with {name} sanitizer")
+        problem = sanitizers.build(name)
+        if problem:
+            print(problem)
             counts.add(name, 0, 1)
-            return
-    say(f"building with {name}")
-    done = subprocess.run(["ninja", "-C", build], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        print("\n".join(done.stdout.splitlines()[-60:]))
-        counts.add(name, 0, 1)
-        return
-    run_meson(build, counts, sum((["--suite", s] for s in targets_suite), []))
+        else:
+            run_meson(f"build-{name}", counts, ["--timeout-multiplier", "10", *tests])
+
+
+def check_tidy(counts):
+    """clang-tidy finds nothing."""
+    good, bad = tidy.run(say)
+    counts.add("clang-tidy", good, bad)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sanitize", action="store_true", help="then build and test with the address and undefined, and the thread sanitizer")
+    parser.add_argument("--tidy", action="store_true", help="run clang-tidy over all files")
     options = parser.parse_args()
     counts = Counts()
     run_meson("build-test", counts)
     check_format(counts)
+    if options.tidy:
+        check_tidy(counts)
     if options.sanitize:
-        sanitize(counts, "address", ["-Db_sanitize=address,undefined", "-Dtests=true", "-Dbuildtype=debugoptimized", "-Db_lundef=false"],
-                 ["frontend", "elaborate", "layout", "meshwright"])
-        sanitize(counts, "thread", ["-Db_sanitize=thread", "-Dtests=true", "-Dbuildtype=debugoptimized", "-Db_lundef=false"], ["layout", "frontend"])
+        sanitize(counts)
     for name in counts.names:
         print(f"failed: {name}")
     print(f"{counts.passed} passed, {counts.failed} failed")

@@ -1,11 +1,16 @@
-"""Every command: help, an unknown option, a bad spec, JSON that parses, verify's exit code."""
+"""Every command: help, an unknown option, a bad spec, JSON that parses, verify's exit code with and without a fault."""
 import json
 import os
+import re
+
+import numpy as np
 
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 
-COMMANDS = ("check", "plan", "run", "build", "fetch", "verify", "ckpt", "fmt", "ir", "ops", "explain", "new", "doctor")
+COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "fmt", "ir", "ops", "explain", "new", "doctor"}
+# A small perceptron over two ranks, in which collectives complete sums.
+SMALL = ("--layout", "both", "--set", "batch=8", "--set", "hidden=16")
 
 
 def check_new(report, folder):
@@ -31,12 +36,13 @@ def run(small):
 
     def action():
         gpt, mlp = f"{TOP}/specs/gpt.mesh", f"{TOP}/specs/mlp.mesh"
-        for command in COMMANDS:
+        listed = set(re.findall(r"^  (\w+)  ", execute(meshc(), "--help").stdout.partition("\nCommands:\n")[2], re.M))
+        report.true("--help lists the commands", listed == COMMANDS, sorted(listed ^ COMMANDS))
+        for command in sorted(COMMANDS):
             text = execute(meshc(), command, "--help").stdout
             report.true(f"{command} --help", "Usage" in text and "Examples" in text)
             report.true(f"{command} --no-such-option", execute(meshc(), command, gpt, "--no-such-option", code=None).returncode == 2)
         report.true("no command", execute(meshc(), code=None).returncode == 2)
-        report.true("--help", all(c in execute(meshc(), "--help").stdout for c in COMMANDS))
         with scratch() as folder:
             bad = os.path.join(folder, "bad.mesh")
             with open(bad, "w") as file:
@@ -55,12 +61,22 @@ def run(small):
         report.true("check", execute(meshc(), "check", gpt, "--layout", "default").returncode == 0)
         plan = json.loads(execute(meshc(), "plan", gpt, "--json").stdout)
         report.true("plan --json", {"schema", "mesh", "tensors", "collectives", "memory", "flops", "predicted_seconds"} <= set(plan))
+        checked = json.loads(execute(meshc(), "check", gpt, "--json").stdout)
+        report.true("check --json", checked["ok"] and {"schema", "diagnostics"} <= set(checked))
+        with scratch() as folder:
+            np.save(f"{folder}/image.npy", np.zeros((8, 784), np.uint8))
+            np.save(f"{folder}/label.npy", np.zeros(8, np.int32))
+            feeds = ("--feed", f"image={folder}/image.npy", "--feed", f"label={folder}/label.npy")
+            json.loads(execute(meshc(), "fetch", mlp, "loss", *SMALL, *feeds, "--out", folder, "--json").stdout)
+            report.true("fetch --json", np.isfinite(np.load(f"{folder}/loss.npy")))
         report.true("explain", "E0301" in execute(meshc(), "explain", "E0301").stdout)
         report.true("ops", "gradient  d_x = d * y" in execute(meshc(), "ops", "exp").stdout and "softmax[b]" in execute(meshc(), "ops").stdout)
         report.true("ops --json", json.loads(execute(meshc(), "ops", "dot", "--json").stdout)["ops"][0]["numpy"].startswith("np.einsum"))
         unknown = execute(meshc(), "ops", "softmx", code=2).stderr
         report.true("ops of an unknown name", "did you mean `softmax`?" in unknown, unknown)
-        report.true("verify", execute(meshc(), "verify", mlp, "--layout", "both", "--set", "batch=8", "--set", "hidden=16").returncode == 0)
+        report.true("verify --json", json.loads(execute(meshc(), "verify", mlp, *SMALL, "--json").stdout))
+        faulty = execute(meshc(), "verify", mlp, *SMALL, "--mutate", "drop:1", code=None)
+        report.true("verify without one collective", faulty.returncode == 1 and "DIFFERENT" in faulty.stdout, faulty.stdout[-300:] + faulty.stderr[-300:])
         report.true("NO_COLOR", "\033[" not in execute(meshc(), "check", gpt, "--layout", "nothing", code=1, env={"NO_COLOR": "1"}).stderr)
 
     report.attempt("commands", action)
