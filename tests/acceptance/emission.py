@@ -36,7 +36,7 @@ def run(small):
             execute("clang-format", "--dry-run", "-Werror", path)
             report.true("formatted as written", True)
             program = os.path.join(folder, "first", "gpt")
-            report.true("--help of the program", "Usage" in execute(program, "--help").stdout)
+            report.true("--help of the program", "usage: gpt" in execute(program, "--help").stdout)
             report.true("--info of the program", "layer" in execute(program, "--info").stdout)
             report.true("an unknown option of the program", execute(program, "--no-such-option", code=None).returncode == 2)
 

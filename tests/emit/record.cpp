@@ -18,16 +18,16 @@ uint64_t scrambled(uint64_t x) {
 
 void fill(meshrt::Tensor& tensor, uint64_t step) {
   const int64_t n = tensor.local_elements();
+  const uint64_t bound = tensor.index_bound > 0 ? static_cast<uint64_t>(tensor.index_bound) : 100;
   for (int64_t i = 0; i < n; ++i) {
     const uint64_t random = scrambled(static_cast<uint64_t>(i) + 1000 * step + 7 * tensor.name.size());
     const double number = static_cast<double>(random >> 11) * 0x1p-52 - 1;
     switch (tensor.type) {
       case meshrt::Type::f32: static_cast<float*>(tensor.data)[i] = static_cast<float>(number); break;
       case meshrt::Type::f64: static_cast<double*>(tensor.data)[i] = number; break;
-      case meshrt::Type::i32:
-        static_cast<int32_t*>(tensor.data)[i] =
-            static_cast<int32_t>(random % static_cast<uint64_t>(tensor.index_bound));
-        break;
+      case meshrt::Type::i32: static_cast<int32_t*>(tensor.data)[i] = static_cast<int32_t>(random % bound); break;
+      case meshrt::Type::i64: static_cast<int64_t*>(tensor.data)[i] = static_cast<int64_t>(random % bound); break;
+      case meshrt::Type::boolean: static_cast<bool*>(tensor.data)[i] = random % 2 == 1; break;
       case meshrt::Type::u8: static_cast<uint8_t*>(tensor.data)[i] = static_cast<uint8_t>(random); break;
       default: throw std::logic_error("an input of a type that these tests do not fill");
     }

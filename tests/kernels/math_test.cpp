@@ -1,6 +1,5 @@
 // The elementary functions against long double: the largest error in units of the last place, and what happens at the
 // ends.
-#include "meshrt/activation.h"
 #include "meshrt/math.h"
 
 #include <gtest/gtest.h>
