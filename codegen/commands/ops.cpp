@@ -96,7 +96,7 @@ std::string entry_markdown(const CatalogueEntry& entry) {
   std::string gradients;
   for (const auto& [of, gradient] : entry.gradients)
     gradients += fmt::format("{}`{}`", gradients.empty() ? "" : "<br>", assigned("d_" + of, gradient));
-  return fmt::format("| `{}` | {} | {}gives `{}`: {} | {} | {} |\n", entry.call, meaning, types, entry.result,
+  return fmt::format("| `{}` | {} | {}→ `{}`, {} | {} | {} |\n", entry.call, meaning, types, entry.result,
                      entry.dims, entry.numpy.empty() ? "" : fmt::format("`{}`", entry.numpy), gradients);
 }
 
@@ -105,7 +105,7 @@ std::string markdown() {
   for (const CatalogueFamily& family : catalogue()) {
     text += fmt::format("### {}\n\n", family.title);
     if (!family.intro.empty()) text += family.intro + "\n\n";
-    text += "| op | what it is | types | in NumPy | gradient |\n|---|---|---|---|---|\n";
+    text += "| op | what it is | types, and the rule of dims | in NumPy | gradient |\n|---|---|---|---|---|\n";
     for (const CatalogueEntry& entry : family.entries) text += entry_markdown(entry);
     text += "\n";
   }
