@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <CLI/CLI.hpp>
@@ -62,6 +63,7 @@ std::optional<fs::path> cached_program(const std::string& name, const std::strin
   const fs::path folder = cache_folder() / fmt::format("{:016x}", hash), program = folder / name;
   if (fs::exists(program)) return program;
   const fs::path making = folder.string() + fmt::format(".{}", getpid());
+  fmt::print(stderr, "compiling {}, {} lines of C++\n", name, std::ranges::count(text, '\n'));
   const auto start = std::chrono::steady_clock::now();
   if (!build_program({making.string(), name, text, "", true})) return std::nullopt;
   std::error_code taken;
