@@ -50,6 +50,7 @@ std::string labelled(std::string_view label, const std::string& text) {
 std::string entry_text(const CatalogueEntry& entry) {
   std::string text = entry.call + "\n" + labelled("", entry.meaning);
   if (!entry.operands.empty()) text += labelled("of", entry.operands);
+  if (!entry.before.empty()) text += labelled("after", entry.before);
   if (!entry.needs.empty()) text += labelled("needs", entry.needs);
   text += labelled("gives", entry.result) + labelled("dims", entry.dims);
   if (!entry.settings.empty()) text += labelled("settings", entry.settings);
@@ -83,21 +84,23 @@ std::string list_text() {
 nlohmann::ordered_json entry_json(const CatalogueEntry& entry, const std::string& family) {
   nlohmann::ordered_json gradients = nlohmann::ordered_json::object();
   for (const auto& [of, gradient] : entry.gradients) gradients[of] = gradient;
-  return {{"name", entry.name},         {"family", family},       {"call", entry.call},   {"operands", entry.operands},
-          {"needs", entry.needs},       {"result", entry.result}, {"dims", entry.dims},   {"meaning", entry.meaning},
+  return {{"name", entry.name},         {"family", family},       {"call", entry.call},
+          {"operands", entry.operands}, {"before", entry.before}, {"needs", entry.needs},
+          {"result", entry.result},     {"dims", entry.dims},     {"meaning", entry.meaning},
           {"settings", entry.settings}, {"numpy", entry.numpy},   {"gradient", gradients}};
 }
 
 std::string entry_markdown(const CatalogueEntry& entry) {
   std::string types = entry.operands.empty() ? "" : fmt::format("`{}`<br>", entry.operands);
+  if (!entry.before.empty()) types += fmt::format("after `{}`<br>", entry.before);
   std::string meaning = entry.meaning;
   if (!entry.needs.empty()) meaning += fmt::format(" Needs `{}`.", entry.needs);
   if (!entry.settings.empty()) meaning += fmt::format(" Settings: {}.", entry.settings);
   std::string gradients;
   for (const auto& [of, gradient] : entry.gradients)
     gradients += fmt::format("{}`{}`", gradients.empty() ? "" : "<br>", assigned("d_" + of, gradient));
-  return fmt::format("| `{}` | {} | {}→ `{}`, {} | {} | {} |\n", entry.call, meaning, types, entry.result,
-                     entry.dims, entry.numpy.empty() ? "" : fmt::format("`{}`", entry.numpy), gradients);
+  return fmt::format("| `{}` | {} | {}→ `{}`, {} | {} | {} |\n", entry.call, meaning, types, entry.result, entry.dims,
+                     entry.numpy.empty() ? "" : fmt::format("`{}`", entry.numpy), gradients);
 }
 
 std::string markdown() {

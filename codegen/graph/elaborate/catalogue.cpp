@@ -9,9 +9,10 @@ namespace {
 
 using Field = std::string CatalogueEntry::*;
 
-constexpr std::array<std::pair<std::string_view, Field>, 7> fields = {{
+constexpr std::array<std::pair<std::string_view, Field>, 8> fields = {{
     {"call: ", &CatalogueEntry::call},
     {"of: ", &CatalogueEntry::operands},
+    {"before: ", &CatalogueEntry::before},
     {"needs: ", &CatalogueEntry::needs},
     {"gives: ", &CatalogueEntry::result},
     {"dims: ", &CatalogueEntry::dims},

@@ -13,6 +13,7 @@ struct CatalogueEntry {
   std::string name;      // "softmax", "+", "rename"
   std::string call;      // "softmax[b](x)", in the dims of `catalogue_dims`
   std::string operands;  // "x : real[a, b], k : bool[a, b]"
+  std::string before;    // statements that it follows; mostly empty
   std::string needs;     // what must hold of the operands, "x > 0"; mostly empty
   std::string result;    // "real[a, b]"
   std::string dims;      // the rule behind the result's dims

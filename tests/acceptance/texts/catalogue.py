@@ -37,6 +37,7 @@ def spec_of(op, dims, operands):
     for name, (element, slots) in operands.items():
         text = f"{name} : {element}" + (f"[{', '.join(slots)}]" if slots else "")
         lines.append(f"  param {text} = zeros" if element == "real" else f"  input {text}")
+    lines += [f"  {line}" for line in op["before"].split("; ") if line]
     lines.append("  " + (op["call"] if re.match(r"[\w, ]+ = ", op["call"]) else f"y = {op['call']}"))
     if op["gradient"]:
         lines += [f"  loss = sum[{of}](y * weight)", "  minimize loss with sgd(lr: 0.1)"]
