@@ -58,8 +58,9 @@ class Given {
       if (stored.kind == StoredKind::input && !arrays.contains(stored.path))
         missing += fmt::format("{}`{}`", missing.empty() ? "" : ", ", stored.path);
     if (!missing.empty())
-      throw meshrt::Failure(meshrt::Cause::data,
-                            fmt::format("nothing is fed to {}: every input needs a feed", missing));
+      throw meshrt::Failure(
+          meshrt::Cause::data,
+          fmt::format("nothing is fed to {}: every input needs its values, `--feed NAME=FILE.npy`", missing));
   }
   Arrays arrays;
 

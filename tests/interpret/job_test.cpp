@@ -173,7 +173,7 @@ TEST(Feeds, AreChecked) {
   };
   EXPECT_EQ(refused([](InterpretRequest&) {}), "");
   EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds.erase("label"); }),
-            "nothing is fed to `label`: every input needs a feed");
+            "nothing is fed to `label`: every input needs its values, `--feed NAME=FILE.npy`");
   EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds["lable"] = request.feeds["label"]; }),
             "the model has no input `lable`; did you mean `label`?");
   EXPECT_EQ(refused([](InterpretRequest& request) {
