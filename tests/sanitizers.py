@@ -5,7 +5,7 @@ import subprocess
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Little debug information and little optimization: these builds are run once.
-OPTIONS = ["-Dtests=true", "-Dbuildtype=plain", "-Doptimization=1", "-Dcpp_args=-g1", "-Db_lundef=false"]
+OPTIONS = ["-Dbuildtype=plain", "-Doptimization=1", "-Dcpp_args=-g1", "-Db_lundef=false"]
 # {build: (what -Db_sanitize takes, its tests)}. Emitted programs and the interpreter run their ranks as threads, so the thread sanitizer sees them.
 BUILDS = {
     "address": ("address,undefined", ["frontend", "diagnostics", "diagnostics-passes", "graphs", "layout", "program", "interpret", "emit-writer", "emit-text",

@@ -28,7 +28,7 @@ UNIT_OPTIONS = ["--header-filter=/(frontend|codegen|runtime|tests)/.*", "--check
 def commands():
     """{file: the flags that it is compiled with}, without precompiled headers."""
     if not os.path.exists(os.path.join(BUILD, "build.ninja")):
-        subprocess.run(["meson", "setup", "-Db_pch=false", "-Dtests=true", BUILD], cwd=TOP, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["meson", "setup", "-Db_pch=false", BUILD], cwd=TOP, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", BUILD, "build.ninja"], check=True, stdout=subprocess.DEVNULL)  # files that were added since
     with open(os.path.join(BUILD, "compile_commands.json")) as file:
         entries = json.load(file)
