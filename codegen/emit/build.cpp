@@ -53,7 +53,7 @@ std::string relocated(const std::string& text, const fs::path& from, const fs::p
     for (std::string rest = reads ? line : ""; std::regex_search(rest, match, file); rest = match.suffix()) {
       const fs::path named = match[3].str();
       if (named.is_absolute()) continue;
-      const std::string moved = (fs::absolute(from) / named).lexically_normal().lexically_relative(fs::absolute(to));
+      const std::string moved = fs::absolute(from / named).lexically_normal().lexically_relative(fs::absolute(to));
       const std::string old = match.str(), now = match[1].str() + match[2].str() + moved;
       line.replace(line.find(old), old.size(), now);
     }

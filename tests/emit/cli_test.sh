@@ -82,6 +82,10 @@ expect 0 'Fit' "$work/one/good" --info
 expect 0 '' "$work/one/good" -n 2 --dry-run
 expect 1 'x' env XDG_CACHE_HOME="$work/cache" "$meshc" run "$work/good.mesh" train.steps=2
 [ "$(find "$work/cache" -name good | wc -l)" = 1 ] || { echo "FAILED: nothing in the cache"; failed=1; }
+# Built from within the spec's folder, the run file still finds its data.
+printf 'data:\n  x: { file: x.npy }\n  t: { file: x.npy }\ntrain: { steps: 1 }\n' >"$work/good.yaml"
+expect 0 'built' sh -c "cd '$work' && '$meshc' build good.mesh -o here"
+grep -q 'file: ../x.npy' "$work/here/good.yaml" || { echo "FAILED: here/good.yaml names another file"; failed=1; }
 expect 70 'internal error' env CXXFLAGS=-DTensorTable=0 "$meshc" build "$work/good.mesh" -o "$work/broken"
 expect 3 'no C++ compiler' env CXX=/nonexistent "$meshc" build "$work/good.mesh" -o "$work/none"
 
