@@ -114,11 +114,10 @@ command -v "$cxx" >/dev/null || missing "there is no C++ compiler \`$cxx\`: inst
 command -v pkg-config >/dev/null || missing "there is no pkg-config: install it"
 flags=$(pkg-config --cflags --libs --static meshrt) ||
   missing "the runtime was not found: set MESHRT to the folder that it was installed to"
-# The numbers must not depend on what the compiler fuses: no -ffast-math, no contraction. Straight code is not made into
-# vectors: gcc 12 leaves out the rounding of double(float(x)) there.
+# The numbers must not depend on what the compiler fuses: no -ffast-math, no contraction.
 # shellcheck disable=SC2086
-exec "$cxx" -std=c++20 -O3 -march="${{TARGET:-native}}" -ffp-contract=off -fno-math-errno \
-  -fno-tree-slp-vectorize ${{CXXFLAGS:-}} {0}.cpp -o {0} $flags
+exec "$cxx" -std=c++20 -O3 -march="${{TARGET:-native}}" -ffp-contract=off -fno-math-errno ${{CXXFLAGS:-}} \
+  {0}.cpp -o {0} $flags
 )sh",
                      name, no_tools);
 }
