@@ -4,6 +4,7 @@
 #include "codegen/graph/elaborate/elaborate.h"
 #include "codegen/layout/resolve.h"
 #include "frontend/imports.h"
+#include "frontend/unused.h"
 
 namespace mesh {
 namespace {
@@ -56,6 +57,7 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
     hand_on(found, sink);
   }
   if (!chosen) return;
+  if (!sink.has_errors()) report_unused(program, sink);  // else a name that is misspelt would count as unused
   const std::string used = chosen_layout(request, declared);
   for (const ast::Layout* layout : declared.layouts) {
     if (layout->name.text == used) continue;
