@@ -38,8 +38,8 @@ class Fault {
   Fault(const SyntaxFault& fault, DiagnosticSink& sink) : fault_(fault), sink_(sink), found_(fault.tokens[fault.at]) {}
 
   void report() {
-    if (foreign_operator() || unfinished_line() || missing_arrow() || reserved_name() || wrong_place() ||
-        equals_sign() || unknown_keyword() || lone_expression() || missing_sign()) {
+    if (half_a_part() || foreign_operator() || unfinished_line() || missing_arrow() || reserved_name() ||
+        wrong_place() || equals_sign() || unknown_keyword() || lone_expression() || missing_sign()) {
       return;
     }
     general();
@@ -297,6 +297,22 @@ class Fault {
     if (!found_.ends_statement() && !contains(operators, fmt::format("'{}'", found_.text))) return false;
     sink_.error("E0114", first().span, "an expression alone is not a statement")
         .help("name it, `name = ...`, or give it back, `return ...`");
+    return true;
+  }
+
+  // `w*`, `layer.*norm` as patterns
+  bool half_a_part() {
+    const bool pattern = fault_.list == "groups" ||
+                         (fault_.list == "rules" && (first().is("tensor") || first().is("in"))) ||
+                         (first().is("minimize") && fault_.at > fault_.first + 2);
+    const auto star = [](const Token& one) { return one.is("*") || one.is("**"); };
+    const bool pair = (star(found_) && previous().kind == TokenKind::word) ||
+                      (star(previous()) && (star(found_) || found_.kind == TokenKind::word));
+    if (!pattern || !pair || !adjacent(previous(), found_)) return false;
+    sink_.error("E0101", cover(previous().span, found_.span), "`*` stands for a whole part of a path")
+        .here("part of a name cannot be left open")
+        .note("`layer.*.gain`: the `gain` of everything in `layer`; `**` stands for any number of parts")
+        .help("list the names: `w1, w2`");
     return true;
   }
 

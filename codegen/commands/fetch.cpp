@@ -94,9 +94,10 @@ Arrays chosen(const std::vector<std::string>& names, const Graph& graph, Interpr
     const std::vector<std::string> paths = parameter_paths(graph), matches = matching_paths(pattern, paths);
     if (matches.empty()) {
       const auto near = did_you_mean(pattern, paths);
-      throw meshrt::Failure(meshrt::Cause::data,
-                            fmt::format("there is no parameter `{}`{}", pattern,
-                                        near ? fmt::format("; did you mean `param({})`?", *near) : ""));
+      throw meshrt::Failure(meshrt::Cause::data, fmt::format("there is no parameter `{}`{}", pattern,
+                                                             paths.empty() ? std::string(": the model has none")
+                                                             : near ? fmt::format("; did you mean `param({})`?", *near)
+                                                                    : ""));
     }
     for (const std::string& path : matches) all[fmt::format("param({})", path)] = stored.at(path);
   }
