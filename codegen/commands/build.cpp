@@ -31,8 +31,12 @@ int build(const Options& options) {
   if (!compiled) return exit_diagnostics;
   const std::string name = program_name(options.spec);
   const std::string folder = options.folder.empty() ? name : options.folder;
-  const BuildPlan plan{folder, name, emitted_text(session, options.spec, *compiled), options.spec.run_file(),
-                       !options.only_write};
+  const BuildPlan plan{folder,
+                       name,
+                       emitted_text(session, options.spec, *compiled),
+                       options.spec.run_file(),
+                       !options.only_write,
+                       texts_of_run(session, *compiled)};
   if (!build_program(plan)) return exit_interrupted;
   const int64_t ranks = compiled->sharded.layout.mesh.ranks();
   const std::string program = (std::filesystem::path(folder) / name).string();

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "codegen/commands/plan_report.h"
 #include "codegen/emit/emit_program.h"
 
 namespace mesh {
@@ -11,6 +12,16 @@ namespace fs = std::filesystem;
 std::string program_name(const SpecOptions& spec) {
   const std::string stem = fs::path(spec.spec_files().front()).stem().string();
   return stem.empty() || stem == "-" ? "program" : stem;
+}
+
+std::map<std::string, std::string> texts_of_run(const Session& session, const Compiled& compiled) {
+  std::map<std::string, std::string> texts = {{"plan.txt", plan_text(compiled, session.sources)},
+                                              {"plan.json", plan_json(compiled, session.sources)}};
+  for (FileId file = 1; file <= session.sources.size(); ++file) {
+    const fs::path name = session.sources.name(file);
+    if (name.extension() == ".mesh") texts["spec/" + name.filename().string()] = session.sources.text(file);
+  }
+  return texts;
 }
 
 std::string emitted_text(const Session& session, const SpecOptions& spec, const Compiled& compiled) {

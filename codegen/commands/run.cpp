@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "codegen/commands/command.h"
@@ -29,6 +30,7 @@ struct Options {
   OutputOptions output;
   SpecOptions spec;
   bool dry_run = false;
+  std::string run_folder;
 };
 
 fs::path cache_folder() {
@@ -58,14 +60,15 @@ std::string build_key(const std::string& name) {
 }
 
 /// Builds in a folder of its own and moves it into place, so that two runs at once do not meet.
-std::optional<fs::path> cached_program(const std::string& name, const std::string& text) {
+std::optional<fs::path> cached_program(const std::string& name, const std::string& text,
+                                       const std::map<std::string, std::string>& beside) {
   const uint64_t hash = meshrt::hash_of(text + '\0' + build_key(name));
   const fs::path folder = cache_folder() / fmt::format("{:016x}", hash), program = folder / name;
   if (fs::exists(program)) return program;
   const fs::path making = folder.string() + fmt::format(".{}", getpid());
   fmt::print(stderr, "compiling {}, {} lines of C++\n", name, std::ranges::count(text, '\n'));
   const auto start = std::chrono::steady_clock::now();
-  if (!build_program({making.string(), name, text, "", true})) return std::nullopt;
+  if (!build_program({making.string(), name, text, "", true, beside})) return std::nullopt;
   std::error_code taken;
   fs::rename(making, folder, taken);
   if (taken) fs::remove_all(making, taken);  // another run was faster
@@ -85,7 +88,8 @@ int run(const Options& options) {
     if (session.failed()) return exit_diagnostics;
   }
   const std::string name = program_name(options.spec);
-  const std::optional<fs::path> program = cached_program(name, emitted_text(session, options.spec, *compiled));
+  const std::optional<fs::path> program =
+      cached_program(name, emitted_text(session, options.spec, *compiled), texts_of_run(session, *compiled));
   if (!program) return exit_interrupted;
 
   std::vector<std::string> command{program->string()};
@@ -93,6 +97,7 @@ int run(const Options& options) {
   for (const std::string& one : options.spec.overrides()) command.push_back(one);
   if (ranks > 1) command.insert(command.end(), {"-n", std::to_string(ranks)});
   if (options.output.color != "auto") command.push_back("--color=" + options.output.color);
+  if (!options.run_folder.empty()) command.push_back("--run-dir=" + options.run_folder);
   if (options.dry_run) command.emplace_back("--dry-run");
   std::vector<char*> arguments;
   for (std::string& one : command) arguments.push_back(one.data());
@@ -119,6 +124,9 @@ Command run_command() {
             options->spec.declare(app, true);
             app.add_flag("--dry-run", options->dry_run,
                          "start, allocate, one all-reduce, the first batch; no training");
+            app.add_option("--run-dir", options->run_folder,
+                           "the folder of this run (default: runs/NAME-0001 and so on); none: no folder")
+                ->type_name("DIR");
             options->output.declare(app, false);
             return [options] { return run(*options); };
           }};

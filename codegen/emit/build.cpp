@@ -139,6 +139,10 @@ bool build_program(const BuildPlan& plan) {
     if (!fs::equivalent(from, beside, error))
       write_if_changed(beside, relocated(read(from), from.parent_path(), folder));
   }
+  for (const auto& [name, text] : plan.beside) {
+    fs::create_directories((folder / name).parent_path(), error);
+    write_if_changed(folder / name, text);
+  }
   if (!plan.compile) return true;
   if (!changed && fs::exists(program) && !fs::exists(log)) return true;
 

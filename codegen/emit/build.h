@@ -1,15 +1,18 @@
-// build.h: an emitted program as a folder that builds: NAME.cpp, build.sh, a copy of the run file, and the binary NAME.
+// build.h: an emitted program as a folder that builds: NAME.cpp, build.sh, a copy of the run file, the binary NAME, and
+// what the folder of a run will tell of it: plan.txt, plan.json, spec/.
 #pragma once
+#include <map>
 #include <string>
 
 namespace mesh {
 
 struct BuildPlan {
-  std::string folder;    // made where it does not exist
-  std::string name;      // of the program
-  std::string text;      // its C++
-  std::string run_file;  // copied beside it, the paths of its data adjusted; empty: none
-  bool compile = true;   // false: only write
+  std::string folder;                         // made where it does not exist
+  std::string name;                           // of the program
+  std::string text;                           // its C++
+  std::string run_file;                       // copied beside it, the paths of its data adjusted; empty: none
+  bool compile = true;                        // false: only write
+  std::map<std::string, std::string> beside;  // further texts, by their paths in the folder
 };
 
 /// Writes what changed and compiles if anything did. Throws meshrt::Failure (Cause::environment) where the folder

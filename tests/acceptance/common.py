@@ -4,6 +4,8 @@ import os
 import subprocess
 import tempfile
 
+os.environ.setdefault("MESHRT_RUNS", "none")  # runs of tests leave no folders
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -192,7 +192,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"- a",
        "a run file must be a map of keys and values, not a list\n  --> run.yaml:1:1\n1 | - a\n  | ^ keys: data, "
        "validation, train, checkpoint, "
-       "log, output"},
+       "log, output, run"},
       {"data: { a: train.bin }",
        "`data.a` must be a map of keys and values, not `train.bin`\n  --> run.yaml:1:12\n1 | data: { a: train.bin }\n"
        "  |            ^^^^^^^^^ keys: file, type, window, pad, start, end, long, from, to, of, shift"},

@@ -12,6 +12,9 @@ namespace meshrt {
 struct DriverOptions {
   std::FILE* out = stdout;  ///< where rank 0 tells its progress
   Color color = Color::automatic;
+  std::string run_folder = "";      ///< of this run, if the run file names none: "none" for none; empty: counted ones
+  std::string runs = "none";        ///< the folder of counted ones; "none": none
+  std::string program_folder = "";  ///< where the program lies, and what meshc has written about it
 };
 
 /// Ranks that the mesh of a program has; 1 without a mesh.

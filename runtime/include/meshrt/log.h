@@ -1,5 +1,5 @@
 // log.h: what a run tells: a progress line that is rewritten on a terminal, a plain line every so many steps otherwise,
-// JSON lines in a file on request. Only rank 0 has a log.
+// the same in the files of its folder. Only rank 0 has a log.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -14,6 +14,8 @@
 
 namespace meshrt {
 
+class RunFiles;
+
 /// When to use colours and the rewritten line: `automatic` is on a terminal, unless NO_COLOR is set or TERM is "dumb".
 enum class Color { automatic, always, never };
 
@@ -21,7 +23,9 @@ struct LogOptions {
   std::FILE* out = stdout;
   Color color = Color::automatic;
   int64_t every = 10;         ///< steps between plain lines, and between JSON lines
-  std::string jsonl;          ///< path of the file of JSON lines; empty: none
+  std::string jsonl;          ///< path of a file of JSON lines; empty: none
+  std::string folder;         ///< of the run, for its files; empty: none
+  std::string checkpoints;    ///< folder of its checkpoints, noted with the metrics
   int64_t steps = 0;          ///< of the whole run, for the time that is left
   int64_t resumed = 0;        ///< steps done by earlier runs: their JSON lines stay, later ones are taken out
   double units_per_step = 0;  ///< for the rate
@@ -30,7 +34,7 @@ struct LogOptions {
 
 class Log {
  public:
-  /// Creates the JSON file and the folders above it. Throws Failure (Cause::environment) when it cannot be written.
+  /// Creates the files and the folders above them. Throws Failure (Cause::environment) when they cannot be written.
   Log(const ProgramInfo& info, LogOptions options);
   ~Log();
 
@@ -43,15 +47,14 @@ class Log {
   void validation(int64_t step, std::span<const double> metrics, int64_t batches, double seconds);
   /// A line of its own.
   void note(const std::string& text);
+  void note(const std::string& head, const std::string& text);  ///< `head` stands out
   /// The last line: steps, time, last metrics, best validation.
   void summary();
 
  private:
   using Clock = std::chrono::steady_clock;
-  void open_json(const ProgramInfo& info);
   void begin_line();
   void show_line(const std::string& text, bool final);
-  void write_json(const std::string& line);
   std::string metrics_text(std::span<const double> metrics) const;
   std::string rate_text(double seconds_per_step) const;
   std::string strong(const std::string& text) const;
@@ -60,7 +63,7 @@ class Log {
   std::vector<std::string> names_;
   LogOptions options_;
   bool live_ = false, color_ = false, line_open_ = false;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> json_;
+  std::unique_ptr<RunFiles> files_;
   Clock::time_point start_, window_start_, last_shown_;
   int64_t window_step_ = 0, last_step_ = 0, validation_step_ = 0;
   double smooth_ = 0;            // seconds per step, for the progress line

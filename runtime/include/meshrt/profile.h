@@ -1,27 +1,58 @@
 // profile.h: where the time of a rank's step goes, as far as the runtime sees it: products, attention, collectives, and
 // waiting for other ranks within those. What is left are the program's own loop nests. A run asks for it
-// (`log.profile`); otherwise a call costs the test of a pointer.
+// (`log.profile`, `log.trace`); otherwise a call costs the test of a pointer.
 #pragma once
 #include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace meshrt {
 
-/// Seconds by what they went to. `collectives` includes `waiting`.
+struct TraceEvent;
+
+/// Seconds by what they went to. `collectives` includes `waiting`; `calls` is the same time, a scope for each call of
+/// the program, which knows its name.
 struct StepProfile {
-  double step = 0, products = 0, attention = 0, collectives = 0, waiting = 0;
+  double step = 0, products = 0, attention = 0, collectives = 0, waiting = 0, calls = 0;
+  int64_t sent = 0;                           ///< bytes, by the formulas of collectives.h
+  std::vector<TraceEvent>* events = nullptr;  ///< where every scope is noted by itself; null: nowhere
+};
+
+/// What one scope of a trace did.
+struct TraceLabel {
+  std::string name;
+  int site = -1;      ///< place in ProgramInfo::sites; -1: none
+  int64_t bytes = 0;  ///< that a collective works on
+};
+
+struct TraceEvent {
+  double StepProfile::*part;
+  std::chrono::steady_clock::time_point start, end;
+  TraceLabel label;
 };
 
 /// What this thread's rank measures into; null: nothing.
 StepProfile*& thread_profile();
 
-/// Adds the time of a scope to one part.
+struct NoLabel {
+  TraceLabel operator()() const { return {}; }
+};
+
+/// Adds the time of a scope to one part. `describe()` gives its label; it is only asked for a trace.
+template <class Describe = NoLabel>
 class Timed {
  public:
-  explicit Timed(double StepProfile::*part) : profile_(thread_profile()), part_(part) {
+  explicit Timed(double StepProfile::*part, Describe describe = {})
+      : profile_(thread_profile()), part_(part), describe_(std::move(describe)) {
     if (profile_) start_ = Clock::now();
   }
   ~Timed() {
-    if (profile_) profile_->*part_ += std::chrono::duration<double>(Clock::now() - start_).count();
+    if (!profile_) return;
+    const Clock::time_point end = Clock::now();
+    profile_->*part_ += std::chrono::duration<double>(end - start_).count();
+    if (profile_->events) profile_->events->push_back({part_, start_, end, describe_()});
   }
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;
@@ -30,6 +61,7 @@ class Timed {
   using Clock = std::chrono::steady_clock;
   StepProfile* profile_;
   double StepProfile::*part_;
+  Describe describe_;
   Clock::time_point start_;
 };
 

@@ -8,7 +8,9 @@
 //   train:      { steps: 5000, seed: 1, shuffle: true, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
 //   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto, async: true, file_size: 5 GB }
 //   log:        { every: 10, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop, profile: false }
+//               trace: {steps: 10..12, file: out/trace.json}
 //   output:     { u: {every: 100, file: "out/u_{step}.npy"} }
+//   run:        { dir: out/first }
 //
 // Files that are read are found relative to the run file's folder (on the command line: to the working directory);
 // files that are written, relative to the working directory.
@@ -102,12 +104,19 @@ struct Checkpoint {
 /// What a loss that is not finite does: `stop` ends the run, `warn` is told once, `ignore` neither.
 enum class Nonfinite { stop, warn, ignore };
 
+/// Both included, counting from 1.
+struct StepRange {
+  int64_t first = 1, last = 0;
+};
+
 struct Logging {
   Given<int64_t> every{10, {}};
   Given<std::string> jsonl;
   std::vector<Given<std::string>> watch;
   Nonfinite nonfinite = Nonfinite::stop;
   Given<bool> profile{false, {}};
+  Given<StepRange> trace;         ///< steps of which a trace is written
+  Given<std::string> trace_file;  ///< where to; not given: trace.json in the run's folder
 };
 
 struct Output {
@@ -125,6 +134,8 @@ struct RunFile {
   Checkpoint checkpoint;
   Logging log;
   std::vector<Output> outputs;
+  Given<std::string> folder;  ///< of the run, "none" for none; not given: a counted one
+  std::string resolved;       ///< the text again, with what the command line has changed, and paths from any folder
   std::shared_ptr<const class RunText> text;
 
   /// A mistake at `mark`: message, file:line:column, the line, and `label` under it (may be empty).

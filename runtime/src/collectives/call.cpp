@@ -157,6 +157,20 @@ int64_t source_bytes(const Call& call, const Item& item) {
   return 0;
 }
 
+int64_t sent_bytes(const Call& call) {
+  const int64_t others = call.members - 1, whole = call.count() * static_cast<int64_t>(size_of(call.type));
+  switch (call.kind) {
+    case Kind::all_reduce: return 2 * others * whole / call.members;
+    case Kind::broadcast: return others * whole / call.members;
+    case Kind::all_gather: return others * source_bytes(call);
+    case Kind::reduce_scatter:
+    case Kind::all_to_all: return source_bytes(call) - piece_bytes(call, call.me, call.me);
+    case Kind::permute: return call.to == call.me ? 0 : piece_bytes(call, call.me, call.to);
+    case Kind::barrier: return 0;
+  }
+  return 0;
+}
+
 int64_t slice_begin(int64_t bytes, int index, int members) {
   constexpr int64_t line = 64;
   return std::min(bytes, part_begin((bytes + line - 1) / line, index, members) * line);

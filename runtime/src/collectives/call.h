@@ -69,6 +69,9 @@ int64_t largest_piece(const Call& call);
 int64_t source_bytes(const Call& call, const Item& item);
 int64_t source_bytes(const Call& call);
 
+/// Bytes that this member sends in a call, by the formulas of collectives.h.
+int64_t sent_bytes(const Call& call);
+
 /// Splits bytes [begin, end) of all values, of which each has `bytes_of(item)`, by value: visit(item, begin and end
 /// within it, bytes before since begin).
 template <class BytesOf, class Visit>

@@ -8,6 +8,7 @@
 
 #include "collectives/call.h"
 #include "meshrt/failure.h"
+#include "meshrt/profile.h"
 #include "transport/transport.h"
 
 namespace meshrt {
@@ -51,42 +52,65 @@ Call make_blocks_call(const Group& group, Kind kind, Site site, const void* sour
   return call;
 }
 
+Ticket begin(Rank& rank, const Group& group, const Call& call) {
+  if (StepProfile* profile = thread_profile()) profile->sent += sent_bytes(call);
+  return rank.transport().start(group, call);
+}
+
+/// A call of the program from its start to its end.
+void run(Rank& rank, const Group& group, const Call& call) {
+  const Timed timed(&StepProfile::calls, [&] {
+    return TraceLabel{fmt::format("{} {}", name_of(call.kind), call.site.value), call.site.id,
+                      call.count() * static_cast<int64_t>(size_of(call.type))};
+  });
+  wait(rank, begin(rank, group, call));
+}
+
+Call all_reduce_call(const Group& group, Site site, void* data, int64_t count, Type type, Reduce reduce) {
+  Call call = make_call(group, Kind::all_reduce, site, data, data, type);
+  call.only.count = count;
+  call.reduce = reduce;
+  return call;
+}
+
+Call reduce_scatter_call(const Group& group, Site site, const void* whole, void* part, const Blocks& blocks, Type type,
+                         Reduce reduce) {
+  Call call = make_blocks_call(group, Kind::reduce_scatter, site, whole, part, blocks, type);
+  call.reduce = reduce;
+  return call;
+}
+
 }  // namespace
 
 Ticket all_reduce_start(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type,
                         Reduce reduce) {
-  Call call = make_call(group, Kind::all_reduce, site, data, data, type);
-  call.only.count = count;
-  call.reduce = reduce;
-  return rank.transport().start(group, call);
+  return begin(rank, group, all_reduce_call(group, site, data, count, type, reduce));
 }
 
 Ticket reduce_scatter_start(Rank& rank, const Group& group, Site site, const void* whole, void* part,
                             const Blocks& blocks, Type type, Reduce reduce) {
-  Call call = make_blocks_call(group, Kind::reduce_scatter, site, whole, part, blocks, type);
-  call.reduce = reduce;
-  return rank.transport().start(group, call);
+  return begin(rank, group, reduce_scatter_call(group, site, whole, part, blocks, type, reduce));
 }
 
 Ticket all_gather_start(Rank& rank, const Group& group, Site site, const void* part, void* whole, const Blocks& blocks,
                         Type type) {
-  return rank.transport().start(group, make_blocks_call(group, Kind::all_gather, site, part, whole, blocks, type));
+  return begin(rank, group, make_blocks_call(group, Kind::all_gather, site, part, whole, blocks, type));
 }
 
 void wait(Rank& rank, Ticket ticket) { rank.transport().wait(ticket); }
 
 void all_reduce(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, Reduce reduce) {
-  wait(rank, all_reduce_start(rank, group, site, data, count, type, reduce));
+  run(rank, group, all_reduce_call(group, site, data, count, type, reduce));
 }
 
 void reduce_scatter(Rank& rank, const Group& group, Site site, const void* whole, void* part, const Blocks& blocks,
                     Type type, Reduce reduce) {
-  wait(rank, reduce_scatter_start(rank, group, site, whole, part, blocks, type, reduce));
+  run(rank, group, reduce_scatter_call(group, site, whole, part, blocks, type, reduce));
 }
 
 void all_gather(Rank& rank, const Group& group, Site site, const void* part, void* whole, const Blocks& blocks,
                 Type type) {
-  wait(rank, all_gather_start(rank, group, site, part, whole, blocks, type));
+  run(rank, group, make_blocks_call(group, Kind::all_gather, site, part, whole, blocks, type));
 }
 
 namespace {
@@ -99,7 +123,7 @@ void run_several(Rank& rank, const Group& group, Call call, std::span<const Valu
     const size_t count = std::min(most_items, values.size() - first);
     for (size_t i = 0; i < count; ++i) items[i] = describe(values[first + i]);
     call.several = std::span<const Item>(items.data(), count);
-    wait(rank, rank.transport().start(group, call));
+    run(rank, group, call);
   }
 }
 
@@ -141,7 +165,7 @@ void all_to_all(Rank& rank, const Group& group, Site site, const void* from, voi
   call.exchange = exchange;
   call.only.count = exchange.outer * (exchange.first.back() - exchange.first.front()) * exchange.middle *
                     (exchange.second.back() - exchange.second.front()) * exchange.inner;
-  wait(rank, rank.transport().start(group, call));
+  run(rank, group, call);
 }
 
 void broadcast(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, int root) {
@@ -149,7 +173,7 @@ void broadcast(Rank& rank, const Group& group, Site site, void* data, int64_t co
   require_member(group, call, root);
   call.only.count = count;
   call.root = root;
-  wait(rank, rank.transport().start(group, call));
+  run(rank, group, call);
 }
 
 void permute_pieces(Rank& rank, const Group& group, Site site, const void* source, const Piece& sent, int to,
@@ -163,7 +187,7 @@ void permute_pieces(Rank& rank, const Group& group, Site site, const void* sourc
   if (from >= 0) call.taken = taken, call.received = received;
   call.only.count = call.sent.bytes();  // in elements, as the pieces are
   call.receive_count = call.received.bytes();
-  wait(rank, rank.transport().start(group, call));
+  run(rank, group, call);
 }
 
 void permute(Rank& rank, const Group& group, Site site, const void* send, int64_t send_count, int to, void* receive,
@@ -174,7 +198,7 @@ void permute(Rank& rank, const Group& group, Site site, const void* send, int64_
 }
 
 void barrier(Rank& rank, const Group& group, Site site) {
-  wait(rank, rank.transport().start(group, make_call(group, Kind::barrier, site, nullptr, nullptr, Type::u8)));
+  run(rank, group, make_call(group, Kind::barrier, site, nullptr, nullptr, Type::u8));
 }
 
 }  // namespace meshrt

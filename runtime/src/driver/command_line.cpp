@@ -30,8 +30,8 @@ int rank_count(std::string_view word) {
 }  // namespace
 
 CommandLine parse_command_line(std::span<const char* const> arguments) {
-  static const std::vector<std::string> options = {"--help",    "--info",  "--json", "--dry-run",
-                                                   "--threads", "--color", "-n"};
+  static const std::vector<std::string> options = {"--help",    "--info",  "--json",    "--dry-run",
+                                                   "--threads", "--color", "--run-dir", "-n"};
   CommandLine line;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
@@ -48,6 +48,7 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
     else if (word == "--dry-run") line.dry_run = true;
     else if (word == "--threads") line.threads = true;
     else if (word == "--color" || word.starts_with("--color=")) line.color = color_named(value("--color"));
+    else if (word == "--run-dir" || word.starts_with("--run-dir=")) line.run_folder = value("--run-dir");
     else if (word.starts_with("-n")) line.ranks = rank_count(value("-n"));
     else if (word.starts_with("-"))
       throw wrong(fmt::format("unknown option `{}`: {}", word, suggestion(word, options, "options")));
@@ -74,10 +75,11 @@ options:
   --threads        run the ranks as threads of one process
   --dry-run        start, allocate, read one batch, one all-reduce, end
   --info [--json]  what this program was compiled for
+  --run-dir DIR    the folder of this run (default: runs/{0}-0001 and so on); none: no folder
   --color WHEN     auto, always or never
   --help           this text
 
-environment: MESHRT_TRANSPORT (arena or ucx), MESHRT_TIMEOUT (seconds), NO_COLOR
+environment: MESHRT_TRANSPORT (arena or ucx), MESHRT_TIMEOUT (seconds), MESHRT_RUNS (in place of runs; none), NO_COLOR
 exit codes: 0 done, 1 a mistake in run file or data, 2 wrong usage, 3 the run failed, 130 interrupted,
 75 stopped by SIGTERM, SIGUSR1 or train.max_time with a checkpoint: the same command goes on from it
 )",

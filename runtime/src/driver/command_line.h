@@ -13,6 +13,7 @@ struct CommandLine {
   int ranks = 0;  ///< -n; 0: not given
   Color color = Color::automatic;
   std::string run_file;                ///< path; empty: not given
+  std::string run_folder;              ///< --run-dir; empty: not given
   std::vector<std::string> overrides;  ///< key=value
 };
 

@@ -5,15 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "meshrt/failure.h"
+#include "report/run_files.h"
 
 namespace meshrt {
 
@@ -44,6 +41,17 @@ Json metrics_json(const std::vector<std::string>& names, std::span<const double>
   Json object = Json::object();
   for (size_t i = 0; i < names.size(); ++i) object[names[i]] = metrics[i];  // not finite: null
   return object;
+}
+
+/// The first JSON line.
+Json head_of(const ProgramInfo& info, const LogOptions& options) {
+  Json mesh = Json::object();
+  for (const MeshAxis& axis : info.mesh) mesh[axis.name] = axis.size;
+  Json head = {{"schema", 1},           {"program", info.name}, {"spec_hash", info.spec_hash},
+               {"layout", info.layout}, {"mesh", mesh},         {"steps", options.steps}};
+  if (!options.checkpoints.empty()) head["checkpoints"] = options.checkpoints;
+  if (options.resumed > 0) head["resumed"] = options.resumed;
+  return head;
 }
 
 void add(StepProfile& sum, const StepProfile& one) {
@@ -84,40 +92,16 @@ std::string grouped(int64_t number) {
   return digits;
 }
 
-Log::Log(const ProgramInfo& info, LogOptions options)
-    : names_(info.metrics), options_(std::move(options)), json_(nullptr, std::fclose) {
+Log::Log(const ProgramInfo& info, LogOptions options) : names_(info.metrics), options_(std::move(options)) {
   const char* no_color = std::getenv("NO_COLOR");
   const bool terminal = is_terminal(options_.out);
   live_ = terminal;
   color_ = options_.color == Color::always ||
            (options_.color == Color::automatic && terminal && (no_color == nullptr || *no_color == '\0'));
-  if (!options_.jsonl.empty()) open_json(info);
+  files_ = std::make_unique<RunFiles>(RunFiles::Options{options_.folder, options_.jsonl, options_.resumed, names_},
+                                      head_of(info, options_).dump());
   window_step_ = last_step_ = options_.resumed;
   start_ = window_start_ = last_shown_ = Clock::now();
-}
-
-// A run that goes on leaves the lines up to where it does, so that the file holds the curve of one run.
-void Log::open_json(const ProgramInfo& info) {
-  std::error_code ignored;  // fopen tells what is wrong
-  std::filesystem::create_directories(std::filesystem::path(options_.jsonl).parent_path(), ignored);
-  std::string before;
-  if (options_.resumed > 0) {
-    std::ifstream file(options_.jsonl);
-    for (std::string line; std::getline(file, line);) {
-      const Json json = Json::parse(line, nullptr, false);
-      if (json.is_object() && (!json.contains("step") || json.value("step", options_.resumed) <= options_.resumed))
-        before += line + "\n";
-    }
-  }
-  json_.reset(std::fopen(options_.jsonl.c_str(), "w"));
-  if (!json_)
-    throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", options_.jsonl, std::strerror(errno)));
-  Json mesh = Json::object();
-  for (const MeshAxis& axis : info.mesh) mesh[axis.name] = axis.size;
-  Json head = {{"schema", 1},           {"program", info.name}, {"spec_hash", info.spec_hash},
-               {"layout", info.layout}, {"mesh", mesh},         {"steps", options_.steps}};
-  if (options_.resumed > 0) head["resumed"] = options_.resumed;
-  write_json(before + head.dump());
 }
 
 Log::~Log() {
@@ -138,14 +122,15 @@ void Log::step(int64_t step, std::span<const double> metrics) {
   training_seconds_ += window_seconds;
   window_start_ = Clock::now();
   window_step_ = step;
+  std::string text = fmt::format("step {}/{}  {}  {}", step, options_.steps, metrics_text(metrics),
+                                 rate_text(live_ ? smooth_ : per_step));
+  if (!last) text += "  ETA " + clock_text(smooth_ * static_cast<double>(options_.steps - step));
+  if (due) files_->text(text);
   if (refresh) {
     last_shown_ = window_start_;
-    std::string text = fmt::format("step {}/{}  {}  {}", step, options_.steps, metrics_text(metrics),
-                                   rate_text(live_ ? smooth_ : per_step));
-    if (!last) text += "  ETA " + clock_text(smooth_ * static_cast<double>(options_.steps - step));
     show_line(text, !live_);
   }
-  if (due && json_) {
+  if (due && files_->has_json()) {
     Json line = {{"step", step}};
     line.update(metrics_json(names_, metrics));
     line["seconds"] = training_seconds_;
@@ -156,7 +141,7 @@ void Log::step(int64_t step, std::span<const double> metrics) {
         line["breakdown_ms"][part] = milliseconds;
     window_profile_ = {};
     window_profiled_ = 0;
-    write_json(line.dump());
+    files_->metrics(line.dump(), step, "train", metrics);
   }
 }
 
@@ -171,21 +156,27 @@ void Log::profile(const StepProfile& step) {
 void Log::validation(int64_t step, std::span<const double> metrics, int64_t batches, double seconds) {
   validation_step_ = step;
   validation_.assign(metrics.begin(), metrics.end());
+  const std::string what = fmt::format("validation at step {}", step),
+                    how = fmt::format("({} batches, {:.1f} s)", batches, seconds);
   begin_line();
-  fmt::print(options_.out, "{}  {}  {}\n", strong(fmt::format("validation at step {}", step)), metrics_text(metrics),
-             faint(fmt::format("({} batches, {:.1f} s)", batches, seconds)));
+  fmt::print(options_.out, "{}  {}  {}\n", strong(what), metrics_text(metrics), faint(how));
   std::fflush(options_.out);
-  if (json_)
-    write_json(
+  files_->text(fmt::format("{}  {}  {}", what, metrics_text(metrics), how));
+  if (files_->has_json())
+    files_->metrics(
         Json{{"step", step}, {"validation", metrics_json(names_, metrics)}, {"batches", batches}, {"seconds", seconds}}
-            .dump());
+            .dump(),
+        step, "validation", metrics);
   window_start_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-void Log::note(const std::string& text) {
+void Log::note(const std::string& text) { note("", text); }
+
+void Log::note(const std::string& head, const std::string& text) {
   begin_line();
-  fmt::print(options_.out, "{}\n", text);
+  fmt::print(options_.out, "{}{}\n", strong(head), text);
   std::fflush(options_.out);
+  files_->text(head + text);
 }
 
 void Log::summary() {
@@ -196,7 +187,7 @@ void Log::summary() {
   if (training_seconds_ > 0)
     text += ", " +
             rate_text(training_seconds_ / static_cast<double>(std::max<int64_t>(1, window_step_ - options_.resumed)));
-  note(strong("done: ") + text);
+  note("done: ", text);
   if (profiled_ == 0) return;
   std::vector<std::string> parts;
   for (const auto& [part, milliseconds] : breakdown(profile_, profiled_))
@@ -218,12 +209,6 @@ void Log::show_line(const std::string& text, bool final) {
   std::fflush(options_.out);
 }
 
-void Log::write_json(const std::string& line) {
-  fmt::print(json_.get(), "{}\n", line);
-  if (std::fflush(json_.get()) != 0)
-    throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", options_.jsonl, std::strerror(errno)));
-}
-
 std::string Log::metrics_text(std::span<const double> metrics) const {
   std::vector<std::string> parts;
   for (size_t i = 0; i < names_.size(); ++i) parts.push_back(fmt::format("{} {}", names_[i], number_text(metrics[i])));
@@ -239,7 +224,9 @@ std::string Log::rate_text(double seconds_per_step) const {
   return text;
 }
 
-std::string Log::strong(const std::string& text) const { return color_ ? "\x1b[1m" + text + "\x1b[0m" : text; }
+std::string Log::strong(const std::string& text) const {
+  return color_ && !text.empty() ? "\x1b[1m" + text + "\x1b[0m" : text;
+}
 std::string Log::faint(const std::string& text) const { return color_ ? "\x1b[2m" + text + "\x1b[0m" : text; }
 
 }  // namespace meshrt

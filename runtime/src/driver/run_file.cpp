@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "driver/file_bytes.h"
 #include "driver/suggest.h"
@@ -20,13 +21,15 @@ class RunFileReader {
   RunFileReader(RunFile& run, const RunText& text, RunErrors& errors) : run_(run), text_(text), errors_(errors) {}
 
   void read(const YamlNode& root) {
-    const MapReader top(&root, "", {"data", "validation", "train", "checkpoint", "log", "output"}, errors_);
+    const MapReader top(&root, "", {"data", "validation", "train", "checkpoint", "log", "output", "run"}, errors_);
     read_data(top.find("data"));
     read_validation(top.find("validation"));
     read_train(top.find("train"));
     read_checkpoint(top.find("checkpoint"));
     read_log(top.find("log"));
     read_outputs(top.find("output"));
+    run_.folder = MapReader(top.find("run"), "run", {"dir"}, errors_).text("dir");
+    run_.resolved = yaml_text(root, paths_);
   }
 
  private:
@@ -150,6 +153,7 @@ class RunFileReader {
       errors_.add(file.mark, fmt::format("`{}`: there is no {} `{}`", path, or_folder ? "file or folder" : "file",
                                          resolved.string()));
     file.value = resolved.string();
+    paths_[file.mark] = fs::absolute(resolved, error).lexically_normal().string();
   }
 
   void check_sources(const std::vector<Source>& sources, const std::string& section) {
@@ -215,11 +219,12 @@ class RunFileReader {
   }
 
   void read_log(const YamlNode* node) {
-    const MapReader map(node, "log", {"every", "jsonl", "watch", "nonfinite", "profile"}, errors_);
+    const MapReader map(node, "log", {"every", "jsonl", "watch", "nonfinite", "profile", "trace"}, errors_);
     run_.log.every = map.whole("every", 1, 10);
     run_.log.jsonl = map.text("jsonl");
     run_.log.nonfinite = static_cast<Nonfinite>(std::max(0, map.word("nonfinite", {"stop", "warn", "ignore"}).value));
     run_.log.profile = map.truth("profile", false);
+    read_trace(map.find("trace"));
     const YamlNode* watch = map.find("watch");
     if (watch == nullptr || watch->kind == YamlNode::Kind::null) return;
     if (watch->kind != YamlNode::Kind::list) return map.mismatch("watch", *watch, "a list of names");
@@ -227,6 +232,26 @@ class RunFileReader {
       if (item.kind == YamlNode::Kind::scalar) run_.log.watch.push_back({item.scalar, item.mark});
       else map.mismatch("watch", item, "a list of names");
     }
+  }
+
+  void read_trace(const YamlNode* node) {
+    if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+    const MapReader map(node, "log.trace", {"steps", "file"}, errors_);
+    run_.log.trace_file = map.text("file");
+    run_.log.trace.mark = node->mark;
+    const YamlNode* steps = map.find("steps");
+    if (steps == nullptr) {
+      if (node->kind == YamlNode::Kind::map)
+        errors_.add(node->mark, "`log.trace` does not say of which steps", "`steps: 10..12`");
+      return;
+    }
+    constexpr int64_t most = 1000;  // they are kept until the last
+    const auto range = steps->kind == YamlNode::Kind::scalar ? step_range(steps->scalar) : std::nullopt;
+    if (!range) return map.mismatch("steps", *steps, "a step or a range of them, such as 10..12");
+    if (range->last - range->first >= most)
+      errors_.add(steps->mark, fmt::format("`log.trace.steps` are {}; a trace has at most {}",
+                                           range->last - range->first + 1, most));
+    run_.log.trace = {*range, steps->mark};
   }
 
   void read_outputs(const YamlNode* node) {
@@ -241,6 +266,7 @@ class RunFileReader {
   RunFile& run_;
   const RunText& text_;
   RunErrors& errors_;
+  std::map<Mark, std::string> paths_;  // of files that are read, from any folder
 };
 
 }  // namespace

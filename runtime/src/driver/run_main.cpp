@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "driver/command_line.h"
@@ -52,6 +53,7 @@ int start_processes(const CommandLine& line, const std::string& run_file, double
   if (!run_file.empty()) command.push_back(run_file);
   command.insert(command.end(), line.overrides.begin(), line.overrides.end());
   if (line.dry_run) command.emplace_back("--dry-run");
+  if (!line.run_folder.empty()) command.push_back("--run-dir=" + line.run_folder);
   if (line.color != Color::automatic)
     command.emplace_back(line.color == Color::always ? "--color=always" : "--color=never");
   LaunchOptions options;
@@ -71,7 +73,9 @@ int run(int argc, char** argv, MakeProgram make) {
     fmt::print("{}", line.json ? info_json(info) : info_text(info));
     return 0;
   }
-  const DriverOptions options{stdout, line.color};
+  const char* runs = std::getenv("MESHRT_RUNS");
+  const DriverOptions options{stdout, line.color, line.run_folder, runs && *runs ? runs : "runs",
+                              fs::path(this_program()).parent_path().string()};
   const std::string run_file = find_run_file(line, info);
   const auto body = [&](Rank& rank) {
     const RunFile run = read_run_file(run_file, line.overrides);

@@ -16,7 +16,7 @@
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
-#include "meshrt/profile.h"
+#include "report/run_report.h"
 
 namespace meshrt {
 
@@ -61,12 +61,15 @@ class Validator {
   int64_t count_ = 0;
 };
 
-LogOptions log_options(const RunFile& run, const Batches& batches, const DriverOptions& options, int64_t resumed) {
+LogOptions log_options(const RunFile& run, const Batches& batches, const DriverOptions& options,
+                       const RunReport& report, int64_t resumed) {
   LogOptions log;
   log.out = options.out;
   log.color = options.color;
   log.every = run.log.every.value;
   log.jsonl = run.log.jsonl.value;
+  log.folder = report.folder();
+  log.checkpoints = run.checkpoint.folder.value;
   log.steps = run.train.steps.value;
   log.resumed = resumed;
   log.units_per_step = static_cast<double>(batches.units_per_batch());
@@ -142,10 +145,11 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   if (!resumed) batches.fill_state();
   if (run.train.shuffle.value) batches.shuffle(moment.seed);
   const Outputs outputs(rank, program, run);
+  RunReport report(rank, info, run, options, moment.step);
 
   std::optional<Log> log;
   if (rank.rank() == 0) {
-    log.emplace(info, log_options(run, batches, options, moment.step));
+    log.emplace(info, log_options(run, batches, options, report, moment.step));
     checkpoints.tell = [&](const std::string& text) { log->note(text); };
     tell_left_out(*log, "data", batches);
     if (validator) tell_left_out(*log, "validation", validator->batches());
@@ -162,18 +166,17 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     read = true;
     ++moment.step;
     moment.position += batches.batch_size();
-    StepProfile profile;
-    {
-      const Profiling profiling(run.log.profile.value && log ? &profile : nullptr);
-      const Timed timed(&StepProfile::step);
+    const StepProfile profile = report.step(moment.step, [&] {
       program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
                          metrics);
-    }
+    });
     // A checkpoint under way is of a step that was well.
     const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
     if (log && run.log.profile.value) log->profile(profile);
     if (log) log->step(moment.step, metrics);
     if (log && !news.empty()) log->note(news);
+    const std::string traced = report.after(moment.step);
+    if (log && !traced.empty()) log->note(traced);
 
     if (moment.step < steps) stopped = checkpoints.after_step(moment);
     // A run that is to go on says and writes at this step what it would if nothing had stopped it.
@@ -191,6 +194,8 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   if (log && !stopped.empty())
     log->note(fmt::format("{} has ended the run after step {} of {}", stopped, moment.step, steps));
   if (log) log->summary();
+  for (const std::string& news : report.finish())
+    if (log) log->note(news);
   return stopped.empty() || !run.checkpoint.folder.given() ? 0 : exit_stopped;
 }
 

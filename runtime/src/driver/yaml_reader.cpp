@@ -163,6 +163,14 @@ std::optional<int64_t> byte_count(std::string_view text) {
   return static_cast<int64_t>(*number * unit);
 }
 
+std::optional<StepRange> step_range(std::string_view text) {
+  const size_t dots = text.find("..");
+  const auto first = whole_number(text.substr(0, dots));
+  const auto last = dots == std::string_view::npos ? first : whole_number(text.substr(dots + 2));
+  if (!first || !last || *first < 1 || *last < *first) return std::nullopt;
+  return StepRange{*first, *last};
+}
+
 std::optional<Cut> cut(std::string_view text) {
   if (!text.ends_with('%')) {
     const auto count = whole_number(text);

@@ -53,6 +53,9 @@ std::optional<double> duration(std::string_view text);
 /// Bytes of "5 GB", "512MiB", "4096".
 std::optional<int64_t> byte_count(std::string_view text);
 
+/// "10..12", or "10" for one step. Nothing when it is none, or when the last comes before the first.
+std::optional<StepRange> step_range(std::string_view text);
+
 /// "95%", "12.5%" or a number of entries.
 std::optional<Cut> cut(std::string_view text);
 

@@ -64,6 +64,32 @@ class TreeMaker {
   RunErrors& errors_;
 };
 
+void write(YAML::Emitter& out, const YamlNode& node, const std::map<Mark, std::string>& replaced, int depth) {
+  switch (node.kind) {
+    case YamlNode::Kind::null: out << YAML::Null; break;
+    case YamlNode::Kind::scalar: {
+      if (node.quoted) out << YAML::DoubleQuoted;
+      const auto other = replaced.find(node.mark);
+      out << (other == replaced.end() ? node.scalar : other->second);
+      break;
+    }
+    case YamlNode::Kind::list:
+      out << YAML::Flow << YAML::BeginSeq;
+      for (const YamlNode& item : node.items) write(out, item, replaced, depth + 1);
+      out << YAML::EndSeq;
+      break;
+    case YamlNode::Kind::map:
+      if (depth > 1) out << YAML::Flow;
+      out << YAML::BeginMap;
+      for (const YamlNode::Entry& entry : node.entries) {
+        out << YAML::Key << entry.key << YAML::Value;
+        write(out, entry.value, replaced, depth + 1);
+      }
+      out << YAML::EndMap;
+      break;
+  }
+}
+
 YamlNode map_at(Mark mark) {
   YamlNode node;
   node.kind = YamlNode::Kind::map;
@@ -105,6 +131,13 @@ std::string YamlNode::describe() const {
 
 YamlNode parse_yaml(const RunText& texts, int index, RunErrors& errors) {
   return parse(texts.text(index).content, index, 0, errors);
+}
+
+std::string yaml_text(const YamlNode& root, const std::map<Mark, std::string>& replaced) {
+  if (root.kind == YamlNode::Kind::null) return "";
+  YAML::Emitter out;
+  write(out, root, replaced, 0);
+  return std::string(out.c_str()) + "\n";
 }
 
 void apply_override(YamlNode& root, const RunText& texts, int index, RunErrors& errors) {

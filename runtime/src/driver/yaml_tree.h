@@ -1,6 +1,7 @@
 // yaml_tree.h: a YAML text as a tree whose nodes know their places; overrides from the command line are grafted into
 // it.
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,9 @@ struct YamlNode::Entry {
 
 /// The tree of text `index`. Reports what is not YAML, and keys that are given twice, into `errors`.
 YamlNode parse_yaml(const RunText& texts, int index, RunErrors& errors);
+
+/// The tree as YAML, with the texts of `replaced` in place of the scalars at their marks.
+std::string yaml_text(const YamlNode& root, const std::map<Mark, std::string>& replaced);
 
 /// Sets "a.b.c=value", the text `index`, in `root`: the value is YAML and replaces what was there; maps on the way are
 /// made as needed.

@@ -8,7 +8,7 @@ namespace meshrt {
 
 template <class T>
 void attention(const AttentionShape& shape, const AttentionForward<T>& tensors) {
-  const Timed timed(&StepProfile::attention);
+  const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention"}; });
   using Kernel = void (*)(const AttentionShape&, const AttentionForward<T>&);
   static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(attention<T>));
   kernel(shape, tensors);
@@ -16,7 +16,7 @@ void attention(const AttentionShape& shape, const AttentionForward<T>& tensors) 
 
 template <class T>
 void attention_backward(const AttentionShape& shape, const AttentionBackward<T>& tensors) {
-  const Timed timed(&StepProfile::attention);
+  const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention backward"}; });
   using Kernel = void (*)(const AttentionShape&, const AttentionBackward<T>&);
   static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(attention_backward<T>));
   kernel(shape, tensors);

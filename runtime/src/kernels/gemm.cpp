@@ -44,7 +44,10 @@ Kernel<T> own_complete() {
 
 template <class T>
 void multiply(const Product<T>& p) {
-  const Timed timed(&StepProfile::products);
+  const Timed timed(&StepProfile::products, [&] {
+    return TraceLabel{"product " + std::to_string(p.rows) + " x " + std::to_string(p.inner) + " x " +
+                      std::to_string(p.cols)};
+  });
   if (const Blas* library = blas(); library && p.rows && p.cols && p.inner && library->multiply(p)) {
     static const Kernel<T> complete = own_complete<T>();
     return complete(p);

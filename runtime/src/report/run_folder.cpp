@@ -1,0 +1,99 @@
+#include "report/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "meshrt/failure.h"
+#include "report/text_file.h"
+
+namespace meshrt {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Failure cannot_make(const std::string& folder, const std::error_code& error) {
+  return {Cause::environment, fmt::format("cannot make the run folder `{}`: {}\n`--run-dir DIR` names another, "
+                                          "`--run-dir none` runs without",
+                                          folder, error.message())};
+}
+
+/// Numbers of the folders `stem`-0001 and so on, ascending.
+std::vector<int> numbers_of(const fs::path& parent, const std::string& stem) {
+  std::vector<int> numbers;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(stem + "-")) continue;
+    int number = 0;
+    const char *begin = name.data() + stem.size() + 1, *end = name.data() + name.size();
+    if (std::from_chars(begin, end, number).ptr == end && begin != end) numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+std::string numbered(const fs::path& parent, const std::string& stem, int number) {
+  return (parent / fmt::format("{}-{:04}", stem, number)).string();
+}
+
+/// Whether the run of a folder has written its checkpoints where this one has found its own.
+bool same_checkpoints(const std::string& folder, const RunFile& run) {
+  std::ifstream file(fs::path(folder) / "metrics.jsonl");
+  std::string head;
+  std::getline(file, head);
+  const auto json = nlohmann::json::parse(head, nullptr, false);
+  return json.is_object() && json.value("checkpoints", "") == run.checkpoint.folder.value;
+}
+
+std::string counted_folder(const FolderChoice& choice, const std::string& stem, const RunFile& run) {
+  const fs::path parent = choice.parent;
+  std::error_code error;
+  fs::create_directories(parent, error);
+  if (error) throw cannot_make(parent.string(), error);
+  const std::vector<int> numbers = numbers_of(parent, stem);
+  if (choice.resumed > 0 && run.checkpoint.folder.given())
+    for (auto number = numbers.rbegin(); number != numbers.rend(); ++number)
+      if (std::string folder = numbered(parent, stem, *number); same_checkpoints(folder, run)) return folder;
+  for (int number = numbers.empty() ? 1 : numbers.back() + 1;; ++number) {
+    std::string folder = numbered(parent, stem, number);
+    if (fs::create_directory(folder, error)) return folder;
+    if (error) throw cannot_make(folder, error);
+    // Another run was faster: the next number.
+  }
+}
+
+}  // namespace
+
+std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info, const RunFile& run) {
+  if (choice.named == no_folder || (choice.named.empty() && choice.parent == no_folder)) return "";
+  if (!choice.named.empty()) {
+    std::error_code error;
+    fs::create_directories(choice.named, error);
+    if (error) throw cannot_make(choice.named, error);
+    return choice.named;
+  }
+  const std::string stem = fs::path(info.spec).stem().string();
+  return counted_folder(choice, stem.empty() ? "run" : stem, run);
+}
+
+void describe_run(const std::string& folder, const std::string& program_folder, const RunFile& run) {
+  write_text((fs::path(folder) / "run.yaml").string(), run.resolved);
+  if (program_folder.empty()) return;
+  std::error_code error;
+  for (const char* name : {"plan.txt", "plan.json", "spec"}) {
+    const fs::path from = fs::path(program_folder) / name, to = fs::path(folder) / name;
+    if (!fs::exists(from, error) || fs::equivalent(from, to, error)) continue;
+    fs::remove_all(to, error);
+    fs::copy(from, to, fs::copy_options::recursive, error);
+    if (error) throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", to.string(), error.message()));
+  }
+}
+
+}  // namespace meshrt

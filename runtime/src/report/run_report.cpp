@@ -1,0 +1,84 @@
+#include "report/run_report.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "report/gather.h"
+#include "report/run_folder.h"
+#include "report/summary.h"
+#include "report/text_file.h"
+
+namespace meshrt {
+
+namespace {
+
+std::string in(const std::string& folder, const char* name) { return (std::filesystem::path(folder) / name).string(); }
+
+// Rank 0 makes it, all get to know its name.
+std::string shared_folder(Rank& rank, const ProgramInfo& info, const RunFile& run, const DriverOptions& options,
+                          int64_t resumed) {
+  std::string folder;
+  if (rank.rank() == 0) {
+    const std::string& named = options.run_folder.empty() ? run.folder.value : options.run_folder;
+    folder = make_run_folder({named, options.runs, resumed}, info, run);
+    if (!folder.empty()) describe_run(folder, options.program_folder, run);
+  }
+  return text_of_rank_0(rank, "run folder", folder);
+}
+
+}  // namespace
+
+RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, const DriverOptions& options,
+                     int64_t resumed)
+    : rank_(rank),
+      info_(info),
+      profiled_(run.log.profile.value && rank.rank() == 0),
+      resumed_(resumed),
+      folder_(shared_folder(rank, info, run, options, resumed)),
+      program_folder_(options.program_folder) {
+  if (!run.log.trace.given()) return;
+  const Given<std::string>& file = run.log.trace_file;
+  if (!file.given() && folder_.empty())
+    throw run.error(run.log.trace.mark, "the trace has no place to go: this run has no folder",
+                    "`file: out/trace.json` beside `steps`");
+  trace_.emplace(rank, info, run.log.trace.value, file.given() ? file.value : in(folder_, "trace.json"));
+}
+
+StepProfile RunReport::step(int64_t step, const std::function<void()>& run) {
+  StepProfile profile;
+  if (trace_) profile.events = trace_->events_of(step);
+  const bool counted = step <= resumed_ + 2;  // every step sends the same
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const Profiling profiling(profiled_ || profile.events || counted ? &profile : nullptr);
+    const Timed timed(&StepProfile::step);
+    run();
+  }
+  if (counted) sent_ = profile.sent;
+  if (step == resumed_ + 1) return profile;  // the first touches what the others find in place
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ++steps_;
+  return profile;
+}
+
+std::string RunReport::trace_news() const { return fmt::format("the trace is in {}", trace_->path()); }
+
+std::string RunReport::after(int64_t step) { return trace_ && trace_->after(step) ? trace_news() : ""; }
+
+std::vector<std::string> RunReport::finish() {
+  std::vector<std::string> news;
+  if (trace_ && trace_->finish()) news.push_back(trace_news());
+  if (steps_ == 0) return news;
+  const Measured measured = most_of_all(rank_, {seconds_ / static_cast<double>(steps_), sent_, 0});
+  if (rank_.rank() != 0) return news;
+  const auto predicted = read_prediction(program_folder_.empty() ? "" : read_text(in(program_folder_, "plan.json")));
+  if (!predicted && folder_.empty()) return news;
+  news.push_back(summary_text(predicted, measured));
+  if (folder_.empty()) return news;
+  write_text(in(folder_, "summary.json"), summary_json(predicted, measured, info_));
+  news.push_back(fmt::format("this run is kept in {}", folder_));
+  return news;
+}
+
+}  // namespace meshrt

@@ -1,0 +1,44 @@
+// run_report.h: a run as its folder will show it: makes the folder, measures the steps, writes trace and summary.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "meshrt/driver.h"
+#include "report/trace.h"
+
+namespace meshrt {
+
+class RunReport {
+ public:
+  /// `resumed`: steps done by earlier runs. Collective. Throws Failure: environment (the folder cannot be made), data
+  /// (a trace is asked for, but has no place to go).
+  RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, const DriverOptions& options, int64_t resumed);
+
+  /// Of the run, the same on every rank; empty: none.
+  const std::string& folder() const { return folder_; }
+
+  /// Runs a step and measures it.
+  StepProfile step(int64_t step, const std::function<void()>& run);
+  /// After every step: news for the log, if there are any. Collective.
+  std::string after(int64_t step);
+  /// At the end: what is to be told, a line each. Collective.
+  std::vector<std::string> finish();
+
+ private:
+  std::string trace_news() const;
+
+  Rank& rank_;
+  const ProgramInfo& info_;
+  bool profiled_;
+  int64_t resumed_;
+  std::string folder_, program_folder_;
+  std::optional<Trace> trace_;
+  double seconds_ = 0;  // of all steps but the first
+  int64_t steps_ = 0;
+  int64_t sent_ = 0;  // bytes, in the last step that was counted
+};
+
+}  // namespace meshrt

@@ -1,0 +1,67 @@
+#include "report/summary.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "meshrt/collectives.h"
+#include "meshrt/log.h"
+#include "report/gather.h"
+
+namespace meshrt {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string time_text(double seconds) {
+  return seconds >= 1      ? fmt::format("{:.2f} s", seconds)
+         : seconds >= 1e-3 ? fmt::format("{:.2f} ms", seconds * 1e3)
+                           : fmt::format("{:.0f} us", seconds * 1e6);
+}
+
+}  // namespace
+
+std::optional<Predicted> read_prediction(const std::string& plan_json) {
+  const Json plan = Json::parse(plan_json, nullptr, false);
+  if (!plan.is_object() || !plan.contains("predicted_seconds") || !plan.contains("collectives")) return std::nullopt;
+  Predicted predicted;
+  predicted.seconds = plan["predicted_seconds"].get<double>();
+  predicted.memory = plan["memory"].value("peak", int64_t{0});
+  for (const Json& call : plan["collectives"])
+    predicted.sent += call.value("bytes", int64_t{0}) * call.value("count", int64_t{1});
+  return predicted;
+}
+
+Measured most_of_all(Rank& rank, Measured own) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::array numbers = {own.seconds, static_cast<double>(own.sent), static_cast<double>(usage.ru_maxrss) * 1024};
+  all_reduce(rank, world(rank), {-1, "summary"}, numbers.data(), numbers.size(), Type::f64, Reduce::max);
+  return {numbers[0], static_cast<int64_t>(numbers[1]), static_cast<int64_t>(numbers[2])};
+}
+
+std::string summary_text(const std::optional<Predicted>& predicted, const Measured& measured) {
+  const auto pair = [&](const char* what, const std::string& before, const std::string& after) {
+    return predicted ? fmt::format("{} {} predicted, {} measured", what, before, after)
+                     : fmt::format("{} {}", what, after);
+  };
+  const Predicted p = predicted.value_or(Predicted{});
+  return fmt::format("{}; {}; {}", pair("a step", time_text(p.seconds), time_text(measured.seconds)),
+                     pair("sent by a rank", size_text(p.sent), size_text(measured.sent)),
+                     pair("memory of a rank", size_text(p.memory), size_text(measured.memory)));
+}
+
+std::string summary_json(const std::optional<Predicted>& predicted, const Measured& measured, const ProgramInfo& info) {
+  Json summary = {{"schema", 1}, {"program", info.name}, {"spec_hash", info.spec_hash}, {"machine", info.machine}};
+  const auto numbers = [](const auto& of) {
+    return Json{{"seconds_per_step", of.seconds}, {"bytes_sent_per_step", of.sent}, {"memory_bytes", of.memory}};
+  };
+  if (predicted) summary["predicted"] = numbers(*predicted);
+  summary["measured"] = numbers(measured);
+  return summary.dump(2) + "\n";
+}
+
+}  // namespace meshrt

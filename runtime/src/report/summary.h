@@ -1,0 +1,36 @@
+// summary.h: what was predicted of a step, beside what it took.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "meshrt/program.h"
+#include "meshrt/rank.h"
+
+namespace meshrt {
+
+/// What `meshc plan` has said, for the rank that needs most.
+struct Predicted {
+  double seconds = 0;
+  int64_t sent = 0;    ///< bytes of a step
+  int64_t memory = 0;  ///< bytes, of the program's two blocks
+};
+
+/// From the plan that lies beside the program; nothing where there is none.
+std::optional<Predicted> read_prediction(const std::string& plan_json);
+
+/// Over the ranks, the most.
+struct Measured {
+  double seconds = 0;  ///< a step, without the first
+  int64_t sent = 0;    ///< a step
+  int64_t memory = 0;  ///< resident at most, with libraries and what was read
+};
+
+/// The most of all ranks. Collective; `own.memory` is found here.
+Measured most_of_all(Rank& rank, Measured own);
+
+/// "step 1.6 ms predicted, 2.0 ms measured · sent ... · memory ..." for people, and as JSON.
+std::string summary_text(const std::optional<Predicted>& predicted, const Measured& measured);
+std::string summary_json(const std::optional<Predicted>& predicted, const Measured& measured, const ProgramInfo& info);
+
+}  // namespace meshrt

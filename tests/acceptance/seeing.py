@@ -1,0 +1,193 @@
+"""What a run leaves in its folder, read by other means than it was written with: events by a decoder of TFRecord and protocol buffers, the picture as XML,
+the trace against the plan, predicted against measured, and the resolved run file by running it again."""
+import json
+import os
+import struct
+import xml.etree.ElementTree as xml
+
+import numpy as np
+
+from common import TOP, Report, json_lines, meshc, scratch, sets
+from common import run as execute
+
+SEED = 20261122
+GPT = dict(batch=8, seq=32, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
+FILES = {"run.yaml", "spec", "plan.txt", "plan.json", "log.txt", "metrics.jsonl", "loss.svg", "summary.json", "trace.json", "events.out.tfevents.0000000000.meshwright"}
+
+
+def masked_crc(data):
+    """CRC-32C bit by bit, masked as in TFRecord."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(path):
+    with open(path, "rb") as file:
+        while head := file.read(12):
+            length, crc = struct.unpack("<QI", head)
+            data = file.read(length)
+            if crc != masked_crc(head[:8]) or struct.unpack("<I", file.read(4))[0] != masked_crc(data):
+                raise ValueError(f"{path}: a record with a wrong checksum")
+            yield data
+
+
+def fields(data):
+    """(number, value) of a protocol buffer: ints, raw 4 and 8 bytes, or bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            yield key >> 3, varint()
+        else:
+            size = {1: 8, 5: 4}.get(kind) or varint()
+            yield key >> 3, data[at:at + size]
+            at += size
+
+
+def scalars(path):
+    """{(tag, step): value} of an event file, and its version."""
+    found, version = {}, None
+    for record in records(path):
+        event = dict(fields(record))
+        version = event.get(3, version)
+        for number, value in fields(event.get(5, b"")):
+            one = dict(fields(value))
+            found[one[1].decode(), event.get(2, 0)] = struct.unpack("<f", one[2])[0]
+    return found, version
+
+
+def check_events(report, folder, name="events.out.tfevents.0000000000.meshwright"):
+    found, version = scalars(f"{folder}/{name}")
+    expected = {}
+    for line in json_lines(f"{folder}/metrics.jsonl"):
+        if "step" in line:
+            kind, numbers = ("validation", line["validation"]) if "validation" in line else ("train", line)
+            expected.update({(f"{metric}/{kind}", line["step"]): numbers[metric] for metric in ("loss", "perplexity")})
+    worst = max(abs(found[key] / expected[key] - 1) for key in expected) if found.keys() == expected.keys() else float("inf")
+    report.check(f"{len(expected)} numbers of the event file against the JSON lines: largest relative difference", worst, 1e-7)
+    report.true("its version", version == b"brain.Event:2", version)
+
+
+def check_picture(report, folder):
+    svg = "{http://www.w3.org/2000/svg}"
+    root = xml.parse(f"{folder}/loss.svg").getroot()
+    lines = [len(line.get("points").split()) for line in root.iter(f"{svg}polyline")]
+    report.true("curves of training and validation", lines == [20, 4], lines)
+
+
+def check_trace(report, folder, ranks):
+    with open(f"{folder}/trace.json") as file:
+        events = json.load(file)["traceEvents"]
+    with open(f"{folder}/plan.json") as file:
+        plan = json.load(file)
+    names = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
+    report.true("a process for each rank", sorted(names) == list(range(ranks)) and all(names[r].startswith(f"rank {r} on ") for r in names), names)
+    spans = [e for e in events if e["ph"] == "X"]
+    categories = {e["cat"] for e in spans}
+    report.true("what happens in a step", categories >= {"step", "product", "attention", "nest", "collective", "waiting"}, sorted(categories))
+    # Slices of one track lie inside each other or apart, or viewers drop them; microseconds have three places.
+    crossing = 0
+    for rank in range(ranks):
+        for track in (0, 1):
+            ends = []
+            for e in sorted((e for e in spans if e["pid"] == rank and e["tid"] == track), key=lambda e: (e["ts"], -e["dur"])):
+                while ends and ends[-1] <= e["ts"] + 1e-3:
+                    ends.pop()
+                crossing += bool(ends) and e["ts"] + e["dur"] > ends[-1] + 1e-2
+                ends.append(e["ts"] + e["dur"])
+    report.check("slices that cross each other", crossing, 0)
+    steps = {r: [e["name"] for e in spans if e["pid"] == r and e["cat"] == "step"] for r in range(ranks)}
+    report.true("three steps of every rank", all(steps[r] == ["step 10", "step 11", "step 12"] for r in steps), steps[0])
+    first = [[e for e in spans if e["pid"] == r and e["cat"] == "step"][0] for r in range(ranks)]
+    report.true("ranks have one clock: step 10 of all at one time", max(e["ts"] for e in first) < min(e["ts"] + e["dur"] for e in first))
+    calls = {r: [(e["name"], e["args"].get("spec")) for e in spans if e["pid"] == r and e["cat"] == "collective"] for r in range(ranks)}
+    report.true("the same collectives on every rank", all(calls[r] == calls[0] for r in calls) and calls[0], len(calls[0]))
+    planned = {(c["kind"], c["line"]) for c in plan["collectives"]}
+    traced = {(name.split()[0], int(spec.rsplit(":", 1)[1])) for name, spec in calls[0]}
+    report.true("each collective has a kind and line of the plan", traced <= planned, f"{traced - planned}")
+    calls_planned = len({c["call"] for c in plan["collectives"] if c["count"] == 1})
+    report.true("as many as planned, at least", len(calls[0]) >= 3 * calls_planned, f"{len(calls[0])}, 3 x {calls_planned}")
+
+
+def check_summary(report, folder):
+    with open(f"{folder}/summary.json") as file:
+        summary = json.load(file)
+    predicted, measured = summary["predicted"], summary["measured"]
+    report.check("bytes sent in a step, measured less predicted", abs(measured["bytes_sent_per_step"] - predicted["bytes_sent_per_step"]), 0)
+    report.true("memory", measured["memory_bytes"] >= predicted["memory_bytes"] > 0, f"{predicted['memory_bytes']} predicted, {measured['memory_bytes']} resident")
+    report.true("time", measured["seconds_per_step"] > 0 and predicted["seconds_per_step"] > 0)
+    with open(f"{folder}/log.txt") as file:
+        last = file.read().splitlines()[-2:]
+    report.true("told at the end", "predicted" in last[0] and "measured" in last[0] and last[1] == f"this run is kept in {os.path.relpath(folder, os.path.dirname(os.path.dirname(folder)))}", last)
+
+
+def losses(folder):
+    return [(line["step"], line["loss"]) for line in json_lines(f"{folder}/metrics.jsonl") if "loss" in line]
+
+
+def run(small):
+    report = Report()
+    print(f"seed {SEED}")
+
+    def action():
+        with scratch() as folder:
+            os.mkdir(f"{folder}/there")
+            np.random.default_rng(SEED).integers(0, 64, 20000).astype(np.uint16).tofile(f"{folder}/there/tokens.bin")
+            with open(f"{folder}/there/run.yaml", "w") as file:
+                file.write("data: { token: {file: tokens.bin, type: u16, window: seq, to: 90%}, target: {of: token, shift: 1} }\n"
+                           "validation: { every: 5, steps: 2, token: {from: 90%} }\ntrain: { steps: 40 }\nlog: { every: 1 }\n")
+            environment = {"MESHRT_RUNS": "runs", "XDG_CACHE_HOME": f"{folder}/cache"}
+            command = [meshc(), "run", f"{TOP}/specs/gpt.mesh", *sets(**GPT), "--mesh", "data=2,model=2"]
+
+            def train(*more):
+                return execute(*command, *more, env=environment, cwd=folder)
+
+            def kept():
+                return sorted(os.listdir(f"{folder}/runs"))
+
+            train("there/run.yaml", "train.steps=20", "log.trace={steps: 10..12}")
+            one = f"{folder}/runs/gpt-0001"
+            report.true("files of the run", set(os.listdir(one)) == FILES, sorted(set(os.listdir(one)) ^ FILES))
+            with open(f"{TOP}/specs/gpt.mesh") as spec, open(f"{one}/spec/gpt.mesh") as copy:
+                report.true("the spec", spec.read() == copy.read())
+            with open(f"{one}/plan.json") as plan:
+                report.true("the plan", plan.read() == execute(meshc(), "plan", "--json", f"{TOP}/specs/gpt.mesh", *sets(**GPT), "--mesh", "data=2,model=2").stdout)
+            check_events(report, one)
+            check_picture(report, one)
+            check_trace(report, one, 4)
+            check_summary(report, one)
+            train(f"{one}/run.yaml", "log.trace=")
+            report.true("the resolved run file from another folder: the same curve in a folder of its own", losses(f"{folder}/runs/gpt-0002") == losses(one) and kept() == ["gpt-0001", "gpt-0002"])
+            train("there/run.yaml", "train.steps=6", "checkpoint.dir=ckpt")
+            train("there/run.yaml", "train.steps=12", "checkpoint.dir=ckpt")
+            three = f"{folder}/runs/gpt-0003"
+            report.true("a run that goes on goes on in its folder", kept() == ["gpt-0001", "gpt-0002", "gpt-0003"] and [step for step, _ in losses(three)] == list(range(1, 13)))
+            found = scalars(f"{three}/events.out.tfevents.0000000006.meshwright")[0]
+            report.true("its events in a second file", {step for _, step in found} == set(range(7, 13)))
+            train("there/run.yaml", "train.steps=2", "--run-dir", "none")
+            train("there/run.yaml", "train.steps=2", "--run-dir", "mine")
+            train("there/run.yaml", "train.steps=2", "run.dir=other")
+            report.true("no folder, or another", len(kept()) == 3 and os.path.exists(f"{folder}/mine/summary.json") and os.path.exists(f"{folder}/other/summary.json"))
+            done = execute(*command, "there/run.yaml", "--run-dir", "there/run.yaml/sub", env=environment, cwd=folder, code=3)
+            report.true("a folder that cannot be made", "cannot make the run folder `there/run.yaml/sub`" in done.stderr, done.stderr.strip()[:200])
+
+    report.attempt("seeing", action)
+    return report

@@ -1,0 +1,195 @@
+// What a run leaves behind: its folder, curve, trace, summary.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "driver/yaml_reader.h"
+#include "fit_mean.h"
+#include "meshrt/driver.h"
+#include "meshrt/launch.h"
+#include "report/curve.h"
+#include "report/event_file.h"
+#include "report/run_folder.h"
+#include "report/summary.h"
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ReportTest : public testing::Test {
+ protected:
+  ReportTest() {
+    std::string values;
+    for (int i = 0; i < 30; ++i) values += bytes_of<uint8_t>({static_cast<uint8_t>(i % 5)});
+    folder_.write("x.bin", values);
+  }
+  RunFile run_file(const std::string& more) const {
+    return parse_run_file("run.yaml", "data: { x: {file: x.bin, type: u8} }\n" + more, folder_.path(""));
+  }
+  /// Trains on `ranks` with the run's folder `name`; what rank 0 prints.
+  std::string train_into(const std::string& name, int ranks, const std::string& more) {
+    const RunFile run = run_file(more);
+    std::FILE* out = std::fopen(folder_.path("out.txt").c_str(), "w");
+    DriverOptions options{out, Color::never};
+    options.run_folder = name.empty() ? "" : folder_.path(name);
+    code_ = launch_threads(ranks, [&](Rank& rank) {
+      FitMean program(ranks);
+      return train(rank, program, run, options);
+    });
+    std::fclose(out);
+    return folder_.read("out.txt");
+  }
+
+  TestFolder folder_;
+  int code_ = 0;
+};
+
+TEST_F(ReportTest, TheChecksumIsCastagnolis) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);            // the value that every description of it gives
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);  // RFC 3720, B.4
+  EXPECT_EQ(crc32c(""), 0u);
+}
+
+TEST_F(ReportTest, ResolvesTheRunFile) {
+  const RunFile run = parse_run_file("run.yaml", "data: { x: {file: x.bin, type: u8} }\ntrain: { steps: 4, seed: 2 }\n",
+                                     folder_.path(""), {"train.steps=6", "log.jsonl=\"12\""});
+  EXPECT_EQ(run.resolved, "data:\n  x: {file: " + folder_.path("x.bin") +
+                              ", type: u8}\ntrain:\n  steps: 6\n  seed: 2\nlog:\n  jsonl: \"12\"\n");
+  const RunFile again = parse_run_file("again.yaml", run.resolved, "elsewhere");
+  EXPECT_EQ(again.resolved, run.resolved);
+  EXPECT_EQ(again.train.steps.value, 6);
+  EXPECT_EQ(again.log.jsonl.value, "12");
+}
+
+TEST_F(ReportTest, CountsFoldersAndGoesOnInTheOneOfItsCheckpoints) {
+  ProgramInfo info;
+  info.spec = "some/fit.mesh";
+  const std::string parent = folder_.path("runs");
+  const RunFile plain = run_file(""), kept = run_file("checkpoint: { dir: c }");
+  EXPECT_EQ(make_run_folder({"", parent, 0}, info, plain), parent + "/fit-0001");
+  EXPECT_EQ(make_run_folder({"", parent, 0}, info, kept), parent + "/fit-0002");
+  EXPECT_EQ(make_run_folder({"", parent, 0}, info, plain), parent + "/fit-0003");
+  folder_.write("runs/fit-0002/metrics.jsonl", "{\"schema\": 1, \"checkpoints\": \"c\"}\n");
+  EXPECT_EQ(make_run_folder({"", parent, 8}, info, kept), parent + "/fit-0002");
+  EXPECT_EQ(make_run_folder({"", parent, 8}, info, run_file("checkpoint: { dir: d }")), parent + "/fit-0004");
+  EXPECT_EQ(make_run_folder({folder_.path("mine"), parent, 0}, info, plain), folder_.path("mine"));
+  EXPECT_EQ(make_run_folder({"none", parent, 0}, info, plain), "");
+  EXPECT_EQ(make_run_folder({"", "none", 0}, info, plain), "");
+  try {
+    make_run_folder({folder_.path("x.bin/sub"), parent, 0}, info, plain);
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_EQ(folder_.without_folder(failure.what()),
+              "cannot make the run folder `x.bin/sub`: Not a directory\n`--run-dir DIR` names another, `--run-dir "
+              "none` runs without");
+  }
+}
+
+TEST_F(ReportTest, ARunFillsItsFolder) {
+  const std::string out =
+      train_into("r", 2, "validation: { every: 4 , x: {from: 0} }\ntrain: { steps: 8 }\nlog: { every: 2 }");
+  EXPECT_EQ(code_, 0);
+  EXPECT_EQ(folder_.read("r/log.txt"), out);
+  EXPECT_THAT(folder_.read("r/run.yaml"), HasSubstr("steps: 8"));
+  EXPECT_THAT(folder_.read("r/metrics.jsonl"), HasSubstr("\"validation\""));
+  EXPECT_THAT(folder_.read("r/loss.svg"), HasSubstr("validation loss"));
+  const json summary = json::parse(folder_.read("r/summary.json"));
+  EXPECT_GT(summary["measured"]["seconds_per_step"].get<double>(), 0);
+  EXPECT_EQ(summary["measured"]["bytes_sent_per_step"], 16);  // two sums of 8 bytes over two ranks
+  EXPECT_FALSE(summary.contains("predicted"));
+  EXPECT_EQ(train_into("", 2, "train: { steps: 2 }").find("kept in"), std::string::npos);
+}
+
+TEST_F(ReportTest, TracesTheStepsThatItIsAskedFor) {
+  const std::string out = train_into("r", 2, "train: { steps: 8 }\nlog: { trace: {steps: 3..4} }");
+  EXPECT_THAT(out, HasSubstr("the trace is in " + folder_.path("r/trace.json")));
+  std::map<int, std::vector<std::string>> names;
+  std::map<int, double> end;  // of a rank's work so far
+  const json trace = json::parse(folder_.read("r/trace.json"));
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["tid"] != 0 || event["cat"] == "nest") continue;
+    const int rank = event["pid"];
+    const bool step = event["cat"] == "step";
+    const double start = event["ts"];
+    if (!step) {
+      EXPECT_GE(start, end[rank]);
+    }
+    end[rank] = start + (step ? 0 : event["dur"].get<double>());
+    names[rank].push_back(event["name"]);
+  }
+  for (const int rank : {0, 1})
+    EXPECT_THAT(names[rank], ElementsAre("step 3", "all_reduce sum", "all_reduce sum", "step 4", "all_reduce sum",
+                                         "all_reduce sum"));
+}
+
+TEST_F(ReportTest, ATraceEndsWithItsRun) {
+  train_into("", 1, "train: { steps: 3 }\nlog: { trace: {steps: 3..9, file: " + folder_.path("t/trace.json") + "} }");
+  EXPECT_THAT(folder_.read("t/trace.json"), HasSubstr("\"step 3\""));
+}
+
+TEST_F(ReportTest, RefusesTracesThatMakeNoSense) {
+  const auto mistake = [&](const std::string& trace) {
+    try {
+      run_file("train: { steps: 4 }\nlog: { trace: " + trace + " }");
+    } catch (const Failure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(mistake("{steps: 4..2}"),
+              HasSubstr("`log.trace.steps` must be a step or a range of them, such as 10..12"));
+  EXPECT_THAT(mistake("{steps: 1..5000}"), HasSubstr("`log.trace.steps` are 5000; a trace has at most 1000"));
+  EXPECT_THAT(mistake("{file: t.json}"), HasSubstr("`log.trace` does not say of which steps"));
+  EXPECT_THAT(mistake("3"), HasSubstr("`log.trace` must be a map of keys and values"));
+  EXPECT_EQ(step_range("7")->last, 7);
+  EXPECT_EQ(step_range("7..9")->last, 9);
+  for (const char* wrong : {"", "0", "..3", "3..", "5..4", "a..b", "1...3"}) EXPECT_FALSE(step_range(wrong)) << wrong;
+}
+
+TEST_F(ReportTest, ATraceNeedsAPlace) {
+  const RunFile run = run_file("train: { steps: 4 }\nlog: { trace: {steps: 2} }");
+  std::string what;
+  launch_threads(1, [&](Rank& rank) {
+    FitMean program(1);
+    try {
+      return train(rank, program, run, {});
+    } catch (const Failure& failure) {
+      what = failure.what();
+      return 1;
+    }
+  });
+  EXPECT_THAT(what, HasSubstr("the trace has no place to go: this run has no folder"));
+  EXPECT_THAT(what, HasSubstr("`file: out/trace.json` beside `steps`"));
+}
+
+TEST_F(ReportTest, DrawsTheCurve) {
+  std::string lines = "{\"schema\": 1}\n";
+  EXPECT_EQ(curve_picture(lines + "{\"step\": 1, \"loss\": 2.5}\n", "loss"), "");  // a point is no curve
+  for (int step = 1; step <= 3000; ++step) lines += "{\"step\": " + std::to_string(step) + ", \"loss\": 2.5}\n";
+  lines += "{\"step\": 10, \"loss\": null}\n{\"step\": 100, \"validation\": {\"loss\": 2.75}}\nnot JSON\n";
+  const std::string picture = curve_picture(lines, "loss");
+  EXPECT_THAT(picture, testing::StartsWith("<svg "));
+  EXPECT_THAT(picture, HasSubstr("loss: 2.5"));
+  EXPECT_THAT(picture, HasSubstr("validation loss: 2.75"));
+  EXPECT_LT(picture.size(), 20'000u);  // points that cannot be told apart are joined
+}
+
+TEST_F(ReportTest, ComparesWithThePlan) {
+  const auto plan = read_prediction(
+      R"({"predicted_seconds": 0.002, "memory": {"peak": 4000000}, "collectives": [{"bytes": 100, "count": 3}, {"bytes": 5}]})");
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->sent, 305);
+  EXPECT_EQ(summary_text(plan, {0.0031, 305, 5'000'000}),
+            "a step 2.00 ms predicted, 3.10 ms measured; sent by a rank 0.3 kB predicted, 0.3 kB measured; memory of a "
+            "rank 4.0 MB predicted, 5.0 MB measured");
+  EXPECT_EQ(summary_text({}, {2.5, 0, 5'000'000}), "a step 2.50 s; sent by a rank 0.0 kB; memory of a rank 5.0 MB");
+  EXPECT_FALSE(read_prediction("").has_value());
+  EXPECT_FALSE(read_prediction("[1, 2]").has_value());
+}
+
+}  // namespace
+}  // namespace meshrt
