@@ -1,7 +1,7 @@
 #!/bin/sh
 # The command line of meshc: help of every command, exit codes, what goes where. cli_test.sh MESHC ROOT
 set -u
-meshc=$1
+meshc=$(realpath "$1")
 root=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
