@@ -14,7 +14,7 @@ from common import run as execute
 from texts import printed
 
 LESSONS = 12
-LINES = range(20, 47)  # of a file, with what `plan` prints
+LINES = range(20, 41)
 
 
 def shown(text):
