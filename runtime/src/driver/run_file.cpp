@@ -29,7 +29,7 @@ class RunFileReader {
     read_log(top.find("log"));
     read_outputs(top.find("output"));
     run_.folder = MapReader(top.find("run"), "run", {"dir"}, errors_).text("dir");
-    run_.resolved = yaml_text(root, paths_);
+    run_.resolved = tree_text(root, paths_);
   }
 
  private:

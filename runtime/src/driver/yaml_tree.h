@@ -35,8 +35,15 @@ struct YamlNode::Entry {
 /// The tree of text `index`. Reports what is not YAML, and keys that are given twice, into `errors`.
 YamlNode parse_yaml(const RunText& texts, int index, RunErrors& errors);
 
-/// The tree as YAML, with the texts of `replaced` in place of the scalars at their marks.
-std::string yaml_text(const YamlNode& root, const std::map<Mark, std::string>& replaced);
+/// Where a piece of text comes from: text `index` of the run, its first line after `column_shift` other characters.
+struct TextPlace {
+  int index = 0, column_shift = 0;
+};
+YamlNode parse_text(const std::string& content, TextPlace place, RunErrors& errors);
+
+/// The tree as YAML (in a bundle JSON, which is YAML too), with the texts of `replaced` in place of the scalars at
+/// their marks.
+std::string tree_text(const YamlNode& root, const std::map<Mark, std::string>& replaced);
 
 /// Sets "a.b.c=value", the text `index`, in `root`: the value is YAML and replaces what was there; maps on the way are
 /// made as needed.
