@@ -28,6 +28,19 @@ void emit_dim_list(const Graph& graph, CppWriter& out) {
   if (!list.empty()) out.line(line_of(list));
 }
 
+/// In KiB and at most four to a line, so that lines do not depend on the numbers.
+void emit_memory_kinds(const Program& program, CppWriter& out) {
+  std::vector<std::string> kinds;
+  for (const auto& [kind, bytes] : program.memory.by_kind)
+    if (bytes > 0) kinds.push_back(fmt::format("{} {}", name_of(kind), (bytes + 1023) / 1024));
+  constexpr size_t most = 4;
+  for (size_t k = 0; k < kinds.size(); k += most) {
+    const auto end = kinds.begin() + static_cast<std::ptrdiff_t>(std::min(k + most, kinds.size()));
+    out.line("meshrt::add_memory(info, " +
+             quoted(fmt::format("{}", fmt::join(kinds.begin() + static_cast<std::ptrdiff_t>(k), end, ", "))) + ");");
+  }
+}
+
 void emit_sites(EmitContext& context, CppWriter& out) {
   for (const Span span : context.sites) {
     if (!span.known()) {
@@ -78,6 +91,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");
+    emit_memory_kinds(program, out);
     emit_sites(context, out);
     out.line("return info;");
   }

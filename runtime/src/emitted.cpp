@@ -49,13 +49,25 @@ const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
   return tensors_.emplace_back(std::move(tensor));
 }
 
-void add_dims(ProgramInfo& info, std::string_view dims) {
-  while (!dims.empty()) {
-    std::string_view one = take(dims, ',');
+namespace {
+
+/// "batch 16, seq 128"
+void add_pairs(std::vector<std::pair<std::string, int64_t>>& pairs, std::string_view text) {
+  while (!text.empty()) {
+    std::string_view one = take(text, ',');
     one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
     const std::string name(take(one, ' '));
-    info.dims.emplace_back(name, std::stoll(std::string(one)));
+    pairs.emplace_back(name, std::stoll(std::string(one)));
   }
+}
+
+}  // namespace
+
+void add_dims(ProgramInfo& info, std::string_view dims) { add_pairs(info.dims, dims); }
+void add_memory(ProgramInfo& info, std::string_view memory) {
+  const size_t known = info.memory.size();
+  add_pairs(info.memory, memory);
+  for (size_t k = known; k < info.memory.size(); ++k) info.memory[k].second *= 1024;
 }
 
 }  // namespace meshrt

@@ -10,6 +10,7 @@ import numpy as np
 
 from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
+from processes import alive, children, leftovers, rank_of, status, wait_until
 
 SEED = 20261120
 RANKS = 3
@@ -18,55 +19,10 @@ GPT = dict(batch=6, seq=32, embed=64, heads=4, head_dim=16, layer=2, vocab=64)
 DEATHS = {"kill -9": (signal.SIGKILL, "was killed by signal 9"), "exit(1)": (signal.SIGUSR1, "exited with code 1")}  # see exit_on_signal.cpp
 
 
-def children(pid):
-    """The live processes below `pid`, by the kernel's own list."""
-    found = []
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            for child in map(int, file.read().split()):
-                found += [child, *children(child)]
-    except OSError:
-        pass
-    return found
-
-
-def status(pid):
-    """The lines of /proc/PID/status by name; none when it is gone."""
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            return {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
-    except OSError:
-        return {}
-
-
-def alive(pid):
-    return status(pid).get("State", "X")[0] not in "ZX"
-
-
 def can_exit(pid):
     """Whether the preloaded thread waits for its signal (a rank that is only forked has the launcher's mask, and one thread)."""
     lines = status(pid)
     return int(lines.get("Threads", 0)) > 1 and int(lines["SigBlk"], 16) >> (signal.SIGUSR1 - 1) & 1
-
-
-def rank_of(pid):
-    with open(f"/proc/{pid}/environ") as file:
-        return next(int(entry.split("=")[1]) for entry in file.read().split("\0") if entry.startswith("MESHRT_RANK="))
-
-
-def leftovers():
-    """Files, and System V segments: UCX may use either."""
-    with open("/proc/sysvipc/shm") as file:
-        segments = {f"segment {line.split()[1]}" for line in list(file)[1:]}
-    return segments | {f"/dev/shm/{f}" for f in os.listdir("/dev/shm")} | {f"/tmp/{f}" for f in os.listdir("/tmp") if "meshr" in f or "ucx" in f}
-
-
-def wait_until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    if not condition():
-        raise RuntimeError("the ranks did not start")
 
 
 def kill_once(report, folder, name, death, transport, dice):

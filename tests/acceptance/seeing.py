@@ -12,7 +12,7 @@ from common import run as execute
 
 SEED = 20261122
 GPT = dict(batch=8, seq=32, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
-FILES = {"run.yaml", "spec", "plan.txt", "plan.json", "log.txt", "metrics.jsonl", "loss.svg", "summary.json", "trace.json", "events.out.tfevents.0000000000.meshwright"}
+FILES = {"run.yaml", "spec", "plan.txt", "plan.json", "log.txt", "metrics.jsonl", "loss.svg", "summary.json", "trace.json", "flight", "events.out.tfevents.0000000000.meshwright"}
 
 
 def masked_crc(data):

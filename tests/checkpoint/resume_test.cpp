@@ -92,6 +92,24 @@ class ResumeTest : public testing::Test {
   TestFolder folder_;
 };
 
+// A scheduler starts a job that it had to end with the same command, whatever that said of where to begin.
+TEST_F(ResumeTest, ARestartedJobGoesOnFromWhatItHasWritten) {
+  const std::string before = folder_.path("origin");
+  run(1, 1, "origin", "train.steps=3");
+  run(1, 1, "job", "train.steps=6 checkpoint.every=2 checkpoint.resume=never");
+  for (const std::string& resume : {std::string("never"), before}) {
+    for (const char* count : {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "MESHRT_RESTART"}) {
+      setenv(count, "1", 1);
+      const Ran again = run(1, 1, "job", "train.steps=8 checkpoint.resume=" + resume);
+      EXPECT_NE(again.out.find("goes on from job/step-"), std::string::npos) << count << again.out << again.failure;
+      setenv(count, "0", 1);
+      const Ran anew = run(1, 1, "job", "train.steps=7 checkpoint.resume=" + resume);
+      EXPECT_EQ(anew.out.find("goes on from job/step-"), std::string::npos) << count << anew.out << anew.failure;
+      unsetenv(count);
+    }
+  }
+}
+
 TEST_F(ResumeTest, GoesOnAsIfNothingHadHappened) {
   const Ran whole = run(2, 2, "whole", "train.steps=20");
   EXPECT_EQ(whole.code, 0) << whole.failure;

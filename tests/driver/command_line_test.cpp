@@ -27,7 +27,8 @@ TEST(CommandLine, RefusesWhatItDoesNotKnow) {
   } cases[] = {
       {{"--thread"}, "unknown option `--thread`: did you mean `--threads`?\nsee --help"},
       {{"--x"},
-       "unknown option `--x`: known options: --help, --info, --json, --dry-run, --threads, --color, --run-dir, -n\nsee --help"},
+       "unknown option `--x`: known options: --help, --info, --json, --dry-run, --threads, --color, --run-dir, -n\nsee "
+       "--help"},
       {{"-n"}, "-n needs a value\nsee --help"},
       {{"-n", "0"}, "-n must be a number of ranks, not `0`\nsee --help"},
       {{"-n", "two"}, "-n must be a number of ranks, not `two`\nsee --help"},

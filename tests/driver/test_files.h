@@ -27,6 +27,7 @@ class TestFolder {
   std::string path(const std::string& name) const { return (path_ / name).string(); }
 
   std::string write(const std::string& name, std::string_view content) const {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name), std::ios::binary) << content;
     return path(name);
   }

@@ -260,5 +260,7 @@ class Emitted final : public Program {
 
 /// Adds dims to what is known of a program: "batch 16, seq 128".
 void add_dims(ProgramInfo& info, std::string_view dims);
+/// And what its memory holds, in KiB: "input 8, parameter 3352".
+void add_memory(ProgramInfo& info, std::string_view memory);
 
 }  // namespace meshrt

@@ -63,6 +63,7 @@ struct ProgramInfo {
   std::vector<std::string> outputs;      ///< names of the tensors that a run file may ask to be written
   double rate = 0;                       ///< learning rate (or a schedule's peak) written in the spec
   size_t arena_bytes = 0, own_bytes = 0;
+  std::vector<std::pair<std::string, int64_t>> memory;  ///< bytes of the largest rank by what they hold
   struct SourceSpan {
     std::string file;
     int line, column;

@@ -135,7 +135,8 @@ struct RunFile {
   Logging log;
   std::vector<Output> outputs;
   Given<std::string> folder;  ///< of the run, "none" for none; not given: a counted one
-  std::string resolved;       ///< the text again, with what the command line has changed, and paths from any folder
+  std::string written;        ///< the text again, with what the command line has changed
+  std::string resolved;       ///< the same with paths from any folder
   std::shared_ptr<const class RunText> text;
 
   /// A mistake at `mark`: message, file:line:column, the line, and `label` under it (may be empty).

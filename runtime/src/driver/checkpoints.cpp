@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "checkpoint/load.h"
@@ -17,6 +18,13 @@ namespace meshrt {
 namespace {
 
 constexpr Site site{-1, "checkpoint"};
+
+/// Whether a scheduler or launcher has started this job before: Slurm after requeueing it, torchrun after a failure.
+bool is_restart() {
+  for (const char* count : {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "MESHRT_RESTART"})
+    if (const char* text = std::getenv(count)) return std::atoi(text) > 0;
+  return false;
+}
 
 const Group& world(Rank& rank) {
   const Axis all[] = {{rank.ranks(), 1}};
@@ -39,14 +47,14 @@ Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
 
 // Rank 0 looks, so that all go on from the same one.
 std::optional<std::string> Checkpoints::source() const {
-  const Given<std::string>& resume = run_.checkpoint.resume;
-  if (resume.value == "never") return std::nullopt;
-  if (resume.value != "auto") return resume.value;
-  if (!writer_) return std::nullopt;
+  const std::string& resume = run_.checkpoint.resume.value;
   int64_t step = -1;
-  if (rank_.rank() == 0) step = folder_.latest().value_or(-1);
-  broadcast(rank_, world(rank_), site, &step, 1, Type::i64, 0);
-  return step < 0 ? std::nullopt : std::optional(folder_.finished(step));
+  if (writer_) {
+    if (rank_.rank() == 0 && (resume == "auto" || is_restart())) step = folder_.latest().value_or(-1);
+    broadcast(rank_, world(rank_), site, &step, 1, Type::i64, 0);
+  }
+  if (step >= 0) return folder_.finished(step);
+  return resume == "auto" || resume == "never" ? std::nullopt : std::optional(resume);
 }
 
 std::optional<Moment> Checkpoints::resume() {

@@ -31,6 +31,16 @@ uint64_t this_host() {
 
 }  // namespace
 
+std::vector<uint64_t> hosts_of_ranks(Rank& rank) {
+  const Axis all[] = {{rank.ranks(), 1}};
+  const uint64_t own = this_host();
+  std::vector<uint64_t> hosts(rank.ranks());
+  std::vector<int64_t> begin;
+  for (int i = 0; i <= rank.ranks(); ++i) begin.push_back(i);
+  all_gather(rank, rank.group(all), {-1, "hosts"}, &own, hosts.data(), {1, begin, 1}, Type::i64);
+  return hosts;
+}
+
 std::string split_node(const ProgramInfo& info, std::span<const uint64_t> host_of_rank) {
   for (const MeshAxis& axis : info.mesh) {
     if (!axis.within_node) continue;
@@ -47,13 +57,7 @@ std::string split_node(const ProgramInfo& info, std::span<const uint64_t> host_o
 void check_nodes(Rank& rank, const ProgramInfo& info) {
   if (std::none_of(info.mesh.begin(), info.mesh.end(), [](const MeshAxis& a) { return a.within_node && a.size > 1; }))
     return;
-  const Axis all[] = {{rank.ranks(), 1}};
-  const uint64_t own = this_host();
-  std::vector<uint64_t> hosts(rank.ranks());
-  std::vector<int64_t> begin;
-  for (int i = 0; i <= rank.ranks(); ++i) begin.push_back(static_cast<int64_t>(i * sizeof own));
-  all_gather(rank, rank.group(all), {-1, "within node"}, &own, hosts.data(), {1, begin, 1}, Type::u8);
-  if (const std::string problem = split_node(info, hosts); !problem.empty())
+  if (const std::string problem = split_node(info, hosts_of_ranks(rank)); !problem.empty())
     throw Failure(
         Cause::environment,
         problem + "\nstart as many ranks on each host as the axis has, or a multiple; the last axis is innermost");

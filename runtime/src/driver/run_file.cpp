@@ -29,6 +29,7 @@ class RunFileReader {
     read_log(top.find("log"));
     read_outputs(top.find("output"));
     run_.folder = MapReader(top.find("run"), "run", {"dir"}, errors_).text("dir");
+    run_.written = tree_text(root, {});
     run_.resolved = tree_text(root, paths_);
   }
 

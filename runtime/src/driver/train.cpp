@@ -11,8 +11,10 @@
 #include "driver/batches.h"
 #include "driver/checkpoints.h"
 #include "driver/finite_watch.h"
+#include "driver/memory_limits.h"
 #include "driver/nodes.h"
 #include "driver/outputs.h"
+#include "driver/same_job.h"
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
@@ -112,6 +114,7 @@ void prepare(Rank& rank, Program& program) {
   if (rank.ranks() != mesh_size(info))
     throw Failure(Cause::usage, fmt::format("the job has {} ranks, but `{}` is compiled for the {} of its mesh",
                                             rank.ranks(), info.name, mesh_size(info)));
+  check_memory(rank, info);
   rank.allocate(info.arena_bytes, info.own_bytes);
   program.bind(rank);
   check_nodes(rank, info);
@@ -131,6 +134,7 @@ void check_trainable(const RunFile& run) {
 
 int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
   check_trainable(run);
+  check_same_job(rank, program.info(), run);
   prepare(rank, program);
   const ProgramInfo& info = program.info();
   Batches batches(program.tensors(), info, run, run.data, "data");
@@ -161,36 +165,39 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   FiniteWatch watch(info, run.log.nonfinite);
   bool read = false;    // whether the inputs hold what `data` says
   std::string stopped;  // by what
-  while (moment.step < steps && stopped.empty()) {
-    if (!read || batches.samples() > 0) batches.fill(moment.position);
-    read = true;
-    ++moment.step;
-    moment.position += batches.batch_size();
-    const StepProfile profile = report.step(moment.step, [&] {
-      program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
-                         metrics);
-    });
-    // A checkpoint under way is of a step that was well.
-    const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
-    if (log && run.log.profile.value) log->profile(profile);
-    if (log) log->step(moment.step, metrics);
-    if (log && !news.empty()) log->note(news);
-    const std::string traced = report.after(moment.step);
-    if (log && !traced.empty()) log->note(traced);
+  const auto go = [&] {
+    while (moment.step < steps && stopped.empty()) {
+      if (!read || batches.samples() > 0) batches.fill(moment.position);
+      read = true;
+      ++moment.step;
+      moment.position += batches.batch_size();
+      const StepProfile profile = report.step(moment.step, [&] {
+        program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
+                           metrics);
+      });
+      // A checkpoint under way is of a step that was well.
+      const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
+      if (log && run.log.profile.value) log->profile(profile);
+      if (log) log->step(moment.step, metrics);
+      if (log && !news.empty()) log->note(news);
+      const std::string traced = report.after(moment.step);
+      if (log && !traced.empty()) log->note(traced);
 
-    if (moment.step < steps) stopped = checkpoints.after_step(moment);
-    // A run that is to go on says and writes at this step what it would if nothing had stopped it.
-    const bool last = moment.step == steps || (!stopped.empty() && !run.checkpoint.folder.given());
-    if (last || !stopped.empty()) checkpoints.last(moment);
-    if (validator && (last || (run.validation.every.given() && moment.step % run.validation.every.value == 0))) {
-      const Clock::time_point start = Clock::now();
-      validator->run(validated);
-      read = false;
-      if (log) log->validation(moment.step, validated, validator->count(), seconds_since(start));
+      if (moment.step < steps) stopped = checkpoints.after_step(moment);
+      // A run that is to go on says and writes at this step what it would if nothing had stopped it.
+      const bool last = moment.step == steps || (!stopped.empty() && !run.checkpoint.folder.given());
+      if (last || !stopped.empty()) checkpoints.last(moment);
+      if (validator && (last || (run.validation.every.given() && moment.step % run.validation.every.value == 0))) {
+        const Clock::time_point start = Clock::now();
+        validator->run(validated);
+        read = false;
+        if (log) log->validation(moment.step, validated, validator->count(), seconds_since(start));
+      }
+      outputs.write(moment.step, last);
     }
-    outputs.write(moment.step, last);
-  }
-  checkpoints.last(moment);  // one that began at its last step
+    checkpoints.last(moment);  // one that began at its last step
+  };
+  report.watch(go);
   if (log && !stopped.empty())
     log->note(fmt::format("{} has ended the run after step {} of {}", stopped, moment.step, steps));
   if (log) log->summary();
@@ -200,6 +207,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
 }
 
 int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
+  check_same_job(rank, program.info(), run);
   prepare(rank, program);
   const ProgramInfo& info = program.info();
   if (!run.data.empty()) Batches(program.tensors(), info, run, run.data, "data").fill(0);

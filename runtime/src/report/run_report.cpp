@@ -8,6 +8,7 @@
 #include "report/run_folder.h"
 #include "report/summary.h"
 #include "report/text_file.h"
+#include "transport/wait.h"
 
 namespace meshrt {
 
@@ -36,7 +37,8 @@ RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, co
       profiled_(run.log.profile.value && rank.rank() == 0),
       resumed_(resumed),
       folder_(shared_folder(rank, info, run, options, resumed)),
-      program_folder_(options.program_folder) {
+      program_folder_(options.program_folder),
+      flight_(folder_, rank.rank(), rank.ranks(), info) {
   if (!run.log.trace.given()) return;
   const Given<std::string>& file = run.log.trace_file;
   if (!file.given() && folder_.empty())
@@ -45,7 +47,20 @@ RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, co
   trace_.emplace(rank, info, run.log.trace.value, file.given() ? file.value : in(folder_, "trace.json"));
 }
 
+void RunReport::watch(const std::function<void()>& steps) {
+  try {
+    steps();
+  } catch (const Aborted&) {
+    throw;  // another rank has failed: this one was only stopped
+  } catch (const std::exception& error) {
+    flight_.finish(error.what());
+    throw;
+  }
+  flight_.finish("");
+}
+
 StepProfile RunReport::step(int64_t step, const std::function<void()>& run) {
+  flight_.step(step);
   StepProfile profile;
   if (trace_) profile.events = trace_->events_of(step);
   const bool counted = step <= resumed_ + 2;  // every step sends the same

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "meshrt/driver.h"
+#include "report/flight_recorder.h"
 #include "report/trace.h"
 
 namespace meshrt {
@@ -20,6 +21,8 @@ class RunReport {
   /// Of the run, the same on every rank; empty: none.
   const std::string& folder() const { return folder_; }
 
+  /// Runs the steps: should they fail, the flight recorder keeps why.
+  void watch(const std::function<void()>& steps);
   /// Runs a step and measures it.
   StepProfile step(int64_t step, const std::function<void()>& run);
   /// After every step: news for the log, if there are any. Collective.
@@ -35,6 +38,7 @@ class RunReport {
   bool profiled_;
   int64_t resumed_;
   std::string folder_, program_folder_;
+  FlightRecorder flight_;
   std::optional<Trace> trace_;
   double seconds_ = 0;  // of all steps but the first
   int64_t steps_ = 0;

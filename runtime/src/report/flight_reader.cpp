@@ -1,0 +1,145 @@
+#include "report/flight_reader.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "meshrt/failure.h"
+#include "report/flight_recorder.h"
+#include "report/text_file.h"
+
+namespace meshrt {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t shown_calls = 3;  // of each rank
+
+template <size_t room>
+std::string text_of(const char (&from)[room]) {
+  return {from, strnlen(from, room)};
+}
+
+std::string describe(const FlightFile& file, const FlightCall& call) {
+  Fingerprint print;
+  print.kind = call.kind;
+  print.type = call.type;
+  print.reduce = call.reduce;
+  print.count = call.count;
+  std::string text = describe(print, text_of(call.value).c_str());
+  if (call.site >= 0 && call.site < std::min<int32_t>(file.sites, flight_sites))
+    if (const std::string line = text_of(file.site[call.site]); !line.empty()) text += " at " + line;
+  return text;
+}
+
+bool is_known(const FlightCall& call) {
+  return call.kind <= Kind::barrier && call.type <= Type::boolean && call.reduce <= Reduce::min;
+}
+
+std::string clock_time(int64_t nanoseconds) {
+  const auto seconds = static_cast<std::time_t>(nanoseconds / 1'000'000'000);
+  return fmt::format("{:%H:%M:%S}.{:03}", fmt::localtime(seconds), nanoseconds / 1'000'000 % 1000);
+}
+
+std::vector<Flight> read_flights(const std::string& folder) {
+  std::vector<Flight> flights;
+  std::error_code ignored;
+  for (const fs::path& place : {fs::path(folder) / "flight", fs::path(folder)})
+    for (const fs::directory_entry& entry : fs::directory_iterator(place, ignored))
+      if (entry.path().filename().string().starts_with("rank-") && flights.size() < 100'000)
+        if (auto flight = read_flight(entry.path().string())) flights.push_back(std::move(*flight));
+  std::ranges::sort(flights, {}, &Flight::rank);
+  return flights;
+}
+
+bool waits(const Flight& flight) { return !flight.calls.empty() && flight.calls.back().ended == 0; }
+
+std::string names_of(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+/// Who was where, in a sentence or two.
+std::string verdict(const std::vector<Flight>& flights) {
+  std::vector<int> finished, failed, missing, elsewhere;
+  std::map<std::string, std::vector<int>> waiting;
+  for (int rank = 0; rank < flights.front().ranks; ++rank)
+    if (std::ranges::find(flights, rank, &Flight::rank) == flights.end()) missing.push_back(rank);
+  for (const Flight& flight : flights) {
+    if (flight.finished) finished.push_back(flight.rank);
+    else if (!flight.failure.empty()) failed.push_back(flight.rank);
+    else if (waits(flight)) waiting[flight.calls.back().text].push_back(flight.rank);
+    else elsewhere.push_back(flight.rank);
+  }
+  if (finished.size() == flights.size() && missing.empty()) return "every rank has ended in order";
+  std::vector<std::string> sentences;
+  for (const Flight& flight : flights)
+    if (!flight.failure.empty() && !flight.finished)
+      sentences.push_back(fmt::format("rank {} failed: {}", flight.rank, flight.failure));
+  if (!elsewhere.empty())
+    sentences.push_back(fmt::format("{} ended without a word, outside of any call{}", names_of(elsewhere),
+                                    waiting.empty() ? "" : ", while others waited: look there first"));
+  for (const auto& [call, ranks] : waiting) sentences.push_back(fmt::format("{} ended in {}", names_of(ranks), call));
+  if (!missing.empty()) sentences.push_back(fmt::format("of {} there is no record", names_of(missing)));
+  return fmt::format("{}", fmt::join(sentences, "\n"));
+}
+
+}  // namespace
+
+std::optional<Flight> read_flight(const std::string& path) {
+  const std::string bytes = read_text(path);
+  if (bytes.size() != sizeof(FlightFile) || std::memcmp(bytes.data(), "meshrtF1", 8) != 0) return std::nullopt;
+  const auto storage = std::make_unique<std::byte[]>(sizeof(FlightFile) + alignof(FlightFile));
+  std::memcpy(storage.get(), bytes.data(), bytes.size());
+  const auto& file = *reinterpret_cast<const FlightFile*>(storage.get());
+  Flight flight;
+  flight.rank = file.rank;
+  flight.ranks = std::clamp(file.ranks, 0, 1'000'000);
+  flight.pid = file.pid;
+  flight.host = text_of(file.host);
+  flight.program = text_of(file.program);
+  flight.failure = text_of(file.failure);
+  flight.step = file.step.load();
+  flight.finished = file.finished.load() == 1;
+  for (const FlightCall& call : file.calls)
+    if (call.number.load() != 0 && is_known(call))
+      flight.calls.push_back(
+          {call.number.load(), call.begun.load(), call.ended.load(), call.step, describe(file, call)});
+  std::ranges::sort(flight.calls, {}, &RecordedCall::number);
+  return flight;
+}
+
+std::string last_words(const Flight& flight) {
+  if (flight.calls.empty()) return flight.step > 0 ? fmt::format("it was in step {}", flight.step) : "";
+  const RecordedCall& last = flight.calls.back();
+  return fmt::format("it was in step {}, {} {}", flight.step, last.ended == 0 ? "in" : "after", last.text);
+}
+
+std::string postmortem(const std::string& folder) {
+  const std::vector<Flight> flights = read_flights(folder);
+  if (flights.empty())
+    throw Failure(Cause::data, fmt::format("`{}` holds no flight recorders: it is not the folder of a run (`meshrun "
+                                           "postmortem runs/NAME-0001`)",
+                                           folder));
+  std::string text = verdict(flights) + "\n";
+  for (const Flight& flight : flights) {
+    text += fmt::format("\nrank {} (pid {} on {}), step {}: {}\n", flight.rank, flight.pid, flight.host, flight.step,
+                        flight.finished          ? "ended in order"
+                        : flight.failure.empty() ? "ended without a word"
+                                                 : "failed");
+    const size_t first = flight.calls.size() - std::min(shown_calls, flight.calls.size());
+    for (size_t i = first; i < flight.calls.size(); ++i) {
+      const RecordedCall& call = flight.calls[i];
+      text += fmt::format("  {}  step {}  {}  {}\n", clock_time(call.begun), call.step, call.text,
+                          call.ended == 0 ? "never done" : fmt::format("{} us", (call.ended - call.begun) / 1000));
+    }
+  }
+  return text;
+}
+
+}  // namespace meshrt

@@ -1,0 +1,104 @@
+#include "report/flight_recorder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+
+#include "launch/descriptor.h"
+
+namespace meshrt {
+
+namespace {
+
+int64_t now() {
+  const auto time = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+template <size_t room>
+void copy_text(char (&to)[room], const std::string& text) {
+  std::strncpy(to, text.c_str(), room - 1);
+}
+
+/// The file in memory, its room on the disk reserved: to write where there is none would kill the rank.
+FlightFile* map_file(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (file.get() < 0 || posix_fallocate(file.get(), 0, sizeof(FlightFile)) != 0) return nullptr;
+  void* memory = mmap(nullptr, sizeof(FlightFile), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<FlightFile*>(memory);
+}
+
+}  // namespace
+
+std::string flight_path(const std::string& folder, int rank) {
+  return (std::filesystem::path(folder) / "flight" / fmt::format("rank-{:04}", rank)).string();
+}
+
+FlightRecorder*& FlightRecorder::current() {
+  static thread_local FlightRecorder* recorder = nullptr;
+  return recorder;
+}
+
+FlightRecorder::FlightRecorder(const std::string& folder, int rank, int ranks, const ProgramInfo& info)
+    : before_(current()) {
+  current() = this;
+  if (folder.empty()) return;
+  const std::string path = flight_path(folder, rank);
+  file_ = map_file(path);
+  if (!file_) return;
+  path_ = std::filesystem::absolute(path).string();
+  file_->rank = rank;
+  file_->ranks = ranks;
+  file_->pid = getpid();
+  gethostname(file_->host, sizeof file_->host - 1);
+  copy_text(file_->program, info.name);
+  file_->sites = static_cast<int32_t>(std::min(info.sites.size(), flight_sites));
+  for (int32_t s = 0; s < file_->sites; ++s)
+    copy_text(file_->site[s],
+              info.sites[s].line > 0 ? fmt::format("{}:{}", info.sites[s].file, info.sites[s].line) : "");
+  std::memcpy(file_->magic, "meshrtF1", sizeof file_->magic);
+}
+
+FlightRecorder::~FlightRecorder() {
+  current() = before_;
+  if (file_) munmap(file_, sizeof *file_);
+}
+
+FlightCall* FlightRecorder::begin(const Call& call) {
+  if (!file_) return nullptr;
+  FlightCall& place = file_->calls[calls_ % flight_calls];
+  place.number.store(0, std::memory_order_release);
+  place.begun.store(now(), std::memory_order_relaxed);
+  place.ended.store(0, std::memory_order_relaxed);
+  place.step = file_->step.load(std::memory_order_relaxed);
+  place.count = call.count();
+  place.group = static_cast<uint32_t>(call.members);
+  place.site = call.site.id;
+  place.kind = call.kind;
+  place.type = call.type;
+  place.reduce = call.reduce;
+  copy_text(place.value, call.site.value);
+  place.number.store(++calls_, std::memory_order_release);
+  return &place;
+}
+
+void FlightRecorder::end(FlightCall* call) {
+  if (call) call->ended.store(now(), std::memory_order_release);
+}
+
+void FlightRecorder::finish(const std::string& failure) {
+  if (!file_) return;
+  copy_text(file_->failure, failure);
+  file_->finished.store(failure.empty() ? 1 : 2, std::memory_order_release);
+}
+
+}  // namespace meshrt

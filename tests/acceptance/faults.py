@@ -1,0 +1,130 @@
+"""Random faults in a training gpt: a rank killed, or stopped; a disk that is full at a checkpoint; another program, or another run file, on one rank; a call of
+one rank left out. Each ends within its bound, with exit code 3 and one verdict that names the rank, and leaves no process and no memory."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+import numpy as np
+
+from common import TOP, Report, meshc, scratch, sets
+from common import run as execute
+from processes import alive, children, leftovers, rank_of, wait_until
+
+SEED = 20261123
+RANKS = 4
+GPT = dict(batch=4, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
+# Seconds from the fault (of those that are there at the start: from the start) to the end of the job, at most.
+BOUNDS = {"kill": 1, "stop": 15, "disk": 20, "program": 10, "run file": 10, "call": 10}
+# In this order, so that few of them show every kind.
+ORDER = ["kill", "call", "program", "disk", "run file", "kill", "call", "kill", "disk", "call"]
+
+
+class Job:
+    """A job under way, its end, and what it left."""
+
+    def __init__(self, bench, name, command, env=None, **options):
+        self.before = leftovers()
+        self.folder = f"{bench.folder}/{name}"
+        self.start = time.monotonic()
+        self.process = subprocess.Popen([*command, "--run-dir", self.folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, "MESHRT_TIMEOUT": "8", **(env or {})}, **options)
+        self.seen = []
+
+    def wait_for_steps(self):
+        """Until all ranks train."""
+        records = [f"{self.folder}/flight/rank-{rank:04}" for rank in range(RANKS)]
+        wait_until(lambda: all(map(os.path.exists, records)))
+        self.seen = [pid for pid in children(self.process.pid) if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "gpt"]
+
+    def end(self, limit):
+        try:
+            _, messages = self.process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            for pid in children(self.process.pid):
+                os.kill(pid, signal.SIGKILL)
+            self.process.kill()
+            _, messages = self.process.communicate()
+            messages += "\n(it hung)"
+        self.seconds = time.monotonic() - self.start
+        return messages.strip()
+
+    def left(self):
+        return [pid for pid in self.seen if alive(pid)] + sorted(leftovers() - self.before)
+
+
+class Bench:
+    def __init__(self, folder):
+        self.folder = folder
+        np.random.default_rng(SEED).integers(0, 64, 4 * 16 * 50 + 1).astype(np.uint16).tofile(f"{folder}/tokens.bin")
+        for name, seed in (("run", 1), ("other", 2)):
+            with open(f"{folder}/{name}.yaml", "w") as file:
+                file.write("data: { token: {file: tokens.bin, type: u16, window: seq}, target: {of: token, shift: 1} }\n"
+                           f"train: {{ steps: 1000000, seed: {seed} }}\nlog: {{ every: 1000000 }}\n")
+        for name, sizes in (("good", GPT), ("old", {**GPT, "embed": 64, "head_dim": 16})):
+            execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", *sets(**sizes), "--mesh", "data=2,model=2", "-o", f"{folder}/{name}")
+        self.program = f"{folder}/good/gpt"
+        self.run_file = f"{folder}/run.yaml"
+        self.meshrun = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(meshc()))), "runtime", "meshrun")
+
+    def one_differs(self, rank, program, run_file):
+        """Through a shell script, as on a cluster with an old copy on one host."""
+        script = f'if [ "$MESHRT_RANK" = {rank} ]; then exec {program} {run_file} "$@"; else exec {self.program} {self.run_file} "$@"; fi'
+        return [self.meshrun, "-n", RANKS, "sh", "-c", script, "rank"]
+
+    def fault(self, kind, name, dice):
+        """The job after its fault has run its course, its verdict, and what the verdict has to say."""
+        victim = dice.randrange(RANKS)
+        plain = [self.program, "-n", str(RANKS), self.run_file]
+        if kind in ("kill", "stop"):
+            job = Job(self, name, plain)
+            job.wait_for_steps()
+            time.sleep(dice.uniform(0, 0.5))
+            pid = next(pid for pid in job.seen if rank_of(pid) == victim)
+            job.start = time.monotonic()
+            os.kill(pid, signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
+            said = "was killed by signal 9" if kind == "kill" else "no sign of life for 12 s: it is stopped (SIGSTOP, or Ctrl-Z)"
+            return job, job.end(30), [f"rank {victim} (pid {pid})", said, "it was in step ", "gpt.mesh:"]
+        if kind == "disk":
+            disk = f"mkdir -p {self.folder}/{name}.disk && mount -t tmpfs -o size={dice.randrange(100, 400)}k none {self.folder}/{name}.disk && exec \"$@\""
+            steps = ["train.steps=30", f"checkpoint.every={dice.randrange(5, 15)}", f"checkpoint.dir={self.folder}/{name}.disk/ckpt"]
+            job = Job(self, name, ["unshare", "-m", "sh", "-c", disk, "disk", *plain, *steps])
+            return job, job.end(40), ["rank ", "the last checkpoint is lost", "No space left on device"]
+        if kind == "program":
+            job = Job(self, name, list(map(str, self.one_differs(victim or 1, f"{self.folder}/old/gpt", self.run_file))))
+            return job, job.end(30), [f"rank {victim or 1} runs another program: it has `dim embed: 64` where rank 0 has `dim embed: 32`"]
+        if kind == "run file":
+            job = Job(self, name, list(map(str, self.one_differs(victim or 1, self.program, f"{self.folder}/other.yaml"))))
+            return job, job.end(30), [f"rank {victim or 1} reads another run file: it has `  seed: 2` where rank 0 has `  seed: 1`"]
+        job = Job(self, name, plain, env={"MESHRT_SKIP_CALL": f"{victim}:{dice.randrange(40, 400)}"})
+        return job, job.end(30), ["rank", f"{victim}", " at gpt.mesh:"]
+
+
+def check(report, bench, kind, number, dice):
+    name = f"{kind.replace(' ', '-')}-{number}"
+    job, verdict, words = bench.fault(kind, name, dice)
+    missing = [word for word in words if word not in verdict]
+    once = verdict.count("rank ") > 0 and not any(line.startswith(("rank", "error")) for line in verdict.splitlines()[1:])
+    good = job.process.returncode == 3 and job.seconds <= BOUNDS[kind] and not missing and once and not job.left()
+    detail = verdict.splitlines()[0][:230] if good else f"{verdict[:1500]} missing: {missing}, left: {job.left()}"
+    report.true(f"{name}: exit code {job.process.returncode}, {job.seconds:.2f} s (bound {BOUNDS[kind]})", good, detail)
+    if kind in ("kill", "stop"):
+        text = execute(bench.meshrun, "postmortem", job.folder).stdout
+        report.true(f"{name}: postmortem", all(f"\nrank {rank} (pid " in text for rank in range(RANKS)), text.splitlines()[0])
+
+
+def run(small):
+    report = Report()
+    dice = random.Random(SEED)
+    kinds = ["stop", *ORDER] if small else [kind for number in range(200) for kind in [(ORDER + ["stop"])[number % 11]]]
+    print(f"seed {SEED}, {len(kinds)} faults")
+
+    def action():
+        with scratch() as folder:
+            bench = Bench(folder)
+            for number, kind in enumerate(kinds, 1):
+                report.attempt(kind, lambda: check(report, bench, kind, number, dice))
+
+    report.attempt("faults", action)
+    return report

@@ -1,0 +1,121 @@
+// What a host leaves to its ranks, read from a copy of /proc and /sys, and what is said where it is too little.
+#include "driver/memory_limits.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "fit_mean.h"
+#include "meshrt/driver.h"
+#include "meshrt/launch.h"
+#include "test_files.h"
+
+namespace meshrt {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t mebi = 1 << 20;
+
+class MemoryLimitsTest : public testing::Test {
+ protected:
+  MemoryLimitsTest() { folder_.write("proc/meminfo", "MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable:   8192 kB\n"); }
+  ~MemoryLimitsTest() override {
+    for (const char* name : {"SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE"}) unsetenv(name);
+  }
+  MemoryLimit limit() const { return *memory_limit(folder_.path("")); }
+
+  TestFolder folder_;
+};
+
+TEST_F(MemoryLimitsTest, OfAHostWithoutLimits) {
+  EXPECT_EQ(limit().bytes, 8 * mebi);
+  EXPECT_EQ(limit().whose, "this host has");
+  EXPECT_FALSE(memory_limit(folder_.path("nowhere")).has_value());
+}
+
+TEST_F(MemoryLimitsTest, OfControlGroupsAndThoseAroundThem) {
+  folder_.write("proc/self/cgroup", "0::/jobs/one\n");
+  folder_.write("sys/fs/cgroup/jobs/one/memory.max", "max\n");
+  folder_.write("sys/fs/cgroup/jobs/one/memory.current", "100\n");
+  EXPECT_EQ(limit().whose, "this host has");
+  folder_.write("sys/fs/cgroup/jobs/memory.max", "5242880\n");
+  folder_.write("sys/fs/cgroup/jobs/memory.current", "3145728\n");
+  EXPECT_EQ(limit().bytes, 2 * mebi);
+  EXPECT_EQ(limit().whose, "the control group `/jobs` with its limit of 5.2 MB has");
+  // What is only cached can be dropped.
+  folder_.write("sys/fs/cgroup/jobs/memory.stat", "anon 5\ninactive_file 1048576\nactive_file 3\n");
+  EXPECT_EQ(limit().bytes, 3 * mebi);
+  folder_.write("sys/fs/cgroup/memory.max", "1048576\n");
+  folder_.write("sys/fs/cgroup/memory.current", "1048577\n");
+  EXPECT_EQ(limit().bytes, 0);
+  EXPECT_EQ(limit().whose, "the control group `/` with its limit of 1.0 MB has");
+}
+
+TEST_F(MemoryLimitsTest, OfControlGroupsOfVersionOne) {
+  folder_.write("proc/self/cgroup", "12:cpu,cpuacct:/x\n4:memory:/slurm/job_7\n0::/ignored\n");
+  folder_.write("sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes", "4194304\n");
+  folder_.write("sys/fs/cgroup/memory/slurm/job_7/memory.usage_in_bytes", "3145728\n");
+  folder_.write("sys/fs/cgroup/memory/slurm/job_7/memory.stat", "cache 1\ntotal_inactive_file 2097152\n");
+  folder_.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
+  folder_.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+  EXPECT_EQ(limit().bytes, 3 * mebi);
+  EXPECT_EQ(limit().whose, "the control group `/slurm/job_7` with its limit of 4.2 MB has");
+}
+
+TEST_F(MemoryLimitsTest, OfSlurm) {
+  setenv("SLURM_MEM_PER_NODE", "4", 1);
+  EXPECT_EQ(limit().bytes, 4 * mebi);
+  EXPECT_EQ(limit().whose, "Slurm (SLURM_MEM_PER_NODE=4) grants");
+  setenv("SLURM_MEM_PER_CPU", "1", 1);
+  setenv("SLURM_CPUS_ON_NODE", "3", 1);
+  EXPECT_EQ(limit().bytes, 3 * mebi);
+  EXPECT_EQ(limit().whose, "Slurm (SLURM_MEM_PER_CPU=1 for 3 CPUs) grants");
+  unsetenv("SLURM_MEM_PER_CPU");
+  for (const char* none : {"0", "all", "-1", ""}) {
+    setenv("SLURM_MEM_PER_NODE", none, 1);
+    EXPECT_EQ(limit().whose, "this host has") << none;
+  }
+}
+
+TEST_F(MemoryLimitsTest, NamesKindsAndAWayOut) {
+  ProgramInfo info;
+  info.name = "Gpt";
+  info.arena_bytes = 2'000'000;
+  info.own_bytes = 3'000'000;
+  info.memory = {{"parameter", 1'000'000}, {"optimizer", 1'000'000}, {"activation", 3'000'000}};
+  EXPECT_EQ(memory_problem(info, 2, {10'000'000, "this host has"}), "");
+  EXPECT_EQ(
+      memory_problem(info, 2, {9'999'999, "this host has"}),
+      "2 ranks of `Gpt` need 10.0 MB on this host, 5.0 MB each, but this host has 10.0 MB\n"
+      "a rank holds: parameter 1.0 MB, optimizer 1.0 MB, activation 3.0 MB\n"
+      "a smaller batch, `batch -> AXIS { accumulate: N }`, or a layout that splits more of the activations, makes "
+      "it less");
+  info.memory[1].second = 4'000'000;
+  EXPECT_THAT(
+      memory_problem(info, 1, {1, "Slurm grants"}),
+      testing::AllOf(HasSubstr("1 rank of `Gpt` needs 5.0 MB"), HasSubstr("splits parameters and optimizer state")));
+}
+
+TEST_F(MemoryLimitsTest, ARunThatDoesNotFitEndsBeforeItsFirstStep) {
+  setenv("SLURM_MEM_PER_NODE", "1", 1);
+  std::string what;
+  const int code = launch_threads(1, [&](Rank& rank) {
+    FitMean program(1);
+    program.grow(2 * mebi);
+    try {
+      prepare(rank, program);
+    } catch (const Failure& failure) {
+      what = failure.what();
+      return exit_code(failure.cause);
+    }
+    return 0;
+  });
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(what, HasSubstr("1 rank of `FitMean` needs 2.1 MB on this host, 2.1 MB each, but Slurm "
+                              "(SLURM_MEM_PER_NODE=1) grants 1.0 MB"));
+  EXPECT_THAT(what, HasSubstr("a rank holds: activation 2.1 MB"));
+}
+
+}  // namespace
+}  // namespace meshrt
