@@ -10,6 +10,7 @@
 #include "codegen/graph/micro_batches.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/recognise.h"
+#include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/graph/want.h"
 #include "codegen/layout/costly_reshard.h"
@@ -126,9 +127,16 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   options.want_values.clear();
   Graph evaluating = elaborate(program, sources, options, sink).value();
   if (!request.plain) recognise(evaluating, splits);
-  if (layout->accumulate > 1) declare_micro_batches(evaluating, layout->accumulate, layout->accumulate_span);
+  if (layout->accumulate > 1) {
+    // What a mean within a loop counts is not carried from batch to batch, and a sum over samples is complete too late.
+    fold_counts(evaluating, Counts::in_loops);
+    declare_micro_batches(evaluating, layout->accumulate, layout->accumulate_span);
+  }
   DiagnosticSink told;  // the training step has the same samples
   run_by_micro_batches(evaluating, told);
+  if (told.has_errors())
+    for (const Diagnostic& one : told.diagnostics()) sink.add(one);
+  if (sink.has_errors()) return std::nullopt;
   const ShardedGraph evaluated = place(evaluation(evaluating), rules, *machine);
   if (passes.last("evaluation", [&] { return print_sharded(evaluated); })) return std::nullopt;
 

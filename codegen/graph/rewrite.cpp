@@ -208,9 +208,10 @@ std::optional<double> counted(const Graph& graph, const Node& node) {
   return count;
 }
 
-void fold_counts(Graph& graph) {
-  expand_nodes(graph, [](GraphBuilder& build, NodeId id) -> std::vector<ValueId> {
+void fold_counts(Graph& graph, Counts which) {
+  expand_nodes(graph, [which](GraphBuilder& build, NodeId id) -> std::vector<ValueId> {
     const Node node = build.graph.node(id);
+    if (which == Counts::in_loops && node.body == build.graph.root()) return {};
     const std::optional<double> count = counted(build.graph, node);
     if (!count) return {};
     return {build.literal(*count, build.graph.type(node.results[0]).element)};

@@ -40,7 +40,8 @@ void merge_equal(Graph&);
 
 /// What a node counts: a sum of a broadcast literal to one number.
 std::optional<double> counted(const Graph&, const Node&);
-/// Counts, which means divide by, become literals.
-void fold_counts(Graph&);
+/// Counts, which means divide by, become literals: all of them, or those within loops alone.
+enum class Counts : uint8_t { all, in_loops };
+void fold_counts(Graph&, Counts which = Counts::all);
 
 }  // namespace mesh

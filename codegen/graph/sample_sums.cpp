@@ -29,7 +29,9 @@ bool works_along(Op op, DimId samples) {
   return named;
 }
 
-bool incomplete(SampleKind kind) { return kind != SampleKind::whole && kind != SampleKind::sliced; }
+bool incomplete(SampleKind kind) {
+  return kind == SampleKind::sum || kind == SampleKind::max || kind == SampleKind::min;
+}
 
 }  // namespace
 
@@ -102,7 +104,8 @@ bool SampleSums::is_zero(ValueId id) const {
 void SampleSums::loop(const LoopOp& loop, NodeId id) {
   for (const auto& slice : loop.slices) kinds_[slice.turn.index] = kinds_[slice.stacked.index];
   for (const auto& carry : loop.carries)
-    if (!has_samples(carry.entering)) kinds_[carry.entering.index] = kinds_[carry.initial.index];
+    if (!has_samples(carry.entering))
+      kinds_[carry.entering.index] = is_zero(carry.initial) ? SampleKind::zero : kinds_[carry.initial.index];
   for (bool changed = true; changed;) {
     changed = false;
     for (NodeId inner : graph_.body(loop.body).nodes) node(inner);
@@ -111,7 +114,7 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
       SampleKind& entering = kinds_[carry.entering.index];
       const SampleKind leaving = kinds_[carry.leaving.index];
       if (entering == leaving) continue;
-      if (entering != SampleKind::whole || leaving != SampleKind::sum || !is_zero(carry.initial))
+      if (entering != SampleKind::zero)
         return couple(id, "a carry of the loop mixes a sum over samples with what is not one");
       entering = leaving;
       changed = true;
@@ -154,18 +157,20 @@ std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
 SampleKind SampleSums::passed_on(NodeId id) {
   const Node& at = graph_.node(id);
   const auto open = [&](ValueId v) { return incomplete(kinds_[v.index]); };
-  const auto count = std::ranges::count_if(at.inputs, open);
-  if (count == 0) return SampleKind::whole;
-  const bool sums =
-      std::ranges::all_of(at.inputs, [&](ValueId v) { return !open(v) || kinds_[v.index] == SampleKind::sum; });
+  const auto adds = [&](ValueId v) {
+    return kinds_[v.index] == SampleKind::sum || kinds_[v.index] == SampleKind::zero;
+  };
+  const auto count = std::ranges::count_if(at.inputs, open), adding = std::ranges::count_if(at.inputs, adds);
   bool passes = false;
   switch (definition(at.op).partial(graph_, at)) {
     case PartialRule::completes: break;
-    case PartialRule::first: passes = count == 1 && open(at.inputs[0]); break;
-    case PartialRule::each: passes = count == 1; break;
-    case PartialRule::together: passes = count == static_cast<int64_t>(at.inputs.size()); break;
+    case PartialRule::first: passes = adding == 1 && adds(at.inputs[0]); break;
+    case PartialRule::each: passes = adding == 1; break;
+    case PartialRule::together: passes = adding == static_cast<int64_t>(at.inputs.size()); break;
   }
-  if (!sums || !passes) couple(id, "it uses a sum over samples before it is complete");
+  if (count == 0) return passes && adding > 0 ? SampleKind::zero : SampleKind::whole;
+  if (!passes || std::ranges::any_of(at.inputs, [&](ValueId v) { return open(v) && !adds(v); }))
+    couple(id, "it uses a sum over samples before it is complete");
   return SampleKind::sum;
 }
 

@@ -12,8 +12,9 @@
 namespace mesh {
 
 /// What a value is while only some samples have been seen: `whole` does not depend on them; `sliced` has the sample
-/// dim; the others are known completely when all samples have been through.
-enum class SampleKind : uint8_t { whole, sliced, sum, max, min };
+/// dim; `zero` is what a sum begins with before anything is added to it, and counts as whole where it stays so; the
+/// others are known completely when all samples have been through.
+enum class SampleKind : uint8_t { whole, sliced, zero, sum, max, min };
 
 class SampleSums {
  public:

@@ -51,10 +51,13 @@ class Cutter {
     return {};
   }
 
-  /// How micro-batches combine in what their loop gives.
+  /// How micro-batches combine in what their loop gives. A sum that was made within a loop of theirs has been divided
+  /// by its count there already: that is of one batch, and adds up no further.
   std::optional<Reduce> carried_over(const LoopOp& loop, ValueId value) const {
     for (const auto& carry : loop.carries)
       if (carry.result == value) {
+        std::set<ValueId> seen{carry.entering};
+        if (sums_in_a_loop(carry.leaving, loop.body, seen)) return {};
         const auto* together = std::get_if<MapOp>(&producer(carry.leaving).op);
         if (!together) return {};
         return together->function == MapFunction::add       ? Reduce::sum
@@ -62,6 +65,28 @@ class Cutter {
                                                             : Reduce::min;
       }
     return {};
+  }
+
+  /// Whether `value`, of the turns of `turns`, reads a sum over samples that was made in a loop within these.
+  bool sums_in_a_loop(ValueId value, BodyId turns, std::set<ValueId>& seen) const {
+    if (graph_.value(value).body == graph_.root() || !seen.insert(value).second) return false;
+    const auto reads = [&](ValueId read) { return sums_in_a_loop(read, turns, seen); };
+    const Node& node = producer(value);
+    if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
+      for (const auto& carry : loop->carries)
+        if ((carry.result == value || carry.entering == value) && (reads(carry.initial) || reads(carry.leaving)))
+          return true;
+      for (const auto& slice : loop->slices)
+        if (slice.turn == value && reads(slice.stacked)) return true;
+      return std::any_of(loop->collects.begin(), loop->collects.end(),
+                         [&](const auto& one) { return one.stacked == value && reads(one.turn); });
+    }
+    const std::vector<DimId>* summed = nullptr;
+    if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) summed = &reduce->dims;
+    if (const auto* dot = std::get_if<DotOp>(&node.op)) summed = &dot->dims;
+    if (node.body != turns && summed != nullptr && std::ranges::count(*summed, graph_.micro_batches.micro) > 0)
+      return true;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), reads);
   }
 
   void visit(ValueId value, Reach& reach) const {
@@ -77,9 +102,10 @@ class Cutter {
     }
     if (reach.nodes[id.index]) return;
     reach.nodes[id.index] = true;
-    const std::vector<DimId>& dims = graph_.type(value).dims;
-    if (std::holds_alternative<ReadOp>(node.op) && graph_.sample_dim &&
-        std::find(dims.begin(), dims.end(), graph_.sample_dim) != dims.end())
+    const auto of_samples = [&](DimId dim) {
+      return dim && (dim == graph_.sample_dim || dim == graph_.micro_batches.micro);
+    };
+    if (std::holds_alternative<ReadOp>(node.op) && std::ranges::any_of(graph_.type(value).dims, of_samples))
       reach.separable = false;
     for (ValueId input : outer_inputs(id)) visit(input, reach);
   }
