@@ -31,7 +31,10 @@ std::optional<std::string> did_you_mean(std::string_view word, const std::vector
   for (const std::string& candidate : candidates) {
     if (candidate.size() > 2 * longest) continue;
     const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
+    // Of two as near, the one of this length: `adamW` is more likely `adamw` than `adam`.
+    const bool fits =
+        best && distance == best_distance && candidate.size() == word.size() && best->size() != word.size();
+    if ((distance < best_distance || fits) && distance < candidate.size()) {
       best = candidate;
       best_distance = distance;
     }

@@ -120,7 +120,10 @@ class Fault {
 
   bool assignment_operator(const Token& op, const Token& equals) {
     sink_.error("E0107", cover(op.span, equals.span), "unknown operator `{}=`", op.text)
-        .help("write `{} = {} {} ...`", first().text, first().text, op.text);
+        .help(
+            "a name is bound once: give the result another one, `{0}_2 = {0} {1} ...`; only in a `repeat` may `{0} = "
+            "{0} {1} ...` go on from turn to turn",
+            first().text, op.text);
     return true;
   }
 

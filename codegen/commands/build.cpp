@@ -10,6 +10,7 @@
 #include "codegen/commands/command.h"
 #include "codegen/commands/emission.h"
 #include "codegen/commands/session.h"
+#include "codegen/emit/bundle.h"
 
 namespace mesh {
 
@@ -19,7 +20,8 @@ struct Options {
   OutputOptions output;
   SpecOptions spec;
   std::string folder;
-  bool only_write = false;
+  bool only_write = false, bundle = false;
+  std::string target = "native";
 };
 
 int build(const Options& options) {
@@ -36,7 +38,13 @@ int build(const Options& options) {
                        emitted_text(session, options.spec, *compiled),
                        options.spec.run_file(),
                        !options.only_write,
+                       options.target,
                        texts_of_run(session, *compiled)};
+  if (options.bundle) {
+    const size_t files = write_bundle(plan);
+    fmt::print(stderr, "wrote the bundle {}: {} files; `sh build.sh` in it builds {}\n", folder, files, name);
+    return exit_ok;
+  }
   if (!build_program(plan)) return exit_interrupted;
   const int64_t ranks = compiled->sharded.layout.mesh.ranks();
   const std::string program = (std::filesystem::path(folder) / name).string();
@@ -48,25 +56,39 @@ int build(const Options& options) {
 }  // namespace
 
 Command build_command() {
-  return {"build",
-          "write the C++ program of a spec and compile it",
-          "Writes DIR/NAME.cpp, DIR/build.sh and a copy of the run file, and compiles to DIR/NAME, where NAME is the "
-          "spec's.\n"
-          "build.sh needs a C++ compiler and the runtime: the one of $MESHRT, else the one that pkg-config finds.",
-          {{"meshc build gpt.mesh -o out", "out/gpt.cpp, out/build.sh and the program out/gpt"},
-           {"meshc build gpt.mesh -o out --mesh data=4,model=2", "for eight ranks"},
-           {"TARGET=x86-64-v3 meshc build gpt.mesh -o out", "for processors with AVX2"},
-           {"out/gpt -n 8 run.yaml", "run it on this host"}},
-          [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
-            options->spec.declare(app, true);
-            app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] [RUN.yaml]")->description("");
-            app.add_option("-o,--output", options->folder, "the folder to write to (default: the spec's name)")
-                ->type_name("DIR");
-            app.add_flag("--no-compile", options->only_write, "write the files, do not compile them");
-            options->output.declare(app, false);
-            return [options] { return build(*options); };
-          }};
+  return {
+      "build",
+      "write the C++ program of a spec and compile it",
+      "Writes DIR/NAME.cpp, DIR/build.sh and a copy of the run file, and compiles to DIR/NAME, where NAME is the "
+      "spec's.\n"
+      "build.sh needs a C++ compiler and the runtime: the one of $MESHRT, else the one that pkg-config finds.",
+      {{"meshc build gpt.mesh -o out", "out/gpt.cpp, out/build.sh and the program out/gpt"},
+       {"meshc build gpt.mesh -o out --mesh data=4,model=2", "for eight ranks"},
+       {"meshc build gpt.mesh -o out --target x86-64-v3", "for processors with AVX2"},
+       {"meshc build gpt.mesh -o out --bundle", "with the runtime's sources: builds where only a compiler and UCX are"},
+       {"out/gpt -n 8 run.yaml", "run it on this host"}},
+      [](CLI::App& app) -> std::function<int()> {
+        auto options = std::make_shared<Options>();
+        options->spec.declare(app, true);
+        app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] [RUN.yaml]")->description("");
+        app.add_option("-o,--output", options->folder, "the folder to write to (default: the spec's name)")
+            ->type_name("DIR");
+        app.add_flag("--no-compile", options->only_write, "write the files, do not compile them");
+        app.add_flag("--bundle", options->bundle,
+                     "write the runtime's sources too: a folder for a machine without Meshwright. Compiles nothing");
+        app.add_option("--target", options->target, "the processor to compile for: what the compiler's -march takes")
+            ->type_name("CPU")
+            ->check([](const std::string& name) {
+              const bool plain =
+                  name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+") ==
+                  std::string::npos;
+              return plain && !name.empty()
+                         ? ""
+                         : "a name such as native, x86-64-v3 or neoverse-n1 is expected, not `" + name + "`";
+            });
+        options->output.declare(app, false);
+        return [options] { return build(*options); };
+      }};
 }
 
 }  // namespace mesh

@@ -189,7 +189,9 @@ Command fetch_command() {
         app.add_option("--seed", options->seed, "begin with the spec's initial values of this seed (default 1)")
             ->type_name("N")
             ->excludes(params);
-        app.add_option("--steps", options->steps, "training steps to make")->type_name("K")->check(CLI::PositiveNumber);
+        app.add_option("--steps", options->steps, "training steps to make")
+            ->type_name("K")
+            ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
         app.add_option("--out", options->out, "the folder for the arrays")->type_name("DIR");
         app.add_option("--save-params", options->save_params, "write all parameters to this file")
             ->type_name("FILE.safetensors");

@@ -6,6 +6,7 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/help.h"
+#include "frontend/suggest.h"
 #include "meshrt/failure.h"
 
 namespace {
@@ -48,6 +49,14 @@ int main(int argc, char** argv) {
     return bodies.at(app.get_subcommands().front())();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+    if (app.get_subcommands().empty() && *argv[1] != '-') {
+      std::vector<std::string> names;
+      for (const mesh::Command& command : commands) names.push_back(command.name);
+      const auto near = mesh::did_you_mean(argv[1], names);
+      fmt::print(stderr, "error: there is no command `{}`{}\nhelp: `meshc --help` lists them\n", argv[1],
+                 near ? fmt::format("; did you mean `{}`?", *near) : "");
+      return mesh::exit_usage;
+    }
     fmt::print(stderr, "error: {}\nhelp: `meshc{} --help` shows what there is\n", error.what(),
                app.get_subcommands().empty() ? "" : " " + app.get_subcommands().front()->get_name());
     return mesh::exit_usage;

@@ -62,7 +62,7 @@ void SpecOptions::declare(CLI::App& app, bool runs) {
       ->allow_extra_args(false);
   app.add_option("-n", ranks, "number of ranks: fills the mesh axis written `*`")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   app.add_option("--layout", layout, "the layout (default: the one called default, else the only one)")
       ->type_name("NAME");
   app.add_option("--model", model, "the model, where the spec has several")->type_name("NAME");

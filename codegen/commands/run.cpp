@@ -19,6 +19,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "meshrt/random.h"
+#include "meshrt/run_file.h"
 
 namespace mesh {
 
@@ -68,13 +69,35 @@ std::optional<fs::path> cached_program(const std::string& name, const std::strin
   const fs::path making = folder.string() + fmt::format(".{}", getpid());
   fmt::print(stderr, "compiling {}, {} lines of C++\n", name, std::ranges::count(text, '\n'));
   const auto start = std::chrono::steady_clock::now();
-  if (!build_program({making.string(), name, text, "", true, beside})) return std::nullopt;
+  if (!build_program({.folder = making.string(), .name = name, .text = text, .run_file = "", .beside = beside}))
+    return std::nullopt;
   std::error_code taken;
   fs::rename(making, folder, taken);
   if (taken) fs::remove_all(making, taken);  // another run was faster
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print(stderr, "compiled {} in {:.1f} s\n", name, seconds.count());
   return program;
+}
+
+/// Tells what is wrong with the run file before anything is compiled; the program looks closer.
+void check_run_file(const Options& options) {
+  const std::string path = options.spec.run_file();
+  const meshrt::RunFile run = meshrt::read_run_file(path, options.spec.overrides());
+  const auto check = [&](const std::vector<meshrt::Source>& sources) {
+    for (const meshrt::Source& source : sources)
+      if (source.file.given() && !source.file.value.empty() && !fs::exists(source.file.value))
+        throw run.error(source.file.mark, fmt::format("there is no file `{}`", source.file.value));
+  };
+  check(run.data);
+  check(run.validation.data);
+  if (run.train.steps.given() || options.dry_run) return;
+  if (path.empty())
+    throw meshrt::Failure(
+        meshrt::Cause::data,
+        fmt::format("there is no run file: write {0}.yaml beside the spec, or give one on the command "
+                    "line, with `data:` for every input and `train: {{ steps: 1000 }}`",
+                    program_name(options.spec)));
+  meshrt::require_steps(run);
 }
 
 int run(const Options& options) {
@@ -87,6 +110,7 @@ int run(const Options& options) {
     session.report();
     if (session.failed()) return exit_diagnostics;
   }
+  check_run_file(options);
   const std::string name = program_name(options.spec);
   const std::optional<fs::path> program =
       cached_program(name, emitted_text(session, options.spec, *compiled), texts_of_run(session, *compiled));

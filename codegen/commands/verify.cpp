@@ -150,7 +150,7 @@ Command verify_command() {
             app.add_option("--seed", options->compare.seed, "of inputs and parameters (default 1)")->type_name("N");
             app.add_option("--steps", options->compare.steps, "training steps to make before comparing (default 1)")
                 ->type_name("K")
-                ->check(CLI::PositiveNumber);
+                ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
             app.add_option("--bound", options->compare.bound,
                            "largest difference, relative to a tensor's largest number")
                 ->type_name("X")

@@ -40,28 +40,6 @@ bool write_if_changed(const fs::path& path, const std::string& text) {
   return true;
 }
 
-/// The run file for another folder: the files that it reads (`file:` below `data` and `validation`) are found relative
-/// to where it lies.
-std::string relocated(const std::string& text, const fs::path& from, const fs::path& to) {
-  static const std::regex section(R"(^([a-z_]+)\s*:)"), file(R"((\bfile\s*:\s*)(["']?)([^,"'}\s#]+))");
-  std::istringstream lines(text);
-  std::string result, line;
-  bool reads = false;
-  while (std::getline(lines, line)) {
-    std::smatch match;
-    if (std::regex_search(line, match, section)) reads = match[1] == "data" || match[1] == "validation";
-    for (std::string rest = reads ? line : ""; std::regex_search(rest, match, file); rest = match.suffix()) {
-      const fs::path named = match[3].str();
-      if (named.is_absolute()) continue;
-      const std::string moved = fs::absolute(from / named).lexically_normal().lexically_relative(fs::absolute(to));
-      const std::string old = match.str(), now = match[1].str() + match[2].str() + moved;
-      line.replace(line.find(old), old.size(), now);
-    }
-    result += line + "\n";
-  }
-  return result;
-}
-
 /// Runs build.sh with its messages in `log`; what wait() says of it.
 int run_script(const fs::path& script, const fs::path& log) {
   const std::string runtime = find_runtime();
@@ -93,7 +71,27 @@ std::string find_runtime() {
   return "";
 }
 
-std::string build_script(const std::string& name) {
+std::string relocated(const std::string& text, const fs::path& from, const fs::path& to) {
+  static const std::regex section(R"(^([a-z_]+)\s*:)"), file(R"((\bfile\s*:\s*)(["']?)([^,"'}\s#]+))");
+  std::istringstream lines(text);
+  std::string result, line;
+  bool reads = false;
+  while (std::getline(lines, line)) {
+    std::smatch match;
+    if (std::regex_search(line, match, section)) reads = match[1] == "data" || match[1] == "validation";
+    for (std::string rest = reads ? line : ""; std::regex_search(rest, match, file); rest = match.suffix()) {
+      const fs::path named = match[3].str();
+      if (named.is_absolute()) continue;
+      const std::string moved = fs::absolute(from / named).lexically_normal().lexically_relative(fs::absolute(to));
+      const std::string old = match.str(), now = match[1].str() + match[2].str() + moved;
+      line.replace(line.find(old), old.size(), now);
+    }
+    result += line + "\n";
+  }
+  return result;
+}
+
+std::string build_script(const std::string& name, const std::string& target) {
   return fmt::format(R"sh(#!/bin/sh
 # Compiles {0}.cpp to {0}. The runtime is the one in $MESHRT (the folder that it was installed to, or its build folder),
 # else the one that pkg-config finds. CXX, CXXFLAGS and TARGET (what -march takes) may be set.
@@ -116,10 +114,10 @@ flags=$(pkg-config --cflags --libs --static meshrt) ||
   missing "the runtime was not found: set MESHRT to the folder that it was installed to"
 # The numbers must not depend on what the compiler fuses: no -ffast-math, no contraction.
 # shellcheck disable=SC2086
-exec "$cxx" -std=c++20 -O3 -march="${{TARGET:-native}}" -ffp-contract=off -fno-math-errno ${{CXXFLAGS:-}} \
+exec "$cxx" -std=c++20 -O3 -march="${{TARGET:-{2}}}" -ffp-contract=off -fno-math-errno ${{CXXFLAGS:-}} \
   {0}.cpp -o {0} $flags
 )sh",
-                     name, no_tools);
+                     name, no_tools, target);
 }
 
 bool build_program(const BuildPlan& plan) {
@@ -131,7 +129,7 @@ bool build_program(const BuildPlan& plan) {
   const fs::path source = folder / (plan.name + ".cpp"), script = folder / "build.sh", log = folder / "build.log";
   const fs::path program = folder / plan.name;
   bool changed = write_if_changed(source, plan.text);
-  changed |= write_if_changed(script, build_script(plan.name));
+  changed |= write_if_changed(script, build_script(plan.name, plan.target));
   fs::permissions(script, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
                   error);
   if (!plan.run_file.empty()) {

@@ -1,6 +1,7 @@
 // build.h: an emitted program as a folder that builds: NAME.cpp, build.sh, a copy of the run file, the binary NAME, and
 // what the folder of a run will tell of it: plan.txt, plan.json, spec/.
 #pragma once
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -12,6 +13,7 @@ struct BuildPlan {
   std::string text;                           // its C++
   std::string run_file;                       // copied beside it, the paths of its data adjusted; empty: none
   bool compile = true;                        // false: only write
+  std::string target = "native";              // the processor that build.sh compiles for
   std::map<std::string, std::string> beside;  // further texts, by their paths in the folder
 };
 
@@ -24,7 +26,11 @@ bool build_program(const BuildPlan&);
 /// this meshc belongs to; empty where it belongs to none.
 std::string find_runtime();
 
-/// The text of build.sh.
-std::string build_script(const std::string& name);
+/// The text of build.sh for the processor `target` (what -march takes).
+std::string build_script(const std::string& name, const std::string& target = "native");
+
+/// A run file's text for another folder: the files that it reads (`file:` below `data` and `validation`) are found
+/// relative to where it lies.
+std::string relocated(const std::string& text, const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace mesh

@@ -34,7 +34,8 @@ for command in $commands; do
   expect 0 '^Examples:' "$meshc" "$command" --help
   expect 2 'error:' "$meshc" "$command" --no-such-option
 done
-expect 2 'error:' "$meshc" no-such-command
+expect 2 "error: there is no command" "$meshc" no-such-command
+expect 2 "did you mean .fetch.?" "$meshc" fech
 
 cat >"$work/good.mesh" <<'SPEC'
 dim batch = 4, io = 3
@@ -86,6 +87,11 @@ expect 1 'x' env XDG_CACHE_HOME="$work/cache" "$meshc" run "$work/good.mesh" tra
 printf 'data:\n  x: { file: x.npy }\n  t: { file: x.npy }\ntrain: { steps: 1 }\n' >"$work/good.yaml"
 expect 0 'built' sh -c "cd '$work' && '$meshc' build good.mesh -o here"
 grep -q 'file: ../x.npy' "$work/here/good.yaml" || { echo "FAILED: here/good.yaml names another file"; failed=1; }
+expect 0 'wrote the bundle' "$meshc" build "$work/good.mesh" -o "$work/bundle" --bundle --target x86-64-v3
+sh -n "$work/bundle/build.sh" && sh -n "$work/bundle/runtime/build.sh" || { echo "FAILED: a script of the bundle"; failed=1; }
+grep -q x86-64-v3 "$work/bundle/build.sh" || { echo "FAILED: --target is not in build.sh"; failed=1; }
+grep -q '"file": "../x.npy"' "$work/bundle/good.json" || { echo "FAILED: the run file of the bundle"; failed=1; }
+expect 2 'is expected' "$meshc" build "$work/good.mesh" -o "$work/bundle" --target 'a b'
 expect 70 'internal error' env CXXFLAGS=-DTensorTable=0 "$meshc" build "$work/good.mesh" -o "$work/broken"
 expect 3 'no C++ compiler' env CXX=/nonexistent "$meshc" build "$work/good.mesh" -o "$work/none"
 

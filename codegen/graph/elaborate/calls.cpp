@@ -7,6 +7,7 @@
 #include "codegen/graph/elaborate/expressions.h"
 #include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/items.h"
+#include "codegen/graph/elaborate/other_names.h"
 #include "codegen/graph/elaborate/terms.h"
 #include "frontend/suggest.h"
 
@@ -29,10 +30,9 @@ std::vector<Term> unknown_function(Elaboration& e, Frame& frame, const ast::Call
     for (const auto& [bound, binding] : at->names)
       if (binding.kind == Binding::Kind::instance) known.push_back(bound);
   auto report = e.error("E0203", call.callee.span, "unknown function or block `{}`", name);
-  if (const auto near = did_you_mean(name, known)) report.here("did you mean `{}`?", *near);
-  else if (name == "layer_norm" || name == "rms_norm" || name == "linear" || name == "feed_forward" ||
-           name == "sinusoid")
-    report.help("`import std.nn` at the top of the file brings it");
+  if (const std::string_view other = written_here(name); !other.empty()) report.help(std::string(other));
+  else if (const auto near = did_you_mean(name, known)) report.here("did you mean `{}`?", *near);
+  else report.help("`meshc ops` lists the functions of the language; a block is declared in the file or imported");
   return give_up(e, frame, call);
 }
 

@@ -111,6 +111,11 @@ std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast:
   }
   if (const auto* path = ast::as<ast::Path>(expr)) {
     const std::string name = path->text();
+    if (name == "normal" || name == "truncated_normal" || name == "uniform") {
+      e.error("E0318", expr.span, "`{}` is drawn with numbers in parentheses", name)
+          .help(name == "uniform" ? "`uniform(low: -0.1, high: 0.1)`" : fmt::format("`{}(std: 0.02)`", name));
+      return {};
+    }
     if (name == "zeros") return Initial{Initial::Kind::zeros, 0, 0};
     if (name == "ones") return Initial{Initial::Kind::ones, 1, 0};
     if (name == "fan_in" || name == "he_normal") {

@@ -219,6 +219,9 @@ void read_groups(Elaboration& e, DimScope& scope, const ast::Minimize& statement
         names.emplace_back("lr");
         if (const auto near = did_you_mean(key, names)) report.here("did you mean `{}`?", *near);
         else if (key == "clip") report.here("all gradients are clipped together");
+        else if (key == "frozen")
+          report.help(
+              fmt::format("a group that is not trained is written `{} {{ frozen }}`", group.globs.front().text()));
         continue;
       }
       const auto value = setting_value(e, scope, *attribute.value, *setting);

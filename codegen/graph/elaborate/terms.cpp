@@ -170,6 +170,23 @@ std::optional<Pair> meet(Elaboration& e, const Term& left, const Term& right, Sp
   return {};
 }
 
+namespace {
+
+/// The brackets that make `from` dims `to` dims, where they are as long: `[e as d]`. Empty where they are not.
+std::string renaming(const Elaboration& e, const std::vector<DimId>& from, std::vector<DimId> to) {
+  std::string items;
+  for (const DimId dim : from) {
+    const auto twin =
+        std::ranges::find_if(to, [&](DimId other) { return e.graph.dim(other).size == e.graph.dim(dim).size; });
+    if (twin == to.end()) return "";
+    items += fmt::format("{}{} as {}", items.empty() ? "" : ", ", e.graph.dim(dim).name, e.graph.dim(*twin).name);
+    to.erase(twin);
+  }
+  return items.empty() ? "" : "[" + items + "]";
+}
+
+}  // namespace
+
 bool one_sided(Elaboration& e, const std::vector<ValueId>& operands, const std::vector<Span>& spans, Span at,
                const std::string& what) {
   std::vector<DimId> all;
@@ -189,6 +206,12 @@ bool one_sided(Elaboration& e, const std::vector<ValueId>& operands, const std::
     report.label(spans[i], text);
   }
   report.note("one operand's dims must contain the other's; an outer sum is almost never meant");
+  if (operands.size() == 2) {
+    const auto &left = e.type(operands[0]).dims, &right = e.type(operands[1]).dims;
+    if (const std::string brackets = renaming(e, missing_from(left, right), missing_from(right, left));
+        !brackets.empty())
+      report.help(fmt::format("if these dims are meant to be the same: `({}){}`", e.sources.text(spans[1]), brackets));
+  }
   report.help(fmt::format("if it is: `broadcast[{}]({})`, or `outer(a, b)` for a product",
                           listed(e, missing_from(e.type(operands[widest]).dims, all)), e.sources.text(spans[widest])));
   return false;
@@ -224,8 +247,10 @@ Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span 
     auto report = e.error(code, value_span, "{} {} but this gives {}", what, wanted_text, to_string(e.graph, given));
     report.label(type_span, "declared here");
     if (!extra.empty()) {
-      report.here("has {}, which the type does not", quoted(e, extra))
-          .help(fmt::format("`mean[{0}](...)` or `sum[{0}](...)` reduces it", listed(e, extra)));
+      report.here("has {}, which the type does not", quoted(e, extra));
+      if (const std::string brackets = renaming(e, extra, lacking); !brackets.empty())
+        report.help(fmt::format("if these dims are meant to be the same: `({}){}`", text, brackets));
+      report.help(fmt::format("`mean[{0}](...)` or `sum[{0}](...)` reduces it", listed(e, extra)));
     } else if (!lacking.empty() && !widen) {
       report.here("lacks {}", quoted(e, lacking))
           .help(fmt::format("if it is meant: `broadcast[{}]({})`", listed(e, lacking), text));

@@ -154,4 +154,7 @@ RunFile read_run_file(const std::string& path, const std::vector<std::string>& o
 RunFile parse_run_file(const std::string& name, const std::string& text, const std::string& folder,
                        const std::vector<std::string>& overrides = {});
 
+/// Throws a Failure (Cause::data) where the run file does not say how many steps to train.
+void require_steps(const RunFile& run);
+
 }  // namespace meshrt

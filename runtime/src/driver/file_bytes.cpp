@@ -5,12 +5,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#ifndef MESHRT_WITHOUT_ZLIB
+#include <zlib.h>
+#endif
 
 #include "meshrt/failure.h"
 
@@ -22,6 +24,12 @@ bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
 }
 
+#ifdef MESHRT_WITHOUT_ZLIB
+std::vector<std::byte> unpack(const std::string& path, std::span<const std::byte>) {
+  throw Failure(Cause::environment,
+                fmt::format("`{}` is packed, and this program was built without zlib: unpack it with gunzip", path));
+}
+#else
 // All members of a gzip file, one after the other.
 std::vector<std::byte> unpack(const std::string& path, std::span<const std::byte> packed) {
   constexpr size_t step = size_t{1} << 20;
@@ -57,6 +65,7 @@ std::vector<std::byte> unpack(const std::string& path, std::span<const std::byte
   result.resize(used);
   return result;
 }
+#endif
 
 }  // namespace
 

@@ -312,4 +312,12 @@ RunFile read_run_file(const std::string& path, const std::vector<std::string>& o
   return parse_run_file(path, content, fs::path(path).parent_path().string(), overrides);
 }
 
+void require_steps(const RunFile& run) {
+  if (!run.train.steps.given())
+    throw Failure(
+        Cause::data,
+        "the run file does not say how many steps: add `train: { steps: 1000 }`, or `train.steps=1000` on the "
+        "command line");
+}
+
 }  // namespace meshrt

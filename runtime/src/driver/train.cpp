@@ -125,11 +125,7 @@ void check_trainable(const RunFile& run) {
     throw run.error(mark, fmt::format("{} is not built yet", what), "take it out to run without");
   };
   if (!run.log.watch.empty()) refuse(run.log.watch[0].mark, "`log.watch`");
-  if (!run.train.steps.given())
-    throw Failure(
-        Cause::data,
-        "the run file does not say how many steps: add `train: { steps: 1000 }`, or `train.steps=1000` on the "
-        "command line");
+  require_steps(run);
 }
 
 int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {

@@ -1,0 +1,76 @@
+#include "codegen/graph/elaborate/other_names.h"
+
+#include <map>
+
+namespace mesh::elaboration {
+
+std::string_view written_here(std::string_view name) {
+  constexpr std::string_view product = "a product is summed over dims that it names: `dot[d](x, w)`",
+                             order = "dims have names, so nothing has to be transposed; `x[a as b]` renames one",
+                             shape = "`x[heads as kv * group]` splits a dim, `x[kv * group as heads]` merges two",
+                             sizes = "what lacks a dim is repeated along it by name; `broadcast[d](x)` says so",
+                             library = "`import std.nn` at the top of the file brings it",
+                             spread = "`mean[d]((x - mean[d](x)) ^ 2)` is the variance, `sqrt` of it the deviation",
+                             cast = "types are casts: `f32(x)`, `i32(x)`, `real(x)`",
+                             bounds = "`min(max(x, low), high)`", norm = "`sqrt(sum[d](x ^ 2))`",
+                             logic = "`max[d](f32(x)) > 0` where any, `min[d](f32(x)) > 0` where all hold",
+                             joined = "`concat[a + b as c](x, y)` joins along a dim, `stack[d](x, y)` along a new one",
+                             rounding = "`floor(x + 0.5)` is the nearest whole number, `-floor(-x)` the one above",
+                             table = "`take[d](table, index)` reads entries of `d`",
+                             masked = "`where(condition, a, b)` chooses; `mask` is an op of its own: `meshc ops mask`";
+  static const std::map<std::string_view, std::string_view> all = {
+      {"matmul", product},
+      {"mm", product},
+      {"bmm", product},
+      {"einsum", product},
+      {"inner", product},
+      {"transpose", order},
+      {"permute", order},
+      {"swapaxes", order},
+      {"movedim", order},
+      {"reshape", shape},
+      {"view", shape},
+      {"flatten", shape},
+      {"squeeze", sizes},
+      {"unsqueeze", sizes},
+      {"expand", sizes},
+      {"tile", sizes},
+      {"layer_norm", library},
+      {"rms_norm", library},
+      {"linear", library},
+      {"feed_forward", library},
+      {"sinusoid", library},
+      {"var", spread},
+      {"variance", spread},
+      {"std", spread},
+      {"float", cast},
+      {"int", cast},
+      {"double", cast},
+      {"astype", cast},
+      {"to", cast},
+      {"clamp", bounds},
+      {"clip", bounds},
+      {"norm", norm},
+      {"any", logic},
+      {"all", logic},
+      {"cat", joined},
+      {"concatenate", joined},
+      {"ceil", rounding},
+      {"round", rounding},
+      {"gather", table},
+      {"embedding", table},
+      {"masked_fill", masked},
+      {"softplus", "`log(1 + exp(x))`"},
+      {"swish", "it is called `silu`"},
+      {"mse_loss", "`mean[d]((x - y) ^ 2)`"},
+      {"bce", "`-(y * log(p) + (1 - y) * log(1 - p))`"},
+      {"arange", "`position[d]` counts along a dim"},
+      {"iota", "`position[d]` counts along a dim"},
+      {"zeros_like", "a number is spread by name: write `0`"},
+      {"ones_like", "a number is spread by name: write `1`"},
+  };
+  const auto found = all.find(name);
+  return found == all.end() ? "" : found->second;
+}
+
+}  // namespace mesh::elaboration
