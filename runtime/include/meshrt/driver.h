@@ -20,8 +20,8 @@ struct DriverOptions {
 /// Ranks that the mesh of a program has; 1 without a mesh.
 int mesh_size(const ProgramInfo& info);
 
-/// Gives the program its memory: checks the number of ranks and what the host may use, allocates, binds. Throws Failure:
-/// usage (the job has another number of ranks than the mesh), memory (it does not fit, see memory_limits.h),
+/// Gives the program its memory: checks the number of ranks and what the host may use, allocates, binds. Throws
+/// Failure: usage (the job has another number of ranks than the mesh), memory (it does not fit, see memory_limits.h),
 /// environment (an axis that is `within node` is not).
 void prepare(Rank& rank, Program& program);
 
