@@ -1,31 +1,158 @@
-// meshrun: starts a program as the ranks of a job on this host.
+// meshrun: starts a program as the ranks of a job, on this host or on several.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 
+#include "launch/agent.h"
+#include "launch/host_list.h"
+#include "launch/hosts.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 
+namespace {
+
+using meshrt::Cause;
+using meshrt::Failure;
+
+struct Options {
+  int ranks = 0, nodes = 0, per_node = 0, node_rank = -1;
+  std::string hosts, host_file, coordinator, agent, bind_to = "core";
+  meshrt::HostsOptions job;
+  std::vector<std::string> command;
+  bool display_map = false;
+};
+
+void declare(CLI::App& app, Options& options) {
+  const auto count = CLI::Range(1, 1'000'000);
+  app.add_option("-n,--np,--ranks", options.ranks, "number of ranks (default 1, or all slots of the hosts)")
+      ->check(count);
+  app.add_option("--transport", options.job.launch.transport,
+                 "arena: shared memory; ucx: messages (default: memory within a host, messages between hosts)")
+      ->check(CLI::IsMember({"arena", "ucx"}));
+  app.add_option("--timeout", options.job.launch.timeout,
+                 "seconds a rank waits for another before the job fails (default 600)");
+  app.add_option("--bind-to", options.bind_to, "core: each rank keeps to one, if there are enough; none")
+      ->check(CLI::IsMember({"core", "none"}))
+      ->capture_default_str();
+  app.add_flag("--tag-output", options.job.launch.tag_output, "put [rank] before every line that a rank prints");
+  app.add_option("--log-dir", options.job.launch.log_folder,
+                 "also write what each rank prints to DIR/rank-N.out and rank-N.err");
+  app.add_option(
+         "--max-restarts", options.job.launch.restarts,
+         "start a job that failed (code 3) again, at most so often; it goes on if its run file says `resume: auto`")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_flag("--display-map", options.display_map, "show which rank runs where also for one host");
+
+  const char* several = "Several hosts";
+  app.add_option("--hosts,-H,--host", options.hosts, "NAME:RANKS,...: run there, each host filled before the next")
+      ->group(several);
+  app.add_option("--hostfile", options.host_file, "the same from a file: lines `NAME slots=4` or `NAME:4`")
+      ->excludes("--hosts")
+      ->group(several);
+  app.add_option("--nnodes", options.nodes, "how many of the hosts; or the number of nodes, each with its own meshrun")
+      ->check(count)
+      ->group(several);
+  app.add_option("--nproc-per-node", options.per_node, "ranks on each host")->check(count)->group(several);
+  app.add_option("--ssh", options.job.shell,
+                 "command that runs a command on a host (MESHRUN_SSH, or `ssh -o BatchMode=yes`)")
+      ->group(several);
+  app.add_option("--address", options.job.address, "of this host, for the others (default: by the route to them)")
+      ->group(several);
+  app.add_option("-x", options.job.variables, "NAME or NAME=VALUE: a variable that all ranks get")
+      ->allow_extra_args(false)
+      ->group(several);
+  app.add_option("--connect-timeout", options.job.connect_timeout, "seconds until all hosts must be there")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(several);
+  app.add_option("--node-rank", options.node_rank, "this is node K of --nnodes, which are started elsewhere")
+      ->check(CLI::NonNegativeNumber)
+      ->group(several);
+  app.add_option("--coordinator", options.coordinator, "HOST:PORT of node 0, for --node-rank")->group(several);
+  app.add_option("--agent", options.agent)->group("");  // what meshrun starts on other hosts
+}
+
+std::chrono::milliseconds limit_of(const Options& options) {
+  return std::chrono::milliseconds(static_cast<int64_t>(options.job.connect_timeout * 1000));
+}
+
+int serve_as_agent(const Options& options) {
+  std::string token;
+  std::getline(std::cin, token);
+  return meshrt::run_agent({meshrt::parse_address(options.agent, "--agent")}, meshrt::Token::from(token),
+                           options.node_rank, limit_of(options));
+}
+
+std::vector<meshrt::HostSlots> listed_hosts(const Options& options) {
+  if (!options.hosts.empty()) return meshrt::parse_hosts(options.hosts);
+  std::ifstream file(options.host_file);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw Failure(Cause::usage, fmt::format("--hostfile {}: cannot be read", options.host_file));
+  return meshrt::parse_host_file(text.str(), options.host_file);
+}
+
+// One meshrun on each node, as containers are started.
+int run_as_node(Options& options) {
+  if (options.coordinator.empty() || options.nodes == 0 || options.per_node == 0)
+    throw Failure(Cause::usage, "--node-rank needs --nnodes, --nproc-per-node and --coordinator HOST:PORT");
+  if (options.node_rank >= options.nodes)
+    throw Failure(Cause::usage,
+                  fmt::format("--node-rank {} of --nnodes {}: they count from 0", options.node_rank, options.nodes));
+  if (options.job.launch.restarts > 0)
+    throw Failure(Cause::usage,
+                  "--max-restarts cannot restart nodes that are started elsewhere: let that restart them");
+  const meshrt::Address coordinator = meshrt::parse_address(options.coordinator, "--coordinator");
+  if (options.node_rank > 0)
+    return meshrt::run_agent({coordinator}, meshrt::token_from_environment(), options.node_rank, limit_of(options));
+  std::vector<meshrt::HostSlots> nodes;
+  for (int node = 0; node < options.nodes; ++node) nodes.push_back({fmt::format("node {}", node), options.per_node});
+  options.job.started_elsewhere = true;
+  options.job.port = coordinator.port;
+  return meshrt::launch_hosts(meshrt::place_ranks(nodes, {}), options.command, options.job);
+}
+
+int run(Options& options) {
+  options.job.launch.pin = options.bind_to == "core";
+  if (options.display_map) setenv("MESHRT_DISPLAY_MAP", "1", 1);
+  if (!options.agent.empty()) return serve_as_agent(options);
+  if (options.node_rank >= 0) return run_as_node(options);
+  if (!options.hosts.empty() || !options.host_file.empty()) {
+    const char* shell = std::getenv("MESHRUN_SSH");
+    if (options.job.shell.empty()) options.job.shell = shell && *shell ? shell : "ssh -o BatchMode=yes";
+    const meshrt::RankCounts counts{options.ranks, options.nodes, options.per_node};
+    return meshrt::launch_hosts(meshrt::place_ranks(listed_hosts(options), counts), options.command, options.job);
+  }
+  if (options.nodes > 1)
+    throw Failure(Cause::usage,
+                  fmt::format("--nnodes {}: which? Give --hosts or --hostfile, or --node-rank", options.nodes));
+  for (const std::string& variable : options.job.variables)
+    if (const size_t equals = variable.find('='); equals != std::string::npos)
+      setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  const int ranks = options.ranks != 0 ? options.ranks : std::max(1, options.per_node);
+  return meshrt::launch_processes(ranks, options.command, options.job.launch);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app{
-      "meshrun [OPTIONS] PROGRAM [ARGUMENTS...]\n\nRuns PROGRAM as the ranks of one job on this host. The job ends as "
-      "one: when a rank fails, the others are\n"
-      "stopped and one message says which rank and why.\n"
+      "meshrun [OPTIONS] PROGRAM [ARGUMENTS...]\n\nRuns PROGRAM as the ranks of one job, on this host or on others. "
+      "The "
+      "job ends as one: when a rank fails, the others\n"
+      "are stopped and one message says which rank and why.\n"
       "Exit codes: 0 success, 1 a mistake in the input, 2 wrong usage, 3 the environment or the run failed,\n"
       "70 an internal error, 75 stopped with a checkpoint (see the program's help), 130 interrupted. SIGTERM and "
-      "SIGUSR1 go "
-      "to the ranks,\nwhich end in order if they can; a second one, or SIGINT, ends them at once.",
+      "SIGUSR1 "
+      "go to the ranks,\nwhich end in order if they can; a second one, or SIGINT, ends them at once.",
       "meshrun"};
-  int ranks = 1;
-  meshrt::LaunchOptions options;
-  bool no_pin = false;
-  app.add_option("-n,--np,--ranks", ranks, "number of ranks")->capture_default_str();
-  app.add_option("--transport", options.transport, "arena: shared memory (the default); ucx: messages")
-      ->check(CLI::IsMember({"arena", "ucx"}));
-  app.add_option("--timeout", options.timeout, "seconds a rank waits for another before the job fails (default 600)");
-  app.add_flag("--tag-output", options.tag_output, "put [rank] before every line that a rank prints");
-  app.add_flag("--no-pin", no_pin, "do not keep each rank on one core");
+  Options options;
+  declare(app, options);
   app.prefix_command();  // the first word that is no option is PROGRAM; what follows is its own
   std::vector<std::string> arguments;
   // mpirun's users type -np.
@@ -35,10 +162,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  options.pin = !no_pin;
+  options.command = app.remaining();
   try {
-    return meshrt::launch_processes(ranks, app.remaining(), options);
-  } catch (const meshrt::Failure& failure) {
+    return run(options);
+  } catch (const Failure& failure) {
     fmt::print(stderr, "error: {}\n", failure.what());
     return meshrt::exit_code(failure.cause);
   }

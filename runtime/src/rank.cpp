@@ -18,8 +18,11 @@ Rank::~Rank() = default;
 
 void Rank::allocate(size_t arena, size_t own) {
   if (arena_ || own_memory_) throw Failure(Cause::usage, "a rank allocates its memory once");
-  require_memory((round_to_huge(arena) + round_to_huge(own)) * ranks_,
-                 fmt::format("this job of {} ranks", ranks_).c_str());
+  const Placement& placement = transport_->placement();
+  const size_t here = placement.neighbours(rank_).size();
+  const std::string who = placement.one_host() ? fmt::format("this job of {} ranks", here)
+                                               : fmt::format("the part of {} ranks on this host", here);
+  require_memory((round_to_huge(arena) + round_to_huge(own)) * here, who.c_str());
   arena_ = transport_->allocate_arena(arena);
   arena_bytes_ = arena;
   own_memory_ = std::make_unique<Mapping>(own, -1);

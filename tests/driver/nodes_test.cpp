@@ -11,17 +11,38 @@ ProgramInfo info_of(std::vector<MeshAxis> mesh) {
   return info;
 }
 
-TEST(Nodes, AnAxisMayNotLeaveItsHost) {
+Placement placed(std::vector<int> host_of_rank) { return {std::move(host_of_rank), {"ant", "bee"}, "eth0"}; }
+
+TEST(Nodes, AnAxisThatLeavesItsHostIsTold) {
   const ProgramInfo inner = info_of({{"data", 2, 2}, {"model", 2, 1, true}});
-  const uint64_t pairs[] = {7, 7, 9, 9}, one[] = {7, 7, 7, 7}, apart[] = {7, 7, 7, 9};
-  EXPECT_EQ(split_node(inner, pairs), "");
-  EXPECT_EQ(split_node(inner, one), "");
-  EXPECT_EQ(split_node(inner, apart),
-            "mesh axis `model` is `within node`, but ranks 2 and 3 of it run on different hosts");
+  EXPECT_EQ(split_node(inner, placed({0, 0, 1, 1})), "");
+  EXPECT_EQ(split_node(inner, Placement::together(4, "ant")), "");
+  EXPECT_EQ(split_node(inner, placed({0, 0, 0, 1})),
+            "mesh axis `model` is `within node`, but its ranks 2 and 3 run on ant and bee");
   const ProgramInfo outer = info_of({{"data", 2, 2, true}, {"model", 2, 1}});
-  EXPECT_EQ(split_node(outer, pairs),
-            "mesh axis `data` is `within node`, but ranks 0 and 2 of it run on different hosts");
-  EXPECT_EQ(split_node(info_of({{"data", 4, 1}}), apart), "");
+  EXPECT_EQ(split_node(outer, placed({0, 0, 1, 1})),
+            "mesh axis `data` is `within node`, but its ranks 0 and 2 run on ant and bee");
+  EXPECT_EQ(split_node(info_of({{"data", 4, 1}}), placed({0, 0, 0, 1})), "");
+}
+
+TEST(Nodes, TheTableHasALineForEachRank) {
+  EXPECT_EQ(placement_table(info_of({{"data", 2, 2}, {"model", 2, 1}}), placed({0, 0, 1, 1})),
+            "rank  host  mesh\n"
+            "   0  ant   data 0, model 0\n"
+            "   1  ant   data 0, model 1\n"
+            "   2  bee   data 1, model 0\n"
+            "   3  bee   data 1, model 1\n"
+            "memory within a host, UCX between 2 hosts over eth0\n");
+}
+
+TEST(Nodes, AndALineForEachHostWhenThereAreMany) {
+  std::vector<int> hosts(128);
+  for (int rank = 64; rank < 128; ++rank) hosts[rank] = 1;
+  EXPECT_EQ(placement_table(info_of({{"data", 8, 16}, {"model", 16, 1}}), placed(hosts)),
+            "host  ranks  mesh\n"
+            "ant      64  data 0-3, model 0-15\n"
+            "bee      64  data 4-7, model 0-15\n"
+            "memory within a host, UCX between 2 hosts over eth0\n");
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ struct DriverOptions {
 /// Ranks that the mesh of a program has; 1 without a mesh.
 int mesh_size(const ProgramInfo& info);
 
-/// Gives the program its memory: checks the number of ranks and what the host may use, allocates, binds. Throws
-/// Failure: usage (the job has another number of ranks than the mesh), memory (it does not fit, see memory_limits.h),
-/// environment (an axis that is `within node` is not).
+/// Gives the program its memory: checks the number of ranks and what the host may use, allocates, binds; tells which
+/// rank runs on which host. Throws Failure: usage (the job has another number of ranks than the mesh), memory (it does
+/// not fit, see memory_limits.h).
 void prepare(Rank& rank, Program& program);
 
 /// Throws Failure (Cause::data) when a run file does not say how many steps, or asks for what is not built yet: better

@@ -14,7 +14,8 @@ namespace meshrt {
 /// throws, the others are stopped at their next collective, the first failure is printed, and its exit code returned.
 int launch_threads(int ranks, const std::function<int(Rank&)>& body);
 
-/// True in a process that launch_processes (so also meshrun) started as a rank.
+/// True in a process that was started as a rank of a job: by launch_processes (so also meshrun), mpirun, srun,
+/// torchrun.
 bool in_job();
 
 /// This process as a rank of the job that started it (see in_job), or as the only rank of a job of one.
@@ -25,10 +26,12 @@ std::unique_ptr<Rank> join_job();
 int run_rank(const std::function<int(Rank&)>& body);
 
 struct LaunchOptions {
-  std::string transport = "";  ///< "arena" or "ucx"; empty: MESHRT_TRANSPORT, else arena
-  double timeout = 0;          ///< seconds a rank waits for another; 0: MESHRT_TIMEOUT, else 600
-  bool tag_output = false;     ///< prefix every line of output with "[rank] "
-  bool pin = true;             ///< one rank a core, when there are enough cores
+  std::string transport = "";   ///< "arena" or "ucx"; empty: MESHRT_TRANSPORT, else arena
+  double timeout = 0;           ///< seconds a rank waits for another; 0: MESHRT_TIMEOUT, else 600
+  bool tag_output = false;      ///< prefix every line of output with "[rank] "
+  bool pin = true;              ///< one rank a core, when there are enough cores
+  std::string log_folder = "";  ///< for a copy of what each rank prints; empty: none
+  int restarts = 0;             ///< how often a job that failed is started again
 };
 
 /// Starts `ranks` processes of `command` (program and arguments; looked up in PATH) on this host, waits for them and

@@ -1,16 +1,18 @@
 #include "driver/nodes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <vector>
 
 #include "meshrt/collectives.h"
-#include "meshrt/driver.h"
-#include "meshrt/failure.h"
+#include "transport/transport.h"
 
 namespace meshrt {
 
@@ -29,6 +31,27 @@ uint64_t this_host() {
   return hash;
 }
 
+constexpr int most_lines = 64;
+
+std::string coordinates(const ProgramInfo& info, int rank) {
+  std::vector<std::string> parts;
+  for (const MeshAxis& axis : info.mesh)
+    parts.push_back(fmt::format("{} {}", axis.name, rank / axis.stride % axis.size));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Where the ranks of one host lie: "data 0-1, model 3".
+std::string extent(const ProgramInfo& info, const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (const MeshAxis& axis : info.mesh) {
+    const auto at = [&](int rank) { return rank / axis.stride % axis.size; };
+    const auto [least, most] = std::ranges::minmax(ranks, {}, at);
+    parts.push_back(at(least) == at(most) ? fmt::format("{} {}", axis.name, at(least))
+                                          : fmt::format("{} {}-{}", axis.name, at(least), at(most)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 }  // namespace
 
 std::vector<uint64_t> hosts_of_ranks(Rank& rank) {
@@ -41,26 +64,50 @@ std::vector<uint64_t> hosts_of_ranks(Rank& rank) {
   return hosts;
 }
 
-std::string split_node(const ProgramInfo& info, std::span<const uint64_t> host_of_rank) {
+std::string split_node(const ProgramInfo& info, const Placement& placement) {
   for (const MeshAxis& axis : info.mesh) {
     if (!axis.within_node) continue;
-    for (int rank = 0; rank < static_cast<int>(host_of_rank.size()); ++rank) {
+    for (int rank = 0; rank < placement.ranks(); ++rank) {
       const int first = rank - rank / axis.stride % axis.size * axis.stride;
-      if (host_of_rank[rank] != host_of_rank[first])
-        return fmt::format("mesh axis `{}` is `within node`, but ranks {} and {} of it run on different hosts",
-                           axis.name, first, rank);
+      if (placement.host_of_rank[rank] != placement.host_of_rank[first])
+        return fmt::format("mesh axis `{}` is `within node`, but its ranks {} and {} run on {} and {}", axis.name,
+                           first, rank, placement.host_name(first), placement.host_name(rank));
     }
   }
   return "";
 }
 
-void check_nodes(Rank& rank, const ProgramInfo& info) {
-  if (std::none_of(info.mesh.begin(), info.mesh.end(), [](const MeshAxis& a) { return a.within_node && a.size > 1; }))
-    return;
-  if (const std::string problem = split_node(info, hosts_of_ranks(rank)); !problem.empty())
-    throw Failure(
-        Cause::environment,
-        problem + "\nstart as many ranks on each host as the axis has, or a multiple; the last axis is innermost");
+std::string placement_table(const ProgramInfo& info, const Placement& placement) {
+  size_t width = 4;
+  for (const std::string& host : placement.hosts) width = std::max(width, host.size());
+  std::string text;
+  if (placement.ranks() <= most_lines) {
+    text = fmt::format("rank  {:<{}}  mesh\n", "host", width);
+    for (int rank = 0; rank < placement.ranks(); ++rank)
+      text += fmt::format("{:>4}  {:<{}}  {}\n", rank, placement.host_name(rank), width, coordinates(info, rank));
+  } else {
+    text = fmt::format("{:<{}}  ranks  mesh\n", "host", width);
+    for (int host = 0; host < static_cast<int>(placement.hosts.size()); ++host) {
+      const std::vector<int> ranks = placement.ranks_of(host);
+      text += fmt::format("{:<{}}  {:>5}  {}\n", placement.hosts[host], width, ranks.size(), extent(info, ranks));
+    }
+  }
+  if (!placement.one_host())
+    text += fmt::format("memory within a host, UCX between {} hosts{}\n", placement.hosts.size(),
+                        placement.interface.empty() ? "" : " over " + placement.interface);
+  return text;
+}
+
+void tell_placement(const Rank& rank, const ProgramInfo& info) {
+  if (rank.rank() != 0) return;
+  const Placement& placement = rank.transport().placement();
+  const char* wanted = std::getenv("MESHRT_DISPLAY_MAP");
+  if (!placement.one_host() || (wanted && *wanted)) fmt::print(stderr, "{}", placement_table(info, placement));
+  if (const std::string problem = split_node(info, placement); !problem.empty())
+    fmt::print(stderr,
+               "warning: {}: its collectives go over the network\n"
+               "  start as many ranks on each host as the axis has, or a multiple; the last axis is innermost\n",
+               problem);
 }
 
 }  // namespace meshrt

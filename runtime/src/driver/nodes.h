@@ -1,21 +1,27 @@
-// nodes.h: which host each rank runs on, for a mesh with axes that are `within node`.
+// nodes.h: where the ranks of a mesh run, for people.
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "meshrt/program.h"
+#include "transport/placement.h"
 
 namespace meshrt {
 
-/// A number for the host of every rank, equal where they share one. Collective.
+/// A number for the machine of every rank, equal where they share one, also from containers that are hosts of their own
+/// to launchers. Collective.
 std::vector<uint64_t> hosts_of_ranks(Rank& rank);
 
-/// Two ranks that differ along such an axis alone and have different hosts, told in a sentence; "" when there are none.
-std::string split_node(const ProgramInfo& info, std::span<const uint64_t> host_of_rank);
+/// Two ranks that differ along an axis `within node` alone and run on different hosts, told in a sentence; "" when
+/// there are none.
+std::string split_node(const ProgramInfo& info, const Placement& placement);
 
-/// Collective. Throws Failure (Cause::environment) where a node is split.
-void check_nodes(Rank& rank, const ProgramInfo& info);
+/// Rank, host and coordinates on the mesh: a line a rank, or a line a host when there are very many.
+std::string placement_table(const ProgramInfo& info, const Placement& placement);
+
+/// Rank 0 prints the table on stderr when there are several hosts or MESHRT_DISPLAY_MAP is set, and a warning when an
+/// axis is split that is to be `within node`.
+void tell_placement(const Rank& rank, const ProgramInfo& info);
 
 }  // namespace meshrt

@@ -6,9 +6,13 @@
 #include <cstdio>
 #include <exception>
 
+#include "launch/bootstrap.h"
 #include "launch/control.h"
+#include "launch/foreign_job.h"
+#include "launch/host_name.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "transport/hosts.h"
 #include "transport/shared.h"
 #include "transport/ucx.h"
 
@@ -32,17 +36,20 @@ struct Job {
 
 Job find_job() {
   Job job;
-  const int socket = Control::inherited_socket();
-  if (socket < 0) {
+  if (const int socket = Control::inherited_socket(); socket >= 0) {
+    // The launcher sets this for its children; behind a shell script the rank is a grandchild.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    job.control = std::make_shared<Control>(Descriptor(socket));
+  } else if (const auto bootstrap = find_bootstrap()) {
+    job.control = std::make_shared<Control>(join_foreign_job(*bootstrap));
+  } else {
     job.memory = std::make_shared<SharedMemory>(1);
     return job;
   }
-  // The launcher sets this for its children; behind a shell script the rank is a grandchild.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  job.control = std::make_shared<Control>(socket);
   const Welcome& welcome = job.control->welcome();
-  if (!welcome.over_ucx)
-    job.memory = std::make_shared<SharedMemory>(welcome.ranks, job.control->segment_file(), job.control->arena_file());
+  if (welcome.carrier != Carrier::ucx)
+    job.memory = std::make_shared<SharedMemory>(welcome.placement.neighbours(welcome.rank), job.control->segment_file(),
+                                                job.control->arena_file());
   return job;
 }
 
@@ -59,20 +66,33 @@ class JoinedTransport : public SharedTransport {
   std::shared_ptr<Control> control_;
 };
 
-std::unique_ptr<Rank> make_rank(const Job& job) {
-  if (!job.control)
-    return std::make_unique<Rank>(0, 1, std::make_unique<SharedTransport>(0, job.memory, wait_policy(1, 1)));
+std::unique_ptr<Transport> make_transport(const Job& job) {
   const Welcome& welcome = job.control->welcome();
-  const WaitPolicy policy = wait_policy(welcome.ranks, welcome.cpus);
-  if (welcome.over_ucx)
-    return std::make_unique<Rank>(welcome.rank, welcome.ranks, std::make_unique<UcxTransport>(job.control, policy));
-  return std::make_unique<Rank>(welcome.rank, welcome.ranks,
-                                std::make_unique<JoinedTransport>(welcome.rank, job, policy));
+  const int local = static_cast<int>(welcome.placement.neighbours(welcome.rank).size());
+  const WaitPolicy policy = wait_policy(local, welcome.cpus);
+  switch (welcome.carrier) {
+    case Carrier::arena: return std::make_unique<JoinedTransport>(welcome.rank, job, policy);
+    case Carrier::ucx: return std::make_unique<UcxTransport>(job.control, policy);
+    case Carrier::both: break;
+  }
+  return std::make_unique<HostsTransport>(job.control, job.memory, policy);
+}
+
+std::unique_ptr<Rank> make_rank(const Job& job) {
+  if (!job.control) {
+    auto alone = std::make_unique<SharedTransport>(0, job.memory, wait_policy(1, 1));
+    alone->set_placement(Placement::together(1, host_name()));
+    return std::make_unique<Rank>(0, 1, std::move(alone));
+  }
+  const Welcome& welcome = job.control->welcome();
+  auto transport = make_transport(job);
+  transport->set_placement(welcome.placement);
+  return std::make_unique<Rank>(welcome.rank, welcome.ranks(), std::move(transport));
 }
 
 }  // namespace
 
-bool in_job() { return Control::inherited_socket() >= 0; }
+bool in_job() { return Control::inherited_socket() >= 0 || find_bootstrap(); }
 
 std::unique_ptr<Rank> join_job() { return make_rank(find_job()); }
 

@@ -4,20 +4,36 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "meshrt/failure.h"
 
 namespace meshrt {
+
+TaggedOutput::TaggedOutput(bool tagged, std::string log_folder) : tagged_(tagged), log_folder_(std::move(log_folder)) {
+  std::error_code failed;
+  if (!log_folder_.empty()) std::filesystem::create_directories(log_folder_, failed);
+  if (failed)
+    throw Failure(Cause::environment,
+                  fmt::format("--log-dir: cannot make the folder {}: {}", log_folder_, failed.message()));
+}
 
 Descriptor TaggedOutput::add(int rank, int target) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw Failure(Cause::environment, fmt::format("cannot make a pipe for rank {}: {}", rank, std::strerror(errno)));
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  streams_.push_back({rank, target, Descriptor(ends[0]), {}});
-  return Descriptor(ends[1]);
+  Stream stream{rank, target, Descriptor(ends[0]), nullptr, {}};
+  Descriptor theirs(ends[1]);
+  if (!log_folder_.empty()) {
+    const std::string path = fmt::format("{}/rank-{}.{}", log_folder_, rank, target == STDOUT_FILENO ? "out" : "err");
+    stream.log.reset(std::fopen(path.c_str(), "ae"));
+    if (!stream.log)
+      throw Failure(Cause::environment, fmt::format("--log-dir: cannot write {}: {}", path, std::strerror(errno)));
+  }
+  streams_.push_back(std::move(stream));
+  return theirs;
 }
 
 void TaggedOutput::watch(std::vector<pollfd>& watched) const {
@@ -44,10 +60,16 @@ void TaggedOutput::finish() {
   }
 }
 
-void TaggedOutput::print(Stream& stream, size_t length) {
+void TaggedOutput::print(Stream& stream, size_t length) const {
   std::FILE* file = stream.target == STDOUT_FILENO ? stdout : stderr;
-  fmt::print(file, "[{}] {}", stream.rank, stream.pending.substr(0, length));
+  const std::string line = stream.pending.substr(0, length);
+  if (tagged_) fmt::print(file, "[{}] {}", stream.rank, line);
+  else fmt::print(file, "{}", line);
   std::fflush(file);
+  if (stream.log) {
+    fmt::print(stream.log.get(), "{}", line);
+    std::fflush(stream.log.get());
+  }
   stream.pending.erase(0, length);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "launch/cpus.h"
+#include "launch/host_name.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "transport/shared.h"
@@ -34,7 +35,9 @@ int launch_threads(int ranks, const std::function<int(Rank&)>& body) {
   };
   const auto run = [&](int number) {
     try {
-      Rank rank(number, ranks, std::make_unique<SharedTransport>(number, memory, policy));
+      auto transport = std::make_unique<SharedTransport>(number, memory, policy);
+      transport->set_placement(Placement::together(ranks, host_name()));
+      Rank rank(number, ranks, std::move(transport));
       const int its_code = body(rank);
       const std::lock_guard lock(mutex);
       if (!failed) code = std::max(code, its_code);

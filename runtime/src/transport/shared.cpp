@@ -3,17 +3,39 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
+#include <numeric>
 
 #include "meshrt/failure.h"
 #include "transport/shared_call.h"
 
 namespace meshrt {
 
-SharedMemory::SharedMemory(int ranks) : ranks_(ranks), segment_(segment_bytes(ranks), -1) {}
+namespace {
 
-SharedMemory::SharedMemory(int ranks, int segment_file, int arena_file)
-    : ranks_(ranks), arena_file_(arena_file), segment_(segment_bytes(ranks), segment_file) {
+std::vector<int> first_ranks(int count) {
+  std::vector<int> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+std::vector<int> places_of(const std::vector<int>& members) {
+  std::vector<int> places(members.empty() ? 0 : std::ranges::max(members) + 1, -1);
+  for (size_t place = 0; place < members.size(); ++place) places[members[place]] = static_cast<int>(place);
+  return places;
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(int ranks)
+    : members_(first_ranks(ranks)), places_(members_), segment_(segment_bytes(ranks), -1) {}
+
+SharedMemory::SharedMemory(std::vector<int> members, int segment_file, int arena_file)
+    : members_(std::move(members)),
+      places_(places_of(members_)),
+      arena_file_(arena_file),
+      segment_(segment_bytes(static_cast<int>(members_.size())), segment_file) {
   close(segment_file);
 }
 
@@ -23,7 +45,7 @@ SharedMemory::~SharedMemory() {
 
 std::byte* SharedMemory::map_arenas(size_t stride) {
   const std::lock_guard lock(mutex_);
-  const size_t bytes = stride * ranks_;
+  const size_t bytes = stride * members_.size();
   if (!arenas_.data() && bytes) {
     // Every process gives the file the same size.
     if (arena_file_ >= 0 && ftruncate(arena_file_, static_cast<off_t>(bytes)) != 0)
@@ -33,8 +55,9 @@ std::byte* SharedMemory::map_arenas(size_t stride) {
   return arenas_.data();
 }
 
-SharedTransport::SharedTransport(int rank, std::shared_ptr<SharedMemory> memory, const WaitPolicy& policy)
-    : rank_(rank), memory_(std::move(memory)), policy_(policy) {}
+SharedTransport::SharedTransport(int rank, std::shared_ptr<SharedMemory> memory, const WaitPolicy& policy,
+                                 std::function<void()> meanwhile)
+    : rank_(rank), memory_(std::move(memory)), policy_(policy), meanwhile_(std::move(meanwhile)) {}
 
 SharedTransport::~SharedTransport() {
   // A rank that fails must not look like one that has ended in order.
@@ -43,12 +66,13 @@ SharedTransport::~SharedTransport() {
 
 void SharedTransport::job_barrier() {
   memory_->area(rank_).arrived.store(++barriers_, std::memory_order_release);
-  for (int other = 0; other < memory_->ranks(); ++other) {
+  for (const int other : memory_->members()) {
     const RankArea& area = memory_->area(other);
     wait_until(
         policy_, memory_->header().aborted,
         [&] { return reached(area.arrived.load(std::memory_order_acquire), barriers_); },
         [&] {
+          meanwhile_();
           if (area.finished.load(std::memory_order_acquire) &&
               !reached(area.arrived.load(std::memory_order_acquire), barriers_))
             throw Failure(Cause::mismatch,
@@ -61,7 +85,7 @@ void SharedTransport::job_barrier() {
 std::byte* SharedTransport::allocate_arena(size_t bytes) {
   memory_->area(rank_).arena_bytes.store(bytes + 1, std::memory_order_release);
   job_barrier();  // nobody touches memory before all have found that there is enough
-  for (int other = 0; other < memory_->ranks(); ++other)
+  for (const int other : memory_->members())
     if (const uint64_t theirs = memory_->area(other).arena_bytes.load(std::memory_order_acquire); theirs != bytes + 1)
       throw Failure(Cause::mismatch, fmt::format("rank {} asks for an arena of {} bytes, rank {} of {}", rank_, bytes,
                                                  other, static_cast<int64_t>(theirs) - 1));
@@ -69,7 +93,7 @@ std::byte* SharedTransport::allocate_arena(size_t bytes) {
   arena_bytes_ = bytes;
   std::byte* arenas = memory_->map_arenas(stride_);
   if (!arenas) return nullptr;
-  arena_ = arenas + stride_ * rank_;
+  arena_ = arenas + stride_ * memory_->place(rank_);
   touch(arena_, stride_);
   if (memory_->of_threads()) {
     job_barrier();
@@ -77,7 +101,7 @@ std::byte* SharedTransport::allocate_arena(size_t bytes) {
   }
   make_huge(arena_, stride_);
   job_barrier();
-  make_huge(arenas, stride_ * memory_->ranks());  // the others' huge pages into this process's page table
+  make_huge(arenas, stride_ * memory_->members().size());  // the others' huge pages into this process's page table
   return arena_;
 }
 

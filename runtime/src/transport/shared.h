@@ -1,7 +1,9 @@
 // shared.h: the transport of ranks that share memory. Threads and processes differ only in where the memory comes from.
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "transport/memory.h"
 #include "transport/segment.h"
@@ -10,28 +12,33 @@
 
 namespace meshrt {
 
-/// The memory of a job: the segment from the beginning, the arenas of all ranks, one after the other, once their size
-/// is known.
+/// The memory of a job, or of its part on one host: the segment from the beginning, the arenas of all its ranks, one
+/// after the other, once their size is known.
 class SharedMemory {
  public:
   /// Of threads: memory of this process.
   explicit SharedMemory(int ranks);
-  /// Of processes: two files without names that the launcher made (see launch). Takes the descriptors over.
-  SharedMemory(int ranks, int segment_file, int arena_file);
+  /// Of processes, which are the ranks `members` of their job: two files without names that the launcher made (see
+  /// launch). Takes the descriptors over.
+  SharedMemory(std::vector<int> members, int segment_file, int arena_file);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  int ranks() const { return ranks_; }
+  const std::vector<int>& members() const { return members_; }
+  /// Where a member's part lies among the others'.
+  int place(int rank) const { return places_[rank]; }
   SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(segment_.data()); }
-  RankArea& area(int rank) const { return reinterpret_cast<RankArea*>(segment_.data() + segment_header_bytes)[rank]; }
+  RankArea& area(int rank) const {
+    return reinterpret_cast<RankArea*>(segment_.data() + segment_header_bytes)[places_[rank]];
+  }
 
-  /// Maps the arenas of all ranks, `stride` bytes each; the same for every caller. Safe from several threads.
+  /// Maps the arenas of all members, `stride` bytes each; the same for every caller. Safe from several threads.
   std::byte* map_arenas(size_t stride);
   bool of_threads() const { return arena_file_ < 0; }
 
  private:
-  int ranks_;
+  std::vector<int> members_, places_;
   int arena_file_ = -1;
   Mapping segment_, arenas_;
   std::mutex mutex_;
@@ -39,12 +46,13 @@ class SharedMemory {
 
 class SharedTransport : public Transport {
  public:
-  SharedTransport(int rank, std::shared_ptr<SharedMemory> memory, const WaitPolicy& policy);
+  /// `meanwhile` is called about every millisecond of a long wait.
+  SharedTransport(
+      int rank, std::shared_ptr<SharedMemory> memory, const WaitPolicy& policy,
+      std::function<void()> meanwhile = [] {});
   ~SharedTransport() override;
 
   std::byte* allocate_arena(size_t bytes) override;
-
- protected:
   void post(const Group& group, const Call& call) override;
   void finish(const Group& group, const Call& call) override;
 
@@ -56,6 +64,7 @@ class SharedTransport : public Transport {
   int rank_;
   std::shared_ptr<SharedMemory> memory_;
   WaitPolicy policy_;
+  std::function<void()> meanwhile_;
   std::byte* arena_ = nullptr;
   size_t arena_bytes_ = 0, stride_ = 0;
   uint32_t barriers_ = 0;

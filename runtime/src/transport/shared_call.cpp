@@ -54,7 +54,7 @@ void SharedCall::await_sequence(int member, uint32_t sequence) {
   const std::atomic<uint32_t>& announced = slot(member, sequence).sequence;
   wait_until(
       transport_.policy_, memory_.header().aborted,
-      [&] { return reached(announced.load(std::memory_order_acquire), sequence); }, [&] { check_running(member); },
+      [&] { return reached(announced.load(std::memory_order_acquire), sequence); }, [&] { look(member); },
       [&] { return late_message(member); });
 }
 
@@ -80,7 +80,7 @@ void SharedCall::await_position(int member, const std::atomic<uint64_t>& line, u
   const uint64_t wanted = position(step);
   wait_until(
       transport_.policy_, memory_.header().aborted,
-      [&] { return reached(line.load(std::memory_order_acquire), wanted); }, [&] { check_running(member); },
+      [&] { return reached(line.load(std::memory_order_acquire), wanted); }, [&] { look(member); },
       [&] { return late_message(member); });
 }
 
@@ -88,7 +88,7 @@ std::byte* SharedCall::source_of(int member, const Item& item) const {
   int64_t offset = slot(member, call_.sequence).source;
   if (!call_.several.empty())
     std::memcpy(&offset, small(member) + (&item - call_.several.data()) * sizeof offset, sizeof offset);
-  const int64_t ranks_apart = group_.members[member] - group_.members[me()];
+  const int64_t ranks_apart = memory_.place(group_.members[member]) - memory_.place(group_.members[me()]);
   return transport_.arena_ + ranks_apart * static_cast<int64_t>(transport_.stride_) + offset;
 }
 
@@ -102,7 +102,8 @@ const std::byte* SharedCall::small_of(int member, int64_t bytes) const {
   return bytes <= line_payload ? slot(member, call_.sequence).payload : small(member);
 }
 
-void SharedCall::check_running(int member) const {
+void SharedCall::look(int member) const {
+  transport_.meanwhile_();
   const int rank = group_.members[member];
   if (memory_.area(rank).finished.load(std::memory_order_acquire) == 0) return;
   const auto announced = [&](uint32_t sequence) {

@@ -50,7 +50,7 @@ class SharedCall {
   }
   void await_sequence(int member, uint32_t sequence);
   void await_position(int member, const std::atomic<uint64_t>& line, uint32_t step);
-  void check_running(int member) const;
+  void look(int member) const;
   std::string late_message(int member) const;
 
   SharedTransport& transport_;

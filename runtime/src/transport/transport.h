@@ -1,6 +1,6 @@
 // transport.h: what carries collectives between ranks. Two kinds: ranks that share memory (threads of a process, or
-// processes of a host over one arena; shared.h), and ranks that exchange messages (UCX; ucx.h). Both run the same Calls
-// and sum in the same order, so results agree bit for bit.
+// processes of a host over one arena; shared.h), and ranks that exchange messages (UCX; ucx.h); and for jobs of several
+// hosts both (hosts.h). They run the same Calls and sum in the same order, so results agree bit for bit.
 //
 // This base keeps, for each group, the queue of calls that were started and not finished. Calls of a group finish in
 // the order of their start; at most `max_pending` are open, so that slots for announcements can be reused without
@@ -15,6 +15,7 @@
 #include "collectives/call.h"
 #include "meshrt/collectives.h"
 #include "meshrt/rank.h"
+#include "transport/placement.h"
 
 namespace meshrt {
 
@@ -31,8 +32,11 @@ class Transport {
   Ticket start(const Group& group, Call call);
   void wait(Ticket ticket);
 
- protected:
-  /// Announces `call` to the group; what it reads may not change until finish.
+  /// Which host each rank of the job runs on: told by the launcher before anything else.
+  const Placement& placement() const { return placement_; }
+  void set_placement(Placement placement) { placement_ = std::move(placement); }
+
+  /// What start and wait call in their time. Announces `call` to the group; what it reads may not change until finish.
   virtual void post(const Group& group, const Call& call) = 0;
   /// Returns when the results are in place and nobody reads this rank's buffers any more.
   virtual void finish(const Group& group, const Call& call) = 0;
@@ -46,6 +50,7 @@ class Transport {
   Queue& queue_of(const Group& group);
   void finish_oldest(Queue& queue);
 
+  Placement placement_;
   std::vector<std::unique_ptr<Queue>> queues_;  // by Group::id
 };
 

@@ -15,6 +15,12 @@ std::byte* UcxTransport::allocate_arena(size_t bytes) {
   return arena_.data();
 }
 
+void UcxTransport::progress() {
+  UcxWorker::Batch none;
+  worker_.progress(none);
+  worker_.control().look();
+}
+
 void UcxTransport::post(const Group& group, const Call& call) {
   if (rounds_.size() <= static_cast<size_t>(group.id)) rounds_.resize(group.id + 1);
   if (rounds_[group.id].empty()) rounds_[group.id].resize(max_pending);

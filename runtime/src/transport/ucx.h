@@ -16,10 +16,10 @@ class UcxTransport : public Transport {
   UcxTransport(std::shared_ptr<Control> control, const WaitPolicy& policy);
 
   std::byte* allocate_arena(size_t bytes) override;
-
- protected:
   void post(const Group& group, const Call& call) override;
   void finish(const Group& group, const Call& call) override;
+  /// Moves messages along that nobody waits for, and takes in what the launcher has to say.
+  void progress();
 
  private:
   friend class UcxCall;

@@ -92,7 +92,8 @@ void UcxCall::await(UcxWorker::Batch& batch, int member) {
   const auto look = [&] {
     Control& control = transport_.worker_.control();
     control.look();
-    if (member == call_.me || !control.has_finished(rank)) return;
+    if (member == call_.me) return;
+    if (!control.has_finished(rank)) return transport_.worker_.check_connected(rank);
     // Its last messages may still be on the way.
     constexpr auto grace = std::chrono::seconds(2);
     const auto now = std::chrono::steady_clock::now();

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "meshrt/failure.h"
 
@@ -24,16 +26,25 @@ void find(void* library, const char* name, Function& function) {
   if (!function) throw Failure(Cause::environment, fmt::format("this version of UCX has no {}", name));
 }
 
+bool has_rdma() {
+  std::error_code none;
+  return !std::filesystem::is_empty("/sys/class/infiniband", none) && !none;
+}
+
 }  // namespace
 
-UcxLibrary open_ucx() {
+UcxLibrary open_ucx(const Placement& placement) {
   setenv("UCX_HANDLE_ERRORS", "none", 0);  // our own report of a crash, not a backtrace of UCX
   setenv("UCX_MEMTYPE_CACHE", "n", 0);     // there is only host memory
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
-  // All ranks are on this host. Left to itself, UCX would also connect them by TCP; by reading each other's memory
-  // (cma), which containers forbid and UCX answers with an abort at the first large message; or by files in /dev/shm
-  // (posix), which stay behind when a rank is killed while it starts.
-  setenv("UCX_TLS", "self,sysv", 0);
+  // Not by reading each other's memory (cma), which containers forbid and UCX answers with an abort at the first large
+  // message; nor by files in /dev/shm (posix), which stay behind when a rank is killed while it starts. On one host not
+  // by TCP either.
+  setenv("UCX_TLS", placement.one_host() ? "self,sysv" : "^cma,posix", 0);
+  // Left to itself, UCX may try bridges of containers first. With RDMA it has more to choose from than we know.
+  if (!placement.interface.empty() && !has_rdma()) setenv("UCX_NET_DEVICES", placement.interface.c_str(), 0);
+  // Above this number UCX holds TCP for a bad choice.
+  setenv("UCX_TCP_MAX_NUM_EPS", fmt::format("{}", std::max(256, placement.ranks())).c_str(), 0);
   void* ucs = open("libucs.so.0");
   void* ucp = open("libucp.so.0");
   UcxLibrary ucx{};

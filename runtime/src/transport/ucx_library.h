@@ -3,7 +3,7 @@
 #pragma once
 #include <ucp/api/ucp.h>
 
-#include <string>
+#include "transport/placement.h"
 
 namespace meshrt {
 
@@ -28,8 +28,8 @@ struct UcxLibrary {
   decltype(&ucs_status_string) status_string;
 };
 
-/// Opens libucp. Sets what suits us in UCX's environment where the user has set nothing. Throws Failure
-/// (Cause::environment) when UCX is not installed.
-UcxLibrary open_ucx();
+/// Opens libucp. Sets what suits a job that runs there in UCX's environment where the user has set nothing. Throws
+/// Failure (Cause::environment) when UCX is not installed.
+UcxLibrary open_ucx(const Placement& placement);
 
 }  // namespace meshrt

@@ -10,7 +10,11 @@
 namespace meshrt {
 
 UcxWorker::UcxWorker(std::shared_ptr<Control> control, const WaitPolicy& policy)
-    : ucx_(open_ucx()), control_(std::move(control)), policy_(policy), endpoints_(control_->welcome().ranks) {
+    : ucx_(open_ucx(control->welcome().placement)),
+      control_(std::move(control)),
+      policy_(policy),
+      endpoints_(control_->welcome().ranks()),
+      states_(endpoints_.size(), UCS_OK) {
   ucp_config_t* config = nullptr;
   check(ucx_.config_read(nullptr, nullptr, &config), "read its settings");
   ucp_params_t parameters{};
@@ -78,11 +82,27 @@ ucp_ep_h UcxWorker::endpoint(int rank) {
     ucp_ep_params_t parameters{};
     parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     parameters.address = reinterpret_cast<const ucp_address_t*>(addresses_[rank].data());
-    parameters.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+    const Placement& placement = control_->welcome().placement;
+    const bool here = placement.host_of_rank[rank] == placement.host_of_rank[control_->welcome().rank];
+    parameters.err_mode = here ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER;
+    if (!here) {
+      parameters.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
+      parameters.err_handler.cb = [](void* state, ucp_ep_h, ucs_status_t status) {
+        *static_cast<ucs_status_t*>(state) = status;
+      };
+      parameters.err_handler.arg = &states_[rank];
+    }
     check(ucx_.ep_create(worker_, &parameters, &endpoints_[rank]), fmt::format("connect to rank {}", rank).c_str(),
           Cause::peer_died);
   }
   return endpoints_[rank];
+}
+
+void UcxWorker::check_connected(int rank) const {
+  if (states_[rank] == UCS_OK) return;
+  throw Failure(Cause::peer_died,
+                fmt::format("the connection to rank {} on {} is lost: {}", rank,
+                            control_->welcome().placement.host_name(rank), ucx_.status_string(states_[rank])));
 }
 
 void UcxWorker::send(Batch& batch, int rank, uint64_t tag, const void* data, size_t bytes) {

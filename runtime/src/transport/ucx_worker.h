@@ -1,8 +1,9 @@
 // ucx_worker.h: tagged messages between the ranks of a job over UCX. Every receive names its sender and its place in
 // the program, and is posted before it is needed, so nothing is matched by chance.
 //
-// Endpoints have no error handling: UCX 1.13 with it drops shared memory without a word, and finds a dead peer late or
-// never. Deaths are the launcher's to find.
+// Endpoints within a host have no error handling: UCX 1.13 with it drops shared memory without a word, and finds a dead
+// peer late or never. Between hosts they have it, and a lost connection is told by who waits for it; deaths are the
+// launcher's to find.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -39,6 +40,9 @@ class UcxWorker {
   /// Moves messages along and drops what has finished from the batch.
   void progress(Batch& batch);
 
+  /// Throws Failure (Cause::peer_died) when the connection to a rank of another host is lost.
+  void check_connected(int rank) const;
+
   Control& control() const { return *control_; }
 
  private:
@@ -52,7 +56,8 @@ class UcxWorker {
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::vector<std::string> addresses_;
-  std::vector<ucp_ep_h> endpoints_;  // made at the first message
+  std::vector<ucp_ep_h> endpoints_;   // made at the first message
+  std::vector<ucs_status_t> states_;  // of the endpoints, as UCX tells them
 };
 
 }  // namespace meshrt

@@ -1,0 +1,45 @@
+// adopted_ranks.h: ranks that another launcher (mpirun, srun, torchrun) has started, and that come to this process by a
+// socket without a path whose name they all know. Sockets of other users are turned away.
+#pragma once
+#include <chrono>
+
+#include "launch/own_ranks.h"
+
+namespace meshrt {
+
+class AdoptedRanks : public OwnRanks {
+ public:
+  /// `listener`: see claim_name.
+  AdoptedRanks(Descriptor listener, HostEvents& events) : OwnRanks(events), listener_(std::move(listener)) {}
+  ~AdoptedRanks() override { clear(); }
+  AdoptedRanks(const AdoptedRanks&) = delete;
+  AdoptedRanks& operator=(const AdoptedRanks&) = delete;
+
+  /// All have come: welcomes them.
+  void begin(const HostJob& job) override;
+  void watch(std::vector<pollfd>& watched) const override;
+  int patience() const override { return -1; }
+  void advance() override;
+  void signal(int number) override;
+  void clear() override;
+
+ private:
+  struct Caller {
+    Descriptor socket, process;
+    pid_t pid;
+  };
+  void answer_calls();
+  void take_in(Caller& caller, int rank);
+  void reap() override;
+
+  Descriptor listener_;
+  std::vector<Caller> callers_;         // that have not said which rank they are
+  std::vector<Descriptor> identities_;  // of processes_, in their order: a number can be another process's tomorrow
+};
+
+/// Listens under a name that is free on this host; none (-1) when another process of the job has it.
+Descriptor claim_name(const std::string& name);
+/// Connects to the process that has it and tells it the rank. Throws Failure (Cause::environment) after `limit`.
+Descriptor call_name(const std::string& name, int rank, std::chrono::milliseconds limit);
+
+}  // namespace meshrt

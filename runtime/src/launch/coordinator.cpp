@@ -1,0 +1,154 @@
+#include "launch/coordinator.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "launch/child.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+constexpr auto grace = std::chrono::milliseconds(200);       // between asking to end and killing
+constexpr auto last_wait = std::chrono::milliseconds(5000);  // for a host to tell that its killed ranks are gone
+
+}  // namespace
+
+Coordinator::Coordinator(Placement placement, const Signals* signals)
+    : placement_(std::move(placement)), signals_(signals), members_(placement_.ranks()) {}
+
+int Coordinator::run() {
+  while (any_running()) {
+    std::vector<pollfd> watched;
+    if (signals_) watched.push_back({signals_->descriptor(), POLLIN, 0});
+    for (const auto& host : hosts_) host->watch(watched);
+    poll(watched.data(), watched.size(), patience());
+    for (const auto& host : hosts_) host->advance();
+    if (signals_)
+      for (const int signal : signals_->read()) asked_to_end(signal);
+    if (suspicion_ && (!any_running() || Clock::now() - suspicion_->since > grace))
+      fail(who(suspicion_->rank), suspicion_->code, suspicion_->what);
+    if (!stopped_) continue;
+    if (const auto since = Clock::now() - *stopped_; since > last_wait) break;
+    else if (since > grace && !killed_) {
+      killed_ = true;
+      signal_all(SIGKILL);
+    }
+  }
+  if (stopped_)
+    for (const auto& host : hosts_) host->clear();
+  for (const auto& host : hosts_) host->flush();
+  return code_;
+}
+
+int Coordinator::patience() const {
+  int shortest = stopped_ || suspicion_ ? 20 : -1;
+  for (const auto& host : hosts_)
+    if (const int theirs = host->patience(); theirs >= 0 && (shortest < 0 || theirs < shortest)) shortest = theirs;
+  return shortest;
+}
+
+void Coordinator::asked_to_end(int signal) {
+  if (stopped_) return;
+  const bool in_order = (signal == SIGTERM || signal == SIGUSR1) && !passed_on_;
+  if (in_order) {
+    passed_on_ = signal;
+    signal_all(signal);
+  } else {
+    code_ = 130;
+    stop();
+  }
+}
+
+void Coordinator::entered(int rank, int pid) { members_[rank].pid = pid; }
+
+void Coordinator::received(int rank, const Message& message) {
+  Member& member = members_[rank];
+  switch (message.kind) {
+    case MessageKind::joined: member.joined = true; break;
+    case MessageKind::exchange:
+      member.exchanged = message.bytes;
+      carry_exchange();
+      break;
+    case MessageKind::finished:
+      member.finished = true;
+      for (const auto& host : hosts_) host->send(every_rank, {MessageKind::finished, rank, {}});
+      break;
+    case MessageKind::failed: {
+      const bool has_cause = message.value >= 0 && message.value <= static_cast<int32_t>(Cause::numeric);
+      const int code = has_cause ? exit_code(static_cast<Cause>(message.value)) : 70;
+      if (message.value == static_cast<int32_t>(Cause::peer_died)) suspect(rank, code, ": " + message.bytes);
+      else fail(who(rank), code, ": " + message.bytes);
+      break;
+    }
+    default: break;
+  }
+}
+
+void Coordinator::carry_exchange() {
+  if (!std::ranges::all_of(members_, [](const Member& member) { return member.exchanged.has_value(); })) return;
+  for (const auto& host : hosts_)
+    for (const Member& from : members_) host->send(every_rank, {MessageKind::exchange, 0, *from.exchanged});
+  for (Member& member : members_) member.exchanged.reset();
+}
+
+void Coordinator::ended(int rank, int status) {
+  Member& member = members_[rank];
+  member.running = false;
+  if (status == unknown_status) {
+    if (!member.finished && !member.suspects)
+      fail(who(rank), 3, " has ended before the end of the job; what started it may know how");
+    return;
+  }
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (member.finished && code >= 0) {
+    if (!stopped_) code_ = std::max(code_, code);
+  } else if (passed_on_ && WIFSIGNALED(status) && WTERMSIG(status) == *passed_on_) {
+    asked_to_end(*passed_on_);  // it does not end in order
+  } else if ((code != 0 || member.joined) && !member.suspects) {
+    std::string what = fmt::format(" {} before the end of the job", how_it_ended(status));
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) what += "; if nobody killed it, the host ran out of memory";
+    fail(who(rank), 3, what);
+  }
+}
+
+void Coordinator::lost(int host, const std::string& why) {
+  for (const int rank : placement_.ranks_of(host)) members_[rank].running = false;
+  fail(fmt::format("host {}", placement_.hosts[host]), 3, ": " + why);
+}
+
+void Coordinator::suspect(int rank, int code, const std::string& what) {
+  members_[rank].suspects = true;
+  if (!suspicion_) suspicion_ = Suspicion{rank, code, what, Clock::now()};
+}
+
+void Coordinator::fail(const std::string& who, int code, const std::string& what) {
+  if (stopped_) return;  // a consequence of the first failure, or of stopping
+  code_ = code;
+  for (const auto& host : hosts_) host->flush();
+  fmt::print(stderr, "{}{}\n", who, what);
+  stop();
+}
+
+void Coordinator::stop() {
+  stopped_ = Clock::now();
+  signal_all(SIGTERM);
+}
+
+void Coordinator::signal_all(int number) {
+  for (const auto& host : hosts_) host->signal(number);
+}
+
+bool Coordinator::any_running() const { return std::ranges::any_of(members_, &Member::running); }
+
+std::string Coordinator::who(int rank) const {
+  if (placement_.one_host()) return fmt::format("rank {} (pid {})", rank, members_[rank].pid);
+  return fmt::format("rank {} (pid {} on {})", rank, members_[rank].pid, placement_.host_name(rank));
+}
+
+}  // namespace meshrt

@@ -1,0 +1,72 @@
+// coordinator.h: carries what the ranks of a job exchange, and ends the job as one. The first rank that dies or reports
+// a failure decides the message and the exit code; everybody else is asked to end, then killed. SIGTERM and SIGUSR1 are
+// passed on first: ranks that train end in order, with a checkpoint.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/host.h"
+#include "launch/signals.h"
+#include "transport/placement.h"
+
+namespace meshrt {
+
+class Coordinator : public HostEvents {
+ public:
+  /// `signals` that ask the job to end; none: they are for others to heed.
+  explicit Coordinator(Placement placement, const Signals* signals);
+  ~Coordinator() override = default;
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  /// One for each host of the placement, in its order.
+  void add(std::unique_ptr<Host> host) { hosts_.push_back(std::move(host)); }
+  /// Until all ranks have ended. Returns the exit code of the job.
+  int run();
+
+  void entered(int rank, int pid) override;
+  void received(int rank, const Message& message) override;
+  void ended(int rank, int status) override;
+  void lost(int host, const std::string& why) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Member {
+    int pid = 0;
+    bool running = true, joined = false, finished = false;
+    bool suspects = false;                 // it has reported the death of another rank
+    std::optional<std::string> exchanged;  // its part of the exchange under way
+  };
+
+  int patience() const;
+  void asked_to_end(int signal);
+  void carry_exchange();
+  void fail(const std::string& who, int code, const std::string& what);
+  void suspect(int rank, int code, const std::string& what);
+  void stop();
+  void signal_all(int number);
+  bool any_running() const;
+  std::string who(int rank) const;
+
+  Placement placement_;
+  const Signals* signals_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<Member> members_;
+  int code_ = 0;
+  std::optional<int> passed_on_;              // signal that the ranks have got instead of this process
+  std::optional<Clock::time_point> stopped_;  // when the ranks were asked to end
+  bool killed_ = false;
+
+  // A rank that cannot reach another one may say so before the other's death is seen here, which is the better message.
+  struct Suspicion {
+    int rank, code;
+    std::string what;
+    Clock::time_point since;
+  };
+  std::optional<Suspicion> suspicion_;
+};
+
+}  // namespace meshrt

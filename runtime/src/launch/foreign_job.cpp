@@ -1,0 +1,151 @@
+#include "launch/foreign_job.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+
+#include "launch/adopted_ranks.h"
+#include "launch/agent.h"
+#include "launch/door.h"
+#include "launch/gathering.h"
+#include "launch/host_name.h"
+#include "launch/packing.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+// Until all ranks must have come; MESHRT_CONNECT_TIMEOUT in seconds.
+std::chrono::milliseconds connect_limit() {
+  return std::chrono::seconds(number_from_environment("MESHRT_CONNECT_TIMEOUT").value_or(60));
+}
+
+// What a service must not hold open: the ends of pipes, sockets of the launcher that wait for them to close.
+void close_all_but(int kept, int also) {
+  std::vector<int> others;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    if (const int number = std::atoi(entry.path().filename().c_str()); number > 2 && number != kept && number != also)
+      others.push_back(number);
+  std::ranges::for_each(others, close);
+}
+
+// A process beside this rank, which learns of the meeting when there is one.
+class Service {
+ public:
+  /// Forks; there `run` gets the meeting, and its result ends the process. `kept` stays open.
+  Service(int kept, const std::function<void(const Meeting&)>& run);
+  void begin(const Meeting& meeting) const;
+
+ private:
+  Descriptor to_it_;
+};
+
+std::string read_all(int pipe) {
+  std::string text;
+  std::array<char, 4096> room;
+  for (ssize_t length = 0; (length = read(pipe, room.data(), room.size())) != 0;) {
+    if (length > 0) text.append(room.data(), length);
+    else if (errno != EINTR) break;
+  }
+  return text;
+}
+
+Service::Service(int kept, const std::function<void(const Meeting&)>& run) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Failure(Cause::environment, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  const Descriptor theirs(ends[0]);
+  to_it_ = Descriptor(ends[1]);
+  const pid_t child = fork();
+  if (child < 0) throw Failure(Cause::environment, fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (child > 0) return;
+  setpgid(0, 0);  // the job's signals are for its ranks; it ends when they have
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(nothing, STDIN_FILENO);
+  dup2(nothing, STDOUT_FILENO);
+  close_all_but(kept, theirs.get());
+  try {
+    const std::string text = read_all(theirs.get());
+    if (text.empty()) _exit(0);  // the rank has ended, and will have said why
+    Unpacker from(text);
+    const int ranks = from.number();
+    Meeting meeting = from_word(from.text());
+    meeting.ranks = ranks;
+    run(meeting);
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "error: {}: {}\n", host_name(), failure.what());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "internal error: {}: {}\n", host_name(), error.what());
+  }
+  std::fflush(stderr);
+  _exit(3);
+}
+
+void Service::begin(const Meeting& meeting) const {
+  Packer to;
+  to.number(meeting.ranks);
+  to.text(as_word(meeting));
+  const std::string text = to.bytes();
+  if (write(to_it_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw Failure(Cause::environment, "the launcher of this host has ended at once");
+}
+
+void serve_host(Descriptor listener, const Meeting& meeting) {
+  auto link = enter(meeting.coordinator, meeting.token, {-1, host_name()}, connect_limit());
+  Agent agent(
+      std::move(link), [&](HostEvents& events) { return std::make_unique<AdoptedRanks>(std::move(listener), events); },
+      nullptr);
+  const int code = agent.run();
+  if (code != 0 && agent.has_begun())
+    throw Failure(Cause::environment, "the coordinator of the job, beside rank 0, is gone: the ranks here are stopped");
+  _exit(code);
+}
+
+// Where other hosts may reach this one: what is asked for, or every address that it has.
+std::vector<Address> offered_addresses(int port) {
+  constexpr size_t most = 8;
+  std::vector<std::string> hosts = own_addresses();
+  if (const char* chosen = std::getenv("MESHRT_ADDRESS"); chosen && *chosen) hosts = {chosen};
+  std::vector<Address> addresses;
+  for (const std::string& host : hosts)
+    if (addresses.size() < most) addresses.push_back({host, port});
+  return addresses;
+}
+
+}  // namespace
+
+Descriptor join_foreign_job(Bootstrap& bootstrap) {
+  // The launcher gives a rank its CPUs; libraries keep to one of them, as under meshrun.
+  for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}) setenv(name, "1", 0);
+  const std::string name = fmt::format("meshrt-{}-{}", geteuid(), bootstrap.job());
+  std::vector<Service> services;
+  Meeting mine;
+  if (bootstrap.rank() == 0) {
+    mine.token = bootstrap.given_token().value_or(Token::draw());
+    auto door = std::make_unique<Door>("", bootstrap.port(), mine.token);
+    mine.coordinator = offered_addresses(door->port());
+    services.emplace_back(door->descriptor(),
+                          [&](const Meeting& meeting) { _exit(coordinate(*door, meeting.ranks, connect_limit())); });
+  }
+  if (Descriptor listener = claim_name(name); listener.get() >= 0)
+    services.emplace_back(listener.get(), [&](const Meeting& meeting) { serve_host(std::move(listener), meeting); });
+  const Meeting meeting = bootstrap.meet(mine);
+  for (const Service& service : services) service.begin(meeting);
+  services.clear();  // closes their pipes: they have all there is
+  return call_name(name, bootstrap.rank(), connect_limit());
+}
+
+}  // namespace meshrt

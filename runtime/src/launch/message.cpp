@@ -1,0 +1,80 @@
+#include "launch/message.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace meshrt {
+
+namespace {
+
+constexpr size_t most_descriptors = 2;
+
+struct Head {
+  int32_t kind, value;
+};
+
+}  // namespace
+
+bool send_message(int socket, const Message& message, const std::vector<int>& descriptors) {
+  Head head{static_cast<int32_t>(message.kind), message.value};
+  iovec parts[2] = {{&head, sizeof head},
+                    {const_cast<char*>(message.bytes.data()), std::min(message.bytes.size(), most_bytes)}};
+  msghdr packet{};
+  packet.msg_iov = parts;
+  packet.msg_iovlen = 2;
+  alignas(cmsghdr) char room[CMSG_SPACE(most_descriptors * sizeof(int))] = {};
+  if (!descriptors.empty()) {
+    packet.msg_control = room;
+    packet.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    cmsghdr* rights = CMSG_FIRSTHDR(&packet);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
+  }
+  for (;;) {
+    if (sendmsg(socket, &packet, MSG_NOSIGNAL) >= 0) return true;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return false;
+    pollfd writable{socket, POLLOUT, 0};
+    poll(&writable, 1, -1);
+  }
+}
+
+Received receive_message(int socket, Message& message, std::vector<int>* descriptors) {
+  Head head{};
+  message.bytes.resize(most_bytes);
+  iovec parts[2] = {{&head, sizeof head}, {message.bytes.data(), message.bytes.size()}};
+  msghdr packet{};
+  packet.msg_iov = parts;
+  packet.msg_iovlen = 2;
+  alignas(cmsghdr) char room[CMSG_SPACE(most_descriptors * sizeof(int))] = {};
+  packet.msg_control = room;
+  packet.msg_controllen = sizeof room;
+  ssize_t length = 0;
+  // A peer that ends with messages unread resets the connection once; its own last messages are still there.
+  do length = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  while (length < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (length < 0 && errno == EAGAIN) return Received::nothing;
+  if (length < static_cast<ssize_t>(sizeof head)) return Received::closed;
+  message.kind = static_cast<MessageKind>(head.kind);
+  message.value = head.value;
+  message.bytes.resize(length - sizeof head);
+  for (cmsghdr* rights = CMSG_FIRSTHDR(&packet); rights; rights = CMSG_NXTHDR(&packet, rights)) {
+    if (rights->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    std::vector<int> received(count);
+    std::memcpy(received.data(), CMSG_DATA(rights), count * sizeof(int));
+    if (descriptors) descriptors->insert(descriptors->end(), received.begin(), received.end());
+    else std::ranges::for_each(received, close);
+  }
+  return Received::message;
+}
+
+}  // namespace meshrt

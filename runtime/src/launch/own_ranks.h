@@ -1,0 +1,51 @@
+// own_ranks.h: the ranks of this host: processes that share memory, each with a socket to this one. They are started by
+// this process (local_ranks.h) or come by themselves (adopted_ranks.h).
+#pragma once
+#include <sys/types.h>
+
+#include "launch/descriptor.h"
+#include "launch/host.h"
+#include "launch/welcome.h"
+
+namespace meshrt {
+
+class OwnRanks : public Host {
+ public:
+  explicit OwnRanks(HostEvents& events) : events_(events) {}
+
+  /// Starts or welcomes the ranks. Throws Failure (Cause::environment).
+  virtual void begin(const HostJob& job) = 0;
+  virtual bool any_running() const;
+
+  void watch(std::vector<pollfd>& watched) const override;
+  void advance() override;
+  void send(int rank, const Message& message) override;
+  void flush() override {}
+
+ protected:
+  struct Process {
+    int rank = 0;
+    pid_t pid = 0;  ///< 0: not known here
+    Descriptor control;
+    bool running = true;
+  };
+
+  /// Tells a rank what it is, and hands it the memory that it shares with the others.
+  class Memory {
+   public:
+    explicit Memory(const HostJob& job);
+    void welcome(const HostJob& job, const Process& process) const;
+
+   private:
+    Descriptor segment_, arena_;
+  };
+
+  void read_control(Process& process);
+  /// Tells of processes that have ended, after their last words.
+  virtual void reap() = 0;
+
+  HostEvents& events_;
+  std::vector<Process> processes_;
+};
+
+}  // namespace meshrt

@@ -1,0 +1,20 @@
+#include "launch/restarts.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+int with_restarts(int most, const std::function<int()>& run) {
+  for (int restart = 0;; ++restart) {
+    setenv("MESHRT_RESTART", std::to_string(restart).c_str(), 1);
+    const int code = run();
+    if (code != exit_code(Cause::peer_died) || restart == most) return code;
+    fmt::print(stderr, "meshrun: restart {} of at most {}\n", restart + 1, most);
+  }
+}
+
+}  // namespace meshrt

@@ -1,0 +1,11 @@
+// restarts.h: a job that failed, started again.
+#pragma once
+#include <functional>
+
+namespace meshrt {
+
+/// Runs a job, and again, at most `most` times, as long as it ends with code 3 (a rank died, a host is gone, ...),
+/// which it tells. Ranks find the number of the attempt, from 0, in MESHRT_RESTART. Returns the last code.
+int with_restarts(int most, const std::function<int()>& run);
+
+}  // namespace meshrt

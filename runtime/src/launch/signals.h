@@ -1,0 +1,39 @@
+// signals.h: the signals of a launcher as a descriptor, while this lives.
+#pragma once
+#include <sys/signalfd.h>
+
+#include <csignal>
+#include <vector>
+
+#include "launch/descriptor.h"
+
+namespace meshrt {
+
+class Signals {
+ public:
+  Signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    descriptor_ = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int descriptor() const { return descriptor_.get(); }
+  /// Those that ask the job to end, in their order.
+  std::vector<int> read() const {
+    std::vector<int> signals;
+    for (signalfd_siginfo info; ::read(descriptor(), &info, sizeof info) == sizeof info;)
+      if (info.ssi_signo != SIGCHLD) signals.push_back(static_cast<int>(info.ssi_signo));
+    return signals;
+  }
+
+ private:
+  sigset_t before_{};
+  Descriptor descriptor_;
+};
+
+}  // namespace meshrt

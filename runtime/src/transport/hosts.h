@@ -1,0 +1,27 @@
+// hosts.h: the transport of a job of several hosts. A group whose ranks run on one host shares its memory; every other
+// group exchanges messages. Both sum in group order, so results do not depend on where ranks run.
+#pragma once
+#include "transport/shared.h"
+#include "transport/ucx.h"
+
+namespace meshrt {
+
+class HostsTransport : public Transport {
+ public:
+  HostsTransport(const std::shared_ptr<Control>& control, std::shared_ptr<SharedMemory> memory,
+                 const WaitPolicy& policy);
+
+  std::byte* allocate_arena(size_t bytes) override { return shared_.allocate_arena(bytes); }
+  void post(const Group& group, const Call& call) override;
+  void finish(const Group& group, const Call& call) override;
+
+ private:
+  Transport& of(const Group& group);
+
+  std::vector<int> host_of_rank_;
+  std::vector<Transport*> by_group_;  // by Group::id
+  UcxTransport ucx_;
+  SharedTransport shared_;  // ends first: neighbours see it, then ranks of other hosts
+};
+
+}  // namespace meshrt

@@ -1,0 +1,215 @@
+"""gpt on several hosts: network namespaces with IPC and host names of their own, two ranks each. Every launcher gives the curve of one rank, and the
+bits of processes on one host; also over a network that delays and loses packets. A host that dies, freezes or is cut off ends the job in time."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+
+from common import TOP, Report, json_lines, meshc, scratch, sets
+from common import run as execute
+from network import Network, permitted
+
+SEED = 20261122
+GPT = dict(batch=8, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
+MESHRUN = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(meshc()))), "runtime", "meshrun")
+
+
+def build(folder):
+    tokens = np.random.default_rng(SEED).integers(0, GPT["vocab"], 8 * 16 * 40 + 1).astype(np.uint16)
+    tokens.tofile(f"{folder}/tokens.bin")
+    with open(f"{folder}/run.yaml", "w") as file:
+        file.write("data: { token: {file: tokens.bin, type: u16, window: seq}, target: {of: token, shift: 1} }\n")
+    with open(f"{folder}/layouts.mesh", "w") as file:
+        file.write("mesh single { only: 1 }\nlayout one on single { }\n")
+    for name, layout in (("one", ["--layout", "one"]), ("many", ["--mesh", "data=4,model=2"])):
+        execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", f"{folder}/layouts.mesh", *layout, *sets(**GPT), "--precision", "f64", "-o", f"{folder}/{name}")
+
+
+def curve(folder, name, steps, *command, env=None, timeout=300):
+    """The losses of a run, which writes them to NAME.jsonl, and what it says on stderr."""
+    log = f"{folder}/{name}.jsonl"
+    if os.path.exists(log):
+        os.remove(log)
+    done = execute(*command, f"{folder}/run.yaml", f"train.steps={steps}", f"log.jsonl={log}", "log.every=1", env=env, timeout=timeout)
+    return [line["loss"] for line in json_lines(log) if "loss" in line], done.stderr
+
+
+def over_hosts(net, *options):
+    return net.head(MESHRUN, "--hosts", ",".join(f"{host}:2" for host in net.hosts), "--ssh", net.shell, *options)
+
+
+def by_mpirun(net):
+    """OpenMPI's launcher, with its agent replaced like ssh."""
+    return net.head("mpirun.openmpi", "--allow-run-as-root", "--mca", "plm_rsh_agent", net.shell, "--mca", "plm_rsh_no_tree_spawn", 1, "--mca", "orte_keep_fqdn_hostnames", 1,
+                    "--host", ",".join(f"{host}:2" for host in net.hosts), "--bind-to", "none", "-np", 2 * len(net.hosts))
+
+
+def by_hydra(net):
+    """MPICH's launcher, which speaks PMI-1."""
+    return net.head("mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", net.shell, "-iface", "bridge", "-hosts", ",".join(f"{host}:2" for host in net.hosts),
+                    "-np", 2 * len(net.hosts))
+
+
+def by_hand(net, variables):
+    """Two ranks on each host with what `variables` gives for (rank, local rank), as torchrun and srun without a PMI start them."""
+    script = ""
+    for number in range(1, len(net.hosts) + 1):
+        ranks = ""
+        for local in range(2):
+            settings = " ".join(f"{name}={value}" for name, value in variables(2 * number - 2 + local, local).items())
+            ranks += f"env {settings} $command & "
+        script += f"{net.shell} 10.213.0.{number} '{ranks} wait' & "
+    return net.head("sh", "-c", f"command=\"$*\"; export command; {script} wait", "ranks")
+
+
+def torchrun_variables(rank, local):
+    return {"RANK": rank, "WORLD_SIZE": 8, "LOCAL_RANK": local, "LOCAL_WORLD_SIZE": 2, "MASTER_ADDR": "10.213.0.1", "MASTER_PORT": 29500, "TORCHELASTIC_RUN_ID": "run"}
+
+
+def slurm_variables(rank, local):
+    return {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": 8, "SLURM_LOCALID": local, "SLURM_JOB_ID": 1234, "SLURM_STEP_ID": 0, "SLURM_STEP_NODELIST": "10.213.0.[1-4]"}
+
+
+LAUNCHERS = {"mpirun (PMIx)": by_mpirun, "mpiexec.hydra (PMI-1)": by_hydra, "torchrun's variables": lambda net: by_hand(net, torchrun_variables),
+             "Slurm's variables alone": lambda net: by_hand(net, slurm_variables)}
+
+
+def same_curve(report, name, found, one, here):
+    report.true(f"{name}: the bits of eight processes on one host", found == here, f"{len(found)} steps")
+    apart = max(abs(a - b) / abs(a) for a, b in zip(one, found)) if len(found) == len(one) else 1
+    report.check(f"{name}: loss of {len(one)} steps against one rank, relative", float(f"{apart:.2e}"), 1e-9)
+
+
+def trains(report, folder, small):
+    steps = 5 if small else 30
+    one, _ = curve(folder, "one", steps, f"{folder}/one/gpt", "-n", 1)
+    here, _ = curve(folder, "here", steps, f"{folder}/many/gpt", "-n", 8)
+    with Network(folder, 4) as net:
+        found, said = curve(folder, "meshrun", steps, *over_hosts(net), f"{folder}/many/gpt")
+        same_curve(report, "meshrun --hosts, four hosts", found, one, here)
+        report.true("the table names the host and the place of each rank", re.search(r"^ +5  10\.213\.0\.3 +data 2, model 1$", said, re.M), said.splitlines()[:3])
+        report.true("between hosts over the interface that leads to them", "UCX between 4 hosts over eth0" in said)
+        for name in list(LAUNCHERS)[:1] if small else LAUNCHERS:
+            found, said = curve(folder, "other", steps, *LAUNCHERS[name](net), f"{folder}/many/gpt")
+            same_curve(report, name, found, one, here)
+            report.true(f"{name}: the table names hosts", re.search(r"^ +5  host3 +data 2, model 1$", said, re.M), said[-300:])
+    if small:
+        return
+    with Network(folder, 4, delay=0.002, loss=0.01, seed=SEED) as net:
+        for name, launcher in (("meshrun", over_hosts), ("mpirun", by_mpirun)):
+            found, _ = curve(folder, "slow", steps, *launcher(net), f"{folder}/many/gpt", timeout=900)
+            lost = f", {net.wire.lost} of {net.wire.carried + net.wire.lost} frames lost" if net.wire else ""
+            same_curve(report, f"{name}, 2 ms of delay and 1 % of loss ({net.how}{lost})", found, one, here)
+
+
+def agents_of(launcher):
+    """The agents' processes by the address of their host, from the processes that the launcher has started."""
+    found, waiting = {}, [launcher]
+    while waiting:
+        pid = waiting.pop()
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children") as file:
+                waiting += map(int, file.read().split())
+            with open(f"/proc/{pid}/cmdline") as file:
+                words = file.read().split("\0")
+        except OSError:
+            continue
+        if "--agent" in words and words[0] == MESHRUN:
+            found[int(words[words.index("--node-rank") + 1])] = pid
+    return found
+
+
+def alive(folder):
+    """Processes of the program under test, wherever they run."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe").startswith(folder):
+                found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if not condition():
+        raise RuntimeError("the job did not start")
+
+
+def ends(report, folder, name, action, words, bound):
+    """A job that trains, to which `action` happens: it ends within `bound` seconds with code 3 and one message, and nobody is left."""
+    with Network(folder, 4) as net:
+        log = f"{folder}/ends.jsonl"
+        if os.path.exists(log):
+            os.remove(log)
+        command = [*over_hosts(net), f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1000000", f"log.jsonl={log}", "log.every=1"]
+        job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: os.path.exists(log) and os.path.getsize(log) > 2000)
+        action(net, agents_of(job.pid))
+        start = time.monotonic()
+        try:
+            _, said = job.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            report.true(name, False, "the job hangs")
+            return
+        seconds = time.monotonic() - start
+        wait_until(lambda: not alive(folder), 15)  # a host that is cut off ends its ranks itself, as late
+        # without the table, and what the shell of the namespace says of an agent that is killed
+        said = [line for line in said.splitlines() if "  data " not in line and not line.startswith(("rank  host", "memory within", "Killed"))]
+        good = job.returncode == 3 and seconds <= bound and len(said) == 1 and words in said[0]
+        report.true(f"{name}: exit code {job.returncode}, {seconds:.2f} s (bound {bound})", good, said[:3])
+
+
+def fails(report, folder, small):
+    def kill_agent(_, agents):
+        os.kill(agents[2], signal.SIGKILL)
+
+    def freeze_agent(_, agents):
+        os.kill(agents[2], signal.SIGSTOP)
+
+    ends(report, folder, "a host's agent is killed", kill_agent, "host 10.213.0.3: its agent has ended", 1.0)
+    if small:
+        return
+    ends(report, folder, "a host is frozen", freeze_agent, "host 10.213.0.3: nothing was heard of it for 12 s", 15.0)
+    ends(report, folder, "a host is cut off", lambda net, _: net.cut(3), "host 10.213.0.3: ", 15.0)
+
+
+def refuses(report, folder):
+    with Network(folder, 2) as net:
+        program = f"{folder}/one/gpt"
+        wrong = execute(*net.head(MESHRUN, "--hosts", "10.213.0.1,10.213.0.9", "--ssh", net.shell, program), code=3)
+        report.true("a host whose command fails is named", "host 10.213.0.9: the command that starts its agent" in wrong.stderr, wrong.stderr.strip()[-200:])
+        shell = f"{folder}/silent"
+        with open(shell, "w") as file:
+            file.write("#!/bin/sh\nexec sleep 30\n")
+        os.chmod(shell, 0o755)
+        late = execute(*net.head(MESHRUN, "--hosts", "10.213.0.2", "--ssh", shell, "--connect-timeout", "1", program), code=3)
+        report.true("a host that does not come is named with the address", re.search(r"nothing was heard of 10\.213\.0\.2 within 1 s: can it connect to 10\.213\.0\.254:\d+", late.stderr),
+                    late.stderr.strip()[-200:])
+
+
+def run(small):
+    report = Report()
+    print(f"seed {SEED}, four hosts of two ranks")
+    why_not = permitted()
+    if why_not:
+        print(f"SKIPPED, hosts: {why_not}", flush=True)
+        report.true("skipped visibly", True, why_not)
+        return report
+
+    def action():
+        with scratch() as folder:
+            build(folder)
+            trains(report, folder, small)
+            fails(report, folder, small)
+            refuses(report, folder)
+
+    report.attempt("hosts", action)
+    return report
