@@ -116,7 +116,7 @@ class Network:
         self.wire = None
         self.how = ""  # what makes it slow
         with open(self.shell, "w") as file:
-            file.write(f'#!/bin/sh\n# In place of ssh: HOST COMMAND...\nnumber=${{1##*.}}; shift\n'
+            file.write(f'#!/bin/sh\n# In place of ssh: [-x] HOST COMMAND...\ncase $1 in -*) shift;; esac\nnumber=${{1##*.}}; shift\n'
                        f'exec ip netns exec {self.prefix}$number unshare --ipc --uts sh -c "hostname host$number; $*"\n')
         os.chmod(self.shell, 0o755)
 
