@@ -8,7 +8,7 @@ import numpy as np
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 
-COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "fmt", "ir", "ops", "explain", "new", "doctor"}
+COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "fmt", "ir", "ops", "explain", "new", "slurm", "doctor"}
 # A small perceptron over two ranks, in which collectives complete sums.
 SMALL = ("--layout", "both", "--set", "batch=8", "--set", "hidden=16")
 
@@ -31,6 +31,20 @@ def check_new(report, folder):
     report.true("new: not a name", execute(meshc(), "new", os.path.join(folder, "1st"), code=None).returncode == 2)
 
 
+def check_slurm(report, gpt):
+    """The batch file is one for sh, has the mesh's ranks on its nodes, and keeps words together; what would be another option is refused."""
+    written = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "2", "--time", "12:00:00", "data.text=it's").stdout
+    report.true("slurm: nodes and tasks", "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n" in written and "--time=12:00:00\n" in written, written[:200])
+    report.true("slurm: a word stays one", "'data.text=it'\\''s'\n" in written)
+    with scratch() as folder:
+        with open(f"{folder}/job.sh", "w") as file:
+            file.write(written)
+        report.true("slurm: sh reads it", execute("sh", "-n", f"{folder}/job.sh", code=None).returncode == 0)
+    uneven = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "3", code=2).stderr
+    report.true("slurm: nodes that do not divide the ranks", "8 ranks on 3 nodes" in uneven, uneven)
+    report.true("slurm: no second option", "has characters" in execute(meshc(), "slurm", gpt, "--partition", "all --exclusive", code=2).stderr)
+
+
 def run(small):
     report = Report()
 
@@ -43,6 +57,7 @@ def run(small):
             report.true(f"{command} --help", "Usage" in text and "Examples" in text)
             report.true(f"{command} --no-such-option", execute(meshc(), command, gpt, "--no-such-option", code=None).returncode == 2)
         report.true("no command", execute(meshc(), code=None).returncode == 2)
+        check_slurm(report, gpt)
         with scratch() as folder:
             bad = os.path.join(folder, "bad.mesh")
             with open(bad, "w") as file:

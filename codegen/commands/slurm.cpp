@@ -1,0 +1,106 @@
+// slurm.cpp: `meshc slurm SPEC --nodes N`: a batch file for a program of `meshc build`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "codegen/commands/command.h"
+#include "codegen/commands/emission.h"
+#include "codegen/commands/session.h"
+
+namespace mesh {
+
+namespace {
+
+struct Options {
+  OutputOptions output;
+  SpecOptions spec;
+  std::string folder, time = "01:00:00", partition, account;
+  int nodes = 1, warning = 120;
+};
+
+/// Words of a `#SBATCH` line, which no shell reads: what would end the word, or the line, is refused.
+void require_word(const std::string& option, const std::string& word) {
+  const auto good = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-.:,+").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!std::ranges::all_of(word, good))
+    throw UsageError(fmt::format("{}: `{}` has characters that Slurm takes for something else", option, word));
+}
+
+/// One word for the shell, whatever is in it.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+int print_batch_file(const Options& options) {
+  require_word("--time", options.time);
+  require_word("--partition", options.partition);
+  require_word("--account", options.account);
+  Session session(options.spec, options.output);
+  const std::optional<Compiled> compiled = session.compile();
+  if (!compiled) return exit_diagnostics;
+  const int64_t ranks = compiled->sharded.layout.mesh.ranks();
+  if (ranks % options.nodes != 0)
+    throw UsageError(fmt::format("{} rank{} on {} nodes: as many are to run on each, so --nodes has to divide {}",
+                                 ranks, ranks == 1 ? "" : "s", options.nodes, ranks));
+  const std::string name = program_name(options.spec);
+  const std::string folder = options.folder.empty() ? name : options.folder;
+  std::string overrides;
+  for (const std::string& word : options.spec.overrides()) overrides += " " + quoted(word);
+  fmt::print("#!/bin/sh\n#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n", name,
+             options.nodes, ranks / options.nodes);
+  fmt::print("#SBATCH --cpus-per-task=1\n#SBATCH --time={}\n", options.time);
+  if (!options.partition.empty()) fmt::print("#SBATCH --partition={}\n", options.partition);
+  if (!options.account.empty()) fmt::print("#SBATCH --account={}\n", options.account);
+  fmt::print(
+      "#SBATCH --output={0}-%j.out\n"
+      "#SBATCH --open-mode=append\n"
+      "#SBATCH --requeue\n"
+      "# So many seconds before the end: the run writes a checkpoint and ends with code 75.\n"
+      "#SBATCH --signal=USR1@{1}\n\n"
+      "# Where `srun --mpi=list` has no pmix, leave --mpi=pmix out.\n"
+      "srun --mpi=pmix {2}/{0} {2}/{0}.yaml checkpoint.dir={0}-ckpt{3}\n"
+      "code=$?\n"
+      "# In the queue again; a job that Slurm has restarted goes on from its newest checkpoint.\n"
+      "if [ $code -eq 75 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\n"
+      "exit $code\n",
+      name, options.warning, folder, overrides);
+  return exit_ok;
+}
+
+}  // namespace
+
+Command slurm_command() {
+  return {"slurm",
+          "print a batch file for Slurm",
+          "The job writes checkpoints to NAME-ckpt, stops before its time ends, and puts itself into the queue again.\n"
+          "It runs what `meshc build` has made of the same spec with the same layout.",
+          {{"meshc slurm gpt.mesh --nodes 4 >gpt.sh", "as many ranks on each node; then sbatch gpt.sh"},
+           {"meshc slurm gpt.mesh --nodes 4 --mesh data=4,model=8 --time 12:00:00", "another mesh, twelve hours"}},
+          [](CLI::App& app) -> std::function<int()> {
+            auto options = std::make_shared<Options>();
+            options->spec.declare(app, true);
+            app.add_option("--nodes", options->nodes, "number of nodes")
+                ->check(CLI::Range(1, 1'000'000))
+                ->capture_default_str();
+            app.add_option("-o,--output", options->folder,
+                           "the folder that `meshc build` wrote to (default: the spec's name)")
+                ->type_name("DIR");
+            app.add_option("--time", options->time, "of the job")->type_name("HH:MM:SS")->capture_default_str();
+            app.add_option("--signal", options->warning, "seconds before its end that the run stops in order")
+                ->check(CLI::Range(1, 65535))
+                ->capture_default_str();
+            app.add_option("--partition", options->partition, "the partition to run in");
+            app.add_option("--account", options->account, "the account to charge");
+            options->output.declare(app, false);
+            return [options] { return print_batch_file(*options); };
+          }};
+}
+
+}  // namespace mesh
