@@ -4,25 +4,18 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <sstream>
 
-#include "launch/agent.h"
-#include "launch/host_list.h"
-#include "launch/hosts.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 
 namespace {
 
-using meshrt::Cause;
 using meshrt::Failure;
 
 struct Options {
-  int ranks = 0, nodes = 0, per_node = 0, node_rank = -1;
-  std::string hosts, host_file, coordinator, agent, bind_to = "core";
-  meshrt::HostsOptions job;
+  int ranks = 0;
+  std::string agent, bind_to = "core";
+  meshrt::SeveralHosts job;
   std::vector<std::string> command;
   bool display_map = false;
 };
@@ -49,15 +42,16 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--display-map", options.display_map, "show which rank runs where also for one host");
 
   const char* several = "Several hosts";
-  app.add_option("--hosts,-H,--host", options.hosts, "NAME:RANKS,...: run there, each host filled before the next")
+  app.add_option("--hosts,-H,--host", options.job.hosts, "NAME:RANKS,...: run there, each host filled before the next")
       ->group(several);
-  app.add_option("--hostfile", options.host_file, "the same from a file: lines `NAME slots=4` or `NAME:4`")
+  app.add_option("--hostfile", options.job.host_file, "the same from a file: lines `NAME slots=4` or `NAME:4`")
       ->excludes("--hosts")
       ->group(several);
-  app.add_option("--nnodes", options.nodes, "how many of the hosts; or the number of nodes, each with its own meshrun")
+  app.add_option("--nnodes", options.job.nodes,
+                 "how many of the hosts; or the number of nodes, each with its own meshrun")
       ->check(count)
       ->group(several);
-  app.add_option("--nproc-per-node", options.per_node, "ranks on each host")->check(count)->group(several);
+  app.add_option("--nproc-per-node", options.job.per_node, "ranks on each host")->check(count)->group(several);
   app.add_option("--ssh", options.job.shell,
                  "command that runs a command on a host (MESHRUN_SSH, or `ssh -o BatchMode=yes`)")
       ->group(several);
@@ -70,71 +64,25 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(several);
-  app.add_option("--node-rank", options.node_rank, "this is node K of --nnodes, which are started elsewhere")
+  app.add_option("--node-rank", options.job.node_rank, "this is node K of --nnodes, which are started elsewhere")
       ->check(CLI::NonNegativeNumber)
       ->group(several);
-  app.add_option("--coordinator", options.coordinator, "HOST:PORT of node 0, for --node-rank")->group(several);
+  app.add_option("--coordinator", options.job.coordinator, "HOST:PORT of node 0, for --node-rank")->group(several);
   app.add_option("--agent", options.agent)->group("");  // what meshrun starts on other hosts
-}
-
-std::chrono::milliseconds limit_of(const Options& options) {
-  return std::chrono::milliseconds(static_cast<int64_t>(options.job.connect_timeout * 1000));
-}
-
-int serve_as_agent(const Options& options) {
-  std::string token;
-  std::getline(std::cin, token);
-  return meshrt::run_agent({meshrt::parse_address(options.agent, "--agent")}, meshrt::Token::from(token),
-                           options.node_rank, limit_of(options));
-}
-
-std::vector<meshrt::HostSlots> listed_hosts(const Options& options) {
-  if (!options.hosts.empty()) return meshrt::parse_hosts(options.hosts);
-  std::ifstream file(options.host_file);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw Failure(Cause::usage, fmt::format("--hostfile {}: cannot be read", options.host_file));
-  return meshrt::parse_host_file(text.str(), options.host_file);
-}
-
-// One meshrun on each node, as containers are started.
-int run_as_node(Options& options) {
-  if (options.coordinator.empty() || options.nodes == 0 || options.per_node == 0)
-    throw Failure(Cause::usage, "--node-rank needs --nnodes, --nproc-per-node and --coordinator HOST:PORT");
-  if (options.node_rank >= options.nodes)
-    throw Failure(Cause::usage,
-                  fmt::format("--node-rank {} of --nnodes {}: they count from 0", options.node_rank, options.nodes));
-  if (options.job.launch.restarts > 0)
-    throw Failure(Cause::usage,
-                  "--max-restarts cannot restart nodes that are started elsewhere: let that restart them");
-  const meshrt::Address coordinator = meshrt::parse_address(options.coordinator, "--coordinator");
-  if (options.node_rank > 0)
-    return meshrt::run_agent({coordinator}, meshrt::token_from_environment(), options.node_rank, limit_of(options));
-  std::vector<meshrt::HostSlots> nodes;
-  for (int node = 0; node < options.nodes; ++node) nodes.push_back({fmt::format("node {}", node), options.per_node});
-  options.job.started_elsewhere = true;
-  options.job.port = coordinator.port;
-  return meshrt::launch_hosts(meshrt::place_ranks(nodes, {}), options.command, options.job);
 }
 
 int run(Options& options) {
   options.job.launch.pin = options.bind_to == "core";
   if (options.display_map) setenv("MESHRT_DISPLAY_MAP", "1", 1);
-  if (!options.agent.empty()) return serve_as_agent(options);
-  if (options.node_rank >= 0) return run_as_node(options);
-  if (!options.hosts.empty() || !options.host_file.empty()) {
-    const char* shell = std::getenv("MESHRUN_SSH");
-    if (options.job.shell.empty()) options.job.shell = shell && *shell ? shell : "ssh -o BatchMode=yes";
-    const meshrt::RankCounts counts{options.ranks, options.nodes, options.per_node};
-    return meshrt::launch_hosts(meshrt::place_ranks(listed_hosts(options), counts), options.command, options.job);
-  }
-  if (options.nodes > 1)
-    throw Failure(Cause::usage,
-                  fmt::format("--nnodes {}: which? Give --hosts or --hostfile, or --node-rank", options.nodes));
+  if (!options.agent.empty())
+    return meshrt::serve_as_agent(options.agent, options.job.node_rank, options.job.connect_timeout);
+  const bool elsewhere = !options.job.hosts.empty() || !options.job.host_file.empty() || options.job.node_rank >= 0 ||
+                         options.job.nodes > 1;
+  if (elsewhere) return meshrt::launch_on_hosts(options.ranks, options.command, options.job);
   for (const std::string& variable : options.job.variables)
     if (const size_t equals = variable.find('='); equals != std::string::npos)
       setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
-  const int ranks = options.ranks != 0 ? options.ranks : std::max(1, options.per_node);
+  const int ranks = options.ranks != 0 ? options.ranks : std::max(1, options.job.per_node);
   return meshrt::launch_processes(ranks, options.command, options.job.launch);
 }
 

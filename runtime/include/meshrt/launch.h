@@ -39,6 +39,25 @@ struct LaunchOptions {
 /// thread starts.
 int launch_processes(int ranks, const std::vector<std::string>& command, const LaunchOptions& options = {});
 
+/// A job on several hosts: what the options of meshrun say.
+struct SeveralHosts {
+  LaunchOptions launch;
+  std::string hosts = "", host_file = "";   ///< the list, or the file that has it
+  int nodes = 0, per_node = 0;              ///< how many of the hosts, and ranks on each; 0: not said
+  int node_rank = -1;                       ///< this is one of `nodes`, all of which are started elsewhere
+  std::string coordinator = "";             ///< HOST:PORT of node 0
+  std::string shell = "";                   ///< starts a command on a host; empty: MESHRUN_SSH, or ssh
+  std::string address = "";                 ///< of this host, for the others; empty: by the route to them
+  std::vector<std::string> variables = {};  ///< NAME or NAME=VALUE, for the ranks
+  double connect_timeout = 60;              ///< seconds until all hosts must be there
+};
+
+/// As launch_processes, on other hosts; `ranks` 0: as many as they have slots.
+int launch_on_hosts(int ranks, const std::vector<std::string>& command, const SeveralHosts& options);
+
+/// What meshrun is on another host, where it was started with the token of its job on standard input.
+int serve_as_agent(const std::string& coordinator, int host, double connect_timeout);
+
 /// CPUs this process may use: its affinity mask, limited by the cgroup's cpu.max. At least 1.
 int allowed_cpus();
 

@@ -98,7 +98,7 @@ std::string placement_table(const ProgramInfo& info, const Placement& placement)
   return text;
 }
 
-void tell_placement(const Rank& rank, const ProgramInfo& info) {
+void check_nodes(const Rank& rank, const ProgramInfo& info) {
   if (rank.rank() != 0) return;
   const Placement& placement = rank.transport().placement();
   const char* wanted = std::getenv("MESHRT_DISPLAY_MAP");

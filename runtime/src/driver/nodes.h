@@ -22,6 +22,6 @@ std::string placement_table(const ProgramInfo& info, const Placement& placement)
 
 /// Rank 0 prints the table on stderr when there are several hosts or MESHRT_DISPLAY_MAP is set, and a warning when an
 /// axis is split that is to be `within node`.
-void tell_placement(const Rank& rank, const ProgramInfo& info);
+void check_nodes(const Rank& rank, const ProgramInfo& info);
 
 }  // namespace meshrt

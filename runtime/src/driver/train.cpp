@@ -117,7 +117,7 @@ void prepare(Rank& rank, Program& program) {
   check_memory(rank, info);
   rank.allocate(info.arena_bytes, info.own_bytes);
   program.bind(rank);
-  tell_placement(rank, info);
+  check_nodes(rank, info);
 }
 
 void check_trainable(const RunFile& run) {
