@@ -109,9 +109,10 @@ int convert_checkpoint(const Conversion& conversion, bool json) {
       tensor.data = converted.emplace_back(numbers_as(*type, tensor));
       tensor.type = *type;
     }
-    if (saved.of_optimizer(tensor.name)) optimizer.push_back(names.of(tensor.name));
-    tensor.name = names.of(tensor.name);
-    tensors.push_back(tensor);
+    for (const NamedArray& part : renamed(tensor, names)) {
+      if (saved.of_optimizer(tensor.name)) optimizer.push_back(part.name);
+      tensors.push_back(part);
+    }
   }
   if (fs::exists(conversion.to))
     throw meshrt::Failure(meshrt::Cause::environment, fmt::format("`{}` is there already", conversion.to));

@@ -39,6 +39,7 @@ std::vector<Command> commands();
 Command build_command();
 Command check_command();
 Command ckpt_command();
+Command data_command();
 Command doctor_command();
 Command explain_command();
 Command fetch_command();

@@ -1,20 +1,24 @@
 // fetch.cpp: `meshc fetch SPEC NAME...`: values, gradients and parameters of a step as whole arrays in npy files. The
 // program is interpreted, its ranks are threads.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
 #include "codegen/graph/want.h"
 #include "codegen/interpret/interpret.h"
 #include "frontend/suggest.h"
+#include "meshrt/checkpoint.h"
 #include "meshrt/failure.h"
 #include "meshrt/npy.h"
+#include "meshrt/rename_map.h"
 #include "meshrt/safetensors.h"
 
 namespace mesh {
@@ -27,7 +31,7 @@ struct Options {
   OutputOptions output;
   SpecOptions spec;
   std::vector<std::string> feeds;  // "NAME=FILE.npy"
-  std::string params, save_params, out;
+  std::string params, names, save_params, out;
   uint64_t seed = 1;
   int64_t steps = 0;  // 0: not given
 };
@@ -61,26 +65,39 @@ std::vector<std::string> parameter_paths(const Graph& graph) {
 }
 
 // Every parameter of the model must be in the file; what else is there is named and left.
-Arrays read_parameters(const std::string& file, const Graph& graph) {
+Arrays read_parameters(const std::string& file, const std::string& map, const Graph& graph) {
   if (file.empty()) return {};
-  const meshrt::Safetensors tensors = meshrt::Safetensors::open(file);
-  const std::vector<std::string> paths = parameter_paths(graph);
+  const meshrt::SavedTensors saved = meshrt::SavedTensors::open(file);
+  const meshrt::RenameMap names = map.empty() ? meshrt::RenameMap() : meshrt::RenameMap::read(map);
   Arrays arrays;
-  std::string missing, ignored;
-  for (const std::string& path : paths) {
-    const meshrt::NamedArray* found = tensors.find(path);
-    if (!found) {
-      missing += (missing.empty() ? "" : ", ") + path;
-      continue;
+  std::vector<std::string> missing, ignored;
+  std::set<std::string> used;
+  for (const Stored& stored : graph.stored) {
+    if (stored.kind != StoredKind::parameter) continue;
+    std::vector<std::string> dims;
+    std::vector<int64_t> sizes;
+    for (const DimId dim : stored.type.dims) {
+      dims.push_back(graph.dim(dim).name);
+      sizes.push_back(graph.dim(dim).size);
     }
-    arrays[path] = {found->type, found->shape, {found->data.begin(), found->data.end()}};
+    const meshrt::Pieces pieces =
+        pieces_of(stored.path, dims, sizes, names, [&](const auto& name) { return saved.find(name); });
+    if (!pieces.misfit.empty()) throw meshrt::Failure(meshrt::Cause::data, fmt::format("{}: {}", file, pieces.misfit));
+    missing.insert(missing.end(), pieces.missing.begin(), pieces.missing.end());
+    used.insert(pieces.names.begin(), pieces.names.end());
+    if (pieces.arrays.empty()) continue;
+    meshrt::Array& array = arrays[stored.path] = {pieces.arrays[0]->type, sizes, {}};
+    for (const meshrt::NamedArray* piece : pieces.arrays)
+      array.data.insert(array.data.end(), piece->data.begin(), piece->data.end());
   }
-  for (const meshrt::NamedArray& tensor : tensors.tensors())
-    if (!arrays.contains(tensor.name)) ignored += (ignored.empty() ? "" : ", ") + tensor.name;
+  for (const meshrt::NamedArray& tensor : saved.tensors())
+    if (!used.contains(tensor.name) && !saved.of_optimizer(tensor.name)) ignored.push_back(tensor.name);
   if (!missing.empty())
-    throw meshrt::Failure(meshrt::Cause::data, fmt::format("{} lacks parameters of the model: {}{}", file, missing,
-                                                           ignored.empty() ? "" : "; it has " + ignored));
-  if (!ignored.empty()) fmt::print(stderr, "note: {} also holds {}, which the model does not use\n", file, ignored);
+    throw meshrt::Failure(meshrt::Cause::data,
+                          fmt::format("{} lacks parameters of the model: {}{}", file, fmt::join(missing, ", "),
+                                      ignored.empty() ? "" : fmt::format("; it has {}", fmt::join(ignored, ", "))));
+  if (!ignored.empty())
+    fmt::print(stderr, "note: {} also holds {}, which the model does not use\n", file, fmt::join(ignored, ", "));
   return arrays;
 }
 
@@ -127,7 +144,7 @@ int fetch(Options options) {
 
   InterpretRequest request{compiled->program, &session.sources};
   request.feeds = read_feeds(options.feeds);
-  request.stored = read_parameters(options.params, graph);
+  request.stored = read_parameters(options.params, options.names, graph);
   for (const Stored& stored : graph.stored)  // a state may begin from a file too
     if (stored.kind == StoredKind::state)
       if (auto first = request.feeds.extract(stored.path)) request.stored[stored.path] = std::move(first.mapped());
@@ -183,9 +200,14 @@ Command fetch_command() {
             ->type_name("NAME=FILE.npy")
             ->take_all()
             ->allow_extra_args(false);
-        CLI::Option* params = app.add_option("--params", options->params, "the parameters to begin with")
-                                  ->type_name("FILE.safetensors")
-                                  ->check(CLI::ExistingFile);
+        CLI::Option* params =
+            app.add_option("--params", options->params, "the parameters to begin with: a file, or a checkpoint")
+                ->type_name("FILE.safetensors")
+                ->check(CLI::ExistingPath);
+        app.add_option("--names", options->names, "a YAML map: what the parameters are called there")
+            ->type_name("FILE.yaml")
+            ->check(CLI::ExistingFile)
+            ->needs(params);
         app.add_option("--seed", options->seed, "begin with the spec's initial values of this seed (default 1)")
             ->type_name("N")
             ->excludes(params);

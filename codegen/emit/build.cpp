@@ -72,14 +72,17 @@ std::string find_runtime() {
 }
 
 std::string relocated(const std::string& text, const fs::path& from, const fs::path& to) {
-  static const std::regex section(R"(^([a-z_]+)\s*:)"), file(R"((\bfile\s*:\s*)(["']?)([^,"'}\s#]+))");
+  static const std::regex section(R"(^([a-z_]+)\s*:)");
+  static const std::string value = R"re(\s*:\s*)(["']?)([^,"'{}\s#]+))re";
+  static const std::regex of_data(R"((\b(?:file|tokenizer))" + value), of_training(R"((\b(?:params|names))" + value);
   std::istringstream lines(text);
   std::string result, line;
-  bool reads = false;
+  const std::regex* file = nullptr;
   while (std::getline(lines, line)) {
     std::smatch match;
-    if (std::regex_search(line, match, section)) reads = match[1] == "data" || match[1] == "validation";
-    for (std::string rest = reads ? line : ""; std::regex_search(rest, match, file); rest = match.suffix()) {
+    if (std::regex_search(line, match, section))
+      file = match[1] == "data" || match[1] == "validation" ? &of_data : match[1] == "train" ? &of_training : nullptr;
+    for (std::string rest = line; file != nullptr && std::regex_search(rest, match, *file); rest = match.suffix()) {
       const fs::path named = match[3].str();
       if (named.is_absolute()) continue;
       const std::string moved = fs::absolute(from / named).lexically_normal().lexically_relative(fs::absolute(to));

@@ -70,17 +70,14 @@ std::string metric_lines(const EmitContext& context, const std::vector<BufferId>
   return out.text();
 }
 
-std::string reset_lines(EmitContext& context) {
+/// `carry<double>(all, &loss_sum, 1, Reduce::sum);` for what an evaluation carries.
+std::string carried_lines(EmitContext& context) {
   CppWriter out(member_depth + 1);
   for (const Accumulator& one : context.program.accumulators) {
     const Access all{one.buffer, {}};
-    if (context.names.is_number(one.buffer)) {
-      out.line(context.names.buffer(one.buffer) + " = " +
-               literal(neutral(one.reduce), context.program.buffer(one.buffer).type) + ";");
-      continue;
-    }
-    out.line(fmt::format("std::fill_n({}, {}, {});", address(context, all), elements(context, all),
-                         literal(neutral(one.reduce), context.program.buffer(one.buffer).type)));
+    const std::string count = context.names.is_number(one.buffer) ? "1" : elements(context, all);
+    out.line(fmt::format("carry<{}>(all, {}, {}, Reduce::{});", cpp_type(context.program.buffer(one.buffer).type),
+                         address(context, all), count, meshrt::name_of(one.reduce)));
   }
   return out.text();
 }
@@ -109,8 +106,10 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   emit_function(functions, "One optimizer step.",
                 "void train_step(const meshrt::StepInput& input, " + metrics(program.metrics) + ")",
                 begin_step + routines["train_step"] + metric_lines(context, program.metrics));
+  const std::string carried = carried_lines(context);
   emit_function(functions, "Evaluation: sums and counts over batches, then the metrics over all of them.",
-                "void evaluate_reset()", reset_lines(context));
+                "void carried(std::vector<meshrt::Carried>&" + std::string(carried.empty() ? "" : " all") + ")",
+                carried);
   emit_function(functions, "", "void evaluate_step()", routines["evaluate_step"]);
   emit_function(functions, "", "void evaluate_finish(" + metrics(program.evaluated) + ")",
                 routines["evaluate_finish"] + metric_lines(context, program.evaluated));

@@ -35,13 +35,15 @@ const Words& reserved_words() {
 /// What the emitted program itself calls things.
 const Words& own_words() {
   static const Words words = words_of(
-      "Gathered Model Offset Reduce Scattered Stack State Type Whole abs arena arena_bytes cols constant cos count "
-      "evaluate_finish "
-      "evaluate_reset evaluate_step exp floor in_arena in_own index_on info input input_at int32_t int64_t j0 j1 known "
-      "log main make mesh meshrt metrics normal ones optimizer_at output_at own own_bytes parameter_at pow "
+      "Gathered Model Offset Reduce Scattered Stack State Type Whole abs all arena arena_bytes carried carry cols "
+      "constant cos count evaluate_finish "
+      "evaluate_step exp floor in_arena in_own index_on info input input_at int32_t int64_t j0 j1 known "
+      "list "
+      "log main make mesh meshrt metrics normal ones optimizer_at output_at own own_bytes parameter_at place pow "
       "program_info rank "
       "rate "
-      "rows sin size_t sqrt state_at state_of std step tanh tensors train_step truncated_normal uint8_t uniform y0 y1");
+      "rows sin size_t sqrt state_at state_of std step table_ tanh tensors train_step truncated_normal uint8_t uniform "
+      "y0 y1");
   return words;
 }
 

@@ -177,4 +177,12 @@ void InterpretedProgram::evaluate_finish(std::span<double> metrics) {
   read_metrics(program_.evaluated, metrics);
 }
 
+void InterpretedProgram::carried(std::vector<meshrt::Carried>& all) {
+  for (const Accumulator& one : program_.accumulators) {
+    const Buffer& buffer = program_.buffer(one.buffer);
+    const meshrt::Tensor held = tensor(buffer, bound_->binding.memory(one.buffer), "", meshrt::Role::metric);
+    all.push_back({held.data, held.local_elements(), buffer.type, one.reduce});
+  }
+}
+
 }  // namespace mesh

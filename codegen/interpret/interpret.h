@@ -30,6 +30,7 @@ class InterpretedProgram final : public meshrt::Program {
   void evaluate_reset() override;
   void evaluate_step() override;
   void evaluate_finish(std::span<double> metrics) override;
+  void carried(std::vector<meshrt::Carried>& all) override;
 
   /// What Program::wanted holds after a step, dims in the order of memory; Tensor::name is the wanted name.
   std::span<const meshrt::Tensor> wanted() const { return wanted_; }

@@ -20,6 +20,20 @@ MESHES = {"four": ("data=2,model=2", 4), "one": ("data=1,model=1", 1), "two": ("
 TYPES = {"F64": np.float64, "F32": np.float32, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "BOOL": np.uint8}
 
 
+def read_file(path):
+    """The tensors of a safetensors file."""
+    with open(path, "rb") as file:
+        bytes_ = file.read()
+    length = struct.unpack("<Q", bytes_[:8])[0]
+    found = {}
+    for tensor, entry in json.loads(bytes_[8:8 + length]).items():
+        if tensor == "__metadata__":
+            continue
+        begin, end = (8 + length + at for at in entry["data_offsets"])
+        found[tensor] = np.frombuffer(bytes_[begin:end], TYPES[entry["dtype"]]).reshape(entry["shape"])
+    return found
+
+
 def tensors(folder):
     """Every tensor of a checkpoint, read without the runtime: the format is that of Hugging Face."""
     found = {}
@@ -27,14 +41,7 @@ def tensors(folder):
         with open(f"{folder}/{kind}.safetensors.index.json") as file:
             places = json.load(file)["weight_map"]
         for name in sorted(set(places.values())):
-            with open(f"{folder}/{name}", "rb") as file:
-                bytes_ = file.read()
-            length = struct.unpack("<Q", bytes_[:8])[0]
-            for tensor, entry in json.loads(bytes_[8:8 + length]).items():
-                if tensor == "__metadata__":
-                    continue
-                begin, end = (8 + length + at for at in entry["data_offsets"])
-                found[tensor] = np.frombuffer(bytes_[begin:end], TYPES[entry["dtype"]]).reshape(entry["shape"])
+            found |= read_file(f"{folder}/{name}")
     return found
 
 

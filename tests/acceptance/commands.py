@@ -8,7 +8,7 @@ import numpy as np
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 
-COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "fmt", "ir", "ops", "explain", "new", "slurm", "doctor"}
+COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "data", "fmt", "ir", "ops", "explain", "new", "slurm", "doctor"}
 # A small perceptron over two ranks, in which collectives complete sums.
 SMALL = ("--layout", "both", "--set", "batch=8", "--set", "hidden=16")
 

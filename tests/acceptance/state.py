@@ -120,7 +120,7 @@ def normed(a, mean, var):
     return (a - mean) / np.sqrt(var + 1e-5)
 
 
-def check_statistics(report, folder, random, layouts, built):
+def check_statistics(report, folder, random, layouts, built, small):
     a, b = random.normal(size=(12, 5)) * 2 + 1, random.integers(0, 3, 12).astype(np.int32)
     spec, batches, bound = f"{folder}/normed.mesh", 3, 2e-6
     with open(spec, "w") as file:
@@ -137,25 +137,29 @@ def check_statistics(report, folder, random, layouts, built):
         execute(meshc(), "fetch", spec, *once, "--layout", layout, "--feed", f"a={folder}/a.npy", "--feed", f"b={folder}/b.npy", "--precision", "f64", "--out", out)
         worst = max((far(np.load(f"{out}/{name}.npy"), value), name) for name, value in once.items())
         report.check(f"running statistics, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", BOUND, worst[0] <= BOUND)
-    # The whole set, with the statistics that training left.
-    s = normed(a, mean, var).sum(1)
-    together = np.mean([np.log(np.exp(s[4 * i:4 * i + 4]).sum()) for i in range(batches)])
-    expected = {"loss": (s**2).mean(), "root": np.sqrt((s**2).mean()), "chosen": s[b == 1].mean(), "share": (b == 1).mean(), "highest": s.max(), "lowest": s.min(),
-                "square": (s**2).sum(), "together": together}
+    # The whole set, with the statistics that training left. Of sets that the batch does not divide the last batch counts by its samples.
     np.save(f"{folder}/all_a.npy", a)
     np.save(f"{folder}/all_b.npy", b)
     run_file = f"{folder}/normed.yaml"
+    sizes = (12, 11, 3) if small else (12, 11, 10, 9, 7, 3, 2, 1)
     with open(run_file, "w") as file:
         file.write(f"""data: {{ a: {{file: all_a.npy}}, b: {{file: all_b.npy}} }}
 validation: {{ a: {{}}, b: {{}} }}
 train: {{ steps: {batches} }}
 log: {{ jsonl: {folder}/normed.jsonl }}
 """)
-    for layout in built:
-        execute(meshc(), "run", spec, run_file, "--layout", layout)
-        found = [line["validation"] for line in json_lines(f"{folder}/normed.jsonl") if "validation" in line][-1]
-        worst = max((far(np.float64(found[name]), value), name) for name, value in expected.items())
-        report.check(f"metrics over {batches} batches, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", bound, worst[0] <= bound)
+    for size in sizes:
+        s, chosen = normed(a, mean, var).sum(1)[:size], b[:size] == 1
+        expected = {"loss": (s**2).mean(), "root": np.sqrt((s**2).mean()), "chosen": s[chosen].sum() / max(1, chosen.sum()), "share": chosen.mean(),
+                    "highest": s.max(), "lowest": s.min(), "square": (s**2).sum()}
+        if size % 4 == 0:  # a metric that mixes samples otherwise is an average over batches
+            expected["together"] = np.mean([np.log(np.exp(s[at:at + 4]).sum()) for at in range(0, size, 4)])
+        for layout in built:
+            execute(meshc(), "run", spec, run_file, "--layout", layout, f"validation.a.to={size}", f"validation.b.to={size}")
+            line = [line for line in json_lines(f"{folder}/normed.jsonl") if "validation" in line][-1]
+            worst = max((far(np.float64(line["validation"][name]), value), name) for name, value in expected.items())
+            report.check(f"metrics over {size} samples in batches of 4, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", bound,
+                         worst[0] <= bound and line["batches"] == -(-size // 4))
 
 
 def run(small):
@@ -164,5 +168,5 @@ def run(small):
     print(f"seed {SEED}")
     with scratch() as folder:
         report.attempt("a field", lambda: check_field(report, folder, random, ("whole", "tiles") if small else ("whole", "rows", "tiles"), ("rows",) if small else ("whole", "rows", "tiles")))
-        report.attempt("statistics", lambda: check_statistics(report, folder, random, ("whole", "split"), ("split",) if small else ("whole", "split")))
+        report.attempt("statistics", lambda: check_statistics(report, folder, random, ("whole", "split"), ("split",) if small else ("whole", "split"), small))
     return report

@@ -129,7 +129,7 @@ TEST_F(BatchesTest, SamplesMayBeShuffled) {
     Inputs inputs;
     inputs.add("x", Type::i32, {part("batch", batch, which, parts)});
     Batches batches(inputs.tensors, info_, run, run.data, "data");
-    batches.shuffle(seed);
+    batches.seed(seed, true);
     Numbers all;
     for (int64_t position = 0; position + batch <= 21; position += batch) {
       batches.fill(position);
@@ -151,6 +151,101 @@ TEST_F(BatchesTest, SamplesMayBeShuffled) {
     EXPECT_EQ(second[2 * b], one[3 * b + 1]);
     EXPECT_EQ(second[2 * b + 1], one[3 * b + 2]);
   }
+}
+
+// Of every block each part has its share; a part's samples come as often as each other, whatever order the places have.
+TEST(SampleOrder, MixesByWeight) {
+  SampleOrder order({100, 7}, {3, 1});
+  EXPECT_EQ(order.share(0), 7500);
+  EXPECT_EQ(order.share(1), 2500);
+  for (const bool shuffled : {false, true}) {
+    order.seed(5, shuffled);
+    std::vector<int64_t> times[2] = {std::vector<int64_t>(100), std::vector<int64_t>(7)};
+    int64_t longest = 0, same = 0;
+    for (int64_t i = 0; i < 2 * SampleOrder::block; ++i) {
+      const SamplePlace place = order.at(i);
+      ++times[place.part].at(static_cast<size_t>(place.number));
+      same = place.part == 1 ? same + 1 : 0;
+      longest = std::max(longest, same);
+    }
+    for (const int64_t one : times[0]) EXPECT_EQ(one, 150);
+    for (const int64_t one : times[1]) EXPECT_NEAR(one, 5000 / 7, 1);
+    EXPECT_LT(longest, 15);  // chance alone makes runs of the rarer part: 20,000 / 4^15 of this length
+  }
+  SampleOrder other({100, 7}, {3, 1});
+  other.seed(6, true);
+  int64_t equal = 0;
+  for (int64_t i = 0; i < 1000; ++i) equal += order.at(i).part == other.at(i).part ? 1 : 0;
+  EXPECT_LT(equal, 750);
+}
+
+TEST(SampleOrder, KnowsWeightsThatAreTooSmall) {
+  EXPECT_EQ(SampleOrder({5, 5}, {1, 1e-6}).share(1), 0);
+  EXPECT_EQ(SampleOrder({5, 5, 5}, {1, 1, 1}).share(2), 3333);
+}
+
+// Every rank and every batch size see the same samples at the same places, and shifted copies go with their inputs.
+TEST_F(BatchesTest, FilesAreMixedByWeight) {
+  std::vector<uint16_t> first(301), second(61);
+  std::iota(first.begin(), first.end(), 0);
+  std::iota(second.begin(), second.end(), 1000);
+  folder_.write("a.bin", first);
+  folder_.write("b.bin", second);
+  const RunFile run = parse(
+      "{ token: {mix: [{file: a.bin, weight: 0.8}, {file: b.bin, weight: 0.2, to: 31}], type: u16, window: seq}, "
+      "target: {of: token, shift: 1} }");
+  const auto read = [&](int64_t batch, int which, int parts, bool shuffled) {
+    Inputs inputs;
+    inputs.tensors.reserve(2);
+    inputs.add("token", Type::i32, {part("batch", batch, which, parts), dim("seq", 3)});
+    inputs.add("target", Type::i32, {part("batch", batch, which, parts), dim("seq", 3)});
+    Batches batches(inputs.tensors, info_, run, run.data, "data");
+    batches.seed(1, shuffled);
+    EXPECT_EQ(batches.samples(), 110);  // 100 and 10
+    Numbers all;
+    for (int64_t position = 0; position < 1200; position += batch) {
+      batches.fill(position);
+      const Numbers token = inputs.values<int32_t>(0), target = inputs.values<int32_t>(1);
+      for (size_t i = 0; i < token.size(); ++i) EXPECT_EQ(target[i], token[i] + 1);
+      for (size_t i = 0; i < token.size(); i += 3) all.push_back(token[i]);
+    }
+    return all;
+  };
+  for (const bool shuffled : {false, true}) {
+    const Numbers one = read(1, 0, 1, shuffled);
+    const auto from_second = std::count_if(one.begin(), one.end(), [](int32_t number) { return number >= 1000; });
+    EXPECT_NEAR(static_cast<double>(from_second), 240, 45);  // three deviations
+    EXPECT_EQ(*std::max_element(one.begin(), one.end()), 1027);
+    EXPECT_EQ(read(12, 0, 1, shuffled), one);
+    const Numbers low = read(12, 0, 2, shuffled), high = read(12, 1, 2, shuffled);
+    for (size_t i = 0; i < one.size(); ++i) {
+      const size_t within = i % 12, at = i / 12 * 6 + within % 6;
+      EXPECT_EQ((within < 6 ? low : high)[at], one[i]);
+    }
+  }
+}
+
+TEST_F(BatchesTest, MistakesInMixturesHaveTheirLine) {
+  write_npy_file("a.npy", {4});
+  write_npy_file("b.npy", {5});
+  Inputs inputs;
+  inputs.tensors.reserve(2);
+  inputs.add("x", Type::i32, {dim("batch", 2)});
+  inputs.add("y", Type::i32, {dim("batch", 2)});
+  const std::string mixed = "x: {mix: [{file: a.npy}, {file: b.npy}]}";
+  const auto first_line = [&](const std::string& data) {
+    const std::string all = error(inputs, "{ " + mixed + ", y: " + data + " }");
+    return all.substr(0, all.find('\n'));
+  };
+  EXPECT_EQ(first_line("{file: a.npy}"), "`y` is read from 1 file, but `x` from 2");
+  EXPECT_EQ(first_line("{mix: [{file: a.npy}, {file: a.npy}]}"), "`y` has 4 samples, but `x` has 5");
+  EXPECT_EQ(first_line("{mix: [{file: a.npy, weight: 2}, {file: b.npy}]}"), "the weight is 2 here, but 1 for `x`");
+  EXPECT_EQ(error(inputs, "{ x: {mix: [{file: a.npy, weight: 1e-9}, {file: b.npy}]}, y: {of: x} }"),
+            "the weight 1e-09 is too small: not one of 10000 samples\n  --> run.yaml:1:41\n"
+            "1 | data: { x: {mix: [{file: a.npy, weight: 1e-9}, {file: b.npy}]}, y: {of: x} }\n"
+            "  |                                         ^^^^");
+  inputs.tensors[1].dims = {dim("row", 9)};
+  EXPECT_EQ(first_line("{mix: [{file: a.npy}, {file: b.npy}]}"), "`y` [row 9] cannot be read from a mixture");
 }
 
 TEST_F(BatchesTest, PartsOfAFileDoNotOverlap) {

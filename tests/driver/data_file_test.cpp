@@ -28,6 +28,59 @@ std::string llm_c(int32_t magic, int32_t version, int32_t count, std::string_vie
   return header + std::string(tokens);
 }
 
+// Three sequences of 2, 0 and 1 numbers; documents of two and one.
+std::string megatron_index(uint8_t code = 8, std::vector<int32_t> lengths = {2, 0, 1},
+                           std::vector<int64_t> begins = {0, 4, 4}, std::vector<int64_t> documents = {0, 2, 3}) {
+  std::string index = std::string("MMIDIDX\0\0", 9) + bytes_of<uint64_t>({1}) + static_cast<char>(code);
+  index += bytes_of<uint64_t>({lengths.size(), documents.size()});
+  const auto put = [&](const auto& numbers) {
+    index.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]);
+  };
+  put(lengths), put(begins), put(documents);
+  return index;
+}
+
+TEST(DataFile, ReadsMegatronsPairs) {
+  const TestFolder folder;
+  folder.write("a.idx", megatron_index());
+  folder.write("a.bin", bytes_of<uint16_t>({7, 50256, 9}));
+  for (const NumberFile& file :
+       {NumberFile::open(folder.path("a.idx")), NumberFile::open(folder.path("a.bin"), FileType::megatron)}) {
+    EXPECT_EQ(all_of<int32_t>(file, 50257), (std::vector<int32_t>{7, 50256, 9}));
+    EXPECT_EQ(file.documents(), 2);
+    EXPECT_EQ(file.path(), folder.path("a.bin"));
+  }
+  folder.write("a.idx", megatron_index(4, {2, 1}, {0, 8}, {0, 2}) + "\1\1");  // with modes
+  folder.write("a.bin", bytes_of<int32_t>({7, -1, 9}));
+  EXPECT_EQ(all_of<int32_t>(NumberFile::open(folder.path("a.idx"))), (std::vector<int32_t>{7, -1, 9}));
+}
+
+TEST(DataFile, SaysWhatIsWrongWithMegatronsPairs) {
+  const TestFolder folder;
+  folder.write("a.bin", bytes_of<uint16_t>({7, 8, 9}));
+  const auto open = [&](const std::string& index) {
+    folder.write("a.idx", index);
+    return folder.without_folder(failure_of([&] { NumberFile::open(folder.path("a.bin"), FileType::megatron); }));
+  };
+  const std::string bad = "`a.idx` is not an index of Megatron that can be read: ", good = megatron_index();
+  EXPECT_EQ(open("abc"), bad + "it does not begin with MMIDIDX");
+  EXPECT_EQ(open(good.substr(0, 12)), bad + "it ends within its header");
+  EXPECT_EQ(open(good.substr(0, 9) + bytes_of<uint64_t>({2}) + good.substr(17)), bad + "it has version 2; 1 is known");
+  EXPECT_EQ(open(megatron_index(9)), bad + "it has numbers of type 9; 1 to 8 are known");
+  EXPECT_EQ(open(good.substr(0, 40)), bad + "it ends within one of its 3 entries");
+  EXPECT_EQ(open(good.substr(0, 18) + bytes_of<uint64_t>({UINT64_MAX}) + good.substr(26)),
+            bad + "it ends within one of its 18446744073709551615 entries");
+  EXPECT_EQ(open(good + "x"), bad + "1 bytes follow its last entry");
+  EXPECT_EQ(open(megatron_index(8, {2, -1, 1})), bad + "sequence 1 has a length of -1");
+  EXPECT_EQ(open(megatron_index(8, {2, 0, 1}, {0, 4, 6})),
+            bad + "sequence 2 begins at byte 6, but those before it end at 4");
+  EXPECT_EQ(open(megatron_index(8, {2, 0, 1}, {0, 4, 4}, {0, 4})), bad + "document 1 begins with sequence 4");
+  EXPECT_EQ(open(megatron_index(8, {2, 1, 1}, {0, 4, 6})), "`a.bin` has 6 bytes, but `a.idx` says 4 numbers of u16");
+  folder.write("b.bin", "");
+  EXPECT_EQ(folder.without_folder(failure_of([&] { NumberFile::open(folder.path("b.bin"), FileType::megatron); })),
+            "cannot read `b.idx`: No such file or directory");
+}
+
 TEST(DataFile, ReadsTextAsBytes) {
   const TestFolder folder;
   const NumberFile file = NumberFile::open(folder.write("a.txt", "\x93NUMPY? \xff"));
@@ -158,7 +211,7 @@ TEST(DataFile, SaysWhatIsWrongWithAFile) {
     return folder.without_folder(failure_of([&] { NumberFile::open(path, type); }));
   };
   EXPECT_EQ(open("abc", FileType::detect),
-            "cannot tell the format of `x`: give its `type`, one of bytes, u8, u16, i32, llm.c, idx, npy");
+            "cannot tell the format of `x`: give its `type`, one of bytes, u8, u16, i32, llm.c, idx, npy, megatron");
   EXPECT_EQ(open("abc", FileType::u16), "`x` has 3 bytes, which is not a whole number of u16 (2 bytes each)");
   EXPECT_EQ(open(llm_c(20240520, 1, 0, ""), FileType::u16),
             "`x` begins with a header of llm.c: read it with `type: llm.c`");

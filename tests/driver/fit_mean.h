@@ -69,8 +69,11 @@ class FitMean : public Program {
     count_ += batch;
   }
   void evaluate_finish(std::span<double> metrics) override {
-    metrics[0] = sum_ / static_cast<double>(count_);
+    metrics[0] = sum_ / count_;
     metrics[1] = std::sqrt(metrics[0]);
+  }
+  void carried(std::vector<Carried>& all) override {
+    for (double* one : {&sum_, &count_}) all.push_back({one, 1, Type::f64, Reduce::sum});
   }
 
  private:
@@ -88,8 +91,7 @@ class FitMean : public Program {
   std::vector<Tensor> tensors_;
   Rank* rank_ = nullptr;
   const Group* group_ = nullptr;
-  double blow_up_at_, sum_ = 0;
-  int64_t count_ = 0;
+  double blow_up_at_, sum_ = 0, count_ = 0;
 };
 
 }  // namespace meshrt

@@ -95,6 +95,30 @@ validation: { token: {from: 95%} }
   EXPECT_EQ(target.shift.value, 1);
 }
 
+TEST_F(RunFileTest, ReadsMixturesAndTakesThemOver) {
+  const RunFile run = parse(R"(
+data: { token: {mix: [{file: train.bin, weight: 0.7}, {file: val.bin, type: u8, to: 3}], type: u16, window: seq, to: 95%}, target: {of: token, shift: 1} }
+validation: { steps: 5, token: {from: 95%} }
+)");
+  const Source &training = run.data[0], &held_out = run.validation.data[0];
+  ASSERT_EQ(training.files().size(), 2U);
+  EXPECT_EQ(training.files()[0].file.value, folder_.path("train.bin"));
+  EXPECT_EQ(training.files()[0].weight.value, 0.7);
+  EXPECT_EQ(training.files()[0].type.value, FileType::u16);
+  EXPECT_EQ(training.files()[0].to.value.of(100), 95);
+  EXPECT_EQ(training.files()[1].weight.value, 1);
+  EXPECT_EQ(training.files()[1].type.value, FileType::u8);
+  EXPECT_EQ(training.files()[1].to.value.of(100), 3);
+  ASSERT_EQ(held_out.files().size(), 2U);
+  EXPECT_EQ(held_out.window.value, "seq");
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(held_out.files()[i].weight.value, training.files()[i].weight.value);
+    EXPECT_EQ(held_out.files()[i].from.value.of(100), 95);
+    EXPECT_FALSE(held_out.files()[i].to.given());
+  }
+  EXPECT_EQ(run.data[1].files().size(), 1U);
+}
+
 TEST_F(RunFileTest, ReadsLinesAndTakesThemOver) {
   const RunFile run = parse(R"(
 data: { src: {file: train.bin, pad: 3, long: cut}, tgt: {file: train.bin, start: 1, to: 90%}, label: {file: train.bin, end: 2, type: bytes} }
@@ -113,6 +137,35 @@ validation: { src: {}, tgt: {from: 90%}, label: {file: val.bin, end: 4} }
   EXPECT_EQ(held_out[0].longer.value, LongLine::cut);
   EXPECT_EQ(held_out[1].start.value, 1);
   EXPECT_EQ(held_out[2].end.value, 4);
+}
+
+// "data.*.mix" and a key: a run file in which the key's value is a map, which none takes.
+std::string with_a_map(const std::string& section, const std::string& key) {
+  std::string inside = "{" + key + ": {x: 1}}", path = section;
+  if (path.ends_with(".mix"))
+    inside = "[{" + std::string(key == "file" ? "" : "file: train.bin, ") + key + ": {x: 1}}, {file: train.bin}]";
+  for (size_t dot = path.rfind('.'); dot != std::string::npos; dot = path.rfind('.')) {
+    const std::string name = path.substr(dot + 1);
+    inside = "{ " + (name == "*" ? "a" : name) + ": " + inside + " }";
+    path.resize(dot);
+  }
+  return path + ": " + inside;
+}
+
+// The table of keys is what the reader reads: no key is passed over, none is unknown.
+TEST_F(RunFileTest, ReadsEveryKeyOfTheTable) {
+  int keys = 0;
+  for (const RunSection& section : run_sections())
+    for (const RunKey& key : section.keys) {
+      if (key.kind == RunKey::Kind::section) continue;
+      ++keys;
+      std::string path = section.path + "." + key.name;
+      if (const size_t star = path.find('*'); star != std::string::npos) path[star] = 'a';
+      const std::string said = error(with_a_map(section.path, key.name));
+      EXPECT_NE(said.find("`" + path + "` must be "), std::string::npos) << path << ": " << said;
+      EXPECT_EQ(said.find("unknown key"), std::string::npos) << said;
+    }
+  EXPECT_GE(keys, 50);
 }
 
 TEST_F(RunFileTest, OverridesChangeAndAdd) {
@@ -195,16 +248,16 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "log, output, run"},
       {"data: { a: train.bin }",
        "`data.a` must be a map of keys and values, not `train.bin`\n  --> run.yaml:1:12\n1 | data: { a: train.bin }\n"
-       "  |            ^^^^^^^^^ keys: file, type, window, pad, start, end, long, from, to, of, shift"},
+       "  |            ^^^^^^^^^ keys: file, mix, type, tokenizer, window, pad, start, end, long, from, to, of, shift"},
       {"data: { a: {type: u16} }",
-       "`data.a` says neither `file` nor `of`\n  --> run.yaml:1:9\n1 | data: { a: {type: u16} }\n  |         ^"},
+       "`data.a` says neither `file`, `mix` nor `of`\n  --> run.yaml:1:9\n1 | data: { a: {type: u16} }\n  |         ^"},
       {"data: { a: {file: nowhere.bin} }",
        "`data.a.file`: there is no file `nowhere.bin`\n  --> run.yaml:1:19\n1 | data: { a: {file: nowhere.bin} }\n  |  "
        "                 ^^^^^^^^^^^"},
       {"data: { a: {file: .} }",
        "`data.a.file`: `` is a folder\n  --> run.yaml:1:19\n1 | data: { a: {file: .} }\n  |                   ^"},
       {"data: { a: {file: train.bin, type: u61} }",
-       "`data.a.type` must be one of bytes, u8, u16, i32, llm.c, idx, npy, not `u61`\n  --> run.yaml:1:36\n"
+       "`data.a.type` must be one of bytes, u8, u16, i32, llm.c, idx, npy, megatron, not `u61`\n  --> run.yaml:1:36\n"
        "1 | data: { a: {file: train.bin, type: u61} }\n  |                                    ^^^ did you mean `u16`?"},
       {"data: { a: {file: train.bin, to: 0.95} }",
        "`data.a.to` must be a number of entries, or a share such as `95%`, not `0.95`\n  --> run.yaml:1:34\n"
@@ -250,6 +303,20 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"data: { a: {file: train.bin, shift: 1} }",
        "`data.a.shift` needs `of`\n  --> run.yaml:1:37\n1 | data: { a: {file: train.bin, shift: 1} }\n"
        "  |                                     ^ which input is shifted?"},
+      {"data: { a: {file: train.bin, mix: [{file: train.bin}, {weight: 2}]} }",
+       "`data.a.mix` stands beside `file`\n  --> run.yaml:1:35\n"
+       "1 | data: { a: {file: train.bin, mix: [{file: train.bin}, {weight: 2}]} }\n"
+       "  |                                   ^ one file, or several\n"
+       "error: an entry of `data.a.mix` has no `file`\n  --> run.yaml:1:55\n"
+       "1 | data: { a: {file: train.bin, mix: [{file: train.bin}, {weight: 2}]} }\n"
+       "  |                                                       ^"},
+      {"data: { a: {mix: [{file: train.bin}]} }",
+       "`data.a.mix` must be a list of at least two files with weights, not a list\n  --> run.yaml:1:18\n"
+       "1 | data: { a: {mix: [{file: train.bin}]} }\n  |                  ^"},
+      {"data: { a: {mix: [{file: train.bin}, {file: train.bin}], pad: 0} }",
+       "`data.a.mix` stands beside `pad`, `start` or `end`\n  --> run.yaml:1:18\n"
+       "1 | data: { a: {mix: [{file: train.bin}, {file: train.bin}], pad: 0} }\n"
+       "  |                  ^ files whose lines are samples are not mixed"},
       {"data: { a: {file: train.bin} }\nvalidation: { whole: true, steps: 5, a: {} }",
        "`validation` has both `whole` and `steps`\n  --> run.yaml:2:22\n2 | validation: { whole: true, steps: 5, a: {} "
        "}\n"

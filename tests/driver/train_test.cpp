@@ -83,7 +83,7 @@ TEST_F(TrainTest, TrainsTheSameOnEveryNumberOfRanks) {
     EXPECT_EQ(lines[1]["step"], 3);
     EXPECT_GT(lines[1]["samples_per_second"], 0);
     EXPECT_EQ(lines[2]["step"], 4);
-    EXPECT_EQ(lines[2]["batches"], 3);
+    EXPECT_EQ(lines[2]["batches"], 4);
     EXPECT_EQ(lines[7]["step"], 10);
     for (size_t i = 1; i < lines.size(); ++i) {
       const bool validation = lines[i].contains("validation");
@@ -95,6 +95,28 @@ TEST_F(TrainTest, TrainsTheSameOnEveryNumberOfRanks) {
   }
   // Near the mean, 2, every sample is as far as the data spread: 0, 1, 2, 3, 4 have a variance of 2.
   EXPECT_NEAR(runs[0][7]["validation"]["loss"].get<double>(), 2, 0.3);
+}
+
+// The samples after the last whole batch count as those before, however many there are.
+TEST_F(TrainTest, ValidationReadsTheWholeSet) {
+  const double weight = 4 - 0.1 * 28 / 6;  // after one step on 0, 1, 2, 3, 4, 0
+  for (const int ranks : {1, 2, 4})
+    for (int size = 1; size <= 20; ++size) {
+      run(ranks, "data: { x: {file: x.npy} }\nvalidation: { x: {to: " + std::to_string(size) +
+                     "} }\ntrain: { steps: 1 }\nlog: { jsonl: " + folder_.path("m.jsonl") + " }");
+      double loss = 0;
+      for (int i = 0; i < size; ++i) loss += (i % 5 - weight) * (i % 5 - weight) / size;
+      const nlohmann::json line = json_lines(folder_.read("m.jsonl")).back();
+      EXPECT_EQ(line["batches"], (size + 5) / 6);
+      EXPECT_NEAR(line["validation"]["loss"].get<double>(), loss, 1e-6 * loss) << size;
+      EXPECT_NEAR(line["validation"]["distance"].get<double>(), std::sqrt(loss), 1e-6 * loss) << size;
+    }
+}
+
+TEST_F(TrainTest, SaysWhatIsMixed) {
+  const std::string out = run(1, "data: { x: {mix: [{file: x.npy, weight: 3}, {file: x.npy}]} }\ntrain: { steps: 1 }");
+  EXPECT_TRUE(out.starts_with("data: 75 % of ")) << out;
+  EXPECT_NE(out.find("x.npy, 25 % of "), std::string::npos) << out;
 }
 
 TEST_F(TrainTest, PlainLinesAndSummary) {
@@ -125,15 +147,16 @@ TEST_F(TrainTest, SaysWhatAStepWentTo) {
   for (size_t i = 1; i < lines.size(); ++i) {
     const nlohmann::json& parts = lines[i].at("breakdown_ms");
     double sum = 0;
-    for (const char* part : {"products", "attention", "nests", "collectives", "waiting"}) {
+    for (const char* part : {"data", "products", "attention", "nests", "collectives", "waiting"}) {
       EXPECT_GE(parts.at(part).get<double>(), 0) << part;
       sum += parts.at(part).get<double>();
     }
-    EXPECT_EQ(parts.size(), 5U);
+    EXPECT_EQ(parts.size(), 6U);
     EXPECT_GT(parts.at("collectives").get<double>() + parts.at("waiting").get<double>(), 0);  // of the loss
     EXPECT_LE(sum, lines[i].at("seconds_per_step").get<double>() * 1e3);
   }
-  EXPECT_NE(out.find("\na step of rank 0: products 0.00 ms, attention 0.00 ms, nests "), std::string::npos) << out;
+  EXPECT_NE(out.find("\na step of rank 0: data "), std::string::npos) << out;
+  EXPECT_NE(out.find(" ms, products 0.00 ms, attention 0.00 ms, nests "), std::string::npos) << out;
   run(1, text + "false }");
   EXPECT_FALSE(json_lines(folder_.read("m.jsonl"))[1].contains("breakdown_ms"));
 }
@@ -239,9 +262,10 @@ TEST_F(TrainTest, RefusesWhatItCannotDo) {
   EXPECT_EQ(failure(data + steps + "validation: { steps: 4, x: {} }"),
             "validation has only 3 whole batches of 6\n  --> run.yaml:3:22\n3 | validation: { steps: 4, x: {} }\n"
             "  |                      ^ leave `steps` out to read them all");
-  EXPECT_EQ(failure(data + steps + "validation: { x: {to: 5} }"),
-            "validation has 5 samples, less than one batch of 6\n  --> run.yaml:3:13\n3 | validation: { x: {to: 5} }\n "
-            " |             ^");
+  EXPECT_EQ(failure("data: { x: {mix: [{file: x.npy}, {file: x.npy}]} }\n" + steps + "validation: { x: {} }"),
+            "a mixture has no end: how much of it is validation?\n  --> run.yaml:1:18\n"
+            "1 | data: { x: {mix: [{file: x.npy}, {file: x.npy}]} }\n"
+            "  |                  ^ give `steps` beside it");
   EXPECT_EQ(failure(data + steps + "log: { jsonl: " + folder_.path("x.npy/m.jsonl") + " }"),
             "cannot write `x.npy/m.jsonl`: Not a directory");
   EXPECT_EQ(code_, 3);

@@ -84,9 +84,11 @@ expect 0 '' "$work/one/good" -n 2 --dry-run
 expect 1 'x' env XDG_CACHE_HOME="$work/cache" "$meshc" run "$work/good.mesh" train.steps=2
 [ "$(find "$work/cache" -name good | wc -l)" = 1 ] || { echo "FAILED: nothing in the cache"; failed=1; }
 # Built from within the spec's folder, the run file still finds its data.
-printf 'data:\n  x: { file: x.npy }\n  t: { file: x.npy }\ntrain: { steps: 1 }\n' >"$work/good.yaml"
+printf 'data:\n  x: { file: x.npy }\n  t: { file: x.npy }\ntrain: { steps: 1, params: w.safetensors }\n' >"$work/good.yaml"
+: >"$work/w.safetensors"
 expect 0 'built' sh -c "cd '$work' && '$meshc' build good.mesh -o here"
 grep -q 'file: ../x.npy' "$work/here/good.yaml" || { echo "FAILED: here/good.yaml names another file"; failed=1; }
+grep -q 'params: ../w.safetensors' "$work/here/good.yaml" || { echo "FAILED: here/good.yaml names other parameters"; failed=1; }
 expect 0 'wrote the bundle' "$meshc" build "$work/good.mesh" -o "$work/bundle" --bundle --target x86-64-v3
 sh -n "$work/bundle/build.sh" && sh -n "$work/bundle/runtime/build.sh" || { echo "FAILED: a script of the bundle"; failed=1; }
 grep -q x86-64-v3 "$work/bundle/build.sh" || { echo "FAILED: --target is not in build.sh"; failed=1; }

@@ -19,17 +19,18 @@ enum class Number : uint8_t;
 
 /// The formats that the run file's `type` names.
 enum class FileType {
-  detect,  ///< by the first bytes (npy, llm.c, IDX) or the name (.txt)
+  detect,  ///< by the first bytes (npy, llm.c, IDX, Megatron) or the name (.txt)
   bytes,   ///< text or anything else, one number 0 to 255 a byte
   u8,      ///< raw numbers, little-endian, without a header
   u16,
   i32,
   llm_c,  ///< 256 i32: 20240520, 1, count, ...; then count u16
   idx,    ///< MNIST's format: big-endian, shape in the header
-  npy
+  npy,
+  megatron  ///< NAME.idx and NAME.bin: either may be named
 };
 
-/// "bytes", "u8", "u16", "i32", "llm.c", "idx", "npy": as in the run file.
+/// "bytes", "u8", "u16", "i32", "llm.c", "idx", "npy", "megatron": as in the run file.
 const std::vector<std::string>& file_type_names();
 std::optional<FileType> file_type_named(std::string_view name);
 
@@ -62,6 +63,12 @@ class NumberFile final : public NumberArray {
   /// of a format that cannot be told.
   static NumberFile open(const std::string& path, FileType type = FileType::detect);
 
+  /// The numbers that a SentencePiece model gives for a text, line by line; all in memory.
+  static NumberFile tokenized(const std::string& path, const std::string& tokenizer);
+
+  FileType format() const { return format_; }
+  /// Of Megatron's files: how many documents there are; -1 where the format does not say.
+  int64_t documents() const { return documents_; }
   int64_t elements() const { return elements_; }
   /// "u16", "f32", ...
   const char* number_name() const;
@@ -75,9 +82,10 @@ class NumberFile final : public NumberArray {
 
   std::shared_ptr<const void> keep_;  // what `bytes_` points into
   std::span<const std::byte> bytes_;
+  FileType format_ = FileType::bytes;
   Number number_{};
   bool big_endian_ = false;
-  int64_t elements_ = 0;
+  int64_t elements_ = 0, documents_ = -1;
 };
 
 }  // namespace meshrt

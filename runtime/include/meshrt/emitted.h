@@ -213,6 +213,11 @@ class Model {
   Place<T> output_at(Offset at, std::string path, std::string_view dims, int line) {
     return list<T>(Role::output, at, 2, std::move(path), dims, line, {});
   }
+  /// Lists what an evaluation carries.
+  template <class T>
+  static void carry(std::vector<Carried>& all, T* data, int64_t count, Reduce reduce) {
+    all.push_back({data, count, type_of<T>, reduce});
+  }
   /// This rank's coordinate on an axis.
   int64_t index_on(const Axis& axis) const { return rank.rank() / axis.stride % axis.size; }
 
@@ -242,6 +247,9 @@ class Model {
 
 // ---- programs ------------------------------------------------------------------------------------------------------
 
+/// Sets what an evaluation carries to what its sums and extremes begin from.
+void reset(std::span<const Carried> all);
+
 /// The Program of a struct that is made from a Rank, when the rank has its memory.
 template <class Made, const ProgramInfo& (*program_info)()>
 class Emitted final : public Program {
@@ -250,9 +258,14 @@ class Emitted final : public Program {
   void bind(Rank& rank) override { model_.emplace(rank); }
   std::span<Tensor> tensors() override { return model_->tensors(); }
   void train_step(const StepInput& input, std::span<double> metrics) override { model_->train_step(input, metrics); }
-  void evaluate_reset() override { model_->evaluate_reset(); }
+  void evaluate_reset() override {
+    std::vector<Carried> all;
+    carried(all);
+    reset(all);
+  }
   void evaluate_step() override { model_->evaluate_step(); }
   void evaluate_finish(std::span<double> metrics) override { model_->evaluate_finish(metrics); }
+  void carried(std::vector<Carried>& all) override { model_->carried(all); }
 
  private:
   std::optional<Made> model_;

@@ -13,9 +13,9 @@ namespace meshrt {
 struct TraceEvent;
 
 /// Seconds by what they went to. `collectives` includes `waiting`; `calls` is the same time, a scope for each call of
-/// the program, which knows its name.
+/// the program, which knows its name; `data`, before the step, is until its batch is there.
 struct StepProfile {
-  double step = 0, products = 0, attention = 0, collectives = 0, waiting = 0, calls = 0;
+  double data = 0, step = 0, products = 0, attention = 0, collectives = 0, waiting = 0, calls = 0;
   int64_t sent = 0;                           ///< bytes, by the formulas of collectives.h
   std::vector<TraceEvent>* events = nullptr;  ///< where every scope is noted by itself; null: nowhere
 };

@@ -80,6 +80,14 @@ struct StepInput {
   uint64_t seed = 1;
 };
 
+/// What an evaluation carries from batch to batch, as this rank holds it: evaluate_step combines it with its batch's.
+struct Carried {
+  void* data;
+  int64_t count;  ///< elements
+  Type type;
+  Reduce reduce;
+};
+
 /// One program on one rank. Calls come from the rank's thread.
 class Program {
  public:
@@ -97,6 +105,8 @@ class Program {
   virtual void evaluate_reset() = 0;
   virtual void evaluate_step() = 0;
   virtual void evaluate_finish(std::span<double> metrics) = 0;
+  /// Adds what evaluate_reset sets and evaluate_step changes to `all`.
+  virtual void carried(std::vector<Carried>& all) = 0;
 };
 
 /// Fills every parameter and state of `tensors` with its initial values for `seed`.

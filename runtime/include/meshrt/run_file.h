@@ -4,6 +4,7 @@
 //
 //   data:       { token: {file: train.bin, type: u16, window: seq, to: 95%}, target: {of: token, shift: 1} }
 //               src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1}, label: {file: fr.txt, end: 2}   # by lines
+//               token: {mix: [{file: web.bin, weight: 0.7}, {file: books.bin, weight: 0.3}], window: seq}
 //   validation: { every: 250, steps: 20, token: {from: 95%} }
 //   train:      { steps: 5000, seed: 1, shuffle: true, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
 //   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto, async: true, file_size: 5 GB }
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,16 +55,28 @@ struct Cut {
 /// What becomes of a line that is longer than its input: its sample is left out, or the line is cut.
 enum class LongLine { skip, cut };
 
-/// Where an input's values come from: a part of a file, or another input's file, shifted. `pad`, `start` or `end` make
-/// every line of the file a sample.
-struct Source {
-  std::string input;
-  Mark mark;                ///< of the input's name
-  Given<std::string> file;  ///< path, resolved; empty for `of`
+/// A file, or a part of one, and in a mixture how often it is drawn from.
+struct FileSource {
+  Mark mark;                ///< of the input's name, or of the entry of a mixture
+  Given<std::string> file;  ///< path, resolved; empty for `of` and `mix`
   Given<FileType> type;
+  Given<std::string> tokenizer;  ///< path of a SentencePiece model: the file is text, and read as its numbers
+  Given<Cut> from, to;           ///< part of the file along its first dim; the whole when not given
+  Given<double> weight{1, {}};
+};
+
+/// Where an input's values come from: a part of a file, a mixture of several, or another input's files, shifted. `pad`,
+/// `start` or `end` make every line of the file a sample.
+struct Source : FileSource {
+  std::string input;
+  Mark mix;                         ///< of `mix`: nowhere without one
+  std::vector<FileSource> mixture;  ///< in place of the one file
+  std::span<const FileSource> files() const {
+    return mixture.empty() ? std::span<const FileSource>(static_cast<const FileSource*>(this), 1)
+                           : std::span<const FileSource>(mixture);
+  }
   Given<std::string>
-      window;           ///< the input's dim that a window of the file's first dim fills; empty: a sample is one entry
-  Given<Cut> from, to;  ///< part of the file along its first dim; the whole when not given
+      window;  ///< the input's dim that a window of the file's first dim fills; empty: a sample is one entry
   Given<int64_t> pad, start, end;  ///< the numbers that fill a line up, stand before it and after it
   Given<LongLine> longer;
   bool by_lines() const { return pad.given() || start.given() || end.given(); }

@@ -17,9 +17,25 @@ namespace meshrt {
 
 namespace {
 
+/// A tensor and what it is read from: one array, or one for each index of its first dim.
 struct Match {
   Tensor* tensor;
-  const NamedArray* array;
+  std::vector<const NamedArray*> arrays;
+
+  /// visit(array, element of the array, element of the part, count) for runs that make up elements [first, last) of the
+  /// part.
+  template <class Visit>
+  void for_each_run(int64_t first, int64_t last, Visit visit) const {
+    int64_t each = 1;
+    for (const int64_t size : arrays[0]->shape) each *= size;
+    meshrt::for_each_run(extents_of(*tensor), first, last, [&](int64_t whole, int64_t at, int64_t count) {
+      while (count > 0) {
+        const int64_t within = whole % each, some = std::min(count, each - within);
+        visit(static_cast<size_t>(whole / each), within, at, some);
+        whole += some, at += some, count -= some;
+      }
+    });
+  }
 };
 
 class Matcher {
@@ -32,11 +48,15 @@ class Matcher {
     for (Tensor& tensor : tensors_) {
       if (!is_saved(tensor)) continue;
       names.push_back(tensor.name);
-      const std::string& name = options_.names.of(tensor.name);
-      expected_.insert(name);
+      std::vector<std::string> dims;
+      for (const LocalDim& dim : tensor.dims) dims.push_back(dim.name);
+      const Pieces pieces = pieces_of(tensor.name, dims, sizes_of(tensor), options_.names,
+                                      [&](const std::string& name) { return saved_.find(name); });
+      expected_.insert(pieces.names.begin(), pieces.names.end());
       if (options_.parameters_only && tensor.role != Role::parameter) continue;
-      if (const NamedArray* found = saved_.find(name)) compare(tensor, *found);
-      else unmatched.missing.push_back(name);
+      if (!pieces.misfit.empty()) wrong_ += "\n  " + pieces.misfit;
+      unmatched.missing.insert(unmatched.missing.end(), pieces.missing.begin(), pieces.missing.end());
+      if (!pieces.arrays.empty()) compare(tensor, pieces.arrays);
     }
     for (const std::string& left : options_.names.tensors())
       if (std::ranges::find(names, left) == names.end())
@@ -56,14 +76,12 @@ class Matcher {
   }
 
  private:
-  void compare(Tensor& tensor, const NamedArray& array) {
-    if (array.shape != sizes_of(tensor))
-      wrong_ += fmt::format("\n  `{}` is [{}] in the file and [{}] in the program", array.name,
-                            fmt::join(array.shape, ", "), fmt::join(sizes_of(tensor), ", "));
-    else if (is_float(array.type) != is_float(tensor.type))
+  void compare(Tensor& tensor, const std::vector<const NamedArray*>& arrays) {
+    const NamedArray& array = *arrays[0];
+    if (is_float(array.type) != is_float(tensor.type))
       wrong_ += fmt::format("\n  `{}` is {} in the file and {} in the program", array.name, name_of(array.type),
                             name_of(tensor.type));
-    else matches_.push_back({&tensor, &array});
+    else matches_.push_back({&tensor, arrays});
   }
 
   std::span<Tensor> tensors_;
@@ -75,32 +93,34 @@ class Matcher {
 };
 
 void read_part(const Match& match, const std::string& path) {
-  const auto [tensor, array] = match;
-  const size_t from_size = size_of(array->type), to_size = size_of(tensor->type);
-  for_each_run(extents_of(*tensor), 0, tensor->local_elements(), [&](int64_t whole, int64_t at, int64_t count) {
-    const std::byte* from = array->data.data() + static_cast<size_t>(whole) * from_size;
+  Tensor* const tensor = match.tensor;
+  const size_t to_size = size_of(tensor->type);
+  match.for_each_run(0, tensor->local_elements(), [&](size_t which, int64_t within, int64_t at, int64_t count) {
+    const NamedArray& array = *match.arrays[which];
+    const std::byte* from = array.data.data() + static_cast<size_t>(within) * size_of(array.type);
     std::byte* to = static_cast<std::byte*>(tensor->data) + static_cast<size_t>(at) * to_size;
-    if (array->type == tensor->type) {
+    if (array.type == tensor->type) {
       std::memcpy(to, from, static_cast<size_t>(count) * to_size);
     } else if (const auto misfit =
-                   convert(from, {number_of(array->type)}, count, tensor->type, tensor->index_bound, to)) {
+                   convert(from, {number_of(array.type)}, count, tensor->type, tensor->index_bound, to)) {
       throw Failure(Cause::data,
-                    fmt::format("`{}`: number {} of `{}` is {}, but the program holds {}", path, whole + misfit->index,
-                                array->name, misfit->number, name_of(tensor->type)));
+                    fmt::format("`{}`: number {} of `{}` is {}, but the program holds {}", path, within + misfit->index,
+                                array.name, misfit->number, name_of(tensor->type)));
     }
   });
 }
 
-uint64_t hash_share(const Match& match, std::span<const MeshAxis> mesh, int rank) {
-  const auto size = static_cast<int64_t>(size_of(match.array->type));
+/// Of this rank's share of each array.
+std::vector<uint64_t> hash_share(const Match& match, std::span<const MeshAxis> mesh, int rank) {
+  const auto size = static_cast<int64_t>(size_of(match.arrays[0]->type));
   const Share share = share_of(*match.tensor, mesh, rank);
-  uint64_t hash = 0;
-  for_each_run(extents_of(*match.tensor), share.first, share.last, [&](int64_t whole, int64_t, int64_t count) {
-    hash +=
-        hash_elements(match.array->data.subspan(static_cast<size_t>(whole * size), static_cast<size_t>(count * size)),
-                      static_cast<size_t>(size), whole);
+  std::vector<uint64_t> hashes(match.arrays.size());
+  match.for_each_run(share.first, share.last, [&](size_t which, int64_t within, int64_t, int64_t count) {
+    const auto part =
+        match.arrays[which]->data.subspan(static_cast<size_t>(within * size), static_cast<size_t>(count * size));
+    hashes[which] += hash_elements(part, static_cast<size_t>(size), within);
   });
-  return hash;
+  return hashes;
 }
 
 }  // namespace
@@ -112,12 +132,17 @@ Unmatched load_tensors(Rank& rank, const ProgramInfo& info, std::span<Tensor> te
   for (const Match& match : matches) read_part(match, saved.path());
   if (!saved.manifest() || matches.empty()) return unmatched;
   std::vector<uint64_t> hashes;
-  for (const Match& match : matches) hashes.push_back(hash_share(match, info.mesh, rank.rank()));
+  std::vector<const NamedArray*> arrays;
+  for (const Match& match : matches) {
+    const std::vector<uint64_t> of_match = hash_share(match, info.mesh, rank.rank());
+    hashes.insert(hashes.end(), of_match.begin(), of_match.end());
+    arrays.insert(arrays.end(), match.arrays.begin(), match.arrays.end());
+  }
   sum_over_ranks(rank, {-1, "checkpoint"}, hashes);
   std::string damaged;
-  for (size_t i = 0; i < matches.size(); ++i)
-    if (const NamedArray& array = *matches[i].array; hashes[i] != saved.manifest()->hashes.at(array.name))
-      damaged += fmt::format("\n  `{}` in {}", array.name, saved.file_of(array.name));
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (hashes[i] != saved.manifest()->hashes.at(arrays[i]->name))
+      damaged += fmt::format("\n  `{}` in {}", arrays[i]->name, saved.file_of(arrays[i]->name));
   if (!damaged.empty())
     throw Failure(Cause::data,
                   fmt::format("`{}` is damaged: these tensors are not what was written:{}", saved.path(), damaged));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "driver/permutation.h"
 #include "driver/suggest.h"
 
 namespace meshrt {
@@ -15,8 +14,6 @@ namespace {
 int64_t product(std::span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
-
-size_t element_size(const Tensor& tensor) { return size_of(tensor.type); }
 
 }  // namespace
 
@@ -53,15 +50,6 @@ bool merges_or_splits(std::span<const int64_t> file, std::span<const int64_t> in
   return true;
 }
 
-// A source's file and the part of it that is read, in entries of its first dim.
-struct Batches::Opened {
-  const Source* base;  // the source that names the file
-  std::shared_ptr<const NumberArray> file;
-  const LineFile* lines = nullptr;  // the file where its lines are samples
-  int64_t begin = 0, end = 0;
-  int64_t window = 0;  // 0: an entry is a sample
-};
-
 Batches::Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFile& run,
                  const std::vector<Source>& sources, const std::string& section)
     : tensors_(tensors), info_(info), run_(run), sources_(sources), section_(section) {
@@ -71,6 +59,7 @@ Batches::Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFi
   for (const Tensor& tensor : tensors_)
     if (tensor.role == Role::state && names(tensor)) state_.push_back(make_feed(tensor));
   leave_out_long_lines();
+  order_samples();
 }
 
 bool Batches::names(const Tensor& tensor) const {
@@ -79,31 +68,52 @@ bool Batches::names(const Tensor& tensor) const {
 
 Batches::Feed Batches::make_feed(const Tensor& tensor) {
   const Source& source = source_of(tensor.name);
-  const Opened opened = open(source.of.given() ? source_of(source.of.value) : source);
+  const Source& base = source.of.given() ? source_of(source.of.value) : source;
+  const std::vector<Opened> opened = open(base);
+  const int64_t window =
+      base.window.given() ? window_size(base, *std::ranges::find(tensors_, base.input, &Tensor::name)) : 0;
   Feed feed;
   feed.tensor = &tensor;
-  feed.file = opened.file;
-  if (opened.base->longer.value == LongLine::skip) feed.lines = opened.lines;
   feed.reader = fmt::format("`{}`", tensor.name);
-  opened.file->require(tensor.type, feed.reader);
   feed.sample_position = sample_position(tensor);
   if (feed.sample_position >= 0) feed.sample_dims = static_cast<int>(info_.sample_dims.size());
+  if (feed.sample_position < 0 && opened.size() > 1)
+    throw run_.error(base.mix, fmt::format("`{}` {} cannot be read from a mixture", tensor.name, shape_of(tensor)),
+                     "it has no dim of samples");
+  for (const Opened& one : opened) feed.parts.push_back(make_part(feed, source, one, window));
+  if (feed.sample_position >= 0) {
+    batch_size_ = 1;
+    for (size_t d = 0; d < tensor.dims.size(); ++d) batch_size_ *= is_sample(feed, d) ? tensor.dims[d].size : 1;
+    count_samples(base, opened, window);
+  }
+  if (opened[0].lines != nullptr) window_ = std::max(window_, feed.parts[0].stride);
+  plan_reads(feed);
+  if (tensor.role == Role::input) {
+    constexpr size_t line = 64;
+    feed.place = bytes_;
+    bytes_ += (static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type) + line - 1) / line * line;
+  }
+  return feed;
+}
 
-  // What an entry of the file must look like: the input's dims without samples and window.
+// What an entry of the file must look like: the input's dims without samples and window.
+Batches::Part Batches::make_part(const Feed& feed, const Source& source, const Opened& opened, int64_t window) const {
+  const Tensor& tensor = *feed.tensor;
+  opened.file->require(tensor.type, feed.reader);
   std::vector<int64_t> file_entry = opened.file->shape(), entry;
   for (size_t d = 0; d < tensor.dims.size(); ++d)
     if (!is_sample(feed, d)) entry.push_back(tensor.dims[d].size);
-  if (opened.window > 0) {
-    if (entry.empty() || entry[0] != opened.window)
+  if (window > 0) {
+    if (entry.empty() || entry[0] != window)
       throw run_.error(source.mark, fmt::format("`{}` {} does not begin with a window of {}", tensor.name,
-                                                shape_of(tensor), opened.window));
+                                                shape_of(tensor), window));
     entry.erase(entry.begin());
   }
   if (feed.sample_position < 0 && !file_entry.empty()) file_entry[0] = opened.end - opened.begin;
   else if (!file_entry.empty()) file_entry.erase(file_entry.begin());
   if (!merges_or_splits(file_entry, entry)) {
-    const bool long_row = file_entry.empty() && opened.window == 0 && feed.sample_position == 0 && !entry.empty();
-    throw run_.error(source.mark,
+    const bool long_row = file_entry.empty() && window == 0 && feed.sample_position == 0 && !entry.empty();
+    throw run_.error(source.mix.text < 0 ? source.mark : opened.source->mark,
                      fmt::format("`{}` has the shape [{}], which does not fit `{}` {}", opened.file->path(),
                                  fmt::join(opened.file->shape(), ", "), tensor.name, shape_of(tensor)),
                      long_row ? fmt::format("to cut it into windows, add `window: {}`",
@@ -112,16 +122,12 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
   }
   const std::span<const int64_t> shape = opened.file->shape();
   const int64_t entry_elements = shape.empty() ? 1 : product(shape.subspan(1));
-  feed.first = (opened.begin + source.shift.value) * entry_elements;
-  feed.stride = std::max<int64_t>(1, opened.window) * entry_elements;
-  if (opened.lines != nullptr) window_ = std::max(window_, entry_elements);
-  if (feed.sample_position >= 0) {
-    batch_size_ = 1;
-    for (size_t d = 0; d < tensor.dims.size(); ++d) batch_size_ *= is_sample(feed, d) ? tensor.dims[d].size : 1;
-    count_samples(opened);
-  }
-  plan_reads(feed);
-  return feed;
+  return {.file = opened.file,
+          .lines = source_of(source.of.given() ? source.of.value : source.input).longer.value == LongLine::skip
+                       ? opened.lines
+                       : nullptr,
+          .first = (opened.begin + source.shift.value) * entry_elements,
+          .stride = std::max<int64_t>(1, window) * entry_elements};
 }
 
 int Batches::sample_position(const Tensor& tensor) const {
@@ -132,25 +138,72 @@ int Batches::sample_position(const Tensor& tensor) const {
 }
 
 // All inputs must agree on the number of samples; inputs of one file do, whatever their shifts.
-void Batches::count_samples(const Opened& opened) {
+void Batches::count_samples(const Source& base, const std::vector<Opened>& parts, int64_t window) {
+  std::vector<int64_t> samples;
+  for (const Opened& one : parts) samples.push_back(samples_in(base, one, window));
+  if (counted_ != nullptr) check_like_counted(base, samples, parts[0].lines != nullptr);
+  counted_ = &base;
+  samples_ = std::accumulate(samples.begin(), samples.end(), int64_t{0});
+  part_samples_ = std::move(samples);
+  window_ = std::max(window_, window);
+}
+
+int64_t Batches::samples_in(const Source& base, const Opened& opened, int64_t window) const {
   int64_t reach = 0;
   for (const Source& other : sources_)
-    if (other.of.given() && other.of.value == opened.base->input) reach = std::max(reach, other.shift.value);
-  const int64_t window = std::max<int64_t>(1, opened.window), entries = opened.end - opened.begin;
-  const int64_t samples = std::max<int64_t>(0, entries - reach) / window;
+    if (other.of.given() && other.of.value == base.input) reach = std::max(reach, other.shift.value);
+  const int64_t length = std::max<int64_t>(1, window), entries = opened.end - opened.begin;
+  const int64_t samples = std::max<int64_t>(0, entries - reach) / length;
   if (samples == 0)
-    throw run_.error(opened.base->mark,
+    throw run_.error(opened.source->mark,
                      fmt::format("entries {} to {} of `{}` do not hold one sample of {}{}", opened.begin, opened.end,
-                                 opened.file->path(), window, reach > 0 ? fmt::format(" shifted by {}", reach) : ""));
-  if (counted_ != nullptr && samples != samples_)
-    throw run_.error(
-        opened.base->mark,
-        fmt::format("`{}` has {} samples, but `{}` has {}", opened.base->input, samples, counted_->input, samples_),
-        opened.lines != nullptr ? "line by line, every input needs the same number"
-                                : "every input needs the same number");
-  counted_ = opened.base;
-  samples_ = samples;
-  window_ = std::max(window_, window);
+                                 opened.file->path(), length, reach > 0 ? fmt::format(" shifted by {}", reach) : ""));
+  return samples;
+}
+
+// A mixture chooses alike for all inputs: its files belong together one by one.
+void Batches::check_like_counted(const Source& base, const std::vector<int64_t>& samples, bool by_lines) const {
+  if (samples.size() != part_samples_.size())
+    throw run_.error(base.mark,
+                     fmt::format("`{}` is read from {} file{}, but `{}` from {}", base.input, samples.size(),
+                                 samples.size() == 1 ? "" : "s", counted_->input, part_samples_.size()),
+                     "all inputs are mixed alike");
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const FileSource &one = base.files()[i], &other = counted_->files()[i];
+    if (one.weight.value != other.weight.value)
+      throw run_.error(
+          one.weight.given() ? one.weight.mark : one.mark,
+          fmt::format("the weight is {} here, but {} for `{}`", one.weight.value, other.weight.value, counted_->input),
+          "all inputs are mixed alike");
+    if (samples[i] != part_samples_[i])
+      throw run_.error(
+          one.mark,
+          fmt::format("`{}` has {} samples, but `{}` has {}", base.input, samples[i], counted_->input,
+                      part_samples_[i]),
+          by_lines ? "line by line, every input needs the same number" : "every input needs the same number");
+  }
+}
+
+void Batches::order_samples() {
+  if (samples_ == 0) return;
+  std::vector<double> weights;
+  for (const FileSource& file : counted_->files()) weights.push_back(file.weight.value);
+  if (part_samples_.size() == 1) part_samples_ = {samples_};  // without those left out
+  order_ = SampleOrder(part_samples_, weights);
+  for (size_t i = 0; i < part_samples_.size(); ++i)
+    if (order_.share(i) == 0)
+      throw run_.error(
+          counted_->files()[i].weight.mark,
+          fmt::format("the weight {} is too small: not one of {} samples", weights[i], SampleOrder::block));
+}
+
+std::string Batches::mixture_text() const {
+  std::vector<std::string> parts;
+  const std::span<const FileSource> files = mixture()->files();
+  for (size_t i = 0; i < files.size(); ++i)
+    parts.push_back(fmt::format("{:g} % of {}", 100.0 * static_cast<double>(order_.share(i)) / SampleOrder::block,
+                                files[i].file.value));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 void Batches::check_names() const {
@@ -176,28 +229,39 @@ const Source& Batches::source_of(const std::string& input) const {
   return *found;
 }
 
-Batches::Opened Batches::open(const Source& base) {
-  const Tensor& tensor =
-      *std::find_if(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.name == base.input; });
+std::vector<Batches::Opened> Batches::open(const Source& base) const {
+  const Tensor& tensor = *std::ranges::find(tensors_, base.input, &Tensor::name);
+  const auto same = [&](const Feed& feed) { return feed.tensor == &tensor; };
+  const auto known = std::ranges::find_if(feeds_, same);  // of which this is a shifted copy
+  std::vector<Opened> parts;
+  for (const FileSource& source : base.files()) {
+    Opened one = open_part(base, source, tensor, known == feeds_.end() ? nullptr : known->parts[parts.size()].file);
+    parts.push_back(std::move(one));
+  }
+  return parts;
+}
+
+Batches::Opened Batches::open_part(const Source& base, const FileSource& source, const Tensor& tensor,
+                                   std::shared_ptr<const NumberArray> file) const {
   Opened opened;
-  opened.base = &base;
-  for (const Feed& feed : feeds_)
-    if (feed.tensor->name == base.input) opened.file = feed.file;
+  opened.source = &source;
+  opened.file = std::move(file);
   if (opened.file == nullptr && base.by_lines()) opened.file = open_lines(base, tensor);
+  if (opened.file == nullptr && source.tokenizer.given())
+    opened.file = std::make_shared<const NumberFile>(NumberFile::tokenized(source.file.value, source.tokenizer.value));
   if (opened.file == nullptr)
-    opened.file = std::make_shared<const NumberFile>(NumberFile::open(base.file.value, base.type.value));
+    opened.file = std::make_shared<const NumberFile>(NumberFile::open(source.file.value, source.type.value));
   opened.lines = dynamic_cast<const LineFile*>(opened.file.get());
   const std::vector<int64_t>& shape = opened.file->shape();
   const int64_t entries = shape.empty() ? 1 : shape[0];
-  opened.begin = base.from.given() ? base.from.value.of(entries) : 0;
-  opened.end = base.to.given() ? base.to.value.of(entries) : entries;
-  for (const Given<Cut>& cut : {base.from, base.to})
+  opened.begin = source.from.given() ? source.from.value.of(entries) : 0;
+  opened.end = source.to.given() ? source.to.value.of(entries) : entries;
+  for (const Given<Cut>& cut : {source.from, source.to})
     if (cut.given() && cut.value.of(entries) > entries)
       throw run_.error(cut.mark, fmt::format("`{}` has only {} entries", opened.file->path(), entries));
   if (opened.begin > opened.end)
-    throw run_.error(base.from.mark, fmt::format("the part of `{}` would end at {}, before it begins at {}",
-                                                 opened.file->path(), opened.end, opened.begin));
-  if (base.window.given()) opened.window = window_size(base, tensor);
+    throw run_.error(source.from.mark, fmt::format("the part of `{}` would end at {}, before it begins at {}",
+                                                   opened.file->path(), opened.end, opened.begin));
   return opened;
 }
 
@@ -233,43 +297,6 @@ void Batches::plan_reads(Feed& feed) {
     feed.run *= dims[d].end - dims[d].begin;
     ++feed.run_dims;
     contiguous = dims[d].end - dims[d].begin == dims[d].size;
-  }
-}
-
-void Batches::fill(int64_t position) const {
-  for (const Feed& feed : feeds_) fill(feed, position);
-}
-
-int64_t Batches::sample_at(int64_t position) const {
-  const int64_t pass = position / samples_, number = position % samples_;
-  if (!order_) return number;
-  return Permutation(samples_, RandomKey(*order_, "data").at(static_cast<uint64_t>(pass)))(number);
-}
-
-void Batches::fill_state() const {
-  for (const Feed& feed : state_) fill(feed, 0);
-}
-
-void Batches::fill(const Feed& feed, int64_t position) const {
-  const Tensor& tensor = *feed.tensor;
-  if (tensor.local_elements() == 0) return;
-  const size_t outer = tensor.dims.size() - feed.run_dims;
-  std::vector<int64_t> index(tensor.dims.size());
-  for (size_t d = 0; d < index.size(); ++d) index[d] = tensor.dims[d].begin;
-  auto* to = static_cast<std::byte*>(tensor.data);
-  const std::byte* const end = to + tensor.local_elements() * element_size(tensor);
-  while (to < end) {
-    int64_t from = feed.first, sample = 0;
-    for (size_t d = 0; d < index.size(); ++d)
-      if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + index[d];
-      else from += index[d] * feed.step[d];
-    if (feed.sample_dims > 0) from += place_of(sample_at(position + sample)) * feed.stride;
-    feed.file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to);
-    to += feed.run * element_size(tensor);
-    for (size_t d = outer; d-- > 0;) {
-      if (++index[d] < tensor.dims[d].end) break;
-      index[d] = tensor.dims[d].begin;
-    }
   }
 }
 

@@ -2,10 +2,11 @@
 // reads only its part of a batch, so that all ranks together hold what one rank alone would.
 //
 // A file is an array [entries, ...]. Without a window an entry is a sample. With a window along a dim of size W, sample
-// k is entries [k W, (k + 1) W), and of an input shifted by s entries [k W + s, (k + 1) W + s). Samples come in the
-// file's order, or each pass in a shuffled order of its own; after the last one the first follows. Where lines are
-// samples, those with a line that is too long for its input are left out.
+// k is entries [k W, (k + 1) W), and of an input shifted by s entries [k W + s, (k + 1) W + s). In which order samples
+// come, of one file or of a mixture of files, is in sample_order.h. Where lines are samples, those with a line that is
+// too long for its input are left out.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "driver/line_file.h"
+#include "driver/sample_order.h"
 #include "meshrt/data.h"
 #include "meshrt/program.h"
 #include "meshrt/run_file.h"
@@ -39,31 +41,53 @@ class Batches {
   /// Entries of files that a batch covers: tokens where there is a window, else samples; and their name.
   int64_t units_per_batch() const { return batch_size_ * window_; }
   const char* unit() const { return window_ > 1 ? "tokens" : "samples"; }
+  /// The source that says that samples come from several files; nullptr where they come from one.
+  const Source* mixture() const { return part_samples_.size() > 1 ? counted_ : nullptr; }
+  /// "70 % of a.txt, 30 % of b.txt"
+  std::string mixture_text() const;
 
-  /// From now on every pass over the samples has an order of its own, given by this seed and the number of the pass.
-  void shuffle(uint64_t seed) { order_ = seed; }
+  /// What decides the order of samples. `shuffled`: every pass has an order of its own.
+  void seed(uint64_t seed, bool shuffled) { order_.seed(seed, shuffled); }
 
-  /// Puts this rank's part of the batch that begins at sample `position` into the input tensors. Samples are counted
-  /// over the whole run: after the last one of the files the first follows.
-  void fill(int64_t position) const;
+  /// Bytes of this rank's part of a batch, all inputs one after the other.
+  size_t bytes() const { return bytes_; }
+  /// Reads this rank's part of the batch that begins at sample `position` to [to, to + bytes()). Samples are counted
+  /// over the whole run. `distinct`: only so many samples are read, again and again. May run beside the program.
+  void read(int64_t position, int64_t distinct, std::byte* to) const;
+  /// Puts what read() gave into the input tensors.
+  void put(const std::byte* from) const;
+  /// Both at once: reads into the input tensors.
+  void fill(int64_t position) const { fill(position, batch_size_); }
+  void fill(int64_t position, int64_t distinct) const;
   /// Puts this rank's part of the files that name a state into it: what it begins from.
   void fill_state() const;
 
  private:
-  // One input and where its elements lie in its file: sample k begins at element first + k * stride.
-  struct Feed {
-    const Tensor* tensor;
+  // A file that an input is read from: sample k begins at element first + k * stride.
+  struct Part {
     std::shared_ptr<const NumberArray> file;
     const LineFile* lines = nullptr;  // the file, where samples with lines that are too long are left out
     int64_t first = 0, stride = 0;
+  };
+  // One input and where its elements lie in its files.
+  struct Feed {
+    const Tensor* tensor;
+    std::vector<Part> parts;
     int sample_position = -1;   // of the first sample dim among the tensor's dims; -1: read whole each time
     int sample_dims = 0;        // how many follow each other from there
     std::vector<int64_t> step;  // file elements from one index of a dim to the next; of the sample dim unused
     int64_t run = 1;            // elements that lie side by side in file and tensor
     size_t run_dims = 0;        // how many of the last dims a run covers whole or in part
     std::string reader;         // "`token`", for messages
+    size_t place = 0;           // of its bytes in those of a batch
   };
-  struct Opened;
+  // A file of a source and the part of it that is read, in entries of its first dim.
+  struct Opened {
+    const FileSource* source;
+    std::shared_ptr<const NumberArray> file;
+    const LineFile* lines = nullptr;  // the file where its lines are samples
+    int64_t begin = 0, end = 0;
+  };
 
   static bool is_sample(const Feed& feed, size_t dim) {
     const int after = static_cast<int>(dim) - feed.sample_position;
@@ -73,16 +97,21 @@ class Batches {
   bool names(const Tensor& tensor) const;  // whether a source does
   const Source& source_of(const std::string& input) const;
   Feed make_feed(const Tensor& tensor);
+  Part make_part(const Feed& feed, const Source& source, const Opened& opened, int64_t window) const;
   int sample_position(const Tensor& tensor) const;  // -1: it is read whole
-  Opened open(const Source& base);
+  std::vector<Opened> open(const Source& base) const;
+  Opened open_part(const Source& base, const FileSource& source, const Tensor& tensor,
+                   std::shared_ptr<const NumberArray> file) const;
   std::shared_ptr<const LineFile> open_lines(const Source& source, const Tensor& tensor) const;
   void leave_out_long_lines();
-  int64_t sample_at(int64_t position) const;
+  void order_samples();
   int64_t place_of(int64_t sample) const { return kept_.empty() ? sample : kept_[sample]; }  // in the files
   int64_t window_size(const Source& source, const Tensor& tensor) const;
-  void count_samples(const Opened& opened);
+  void count_samples(const Source& base, const std::vector<Opened>& parts, int64_t window);
+  void check_like_counted(const Source& base, const std::vector<int64_t>& samples, bool by_lines) const;
+  int64_t samples_in(const Source& base, const Opened& opened, int64_t window) const;
   static void plan_reads(Feed& feed);
-  void fill(const Feed& feed, int64_t position) const;
+  void read(const Feed& feed, int64_t position, int64_t distinct, std::byte* to) const;
 
   std::span<Tensor> tensors_;
   const ProgramInfo& info_;
@@ -90,10 +119,12 @@ class Batches {
   const std::vector<Source>& sources_;
   std::string section_;
   std::vector<Feed> feeds_, state_;
-  const Source* counted_ = nullptr;  // the source that decided samples_
+  const Source* counted_ = nullptr;    // the source that decided the number of samples
+  std::vector<int64_t> part_samples_;  // in each file of a mixture
   int64_t samples_ = 0, batch_size_ = 0, window_ = 1, left_out_ = 0;
-  std::optional<uint64_t> order_;
+  SampleOrder order_;
   std::vector<int64_t> kept_;  // of the samples in the files, those that all fit; empty: all
+  size_t bytes_ = 0;
 };
 
 /// "[batch 64, seq 128]"

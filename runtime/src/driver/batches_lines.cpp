@@ -27,7 +27,8 @@ std::shared_ptr<const LineFile> Batches::open_lines(const Source& source, const 
 void Batches::leave_out_long_lines() {
   const auto fits = [&](int64_t sample) {
     return std::all_of(feeds_.begin(), feeds_.end(), [&](const Feed& feed) {
-      return feed.lines == nullptr || feed.lines->fits(feed.first / feed.stride + sample);
+      const Part& part = feed.parts[0];  // lines are not mixed
+      return part.lines == nullptr || part.lines->fits(part.first / part.stride + sample);
     });
   };
   std::vector<int64_t> kept;

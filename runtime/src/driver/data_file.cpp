@@ -17,6 +17,7 @@ FileType detect(const FileBytes& file) {
   if (starts_npy(bytes)) return FileType::npy;
   if (starts_llm_c(bytes)) return FileType::llm_c;
   if (starts_idx(bytes)) return FileType::idx;
+  if (starts_megatron(bytes)) return FileType::megatron;
   throw Failure(Cause::data, fmt::format("cannot tell the format of `{}`: give its `type`, one of {}", path,
                                          fmt::join(file_type_names(), ", ")));
 }
@@ -24,7 +25,7 @@ FileType detect(const FileBytes& file) {
 }  // namespace
 
 const std::vector<std::string>& file_type_names() {
-  static const std::vector<std::string> names = {"bytes", "u8", "u16", "i32", "llm.c", "idx", "npy"};
+  static const std::vector<std::string> names = {"bytes", "u8", "u16", "i32", "llm.c", "idx", "npy", "megatron"};
   return names;
 }
 
@@ -35,19 +36,31 @@ std::optional<FileType> file_type_named(std::string_view name) {
   return static_cast<FileType>(found - names.begin() + 1);
 }
 
-NumberFile NumberFile::open(const std::string& path, FileType type) {
-  const FilePointer file = FileBytes::open(path);
-  switch (type == FileType::detect ? detect(*file) : type) {
+namespace {
+
+NumberFile read_as(FileType type, const FilePointer& file) {
+  switch (type) {
     case FileType::u16: return read_raw(file, Number::u16);
     case FileType::i32: return read_raw(file, Number::i32);
     case FileType::llm_c: return read_llm_c(file);
     case FileType::idx: return read_idx(file);
     case FileType::npy: return read_npy_numbers(file);
+    case FileType::megatron: return read_megatron(file);
     case FileType::bytes:
     case FileType::u8:
     case FileType::detect: break;
   }
   return read_raw(file, Number::u8);
+}
+
+}  // namespace
+
+NumberFile NumberFile::open(const std::string& path, FileType type) {
+  const FilePointer file = FileBytes::open(path);
+  const FileType known = type == FileType::detect ? detect(*file) : type;
+  NumberFile numbers = read_as(known, file);
+  numbers.format_ = known;
+  return numbers;
 }
 
 const char* NumberFile::number_name() const { return name_of(number_); }
@@ -70,8 +83,8 @@ std::string NumberFile::place(int64_t element) const {
 void NumberFile::read(int64_t first, int64_t count, Type type, int64_t bound, std::string_view reader,
                       void* out) const {
   if (first < 0 || count < 0 || count > elements_ - first)
-    throw Failure(Cause::data,
-                  fmt::format("`{}` has {} numbers, but {} to {} are wanted", path_, elements_, first, first + count));
+    throw Failure(Cause::data, fmt::format("`{}` has {} numbers, but {} from number {} on are wanted", path_, elements_,
+                                           count, first));
   const std::byte* from = bytes_.data() + first * size_of(number_);
   const auto misfit = convert(from, {number_, big_endian_}, count, type, bound, out);
   if (!misfit) return;

@@ -14,6 +14,10 @@ class NumberFileMaker {
  public:
   explicit NumberFileMaker(const FileBytes& file) { result_.path_ = file.path(); }
   NumberFileMaker& numbers(Encoding encoding, std::vector<int64_t> shape);
+  NumberFileMaker& documents(int64_t count) {
+    result_.documents_ = count;
+    return *this;
+  }
   NumberFileMaker& at(std::shared_ptr<const void> keep, std::span<const std::byte> bytes);
   NumberFile done();
 
@@ -28,6 +32,19 @@ NumberFile read_llm_c(const FilePointer& file);
 NumberFile read_idx(const FilePointer& file);
 NumberFile read_npy_numbers(const FilePointer& file);
 
+NumberFile read_megatron(const FilePointer& file);
+
+/// What an index of Megatron says.
+struct MegatronIndex {
+  Number number;
+  int64_t sequences, documents, tokens;
+};
+/// Throws Failure (Cause::data) that names the file and the fault.
+MegatronIndex read_megatron_index(const FileBytes& file);
+/// The index and the numbers of which `path` is one.
+std::pair<std::string, std::string> megatron_pair(const std::string& path);
+
+bool starts_megatron(std::span<const std::byte> bytes);
 bool starts_llm_c(std::span<const std::byte> bytes);
 bool starts_idx(std::span<const std::byte> bytes);
 

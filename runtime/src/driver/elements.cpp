@@ -196,6 +196,7 @@ std::optional<Type> type_of_number(Number number) {
 
 std::optional<Misfit> convert(const std::byte* from, Encoding encoding, int64_t count, Type type, int64_t bound,
                               void* to) {
+  if (count == 0) return std::nullopt;  // of an empty file there may be no address
   if (!encoding.big_endian && encoding.number == number_of(type) && bound < 0 && type != Type::boolean) {
     std::memcpy(to, from, count * size_of(type));
     return std::nullopt;

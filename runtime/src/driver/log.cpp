@@ -55,15 +55,16 @@ Json head_of(const ProgramInfo& info, const LogOptions& options) {
 }
 
 void add(StepProfile& sum, const StepProfile& one) {
-  for (double StepProfile::*part : {&StepProfile::step, &StepProfile::products, &StepProfile::attention,
-                                    &StepProfile::collectives, &StepProfile::waiting})
+  for (double StepProfile::*part : {&StepProfile::data, &StepProfile::step, &StepProfile::products,
+                                    &StepProfile::attention, &StepProfile::collectives, &StepProfile::waiting})
     sum.*part += one.*part;
 }
 
 /// Milliseconds of a step by what they went to; they add up to the step.
 std::vector<std::pair<const char*, double>> breakdown(const StepProfile& sum, int64_t steps) {
   const double scale = 1e3 / static_cast<double>(steps);
-  return {{"products", sum.products * scale},
+  return {{"data", sum.data * scale},
+          {"products", sum.products * scale},
           {"attention", sum.attention * scale},
           {"nests", (sum.step - sum.products - sum.attention - sum.collectives) * scale},
           {"collectives", (sum.collectives - sum.waiting) * scale},

@@ -21,21 +21,21 @@ class RunFileReader {
   RunFileReader(RunFile& run, const RunText& text, RunErrors& errors) : run_(run), text_(text), errors_(errors) {}
 
   void read(const YamlNode& root) {
-    const MapReader top(&root, "", {"data", "validation", "train", "checkpoint", "log", "output", "run"}, errors_);
+    const MapReader top(&root, "", run_section(""), errors_);
     read_data(top.find("data"));
     read_validation(top.find("validation"));
     read_train(top.find("train"));
     read_checkpoint(top.find("checkpoint"));
     read_log(top.find("log"));
     read_outputs(top.find("output"));
-    run_.folder = MapReader(top.find("run"), "run", {"dir"}, errors_).text("dir");
+    run_.folder = MapReader(top.find("run"), "run", run_section("run"), errors_).text("dir");
     run_.written = tree_text(root, {});
     run_.resolved = tree_text(root, paths_);
   }
 
  private:
   void read_data(const YamlNode* node) {
-    const MapReader inputs(node, "data", {}, errors_, true);
+    const MapReader inputs(node, "data", run_section("data"), errors_);
     if (node == nullptr) return;
     for (const auto& entry : node->entries) run_.data.push_back(read_source(entry, "data"));
     check_sources(run_.data, "data");
@@ -43,16 +43,16 @@ class RunFileReader {
 
   void read_validation(const YamlNode* node) {
     if (node == nullptr || node->kind == YamlNode::Kind::null) return;
-    const MapReader map(node, "validation", {}, errors_, true);
+    const MapReader map(node, "validation", run_section("validation"), errors_);
     Validation& validation = run_.validation;
     validation.mark = node->mark;
-    validation.every = map.whole("every", 1);
-    validation.steps = map.whole("steps", 1);
-    const Given<int> whole = map.word("whole", {"true", "false"});
-    if (whole.given() && whole.value == 0 && validation.steps.given())
+    validation.every = map.whole("every");
+    validation.steps = map.whole("steps");
+    const Given<bool> whole = map.truth("whole", false);
+    if (whole.value && validation.steps.given())
       errors_.add(whole.mark, "`validation` has both `whole` and `steps`", "the whole file, or so many batches of it");
     for (const auto& entry : node->entries) {
-      if (entry.key == "every" || entry.key == "steps" || entry.key == "whole") continue;
+      if (std::ranges::count(run_section("validation").keys, entry.key, &RunKey::name) > 0) continue;
       validation.data.push_back(read_source(entry, "validation"));
     }
     complete_validation();
@@ -69,9 +69,11 @@ class RunFileReader {
         if (training.of.given()) sources.push_back(training);
         continue;  // the first value of a state, or an input that is missed when it is to be read
       }
-      const bool own = named->file.given() || named->of.given();
+      const bool own = named->file.given() || named->of.given() || named->mix.text >= 0;
       if (!own) named->file = training.file, named->of = training.of;
+      if (!own && training.mix.text >= 0) take_over_mixture(*named, training);
       if (!named->type.given() && !named->of.given()) named->type = training.type;
+      if (!named->tokenizer.given() && !named->of.given()) named->tokenizer = training.tokenizer;
       if (!named->window.given() && !named->of.given()) named->window = training.window;
       if (!named->of.given()) take_over_lines(*named, training);
       if (!named->shift.given() && named->of.given()) named->shift = training.shift;
@@ -86,10 +88,18 @@ class RunFileReader {
     if (!source.longer.given()) source.longer = training.longer;
   }
 
+  // The same files, of each the part that validation names.
+  static void take_over_mixture(Source& source, const Source& training) {
+    source.mix = training.mix;
+    source.mixture = training.mixture;
+    for (FileSource& file : source.mixture) {
+      file.from = source.from;
+      file.to = source.to;
+    }
+  }
+
   Source read_source(const YamlNode::Entry& entry, const std::string& section) {
-    const MapReader map(&entry.value, section + "." + entry.key,
-                        {"file", "type", "window", "pad", "start", "end", "long", "from", "to", "of", "shift"},
-                        errors_);
+    const MapReader map(&entry.value, section + "." + entry.key, run_section(section + ".*"), errors_);
     Source source;
     source.input = entry.key;
     source.mark = entry.mark;
@@ -97,51 +107,91 @@ class RunFileReader {
     if (entry.value.kind != YamlNode::Kind::map && entry.value.kind != YamlNode::Kind::null)
       source.file.mark = entry.value.mark;  // told already: no second complaint that it has no file
     if (!source.file.value.empty()) resolve_existing(source.file, map.path_of("file"));
-    const Given<int> type = map.word("type", file_type_names());
-    if (type.given())
-      source.type = {type.value < 0 ? FileType::detect : static_cast<FileType>(type.value + 1), type.mark};
+    source.type = read_type(map);
+    read_tokenizer(map, source);
     source.window = map.text("window");
     read_lines(map, source);
-    source.from = read_cut(map, "from");
-    source.to = read_cut(map, "to");
+    source.from = map.cut("from");
+    source.to = map.cut("to");
+    if (const YamlNode* mix = map.find("mix")) read_mixture(*mix, map, source);
     source.of = map.text("of");
-    source.shift = map.whole("shift", 0);
+    source.shift = map.whole("shift");
     if (source.of.given())
-      for (const char* key : {"file", "type", "window", "pad", "start", "end", "long", "from", "to"})
-        if (const YamlNode* other = map.find(key))
-          errors_.add(other->mark, fmt::format("`{}` stands beside `of`", map.path_of(key)),
+      for (const RunKey& key : run_section("data.*").keys)
+        if (const YamlNode* other = map.find(key.name); other != nullptr && key.name != "of" && key.name != "shift")
+          errors_.add(other->mark, fmt::format("`{}` stands beside `of`", map.path_of(key.name)),
                       fmt::format("`{}` is read from where `{}` is", source.input, source.of.value));
     if (source.shift.given() && !source.of.given())
       errors_.add(source.shift.mark, fmt::format("`{}` needs `of`", map.path_of("shift")), "which input is shifted?");
     return source;
   }
 
+  void read_tokenizer(const MapReader& map, Source& source) {
+    source.tokenizer = map.text("tokenizer");
+    if (source.tokenizer.value.empty()) return;
+    resolve_existing(source.tokenizer, map.path_of("tokenizer"));
+    if (source.type.given() && source.type.value != FileType::bytes)
+      errors_.add(source.type.mark, fmt::format("`{}` stands beside `tokenizer`", map.path_of("type")),
+                  "what is tokenized is text");
+  }
+
+  static Given<FileType> read_type(const MapReader& map) {
+    const Given<int> type = map.word("type");
+    return {type.value < 0 ? FileType::detect : static_cast<FileType>(type.value + 1), type.mark};
+  }
+
+  // What the entries do not say of their files is as the input says.
+  void read_mixture(const YamlNode& node, const MapReader& map, Source& source) {
+    source.mix = node.mark;
+    if (source.file.given())
+      errors_.add(node.mark, fmt::format("`{}` stands beside `file`", map.path_of("mix")), "one file, or several");
+    if (source.by_lines())
+      errors_.add(node.mark, fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("mix")),
+                  "files whose lines are samples are not mixed");
+    if (node.kind != YamlNode::Kind::list || node.items.size() < 2)
+      return map.mismatch("mix", node, "a list of at least two files with weights");
+    const RunSection& section = run_section("data.*.mix");
+    for (const YamlNode& item : node.items) {
+      const MapReader entry(&item, map.path_of("mix"), section, errors_);
+      FileSource file;
+      file.mark = item.mark;
+      file.file = entry.text("file");
+      if (!file.file.value.empty()) resolve_existing(file.file, entry.path_of("file"));
+      else if (item.kind == YamlNode::Kind::map && entry.find("file") == nullptr)
+        errors_.add(item.mark, fmt::format("an entry of `{}` has no `file`", map.path_of("mix")));
+      file.weight = entry.positive("weight", 1);
+      file.type = read_type(entry);
+      if (!file.type.given()) file.type = source.type;
+      file.tokenizer = source.tokenizer;
+      file.from = entry.cut("from");
+      if (!file.from.given()) file.from = source.from;
+      file.to = entry.cut("to");
+      if (!file.to.given()) file.to = source.to;
+      source.mixture.push_back(std::move(file));
+    }
+  }
+
   void read_lines(const MapReader& map, Source& source) {
-    source.pad = map.whole("pad", 0);
-    source.start = map.whole("start", 0);
-    source.end = map.whole("end", 0);
-    const Given<int> longer = map.word("long", {"skip", "cut"});
+    source.pad = map.whole("pad");
+    source.start = map.whole("start");
+    source.end = map.whole("end");
+    const Given<int> longer = map.word("long");
     source.longer = {longer.value == 1 ? LongLine::cut : LongLine::skip, longer.mark};
     if (source.of.given()) return;  // told already
     if (longer.given() && !source.by_lines())
       errors_.add(longer.mark, fmt::format("`{}` needs `pad`, `start` or `end`", map.path_of("long")),
                   "which make every line a sample");
     if (!source.by_lines()) return;
+    if (source.tokenizer.given())
+      errors_.add(source.tokenizer.mark,
+                  fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("tokenizer")),
+                  "lines are read as bytes");
     if (source.window.given())
       errors_.add(source.window.mark, fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("window")),
                   "a sample is a line or a window, not both");
     if (source.type.given() && source.type.value != FileType::bytes)
       errors_.add(source.type.mark, fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("type")),
                   "lines are read as bytes");
-  }
-
-  static Given<Cut> read_cut(const MapReader& map, std::string_view key) {
-    const YamlNode* node = map.find(key);
-    if (node == nullptr) return {};
-    if (node->kind == YamlNode::Kind::scalar)
-      if (const auto value = cut(node->scalar)) return {*value, node->mark};
-    map.mismatch(key, *node, "a number of entries, or a share such as `95%`");
-    return {{}, node->mark};
   }
 
   // Relative to where it was written, and there.
@@ -162,8 +212,8 @@ class RunFileReader {
     for (const Source& source : sources)
       if (!source.of.given()) names.push_back(source.input);
     for (const Source& source : sources) {
-      if (!source.of.given() && !source.file.given()) {
-        errors_.add(source.mark, fmt::format("`{}.{}` says neither `file` nor `of`", section, source.input));
+      if (!source.of.given() && !source.file.given() && source.mix.text < 0) {
+        errors_.add(source.mark, fmt::format("`{}.{}` says neither `file`, `mix` nor `of`", section, source.input));
       } else if (source.of.given() && std::find(names.begin(), names.end(), source.of.value) == names.end()) {
         const bool chained =
             std::any_of(sources.begin(), sources.end(), [&](const Source& s) { return s.input == source.of.value; });
@@ -176,12 +226,10 @@ class RunFileReader {
   }
 
   void read_train(const YamlNode* node) {
-    const MapReader map(node, "train",
-                        {"steps", "seed", "shuffle", "lr", "params", "names", "partial", "timeout", "max_time"},
-                        errors_);
+    const MapReader map(node, "train", run_section("train"), errors_);
     Train& train = run_.train;
-    train.steps = map.whole("steps", 1);
-    const Given<int64_t> seed = map.whole("seed", 0, 1);
+    train.steps = map.whole("steps");
+    const Given<int64_t> seed = map.whole("seed", 1);
     train.seed = {static_cast<uint64_t>(seed.value), seed.mark};
     train.shuffle = map.truth("shuffle", false);
     train.rate = map.positive("lr", -1);
@@ -194,21 +242,17 @@ class RunFileReader {
       if (mark.text >= 0 && !train.params.given())
         errors_.add(mark, "`train` says how to read `params`, but not which", "`params: PATH`");
     train.timeout = map.positive("timeout", 0);
-    if (const YamlNode* time = map.find("max_time")) {
-      const auto seconds = time->kind == YamlNode::Kind::scalar ? duration(time->scalar) : std::nullopt;
-      if (!seconds || *seconds <= 0) map.mismatch("max_time", *time, "a time such as 23:50:00");
-      else train.max_time = {*seconds, time->mark};
-    }
+    train.max_time = map.duration("max_time", 0);
   }
 
   void read_checkpoint(const YamlNode* node) {
     if (node == nullptr || node->kind == YamlNode::Kind::null) return;
-    const MapReader map(node, "checkpoint", {"dir", "every", "keep", "resume", "async", "file_size"}, errors_);
+    const MapReader map(node, "checkpoint", run_section("checkpoint"), errors_);
     Checkpoint& checkpoint = run_.checkpoint;
     checkpoint.mark = node->mark;
     checkpoint.folder = map.text("dir");
-    checkpoint.every = map.whole("every", 1);
-    checkpoint.keep = map.whole("keep", 1);
+    checkpoint.every = map.whole("every");
+    checkpoint.keep = map.whole("keep");
     checkpoint.resume = map.text("resume", "auto");
     if (checkpoint.resume.value != "auto" && checkpoint.resume.value != "never")
       resolve_existing(checkpoint.resume, map.path_of("resume"), true);
@@ -220,24 +264,19 @@ class RunFileReader {
   }
 
   void read_log(const YamlNode* node) {
-    const MapReader map(node, "log", {"every", "jsonl", "watch", "nonfinite", "profile", "trace"}, errors_);
-    run_.log.every = map.whole("every", 1, 10);
+    const MapReader map(node, "log", run_section("log"), errors_);
+    run_.log.every = map.whole("every", 10);
     run_.log.jsonl = map.text("jsonl");
-    run_.log.nonfinite = static_cast<Nonfinite>(std::max(0, map.word("nonfinite", {"stop", "warn", "ignore"}).value));
+    run_.log.nonfinite = static_cast<Nonfinite>(std::max(0, map.word("nonfinite").value));
     run_.log.profile = map.truth("profile", false);
     read_trace(map.find("trace"));
-    const YamlNode* watch = map.find("watch");
-    if (watch == nullptr || watch->kind == YamlNode::Kind::null) return;
-    if (watch->kind != YamlNode::Kind::list) return map.mismatch("watch", *watch, "a list of names");
-    for (const YamlNode& item : watch->items) {
-      if (item.kind == YamlNode::Kind::scalar) run_.log.watch.push_back({item.scalar, item.mark});
-      else map.mismatch("watch", item, "a list of names");
-    }
+    if (const YamlNode* watch = map.names("watch"))
+      for (const YamlNode& item : watch->items) run_.log.watch.push_back({item.scalar, item.mark});
   }
 
   void read_trace(const YamlNode* node) {
     if (node == nullptr || node->kind == YamlNode::Kind::null) return;
-    const MapReader map(node, "log.trace", {"steps", "file"}, errors_);
+    const MapReader map(node, "log.trace", run_section("log.trace"), errors_);
     run_.log.trace_file = map.text("file");
     run_.log.trace.mark = node->mark;
     const YamlNode* steps = map.find("steps");
@@ -256,11 +295,11 @@ class RunFileReader {
   }
 
   void read_outputs(const YamlNode* node) {
-    const MapReader outputs(node, "output", {}, errors_, true);
+    const MapReader outputs(node, "output", run_section("output"), errors_);
     if (node == nullptr) return;
     for (const auto& entry : node->entries) {
-      const MapReader map(&entry.value, "output." + entry.key, {"every", "file"}, errors_);
-      run_.outputs.push_back({entry.key, entry.mark, map.whole("every", 1), map.text("file")});
+      const MapReader map(&entry.value, "output." + entry.key, run_section("output.*"), errors_);
+      run_.outputs.push_back({entry.key, entry.mark, map.whole("every"), map.text("file")});
     }
   }
 

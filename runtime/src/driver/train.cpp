@@ -8,13 +8,14 @@
 #include <optional>
 
 #include "checkpoint/load.h"
-#include "driver/batches.h"
 #include "driver/checkpoints.h"
 #include "driver/finite_watch.h"
 #include "driver/memory_limits.h"
 #include "driver/nodes.h"
 #include "driver/outputs.h"
+#include "driver/read_ahead.h"
 #include "driver/same_job.h"
+#include "driver/validator.h"
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
@@ -27,41 +28,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// The inputs of a validation and how much of them is read.
-class Validator {
- public:
-  Validator(Program& program, const RunFile& run)
-      : program_(program), batches_(program.tensors(), program.info(), run, run.validation.data, "validation") {
-    const Validation& validation = run.validation;
-    const int64_t whole = batches_.samples() == 0 ? 1 : batches_.whole_batches();
-    if (whole == 0)
-      throw run.error(validation.mark, fmt::format("validation has {} samples, less than one batch of {}",
-                                                   batches_.samples(), batches_.batch_size()));
-    if (validation.steps.value > whole)
-      throw run.error(validation.steps.mark,
-                      fmt::format("validation has only {} whole batches of {}", whole, batches_.batch_size()),
-                      "leave `steps` out to read them all");
-    count_ = validation.steps.given() ? validation.steps.value : whole;
-  }
-
-  int64_t count() const { return count_; }
-  const Batches& batches() const { return batches_; }
-
-  void run(std::span<double> metrics) const {
-    program_.evaluate_reset();
-    for (int64_t b = 0; b < count_; ++b) {
-      batches_.fill(b * batches_.batch_size());
-      program_.evaluate_step();
-    }
-    program_.evaluate_finish(metrics);
-  }
-
- private:
-  Program& program_;
-  Batches batches_;
-  int64_t count_ = 0;
-};
 
 LogOptions log_options(const RunFile& run, const Batches& batches, const DriverOptions& options,
                        const RunReport& report, int64_t resumed) {
@@ -143,7 +109,8 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   std::string loaded;
   if (!resumed && run.train.params.given()) loaded = load_parameters(rank, program, run.train);
   if (!resumed) batches.fill_state();
-  if (run.train.shuffle.value) batches.shuffle(moment.seed);
+  batches.seed(moment.seed, run.train.shuffle.value);
+  ReadAhead reader(batches);
   const Outputs outputs(rank, program, run);
   RunReport report(rank, info, run, options, moment.step);
 
@@ -151,6 +118,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   if (rank.rank() == 0) {
     log.emplace(info, log_options(run, batches, options, report, moment.step));
     checkpoints.tell = [&](const std::string& text) { log->note(text); };
+    if (batches.mixture() != nullptr) log->note("data: " + batches.mixture_text());
     tell_left_out(*log, "data", batches);
     if (validator) tell_left_out(*log, "validation", validator->batches());
     if (!loaded.empty()) log->note(loaded);
@@ -163,14 +131,19 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   std::string stopped;  // by what
   const auto go = [&] {
     while (moment.step < steps && stopped.empty()) {
-      if (!read || batches.samples() > 0) batches.fill(moment.position);
+      const Clock::time_point asked = Clock::now();
+      const bool more = batches.samples() > 0;
+      if (!read || more)
+        reader.fill(moment.position, more && moment.step + 1 < steps ? moment.position + batches.batch_size() : -1);
+      const double waited = seconds_since(asked);
       read = true;
       ++moment.step;
       moment.position += batches.batch_size();
-      const StepProfile profile = report.step(moment.step, [&] {
+      StepProfile profile = report.step(moment.step, [&] {
         program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
                            metrics);
       });
+      profile.data = waited;
       // A checkpoint under way is of a step that was well.
       const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
       if (log && run.log.profile.value) log->profile(profile);

@@ -5,29 +5,38 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <stdexcept>
 
 #include "driver/suggest.h"
 
 namespace meshrt {
 
-MapReader::MapReader(const YamlNode* node, std::string path, std::vector<std::string> known, RunErrors& errors,
-                     bool free)
-    : path_(std::move(path)), errors_(errors) {
+MapReader::MapReader(const YamlNode* node, std::string path, const RunSection& section, RunErrors& errors)
+    : section_(section), path_(std::move(path)), errors_(errors) {
   if (node == nullptr || node->kind == YamlNode::Kind::null) return;
+  std::vector<std::string> known;
+  for (const RunKey& key : section.keys) known.push_back(key.name);
   if (node->kind != YamlNode::Kind::map) {
     const std::string what = path_.empty() ? "a run file" : fmt::format("`{}`", path_);
     errors_.add(node->mark, fmt::format("{} must be a map of keys and values, not {}", what, node->describe()),
-                known.empty() ? "" : fmt::format("keys: {}", fmt::join(known, ", ")));
+                known.empty() || section.named ? "" : fmt::format("keys: {}", fmt::join(known, ", ")));
     return;
   }
   map_ = node;
-  if (free) return;
+  if (section.named) return;
   for (const auto& entry : node->entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end())
       errors_.add(entry.mark,
                   path_.empty() ? fmt::format("unknown key `{}`", entry.key)
                                 : fmt::format("unknown key `{}` in `{}`", entry.key, path_),
                   suggestion(entry.key, known, "keys"));
+}
+
+const RunKey& MapReader::known(std::string_view key, RunKey::Kind kind) const {
+  const auto found = std::ranges::find(section_.keys, key, &RunKey::name);
+  if (found == section_.keys.end() || found->kind != kind)
+    throw std::logic_error(fmt::format("`{}` is read as what run_keys.cpp does not say", path_of(key)));
+  return *found;
 }
 
 const YamlNode* MapReader::find(std::string_view key) const { return map_ == nullptr ? nullptr : map_->find(key); }
@@ -48,7 +57,8 @@ const std::string* plain(const YamlNode& node) {
 
 }  // namespace
 
-Given<int64_t> MapReader::whole(std::string_view key, int64_t least, int64_t otherwise) const {
+Given<int64_t> MapReader::whole(std::string_view key, int64_t otherwise) const {
+  const int64_t least = known(key, RunKey::Kind::whole).least;
   const YamlNode* node = find(key);
   if (node == nullptr) return {otherwise, {}};
   const std::string* text = plain(*node);
@@ -61,6 +71,7 @@ Given<int64_t> MapReader::whole(std::string_view key, int64_t least, int64_t oth
 }
 
 Given<double> MapReader::positive(std::string_view key, double otherwise) const {
+  known(key, RunKey::Kind::positive);
   const YamlNode* node = find(key);
   if (node == nullptr) return {otherwise, {}};
   const std::string* text = plain(*node);
@@ -73,6 +84,7 @@ Given<double> MapReader::positive(std::string_view key, double otherwise) const 
 }
 
 Given<std::string> MapReader::text(std::string_view key, std::string otherwise) const {
+  known(key, RunKey::Kind::text);
   const YamlNode* node = find(key);
   if (node == nullptr) return {std::move(otherwise), {}};
   if (node->kind != YamlNode::Kind::scalar || node->scalar.empty()) {
@@ -82,7 +94,9 @@ Given<std::string> MapReader::text(std::string_view key, std::string otherwise) 
   return {node->scalar, node->mark};
 }
 
-Given<int> MapReader::word(std::string_view key, const std::vector<std::string>& words) const {
+Given<int> MapReader::word(std::string_view key) const { return one_of(key, known(key, RunKey::Kind::word).words); }
+
+Given<int> MapReader::one_of(std::string_view key, const std::vector<std::string>& words) const {
   const YamlNode* node = find(key);
   if (node == nullptr) return {-1, {}};
   if (node->kind == YamlNode::Kind::scalar) {
@@ -97,17 +111,50 @@ Given<int> MapReader::word(std::string_view key, const std::vector<std::string>&
 }
 
 Given<bool> MapReader::truth(std::string_view key, bool otherwise) const {
-  const Given<int> word = this->word(key, {"false", "true"});
+  known(key, RunKey::Kind::truth);
+  const Given<int> word = one_of(key, {"false", "true"});
   return {word.value < 0 ? otherwise : word.value == 1, word.mark};
 }
 
 Given<int64_t> MapReader::bytes(std::string_view key, int64_t otherwise) const {
+  known(key, RunKey::Kind::bytes);
   const YamlNode* node = find(key);
   if (node == nullptr) return {otherwise, {}};
   if (node->kind == YamlNode::Kind::scalar)
     if (const auto count = byte_count(node->scalar); count && *count > 0) return {*count, node->mark};
   mismatch(key, *node, "a number of bytes such as 5 GB");
   return {otherwise, node->mark};
+}
+
+Given<Cut> MapReader::cut(std::string_view key) const {
+  known(key, RunKey::Kind::cut);
+  const YamlNode* node = find(key);
+  if (node == nullptr) return {};
+  if (node->kind == YamlNode::Kind::scalar)
+    if (const auto value = meshrt::cut(node->scalar)) return {*value, node->mark};
+  mismatch(key, *node, "a number of entries, or a share such as `95%`");
+  return {{}, node->mark};
+}
+
+Given<double> MapReader::duration(std::string_view key, double otherwise) const {
+  known(key, RunKey::Kind::duration);
+  const YamlNode* node = find(key);
+  if (node == nullptr) return {otherwise, {}};
+  const auto seconds = node->kind == YamlNode::Kind::scalar ? meshrt::duration(node->scalar) : std::nullopt;
+  if (seconds && *seconds > 0) return {*seconds, node->mark};
+  mismatch(key, *node, "a time such as 23:50:00");
+  return {otherwise, {}};
+}
+
+const YamlNode* MapReader::names(std::string_view key) const {
+  known(key, RunKey::Kind::names);
+  const YamlNode* node = find(key);
+  if (node == nullptr || node->kind == YamlNode::Kind::null) return nullptr;
+  const auto other =
+      std::ranges::find_if(node->items, [](const YamlNode& item) { return item.kind != YamlNode::Kind::scalar; });
+  if (node->kind == YamlNode::Kind::list && other == node->items.end()) return node;
+  mismatch(key, node->kind == YamlNode::Kind::list ? *other : *node, "a list of names");
+  return nullptr;
 }
 
 std::optional<int64_t> whole_number(std::string_view text) {

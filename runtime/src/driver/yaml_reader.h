@@ -1,42 +1,51 @@
 // yaml_reader.h: typed values out of a tree: each function takes one value, or reports why it is not of its type.
 #pragma once
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "driver/yaml_tree.h"
+#include "meshrt/run_keys.h"
 
 namespace meshrt {
 
 /// A map of the run file while it is read. `path` ("data.token") stands in messages.
 class MapReader {
  public:
-  /// Reports a value that is not a map, and keys that are not known (a name that is a `free` one is anything).
-  MapReader(const YamlNode* node, std::string path, std::vector<std::string> known, RunErrors& errors,
-            bool free = false);
+  /// Reports a value that is not a map, and keys that `section` does not know.
+  MapReader(const YamlNode* node, std::string path, const RunSection& section, RunErrors& errors);
 
   const YamlNode* find(std::string_view key) const;
   std::string path_of(std::string_view key) const;
   RunErrors& errors() const { return errors_; }
 
-  /// A whole number of at least `least`.
-  Given<int64_t> whole(std::string_view key, int64_t least, int64_t otherwise = 0) const;
+  // A key that the section does not have, or not as a value of this kind, is a mistake of the program.
+  /// A whole number.
+  Given<int64_t> whole(std::string_view key, int64_t otherwise = 0) const;
   /// A number above zero.
   Given<double> positive(std::string_view key, double otherwise) const;
   Given<std::string> text(std::string_view key, std::string otherwise = "") const;
-  /// One of the words; the index of it. -1 when not given or not one of them.
-  Given<int> word(std::string_view key, const std::vector<std::string>& words) const;
+  /// The index of one of the key's words. -1 when not given or not one of them.
+  Given<int> word(std::string_view key) const;
   /// `true` or `false`.
   Given<bool> truth(std::string_view key, bool otherwise) const;
   /// A number of bytes, such as "5 GB".
   Given<int64_t> bytes(std::string_view key, int64_t otherwise) const;
 
+  Given<Cut> cut(std::string_view key) const;
+  Given<double> duration(std::string_view key, double otherwise) const;
+  /// nullptr when it is not given, or no list of names.
+  const YamlNode* names(std::string_view key) const;
+
   /// Reports that the value of `key` is not `expected` ("a whole number of at least 1").
   void mismatch(std::string_view key, const YamlNode& node, std::string_view expected) const;
 
  private:
+  const RunKey& known(std::string_view key, RunKey::Kind kind) const;
+  Given<int> one_of(std::string_view key, const std::vector<std::string>& words) const;
+
+  const RunSection& section_;
   const YamlNode* map_ = nullptr;
   std::string path_;
   RunErrors& errors_;

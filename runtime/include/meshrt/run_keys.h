@@ -1,0 +1,45 @@
+// run_keys.h: every key of a run file, once: what the reader takes, what messages offer, and what the JSON Schema says.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshrt {
+
+/// A key and what its value may be.
+struct RunKey {
+  enum class Kind {
+    section,  ///< a map with keys of its own
+    files,    ///< the list of a mixture
+    names,    ///< a list of names
+    whole,    ///< a whole number of at least `least`
+    positive,
+    text,
+    word,   ///< one of `words`
+    truth,  ///< true or false
+    range,  ///< "10..12"
+    bytes,  ///< "5 GB"
+    cut,    ///< a number of entries, or "95%"
+    duration
+  };
+  std::string name;
+  Kind kind;
+  std::string meaning;
+  int64_t least = 0;
+  std::vector<std::string> words = {};
+};
+
+/// The keys of a map. `path` has a `*` for a name that the user chooses: "data.*.mix".
+struct RunSection {
+  std::string path;
+  std::vector<RunKey> keys;
+  bool named = false;  ///< holds maps under such names, beside its keys
+};
+const std::vector<RunSection>& run_sections();
+const RunSection& run_section(std::string_view path);
+
+/// A JSON Schema of run files.
+std::string run_file_schema();
+
+}  // namespace meshrt

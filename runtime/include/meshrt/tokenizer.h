@@ -1,0 +1,49 @@
+// tokenizer.h: text to numbers and back by a SentencePiece model, line by line. A build of the runtime that has not
+// found the library says so when it is asked.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace meshrt {
+
+class Tokenizer {
+ public:
+  /// Throws Failure (Cause::data) when the file is no model, Failure (Cause::environment) without the library.
+  static std::shared_ptr<const Tokenizer> open(const std::string& path);
+  virtual ~Tokenizer() = default;
+
+  /// Adds the numbers of one line, which holds no line end, to `tokens`.
+  virtual void encode(std::string_view line, std::vector<int32_t>& tokens) const = 0;
+  virtual std::string decode(std::span<const int32_t> tokens) const = 0;
+  /// Numbers are below this.
+  virtual int32_t size() const = 0;
+  /// What stands after a document, if the model has it.
+  virtual std::optional<int32_t> end() const = 0;
+
+  /// The numbers of all lines of a text, one after the other; line ends have none.
+  std::vector<int32_t> encode_lines(std::string_view text) const;
+};
+
+/// Makes a model of `size` numbers from the lines of texts, and writes it to `path`. `method` is "unigram" or "bpe".
+/// The same texts give the same model. Throws as Tokenizer::open, and Failure (Cause::data) where the texts do not do.
+void train_tokenizer(const std::vector<std::string>& texts, const std::string& path, int64_t size,
+                     const std::string& method);
+
+/// visit(line) for each line of a text, without its line end.
+template <class Visit>
+void for_each_line(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    visit(line);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+}
+
+}  // namespace meshrt

@@ -1,0 +1,55 @@
+// Reading batches: from files into memory, and from there into the input tensors.
+#include <cstring>
+
+#include "driver/batches.h"
+
+namespace meshrt {
+
+void Batches::read(int64_t position, int64_t distinct, std::byte* to) const {
+  for (const Feed& feed : feeds_) read(feed, position, distinct, to + feed.place);
+}
+
+void Batches::put(const std::byte* from) const {
+  for (const Feed& feed : feeds_)
+    std::memcpy(feed.tensor->data, from + feed.place,
+                static_cast<size_t>(feed.tensor->local_elements()) * size_of(feed.tensor->type));
+}
+
+void Batches::fill(int64_t position, int64_t distinct) const {
+  for (const Feed& feed : feeds_) read(feed, position, distinct, static_cast<std::byte*>(feed.tensor->data));
+}
+
+void Batches::fill_state() const {
+  for (const Feed& feed : state_) read(feed, 0, 0, static_cast<std::byte*>(feed.tensor->data));
+}
+
+void Batches::read(const Feed& feed, int64_t position, int64_t distinct, std::byte* to) const {
+  const Tensor& tensor = *feed.tensor;
+  if (tensor.local_elements() == 0) return;
+  const size_t outer = tensor.dims.size() - feed.run_dims;
+  std::vector<int64_t> index(tensor.dims.size());
+  for (size_t d = 0; d < index.size(); ++d) index[d] = tensor.dims[d].begin;
+  const int64_t run_bytes = feed.run * static_cast<int64_t>(size_of(tensor.type));
+  const std::byte* const end = to + static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type);
+  while (to < end) {
+    int64_t within = 0, sample = 0;
+    for (size_t d = 0; d < index.size(); ++d)
+      if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + index[d];
+      else within += index[d] * feed.step[d];
+    const Part* part = &feed.parts[0];
+    int64_t from = part->first + within;
+    if (feed.sample_dims > 0) {
+      const SamplePlace place = order_.at(position + sample % distinct);
+      part = &feed.parts[place.part];
+      from = part->first + within + place_of(place.number) * part->stride;
+    }
+    part->file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to);
+    to += run_bytes;
+    for (size_t d = outer; d-- > 0;) {
+      if (++index[d] < tensor.dims[d].end) break;
+      index[d] = tensor.dims[d].begin;
+    }
+  }
+}
+
+}  // namespace meshrt

@@ -1,0 +1,35 @@
+// validator.h: the metrics of a program over an evaluation set.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "driver/read_ahead.h"
+#include "meshrt/program.h"
+#include "meshrt/run_file.h"
+
+namespace meshrt {
+
+class Validator {
+ public:
+  /// Throws Failure (Cause::data) with the line of the run file when the set has fewer batches than it asks for.
+  Validator(Program& program, const RunFile& run);
+
+  /// Batches that are evaluated; the last one may not be whole.
+  int64_t count() const { return whole_ + (rest_ > 0 ? 1 : 0); }
+  const Batches& batches() const { return batches_; }
+
+  void run(std::span<double> metrics);
+
+ private:
+  void add_rest();
+  void add_samples(int64_t distinct, std::span<const Carried> carried);
+
+  Program& program_;
+  Batches batches_;
+  ReadAhead reader_;
+  int64_t whole_ = 0;  // batches
+  int64_t rest_ = 0;   // samples after them
+};
+
+}  // namespace meshrt

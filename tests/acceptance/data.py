@@ -1,0 +1,193 @@
+"""meshc data: texts to tokens and token files, read back by NumPy; runs from every format and from mixtures, the same under every mesh, by micro-batches and
+resumed."""
+import json
+import os
+import struct
+
+import numpy as np
+
+from common import TOP, Report, json_lines, meshc, scratch
+from common import run as execute
+
+SEED = 20261122
+SPEC = """dim batch = 12, seq = 16, vocab = 500, embed = 8
+model Bigram {
+  input token, target : index(vocab)[batch, seq]
+  param from : real[vocab, embed] = normal(std: 0.3)
+  param to   : real[vocab, embed] = normal(std: 0.3)
+  loss = mean[batch, seq](cross_entropy[vocab](dot[embed](take[vocab](from, token), to), target))
+  minimize loss with sgd(lr: 0.5)
+}
+mesh line { all: * }
+layout rows on line { batch -> all }
+layout parts on line { batch -> all { accumulate: 3 } }
+"""
+
+
+def data(*arguments, code=0):
+    done = execute(meshc(), "data", *arguments, code=code)
+    return done.stderr if code else done.stdout
+
+
+def write(path, content):
+    with open(path, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def read_tokens(path):
+    """Tokens, and the lengths of documents where the format has them."""
+    with open(path, "rb") as file:
+        content = file.read()
+    if content[:4] == struct.pack("<i", 20240520):
+        version, count = struct.unpack("<ii", content[4:12])
+        tokens = np.frombuffer(content[1024:], "<u2")
+        return (tokens, None) if version == 1 and count == len(tokens) and not any(content[12:1024]) else (None, None)
+    with open(path.removesuffix(".bin") + ".idx", "rb") as file:
+        index = file.read()
+    magic, version, code, count, marks = struct.unpack("<9sQBQQ", index[:34])
+    lengths = np.frombuffer(index, "<i4", count, 34)
+    begins = np.frombuffer(index, "<i8", count, 34 + 4 * count)
+    documents = np.frombuffer(index, "<i8", marks, 34 + 12 * count)
+    kind = {8: "<u2", 4: "<i4"}[code]
+    good = magic == b"MMIDIDX\0\0" and version == 1 and len(index) == 34 + 12 * count + 8 * marks and list(documents) == list(range(count + 1))
+    good = good and list(begins) == list(np.dtype(kind).itemsize * (np.cumsum(lengths) - lengths))
+    return (np.frombuffer(content, kind), list(lengths)) if good else (None, None)
+
+
+def same(tokens, expected):
+    return tokens is not None and list(tokens) == list(expected)
+
+
+def check_bytes(report, folder):
+    first, second = write(f"{folder}/a.txt", "In the beginning\nwas\r\n\nthe word.\n"), write(f"{folder}/b.txt", "é!\n\n\nno end")
+    a, b = list(open(first, "rb").read()), list(open(second, "rb").read())
+    out = f"{folder}/out"
+    data("tokenize", first, second, "-o", f"{out}.bin")
+    report.true("bytes in llm.c's format", same(read_tokens(f"{out}.bin")[0], a + b))
+    data("tokenize", first, second, "-o", f"{out}.u16", "--type", "u16", "--end", "256")
+    report.true("bytes in nanoGPT's, with ends", same(np.fromfile(f"{out}.u16", "<u2"), a + [256] + b + [256]))
+    told = json.loads(data("tokenize", first, second, "-o", f"{out}.bin", "--type", "megatron", "--documents", "line", "--end", "0", "--json"))
+    lines = [list(line.rstrip(b"\r\n")) + [0] for path in (first, second) for line in open(path, "rb")]
+    tokens, lengths = read_tokens(f"{out}.bin")
+    report.true("lines as Megatron's documents", same(tokens, sum(lines, [])) and lengths == [len(line) for line in lines])
+    report.true("what was written is told", told == {"schema": 1, "files": [f"{out}.bin", f"{out}.idx"], "tokens": len(sum(lines, [])), "documents": len(lines), "bound": 256}, told)
+    data("tokenize", first, second, "-o", f"{out}.idx", "--type", "megatron", "--documents", "blank", "--end", "70000")
+    tokens, lengths = read_tokens(f"{out}.bin")
+    parts = [b"In the beginning\nwas\r\n", b"the word.\n", "é!\n".encode(), b"no end"]
+    report.true("paragraphs as documents, numbers of 32 bits", same(tokens, sum((list(part) + [70000] for part in parts), [])) and tokens.dtype == np.int32)
+    shown = json.loads(data("show", f"{out}.idx", first, "--json"))["files"]
+    report.true("show", [(f["format"], f["type"], f["shape"], f.get("documents"), f["least"], f["greatest"], f["first"][:3]) for f in shown] ==
+                [("megatron", "i32", [len(tokens)], 4, 10, 70000, [73, 110, 32]), ("bytes", "u8", [len(a)], None, 10, 119, [73, 110, 32])], shown)
+    for arguments, wanted, code in ((("tokenize", first), "needs `-o FILE`", 2), (("show", first, "--type", "u16"), "--type does not belong to `meshc data show`", 2),
+                                    (("tokenize", first, "-o", f"{out}.x", "--end", "70000"), "use type i32 or megatron", 2),
+                                    (("tokenize", f"{folder}/none.txt", "-o", f"{out}.x"), "cannot read", 1),
+                                    (("pack", f"{folder}/fractions.npy", "-o", f"{out}.x"), "holds f64 numbers", 1),
+                                    (("pack", f"{folder}/negative.npy", "-o", f"{out}.x"), "number 1 is -5", 1),
+                                    (("train", first, "-o", f"{out}.model"), "SentencePiece cannot make a model", 1),
+                                    (("tokenize", first, "-o", f"{out}.x", "--tokenizer", first), "is not a model of SentencePiece", 1),
+                                    (("tokenize", first, "-o", f"{folder}/none/x"), "cannot write", 3)):
+        np.save(f"{folder}/fractions.npy", np.ones(3))
+        np.save(f"{folder}/negative.npy", np.array([3, -5]))
+        said = data(*arguments, code=code)
+        report.true(f"{arguments[0]}: {wanted}", wanted in said, said.strip())
+    report.true("nothing half written is left", not [name for name in os.listdir(folder) if "unfinished" in name or name.endswith(".x")], os.listdir(folder))
+
+
+def check_pack(report, folder, random):
+    arrays = [random.integers(0, 300, (7, 3)).astype(np.int64), random.integers(0, 300, 50).astype(np.uint16)]
+    for i, array in enumerate(arrays):
+        np.save(f"{folder}/{i}.npy", array)
+    whole = list(np.concatenate([arrays[0].ravel(), [299], arrays[1], [299]]))
+    for kind in ("u16", "llm.c", "megatron", "i32"):
+        out = f"{folder}/packed-{kind}.bin"
+        data("pack", f"{folder}/0.npy", f"{folder}/1.npy", "-o", out, "--type", kind, "--end", "299")
+        tokens = np.fromfile(out, {"u16": "<u2", "i32": "<i4"}[kind]) if kind in ("u16", "i32") else read_tokens(out)[0]
+        report.true(f"arrays packed as {kind}", same(tokens, whole))
+        again = f"{folder}/again.bin"
+        data("pack", out, "-o", again, "--type", "u16", *(("--from", kind) if kind in ("u16", "i32") else ("--from", "megatron") if kind == "megatron" else ()))
+        report.true(f"{kind} packed again", same(np.fromfile(again, "<u2"), whole))
+
+
+def sentencepiece(model):
+    """The library's own Python module; None where it is not installed."""
+    try:
+        import sentencepiece as module
+    except ImportError:
+        return None
+    return module.SentencePieceProcessor(model_file=model)
+
+
+def check_sentencepiece(report, folder, corpus):
+    for method in ("unigram", "bpe"):
+        models = []
+        for i in range(2):
+            data("train", corpus, "-o", f"{folder}/{method}{i}.model", "--vocabulary", "450" if method == "bpe" else "480", "--method", method)
+            models.append(open(f"{folder}/{method}{i}.model", "rb").read())
+        report.true(f"{method}: the same model twice", models[0] == models[1])
+        data("tokenize", corpus, "-o", f"{folder}/{method}.bin", "--type", "megatron", "--tokenizer", f"{folder}/{method}0.model")
+        tokens, lengths = read_tokens(f"{folder}/{method}.bin")
+        library = sentencepiece(f"{folder}/{method}0.model")
+        if library is None:
+            report.true(f"{method}: fewer tokens than bytes, an end", len(tokens) < os.path.getsize(corpus) and tokens[-1] == 2)
+            continue
+        lines = open(corpus, encoding="utf-8").read().split("\n")
+        expected = [token for line in lines for token in library.encode(line)] + [library.eos_id()]
+        report.true(f"{method}: {len(expected)} tokens as the library's own Python gives them", same(tokens, expected) and lengths == [len(expected)])
+
+
+class Bench:
+    def __init__(self, folder):
+        self.folder = folder
+        write(f"{folder}/bigram.mesh", SPEC)
+        for name, options in {"one": (), "two": ("-n", 2), "three": ("-n", 3), "parts": ("-n", 2)}.items():
+            layout = "parts" if name == "parts" else "rows"
+            options = options or ("-n", 1)
+            execute(meshc(), "build", f"{folder}/bigram.mesh", "--layout", layout, *options, "--precision", "f64", "-o", f"{folder}/{name}")
+
+    def losses(self, program, source, *keys, steps=20):
+        write(f"{self.folder}/run.yaml", f"data: {{ token: {source}, target: {{of: token, shift: 1}} }}\n")
+        ranks = {"one": 1, "two": 2, "three": 3, "parts": 2}[program]
+        execute(f"{self.folder}/{program}/bigram", "-n", ranks, f"{self.folder}/run.yaml", f"train.steps={steps}", "log.every=1", f"log.jsonl={self.folder}/log.jsonl", *keys)
+        return {line["step"]: line["loss"] for line in json_lines(f"{self.folder}/log.jsonl") if "loss" in line}
+
+
+def check_runs(report, bench, corpus):
+    folder = bench.folder
+    from_text = bench.losses("one", f"{{file: {corpus}, type: bytes, window: seq}}")
+    for kind, options in {"u16": "type: u16, ", "llm.c": "", "megatron": "", "i32": "type: i32, "}.items():
+        out = f"{folder}/tokens-{kind}" + (".idx" if kind == "megatron" else ".bin")
+        data("tokenize", corpus, "-o", out, "--type", kind)
+        report.true(f"a run from {kind}: that from the text, bit by bit", bench.losses("one", f"{{file: {out}, {options}window: seq}}") == from_text)
+    model = f"{folder}/unigram0.model"
+    data("train", corpus, "-o", model, "--vocabulary", "450", "--method", "bpe")
+    data("tokenize", corpus, "-o", f"{folder}/pieces.bin", "--tokenizer", model, "--no-end")
+    report.true("a run from text through SentencePiece: that from its token file",
+                bench.losses("two", f"{{file: {corpus}, tokenizer: {model}, window: seq}}") == bench.losses("two", f"{{file: {folder}/pieces.bin, window: seq}}"))
+    mixture = f"{{mix: [{{file: {folder}/pieces.bin, weight: 0.7}}, {{file: {folder}/tokens-llm.c.bin, weight: 0.2, to: 3000}}, {{file: {folder}/tokens-megatron.idx, weight: 0.1}}], window: seq}}"
+    for shuffle in ("false", "true"):
+        keys = (f"train.shuffle={shuffle}",)
+        whole = bench.losses("one", mixture, *keys)
+        for program in ("two", "three", "parts"):
+            other = bench.losses(program, mixture, *keys)
+            apart = max(abs(other[step] - whole[step]) / whole[step] for step in whole)
+            report.check(f"a mixture, shuffle {shuffle}, {program} against one rank, relative", float(f"{apart:.1e}"), 1e-12, other.keys() == whole.keys() and apart <= 1e-12)
+        checkpoint = f"checkpoint.dir={folder}/ckpt-{shuffle}"
+        bench.losses("two", mixture, *keys, checkpoint, steps=7)
+        rest = bench.losses("three", mixture, *keys, checkpoint)
+        apart = max(abs(rest[step] - whole[step]) / whole[step] for step in range(8, 21))
+        report.check(f"a mixture, shuffle {shuffle}, resumed on three ranks, relative", float(f"{apart:.1e}"), 1e-12)
+
+
+def run(small):
+    report = Report()
+    random = np.random.default_rng(SEED)
+    print(f"seed {SEED}")
+    corpus = f"{TOP}/grammar/README.md"
+    with scratch() as folder:
+        report.attempt("bytes", lambda: check_bytes(report, folder))
+        report.attempt("pack", lambda: check_pack(report, folder, random))
+        if not small:
+            report.attempt("SentencePiece", lambda: check_sentencepiece(report, folder, corpus))
+        report.attempt("runs", lambda: check_runs(report, Bench(folder), corpus))
+    return report

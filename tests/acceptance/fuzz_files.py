@@ -1,0 +1,46 @@
+"""Mutants of run files, maps of names, safetensors, token files and arrays, read under the address and undefined sanitizers: each is read or refused with a message;
+no crash, no hang, nothing read out of bounds."""
+import glob
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+from common import TOP, Report, scratch
+from common import run as execute
+
+SEED = 20261122
+KINDS = ("run_file", "run_json", "names", "safetensors", "llm_c", "raw", "megatron", "idx", "npy", "gzip")
+SECONDS = 600  # of each kind
+PART = 20_000  # mutants of one process
+
+
+def driver(kind):
+    """tests/fuzz/fuzz_files_yaml or _json: beside $FUZZ_FILES, or in the test build."""
+    folder = os.path.dirname(os.environ.get("FUZZ_FILES") or f"{TOP}/build-test/tests/fuzz/fuzz_files_yaml")
+    return f"{folder}/fuzz_files_{'json' if kind == 'run_json' else 'yaml'}"
+
+
+def fuzz(kind, small):
+    """(mutants, accepted, what went wrong)"""
+    texts = sorted(glob.glob(f"{TOP}/specs/*.yaml") + glob.glob(f"{TOP}/specs/tour/*.yaml")) if kind == "run_file" else []
+    count, seconds = (400, 20) if small else (10**9, SECONDS)
+    done = accepted = 0
+    with scratch() as folder:
+        while done < count and seconds > 0:
+            result = execute(driver(kind), kind, SEED, done, min(PART, count - done), int(seconds), folder, *texts, code=None, timeout=seconds + 60)
+            found = re.search(r"(\d+) mutants, (\d+) accepted, ([\d.]+) s", result.stdout)
+            if result.returncode != 0 or not found:
+                return done, accepted, result.stderr[-1500:] or f"exit code {result.returncode}"
+            done, accepted, seconds = done + int(found[1]), accepted + int(found[2]), seconds - float(found[3])
+            if small:
+                break
+    return done, accepted, ""
+
+
+def run(small):
+    report = Report()
+    print(f"seed {SEED}, {'400 mutants' if small else f'{SECONDS} s'} of each kind")
+    with ThreadPoolExecutor(2) as pool:
+        for kind, (done, accepted, wrong) in zip(KINDS, pool.map(lambda kind: fuzz(kind, small), KINDS)):
+            report.true(f"{kind}: {done} mutants, {accepted} accepted", not wrong and 0 < accepted < done, wrong)
+    return report
