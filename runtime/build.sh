@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds libmeshrt.a and meshrun beside this file, without Meson: what a bundle has in place of an installed runtime.
 #   sh build.sh        needs a C++20 compiler and the headers of UCX; fmt, nlohmann-json and CLI11 from ./headers, or where
-#                      the compiler finds them. zlib is used where it is there. CXX, CXXFLAGS and UCX (a folder with
+#                      the compiler finds them. zlib and PMIx are used where they are there. CXX, CXXFLAGS and UCX (a folder with
 #                      include/ucp) may be set.
 # What meson.build says of sources and instruction sets holds here too: kernels are built once a set, chosen at run time.
 set -eu
@@ -29,6 +29,10 @@ compiles 'int main() { auto f = [](auto x) requires true { return x; }; return f
   fail "\`$cxx\` does not compile C++20: install g++ 12 or newer, or set CXX"
 compiles '#include <ucp/api/ucp.h>
 int main() {}' || fail "there are no headers of UCX (ucp/api/ucp.h): install libucx-dev or ucx-devel, or set UCX to its folder"
+# PMIx, which mpirun and srun offer, is opened at run time where its headers were there.
+pmix=$(pkg-config --cflags pmix 2>/dev/null || true)
+if compiles '#include <pmix.h>
+int main() {}' $pmix; then pmix="-DMESHRT_HAS_PMIX $pmix"; else pmix=; fi
 zlib=-lz
 compiles '#include <zlib.h>
 int main() { return zlibVersion() == nullptr; }' -lz || { flags="$flags -DMESHRT_WITHOUT_ZLIB"; zlib=; }
@@ -38,6 +42,7 @@ list() {
   for source in $(find src -name '*.cpp' | LC_ALL=C sort); do
     case $source in
       src/meshrun.cpp | src/driver/yaml_text.cpp | src/driver/tokenizer_sentencepiece.cpp) ;;
+      src/launch/bootstrap_pmix.cpp) echo "$(name "$source") $source $pmix" ;;
       src/kernels/*_kernel.cpp | src/kernels/attention_forward.cpp | src/kernels/attention_backward.cpp) each "$source" ISA -march=x86-64-v3 '-march=x86-64-v4 -mprefer-vector-width=512' ;;
       src/collectives/vector_ops.cpp) each "$source" VARIANT -mavx2 '-mavx512f -mavx512bw -mprefer-vector-width=512' ;;
       *) echo "$(name "$source") $source" ;;
@@ -65,5 +70,4 @@ xargs -P "$jobs" -L 1 sh -c 'object=objects/$1.o source=$2; shift 2
 rm -f libmeshrt.a
 ar rcs libmeshrt.a $(sed 's,^\([^ ]*\).*,objects/\1.o,' objects/list)
 "$cxx" $flags src/meshrun.cpp libmeshrt.a -ldl $zlib -o meshrun
-echo "$flags" >objects/flags
 echo "-ldl $zlib -pthread" >objects/libraries
