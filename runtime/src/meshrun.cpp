@@ -7,6 +7,7 @@
 
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "report/flight_reader.h"
 
 namespace {
 
@@ -86,14 +87,27 @@ int run(Options& options) {
   return meshrt::launch_processes(ranks, options.command, options.job.launch);
 }
 
+int tell_postmortem(const std::string& folder) {
+  try {
+    fmt::print("{}", meshrt::postmortem(folder));
+    return 0;
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "error: {}\n", failure.what());
+    return meshrt::exit_code(failure.cause);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && argv[1] == std::string("postmortem")) return tell_postmortem(argv[2]);
   CLI::App app{
       "meshrun [OPTIONS] PROGRAM [ARGUMENTS...]\n\nRuns PROGRAM as the ranks of one job, on this host or on others. "
       "The "
       "job ends as one: when a rank fails, the others\n"
-      "are stopped and one message says which rank and why.\n"
+      "are stopped and one message says which rank and why. `meshrun postmortem DIR` tells from the folder of a run "
+      "what\n"
+      "its ranks did last.\n"
       "Exit codes: 0 success, 1 a mistake in the input, 2 wrong usage, 3 the environment or the run failed,\n"
       "70 an internal error, 75 stopped with a checkpoint (see the program's help), 130 interrupted. SIGTERM and "
       "SIGUSR1 "

@@ -116,6 +116,32 @@ TEST_P(Death, StoppedRankIsNamedAtTheDeadline) {
   before.expect_none();
 }
 
+// A rank that is stopped is found long before the timeout; one that computes for long is left alone.
+TEST_P(Death, SilenceIsNoticedButALongStepIsNot) {
+  const Leftovers before;
+  setenv("MESHRT_HEARTBEAT", "1", 1);
+  const Outcome stopped = run_job(options(3), {"loop", "stop", "1", "50"}, 10);
+  EXPECT_EQ(stopped.code, 3) << stopped.errors;
+  expect_one_line(stopped, "rank 1 (pid ");
+  expect_one_line(stopped, "has given no sign of life for 1 s: it is stopped (SIGSTOP, or Ctrl-Z)");
+  EXPECT_GT(stopped.end - std::stod(stopped.output), 0.8);
+  EXPECT_LT(stopped.end - std::stod(stopped.output), 3);
+  const Outcome busy = run_job(options(3), {"loop", "busy", "2", "50"}, 10);
+  EXPECT_EQ(busy.code, 1) << busy.errors;
+  expect_one_line(busy, "it took its time");
+  setenv("MESHRT_HEARTBEAT", "soon", 1);
+  const Outcome refused = run_job(options(1), {"return"}, 10);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.errors,
+            "error: MESHRT_HEARTBEAT is 'soon'; give seconds that a rank may be silent, or 0 for ever\n");
+  setenv("MESHRT_HEARTBEAT", "0", 1);
+  auto patient = this->options(3);
+  patient.insert(patient.end(), {"--timeout", "2"});
+  expect_one_line(run_job(patient, {"loop", "stop", "1", "50"}, 10), "waited 2 s for rank 1");
+  unsetenv("MESHRT_HEARTBEAT");
+  before.expect_none();
+}
+
 TEST_P(Death, OfTheLauncherEndsTheRanks) {
   const Leftovers before;
   std::mt19937 random(3);

@@ -26,6 +26,11 @@ void end_as(const std::string& how) {
   std::fflush(stdout);
   if (how == "kill") kill(getpid(), SIGKILL);
   if (how == "stop") kill(getpid(), SIGSTOP);
+  if (how == "busy") {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    while (std::chrono::steady_clock::now() < end) {}
+    throw meshrt::Failure(meshrt::Cause::data, "it took its time");
+  }
   if (how == "exit") _exit(1);
   if (how == "exit0") _exit(0);
   if (how == "abort") std::abort();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "collectives/site_names.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -293,7 +294,7 @@ std::string describe(const Fingerprint& call, const char* value) {
       text += fmt::format(", {}", name_of(call.reduce));
     text += ")";
   }
-  if (call.site >= 0) text += fmt::format(" at site {}", call.site);
+  if (call.site >= 0) text += " at " + site_name(call.site);
   return text;
 }
 

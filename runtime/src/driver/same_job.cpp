@@ -40,11 +40,10 @@ constexpr const char* run_file_mark = "run file:";
 std::string identity_of(const ProgramInfo& info, const RunFile& run) {
   std::vector<std::string> mesh;
   for (const MeshAxis& axis : info.mesh) mesh.push_back(fmt::format("{}={}", axis.name, axis.size));
-  std::string text =
-      fmt::format("runtime: {}\nprogram: {}\nspec: {}\nlayout: {}\nmesh: {}\nprecision: {}\n", runtime_version,
-                  info.name, info.spec_hash, info.layout, fmt::join(mesh, ","), info.precision);
+  std::string text = fmt::format("runtime: {}\nprogram: {}\nlayout: {}\nmesh: {}\nprecision: {}\n", runtime_version,
+                                 info.name, info.layout, fmt::join(mesh, ","), info.precision);
   for (const auto& [dim, size] : info.dims) text += fmt::format("dim {}: {}\n", dim, size);
-  text += fmt::format("schedule of collectives: {:016x}\n", schedule_hash(info));
+  text += fmt::format("spec: {}\nschedule of collectives: {:016x}\n", info.spec_hash, schedule_hash(info));
   return text + run_file_mark + "\n" + run.written;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "checkpoint/load.h"
+#include "collectives/site_names.h"
 #include "driver/checkpoints.h"
 #include "driver/finite_watch.h"
 #include "driver/memory_limits.h"
@@ -67,6 +68,14 @@ std::string load_parameters(Rank& rank, Program& program, const Train& train) {
   return note;
 }
 
+/// Where its call sites stand in the spec.
+std::vector<std::string> places_of(const ProgramInfo& info) {
+  std::vector<std::string> places;
+  for (const ProgramInfo::SourceSpan& site : info.sites)
+    places.push_back(site.line > 0 ? fmt::format("{}:{}", site.file, site.line) : "");
+  return places;
+}
+
 }  // namespace
 
 int mesh_size(const ProgramInfo& info) {
@@ -80,6 +89,7 @@ void prepare(Rank& rank, Program& program) {
   if (rank.ranks() != mesh_size(info))
     throw Failure(Cause::usage, fmt::format("the job has {} ranks, but `{}` is compiled for the {} of its mesh",
                                             rank.ranks(), info.name, mesh_size(info)));
+  name_sites(places_of(info));
   check_memory(rank, info);
   rank.allocate(info.arena_bytes, info.own_bytes);
   program.bind(rank);

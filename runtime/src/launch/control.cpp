@@ -36,6 +36,7 @@ Control::Control(Descriptor socket) : socket_(std::move(socket)) {
   welcome_ = unpack_welcome(message.bytes);
   finished_.resize(welcome_.ranks());
   send_message(socket_.get(), {MessageKind::joined, 0, {}});
+  heartbeat_.emplace(socket_.get());
 }
 
 void Control::look() {

@@ -3,10 +3,12 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "launch/descriptor.h"
+#include "launch/heartbeat.h"
 #include "launch/message.h"
 #include "launch/welcome.h"
 
@@ -43,6 +45,7 @@ class Control {
   std::vector<int> descriptors_;
   std::vector<std::string> gathered_;
   std::vector<bool> finished_;
+  std::optional<Heartbeat> heartbeat_;  // ends before the socket is closed
 };
 
 }  // namespace meshrt

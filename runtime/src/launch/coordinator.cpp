@@ -8,7 +8,9 @@
 #include <cstdio>
 
 #include "launch/child.h"
+#include "launch/heartbeat.h"
 #include "meshrt/failure.h"
+#include "report/flight_reader.h"
 
 namespace meshrt {
 
@@ -20,7 +22,7 @@ constexpr auto last_wait = std::chrono::milliseconds(5000);  // for a host to te
 }  // namespace
 
 Coordinator::Coordinator(Placement placement, const Signals* signals)
-    : placement_(std::move(placement)), signals_(signals), members_(placement_.ranks()) {}
+    : placement_(std::move(placement)), signals_(signals), members_(placement_.ranks()), silence_(longest_silence()) {}
 
 int Coordinator::run() {
   while (any_running()) {
@@ -29,6 +31,7 @@ int Coordinator::run() {
     for (const auto& host : hosts_) host->watch(watched);
     poll(watched.data(), watched.size(), patience());
     for (const auto& host : hosts_) host->advance();
+    listen_for_silence();
     if (signals_)
       for (const int signal : signals_->read()) asked_to_end(signal);
     if (suspicion_ && (!any_running() || Clock::now() - suspicion_->since > grace))
@@ -48,9 +51,35 @@ int Coordinator::run() {
 
 int Coordinator::patience() const {
   int shortest = stopped_ || suspicion_ ? 20 : -1;
+  const auto beats = [](const Member& member) { return member.running && member.heard; };
+  if (shortest < 0 && silence_.count() > 0 && std::ranges::any_of(members_, beats))
+    shortest = static_cast<int>(std::min<int64_t>(1000, silence_.count()));
   for (const auto& host : hosts_)
     if (const int theirs = host->patience(); theirs >= 0 && (shortest < 0 || theirs < shortest)) shortest = theirs;
   return shortest;
+}
+
+// A rank whose step is long still beats; one that is stopped does not, and nobody else would notice before the timeout.
+void Coordinator::listen_for_silence() {
+  constexpr auto own_pause = std::chrono::seconds(5);  // this process was stopped itself, or its machine slept
+  const auto now = Clock::now();
+  const bool paused = now - listened_ > own_pause;
+  listened_ = now;
+  if (stopped_ || silence_.count() == 0) return;
+  for (int rank = 0; rank < placement_.ranks(); ++rank) {
+    Member& member = members_[rank];
+    if (!member.heard || !member.running || member.finished) continue;
+    // Ranks of this host can be looked at; the first host is this one.
+    const bool here = placement_.host_of_rank[rank] == 0 && member.pid > 0;
+    if (paused || (here && is_debugged(member.pid))) member.heard = now;
+    if (now - *member.heard <= silence_) continue;
+    const std::string state = here ? state_of(member.pid) : "";
+    fail(
+        who(rank), 3,
+        fmt::format(" has given no sign of life for {:g} s{}; MESHRT_HEARTBEAT=0 waits for ever{}",
+                    static_cast<double>(silence_.count()) / 1000, state.empty() ? "" : ": " + state, last_words(rank)));
+    return;
+  }
 }
 
 void Coordinator::asked_to_end(int signal) {
@@ -78,6 +107,10 @@ void Coordinator::received(int rank, const Message& message) {
     case MessageKind::finished:
       member.finished = true;
       for (const auto& host : hosts_) host->send(every_rank, {MessageKind::finished, rank, {}});
+      break;
+    case MessageKind::beat:
+      member.heard = Clock::now();
+      if (!message.bytes.empty()) member.recorder = message.bytes;
       break;
     case MessageKind::failed: {
       const bool has_cause = message.value >= 0 && message.value <= static_cast<int32_t>(Cause::numeric);
@@ -113,13 +146,21 @@ void Coordinator::ended(int rank, int status) {
   } else if ((code != 0 || member.joined) && !member.suspects) {
     std::string what = fmt::format(" {} before the end of the job", how_it_ended(status));
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) what += "; if nobody killed it, the host ran out of memory";
-    fail(who(rank), 3, what);
+    fail(who(rank), 3, what + last_words(rank));
   }
 }
 
 void Coordinator::lost(int host, const std::string& why) {
   for (const int rank : placement_.ranks_of(host)) members_[rank].running = false;
   fail(fmt::format("host {}", placement_.hosts[host]), 3, ": " + why);
+}
+
+// What the flight recorder of a rank has kept, where its file can be read from here.
+std::string Coordinator::last_words(int rank) const {
+  if (members_[rank].recorder.empty()) return "";
+  const std::optional<Flight> flight = read_flight(members_[rank].recorder);
+  const std::string words = flight ? meshrt::last_words(*flight) : "";
+  return words.empty() ? "" : "; " + words;
 }
 
 void Coordinator::suspect(int rank, int code, const std::string& what) {

@@ -37,11 +37,14 @@ class Coordinator : public HostEvents {
   struct Member {
     int pid = 0;
     bool running = true, joined = false, finished = false;
-    bool suspects = false;                 // it has reported the death of another rank
-    std::optional<std::string> exchanged;  // its part of the exchange under way
+    bool suspects = false;                   // it has reported the death of another rank
+    std::optional<std::string> exchanged;    // its part of the exchange under way
+    std::optional<Clock::time_point> heard;  // its last heartbeat
+    std::string recorder;                    // path of its flight recorder
   };
 
   int patience() const;
+  void listen_for_silence();
   void asked_to_end(int signal);
   void carry_exchange();
   void fail(const std::string& who, int code, const std::string& what);
@@ -50,6 +53,7 @@ class Coordinator : public HostEvents {
   void signal_all(int number);
   bool any_running() const;
   std::string who(int rank) const;
+  std::string last_words(int rank) const;
 
   Placement placement_;
   const Signals* signals_;
@@ -59,6 +63,8 @@ class Coordinator : public HostEvents {
   std::optional<int> passed_on_;              // signal that the ranks have got instead of this process
   std::optional<Clock::time_point> stopped_;  // when the ranks were asked to end
   bool killed_ = false;
+  std::chrono::milliseconds silence_;  // how long a rank may be silent; zero: for ever
+  Clock::time_point listened_ = Clock::now();
 
   // A rank that cannot reach another one may say so before the other's death is seen here, which is the better message.
   struct Suspicion {

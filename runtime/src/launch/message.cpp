@@ -47,6 +47,13 @@ bool send_message(int socket, const Message& message, const std::vector<int>& de
   }
 }
 
+void offer_message(int socket, const Message& message) {
+  const Head head{static_cast<int32_t>(message.kind), message.value};
+  std::string packet(reinterpret_cast<const char*>(&head), sizeof head);
+  packet += message.bytes;
+  ::send(socket, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 Received receive_message(int socket, Message& message, std::vector<int>* descriptors) {
   Head head{};
   message.bytes.resize(most_bytes);

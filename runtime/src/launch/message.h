@@ -17,6 +17,7 @@ enum class MessageKind : int32_t {
   exchange,  ///< rank: its bytes; launcher: the bytes of one rank, for each rank in order
   finished,  ///< rank: it leaves the job in order; launcher: rank `value` has
   failed,    ///< rank: Cause as `value` (internal_error for none), and the message
+  beat,      ///< rank: it is alive, see heartbeat.h; the bytes: where its flight recorder writes, if it has one
 
   // Between the agent of a host and the coordinator.
   challenge = 100,  ///< coordinator: a number that was never used, to be hashed with the job's token
@@ -41,6 +42,9 @@ constexpr size_t most_bytes = 128 << 10;  ///< of one message; longer texts are 
 
 /// Sends one message; false when the other side is gone. `descriptors` travel along (at most 2).
 bool send_message(int socket, const Message& message, const std::vector<int>& descriptors = {});
+
+/// Sends it if there is room, else not.
+void offer_message(int socket, const Message& message);
 
 enum class Received { message, nothing, closed };
 /// Receives one message if there is one.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "launch/heartbeat.h"
 #include "report/gather.h"
 #include "report/run_folder.h"
 #include "report/summary.h"
@@ -39,6 +40,7 @@ RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, co
       folder_(shared_folder(rank, info, run, options, resumed)),
       program_folder_(options.program_folder),
       flight_(folder_, rank.rank(), rank.ranks(), info) {
+  if (!flight_.path().empty()) Heartbeat::tell_recorder(flight_.path());
   if (!run.log.trace.given()) return;
   const Given<std::string>& file = run.log.trace_file;
   if (!file.given() && folder_.empty())
