@@ -31,6 +31,7 @@ std::string emitted_text(const Session& session, const SpecOptions& spec, const 
   options.command = spec.canonical_command();
   options.version = MESHWRIGHT_VERSION;
   options.precision = spec.precision.empty() ? "f32" : spec.precision;
+  options.find_nonfinite = spec.find_nonfinite;
   return emit_program(compiled.program, session.sources, options);
 }
 

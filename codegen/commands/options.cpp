@@ -70,6 +70,9 @@ void SpecOptions::declare(CLI::App& app, bool runs) {
   app.add_option("--precision", precision, "f32, or f64 for tests")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->type_name("TYPE");
+  if (runs)
+    app.add_flag("--find-nonfinite", find_nonfinite,
+                 "look at every value as it is made: the first NaN or infinity ends the run with its name (slower)");
   app.add_option("-W,--warn", warned, "a lint becomes a warning")
       ->type_name("LINT")
       ->take_all()
@@ -139,6 +142,7 @@ std::string SpecOptions::canonical_command() const {
   add("--set", joined(parse_settings(sets, "--set")));
   add("--precision", precision);
   add("--machine", fs::path(machine).filename().string());
+  if (find_nonfinite) command += " --find-nonfinite";
   return command;
 }
 

@@ -33,6 +33,7 @@ struct SpecOptions {
   std::string layout, model, machine, precision;
   int64_t ranks = 0;  // 0: not given
   std::vector<std::string> warned, allowed, denied;
+  bool find_nonfinite = false;
 
   void declare(CLI::App&, bool runs);
 

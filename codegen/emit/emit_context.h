@@ -49,8 +49,10 @@ struct EmitContext {
   std::map<uint32_t, std::string> tickets = {};            // of collectives that are waited for later, by their step
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
-  std::string cause_before = {};                       // of the collective written last
-  class Outline* outline = nullptr;                    // nests that are functions
+  std::vector<std::pair<std::string, std::string>> loops = {};  // under way: dim and variable, outermost first
+  bool find_nonfinite = false;                                  // a check after every step
+  std::string cause_before = {};                                // of the collective written last
+  class Outline* outline = nullptr;                             // nests that are functions
   std::vector<std::string> outlined_extents = {};      // in such a function: what its loops run to, outermost first
   std::map<BufferId, std::string> outlined_rows = {};  // of slices: how far apart their rows are
   std::optional<BufferId> returned = {};               // and the number that it returns

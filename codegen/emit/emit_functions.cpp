@@ -187,6 +187,7 @@ class RoutineEmitter {
     std::string inner_prefix = common_path(scopes);
     if (inner_prefix.size() < prefix.size()) inner_prefix = prefix;
     turns_.push_back(turn);
+    context_.loops.emplace_back(context_.graph().dim(loop->dim).name, turn);
     Scope inner(scope);
     const auto* until = loop->body.empty() ? nullptr : std::get_if<UntilStep>(&loop->body.back().what);
     write_steps(out, inner, loop->body, 0, loop->body.size() - (until == nullptr ? 0 : 1), inner_prefix);
@@ -196,6 +197,7 @@ class RoutineEmitter {
                            plain ? value(context_, until->done.buffer) : "*(" + address(context_, until->done) + ")"));
     }
     turns_.pop_back();
+    context_.loops.pop_back();
   }
 
   EmitContext& context_;

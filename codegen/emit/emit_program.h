@@ -9,11 +9,12 @@
 namespace mesh {
 
 struct EmitOptions {
-  std::string spec;       // the spec's file name, without its folder: "gpt.mesh"
-  std::string spec_hash;  // see Compiled
-  std::string command;    // how to make the file again, without folders: "meshc build gpt.mesh --mesh data=2"
-  std::string version;    // of meshc
-  std::string precision;  // "f32" or "f64"
+  std::string spec;             // the spec's file name, without its folder: "gpt.mesh"
+  std::string spec_hash;        // see Compiled
+  std::string command;          // how to make the file again, without folders: "meshc build gpt.mesh --mesh data=2"
+  std::string version;          // of meshc
+  std::string precision;        // "f32" or "f64"
+  bool find_nonfinite = false;  // every value is looked at as it is made, see meshrt/finite.h
 };
 
 /// The text of the file. `sources` must hold what the program's spans point into.

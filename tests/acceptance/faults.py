@@ -31,7 +31,7 @@ class Job:
         self.folder = f"{bench.folder}/{name}"
         self.start = time.monotonic()
         self.process = subprocess.Popen([*command, "--run-dir", self.folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, "MESHRT_TIMEOUT": "8" if name.startswith("call") else "60", **(env or {})}, **options)
+                                        env={**os.environ, "MESHRT_TIMEOUT": "5" if name.startswith("call") else "60", **(env or {})}, **options)
         self.seen = []
 
     def wait_for_steps(self):
@@ -116,6 +116,41 @@ def check(report, bench, kind, number, dice):
         report.true(f"{name}: postmortem", all(f"\nrank {rank} (pid " in text for rank in range(RANKS)), text.splitlines()[0])
 
 
+# The third logarithm of 2 is of a negative number: in turn 2 of the loop, of the last sample, which the second rank has.
+LOGARITHMS = """dim batch = 4, io = 3, layer = 3
+model Logs {
+  input x : real[batch, io]
+  param w : real[io] = ones
+  h = x * w
+  repeat layer {
+    h = log(h)
+  }
+  loss = mean[batch, io](h)
+  minimize loss with sgd(lr: 0.0)
+}
+mesh line { data: 2 }
+layout default on line { batch -> data }
+"""
+
+
+def check_nonfinite(report, folder):
+    """The first value that is not finite by name, line, element, rank, step and turn, under each policy."""
+    x = np.full((8, 3), 20, np.float32)
+    x[7, 1] = 2  # of the second batch
+    np.save(f"{folder}/x.npy", x)
+    with open(f"{folder}/logs.mesh", "w") as spec, open(f"{folder}/logs.yaml", "w") as file:
+        spec.write(LOGARITHMS)
+        file.write("data: { x: {file: x.npy} }\ntrain: { steps: 2 }\n")
+    first = "`h` at logs.mesh:7 is the first value that is not finite: nan at number 4 of 6 on rank 1, step 2, turn 2 of `layer`"
+    command = [meshc(), "run", f"{folder}/logs.mesh", "--find-nonfinite"]
+    for policy, code, said in (("stop", 3, f": {first}\n"), ("warn", 0, f"warning: {first}\n"), ("ignore", 0, "")):
+        done = execute(*command, f"log.nonfinite={policy}", env={"XDG_CACHE_HOME": f"{folder}/cache"}, code=None)
+        told = "not finite" in done.stderr
+        report.true(f"nonfinite: {policy}", done.returncode == code and said in done.stderr and told == (policy != "ignore"), done.stderr.strip()[-300:])
+    plain = execute(*command[:-1], code=None, env={"XDG_CACHE_HOME": f"{folder}/cache"})
+    report.true("nonfinite: without looking", plain.returncode == 3 and "`loss` is nan at step 2" in plain.stderr and "--find-nonfinite" in plain.stderr, plain.stderr.strip()[-300:])
+
+
 def run(small):
     report = Report()
     dice = random.Random(SEED)
@@ -127,6 +162,7 @@ def run(small):
             bench = Bench(folder)
             for number, kind in enumerate(kinds, 1):
                 report.attempt(kind, lambda: check(report, bench, kind, number, dice))
+            report.attempt("nonfinite", lambda: check_nonfinite(report, folder))
 
     report.attempt("faults", action)
     return report

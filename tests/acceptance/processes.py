@@ -34,10 +34,10 @@ def rank_of(pid):
 
 
 def leftovers():
-    """Files, and System V segments: UCX may use either."""
+    """Files, and System V segments: UCX may use either. Folders of other tests, which may run beside this one, do not count."""
     with open("/proc/sysvipc/shm") as file:
         segments = {f"segment {line.split()[1]}" for line in list(file)[1:]}
-    return segments | {f"/dev/shm/{f}" for f in os.listdir("/dev/shm")} | {f"/tmp/{f}" for f in os.listdir("/tmp") if "meshr" in f or "ucx" in f}
+    return segments | {f"/dev/shm/{f}" for f in os.listdir("/dev/shm")} | {f"/tmp/{f}" for f in os.listdir("/tmp") if ("meshr" in f or "ucx" in f) and not f.startswith("meshrt-test-")}
 
 
 def wait_until(condition, seconds=20):

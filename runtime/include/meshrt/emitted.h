@@ -17,6 +17,7 @@
 #include "meshrt/activation.h"
 #include "meshrt/attention.h"
 #include "meshrt/collectives.h"
+#include "meshrt/finite.h"
 #include "meshrt/gemm.h"
 #include "meshrt/lanes.h"
 #include "meshrt/lookup.h"

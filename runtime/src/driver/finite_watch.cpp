@@ -33,7 +33,9 @@ void FiniteWatch::fail(const std::string& what, int64_t step) const {
       std::isnan(loss_) ? "it is so from the beginning" : fmt::format("after step {} it was {:.6g}", step - 1, loss_);
   const char* help = info_.sample_dim.empty() ? "" : "a smaller `train.lr` or clipping may help; ";
   throw Failure(Cause::numeric,
-                fmt::format("{}; {}\n{}`log.nonfinite=ignore` goes on regardless", what, history, help));
+                fmt::format("{}; {}\n{}`log.nonfinite=ignore` goes on regardless; `meshc run SPEC --find-nonfinite` "
+                            "names the value that it begins with",
+                            what, history, help));
 }
 
 }  // namespace meshrt

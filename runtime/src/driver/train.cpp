@@ -20,6 +20,7 @@
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
+#include "meshrt/finite.h"
 #include "report/run_report.h"
 
 namespace meshrt {
@@ -67,6 +68,18 @@ std::string load_parameters(Rank& rank, Program& program, const Train& train) {
                         fmt::join(unmatched.unexpected, ", "));
   return note;
 }
+
+/// Looks for values that are not finite while it lives, in programs that can.
+class Checking {
+ public:
+  explicit Checking(FiniteChecks* checks) : before_(finite_checks()) { finite_checks() = checks; }
+  ~Checking() { finite_checks() = before_; }
+  Checking(const Checking&) = delete;
+  Checking& operator=(const Checking&) = delete;
+
+ private:
+  FiniteChecks* before_;
+};
 
 /// Where its call sites stand in the spec.
 std::vector<std::string> places_of(const ProgramInfo& info) {
@@ -137,8 +150,11 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   std::vector<double> metrics(info.metrics.size()), validated(info.metrics.size());
   const int64_t steps = run.train.steps.value;
   FiniteWatch watch(info, run.log.nonfinite);
+  FiniteChecks checks{.stop = run.log.nonfinite == Nonfinite::stop, .step = 0, .found = {}};
+  const Checking checking(run.log.nonfinite == Nonfinite::ignore ? nullptr : &checks);
   bool read = false;    // whether the inputs hold what `data` says
   std::string stopped;  // by what
+  bool told = false;    // of a value that is not finite
   const auto go = [&] {
     while (moment.step < steps && stopped.empty()) {
       const Clock::time_point asked = Clock::now();
@@ -149,11 +165,14 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       read = true;
       ++moment.step;
       moment.position += batches.batch_size();
+      checks.step = moment.step;
       StepProfile profile = report.step(moment.step, [&] {
         program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
                            metrics);
       });
       profile.data = waited;
+      if (!checks.found.empty() && !told) fmt::print(stderr, "warning: {}\n", checks.found);
+      told = !checks.found.empty();
       // A checkpoint under way is of a step that was well.
       const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
       if (log && run.log.profile.value) log->profile(profile);

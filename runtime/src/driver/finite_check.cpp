@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "collectives/site_names.h"
+#include "meshrt/failure.h"
+#include "meshrt/finite.h"
+
+namespace meshrt {
+
+FiniteChecks*& finite_checks() {
+  static thread_local FiniteChecks* checks = nullptr;
+  return checks;
+}
+
+template <class T>
+void check_finite(const Rank& rank, Site site, const T* data, int64_t count, std::initializer_list<Turn> turns) {
+  FiniteChecks* checks = finite_checks();
+  if (!checks || !checks->found.empty()) return;
+  for (int64_t i = 0; i < count; ++i) {
+    if (std::isfinite(data[i]) || data[i] < 0) continue;
+    std::string where;
+    for (const Turn& turn : turns) where += fmt::format(", turn {} of `{}`", turn.index, turn.loop);
+    checks->found = fmt::format(
+        "`{}` at {} is the first value that is not finite: {} at number {} of {} on rank {}, step {}{}", site.value,
+        site_name(site.id), std::isnan(data[i]) ? "nan" : "inf", i, count, rank.rank(), checks->step, where);
+    if (checks->stop) throw Failure(Cause::numeric, checks->found);
+    return;
+  }
+}
+
+template void check_finite(const Rank&, Site, const float*, int64_t, std::initializer_list<Turn>);
+template void check_finite(const Rank&, Site, const double*, int64_t, std::initializer_list<Turn>);
+
+}  // namespace meshrt
