@@ -100,7 +100,7 @@ class Bench:
             job = Job(self, name, list(map(str, self.one_differs(victim or 1, self.program, f"{self.folder}/other.yaml"))))
             return job, job.end(30), [f"rank {victim or 1} reads another run file: it has `  seed: 2` where rank 0 has `  seed: 1`"]
         job = Job(self, name, plain, env={"MESHRT_SKIP_CALL": f"{victim}:{dice.randrange(40, 400)}"})
-        return job, job.end(30), [rf"rank[s \d]* {victim} ", LINE]
+        return job, job.end(30), [rf"ranks? ([\d, and]* )?{victim}\b", LINE]
 
 
 def check(report, bench, kind, number, dice):

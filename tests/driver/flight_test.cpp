@@ -93,6 +93,12 @@ TEST(Flight, ThePostmortemSaysWhereToLook) {
   record(0, true, "");
   record(1, false, "");
   record(2, true, "no disk");
+  std::vector<Flight> flights;
+  for (const int rank : {0, 1, 2}) flights.push_back(*read_flight(flight_path(folder.path(""), rank)));
+  EXPECT_EQ(
+      whereabouts(flights),
+      "rank 1 is in step 12 after all_reduce of 'd_w' (12 x f32, sum) at gpt.mesh:52; ranks 0, 2 are in step 12 in "
+      "all_reduce of 'd_w' (12 x f32, sum) at gpt.mesh:52");
   const std::string text = postmortem(folder.path(""));
   EXPECT_THAT(text, testing::StartsWith("rank 2 failed: no disk\n"
                                         "rank 1 ended without a word, outside of any call, while others waited: look "

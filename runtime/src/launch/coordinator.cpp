@@ -53,7 +53,7 @@ int Coordinator::patience() const {
   int shortest = stopped_ || suspicion_ ? 20 : -1;
   const auto beats = [](const Member& member) { return member.running && member.heard; };
   if (shortest < 0 && silence_.count() > 0 && std::ranges::any_of(members_, beats))
-    shortest = static_cast<int>(std::min<int64_t>(1000, silence_.count()));
+    shortest = static_cast<int>(std::min<int64_t>(250, silence_.count()));
   for (const auto& host : hosts_)
     if (const int theirs = host->patience(); theirs >= 0 && (shortest < 0 || theirs < shortest)) shortest = theirs;
   return shortest;
@@ -72,7 +72,9 @@ void Coordinator::listen_for_silence() {
     // Ranks of this host can be looked at; the first host is this one.
     const bool here = placement_.host_of_rank[rank] == 0 && member.pid > 0;
     if (paused || (here && is_debugged(member.pid))) member.heard = now;
-    if (now - *member.heard <= silence_) continue;
+    // A host that hangs is told as such, by its link.
+    const auto longer = std::chrono::milliseconds(placement_.host_of_rank[rank] == 0 ? 0 : 1500);
+    if (now - *member.heard <= silence_ + longer) continue;
     const std::string state = here ? state_of(member.pid) : "";
     fail(
         who(rank), 3,
@@ -116,6 +118,8 @@ void Coordinator::received(int rank, const Message& message) {
       const bool has_cause = message.value >= 0 && message.value <= static_cast<int32_t>(Cause::numeric);
       const int code = has_cause ? exit_code(static_cast<Cause>(message.value)) : 70;
       if (message.value == static_cast<int32_t>(Cause::peer_died)) suspect(rank, code, ": " + message.bytes);
+      else if (message.value == static_cast<int32_t>(Cause::timeout))
+        fail(who(rank), code, ": " + message.bytes + where_all_are());
       else fail(who(rank), code, ": " + message.bytes);
       break;
     }
@@ -161,6 +165,16 @@ std::string Coordinator::last_words(int rank) const {
   const std::optional<Flight> flight = read_flight(members_[rank].recorder);
   const std::string words = flight ? meshrt::last_words(*flight) : "";
   return words.empty() ? "" : "; " + words;
+}
+
+// The one that is waited for may itself wait for a third.
+std::string Coordinator::where_all_are() const {
+  constexpr size_t most = 64;
+  std::vector<Flight> flights;
+  for (const Member& member : members_)
+    if (!member.recorder.empty() && flights.size() < most)
+      if (auto flight = read_flight(member.recorder)) flights.push_back(std::move(*flight));
+  return flights.empty() ? "" : ". " + whereabouts(flights);
 }
 
 void Coordinator::suspect(int rank, int code, const std::string& what) {

@@ -54,6 +54,7 @@ class Coordinator : public HostEvents {
   bool any_running() const;
   std::string who(int rank) const;
   std::string last_words(int rank) const;
+  std::string where_all_are() const;
 
   Placement placement_;
   const Signals* signals_;

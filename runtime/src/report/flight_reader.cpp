@@ -120,6 +120,18 @@ std::string last_words(const Flight& flight) {
   return fmt::format("it was in step {}, {} {}", flight.step, last.ended == 0 ? "in" : "after", last.text);
 }
 
+std::string whereabouts(const std::vector<Flight>& flights) {
+  std::map<std::string, std::vector<int>> places;
+  for (const Flight& flight : flights)
+    if (!flight.calls.empty())
+      places[fmt::format("in step {} {} {}", flight.step, waits(flight) ? "in" : "after", flight.calls.back().text)]
+          .push_back(flight.rank);
+  std::vector<std::string> parts;
+  for (const auto& [place, ranks] : places)
+    parts.push_back(fmt::format("{} {} {}", names_of(ranks), ranks.size() == 1 ? "is" : "are", place));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 std::string postmortem(const std::string& folder) {
   const std::vector<Flight> flights = read_flights(folder);
   if (flights.empty())

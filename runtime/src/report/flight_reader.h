@@ -28,6 +28,9 @@ std::optional<Flight> read_flight(const std::string& path);
 /// "in step 12; its last call, all_reduce of 'loss' ..., was done"; empty when there is nothing to tell.
 std::string last_words(const Flight& flight);
 
+/// Where ranks are, those in one call together: "rank 2 is in step 3 in all_reduce of ...; ranks 0, 1 are ...".
+std::string whereabouts(const std::vector<Flight>& flights);
+
 /// What became of a run: a verdict, then each rank with its last calls. Throws Failure (Cause::data) when `folder`
 /// holds no flight recorders.
 std::string postmortem(const std::string& folder);
