@@ -350,7 +350,9 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "first on line 1"},
       {"train: { steps: 1",
        "this is not YAML: end of map flow not found\n  --> run.yaml:1:1\n1 | train: { steps: 1\n  | ^"},
-      {"train: 1\n---\ntrain: 2\n", "one document is expected, these are 2\n  --> run.yaml:1:1\n1 | train: 1\n  | ^"},
+      {"train: 1\n---\ntrain: 2\n",
+       "one document is expected, here a second one begins\n  --> run.yaml:2:1\n2 | ---\n  | ^"},
+      {",train: 1\n", "one document is expected, here a second one begins\n  --> run.yaml:1:1\n1 | ,train: 1\n  | ^"},
       {"# Größe\ntrain: { größe: 1 }",
        "unknown key `größe` in `train`\n  --> run.yaml:2:10\n2 | train: { größe: 1 }\n  |          ^^^^^ known keys: "
        "steps, seed, shuffle, lr, params, names, partial, timeout, max_time"},

@@ -1,9 +1,12 @@
 // The text of a tree is YAML, read and written by yaml-cpp. A bundle, which has to build without it, takes
 // json_text.cpp in this file's place.
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <optional>
+#include <sstream>
 
 #include "driver/yaml_tree.h"
 
@@ -92,16 +95,43 @@ void write(YAML::Emitter& out, const YamlNode& node, const std::map<Mark, std::s
   }
 }
 
+/// Hears where documents begin, and nothing else.
+class Documents : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { begins.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  std::vector<YAML::Mark> begins;
+};
+
+/// Where a second document begins, if there is one. (YAML::LoadAll does not end where a sign is out of place: it takes
+/// it for one empty document after the other.)
+std::optional<YAML::Mark> second_document(const std::string& content) {
+  std::istringstream stream(content);
+  YAML::Parser parser(stream);
+  Documents documents;
+  while (documents.begins.size() < 2 && parser.HandleNextDocument(documents)) {}
+  return documents.begins.size() < 2 ? std::nullopt : std::optional(documents.begins[1]);
+}
+
 }  // namespace
 
 YamlNode parse_text(const std::string& content, TextPlace place, RunErrors& errors) {
   const auto [text, column_shift] = place;
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(content);
-    TreeMaker maker(text, column_shift, errors);
-    if (documents.size() > 1)
-      errors.add({text, 1, 1, 1}, fmt::format("one document is expected, these are {}", documents.size()));
-    return documents.empty() ? YamlNode{} : maker.make(documents[0]);
+    if (const auto second = second_document(content)) {
+      errors.add({text, second->line + 1, second->column + 1 + (second->line == 0 ? column_shift : 0), 1},
+                 "one document is expected, here a second one begins");
+      return {};
+    }
+    return TreeMaker(text, column_shift, errors).make(YAML::Load(content));
   } catch (const YAML::Exception& error) {
     const Mark mark{text, std::max(0, error.mark.line) + 1,
                     std::max(0, error.mark.column) + 1 + (error.mark.line <= 0 ? column_shift : 0), 1};
