@@ -120,6 +120,9 @@ TEST_F(ResumeTest, GoesOnAsIfNothingHadHappened) {
   EXPECT_NE(rest.out.find("goes on from parts/step-10 after step 10\n"), std::string::npos) << rest.out;
   EXPECT_NE(rest.out.find("done: 10 steps in"), std::string::npos) << rest.out;
   expect_same("whole/step-20", "parts/step-20");
+  const Ran nothing = run(2, 2, "parts", "train.steps=20 train.params=" + folder_.path("whole/step-20"));
+  EXPECT_NE(nothing.out.find("nothing is left to do of train.steps=20"), std::string::npos) << nothing.out;
+  EXPECT_NE(nothing.out.find("train.params is not read"), std::string::npos) << nothing.out;
   // The seed of the checkpoint stays, unless another one is asked for; so does the place in the data.
   run(2, 2, "seeded", "train.steps=10 train.seed=5");
   EXPECT_EQ(SavedTensors::open(folder_.path("seeded")).manifest()->moment.seed, 5U);

@@ -109,6 +109,16 @@ void prepare(Rank& rank, Program& program) {
   check_nodes(rank, info);
 }
 
+/// Where the run goes on, and what the run file says that this leaves without effect.
+void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t step) {
+  log.note(fmt::format("goes on from {} after step {}", from, step));
+  if (run.train.params.given()) log.note("train.params is not read: the checkpoint has the parameters");
+  if (step >= run.train.steps.value)
+    log.note(
+        fmt::format("nothing is left to do of train.steps={}: give more, or begin anew with checkpoint.resume=never",
+                    run.train.steps.value));
+}
+
 void check_trainable(const RunFile& run) {
   const auto refuse = [&](Mark mark, const char* what) {
     throw run.error(mark, fmt::format("{} is not built yet", what), "take it out to run without");
@@ -145,7 +155,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     tell_left_out(*log, "data", batches);
     if (validator) tell_left_out(*log, "validation", validator->batches());
     if (!loaded.empty()) log->note(loaded);
-    if (resumed) log->note(fmt::format("goes on from {} after step {}", checkpoints.resumed_from(), moment.step));
+    if (resumed) tell_resumed(*log, run, checkpoints.resumed_from(), moment.step);
   }
   std::vector<double> metrics(info.metrics.size()), validated(info.metrics.size());
   const int64_t steps = run.train.steps.value;
