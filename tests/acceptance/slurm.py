@@ -149,7 +149,7 @@ def run(small):
 def requeues(report, slurm, folder, small):
     """A batch job as `meshc slurm` writes it, stopped by --signal (which Slurm looks at every 30 seconds; where there is no time, sent by scancel the
     same way), and requeued by itself."""
-    steps, log = 1000 if small else 8000, f"{folder}/queued.jsonl"
+    steps, log = 4000 if small else 8000, f"{folder}/queued.jsonl"
     program = [f"{folder}/two/gpt", f"{folder}/run.yaml", f"train.steps={steps}", "log.every=1", f"checkpoint.dir={folder}/ckpt", "checkpoint.keep=2"]
     execute(program[0], "-n", 2, *program[1:4], f"log.jsonl={folder}/straight.jsonl")
     with open(f"{folder}/job.sh", "w") as file:
@@ -168,10 +168,14 @@ def requeues(report, slurm, folder, small):
         with open(f"{folder}/codes") as file:
             return file.read().split()
 
-    deadline = time.monotonic() + 300
+    deadline, moved_on = time.monotonic() + 240, 0
     while (not codes() or codes()[-1] == "75") and time.monotonic() < deadline:
         time.sleep(0.5)
-        if codes():  # Slurm lets a requeued job wait for two minutes, until its old credential has expired
+        # Slurm lets a requeued job wait for two minutes, until its old credential has expired. A new one counts as revoked with the old one if
+        # it is made in the same second.
+        if len(codes()) > moved_on and slurm.run("squeue", "-h", "-j", job, "-o", "%T", code=None).stdout.strip() == "PENDING":
+            moved_on = len(codes())
+            time.sleep(3)
             slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now", code=None)
     with open(f"{folder}/job.out") as file:
         said = file.read()
