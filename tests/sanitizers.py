@@ -9,8 +9,8 @@ OPTIONS = ["-Dbuildtype=plain", "-Doptimization=1", "-Dcpp_args=-g1", "-Db_lunde
 # {build: (what -Db_sanitize takes, its tests)}. Emitted programs and the interpreter run their ranks as threads, so the thread sanitizer sees them.
 BUILDS = {
     "address": ("address,undefined", ["frontend", "diagnostics", "diagnostics-passes", "graphs", "layout", "program", "interpret", "emit-writer", "emit-text",
-                                      "emitted", "driver", "kernels", "runtime collectives", "runtime launch"]),
-    "thread": ("thread", ["runtime collectives", "runtime launch", "driver", "interpret", "emitted"]),
+                                      "emitted", "driver", "checkpoint", "kernels", "runtime bootstrap", "runtime collectives", "runtime launch"]),
+    "thread": ("thread", ["runtime bootstrap", "runtime collectives", "runtime launch", "driver", "checkpoint", "interpret", "emitted"]),
 }
 
 
