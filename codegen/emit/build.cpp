@@ -58,16 +58,22 @@ int run_script(const fs::path& script, const fs::path& log) {
 
 }  // namespace
 
+std::string package_folder(const std::string& runtime) {
+  const fs::path folder(runtime);
+  std::error_code ignored;
+  if (fs::exists(folder / "meson-uninstalled" / "meshrt-uninstalled.pc", ignored)) return folder / "meson-uninstalled";
+  if (fs::exists(folder / "lib" / "pkgconfig" / "meshrt.pc", ignored)) return folder / "lib" / "pkgconfig";
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "lib", ignored))
+    if (fs::exists(entry.path() / "pkgconfig" / "meshrt.pc", ignored)) return entry.path() / "pkgconfig";
+  return "";
+}
+
 std::string find_runtime() {
   if (const char* given = std::getenv("MESHRT"); given != nullptr && *given != '\0') return given;
   std::error_code ignored;
   fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (; folder.has_relative_path(); folder = folder.parent_path()) {
-    if (fs::exists(folder / "meson-uninstalled" / "meshrt-uninstalled.pc", ignored)) return folder.string();
-    if (fs::exists(folder / "lib" / "pkgconfig" / "meshrt.pc", ignored)) return folder.string();
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder / "lib", ignored))
-      if (fs::exists(entry.path() / "pkgconfig" / "meshrt.pc", ignored)) return folder.string();
-  }
+  for (; folder.has_relative_path(); folder = folder.parent_path())
+    if (!package_folder(folder).empty()) return folder.string();
   return "";
 }
 

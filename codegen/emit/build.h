@@ -26,6 +26,9 @@ bool build_program(const BuildPlan&);
 /// this meshc belongs to; empty where it belongs to none.
 std::string find_runtime();
 
+/// Where pkg-config finds meshrt in a build tree or an installation; empty where it is in neither.
+std::string package_folder(const std::string& runtime);
+
 /// The text of build.sh for the processor `target` (what -march takes).
 std::string build_script(const std::string& name, const std::string& target = "native");
 

@@ -23,13 +23,9 @@ namespace {
 
 /// A variable of the runtime's pkg-config file; empty where it has none.
 std::string runtime_variable(const char* name) {
-  const std::string runtime = find_runtime();
-  std::string path;
-  for (const char* folder :
-       {"meson-uninstalled", "lib/pkgconfig", "lib/x86_64-linux-gnu/pkgconfig", "lib/aarch64-linux-gnu/pkgconfig"})
-    path += fmt::format("{}/{}:", runtime, folder);
   const std::string command =
-      fmt::format("PKG_CONFIG_PATH='{}'\"$PKG_CONFIG_PATH\" pkg-config --variable={} meshrt 2>/dev/null", path, name);
+      fmt::format("PKG_CONFIG_PATH='{}':\"$PKG_CONFIG_PATH\" pkg-config --variable={} meshrt 2>/dev/null",
+                  package_folder(find_runtime()), name);
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   std::array<char, 4096> line{};
   if (!pipe || std::fgets(line.data(), line.size(), pipe.get()) == nullptr) return "";

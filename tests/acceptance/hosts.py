@@ -11,6 +11,7 @@ import numpy as np
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from network import Network, permitted
+from processes import wait_until
 
 SEED = 20261122
 GPT = dict(batch=8, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
@@ -134,14 +135,6 @@ def alive(folder):
     return found
 
 
-def wait_until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    if not condition():
-        raise RuntimeError("the job did not start")
-
-
 def ends(report, folder, name, action, words, bound):
     """A job that trains, to which `action` happens: it ends within `bound` seconds with code 3 and one message, and nobody is left."""
     with Network(folder, 4) as net:
@@ -150,7 +143,7 @@ def ends(report, folder, name, action, words, bound):
             os.remove(log)
         command = [*over_hosts(net), f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1000000", f"log.jsonl={log}", "log.every=1"]
         job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: os.path.exists(log) and os.path.getsize(log) > 2000)
+        wait_until(lambda: os.path.exists(log) and os.path.getsize(log) > 2000, 30)
         action(net, agents_of(job.pid))
         start = time.monotonic()
         try:

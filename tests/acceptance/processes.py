@@ -45,4 +45,4 @@ def wait_until(condition, seconds=20):
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
     if not condition():
-        raise RuntimeError("the ranks did not start")
+        raise RuntimeError(f"what was waited for did not happen within {seconds} s")

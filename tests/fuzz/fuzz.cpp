@@ -5,12 +5,9 @@
 // A mutant that is refused without a diagnostic, an exception, a crash and ten seconds without an answer end the run
 // with exit code 1 and the mutant's number.
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/time.h>
-#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -22,43 +19,15 @@
 #include "codegen/program/print_program.h"
 #include "frontend/render.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/fuzz/watchdog.h"
 
 namespace {
 
-constexpr time_t longest_seconds = 10;  // of a processor
 constexpr const char* name = "mutant.mesh";
 
 std::string mutant(const std::vector<std::string>& texts, uint64_t seed, uint64_t number, bool mild) {
   std::mt19937_64 random(seed * 1'000'003 + number);
   return mesh::fuzz::mutated(texts, random, mild);
-}
-
-// ---- what cannot be caught: the number of the mutant is all there is to say
-
-char running[64];
-
-void ended_badly(int signal) {
-  const char* how = signal == SIGVTALRM ? "no answer in time" : "crash";
-  (void)!write(STDERR_FILENO, running, std::strlen(running));
-  (void)!write(STDERR_FILENO, how, std::strlen(how));
-  (void)!write(STDERR_FILENO, "\n", 1);
-  _exit(1);
-}
-
-void watch() {
-  static char stack[1 << 16];  // a handler needs one where the stack overflows
-  const stack_t alternative{stack, 0, sizeof stack};
-  sigaltstack(&alternative, nullptr);
-  struct sigaction action = {};
-  action.sa_handler = ended_badly;
-  action.sa_flags = SA_ONSTACK;
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGVTALRM}) sigaction(signal, &action, nullptr);
-}
-
-void run_next(uint64_t number) {
-  std::snprintf(running, sizeof running, "mutant %llu: ", static_cast<unsigned long long>(number));
-  const itimerval limit{{0, 0}, {longest_seconds, 0}};
-  setitimer(ITIMER_VIRTUAL, &limit, nullptr);
 }
 
 // ---- one mutant
@@ -95,7 +64,7 @@ int run_all(const std::vector<std::string>& texts, uint64_t first, uint64_t coun
   size_t accepted = 0, errors = 0;
   bool good = true;
   for (uint64_t i = first; i < first + count; ++i) {
-    run_next(i);
+    mesh::fuzz::run_next(i);
     const Outcome outcome = compiled_to_placements(mutant(texts, seed, i, false));
     accepted += outcome.accepted ? 1 : 0;
     errors += outcome.errors;
@@ -126,7 +95,7 @@ int emit_accepted(const std::vector<std::string>& texts, const std::string& fold
   std::set<std::string> seen;
   uint64_t number = 0;
   for (; seen.size() < count && number < 1000 * count; ++number) {
-    run_next(number);
+    mesh::fuzz::run_next(number);
     const auto program = program_of(mutant(texts, seed, number, true));
     if (!program || !seen.insert(program->first).second) continue;
     std::ofstream(fmt::format("{}/{}.cpp", folder, number)) << program->second;
@@ -162,7 +131,7 @@ int main(int argc, char** argv) {
     fmt::print("{}", mutant(texts, number(3), number(2), false));
     return 0;
   }
-  watch();
+  mesh::fuzz::watch({SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL});
   if (mode == "--emit") return emit_accepted(texts, argv[2], number(3), number(4));
   return run_all(texts, number(1), number(2), number(3));
 }

@@ -8,12 +8,11 @@
 // seconds without an answer end the run with exit code 1 and the mutant's number. The address and undefined sanitizers
 // are built in.
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/time.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -30,14 +29,14 @@
 #include "meshrt/run_file.h"
 #include "meshrt/run_keys.h"
 #include "meshrt/safetensors.h"
+#include "watchdog.h"
 
 namespace {
 
 using meshrt::FileType, meshrt::NumberFile, meshrt::Type;
 using Random = std::mt19937_64;
 
-constexpr time_t longest_seconds = 10;  // of a processor
-constexpr size_t largest = 1 << 20;     // bytes of a mutant
+constexpr size_t largest = 1 << 20;  // bytes of a mutant
 
 size_t below(Random& random, size_t limit) { return limit == 0 ? 0 : random() % limit; }
 
@@ -284,32 +283,12 @@ void read(const std::string& kind, const std::string& folder, const std::string&
   }
 }
 
-// ---- what cannot be caught: the number of the mutant is all there is to say
-
-char running[64];
-
-void ended_badly(int signal) {
-  const char* how = signal == SIGVTALRM ? "no answer in time" : "crash";
-  (void)!write(STDERR_FILENO, running, std::strlen(running));
-  (void)!write(STDERR_FILENO, how, std::strlen(how));
-  (void)!write(STDERR_FILENO, "\n", 1);
-  _exit(1);
-}
-
-void watch() {
-  struct sigaction action = {};
-  action.sa_handler = ended_badly;
-  for (const int signal : {SIGABRT, SIGVTALRM}) sigaction(signal, &action, nullptr);
-}
-
 void write_files(const std::string& folder, const Files& files) {
   for (const auto& [name, content] : files) std::ofstream(folder + "/" + name, std::ios::binary) << content;
 }
 
 bool read_mutant(const std::string& kind, const std::string& folder, const Files& files, uint64_t number) {
-  std::snprintf(running, sizeof running, "mutant %llu: ", static_cast<unsigned long long>(number));
-  const itimerval limit{{0, 0}, {longest_seconds, 0}};
-  setitimer(ITIMER_VIRTUAL, &limit, nullptr);
+  mesh::fuzz::run_next(number);
   if (!kind.starts_with("run_")) write_files(folder, files);
   try {
     read(kind, folder, files.begin()->first, files.begin()->second);
@@ -333,7 +312,9 @@ std::vector<std::string> read_texts(char** begin, char** end) {
 }  // namespace
 
 // What the sanitizers find has the mutant's number beside it.
-extern "C" void __asan_on_error() { (void)!write(STDERR_FILENO, running, std::strlen(running)); }
+extern "C" void __asan_on_error() {
+  (void)!write(STDERR_FILENO, mesh::fuzz::running(), std::strlen(mesh::fuzz::running()));
+}
 
 int main(int argc, char** argv) {
   if (argc >= 6 && std::string(argv[1]) == "--write") {
@@ -346,7 +327,7 @@ int main(int argc, char** argv) {
   const uint64_t seed = std::stoull(argv[2]), first = std::stoull(argv[3]), count = std::stoull(argv[4]);
   const std::vector<Files> right = seeds(kind, read_texts(argv + 7, argv + argc));
   write_files(folder, {{"a.bin", "0123"}});  // what run files name
-  watch();
+  mesh::fuzz::watch({SIGABRT});              // the sanitizer has the others
   const auto start = std::chrono::steady_clock::now(), end = start + std::chrono::seconds(std::stoll(argv[5]));
   uint64_t done = 0, accepted = 0;
   for (; done < count && std::chrono::steady_clock::now() < end; ++done) {
