@@ -19,7 +19,7 @@ std::string_view advice(std::string_view text) {
   struct Advice {
     std::string_view text, help;
   };
-  static constexpr std::array<Advice, 16> table = {{
+  static constexpr std::array<Advice, 17> table = {{
       {"→", "an arrow is written `->`"},
       {"←", "an update is written `<-`"},
       {"×", "a product is written `*`"},
@@ -34,6 +34,7 @@ std::string_view advice(std::string_view text) {
       {"&", "write `and`"},
       {"|", "write `or`"},
       {"!", "write `not`"},
+      {"~", "an initial value follows `=`: `param w : real[d] = normal(std: 0.02)`"},
       {"#", "a comment starts with `//`"},
       {"@", "a contraction is written `dot[dim](a, b)`"},
   }};

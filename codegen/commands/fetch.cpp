@@ -101,10 +101,9 @@ Arrays read_parameters(const std::string& file, const std::string& map, const Gr
   return arrays;
 }
 
-// What the names ask for, out of the results. `stored` holds the parameters to give.
-Arrays chosen(const std::vector<std::string>& names, const Graph& graph, InterpretResult& result,
-              const Arrays& stored) {
-  Arrays all = std::move(result.wanted);
+// The paths that names of parameters ask for.
+std::vector<std::string> chosen_parameters(const std::vector<std::string>& names, const Graph& graph) {
+  std::vector<std::string> chosen;
   for (const std::string& name : names) {
     std::string pattern;
     if (!is_parameter_name(name, &pattern)) continue;
@@ -114,11 +113,11 @@ Arrays chosen(const std::vector<std::string>& names, const Graph& graph, Interpr
       throw meshrt::Failure(meshrt::Cause::data, fmt::format("there is no parameter `{}`{}", pattern,
                                                              paths.empty() ? std::string(": the model has none")
                                                              : near ? fmt::format("; did you mean `param({})`?", *near)
-                                                                    : ""));
+                                                                    : "; parameters are " + some_of(paths)));
     }
-    for (const std::string& path : matches) all[fmt::format("param({})", path)] = stored.at(path);
+    chosen.insert(chosen.end(), matches.begin(), matches.end());
   }
-  return all;
+  return chosen;
 }
 
 void save_parameters(const std::string& file, const Graph& graph, const Arrays& stored) {
@@ -142,6 +141,8 @@ int fetch(Options options) {
   if (!compiled) return exit_diagnostics;
   const Graph& graph = compiled->program.sharded.graph;
 
+  const std::vector<std::string> parameters = chosen_parameters(names, graph);
+
   InterpretRequest request{compiled->program, &session.sources};
   request.feeds = read_feeds(options.feeds);
   request.stored = read_parameters(options.params, options.names, graph);
@@ -155,7 +156,8 @@ int fetch(Options options) {
   if (result.exit_code != 0) return result.exit_code;
   // Without --steps nothing is updated: the parameters are those of before the step.
   const Arrays& stored = options.steps > 0 ? result.after : result.before;
-  const Arrays arrays = chosen(names, graph, result, stored);
+  Arrays arrays = std::move(result.wanted);
+  for (const std::string& path : parameters) arrays[fmt::format("param({})", path)] = stored.at(path);
   save_parameters(options.save_params, graph, stored);
 
   if (!arrays.empty()) std::filesystem::create_directories(options.out);

@@ -56,7 +56,8 @@ void want_gradients(Graph& graph, const std::vector<std::string>& wanted, Diagno
     }
     if (!matches.empty()) continue;
     auto report = sink.error("E0209", Span{}, "there is no gradient by `{}`", path);
-    report.note("gradients are those of the loss by parameters that are trained");
+    report.note("gradients are those of the loss by parameters that are trained" +
+                (paths.empty() ? std::string(", and this model has none") : ": " + some_of(paths)));
     if (const auto near = did_you_mean(path, paths)) report.help("did you mean `grad({})`?", *near);
   }
 }

@@ -1,4 +1,4 @@
-"""Random faults in a training gpt: a rank killed, or stopped; a disk that is full at a checkpoint; another program, or another run file, on one rank; a call of
+"""Random faults in a training gpt: a rank killed, or stopped; a host whose link is cut; a disk that is full at a checkpoint; another program, or another run file, on one rank; a call of
 one rank left out. Each ends within its bound, with exit code 3 and one verdict that names the rank, and leaves no process and no memory."""
 import os
 import random
@@ -11,14 +11,15 @@ import numpy as np
 
 from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
-from processes import alive, children, leftovers, rank_of, wait_until
+from network import Network, permitted, without_table
+from processes import alive, children, leftovers, rank_of, running_from, wait_until
 
 SEED = 20261123
 RANKS = 4
 GPT = dict(batch=4, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
 LINE = r" at (gpt\.mesh|std\.nn):\d+"  # of the spec
 # Seconds from the fault (of those that are there at the start: from the start) to the end of the job, at most.
-BOUNDS = {"kill": 1, "stop": 15, "disk": 20, "program": 10, "run file": 10, "call": 10}
+BOUNDS = {"kill": 1, "stop": 15, "link": 15, "disk": 20, "program": 10, "run file": 10, "call": 10}
 # In this order, so that few of them show every kind.
 ORDER = ["kill", "call", "program", "disk", "run file", "kill", "call", "kill", "disk", "call"]
 
@@ -50,7 +51,7 @@ class Job:
             _, messages = self.process.communicate()
             messages += "\n(it hung)"
         self.seconds = time.monotonic() - self.start
-        return messages.strip()
+        return "\n".join(without_table(messages))
 
     def left(self):
         return [pid for pid in self.seen if alive(pid)] + sorted(leftovers() - self.before)
@@ -88,6 +89,17 @@ class Bench:
             os.kill(pid, signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
             said = "was killed by signal 9" if kind == "kill" else "no sign of life for 12 s: it is stopped"
             return job, job.end(30), [rf"^rank {victim} \(pid {pid}\)", said, "; it was in step ", LINE]
+        if kind == "link":
+            cut = dice.randrange(1, 3)
+            with Network(self.folder, 2) as net:
+                job = Job(self, name, net.meshrun(self.meshrun, *plain[:1], *plain[3:]))
+                job.wait_for_steps()
+                time.sleep(dice.uniform(0, 0.5))
+                job.start = time.monotonic()
+                net.cut(cut)
+                verdict = job.end(30)
+                wait_until(lambda: not running_from(self.folder), 15)  # a host that is cut off ends its ranks itself, as late
+            return job, verdict, [rf"^host 10\.213\.0\.{cut}: "]
         if kind == "disk":
             disk = f"mkdir -p {self.folder}/{name}.disk && mount -t tmpfs -o size={dice.randrange(100, 400)}k none {self.folder}/{name}.disk && exec \"$@\""
             steps = ["train.steps=30", f"checkpoint.every={dice.randrange(5, 15)}", f"checkpoint.dir={self.folder}/{name}.disk/ckpt"]
@@ -107,7 +119,7 @@ def check(report, bench, kind, number, dice):
     name = f"{kind.replace(' ', '-')}-{number}"
     job, verdict, words = bench.fault(kind, name, dice)
     missing = [word for word in words if not re.search(word, verdict)]
-    once = verdict.count("rank ") > 0 and not any(line.startswith(("rank", "error")) for line in verdict.splitlines()[1:])
+    once = verdict and not any(line.startswith(("rank", "host", "error")) for line in verdict.splitlines()[1:])
     good = job.process.returncode == 3 and job.seconds <= BOUNDS[kind] and not missing and once and not job.left()
     detail = verdict.splitlines()[0][:230] if good else f"{verdict[:1500]} missing: {missing}, left: {job.left()}"
     report.true(f"{name}: exit code {job.process.returncode}, {job.seconds:.2f} s (bound {BOUNDS[kind]})", good, detail)
@@ -154,7 +166,12 @@ def check_nonfinite(report, folder):
 def run(small):
     report = Report()
     dice = random.Random(SEED)
-    kinds = ["stop", *ORDER, *ORDER[:9]] if small else [kind for number in range(200) for kind in [(ORDER + ["stop"])[number % 11]]]
+    slow = ["stop", "link"]
+    why_not = permitted()
+    if why_not:
+        print(f"SKIPPED, links that are cut: {why_not}", flush=True)
+        slow.remove("link")
+    kinds = (slow + ORDER + ORDER)[:20] if small else [(ORDER + slow)[number % len(ORDER + slow)] for number in range(200)]
     print(f"seed {SEED}, {len(kinds)} faults")
 
     def action():

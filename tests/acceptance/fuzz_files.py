@@ -1,5 +1,5 @@
-"""Mutants of run files, maps of names, safetensors, token files and arrays, read under the address and undefined sanitizers: each is read or refused with a message;
-no crash, no hang, nothing read out of bounds."""
+"""Mutants of run files, maps of names, safetensors, token files, arrays and flight recorders, and of what launchers say to each other, under the address and
+undefined sanitizers: each is taken or refused with a message; no crash, no hang, nothing read out of bounds, nobody let in without the job's token."""
 import glob
 import os
 import re
@@ -9,15 +9,16 @@ from common import TOP, Report, scratch
 from common import run as execute
 
 SEED = 20261122
-KINDS = ("run_file", "run_json", "names", "safetensors", "llm_c", "raw", "megatron", "idx", "npy", "gzip")
+KINDS = ("run_file", "run_json", "names", "safetensors", "llm_c", "raw", "megatron", "idx", "npy", "gzip", "flight")
+SOCKET = ("door", "coordinator", "orders")
 SECONDS = 600  # of each kind
 PART = 20_000  # mutants of one process
 
 
 def driver(kind):
-    """tests/fuzz/fuzz_files_yaml or _json: beside $FUZZ_FILES, or in the test build."""
+    """tests/fuzz/fuzz_files_yaml, _json or fuzz_socket: beside $FUZZ_FILES, or in the test build."""
     folder = os.path.dirname(os.environ.get("FUZZ_FILES") or f"{TOP}/build-test/tests/fuzz/fuzz_files_yaml")
-    return f"{folder}/fuzz_files_{'json' if kind == 'run_json' else 'yaml'}"
+    return f"{folder}/{'fuzz_socket' if kind in SOCKET else 'fuzz_files_json' if kind == 'run_json' else 'fuzz_files_yaml'}"
 
 
 def fuzz(kind, small):
@@ -41,6 +42,6 @@ def run(small):
     report = Report()
     print(f"seed {SEED}, {'400 mutants' if small else f'{SECONDS} s'} of each kind")
     with ThreadPoolExecutor(2) as pool:
-        for kind, (done, accepted, wrong) in zip(KINDS, pool.map(lambda kind: fuzz(kind, small), KINDS)):
+        for kind, (done, accepted, wrong) in zip(KINDS + SOCKET, pool.map(lambda kind: fuzz(kind, small), KINDS + SOCKET)):
             report.true(f"{kind}: {done} mutants, {accepted} accepted", not wrong and 0 < accepted < done, wrong)
     return report

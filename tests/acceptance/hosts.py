@@ -10,22 +10,23 @@ import numpy as np
 
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
-from network import Network, permitted
-from processes import wait_until
+from network import Network, permitted, without_table
+from processes import running_from, wait_until
 
 SEED = 20261122
 GPT = dict(batch=8, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
 MESHRUN = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(meshc()))), "runtime", "meshrun")
 
 
-def build(folder):
+def build(folder, **further):
+    """The programs `one`, of one rank, and `many`, of eight, and those of further layouts, with their run file."""
     tokens = np.random.default_rng(SEED).integers(0, GPT["vocab"], 8 * 16 * 40 + 1).astype(np.uint16)
     tokens.tofile(f"{folder}/tokens.bin")
     with open(f"{folder}/run.yaml", "w") as file:
         file.write("data: { token: {file: tokens.bin, type: u16, window: seq}, target: {of: token, shift: 1} }\n")
     with open(f"{folder}/layouts.mesh", "w") as file:
         file.write("mesh single { only: 1 }\nlayout one on single { }\n")
-    for name, layout in (("one", ["--layout", "one"]), ("many", ["--mesh", "data=4,model=2"])):
+    for name, layout in (("one", ["--layout", "one"]), ("many", ["--mesh", "data=4,model=2"]), *further.items()):
         execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", f"{folder}/layouts.mesh", *layout, *sets(**GPT), "--precision", "f64", "-o", f"{folder}/{name}")
 
 
@@ -36,10 +37,6 @@ def curve(folder, name, steps, *command, env=None, timeout=300):
         os.remove(log)
     done = execute(*command, f"{folder}/run.yaml", f"train.steps={steps}", f"log.jsonl={log}", "log.every=1", env=env, timeout=timeout)
     return [line["loss"] for line in json_lines(log) if "loss" in line], done.stderr
-
-
-def over_hosts(net, *options):
-    return net.head(MESHRUN, "--hosts", ",".join(f"{host}:2" for host in net.hosts), "--ssh", net.shell, *options)
 
 
 def by_mpirun(net):
@@ -89,7 +86,7 @@ def trains(report, folder, small):
     one, _ = curve(folder, "one", steps, f"{folder}/one/gpt", "-n", 1)
     here, _ = curve(folder, "here", steps, f"{folder}/many/gpt", "-n", 8)
     with Network(folder, 4) as net:
-        found, said = curve(folder, "meshrun", steps, *over_hosts(net), f"{folder}/many/gpt")
+        found, said = curve(folder, "meshrun", steps, *net.meshrun(MESHRUN), f"{folder}/many/gpt")
         same_curve(report, "meshrun --hosts, four hosts", found, one, here)
         report.true("the table names the host and the place of each rank", re.search(r"^ +5  10\.213\.0\.3 +data 2, model 1$", said, re.M), said.splitlines()[:3])
         report.true("between hosts over the interface that leads to them", "UCX between 4 hosts over eth0" in said)
@@ -100,7 +97,7 @@ def trains(report, folder, small):
     if small:
         return
     with Network(folder, 4, delay=0.002, loss=0.01, seed=SEED) as net:
-        for name, launcher in (("meshrun", over_hosts), ("mpirun", by_mpirun)):
+        for name, launcher in (("meshrun", lambda net: net.meshrun(MESHRUN)), ("mpirun", by_mpirun)):
             found, _ = curve(folder, "slow", steps, *launcher(net), f"{folder}/many/gpt", timeout=900)
             lost = f", {net.wire.lost} of {net.wire.carried + net.wire.lost} frames lost" if net.wire else ""
             same_curve(report, f"{name}, 2 ms of delay and 1 % of loss ({net.how}{lost})", found, one, here)
@@ -123,25 +120,13 @@ def agents_of(launcher):
     return found
 
 
-def alive(folder):
-    """Processes of the program under test, wherever they run."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.readlink(f"/proc/{pid}/exe").startswith(folder):
-                found.append(int(pid))
-        except OSError:
-            continue
-    return found
-
-
 def ends(report, folder, name, action, words, bound):
     """A job that trains, to which `action` happens: it ends within `bound` seconds with code 3 and one message, and nobody is left."""
     with Network(folder, 4) as net:
         log = f"{folder}/ends.jsonl"
         if os.path.exists(log):
             os.remove(log)
-        command = [*over_hosts(net), f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1000000", f"log.jsonl={log}", "log.every=1"]
+        command = [*net.meshrun(MESHRUN), f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1000000", f"log.jsonl={log}", "log.every=1"]
         job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         wait_until(lambda: os.path.exists(log) and os.path.getsize(log) > 2000, 30)
         action(net, agents_of(job.pid))
@@ -153,9 +138,8 @@ def ends(report, folder, name, action, words, bound):
             report.true(name, False, "the job hangs")
             return
         seconds = time.monotonic() - start
-        wait_until(lambda: not alive(folder), 15)  # a host that is cut off ends its ranks itself, as late
-        # without the table, and what the shell of the namespace says of an agent that is killed
-        said = [line for line in said.splitlines() if "  data " not in line and not line.startswith(("rank  host", "memory within", "Killed"))]
+        wait_until(lambda: not running_from(folder), 15)  # a host that is cut off ends its ranks itself, as late
+        said = without_table(said)
         good = job.returncode == 3 and seconds <= bound and len(said) == 1 and words in said[0]
         report.true(f"{name}: exit code {job.returncode}, {seconds:.2f} s (bound {bound})", good, said[:3])
 

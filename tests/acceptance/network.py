@@ -34,6 +34,11 @@ def permitted():
     return f"no pairs of virtual interfaces: {veth.stderr.strip()}" if veth.returncode else ""
 
 
+def without_table(messages):
+    """The lines of a job's messages without the table of its ranks, and without what the shell of a namespace says of an agent that is killed."""
+    return [line for line in messages.splitlines() if "  data " not in line and not line.startswith(("rank  host", "memory within", "Killed"))]
+
+
 def ip(*words):
     done = subprocess.run(["ip", *map(str, words)], stderr=subprocess.PIPE, text=True)
     if done.returncode:
@@ -167,6 +172,10 @@ class Network:
     def head(self, *command):
         """`command` as it is run on the host "head"."""
         return ["ip", "netns", "exec", self.name(254), *map(str, command)]
+
+    def meshrun(self, program, *options):
+        """What begins a job of two ranks on each host, as it is run on "head"."""
+        return self.head(program, "--hosts", ",".join(f"{host}:2" for host in self.hosts), "--ssh", self.shell, *options)
 
     def __exit__(self, *_):
         if self.wire:

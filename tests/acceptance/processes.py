@@ -46,3 +46,15 @@ def wait_until(condition, seconds=20):
         time.sleep(0.005)
     if not condition():
         raise RuntimeError(f"what was waited for did not happen within {seconds} s")
+
+
+def running_from(folder):
+    """Processes of the programs in a folder, whoever started them."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe").startswith(folder):
+                found.append(int(pid))
+        except OSError:
+            continue
+    return found

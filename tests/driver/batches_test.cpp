@@ -468,5 +468,16 @@ TEST_F(BatchesTest, MistakesHaveTheirLine) {
   }
 }
 
+// A step by micro-batches has two dims for the one that the spec knows.
+TEST_F(BatchesTest, MicroBatchesAreToldAsPartsOfTheBatch) {
+  write_npy_file("a.npy", {5, 3});
+  info_.sample_dim = "batch", info_.sample_dims = {"time", "micro_batch"};
+  Inputs inputs;
+  inputs.add("x", Type::i32, {dim("time", 2), dim("micro_batch", 3), dim("d", 4)});
+  EXPECT_EQ(error(inputs, "{ x: {file: a.npy} }"),
+            "`a.npy` has the shape [5, 3], which does not fit `x` [batch 6, as 2 micro-batches of 3, d 4]\n"
+            "  --> run.yaml:1:9\n1 | data: { x: {file: a.npy} }\n  |         ^");
+}
+
 }  // namespace
 }  // namespace meshrt

@@ -3,12 +3,11 @@
 //                                                     at most so many seconds; run files begin as FILES
 // fuzz_files --write I KIND SEED FOLDER [FILES...]    leaves mutant I in the folder
 //
-// KIND is run_file, run_json (in the program with json_text.cpp), names, safetensors, llm_c, raw, megatron, idx, npy or
-// gzip. A mutant is read or refused with a Failure; another exception, a crash, what the sanitizers find and ten
-// seconds without an answer end the run with exit code 1 and the mutant's number. The address and undefined sanitizers
-// are built in.
+// KIND is run_file, run_json (in the program with json_text.cpp), names, safetensors, llm_c, raw, megatron, idx, npy,
+// gzip or flight (a flight recorder's file). A mutant is read or refused with a Failure; another exception, a crash,
+// what the sanitizers find and ten seconds without an answer end the run with exit code 1 and the mutant's number. The
+// address and undefined sanitizers are built in.
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <chrono>
@@ -18,7 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <random>
+#include <memory>
 #include <sstream>
 
 #include "meshrt/checkpoint.h"
@@ -29,16 +28,16 @@
 #include "meshrt/run_file.h"
 #include "meshrt/run_keys.h"
 #include "meshrt/safetensors.h"
+#include "mutate_bytes.h"
+#include "report/flight_reader.h"
+#include "report/flight_recorder.h"
+#include "rounds.h"
 #include "watchdog.h"
 
 namespace {
 
+using mesh::fuzz::Random, mesh::fuzz::below;
 using meshrt::FileType, meshrt::NumberFile, meshrt::Type;
-using Random = std::mt19937_64;
-
-constexpr size_t largest = 1 << 20;  // bytes of a mutant
-
-size_t below(Random& random, size_t limit) { return limit == 0 ? 0 : random() % limit; }
 
 template <class T>
 std::string bytes_of(std::initializer_list<T> numbers) {
@@ -148,6 +147,26 @@ std::string names_seed() {
          "'b.{i}'\n";
 }
 
+/// A recorder of four with three calls, the last under way.
+std::string flight_seed() {
+  const auto file = std::make_unique<meshrt::FlightFile>();
+  std::memcpy(file->magic, "meshrtF1", sizeof file->magic);
+  file->rank = 1, file->ranks = 4, file->pid = 4711, file->sites = 1;
+  std::strcpy(file->host, "node1");
+  std::strcpy(file->program, "gpt");
+  std::strcpy(file->site[0], "gpt.mesh:52");
+  file->step = 12;
+  for (int i = 0; i < 3; ++i) {
+    meshrt::FlightCall& call = file->calls[i];
+    call.begun = 1'800'000'000'000'000'000 + i, call.ended = i < 2 ? call.begun + 500 : 0;
+    call.step = 12, call.count = 64, call.group = 2, call.site = 0;
+    call.kind = meshrt::Kind::all_reduce, call.type = Type::f32, call.reduce = meshrt::Reduce::sum;
+    std::strcpy(call.value, "grad(w)");
+    call.number = i + 1;
+  }
+  return {reinterpret_cast<const char*>(file.get()), sizeof *file};
+}
+
 std::vector<Files> seeds(const std::string& kind, const std::vector<std::string>& texts) {
   if (kind == "safetensors") return {{{"a.safetensors", safetensors_seed()}}};
   if (kind == "llm_c") return {{{"a.bin", llm_c_seed()}}};
@@ -156,6 +175,7 @@ std::vector<Files> seeds(const std::string& kind, const std::vector<std::string>
   if (kind == "idx") return {{{"a.idx", idx_seed()}}};
   if (kind == "npy") return {{{"a.npy", npy_seed(false)}}, {{"a.npy", npy_seed(true)}}};
   if (kind == "gzip") return {{{"a.gz", gzip_seed()}}};
+  if (kind == "flight") return {{{"rank-0001", flight_seed()}}};
   if (kind == "names") return {{{"names.yaml", names_seed()}}};
   if (kind == "run_json") return {{{"run.yaml", run_json_seed()}}};
   std::vector<Files> all = {{{"run.yaml", run_file_seed()}}};
@@ -163,68 +183,15 @@ std::vector<Files> seeds(const std::string& kind, const std::vector<std::string>
   return all;
 }
 
-// ---- what is wrong with a mutant
-
-void put_number(std::string& bytes, Random& random) {
-  static constexpr uint64_t odd[] = {0,
-                                     1,
-                                     2,
-                                     0x7f,
-                                     0x80,
-                                     0xff,
-                                     0x7fff,
-                                     0xffff,
-                                     0x7fffffff,
-                                     0x80000000,
-                                     0xffffffff,
-                                     0x100000000,
-                                     0x3fffffffffffffff,
-                                     0x4000000000000000,
-                                     0x7fffffffffffffff,
-                                     0x8000000000000000,
-                                     0xffffffffffffffff,
-                                     0xfffffffffffffff8};
-  uint64_t number = odd[below(random, std::size(odd))];
-  const size_t size = size_t{1} << below(random, 4);
-  if (below(random, 2) == 0) number = __builtin_bswap64(number) >> (64 - 8 * size);
-  if (bytes.size() < size) return;
-  std::memcpy(&bytes[below(random, bytes.size() - size + 1)], &number, size);
-}
-
-void change(std::string& bytes, Random& random, const std::vector<Files>& others) {
-  static constexpr char odd[] = "\0\t\r\n\"'\\(){}[]<>*+-=:;,.&!|%@`#_ 0129aeAEZ\x7f\x80\xc3\xa9\xff";
-  static const std::vector<std::string> words = {
-      "null",         "true",       "~",         "1e999",     "-1",   "99999999999999999999",
-      "{a: &a [*a]}", "!!binary x", "- -",       "? :",       "\n\n", "0x10",
-      ".nan",         "1-1-1",      "100.0001%", "<<: *file", "[",    "[[[[[[[[[["};
-  const size_t at = below(random, bytes.size() + 1), length = 1 + below(random, 20);
-  switch (below(random, 9)) {
-    case 0: bytes.insert(at, 1, odd[below(random, sizeof odd - 1)]); break;
-    case 1: bytes.erase(std::min(at, bytes.size()), length); break;
-    case 2: bytes.insert(at, bytes.substr(below(random, bytes.size()), length)); break;
-    case 3: bytes.resize(at); break;
-    case 4: put_number(bytes, random); break;
-    case 5: bytes.insert(at, words[below(random, words.size())]); break;
-    case 6:
-      if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(random, 8)));
-      break;
-    case 7: {
-      const std::string& other = others[below(random, others.size())].begin()->second;
-      bytes.insert(at, other.substr(below(random, other.size()), 10 * length));
-      break;
-    }
-    default:
-      if (at < bytes.size()) bytes[at] = odd[below(random, sizeof odd - 1)];
-  }
-  if (bytes.size() > largest) bytes.resize(largest);
-}
-
 Files mutant(const std::vector<Files>& right, uint64_t seed, uint64_t number) {
   Random random(seed * 1'000'003 + number);
   Files files = right[below(random, right.size())];
+  std::vector<std::string> others;
+  for (const Files& one : right) others.push_back(one.begin()->second);
   const size_t changes = below(random, 6);  // none, too: what is right is read
   for (size_t i = 0; i < changes; ++i)
-    change(std::next(files.begin(), static_cast<int64_t>(below(random, files.size())))->second, random, right);
+    mesh::fuzz::change(std::next(files.begin(), static_cast<int64_t>(below(random, files.size())))->second, random,
+                       others);
   return files;
 }
 
@@ -263,6 +230,8 @@ void read(const std::string& kind, const std::string& folder, const std::string&
     const float number = 1;
     for (const std::string& tensor : map.tensors())
       touched += renamed({tensor, Type::f32, {1, 1}, std::as_bytes(std::span(&number, 1))}, map).size();
+  } else if (kind == "flight") {
+    touched += meshrt::postmortem(folder).size();
   } else if (kind == "safetensors") {
     const meshrt::SavedTensors saved = meshrt::SavedTensors::open(path);
     for (const meshrt::NamedArray& tensor : saved.tensors()) {
@@ -287,8 +256,7 @@ void write_files(const std::string& folder, const Files& files) {
   for (const auto& [name, content] : files) std::ofstream(folder + "/" + name, std::ios::binary) << content;
 }
 
-bool read_mutant(const std::string& kind, const std::string& folder, const Files& files, uint64_t number) {
-  mesh::fuzz::run_next(number);
+bool read_mutant(const std::string& kind, const std::string& folder, const Files& files) {
   if (!kind.starts_with("run_")) write_files(folder, files);
   try {
     read(kind, folder, files.begin()->first, files.begin()->second);
@@ -311,11 +279,6 @@ std::vector<std::string> read_texts(char** begin, char** end) {
 
 }  // namespace
 
-// What the sanitizers find has the mutant's number beside it.
-extern "C" void __asan_on_error() {
-  (void)!write(STDERR_FILENO, mesh::fuzz::running(), std::strlen(mesh::fuzz::running()));
-}
-
 int main(int argc, char** argv) {
   if (argc >= 6 && std::string(argv[1]) == "--write") {
     write_files(argv[5],
@@ -328,17 +291,8 @@ int main(int argc, char** argv) {
   const std::vector<Files> right = seeds(kind, read_texts(argv + 7, argv + argc));
   write_files(folder, {{"a.bin", "0123"}});  // what run files name
   mesh::fuzz::watch({SIGABRT});              // the sanitizer has the others
-  const auto start = std::chrono::steady_clock::now(), end = start + std::chrono::seconds(std::stoll(argv[5]));
-  uint64_t done = 0, accepted = 0;
-  for (; done < count && std::chrono::steady_clock::now() < end; ++done) {
-    try {
-      accepted += read_mutant(kind, folder, mutant(right, seed, first + done), first + done) ? 1 : 0;
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "mutant {}: {}\n", first + done, error.what());
-      return 1;
-    }
-  }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  fmt::print("{} mutants, {} accepted, {:.1f} s\n", done, accepted, seconds.count());
-  return touched == 1 ? 3 : 0;
+  const int code =
+      mesh::fuzz::run_rounds(first, count, std::chrono::seconds(std::stoll(argv[5])),
+                             [&](uint64_t number) { return read_mutant(kind, folder, mutant(right, seed, number)); });
+  return touched == 1 ? 3 : code;
 }

@@ -12,6 +12,10 @@ void watch(std::initializer_list<int> signals);
 /// The mutant that begins now.
 void run_next(uint64_t number);
 
+/// Where this and others write what was found: stderr, or a descriptor of the caller's.
+void complain_to(int descriptor);
+int complaints();
+
 /// "mutant 17: ", to be written by whoever else ends the process.
 const char* running();
 

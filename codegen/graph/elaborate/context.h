@@ -111,9 +111,10 @@ struct Tables {
   std::map<std::string, Span> unnamed;               // instances that a call made, by path
   std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
   std::map<StoredId, StateUpdate> updates;
-  std::map<std::string, int> draws;  // of random numbers, by path
-  std::set<std::string> known;       // names of values, of every kind, for suggestions
-  bool too_large = false;            // E0119 was reported: no more blocks are inlined
+  std::map<std::string, int> draws;                // of random numbers, by path
+  std::set<std::string> known;                     // names of values, of every kind, for suggestions
+  std::map<std::string, std::vector<Span>> loops;  // where each `repeat` of a path is written
+  bool too_large = false;                          // E0119 was reported: no more blocks are inlined
 };
 
 struct Elaboration {
@@ -136,6 +137,7 @@ struct Elaboration {
   std::vector<Loop*> loops;                               // open ones, outermost first
   std::vector<std::pair<const ast::Block*, Span>> calls;  // blocks being inlined
   Tables tables;
+  bool lacks_parameters = false;  // the declaration of some was wrong and is reported: they are missing from the graph
 
   template <class... Arguments>
   DiagnosticBuilder error(const char* code, Span span, fmt::format_string<Arguments...> format,

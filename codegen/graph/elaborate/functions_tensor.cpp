@@ -22,9 +22,14 @@ bool multipliable(Elaboration& e, const CallSite& site, size_t i) {
 ValueId indices(Elaboration& e, const CallSite& site, size_t i, DimId over) {
   const ValueId ids = tensor_of(e, site.arguments[i], site.spans[i]);
   if (!ids || e.type(ids).index_of == over) return ids;
-  e.error("E0306", site.spans[i], "{} over `{}` reads by index({})", site.name, e.name(over), e.name(over))
-      .here(describe(e, site.arguments[i]))
-      .help(fmt::format("write the cast that is meant: `index({})({})`", e.name(over), e.sources.text(site.spans[i])));
+  auto report =
+      e.error("E0306", site.spans[i], "{} over `{}` reads by index({})", site.name, e.name(over), e.name(over));
+  report.here(describe(e, site.arguments[i]));
+  if (const DimId of = e.type(ids).index_of)
+    report.help(fmt::format("they are indices of `{0}`: `[{0}]` in place of `[{1}]`", e.name(of), e.name(over)));
+  else
+    report.help(
+        fmt::format("write the cast that is meant: `index({})({})`", e.name(over), e.sources.text(site.spans[i])));
   return {};
 }
 

@@ -1,5 +1,6 @@
 #include "codegen/graph/elaborate/initial.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "codegen/graph/elaborate/expressions.h"
@@ -29,20 +30,39 @@ struct Option {
   std::optional<double> value;  // unset: must be given
 };
 
+/// Whether all arguments have names; proposes them where none has: `normal(0, 0.1)`, or `normal(0.1)`, its last.
+bool named(Elaboration& e, const ast::Call& call, const std::vector<std::string>& names) {
+  const auto& given = call.arguments;
+  const auto first = std::find_if(given.begin(), given.end(), [](const ast::Argument& one) { return !one.name; });
+  if (first == given.end()) return true;
+  auto report = e.error("E0318", cover(first->span, given.back().span), "`{}` takes {} by name", call.callee.text(),
+                        quoted(names));
+  const bool none =
+      std::none_of(given.begin(), given.end(), [](const ast::Argument& one) { return one.name.has_value(); });
+  if (!none || given.size() > names.size()) return false;
+  std::string written;
+  for (size_t i = 0; i < given.size(); ++i)
+    written += fmt::format("{}{}: {}", i == 0 ? "" : ", ", names[names.size() - given.size() + i],
+                           e.sources.text(given[i].span));
+  report.help(fmt::format("`{}({})`", call.callee.text(), written))
+      .fix(cover(given.front().span, given.back().span), written);
+  return false;
+}
+
 /// The named arguments of `normal` and its like, in the order of `options`.
 bool read_options(Elaboration& e, DimScope& scope, const ast::Call& call, std::vector<Option>& options, Span span) {
+  std::vector<std::string> names;
+  names.reserve(options.size());
+  for (const Option& option : options) names.emplace_back(option.name);
+  if (!named(e, call, names)) return false;
   bool good = true;
   for (const ast::Argument& argument : call.arguments) {
-    std::vector<std::string> names;
     Option* option = nullptr;
-    for (Option& known : options) {
-      names.emplace_back(known.name);
-      if (argument.name && argument.name->text == known.name) option = &known;
-    }
+    for (Option& known : options)
+      if (argument.name->text == known.name) option = &known;
     if (option == nullptr) {
       auto report = e.error("E0318", argument.span, "`{}` takes {} by name", call.callee.text(), quoted(names));
-      if (argument.name)
-        if (const auto near = did_you_mean(argument.name->text, names)) report.here("did you mean `{}`?", *near);
+      if (const auto near = did_you_mean(argument.name->text, names)) report.here("did you mean `{}`?", *near);
       good = false;
       continue;
     }

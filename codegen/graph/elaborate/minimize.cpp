@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/elaborate/expressions.h"
+#include "codegen/graph/elaborate/other_names.h"
 #include "codegen/graph/elaborate/rates.h"
 #include "codegen/graph/elaborate/terms.h"
 #include "codegen/graph/glob.h"
@@ -64,6 +65,15 @@ std::vector<std::string> names_of(const std::vector<Setting>& settings) {
   return names;
 }
 
+/// What `name` may mean, of the settings that there are.
+void propose_setting(DiagnosticBuilder& report, const std::string& name, const std::vector<std::string>& names) {
+  const std::string here(setting_written_here(name));
+  const auto near =
+      std::find(names.begin(), names.end(), here) != names.end() ? std::optional(here) : did_you_mean(name, names);
+  if (near) report.here("did you mean `{}`?", *near);
+  else report.help("its settings are " + quoted(names));
+}
+
 std::optional<double> setting_value(Elaboration& e, DimScope& scope, const ast::Expr& expr, const Setting& setting) {
   if (!setting.truth) return constant(e, scope, expr, fmt::format("`{}`", setting.name));
   if (const auto* truth = ast::as<ast::Bool>(ast::without_parentheses(expr))) return truth->value ? 1 : 0;
@@ -105,8 +115,8 @@ bool read_optimizer(Elaboration& e, DimScope& scope, const ast::Call& call, Span
       names.insert(names.end(), {"lr", "clip"});
       std::sort(names.begin(), names.end());
       auto report = e.error("E0503", argument.name->span, "`{}` has no setting `{}`", optimizer.name, name);
-      if (const auto near = did_you_mean(name, names)) report.here("did you mean `{}`?", *near);
-      else report.help("its settings are " + quoted(names));
+      propose_setting(report, name, names);
+      if (name == "betas") report.help("`beta1: 0.9, beta2: 0.999`");
       good = false;
       continue;
     }
@@ -161,7 +171,7 @@ void for_matches(Elaboration& e, Objective& objective, const ast::Glob& glob, Ap
     any_match = true;
     apply(parameter);
   }
-  if (any_match) return;
+  if (any_match || e.lacks_parameters) return;
   auto report = e.error("E0504", glob.span, "no parameter matches `{}`", glob.text());
   const auto paths = parameter_paths(e, objective);
   std::vector<std::string> last_parts;
@@ -217,9 +227,9 @@ void read_groups(Elaboration& e, DimScope& scope, const ast::Minimize& statement
         auto report = e.error("E0503", attribute.key.span, "`{}` has no setting `{}`", optimizer.name, key);
         std::vector<std::string> names = names_of(optimizer.settings);
         names.emplace_back("lr");
-        if (const auto near = did_you_mean(key, names)) report.here("did you mean `{}`?", *near);
-        else if (key == "clip") report.here("all gradients are clipped together");
-        else if (key == "frozen")
+        if (key == "clip") report.here("all gradients are clipped together");
+        else if (key != "frozen") propose_setting(report, key, names);
+        else
           report.help(
               fmt::format("a group that is not trained is written `{} {{ frozen }}`", group.globs.front().text()));
         continue;
@@ -266,7 +276,7 @@ void minimize_statement(Elaboration& e, Frame& frame, const ast::Minimize& state
   e.graph.metrics.insert(e.graph.metrics.begin(), {statement.loss.text, objective.loss, statement.loss.span});
   for (uint32_t i = 0; i < e.graph.stored.size(); ++i)
     if (e.graph.stored[i].kind == StoredKind::parameter) objective.parameters.push_back({StoredId{i}, {}, {}, false});
-  if (objective.parameters.empty())
+  if (objective.parameters.empty() && !e.lacks_parameters)
     e.error("E0508", span, "the model has no parameters to minimise over")
         .help("`param w : real[...] = fan_in[...]` declares one");
   const auto* call = ast::as<ast::Call>(ast::without_parentheses(*statement.optimizer));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/graph/elaborate/dims.h"
 #include "codegen/graph/elaborate/terms.h"
 #include "codegen/graph/glob.h"
 #include "frontend/suggest.h"
@@ -33,6 +34,35 @@ ValueId fetched(Elaboration& e, const Term& term) {
   return e.build.map(MapFunction::where, {term.keep, term.value, absent});
 }
 
+/// How to ask for what is not a value but has that name.
+std::string way_to(const Elaboration& e, const std::string& name) {
+  if (const auto stored = e.tables.stored.find(name); stored != e.tables.stored.end()) {
+    switch (e.graph.stored[stored->second.index].kind) {
+      case StoredKind::parameter: return fmt::format("it is a parameter: `param({0})`, its gradient `grad({0})`", name);
+      case StoredKind::input: return "it is an input: what is fed";
+      default: return "it is a state; name a value that reads it";
+    }
+  }
+  if (e.tables.instances.count(name) > 0)
+    return fmt::format("it is an instance of a block: `{0}.*` are the values in it, `param({0}.*)` its parameters",
+                       name);
+  if (find_dim(e, e.global, name)) return "it is a dim; `meshc plan` tells its size on a rank";
+  return {};
+}
+
+/// E0204 for a value that is fetched and that two loops may have: what is asked for would be that of the second alone.
+void refuse_two_loops(Elaboration& e, const std::string& path) {
+  for (const auto& [loop, written] : e.tables.loops) {
+    if (written.size() < 2 || !path.starts_with(loop + ".")) continue;
+    e.error("E0204", written[1], "`{}` may be a value of either of two loops", path)
+        .here("the second")
+        .label(written[0], "the first")
+        .help("loops over one dim may have names of their own: `repeat {} as other {{ ... }}`",
+              e.sources.text(written[1]));
+    return;
+  }
+}
+
 }  // namespace
 
 void record_name(Elaboration& e, const std::string& path, const Term& term) {
@@ -61,6 +91,8 @@ void collect_wanted(Elaboration& e, const Loop& loop, LoopOp& op, Node& node, Bo
 
 void finish_wanted(Elaboration& e) {
   for (const auto& [path, value] : e.tables.wanted) e.graph.wanted.push_back({path, value});
+  if (e.sink->has_errors()) return;  // what is not there may be what they are about
+  for (const auto& [path, value] : e.tables.wanted) refuse_two_loops(e, path);
   for (const std::string& wanted : e.options.want_values) {
     const Glob glob = glob_of(wanted);
     if (std::any_of(e.tables.known.begin(), e.tables.known.end(),
@@ -68,7 +100,9 @@ void finish_wanted(Elaboration& e) {
       continue;
     auto report = e.error("E0209", Span{}, "no value is called `{}`", wanted);
     const std::vector<std::string> known(e.tables.known.begin(), e.tables.known.end());
-    if (const auto near = did_you_mean(wanted, known)) report.help(fmt::format("did you mean `{}`?", *near));
+    if (const std::string way = way_to(e, wanted); !way.empty()) report.help(way);
+    else if (const auto near = did_you_mean(wanted, known)) report.help(fmt::format("did you mean `{}`?", *near));
+    else if (!known.empty()) report.note("values of the model: " + some_of(known));
   }
 }
 

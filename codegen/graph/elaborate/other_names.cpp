@@ -73,4 +73,16 @@ std::string_view written_here(std::string_view name) {
   return found == all.end() ? "" : found->second;
 }
 
+std::string_view setting_written_here(std::string_view name) {
+  static const std::map<std::string_view, std::string_view> all = {
+      {"rate", "lr"},       {"learning_rate", "lr"}, {"step_size", "lr"},       {"eta", "lr"},
+      {"eps", "epsilon"},   {"wd", "weight_decay"},  {"decay", "weight_decay"}, {"l2", "weight_decay"},
+      {"max_norm", "clip"}, {"clip_norm", "clip"},   {"grad_clip", "clip"},     {"max_grad_norm", "clip"},
+      {"b1", "beta1"},      {"b2", "beta2"},         {"beta", "beta1"},         {"betas", "beta1"},
+      {"rho", "alpha"},
+  };
+  const auto found = all.find(name);
+  return found == all.end() ? "" : found->second;
+}
+
 }  // namespace mesh::elaboration

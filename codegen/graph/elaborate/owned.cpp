@@ -213,11 +213,18 @@ void declare_body(Elaboration& e, DimScope& scope, const std::string& path, cons
       declare_inputs(e, scope, path, *port, statement.span, loops);
     } else if (const auto* parameter = std::get_if<ast::Parameter>(&statement.node)) {
       declare_parameter(e, scope, path, *parameter, loops);
+      for (const ast::Name& name : parameter->names) {
+        const std::string full = join(path, name.text);
+        if (e.tables.stored.count(full) + e.tables.instances.count(full) == 0) e.lacks_parameters = true;
+      }
     } else if (const auto* state = std::get_if<ast::State>(&statement.node)) {
       declare_states(e, scope, path, *state, loops);
     } else if (const auto* repeat = std::get_if<ast::Repeat>(&statement.node)) {
       const DimId dim = find_dim(e, scope, repeat->dim.text);
-      if (!dim || contains(loops, dim)) continue;  // reported where the loop is written
+      if (!dim || contains(loops, dim)) {  // reported where the loop is written
+        e.lacks_parameters = true;
+        continue;
+      }
       std::vector<DimId> inner = loops;
       inner.push_back(dim);
       const ast::Name& label = repeat->label ? *repeat->label : repeat->dim;

@@ -4,10 +4,8 @@
 // all-gather or reduce-scatter may work on several values at once: its bytes are those of all values, one after the
 // other.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "collectives/piece.h"
 #include "meshrt/collectives.h"
@@ -15,8 +13,6 @@
 namespace meshrt {
 
 enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, permute, barrier };
-
-const char* name_of(Kind kind);
 
 /// One value that a call works on.
 struct Item {
@@ -107,39 +103,5 @@ void permute_pieces(Rank&, const Group&, Site, const void* source, const Piece& 
 
 /// A call in a group of one: copies the source to the destination.
 void run_alone(const Call& call);
-
-/// What a member announces with a call and the others compare with their own. 32 bytes.
-struct Fingerprint {
-  uint32_t sequence = 0;
-  int32_t site = -1;
-  Kind kind = Kind::barrier;
-  Type type = Type::u8;
-  Reduce reduce = Reduce::sum;
-  uint8_t members = 0;  ///< size of the group, modulo 256
-  uint32_t axes = 0;    ///< hash of the group's axes
-  int64_t count = 0;
-  uint64_t shape = 0;  ///< hash of the parts; root of a broadcast; partners of a permute
-};
-static_assert(sizeof(Fingerprint) == 32);
-
-Fingerprint fingerprint(const Group& group, const Call& call);
-
-/// The name of the value, as far as it fits, for messages.
-struct ValueName {
-  char text[32] = {};
-};
-ValueName value_name(Site site);
-
-/// Throws Failure (Cause::mismatch) naming both ranks unless member `index`'s announcement fits this member's call.
-void check_match(const Group& group, const Call& call, const Fingerprint& mine, int index, const Fingerprint& theirs,
-                 const ValueName& their_value);
-
-/// What to say when the awaited member is late, or has ended without making the call.
-std::string late_message(const Group& group, const Call& call, int member, std::chrono::nanoseconds waited);
-std::string ended_message(const Group& group, const Call& call, int member);
-
-/// "all_reduce of 'loss' (1 x f32, sum)": a call in messages.
-std::string describe(const Call& call);
-std::string describe(const Fingerprint& call, const char* value);
 
 }  // namespace meshrt

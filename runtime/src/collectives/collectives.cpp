@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "collectives/call.h"
+#include "collectives/fingerprint.h"
 #include "meshrt/failure.h"
 #include "meshrt/profile.h"
 #include "report/flight_recorder.h"

@@ -17,9 +17,18 @@ int64_t product(std::span<const int64_t> sizes) {
 
 }  // namespace
 
-std::string shape_of(const Tensor& tensor) {
+std::string shape_of(const Tensor& tensor, const ProgramInfo& info) {
   std::vector<std::string> dims;
-  for (const LocalDim& dim : tensor.dims) dims.push_back(fmt::format("{} {}", dim.name, dim.size));
+  for (size_t d = 0; d < tensor.dims.size(); ++d) {
+    const LocalDim& dim = tensor.dims[d];
+    const bool cut = info.sample_dims.size() == 2 && dim.name == info.sample_dims[0] && d + 1 < tensor.dims.size();
+    if (cut) {  // the spec knows one dim where a step runs by micro-batches
+      const int64_t parts = dim.size, part = tensor.dims[++d].size;
+      dims.push_back(fmt::format("{} {}, as {} micro-batches of {}", info.sample_dim, parts * part, parts, part));
+    } else {
+      dims.push_back(fmt::format("{} {}", dim.name, dim.size));
+    }
+  }
   return fmt::format("[{}]", fmt::join(dims, ", "));
 }
 
@@ -78,7 +87,8 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
   feed.sample_position = sample_position(tensor);
   if (feed.sample_position >= 0) feed.sample_dims = static_cast<int>(info_.sample_dims.size());
   if (feed.sample_position < 0 && opened.size() > 1)
-    throw run_.error(base.mix, fmt::format("`{}` {} cannot be read from a mixture", tensor.name, shape_of(tensor)),
+    throw run_.error(base.mix,
+                     fmt::format("`{}` {} cannot be read from a mixture", tensor.name, shape_of(tensor, info_)),
                      "it has no dim of samples");
   for (const Opened& one : opened) feed.parts.push_back(make_part(feed, source, one, window));
   if (feed.sample_position >= 0) {
@@ -106,7 +116,7 @@ Batches::Part Batches::make_part(const Feed& feed, const Source& source, const O
   if (window > 0) {
     if (entry.empty() || entry[0] != window)
       throw run_.error(source.mark, fmt::format("`{}` {} does not begin with a window of {}", tensor.name,
-                                                shape_of(tensor), window));
+                                                shape_of(tensor, info_), window));
     entry.erase(entry.begin());
   }
   if (feed.sample_position < 0 && !file_entry.empty()) file_entry[0] = opened.end - opened.begin;
@@ -115,7 +125,7 @@ Batches::Part Batches::make_part(const Feed& feed, const Source& source, const O
     const bool long_row = file_entry.empty() && window == 0 && feed.sample_position == 0 && !entry.empty();
     throw run_.error(source.mix.text < 0 ? source.mark : opened.source->mark,
                      fmt::format("`{}` has the shape [{}], which does not fit `{}` {}", opened.file->path(),
-                                 fmt::join(opened.file->shape(), ", "), tensor.name, shape_of(tensor)),
+                                 fmt::join(opened.file->shape(), ", "), tensor.name, shape_of(tensor, info_)),
                      long_row ? fmt::format("to cut it into windows, add `window: {}`",
                                             tensor.dims[static_cast<size_t>(feed.sample_dims)].name)
                               : "");
@@ -270,13 +280,13 @@ int64_t Batches::window_size(const Source& source, const Tensor& tensor) const {
   const size_t first = sample == 0 ? info_.sample_dims.size() : 0;
   const bool fits = sample >= 0 && first < tensor.dims.size() && tensor.dims[first].name == source.window.value;
   if (fits) return tensor.dims[first].size;
-  throw run_.error(
-      source.window.mark,
-      fmt::format("`{}` {} cannot be read by windows along `{}`", tensor.name, shape_of(tensor), source.window.value),
-      sample < 0 ? "it has no dim of samples"
-      : first < tensor.dims.size()
-          ? fmt::format("a window fills its first dim besides the samples, `{}`", tensor.dims[first].name)
-          : "it has no dim besides the samples");
+  throw run_.error(source.window.mark,
+                   fmt::format("`{}` {} cannot be read by windows along `{}`", tensor.name, shape_of(tensor, info_),
+                               source.window.value),
+                   sample < 0 ? "it has no dim of samples"
+                   : first < tensor.dims.size()
+                       ? fmt::format("a window fills its first dim besides the samples, `{}`", tensor.dims[first].name)
+                       : "it has no dim besides the samples");
 }
 
 // Elements are read in runs that are contiguous in file and tensor: the longest row of last dims of which all but the

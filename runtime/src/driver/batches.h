@@ -128,7 +128,7 @@ class Batches {
 };
 
 /// "[batch 64, seq 128]"
-std::string shape_of(const Tensor& tensor);
+std::string shape_of(const Tensor&, const ProgramInfo&);
 
 /// Whether an array of sizes `file` becomes one of sizes `input` when neighbouring dims are merged or one is split.
 bool merges_or_splits(std::span<const int64_t> file, std::span<const int64_t> input);

@@ -10,7 +10,7 @@ namespace meshrt {
 std::shared_ptr<const LineFile> Batches::open_lines(const Source& source, const Tensor& tensor) const {
   const size_t samples = info_.sample_dims.size();
   if (sample_position(tensor) < 0 || tensor.dims.size() != samples + 1)
-    throw run_.error(source.mark, fmt::format("`{}` {} cannot be read by lines", tensor.name, shape_of(tensor)),
+    throw run_.error(source.mark, fmt::format("`{}` {} cannot be read by lines", tensor.name, shape_of(tensor, info_)),
                      "a line is a sample, and fills the one dim beside the samples");
   const Given<int64_t>* const given[] = {&source.pad, &source.start, &source.end};
   for (const Given<int64_t>* mark : given)

@@ -175,6 +175,8 @@ std::string interface_of(const std::string& address) {
   return "";
 }
 
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+
 std::string own_address_of(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;

@@ -35,6 +35,9 @@ std::vector<std::string> own_addresses();
 /// The interface that has an address of this host; empty when none has.
 std::string interface_of(const std::string& address);
 
+/// Of this host to itself.
+bool is_loopback(const std::string& address);
+
 /// Of a connected socket.
 std::string own_address_of(int socket);
 std::string peer_name(int socket);

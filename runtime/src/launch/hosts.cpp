@@ -81,6 +81,7 @@ class HostsLauncher {
     start_agents();
     if (const int code = gather(); code != 0) return code;
     door_.reset();
+    job_.placement.interface = interface_to_others();
     Coordinator coordinator(job_.placement, &signals_);
     for (size_t host = 0; host < links_.size(); ++host) {
       job_.host = static_cast<int>(host);
@@ -108,6 +109,13 @@ class HostsLauncher {
 
   bool host_is_here(size_t host) const {
     return options_.started_elsewhere ? host == 0 : is_this_host(job_.placement.hosts[host]);
+  }
+
+  // By which the others came, for the ranks beside this coordinator: their agent may have come by loopback.
+  std::string interface_to_others() const {
+    for (size_t host = 0; host < links_.size(); ++host)
+      if (!host_is_here(host)) return interface_of(links_[host]->own_address());
+    return "";
   }
 
   std::vector<std::string> missing() const {

@@ -28,7 +28,12 @@ constexpr auto own_pause = std::chrono::seconds(5);  // this process was stopped
 }  // namespace
 
 Link::Link(Descriptor socket)
-    : socket_(std::move(socket)), longest_(most_bytes), heard_(Clock::now()), spoke_(heard_), advanced_(heard_) {
+    : socket_(std::move(socket)),
+      peer_(peer_name(socket_.get())),
+      longest_(most_bytes),
+      heard_(Clock::now()),
+      spoke_(heard_),
+      advanced_(heard_) {
   fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -106,8 +111,6 @@ void Link::write_some() {
     }
   }
 }
-
-std::string Link::peer() const { return peer_name(socket_.get()); }
 
 std::string Link::own_address() const { return own_address_of(socket_.get()); }
 

@@ -37,8 +37,8 @@ class Link {
   /// The peer has said nothing for too long; not because this process itself was stopped.
   bool silent() const { return Clock::now() - heard_ > silence; }
 
-  /// "10.0.0.3:40112": the peer; the address of this end alone.
-  std::string peer() const;
+  /// "10.0.0.3:40112": the peer, also when it is gone; the address of this end alone.
+  const std::string& peer() const { return peer_; }
   std::string own_address() const;
 
  private:
@@ -46,6 +46,7 @@ class Link {
   void write_some();
 
   Descriptor socket_;
+  std::string peer_;
   size_t longest_;
   std::string in_, out_;
   Clock::time_point heard_, spoke_, advanced_;

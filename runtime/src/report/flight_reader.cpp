@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 
+#include "collectives/fingerprint.h"
 #include "meshrt/failure.h"
 #include "report/flight_recorder.h"
 #include "report/text_file.h"
@@ -39,7 +40,9 @@ std::string describe(const FlightFile& file, const FlightCall& call) {
 }
 
 bool is_known(const FlightCall& call) {
-  return call.kind <= Kind::barrier && call.type <= Type::boolean && call.reduce <= Reduce::min;
+  const int64_t begun = call.begun.load(), ended = call.ended.load();
+  return call.kind <= Kind::barrier && call.type <= Type::boolean && call.reduce <= Reduce::min && begun >= 0 &&
+         (ended == 0 || ended >= begun);
 }
 
 std::string clock_time(int64_t nanoseconds) {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "collectives/call.h"
+#include "collectives/fingerprint.h"
 
 namespace meshrt {
 

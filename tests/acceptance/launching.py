@@ -1,0 +1,144 @@
+"""The options of meshrun, by what they do to a gpt that trains: on this host, and on hosts that are network namespaces."""
+import contextlib
+import os
+import re
+import signal
+import subprocess
+
+from common import Report, json_lines, scratch
+from common import run as execute
+from hosts import MESHRUN, SEED, build, curve
+from network import Network, permitted
+from processes import alive, children, rank_of, status, wait_until
+
+STEPS = 6
+
+
+def ranks_of(job):
+    """{rank: process} of a job's programs."""
+    found = {}
+    for pid in children(job.pid):
+        with contextlib.suppress(OSError):  # it has just ended
+            if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "gpt":
+                found[rank_of(pid)] = pid
+    return found
+
+
+def stopped(job):
+    job.send_signal(signal.SIGINT)
+    return job.wait(timeout=30)
+
+
+def keeps_what_ranks_print(report, folder):
+    kept = f"{folder}/logs"
+    done = execute(MESHRUN, "-n", 8, "--tag-output", "--log-dir", kept, f"{folder}/many/gpt", f"{folder}/run.yaml", f"train.steps={STEPS}", "log.every=1")
+    lines = [line for line in done.stdout.splitlines() if re.search(r"step \d+/", line)]
+    report.true("--tag-output: every line has its rank", len(lines) == STEPS and all(line.startswith("[0] ") for line in lines), lines[:1])
+    with open(f"{kept}/rank-0.out") as file:
+        copies = [line for line in file.read().splitlines() if re.search(r"step \d+/", line)]
+    report.true("--log-dir: a copy of what rank 0 prints, without tags", copies == [line[len("[0] "):] for line in lines], copies[:1])
+    report.true("--log-dir: two files of each rank", sorted(os.listdir(kept)) == sorted(f"rank-{r}.{end}" for r in range(8) for end in ("out", "err")))
+
+
+def binds(report, folder):
+    """--bind-to: the processors that ranks may use, as the kernel has them."""
+    own = sorted(os.sched_getaffinity(0))
+    for choice, expected in (("core", [{cpu} for cpu in own[:2]]), ("none", [set(own)] * 2)):
+        job = subprocess.Popen([MESHRUN, "-n", "2", "--bind-to", choice, f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000"],
+                               stdout=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: len(ranks_of(job)) == 2 and all(os.sched_getaffinity(pid) == cpus for (_, pid), cpus in zip(sorted(ranks_of(job).items()), expected)))
+            report.true(f"--bind-to {choice}: rank by rank", True, [status(pid)["Cpus_allowed_list"] for _, pid in sorted(ranks_of(job).items())])
+        except RuntimeError:
+            report.true(f"--bind-to {choice}: rank by rank", len(own) < 2, [status(pid).get("Cpus_allowed_list") for _, pid in sorted(ranks_of(job).items())])
+        report.true(f"--bind-to {choice}: interrupted", stopped(job) == 130)
+
+
+def restarts(report, folder):
+    """A rank is killed in two of three attempts; the curve is that of a job that nobody disturbed."""
+    steps = 40
+    whole, _ = curve(folder, "whole", steps, f"{folder}/two/gpt", "-n", 2)
+    log, ckpt = f"{folder}/again.jsonl", f"{folder}/again"
+    command = [MESHRUN, "-n", "2", "--max-restarts", "2", f"{folder}/two/gpt", f"{folder}/run.yaml", f"train.steps={steps}", f"log.jsonl={log}", "log.every=1",
+               f"checkpoint.dir={ckpt}", "checkpoint.every=4", "checkpoint.resume=auto"]
+    # Slowly enough to be met: every step waits for its checkpoint.
+    job = subprocess.Popen([*command, "checkpoint.async=false"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    victims = []
+
+    def newcomers():
+        return {rank: pid for rank, pid in ranks_of(job).items() if pid not in victims}
+
+    for attempt in range(2):
+        wait_until(lambda: os.path.exists(f"{ckpt}/latest") and len(newcomers()) == 2)
+        now = newcomers()
+        victims += now.values()
+        os.kill(now[attempt], signal.SIGKILL)
+        wait_until(lambda: not any(map(alive, victims)))
+    _, said = job.communicate(timeout=120)
+    by_step = {line["step"]: line["loss"] for line in json_lines(log) if "loss" in line}
+    report.true("--max-restarts 2: ends well after two kills", job.returncode == 0 and said.count("killed by signal 9") == 2, said.strip()[-300:])
+    report.true("--max-restarts 2: the curve of a job that nobody disturbed", [by_step[step] for step in sorted(by_step)] == whole, f"{len(by_step)} steps")
+    once = execute(MESHRUN, "-n", 2, "--max-restarts", 1, "sh", "-c", "exit 1", code=3)
+    report.true("--max-restarts 1: not more often", once.stderr.count("exited with code 1") == 2, once.stderr.strip()[-300:])
+
+
+def says_where(report, folder):
+    done = execute(MESHRUN, "-n", 8, "--display-map", f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1")
+    report.true("--display-map: a line for each rank", len(re.findall(r"^ +\d  .+  data \d, model \d$", done.stderr, re.M)) == 8, done.stderr.splitlines()[:2])
+    here, _ = curve(folder, "here", STEPS, f"{folder}/many/gpt", "-n", 8)
+    found, _ = curve(folder, "ucx", STEPS, MESHRUN, "-n", 8, "--transport", "ucx", f"{folder}/many/gpt")
+    report.true("--transport ucx: the bits of the arena", found == here and len(found) == STEPS)
+    return here
+
+
+def over_hosts(report, folder, here):
+    with Network(folder, 4) as net:
+        with open(f"{folder}/hosts", "w") as file:
+            file.write("# five are listed, four are used\n" + "".join(f"{host} slots=3\n" for host in [*net.hosts, "10.213.0.9"]))
+        listed = net.head(MESHRUN, "--hostfile", f"{folder}/hosts", "--ssh", net.shell, "--nnodes", 4, "--nproc-per-node", 2, "--address", "10.213.0.254",
+                          "-x", "WORD=a b", "-x", "OWN", "sh", "-c", f'echo "$MESHRT_RANK $WORD $OWN" >{folder}/word.$MESHRT_RANK; exec {folder}/many/gpt "$@"', "gpt")
+        found, _ = curve(folder, "listed", STEPS, *listed, env={"OWN": "mine"})
+        report.true("--hostfile, --nnodes, --nproc-per-node, --address: the same bits", found == here)
+        words = []
+        for rank in range(8):
+            with open(f"{folder}/word.{rank}") as file:
+                words.append(file.read().strip())
+        report.true("-x: variables reach every rank", words == [f"{rank} a b mine" for rank in range(8)], words[:2])
+
+        def node(number, token, *program):
+            command = [MESHRUN, "--nnodes", "4", "--node-rank", str(number), "--nproc-per-node", "2", "--coordinator", "10.213.0.1:7777", "--connect-timeout", "20", *program]
+            return subprocess.Popen(["ip", "netns", "exec", net.name(number + 1), *command], env={**os.environ, "MESHRT_TOKEN": token}, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE, text=True)
+
+        log = f"{folder}/nodes.jsonl"
+        program = [f"{folder}/many/gpt", f"{folder}/run.yaml", f"train.steps={STEPS}", f"log.jsonl={log}", "log.every=1"]
+        nodes = [node(0, "secret", *program)]
+        stranger = node(2, "another", *program)
+        _, refused = stranger.communicate(timeout=60)
+        report.true("--node-rank: a node with another token is refused", stranger.returncode == 3 and "does not take this host in" in refused, refused.strip()[-300:])
+        nodes += [node(number, "secret", *program) for number in (1, 2, 3)]
+        said = [job.communicate(timeout=60)[1] for job in nodes]
+        report.true("--node-rank, --coordinator: all nodes end well", [job.returncode for job in nodes] == [0] * 4, said[-1][-300:])
+        report.true("--node-rank: the coordinator tells of the stranger", "was turned away: it does not have this job's token" in said[0], said[0][-300:])
+        report.true("--node-rank, --coordinator: the same bits", [line["loss"] for line in json_lines(log) if "loss" in line] == here)
+
+
+def run(small):
+    report = Report()
+    print(f"seed {SEED}, gpt of eight ranks and of two")
+
+    def action():
+        with scratch() as folder:
+            build(folder, two=["--mesh", "data=2,model=1"])
+            report.attempt("what ranks print", lambda: keeps_what_ranks_print(report, folder))
+            report.attempt("binding", lambda: binds(report, folder))
+            report.attempt("restarts", lambda: restarts(report, folder))
+            here = says_where(report, folder)
+            why_not = permitted()
+            if why_not:
+                print(f"SKIPPED, hosts: {why_not}", flush=True)
+            else:
+                report.attempt("hosts", lambda: over_hosts(report, folder, here))
+
+    report.attempt("launching", action)
+    return report

@@ -1,0 +1,36 @@
+#include "rounds.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "watchdog.h"
+
+// What the sanitizers find has the mutant's number beside it.
+extern "C" void __asan_on_error() {
+  (void)!write(mesh::fuzz::complaints(), mesh::fuzz::running(), std::strlen(mesh::fuzz::running()));
+}
+
+namespace mesh::fuzz {
+
+int run_rounds(uint64_t first, uint64_t count, std::chrono::seconds limit,
+               const std::function<bool(uint64_t number)>& accepts) {
+  const auto start = std::chrono::steady_clock::now();
+  uint64_t done = 0, accepted = 0;
+  for (; done < count && std::chrono::steady_clock::now() < start + limit; ++done) {
+    run_next(first + done);
+    try {
+      accepted += accepts(first + done) ? 1 : 0;
+    } catch (const std::exception& error) {
+      dprintf(complaints(), "%s%s\n", running(), error.what());
+      return 1;
+    }
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  fmt::print("{} mutants, {} accepted, {:.1f} s\n", done, accepted, seconds.count());
+  return 0;
+}
+
+}  // namespace mesh::fuzz
