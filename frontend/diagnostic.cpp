@@ -11,6 +11,8 @@ const std::vector<Lint>& known_lints() {
       {"batch_coupled", LintLevel::deny, "an op mixes samples although the batch is split into micro-batches"},
       {"costly_reshard", LintLevel::warn,
        "a value is moved with more than twice the bytes that any way of moving it needs"},
+      {"diagonal_softmax", LintLevel::warn,
+       "a softmax over a dim that both operands of a product have: every entry has met itself alone"},
       {"idle_mesh_axis", LintLevel::warn, "no rule of the layout uses a mesh axis: its ranks repeat the same work"},
       {"idle_ranks", LintLevel::warn, "a dim is smaller than the mesh axis that splits it: some ranks own nothing"},
       {"not_built_yet", LintLevel::warn, "a construct that this version understands but cannot compile yet"},

@@ -2,23 +2,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <memory>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/emission.h"
+#include "codegen/commands/program_cache.h"
 #include "codegen/commands/session.h"
-#include "codegen/emit/build.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
-#include "meshrt/random.h"
 #include "meshrt/run_file.h"
 
 namespace mesh {
@@ -33,51 +28,6 @@ struct Options {
   bool dry_run = false;
   std::string run_folder;
 };
-
-fs::path cache_folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/')
-    return fs::path(cache) / "meshwright";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
-    return fs::path(home) / ".cache" / "meshwright";
-  return fs::temp_directory_path() / fmt::format("meshwright-{}", getuid());
-}
-
-/// What the binary is made of beside the text: how it is compiled, and the library that is linked into it.
-std::string build_key(const std::string& name) {
-  std::string key = build_script(name);
-  for (const char* variable : {"CXX", "CXXFLAGS", "TARGET"})
-    if (const char* value = std::getenv(variable)) key += fmt::format("{}={}\n", variable, value);
-  const std::string runtime = find_runtime();
-  key += runtime + "\n";
-  std::error_code ignored;
-  for (const char* library : {"runtime/libmeshrt.a", "lib/libmeshrt.a", "lib/x86_64-linux-gnu/libmeshrt.a",
-                              "lib/aarch64-linux-gnu/libmeshrt.a"}) {
-    const fs::path path = fs::path(runtime) / library;
-    if (!fs::exists(path, ignored)) continue;
-    key += fmt::format("{} {}\n", fs::file_size(path, ignored),
-                       fs::last_write_time(path, ignored).time_since_epoch().count());
-  }
-  return key;
-}
-
-/// Builds in a folder of its own and moves it into place, so that two runs at once do not meet.
-std::optional<fs::path> cached_program(const std::string& name, const std::string& text,
-                                       const std::map<std::string, std::string>& beside) {
-  const uint64_t hash = meshrt::hash_of(text + '\0' + build_key(name));
-  const fs::path folder = cache_folder() / fmt::format("{:016x}", hash), program = folder / name;
-  if (fs::exists(program)) return program;
-  const fs::path making = folder.string() + fmt::format(".{}", getpid());
-  fmt::print(stderr, "compiling {}, {} lines of C++\n", name, std::ranges::count(text, '\n'));
-  const auto start = std::chrono::steady_clock::now();
-  if (!build_program({.folder = making.string(), .name = name, .text = text, .run_file = "", .beside = beside}))
-    return std::nullopt;
-  std::error_code taken;
-  fs::rename(making, folder, taken);
-  if (taken) fs::remove_all(making, taken);  // another run was faster
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  fmt::print(stderr, "compiled {} in {:.1f} s\n", name, seconds.count());
-  return program;
-}
 
 /// Tells what is wrong with the run file before anything is compiled; the program looks closer.
 void check_run_file(const Options& options) {
@@ -134,26 +84,27 @@ int run(const Options& options) {
 }  // namespace
 
 Command run_command() {
-  return {"run",
-          "build a spec's program and start its ranks on this host",
-          "The run file says which data to train on and for how long; without one on the command line it is the file "
-          "beside\n"
-          "the spec with the same stem. Programs are kept in $XDG_CACHE_HOME/meshwright (else ~/.cache/meshwright).",
-          {{"meshc run gpt.mesh", "with gpt.yaml, under the default layout"},
-           {"meshc run gpt.mesh --mesh data=2", "two ranks of the layout's mesh"},
-           {"meshc run gpt.mesh big.yaml train.steps=100", "another run file, one key changed"},
-           {"meshc run gpt.mesh more_layouts.mesh --layout sequence", "a layout of a second file"}},
-          [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
-            options->spec.declare(app, true);
-            app.add_flag("--dry-run", options->dry_run,
-                         "start, allocate, one all-reduce, the first batch; no training");
-            app.add_option("--run-dir", options->run_folder,
-                           "the folder of this run (default: runs/NAME-0001 and so on); none: no folder")
-                ->type_name("DIR");
-            options->output.declare(app, false);
-            return [options] { return run(*options); };
-          }};
+  return {
+      "run",
+      "build a spec's program and start its ranks on this host",
+      "The run file says which data to train on and for how long; without one on the command line it is the file "
+      "beside\n"
+      "the spec with the same stem. Programs are kept in $XDG_CACHE_HOME/meshwright (else ~/.cache/meshwright), the\n"
+      "hundred that were used last.",
+      {{"meshc run gpt.mesh", "with gpt.yaml, under the default layout"},
+       {"meshc run gpt.mesh --mesh data=2", "two ranks of the layout's mesh"},
+       {"meshc run gpt.mesh big.yaml train.steps=100", "another run file, one key changed"},
+       {"meshc run gpt.mesh more_layouts.mesh --layout sequence", "a layout of a second file"}},
+      [](CLI::App& app) -> std::function<int()> {
+        auto options = std::make_shared<Options>();
+        options->spec.declare(app, true);
+        app.add_flag("--dry-run", options->dry_run, "start, allocate, one all-reduce, the first batch; no training");
+        app.add_option("--run-dir", options->run_folder,
+                       "the folder of this run (default: runs/NAME-0001 and so on); none: no folder")
+            ->type_name("DIR");
+        options->output.declare(app, false);
+        return [options] { return run(*options); };
+      }};
 }
 
 }  // namespace mesh

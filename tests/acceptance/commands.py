@@ -31,6 +31,22 @@ def check_new(report, folder):
     report.true("new: not a name", execute(meshc(), "new", os.path.join(folder, "1st"), code=None).returncode == 2)
 
 
+def check_cache(report, folder):
+    """A program is compiled once, and of many the hundred used last are kept."""
+    cache = f"{folder}/cache/meshwright"
+    for number in range(120):
+        os.makedirs(f"{cache}/old{number}")
+        os.utime(f"{cache}/old{number}", (number, number))
+    with open(f"{folder}/count.mesh", "w") as file:
+        file.write("model Count {\n  state n : f64 = 0\n  n <- n + 1\n}\n")
+    with open(f"{folder}/count.yaml", "w") as file:
+        file.write("train: { steps: 2 }\n")
+    first, again = (execute(meshc(), "run", f"{folder}/count.mesh", env={"XDG_CACHE_HOME": f"{folder}/cache"}).stderr for _ in range(2))
+    report.true("run compiles a program once", "compiling count" in first and "compiling" not in again, first + again)
+    kept = sorted(os.listdir(cache), key=lambda name: os.path.getmtime(f"{cache}/{name}"))
+    report.true("run keeps the hundred used last", len(kept) == 100 and os.path.exists(f"{cache}/{kept[-1]}/count") and kept[0] == "old21", kept[:1])
+
+
 def check_slurm(report, gpt):
     """The batch file is one for sh, has the mesh's ranks on its nodes, and keeps words together; what would be another option is refused."""
     written = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "2", "--time", "12:00:00", "data.text=it's").stdout
@@ -69,6 +85,7 @@ def run(small):
             report.true("--diagnostics=json", all({"level", "code", "message", "spans"} <= set(json.loads(line)) for line in lines) and lines)
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
             check_new(report, folder)
+            check_cache(report, folder)
         doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
         report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})

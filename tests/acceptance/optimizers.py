@@ -1,5 +1,5 @@
 """20 steps of every optimizer against its formulas in NumPy, on one rank and on two with the optimizer's state split; a group's own settings;
-adafactor layer by layer; z-loss."""
+adafactor layer by layer. The formulas are compared with PyTorch where it has them and is installed."""
 import os
 
 import numpy as np
@@ -94,6 +94,19 @@ CASES = [
 ]
 
 
+# NumPy's formulas beside PyTorch's own optimizers, and the largest norm.
+PYTORCH = [
+    (optim.Sgd(), lambda torch, p: torch.optim.SGD(p, lr=0.05), None),
+    (optim.Sgd(0.8, True, 0.1), lambda torch, p: torch.optim.SGD(p, lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.1), None),
+    (optim.Sgd(0.9), lambda torch, p: torch.optim.SGD(p, lr=0.05, momentum=0.9), 0.25),
+    (optim.Adam(), lambda torch, p: torch.optim.Adam(p, lr=0.05), None),
+    (optim.Adam(0.7, 0.95, 1e-3, 0.1), lambda torch, p: torch.optim.Adam(p, lr=0.05, betas=(0.7, 0.95), eps=1e-3, weight_decay=0.1), None),
+    (optim.AdamW(beta1=0.8, weight_decay=0.3), lambda torch, p: torch.optim.AdamW(p, lr=0.05, betas=(0.8, 0.999), weight_decay=0.3), 0.2),
+    (optim.RmsProp(0.9, 1e-4, 0.8, False, 0.1), lambda torch, p: torch.optim.RMSprop(p, lr=0.05, alpha=0.9, eps=1e-4, momentum=0.8, weight_decay=0.1), None),
+    (optim.RmsProp(0.8, 1e-3, centered=True), lambda torch, p: torch.optim.RMSprop(p, lr=0.05, alpha=0.8, eps=1e-3, centered=True), None),
+]
+
+
 class Groups:
     """Parameters with an optimizer and a rate of their own."""
 
@@ -122,6 +135,31 @@ def train(case, start, target, steps):
         for name, g in (optim.clip(gradients, largest) if largest else gradients).items():
             p[name] = optimizer.step(name, p[name], g, rate(t) if callable(rate) else rate, t, decays.get(name))
     return {"loss": loss, **{f"param({n})": v for n, v in p.items()}, **{f"grad({n})": v for n, v in gradients.items()}}
+
+
+def check_formulas(report, start, target, steps):
+    """The formulas that all else is compared with, against PyTorch where it is installed."""
+    try:
+        import torch
+    except ImportError:
+        print("SKIPPED, optimizers beside PyTorch: it is not installed (Debian: python3-torch)")
+        return
+    for numpy, make, largest in PYTORCH:
+        p = dict(start)
+        theirs = {name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in start.items()}
+        optimizer = make(torch, theirs.values())
+        for t in range(1, steps + 1):
+            gradients = loss_and_gradients(p, target)[1]
+            for name, g in (optim.clip(gradients, largest) if largest else gradients).items():
+                p[name] = numpy.step(name, p[name], g, 0.05, t)
+            y = torch.sin(theirs["p1"] * theirs["p2"]) + theirs["p3"] * theirs["p2"] + theirs["p4"][:, None]
+            optimizer.zero_grad()
+            ((torch.from_numpy(target) - y) ** 2).mean().backward()
+            if largest:
+                torch.nn.utils.clip_grad_norm_(theirs.values(), largest)
+            optimizer.step()
+        worst = max(float(np.abs(theirs[name].detach().numpy() - value).max() / np.abs(value).max()) for name, value in p.items())
+        report.check(f"PyTorch's {type(optimizer).__name__}{', clipped' if largest else ''}", f"{worst:.1e}", BOUND, worst <= BOUND)
 
 
 def deep(p, target):
@@ -175,6 +213,7 @@ def run(small):
         target = random.normal(size=(6, 3, 5))
         np.save(f"{folder}/target.npy", target)
         safetensors.write(f"{folder}/start.safetensors", {name: np.asarray(value) for name, value in start.items()})
+        report.attempt("PyTorch", lambda: check_formulas(report, start, target, steps))
         for number, case in enumerate(CASES):
             spec = f"{folder}/{number}.mesh"
             with open(spec, "w") as file:

@@ -1,4 +1,5 @@
 // Masks, what may read them whole, and cross-entropy.
+#include <algorithm>
 #include <cmath>
 
 #include "codegen/graph/elaborate/functions.h"
@@ -43,6 +44,39 @@ std::optional<double> share(Elaboration& e, const CallSite& site, const std::str
   return {};
 }
 
+/// The product that a value is, but for scaling and other maps of one operand that has `dim`; null where it is none.
+const Node* product_below(const Elaboration& e, ValueId value, DimId dim) {
+  constexpr int deepest = 8;
+  for (int depth = 0; depth < deepest; ++depth) {
+    const Value& at = e.graph.value(value);
+    if (!at.producer) return nullptr;
+    const Node& node = e.graph.node(at.producer);
+    if (std::holds_alternative<DotOp>(node.op)) return &node;
+    if (!std::holds_alternative<MapOp>(node.op)) return nullptr;
+    const auto has_dim = [&](ValueId input) { return contains(e.type(input).dims, dim); };
+    if (std::count_if(node.inputs.begin(), node.inputs.end(), has_dim) != 1) return nullptr;
+    value = *std::find_if(node.inputs.begin(), node.inputs.end(), has_dim);
+  }
+  return nullptr;
+}
+
+/// `softmax[seq](dot[head](q, k))` with `seq` in both: each entry has met itself alone. Attention renames one.
+void lint_diagonal(Elaboration& e, const CallSite& site) {
+  const Term& term = site.arguments[0];
+  const Node* product = product_below(e, term.value, site.dim());
+  if (product == nullptr) return;
+  for (const ValueId operand : product->inputs)
+    if (!contains(e.type(operand).dims, site.dim())) return;
+  const std::string dim = e.name(site.dim());
+  e.sink
+      ->lint("diagonal_softmax", site.span, "{} over `{}` of a product in which every `{}` meets itself alone",
+             site.name, dim, dim)
+      .here(describe(e, term))
+      .label(product->span, fmt::format("both operands have `{}`", dim))
+      .help(fmt::format(
+          "to meet every other, rename it in one, with `dim key = {0}`: `k[{0} as key]`, and `softmax[key]`", dim));
+}
+
 }  // namespace
 
 Term mask(Elaboration& e, CallSite& site) {
@@ -65,7 +99,12 @@ Term mask(Elaboration& e, CallSite& site) {
   return Term::masked(score, keep);
 }
 
-Term softmax(Elaboration& e, CallSite& site) { return over_dims(e, site, SoftmaxOp{site.dim()}); }
+Term softmax(Elaboration& e, CallSite& site) {
+  const Term result = over_dims(e, site, SoftmaxOp{site.dim()});
+  if (!result.poisoned()) lint_diagonal(e, site);
+  return result;
+}
+
 Term log_softmax(Elaboration& e, CallSite& site) { return over_dims(e, site, LogSoftmaxOp{site.dim()}); }
 Term logsumexp(Elaboration& e, CallSite& site) { return over_dims(e, site, LogSumExpOp{site.dims}); }
 
