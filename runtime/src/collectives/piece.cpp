@@ -14,6 +14,8 @@ void copy_runs(std::byte* to, int64_t to_stride, const std::byte* from, int64_t 
 
 void copy_runs(std::byte* to, int64_t to_stride, const std::byte* from, int64_t from_stride, int64_t run,
                int64_t rows) {
+  // A member's part may be in its place already, and others may be reading it.
+  if (to == from && (rows == 1 || to_stride == from_stride)) return;
   switch (run) {
     case 1: return copy_runs<1>(to, to_stride, from, from_stride, rows);
     case 2: return copy_runs<2>(to, to_stride, from, from_stride, rows);
@@ -22,8 +24,7 @@ void copy_runs(std::byte* to, int64_t to_stride, const std::byte* from, int64_t 
     case 16: return copy_runs<16>(to, to_stride, from, from_stride, rows);
     case 32: return copy_runs<32>(to, to_stride, from, from_stride, rows);
     default:
-      for (; rows > 0; --rows, to += to_stride, from += from_stride)
-        if (to != from) std::memcpy(to, from, run);  // equal: a member's part is already in its place
+      for (; rows > 0; --rows, to += to_stride, from += from_stride) std::memcpy(to, from, run);
   }
 }
 
