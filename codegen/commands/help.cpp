@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <utility>
 
 namespace mesh {
 
@@ -55,7 +56,7 @@ std::string command_help(const CLI::App& app, const Command& command) {
 void set_main_help(CLI::App& app, const std::vector<Command>& commands) {
   std::string list;
   for (const Command& command : commands) list += fmt::format("  {:<10} {}\n", command.name, command.summary);
-  const std::string text =
+  std::string text =
       "meshc: from a .mesh spec to a C++ program that trains it over many ranks\n\n" +
       examples_text({{"meshc run gpt.mesh --mesh data=2", "train on two local ranks"},
                      {"meshc build gpt.mesh -o gpt", "write the C++ program to ./gpt and compile it"},
@@ -65,7 +66,7 @@ void set_main_help(CLI::App& app, const std::vector<Command>& commands) {
       "\n`meshc COMMAND --help` shows the options of one.\n"
       "Exit codes: 0 success, 1 mistakes in the input, 2 wrong usage, 3 the environment or the run failed,\n"
       "70 an internal error, 130 interrupted.\n";
-  app.formatter(std::make_shared<HelpFormatter>([text](const CLI::App*) { return text; }));
+  app.formatter(std::make_shared<HelpFormatter>([text = std::move(text)](const CLI::App*) { return text; }));
 }
 
 void set_command_help(CLI::App& app, const Command& command) {

@@ -4,7 +4,7 @@
 
 #include "codegen/commands/command.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): it is the library's
 class App;
 }
 

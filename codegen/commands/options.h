@@ -9,7 +9,7 @@
 
 #include "codegen/compile.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): it is the library's
 class App;
 }
 
