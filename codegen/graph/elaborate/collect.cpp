@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/graph/elaborate/dims.h"
 #include "codegen/graph/elaborate/items.h"
 #include "codegen/graph/elaborate/terms.h"
 #include "frontend/suggest.h"
@@ -16,6 +17,24 @@ std::vector<const ClosedLoop*> ended(const Frame& frame, DimId dim) {
     for (auto one = at->closed.rbegin(); one != at->closed.rend(); ++one)
       if (one->loop->dim == dim) loops.push_back(&*one);
   return loops;
+}
+
+/// E0201 for the name of a loop where its dim belongs: `repeat layer as decoder` is collected by `layer`.
+bool is_label(Elaboration& e, const Frame& frame, const ast::Item& item) {
+  if (item.kind() != ast::ItemKind::dim || item.pick.kind != ast::Pick::Kind::one) return false;
+  const std::string& name = item.pick.name().text;
+  if (find_dim(e, *frame.dims, name)) return false;
+  for (const Frame* at = &frame; at != nullptr; at = at->outer)
+    for (const ClosedLoop& one : at->closed) {
+      if (one.loop->label != name) continue;
+      const std::string& dim = e.name(one.loop->dim);
+      e.error("E0201", item.span, "`{}` is the name of a loop over `{}`, not a dim", name, dim)
+          .label(e.graph.node(one.loop->node).span, "the loop")
+          .help(fmt::format("`collect` takes the dim: `[{}]`", dim))
+          .fix(item.span, dim);
+      return true;
+    }
+  return false;
 }
 
 Term none_has_ended(Elaboration& e, const ast::Call& call, DimId dim) {
@@ -71,6 +90,7 @@ Term collect(Elaboration& e, Frame& frame, const ast::Call& call, Span span) {
         .help("`collect[layer](h)`, after `repeat layer { ... h = ... }`");
     return Term::poison();
   }
+  if (is_label(e, frame, call.items[0])) return Term::poison();
   const auto dims = listed_dims(e, frame, call.items, "`collect`");
   if (!dims) return Term::poison();
   if (dims->size() != 1) {

@@ -56,6 +56,7 @@ struct Loop {
   NodeId node;
   DimId dim;
   BodyId body;
+  std::string label;                  // its name in paths: that of the dim, unless `as` gives another
   std::vector<LoopOp::Slice> slices;  // parameters read inside, a turn each
   ValueId index;
 };

@@ -99,7 +99,7 @@ ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, D
       carry.first = as_written(e, carry.initial, carry.type, span, carry.span, "`" + carry.name + "` is", false).value;
   e.build.span = repeat.dim.span;
   const NodeId node = e.build.append(LoopOp{dim, {}, false, {}, {}, {}, {}}, {});
-  Loop& loop = e.owned_loops.emplace_back(Loop{node, dim, e.build.new_body(node), {}, {}});
+  Loop& loop = e.owned_loops.emplace_back(Loop{node, dim, e.build.new_body(node), label.text, {}, {}});
   std::get<LoopOp>(e.graph.node(node).op).body = loop.body;
   e.loops.push_back(&loop);
   body.home.push_back(&loop);
