@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "dynamic_library.h"
 #include "instruction_set.h"
 #include "meshrt/failure.h"
 
@@ -12,13 +13,6 @@ namespace {
 
 // The numbers of the CBLAS interface.
 constexpr int row_major = 101, as_it_is = 111, transposed = 112;
-
-template <class Function>
-Function symbol(void* library, const char* name) {
-  void* address = dlsym(library, name);
-  if (!address) throw Failure(Cause::environment, std::string("libopenblas.so.0 has no function `") + name + "`");
-  return reinterpret_cast<Function>(address);
-}
 
 // How BLAS calls a matrix with these strides: its transposition and distance between rows (or columns). A distance of 0
 // means that BLAS cannot.
@@ -41,10 +35,14 @@ Blas::Blas() {
   if (!library)
     throw Failure(Cause::environment, std::string("MESHRT_GEMM=openblas, but OpenBLAS cannot be opened: ") + dlerror() +
                                           "; install libopenblas0 or leave MESHRT_GEMM out");
-  single_ = symbol<Gemm<float>>(library, "cblas_sgemm");
-  double_ = symbol<Gemm<double>>(library, "cblas_dgemm");
-  symbol<void (*)(int)>(library, "openblas_set_num_threads")(1);
-  core_ = symbol<char* (*)()>(library, "openblas_get_corename")();
+  find_function(library, "OpenBLAS", "cblas_sgemm", single_);
+  find_function(library, "OpenBLAS", "cblas_dgemm", double_);
+  void (*set_threads)(int) = nullptr;
+  find_function(library, "OpenBLAS", "openblas_set_num_threads", set_threads);
+  set_threads(1);
+  char* (*core_name)() = nullptr;
+  find_function(library, "OpenBLAS", "openblas_get_corename", core_name);
+  core_ = core_name();
 }
 
 template <class T>

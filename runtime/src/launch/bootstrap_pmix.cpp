@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "dynamic_library.h"
 #include "launch/bootstrap.h"
 #include "meshrt/failure.h"
 
@@ -30,12 +31,6 @@ struct PmixLibrary {
   decltype(&PMIx_Error_string) error_string;
 };
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (!function) throw Failure(Cause::environment, fmt::format("this version of PMIx has no {}", name));
-}
-
 PmixLibrary open_pmix() {
   void* library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_GLOBAL);  // its plug-ins look for it
   if (!library)
@@ -44,13 +39,13 @@ PmixLibrary open_pmix() {
                               "(libpmix2), or start the job with meshrun",
                               dlerror()));
   PmixLibrary pmix{};
-  find(library, "PMIx_Init", pmix.init);
-  find(library, "PMIx_Put", pmix.put);
-  find(library, "PMIx_Commit", pmix.commit);
-  find(library, "PMIx_Fence", pmix.fence);
-  find(library, "PMIx_Get", pmix.get);
-  find(library, "PMIx_Finalize", pmix.finalize);
-  find(library, "PMIx_Error_string", pmix.error_string);
+  find_function(library, "PMIx", "PMIx_Init", pmix.init);
+  find_function(library, "PMIx", "PMIx_Put", pmix.put);
+  find_function(library, "PMIx", "PMIx_Commit", pmix.commit);
+  find_function(library, "PMIx", "PMIx_Fence", pmix.fence);
+  find_function(library, "PMIx", "PMIx_Get", pmix.get);
+  find_function(library, "PMIx", "PMIx_Finalize", pmix.finalize);
+  find_function(library, "PMIx", "PMIx_Error_string", pmix.error_string);
   return pmix;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "dynamic_library.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -18,12 +19,6 @@ void* open(const char* name) {
   if (void* library = dlopen(name, RTLD_NOW | RTLD_GLOBAL)) return library;
   throw Failure(Cause::environment,
                 fmt::format("cannot use UCX: {}; install it (libucx0) or choose --transport arena", dlerror()));
-}
-
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (!function) throw Failure(Cause::environment, fmt::format("this version of UCX has no {}", name));
 }
 
 bool has_rdma() {
@@ -48,23 +43,23 @@ UcxLibrary open_ucx(const Placement& placement) {
   void* ucs = open("libucs.so.0");
   void* ucp = open("libucp.so.0");
   UcxLibrary ucx{};
-  find(ucp, "ucp_config_read", ucx.config_read);
-  find(ucp, "ucp_config_release", ucx.config_release);
-  find(ucp, "ucp_init_version", ucx.init_version);
-  find(ucp, "ucp_cleanup", ucx.cleanup);
-  find(ucp, "ucp_get_version_string", ucx.get_version_string);
-  find(ucp, "ucp_worker_create", ucx.worker_create);
-  find(ucp, "ucp_worker_destroy", ucx.worker_destroy);
-  find(ucp, "ucp_worker_progress", ucx.worker_progress);
-  find(ucp, "ucp_worker_get_address", ucx.worker_get_address);
-  find(ucp, "ucp_worker_release_address", ucx.worker_release_address);
-  find(ucp, "ucp_ep_create", ucx.ep_create);
-  find(ucp, "ucp_ep_close_nbx", ucx.ep_close_nbx);
-  find(ucp, "ucp_tag_send_nbx", ucx.tag_send_nbx);
-  find(ucp, "ucp_tag_recv_nbx", ucx.tag_recv_nbx);
-  find(ucp, "ucp_request_check_status", ucx.request_check_status);
-  find(ucp, "ucp_request_free", ucx.request_free);
-  find(ucs, "ucs_status_string", ucx.status_string);
+  find_function(ucp, "UCX", "ucp_config_read", ucx.config_read);
+  find_function(ucp, "UCX", "ucp_config_release", ucx.config_release);
+  find_function(ucp, "UCX", "ucp_init_version", ucx.init_version);
+  find_function(ucp, "UCX", "ucp_cleanup", ucx.cleanup);
+  find_function(ucp, "UCX", "ucp_get_version_string", ucx.get_version_string);
+  find_function(ucp, "UCX", "ucp_worker_create", ucx.worker_create);
+  find_function(ucp, "UCX", "ucp_worker_destroy", ucx.worker_destroy);
+  find_function(ucp, "UCX", "ucp_worker_progress", ucx.worker_progress);
+  find_function(ucp, "UCX", "ucp_worker_get_address", ucx.worker_get_address);
+  find_function(ucp, "UCX", "ucp_worker_release_address", ucx.worker_release_address);
+  find_function(ucp, "UCX", "ucp_ep_create", ucx.ep_create);
+  find_function(ucp, "UCX", "ucp_ep_close_nbx", ucx.ep_close_nbx);
+  find_function(ucp, "UCX", "ucp_tag_send_nbx", ucx.tag_send_nbx);
+  find_function(ucp, "UCX", "ucp_tag_recv_nbx", ucx.tag_recv_nbx);
+  find_function(ucp, "UCX", "ucp_request_check_status", ucx.request_check_status);
+  find_function(ucp, "UCX", "ucp_request_free", ucx.request_free);
+  find_function(ucs, "UCX", "ucs_status_string", ucx.status_string);
   return ucx;
 }
 
