@@ -112,10 +112,11 @@ struct Tables {
   std::map<std::string, Span> unnamed;               // instances that a call made, by path
   std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
   std::map<StoredId, StateUpdate> updates;
-  std::map<std::string, int> draws;                // of random numbers, by path
-  std::set<std::string> known;                     // names of values, of every kind, for suggestions
-  std::map<std::string, std::vector<Span>> loops;  // where each `repeat` of a path is written
-  bool too_large = false;                          // E0119 was reported: no more blocks are inlined
+  std::map<std::string, int> draws;                           // of random numbers, by path
+  std::set<std::string> known;                                // names of values, of every kind, for suggestions
+  std::map<std::string, Span> bound_in;                       // of the value of a name, the last `repeat` that binds it
+  std::map<std::string, std::pair<Span, Span>> of_two_loops;  // names that two loops bind: where these are
+  bool too_large = false;                                     // E0119 was reported: no more blocks are inlined
 };
 
 struct Elaboration {

@@ -50,23 +50,32 @@ std::string way_to(const Elaboration& e, const std::string& name) {
   return {};
 }
 
-/// E0204 for a value that is fetched and that two loops may have: what is asked for would be that of the second alone.
+/// Remembers in which loop a name is bound, and whether another binds it too: `repeat layer` twice.
+void note_loop(Elaboration& e, const std::string& path) {
+  if (e.loops.empty()) return;
+  const Span loop = e.graph.node(e.loops.back()->node).span;
+  const auto [known, fresh] = e.tables.bound_in.try_emplace(path, loop);
+  if (fresh || known->second == loop) return;
+  e.tables.of_two_loops.try_emplace(path, known->second, loop);
+  known->second = loop;
+}
+
+/// E0204 for a value that is asked for by its name, which two loops bind: what is meant?
 void refuse_two_loops(Elaboration& e, const std::string& path) {
-  for (const auto& [loop, written] : e.tables.loops) {
-    if (written.size() < 2 || !path.starts_with(loop + ".")) continue;
-    e.error("E0204", written[1], "`{}` may be a value of either of two loops", path)
-        .here("the second")
-        .label(written[0], "the first")
-        .help("loops over one dim may have names of their own: `repeat {} as other {{ ... }}`",
-              e.sources.text(written[1]));
-    return;
-  }
+  const auto loops = e.tables.of_two_loops.find(path);
+  if (loops == e.tables.of_two_loops.end()) return;
+  const auto& [first, second] = loops->second;
+  e.error("E0204", second, "`{}` may be a value of either of two loops", path)
+      .here("the second")
+      .label(first, "the first")
+      .help("loops over one dim may have names of their own: `repeat {} as other {{ ... }}`", e.sources.text(second));
 }
 
 }  // namespace
 
 void record_name(Elaboration& e, const std::string& path, const Term& term) {
   e.tables.known.insert(path);
+  note_loop(e, path);
   if (term.poisoned()) return;
   const ValueId kept = is_wanted(e, path) ? fetched(e, term) : ValueId{};
   if (kept) e.tables.wanted[path] = kept;
@@ -92,7 +101,7 @@ void collect_wanted(Elaboration& e, const Loop& loop, LoopOp& op, Node& node, Bo
 void finish_wanted(Elaboration& e) {
   for (const auto& [path, value] : e.tables.wanted) e.graph.wanted.push_back({path, value});
   if (e.sink->has_errors()) return;  // what is not there may be what they are about
-  for (const auto& [path, value] : e.tables.wanted) refuse_two_loops(e, path);
+  for (const std::string& wanted : e.options.want_values) refuse_two_loops(e, wanted);
   for (const std::string& wanted : e.options.want_values) {
     const Glob glob = glob_of(wanted);
     if (std::any_of(e.tables.known.begin(), e.tables.known.end(),

@@ -89,8 +89,6 @@ ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, D
   Frame body;
   body.outer = &frame;
   body.path = join(frame.path, label.text);
-  std::vector<Span>& written = e.tables.loops[body.path];
-  if (std::find(written.begin(), written.end(), label.span) == written.end()) written.push_back(label.span);
   body.dims = frame.dims;
   body.home = frame.home;
   body.block = frame.block;
