@@ -55,6 +55,7 @@ int run(const Options& options) {
   const std::optional<Compiled> compiled = session.compile();
   if (!compiled) return exit_diagnostics;
   const int64_t ranks = compiled->sharded.layout.mesh.ranks();
+  meshrt::require_cpus(ranks);
   if (const int cores = meshrt::allowed_cpus(); ranks > cores) {
     session.sink.lint("oversubscribed", {}, "{} ranks, but this machine has {} cores", ranks, cores);
     session.report();

@@ -128,6 +128,10 @@ void emit_checks(EmitContext& context, CppWriter& out, const Step& step) {
     turns += fmt::format("{}{{{}, {}}}", turns.empty() ? "" : ", ", quoted(dim), turn);
   for (const Access& access : made_by(step)) {
     const Buffer& buffer = context.program.buffer(access.buffer);
+    // Metrics after the loss are shown and lead no further: `exp(loss)` may be infinite while all is well.
+    const std::vector<BufferId>& metrics = context.program.metrics;
+    const auto metric = std::find(metrics.begin(), metrics.end(), access.buffer);
+    if (metric != metrics.begin() && metric != metrics.end()) continue;
     // Of a place that is written in parts the rest holds what was there before.
     if ((buffer.type != meshrt::Type::f32 && buffer.type != meshrt::Type::f64) || !access.maps.empty()) continue;
     // A copy that is kept for the gradient stands for what it is of.

@@ -108,10 +108,11 @@ class Predictor {
     // Elementwise work is fused with its neighbours: its operands are mostly in the cache.
     const bool product = std::holds_alternative<DotOp>(node.op) || std::holds_alternative<AttentionOp>(node.op) ||
                          std::holds_alternative<AttentionGradientOp>(node.op);
+    const ValueId operand = node.inputs.empty() ? node.results[0] : node.inputs[0];  // none: random numbers
     result_.flops += flops * static_cast<double>(times);
     result_.compute_seconds +=
         static_cast<double>(times) *
-        compute_seconds(sharded_.machine, graph_.type(node.inputs[0]).element, flops / share, product ? 0 : bytes / 3);
+        compute_seconds(sharded_.machine, graph_.type(operand).element, flops / share, product ? 0 : bytes / 3);
   }
 
   const ShardedGraph& sharded_;

@@ -100,7 +100,11 @@ int tell_postmortem(const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && argv[1] == std::string("postmortem")) return tell_postmortem(argv[2]);
+  if (argc > 1 && argv[1] == std::string("postmortem")) {
+    if (argc == 3) return tell_postmortem(argv[2]);
+    fmt::print(stderr, "error: `meshrun postmortem DIR` takes the folder of a run, as `runs/gpt-0001`\n");
+    return 2;
+  }
   CLI::App app{
       "meshrun [OPTIONS] PROGRAM [ARGUMENTS...]\n\nRuns PROGRAM as the ranks of one job, on this host or on others. "
       "The "

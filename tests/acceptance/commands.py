@@ -21,6 +21,7 @@ def check_new(report, folder):
     written = execute(meshc(), "new", stem, "--text", text).stdout.split()
     report.true("new", written == [stem + ".mesh", stem + ".yaml"] and all(os.path.exists(f) for f in written))
     report.true("new: formatted", execute(meshc(), "fmt", "--check", written[0], code=None).returncode == 0)
+    report.true("new: its other mesh", execute(meshc(), "check", written[0], "--mesh", "data=1,model=2", code=None).returncode == 0)
     report.true("new: no warnings", execute(meshc(), "check", written[0]).stderr == "")
     log = os.path.join(folder, "log.jsonl")
     execute(meshc(), "run", written[0], "train.steps=30", "log.every=10", f"log.jsonl={log}")

@@ -41,7 +41,7 @@ def check(report, construct, folder):
         feeds += ["--params", f"{folder}/params.safetensors"]
     bound = GRADIENT_BOUND if construct.fetch and params else BOUND
     for title, options in [("one rank", ("--layout", construct.layouts[0], *ONE_RANK))] + [(name, ("--layout", name)) for name in construct.layouts]:
-        execute(meshc(), "check", spec, *options, *construct.options)
+        execute(meshc(), "plan", spec, *options, *construct.options)
         out = os.path.join(folder, title.replace(" ", "_"))
         execute(meshc(), "fetch", spec, *expected, *feeds, *options, *construct.options, "--precision", "f64", "--out", out)
         worst = max((far(np.load(f"{out}/{name}.npy"), value), name) for name, value in expected.items())

@@ -54,6 +54,12 @@ def binds(report, folder):
         report.true(f"--bind-to {choice}: interrupted", stopped(job) == 130)
 
 
+def refuses(report, folder):
+    many = execute(MESHRUN, "-n", 64 * len(os.sched_getaffinity(0)) + 1, "true", code=2)
+    report.true("-n: more ranks than a host can carry", "would only hold each other up" in many.stderr , many.stderr.strip())
+    report.true("postmortem without a folder", "takes the folder of a run" in execute(MESHRUN, "postmortem", code=2).stderr)
+
+
 def restarts(report, folder):
     """A rank is killed in two of three attempts; the curve is that of a job that nobody disturbed."""
     steps = 40
@@ -132,6 +138,7 @@ def run(small):
             build(folder, two=["--mesh", "data=2,model=1"])
             report.attempt("what ranks print", lambda: keeps_what_ranks_print(report, folder))
             report.attempt("binding", lambda: binds(report, folder))
+            report.attempt("refusals", lambda: refuses(report, folder))
             report.attempt("restarts", lambda: restarts(report, folder))
             here = says_where(report, folder)
             why_not = permitted()

@@ -35,6 +35,8 @@ GENERATED = re.compile(r"(<!-- meshc ops --markdown -->\n)(.*)(<!-- end -->)", r
 def check_spec(report, title, path):
     done = subprocess.run([meshc(), "check", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "NO_COLOR": "1"})
     report.true(f"{title}: meshc check", done.returncode == 0 and done.stdout == "", done.stdout)
+    planned = subprocess.run([meshc(), "plan", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    report.true(f"{title}: meshc plan", planned.returncode in (0, 1), planned.stdout[-300:])  # 1: a construct that is not built yet
 
 
 def formatted(report, title, block):

@@ -209,7 +209,8 @@ TEST_F(ResumeTest, WhatDoesNotFitIsListedBeforeAnythingChanges) {
             "  `turns` is f32 in the file and i32 in the program\n"
             "  `row` is not in the file\n"
             "  `copied` is not in the file\n"
-            "  `Copied` is in the file, but not in the program");
+            "  `Copied` is in the file, but not in the program\n"
+            "`checkpoint.resume=never` begins anew (in another `checkpoint.dir`, this one stays)");
   EXPECT_EQ(
       run(1, 1, "d", "train.steps=1 checkpoint.resume=" + folder_.path("c")).failure,
       "`c/step-2` is of step 2, but the run ends at step 1\n  --> command line\n1 | train.steps=1\n  |             ^");

@@ -29,8 +29,9 @@ model @Model@ {
 mesh here { data: 2, model: 1 }     // two ranks; another split: --mesh data=1,model=2
 
 layout default on here {
-  batch         -> data
-  hidden, vocab -> model
+  batch  -> data
+  hidden -> model
+  vocab  -> model unless hidden
 }
 )mesh";
 

@@ -58,6 +58,9 @@ int launch_on_hosts(int ranks, const std::vector<std::string>& command, const Se
 /// What meshrun is on another host, where it was started with the token of its job on standard input.
 int serve_as_agent(const std::string& coordinator, int host, double connect_timeout);
 
+/// Throws Failure (Cause::usage) where so many ranks on this host would only hold each other up: above 64 a CPU.
+void require_cpus(int64_t ranks);
+
 /// CPUs this process may use: its affinity mask, limited by the cgroup's cpu.max. At least 1.
 int allowed_cpus();
 

@@ -54,33 +54,40 @@ class Matcher {
                                       [&](const std::string& name) { return saved_.find(name); });
       expected_.insert(pieces.names.begin(), pieces.names.end());
       if (options_.parameters_only && tensor.role != Role::parameter) continue;
-      if (!pieces.misfit.empty()) wrong_ += "\n  " + pieces.misfit;
+      if (!pieces.misfit.empty()) wrong_.push_back(pieces.misfit);
       unmatched.missing.insert(unmatched.missing.end(), pieces.missing.begin(), pieces.missing.end());
       if (!pieces.arrays.empty()) compare(tensor, pieces.arrays);
     }
     for (const std::string& left : options_.names.tensors())
       if (std::ranges::find(names, left) == names.end())
-        wrong_ += fmt::format("\n  the map names `{}`, which the program lacks: {}", left,
-                              suggestion(left, names, "tensors"));
+        wrong_.push_back(
+            fmt::format("the map names `{}`, which the program lacks: {}", left, suggestion(left, names, "tensors")));
     for (const NamedArray& array : saved_.tensors())
       if (!expected_.contains(array.name) && !(options_.parameters_only && saved_.of_optimizer(array.name)))
         unmatched.unexpected.push_back(array.name);
     if (!options_.partial) {
-      for (const std::string& name : unmatched.missing) wrong_ += fmt::format("\n  `{}` is not in the file", name);
+      for (const std::string& name : unmatched.missing) wrong_.push_back(fmt::format("`{}` is not in the file", name));
       for (const std::string& name : unmatched.unexpected)
-        wrong_ += fmt::format("\n  `{}` is in the file, but not in the program", name);
+        wrong_.push_back(fmt::format("`{}` is in the file, but not in the program", name));
     }
-    if (!wrong_.empty())
-      throw Failure(Cause::data, fmt::format("`{}` does not fit the program:{}", saved_.path(), wrong_));
+    if (!wrong_.empty()) refuse();
     return std::move(matches_);
   }
 
  private:
+  [[noreturn]] void refuse() const {
+    constexpr size_t shown = 12;  // of a wholly different model all tensors are wrong
+    std::string lines;
+    for (size_t i = 0; i < std::min(shown, wrong_.size()); ++i) lines += "\n  " + wrong_[i];
+    if (wrong_.size() > shown) lines += fmt::format("\n  and {} more", wrong_.size() - shown);
+    throw Failure(Cause::data, fmt::format("`{}` does not fit the program:{}", saved_.path(), lines));
+  }
+
   void compare(Tensor& tensor, const std::vector<const NamedArray*>& arrays) {
     const NamedArray& array = *arrays[0];
     if (is_float(array.type) != is_float(tensor.type))
-      wrong_ += fmt::format("\n  `{}` is {} in the file and {} in the program", array.name, name_of(array.type),
-                            name_of(tensor.type));
+      wrong_.push_back(fmt::format("`{}` is {} in the file and {} in the program", array.name, name_of(array.type),
+                                   name_of(tensor.type)));
     else matches_.push_back({&tensor, arrays});
   }
 
@@ -89,7 +96,7 @@ class Matcher {
   const LoadOptions& options_;
   std::vector<Match> matches_;
   std::set<std::string, std::less<>> expected_;
-  std::string wrong_;
+  std::vector<std::string> wrong_;
 };
 
 void read_part(const Match& match, const std::string& path) {

@@ -57,20 +57,43 @@ std::optional<std::string> Checkpoints::source() const {
   return resume == "auto" || resume == "never" ? std::nullopt : std::optional(resume);
 }
 
+/// `action` with a checkpoint; where it is damaged, or of another model, also what to do about that.
+template <class Action>
+auto Checkpoints::or_else_tell(const std::string& path, Action action) const {
+  try {
+    return action();
+  } catch (const Failure& failure) {
+    if (failure.cause != Cause::data) throw;
+    std::string another;
+    if (writer_)
+      for (const int64_t step : folder_.steps())
+        if (const std::string other = folder_.finished(step); other != path)
+          another = fmt::format(", `checkpoint.resume={}` goes on from another one", other);
+    throw Failure(
+        Cause::data,
+        fmt::format("{}\n`checkpoint.resume=never` begins anew (in another `checkpoint.dir`, this one stays){}",
+                    failure.what(), another));
+  }
+}
+
 std::optional<Moment> Checkpoints::resume() {
   const std::optional<std::string> path = source();
   if (!path) return std::nullopt;
-  const SavedTensors saved = SavedTensors::open(*path);
+  const SavedTensors saved = or_else_tell(*path, [&] { return SavedTensors::open(*path); });
   if (!saved.manifest())
     throw run_.error(run_.checkpoint.resume.mark,
                      fmt::format("`{}` holds tensors, but is not a checkpoint of a run", *path),
                      "`train.params` begins a run with them");
   Moment moment = saved.manifest()->moment;
-  if (run_.train.seed.given()) moment.seed = run_.train.seed.value;
+  if (run_.train.seed.given() && run_.train.seed.value != moment.seed) {
+    changed_ = fmt::format("train.seed is {} and was {}: random numbers are others from here on", run_.train.seed.value,
+                           moment.seed);
+    moment.seed = run_.train.seed.value;
+  }
   if (moment.step > run_.train.steps.value)
     throw run_.error(run_.train.steps.mark, fmt::format("`{}` is of step {}, but the run ends at step {}", saved.path(),
                                                         moment.step, run_.train.steps.value));
-  load_tensors(rank_, program_.info(), program_.tensors(), saved, {});
+  or_else_tell(*path, [&] { return load_tensors(rank_, program_.info(), program_.tensors(), saved, {}); });
   resumed_from_ = saved.path();
   if (writer_ && saved.path() == folder_.finished(moment.step)) newest_ = moment.step;
   return moment;

@@ -23,6 +23,8 @@ class Checkpoints {
   std::optional<Moment> resume();
   /// The checkpoint that resume() has loaded.
   const std::string& resumed_from() const { return resumed_from_; }
+  /// What the run file changes in what it goes on with; empty: nothing.
+  const std::string& changed() const { return changed_; }
 
   /// After every step, with what rank 0 says: writes what is due, and tells whether the run has to end now, and why
   /// ("SIGTERM", "train.max_time"); empty: it goes on. Collective.
@@ -44,6 +46,8 @@ class Checkpoints {
   void begin(const Moment& moment);
   void end(const CheckpointWriter::Outcome& outcome);
   std::optional<std::string> source() const;
+  template <class Action>
+  auto or_else_tell(const std::string& path, Action action) const;
 
   Rank& rank_;
   Program& program_;
@@ -52,7 +56,7 @@ class Checkpoints {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<StopRequest> stop_;
   std::optional<CheckpointWriter> writer_;
-  std::string resumed_from_, last_error_;
+  std::string resumed_from_, changed_, last_error_;
   int64_t newest_ = -1;  // step of the newest checkpoint, begun or loaded
 };
 

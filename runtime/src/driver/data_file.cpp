@@ -18,6 +18,9 @@ FileType detect(const FileBytes& file) {
   if (starts_llm_c(bytes)) return FileType::llm_c;
   if (starts_idx(bytes)) return FileType::idx;
   if (starts_megatron(bytes)) return FileType::megatron;
+  if (path.ends_with(".npz"))
+    throw Failure(Cause::data,
+                  fmt::format("`{}` is an archive of arrays: save the one that is meant with `np.save`", path));
   throw Failure(Cause::data, fmt::format("cannot tell the format of `{}`: give its `type`, one of {}", path,
                                          fmt::join(file_type_names(), ", ")));
 }

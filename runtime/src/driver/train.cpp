@@ -156,6 +156,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     if (validator) tell_left_out(*log, "validation", validator->batches());
     if (!loaded.empty()) log->note(loaded);
     if (resumed) tell_resumed(*log, run, checkpoints.resumed_from(), moment.step);
+    if (!checkpoints.changed().empty()) log->note(checkpoints.changed());
   }
   std::vector<double> metrics(info.metrics.size()), validated(info.metrics.size());
   const int64_t steps = run.train.steps.value;
