@@ -8,11 +8,13 @@
 #include "codegen/graph/elaborate/elaborate.h"
 #include "codegen/graph/entries.h"
 #include "codegen/graph/micro_batches.h"
+#include "codegen/graph/norms.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/recognise.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/graph/want.h"
+#include "codegen/graph/watch.h"
 #include "codegen/layout/costly_reshard.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/place.h"
@@ -40,6 +42,7 @@ std::string hash_of(const CompileRequest& request, const SourceMap& sources, con
   for (const auto& [dim, size] : request.set) add(fmt::format("{}={}", dim, size));
   add(request.model + "," + request.precision + "," + layout.name + "," + machine.hash);
   for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
+  for (const std::string& entry : request.watch) add("watch " + entry);
   return fmt::format("{:016x}", hash);
 }
 
@@ -114,7 +117,9 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   if (passes.last("differentiated", [&] { return print_graph(backward); })) return std::nullopt;
   run_by_micro_batches(backward, sink);
   if (sink.has_errors()) return std::nullopt;
-  const Graph training = training_step(backward, std::ranges::count(request.wanted, norm_name) > 0);
+  want_norm(backward, request.wanted);
+  append_watched(backward, request.watch);
+  const Graph training = training_step(backward);
   if (passes.last("training", [&] { return print_graph(training); })) return std::nullopt;
 
   // graph -> sharded graph

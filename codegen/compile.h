@@ -23,6 +23,7 @@ struct CompileRequest {
   std::optional<int64_t> ranks;              // -n
   std::string machine_file;                  // empty: the generic machine
   std::vector<std::string> wanted;           // names that fetch and verify ask for; "grad(PATH)" too
+  std::vector<std::string> watch;            // entries of `log.watch`; one that names nothing: throws Unwatchable
   bool one_rank = false;                     // ignores layouts
   bool plain = false;                        // nothing recognised, nothing fused, no memory shared
   std::string stop_after;                    // a pass of pass_names(), for `check` and `ir`; empty: all

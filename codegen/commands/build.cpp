@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/compile_for_run.h"
 #include "codegen/commands/emission.h"
 #include "codegen/commands/session.h"
 #include "codegen/emit/bundle.h"
@@ -25,11 +26,13 @@ struct Options {
 };
 
 int build(const Options& options) {
-  if (!options.spec.overrides().empty())
-    throw UsageError(options.spec.overrides().front() +
-                     ": keys of the run file are given to `meshc run`, or to the program");
+  for (const std::string& key : options.spec.overrides())
+    if (!key.starts_with("log.watch="))
+      throw UsageError(key +
+                       ": keys of the run file are given to `meshc run`, or to the program; only `log.watch` says what "
+                       "the program is to compute");
   Session session(options.spec, options.output);
-  const std::optional<Compiled> compiled = session.compile();
+  const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
   const std::string name = program_name(options.spec);
   const std::string folder = options.folder.empty() ? name : options.folder;
@@ -65,6 +68,7 @@ Command build_command() {
       {{"meshc build gpt.mesh -o out", "out/gpt.cpp, out/build.sh and the program out/gpt"},
        {"meshc build gpt.mesh -o out --mesh data=4,model=2", "for eight ranks"},
        {"meshc build gpt.mesh -o out --target x86-64-v3", "for processors with AVX2"},
+       {"meshc build gpt.mesh run.yaml -o out", "computes what `log.watch` of run.yaml names"},
        {"meshc build gpt.mesh -o out --bundle", "with the runtime's sources: builds where only a compiler and UCX are"},
        {"out/gpt -n 8 run.yaml", "run it on this host"}},
       [](CLI::App& app) -> std::function<int()> {

@@ -1,5 +1,8 @@
 #include "codegen/commands/emission.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <filesystem>
 
 #include "codegen/commands/plan_report.h"
@@ -8,6 +11,16 @@
 namespace mesh {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// ` 'log.watch=["grad_norm", "**.wq"]'`, for a shell and for YAML; nothing where nothing is watched.
+std::string watch_text(const std::vector<std::string>& entries) {
+  if (entries.empty()) return "";
+  return fmt::format(" 'log.watch=[\"{}\"]'", fmt::join(entries, "\", \""));
+}
+
+}  // namespace
 
 std::string program_name(const SpecOptions& spec) {
   const std::string stem = fs::path(spec.spec_files().front()).stem().string();
@@ -28,7 +41,7 @@ std::string emitted_text(const Session& session, const SpecOptions& spec, const 
   EmitOptions options;
   options.spec = fs::path(spec.spec_files().front()).filename().string();
   options.spec_hash = compiled.spec_hash;
-  options.command = spec.canonical_command();
+  options.command = spec.canonical_command() + watch_text(session.request.watch);
   options.version = MESHWRIGHT_VERSION;
   options.precision = spec.precision.empty() ? "f32" : spec.precision;
   options.find_nonfinite = spec.find_nonfinite;

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/compile_for_run.h"
 #include "codegen/commands/emission.h"
 #include "codegen/commands/program_cache.h"
 #include "codegen/commands/session.h"
@@ -52,7 +53,7 @@ void check_run_file(const Options& options) {
 
 int run(const Options& options) {
   Session session(options.spec, options.output);
-  const std::optional<Compiled> compiled = session.compile();
+  const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
   const int64_t ranks = compiled->sharded.layout.mesh.ranks();
   meshrt::require_cpus(ranks);

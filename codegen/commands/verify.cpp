@@ -11,7 +11,7 @@
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
 #include "codegen/commands/verify_fault.h"
-#include "codegen/graph/want.h"
+#include "codegen/graph/norms.h"
 #include "codegen/interpret/compare.h"
 
 namespace mesh {

@@ -85,7 +85,9 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     for (const DimId dim : sample_dims(graph))
       out.line(fmt::format("info.sample_dims.push_back({});", quoted(graph.dim(dim).name)));
     for (const Metric& metric : graph.metrics)
-      out.line(fmt::format("info.metrics.push_back({});", quoted(metric.name)));
+      if (metric.watched())
+        out.line(fmt::format("info.watched.push_back({{{}, {}}});", quoted(metric.name), quoted(metric.pattern())));
+      else out.line(fmt::format("info.metrics.push_back({});", quoted(metric.name)));
     for (const Output& output : graph.outputs)
       out.line(fmt::format("info.outputs.push_back({});", quoted(output.name)));
     if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));

@@ -3,10 +3,10 @@
 #include "codegen/graph/builder.h"
 #include "codegen/graph/decompose.h"
 #include "codegen/graph/differentiate.h"
+#include "codegen/graph/norms.h"
 #include "codegen/graph/optimizer.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
-#include "codegen/graph/want.h"
 
 namespace mesh {
 
@@ -42,21 +42,12 @@ ValueId kept(Graph& graph, ValueId value) {
 
 }  // namespace
 
-Graph training_step(const Graph& differentiated, bool want_norm) {
+Graph training_step(const Graph& differentiated) {
   Graph graph = differentiated;
   for (Wanted& wanted : graph.wanted) wanted.value = kept(graph, wanted.value);
   for (Output& output : graph.outputs)
     if (!output.stored) output.value = kept(graph, output.value);
-  std::map<StoredId, ValueId> gradients;
-  if (graph.objective) {
-    for (const Objective::Parameter& parameter : graph.objective->parameters) {
-      const auto found = graph.names.find("grad(" + graph.stored[parameter.stored.index].path + ")");
-      if (found != graph.names.end()) gradients[parameter.stored] = found->second;
-    }
-    append_optimizer(graph, gradients);
-    if (const auto norm = graph.names.find(norm_name); want_norm && norm != graph.names.end())
-      graph.wanted.push_back({norm->first, norm->second});
-  }
+  if (graph.objective) append_optimizer(graph, gradients_of(graph));
   decompose(graph);
   merge_equal(graph);
   remove_dead(graph);

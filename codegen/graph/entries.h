@@ -11,9 +11,8 @@ namespace mesh {
 /// of loops whose turns are computed again for the gradients.
 Graph differentiated(const Graph& model, const std::set<DimId>& remat = {});
 /// What is left after differentiation: optimizer, composite ops written out, equal and dead nodes removed.
-/// `Graph::wanted` must be set before; the norm of all gradients, which clipping computes here, is added as "grad_norm"
-/// if it is wanted too.
-Graph training_step(const Graph& differentiated, bool want_norm = false);
+/// `Graph::wanted` and what is watched must be set before.
+Graph training_step(const Graph& differentiated);
 /// The metrics of one batch; counts stay sums, so that they add up over batches. `model` was elaborated for it: without
 /// updates.
 Graph evaluation(const Graph& model);

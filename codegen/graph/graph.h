@@ -276,6 +276,10 @@ struct Metric {
   std::string name;
   ValueId value;  // scalar
   Span span;
+  std::string asked = {};  // set: none of the spec but of `log.watch`, whose entry this is (watch.h)
+  bool watched() const { return !asked.empty(); }
+  /// The entry, where that is not the name itself.
+  std::string pattern() const { return asked == name ? "" : asked; }
 };
 
 /// Of a step by micro-batches (micro_batches.h): the dims that took the place of `samples`, `time` slower; else unset.
@@ -307,7 +311,7 @@ struct Graph {
   std::vector<Stored> stored;
   std::map<std::string, ValueId> names;  // what `fetch` knows: last binding of each name, in whatever body it lies
   std::optional<Objective> objective;
-  std::vector<Metric> metrics;  // the loss first
+  std::vector<Metric> metrics;  // the loss first, what is watched last
   DimId sample_dim;
   MicroBatches micro_batches;
   std::vector<Wanted> wanted;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/builder.h"
+#include "codegen/graph/norms.h"
 
 namespace mesh {
 namespace {
@@ -30,17 +31,9 @@ class Optimizer {
 
   /// torch.nn.utils.clip_grad_norm_: all gradients times min(1, clip / (norm + 1e-6)).
   void clip(std::map<StoredId, ValueId>& gradients) {
-    ValueId total;
-    for (const auto& [id, gradient] : gradients) {
-      const ValueId squares = build_.reduce(Reduce::sum, build_.map(F::square, {gradient}), graph_.type(gradient).dims);
-      graph_.value(squares).label = "squares_" + graph_.stored[id.index].path;
-      total = total ? build_.add(total, squares) : squares;
-    }
-    if (!total) return;
-    const Type type = graph_.type(total).element;
-    const ValueId norm = build_.map(F::sqrt, {total});
-    graph_.value(norm).name = "grad_norm";
-    graph_.names["grad_norm"] = norm;
+    const ValueId norm = gradient_norm(build_, gradients);
+    if (!norm) return;
+    const Type type = graph_.type(norm).element;
     const ValueId scale = build_.map(
         F::minimum,
         {build_.divide(number(objective_.values.at("clip"), type), build_.add(norm, 1e-6)), number(1, type)});

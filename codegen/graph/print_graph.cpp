@@ -61,7 +61,8 @@ class Printer {
     out_ += "model " + graph_.model + "\n";
     body(graph_.root(), 1);
     for (const Metric& metric : graph_.metrics)
-      out_ += fmt::format("metric {} = {}\n", metric.name, value_name(graph_, metric.value));
+      out_ += fmt::format("{} {} = {}\n", metric.watched() ? "watch" : "metric", metric.name,
+                          value_name(graph_, metric.value));
     if (graph_.objective)
       out_ +=
           fmt::format("minimize {} with {}\n", value_name(graph_, graph_.objective->loss), graph_.objective->optimizer);

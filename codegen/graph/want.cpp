@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/graph/glob.h"
+#include "codegen/graph/norms.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
@@ -45,8 +46,8 @@ void want_gradients(Graph& graph, const std::vector<std::string>& wanted, Diagno
   for (const auto& [name, value] : graph.names)
     if (is_gradient_name(name, &path)) paths.push_back(path);
   for (const std::string& name : wanted) {
-    if (name == norm_name && (!graph.objective || !graph.objective->values.contains("clip")))
-      sink.error("E0209", Span{}, "there is no `{}`", name).note("it is computed only where gradients are clipped");
+    if (name == norm_name && paths.empty())
+      sink.error("E0209", Span{}, "there is no `{}`", name).note("it is that of all gradients, and the model has none");
     if (!is_gradient_name(name, &path)) continue;
     const std::vector<std::string> matches = matching_paths(path, paths);
     for (const std::string& match : matches) {
@@ -60,6 +61,14 @@ void want_gradients(Graph& graph, const std::vector<std::string>& wanted, Diagno
                 (paths.empty() ? std::string(", and this model has none") : ": " + some_of(paths)));
     if (const auto near = did_you_mean(path, paths)) report.help("did you mean `grad({})`?", *near);
   }
+}
+
+void want_norm(Graph& graph, const std::vector<std::string>& wanted) {
+  if (std::ranges::count(wanted, norm_name) == 0) return;
+  GraphBuilder build(graph);
+  build.part = Part::update;
+  build.span = graph.objective->span;
+  graph.wanted.push_back({norm_name, gradient_norm(build, gradients_of(graph))});
 }
 
 }  // namespace mesh

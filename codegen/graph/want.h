@@ -9,8 +9,6 @@
 
 namespace mesh {
 
-/// The norm of all gradients together, before clipping; there only where `clip` is.
-inline constexpr const char* norm_name = "grad_norm";
 /// Whether a wanted name is `grad(...)` or `param(...)`; `path` is then what stands in the brackets.
 bool is_gradient_name(const std::string& name, std::string* path = nullptr);
 bool is_parameter_name(const std::string& name, std::string* path = nullptr);
@@ -19,7 +17,10 @@ bool is_parameter_name(const std::string& name, std::string* path = nullptr);
 std::vector<std::string> matching_paths(const std::string& pattern, const std::vector<std::string>& paths);
 
 /// Adds to Graph::wanted every gradient that a name of `wanted` asks for: `grad(PATH)` or `grad(PATTERN)`. Other names
-/// are left to others. Reports a name that matches none, and "grad_norm" where nothing is clipped (E0209).
+/// are left to others. Reports a name that matches none, and "grad_norm" where nothing is trained (E0209).
 void want_gradients(Graph&, const std::vector<std::string>& wanted, DiagnosticSink&);
+/// Adds the norm of all gradients, before clipping, if "grad_norm" is wanted: when these are complete, micro-batches
+/// and all.
+void want_norm(Graph&, const std::vector<std::string>& wanted);
 
 }  // namespace mesh

@@ -48,7 +48,9 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   for (const Dim& dim : graph.dims) info.dims.emplace_back(dim.name, dim.size);
   if (graph.sample_dim) info.sample_dim = graph.dim(graph.sample_dim).name;
   for (const DimId dim : sample_dims(graph)) info.sample_dims.push_back(graph.dim(dim).name);
-  for (const Metric& metric : graph.metrics) info.metrics.push_back(metric.name);
+  for (const Metric& metric : graph.metrics)
+    if (metric.watched()) info.watched.push_back({metric.name, metric.pattern()});
+    else info.metrics.push_back(metric.name);
   for (const Output& output : graph.outputs) info.outputs.push_back(output.name);
   if (graph.objective) info.rate = replaced_rate(graph.objective->rate);
   info.arena_bytes = static_cast<size_t>(program.memory.arena);

@@ -202,6 +202,7 @@ class Job {
     result.metrics.resize(static_cast<size_t>(request_.steps + (request_.evaluated > 0 ? 1 : 0)));
     if (request_.evaluated > 0) {
       result.evaluated = std::move(result.metrics.back());
+      result.evaluated.resize(request_.program.evaluated.size());
       result.metrics.pop_back();
     }
     result.digests = std::move(digests_);
@@ -231,7 +232,7 @@ class Job {
       for (size_t i = 0; i < tensors.size(); ++i) to[i].compare(tensors[i], rank.rank());
     };
     const std::span<meshrt::Tensor> stored = program.tensors().first(before_.size());  // outputs follow
-    std::vector<double> metrics(program.info().metrics.size());
+    std::vector<double> metrics(program.info().metrics.size() + program.info().watched.size());
     std::vector<double>& seen = metrics_[static_cast<size_t>(rank.rank())];
     meshrt::StepInput input;
     input.steps = request_.planned_steps;

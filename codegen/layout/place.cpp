@@ -40,7 +40,8 @@ ShardedGraph Placer::run() {
     return bring(value, to, need);
   };
   for (Metric& metric : graph_.metrics)
-    metric.value = complete(metric.value, true, fmt::format("metric `{}`", metric.name));
+    metric.value =
+        complete(metric.value, true, fmt::format("{} `{}`", metric.watched() ? "watching" : "metric", metric.name));
   for (Wanted& wanted : graph_.wanted)
     wanted.value = complete(wanted.value, false, fmt::format("whoever fetches `{}`", wanted.name));
   for (Output& output : graph_.outputs) {

@@ -26,13 +26,13 @@ std::string stored_name(const Graph& graph, StoredId id) {
   return last_part(stored.path.substr(0, stored.path.rfind('.'))) + "_" + last;
 }
 
-/// "d_layer.attn.wq" is called "d_wq", "layer.attn.q.stash" is "q_stash".
+/// "d_layer.attn.wq" is called "d_wq", "layer.attn.q.stash" is "q_stash", the norm of a gradient "norm_d_wq".
 std::string Lowering::short_name(ValueId value) const {
   const Value& of = graph_.value(value);
   const std::string& path = of.name.empty() ? of.label : of.name;
   if (path.empty()) return name_by_producer(value);
   if (path.ends_with(".stash")) return last_part(path.substr(0, path.rfind('.'))) + "_stash";
-  for (const std::string prefix : {"d_", "squares_"}) {
+  for (const std::string prefix : {"d_", "squares_", "norm_d_", "norm_"}) {
     if (!path.starts_with(prefix)) continue;
     for (uint32_t i = 0; i < graph_.stored.size(); ++i)
       if (path.compare(prefix.size(), std::string::npos, graph_.stored[i].path) == 0)

@@ -24,6 +24,7 @@ class FitMean : public Program {
     info_.sample_dim = "batch";
     info_.sample_dims = {"batch"};
     info_.metrics = {"loss", "distance"};
+    info_.watched = {{"grad_norm", ""}, {"w", "**"}};
     info_.outputs = {"w", "x"};
     info_.rate = 0.1;
     info_.arena_bytes = 4096;
@@ -59,6 +60,8 @@ class FitMean : public Program {
   void train_step(const StepInput& input, std::span<double> metrics) override {
     const double sum = summed([&](double d) { return -2 * d; }), loss = summed([](double d) { return d * d; });
     const double rate = input.rate < 0 ? info_.rate : input.rate;
+    metrics[2] = std::abs(sum / batch);
+    metrics[3] = std::abs(weight());
     weight() = static_cast<float>(weight() - rate * sum / batch);
     metrics[0] = input.step == blow_up_at_ ? std::nan("") : loss / batch;
     metrics[1] = std::sqrt(loss / batch);

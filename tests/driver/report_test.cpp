@@ -104,6 +104,12 @@ TEST_F(ReportTest, ARunFillsItsFolder) {
   EXPECT_EQ(train_into("", 2, "train: { steps: 2 }").find("kept in"), std::string::npos);
 }
 
+TEST_F(ReportTest, EventsHoldWhatIsWatched) {
+  train_into("r", 1, "train: { steps: 2 }\nlog: { every: 1, watch: [w, grad_norm] }");
+  const std::string events = folder_.read("r/events.out.tfevents.0000000000.meshwright");
+  for (const char* tag : {"loss/train", "watch/w", "watch/grad_norm"}) EXPECT_THAT(events, HasSubstr(tag));
+}
+
 TEST_F(ReportTest, TracesTheStepsThatItIsAskedFor) {
   const std::string out = train_into("r", 2, "train: { steps: 8 }\nlog: { trace: {steps: 3..4} }");
   EXPECT_THAT(out, HasSubstr("the trace is in " + folder_.path("r/trace.json")));

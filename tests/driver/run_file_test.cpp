@@ -343,6 +343,9 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"log: { watch: wq }",
        "`log.watch` must be a list of names, not `wq`\n  --> run.yaml:1:15\n1 | log: { watch: wq }\n  |               "
        "^^"},
+      {"log: { watch: [w, **.wq] }",
+       "this is not YAML: the referenced anchor is not defined\n  --> run.yaml:1:19\n1 | log: { watch: [w, **.wq] }\n"
+       "  |                   ^ what begins with `*` stands in quotes"},
       {"log: { jsonl: [] }",
        "`log.jsonl` must be a text, not a list\n  --> run.yaml:1:15\n1 | log: { jsonl: [] }\n  |               ^"},
       {"train: { steps: 1, steps: 2 }",
@@ -358,6 +361,17 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "steps, seed, shuffle, lr, params, names, partial, timeout, max_time"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(error(text), message) << text;
+}
+
+// A program is built where its data is not; other mistakes are told there too.
+TEST_F(RunFileTest, FilesMayBeElsewhere) {
+  const std::string text = "data: { a: {file: nowhere.bin} }\ntrain: { params: nowhere }\n";
+  const auto read = [&](const std::string& more) {
+    return parse_run_file("run.yaml", text + more, folder_.path(""), {}, NamedFiles::may_lack);
+  };
+  EXPECT_EQ(read("log: { watch: [w] }").log.watch.size(), 1U);
+  EXPECT_TRUE(error(text).starts_with("`data.a.file`: there is no file `nowhere.bin`")) << error(text);
+  EXPECT_TRUE(failure_of([&] { read("log: { wach: [w] }"); }).starts_with("unknown key `wach` in `log`"));
 }
 
 TEST_F(RunFileTest, MistakesOnTheCommandLineAreShownThere) {

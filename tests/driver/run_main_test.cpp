@@ -99,6 +99,9 @@ TEST_F(RunMainTest, MistakesEndItWithTheirCode) {
       {"-n 2 run.yaml train.stepz=1", 1,
        "error: unknown key `stepz` in `train`\n  --> command line\n1 | train.stepz=1\n  |       ^^^^^ did you mean "
        "`steps`?\n"},
+      {"-n 2 run.yaml log.watch=[v]", 1,
+       "error: `FitMean` is not compiled to watch `v`: `meshc build fit.mesh RUN.yaml` compiles a program for what its "
+       "run file watches\n  --> command line\n1 | log.watch=[v]\n  |            ^ did you mean `w`?\n"},
       {"-n 2 run.yaml data.x.type=u16 data.x.window=y", 1, ": `x` [batch 6] cannot be read by windows along `y`\n"},
       {"-n 2 run.yaml train.lr=1e30", 3, ": `loss` is inf at step "},
   };

@@ -137,6 +137,42 @@ TEST_F(TrainTest, PlainLinesAndSummary) {
   EXPECT_TRUE(lines[4].starts_with("done: 5 steps in 0:00: loss ")) << out;
 }
 
+// Beside the metrics in every line, in the order of the list, each once; not in validation.
+TEST_F(TrainTest, LogsWhatIsWatched) {
+  const std::string text =
+      "data: { x: {file: x.npy} }\nvalidation: { x: {} }\ntrain: { steps: 2, lr: 0.25 }\nlog: { every: 1, jsonl: " +
+      folder_.path("m.jsonl") + ", watch: ";
+  const std::string out = run(2, text + "['**', grad_norm, w] }");
+  const std::vector<nlohmann::json> lines = json_lines(folder_.read("m.jsonl"));
+  ASSERT_EQ(lines.size(), 4U);  // head; steps 1, 2; validation
+  // The first six samples are 0, 1, 2, 3, 4, 0, the next 1, 2, 3, 4, 0, 1; w is 4 at first.
+  const double gradient = 2 * (4 - 10.0 / 6), second = 4 - gradient / 4;
+  EXPECT_EQ(lines[1]["watch"].size(), 2U);
+  EXPECT_EQ(lines[1]["watch"]["w"], 4);
+  EXPECT_NEAR(lines[1]["watch"]["grad_norm"].get<double>(), gradient, 1e-6);
+  EXPECT_NEAR(lines[2]["watch"]["w"].get<double>(), second, 1e-6);
+  EXPECT_NEAR(lines[2]["watch"]["grad_norm"].get<double>(), 2 * (second - 11.0 / 6), 1e-6);
+  EXPECT_FALSE(lines[3].contains("watch"));
+  EXPECT_NE(out.find("  ETA 0:00  w 4  grad_norm 4.667\n"), std::string::npos) << out;
+  const std::string fewer = run(1, text + "[w] }");
+  EXPECT_NE(fewer.find("  w 4\n"), std::string::npos) << fewer;
+  EXPECT_EQ(json_lines(folder_.read("m.jsonl"))[1]["watch"].size(), 1U);
+  EXPECT_EQ(run(1, text + "[] }").find("w 4"), std::string::npos);
+  EXPECT_FALSE(json_lines(folder_.read("m.jsonl"))[1].contains("watch"));
+}
+
+TEST_F(TrainTest, OnlyWhatTheProgramGivesIsWatched) {
+  EXPECT_EQ(
+      failure("log: { watch: [w, grad_nrm] }"),
+      "`FitMean` is not compiled to watch `grad_nrm`: `meshc build fit.mesh RUN.yaml` compiles a program for what "
+      "its run file watches\n  --> run.yaml:1:19\n1 | log: { watch: [w, grad_nrm] }\n  |                   "
+      "^^^^^^^^ did you mean `grad_norm`?");
+  EXPECT_EQ(code_, 1);
+  std::string dry;
+  run(1, "log: { watch: [layer.attn.wq] }", &dry, -1, true);
+  EXPECT_NE(dry.find("^ known names: grad_norm, w, **"), std::string::npos) << dry;
+}
+
 TEST_F(TrainTest, SaysWhatAStepWentTo) {
   const std::string text =
       "data: { x: {file: x.npy} }\ntrain: { steps: 5 }\nlog: { every: 2, jsonl: " + folder_.path("m.jsonl") +
@@ -253,9 +289,6 @@ TEST_F(TrainTest, RefusesWhatItCannotDo) {
             "command line");
   EXPECT_EQ(code_, 1);
   EXPECT_EQ(failure(steps), "input `x` has no source: add `data: { x: {file: PATH} }` to the run file");
-  EXPECT_EQ(failure(data + steps + "log: { watch: [w] }"),
-            "`log.watch` is not built yet\n  --> run.yaml:3:16\n3 | log: { watch: [w] }\n  |                ^ take it "
-            "out to run without");
   EXPECT_EQ(failure(data + steps + "validation: { every: 5 }"),
             "`validation` has no source for `x`\n  --> run.yaml:3:13\n3 | validation: { every: 5 }\n"
             "  |             ^ write its file here too, or the part of it that training leaves out");
@@ -299,6 +332,7 @@ TEST(Info, TellsTheProgramAsTextAndJson) {
             "  dims       batch 6\n"
             "  samples    batch\n"
             "  metrics    loss, distance\n"
+            "  watches    grad_norm, w\n"
             "  rate       0.1\n"
             "  memory     0.0 MiB a rank, 0.0 of them shared\n");
   const auto json = nlohmann::json::parse(info_json(info));

@@ -14,6 +14,9 @@ const std::map<std::string, int64_t> small_mlp = {{"batch", 6}, {"pixel", 20}, {
 const std::map<std::string, int64_t> small_gpt = {{"batch", 4},    {"seq", 8},    {"embed", 12}, {"heads", 2},
                                                   {"head_dim", 6}, {"vocab", 19}, {"layer", 2}};
 
+/// A pattern names what is named already, too.
+const std::vector<std::string> watched = {"grad_norm", "grad(**)", "**"};
+
 }  // namespace
 
 const std::vector<Case>& cases() {
@@ -29,6 +32,8 @@ const std::vector<Case>& cases() {
       {"gpt_model", "specs/gpt.mesh", "default", {{"data", 1}, {"model", 2}}, small_gpt},
       {"gpt_double", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64"},
       {"gpt_megatron", "specs/gpt.mesh", "megatron", {{"data", 2}, {"model", 2}}, small_gpt},
+      {"mlp_watched", "specs/mlp.mesh", "both", {{"rows", 2}, {"columns", 2}}, small_mlp, "f32", "", watched},
+      {"gpt_watched", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64", "", watched},
       {"functions", "tests/emit/specs/functions.mesh", "default", {{"x", 2}}, {}},
       {"slices_one", "tests/emit/specs/slices.mesh", "tokens", {{"x", 1}}, {}},
       {"slices_tokens", "tests/emit/specs/slices.mesh", "tokens", {{"x", 3}}, {}},
@@ -55,6 +60,7 @@ Compiled compiled(const Case& one, SourceMap& sources) {
   request.set = one.set;
   request.precision = one.precision;
   request.model = one.model;
+  request.watch = one.watch;
   DiagnosticSink sink;
   std::optional<Compiled> result = compile(request, sources, sink);
   if (!result) throw std::runtime_error(one.name + ":\n" + render_all(sink, sources));

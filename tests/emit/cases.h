@@ -16,6 +16,7 @@ struct Case {
   std::map<std::string, int64_t> mesh;
   std::map<std::string, int64_t> set;
   std::string precision = "f32", model = "";
+  std::vector<std::string> watch = {};
 };
 const std::vector<Case>& cases();
 

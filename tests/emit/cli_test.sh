@@ -81,12 +81,17 @@ expect 0 'built' "$meshc" build "$work/good.mesh" -o "$work/two"
 cmp -s "$work/one/good.cpp" "$work/two/good.cpp" || { echo "FAILED: two builds differ"; failed=1; }
 expect 0 'Fit' "$work/one/good" --info
 expect 0 '' "$work/one/good" -n 2 --dry-run
+expect 2 'keys of the run file are given to' "$meshc" build "$work/good.mesh" train.steps=2
+expect 0 'built' "$meshc" build "$work/good.mesh" 'log.watch=["**"]' -o "$work/watching"
+expect 0 'watches    w' "$work/watching/good" --info
+grep -q "meshc build good.mesh 'log.watch=" "$work/watching/good.cpp" || { echo "FAILED: the command that makes it again"; failed=1; }
 expect 1 'x' env XDG_CACHE_HOME="$work/cache" "$meshc" run "$work/good.mesh" train.steps=2
 [ "$(find "$work/cache" -name good | wc -l)" = 1 ] || { echo "FAILED: nothing in the cache"; failed=1; }
 # Built from within the spec's folder, the run file still finds its data.
 printf 'data:\n  x: { file: x.npy }\n  t: { file: x.npy }\ntrain: { steps: 1, params: w.safetensors }\n' >"$work/good.yaml"
 : >"$work/w.safetensors"
 expect 0 'built' sh -c "cd '$work' && '$meshc' build good.mesh -o here"
+expect 1 'did you mean .grad_norm.' "$meshc" build "$work/good.mesh" log.watch=[grad_nrm] -o "$work/never"
 grep -q 'file: ../x.npy' "$work/here/good.yaml" || { echo "FAILED: here/good.yaml names another file"; failed=1; }
 grep -q 'params: ../w.safetensors' "$work/here/good.yaml" || { echo "FAILED: here/good.yaml names other parameters"; failed=1; }
 expect 0 'wrote the bundle' "$meshc" build "$work/good.mesh" -o "$work/bundle" --bundle --target x86-64-v3

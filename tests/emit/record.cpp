@@ -43,7 +43,8 @@ std::vector<Record> record(const Make& make, int ranks) {
     meshrt::prepare(rank, *program);
     meshrt::initialise(program->tensors(), 1);
     Record& record = records[static_cast<size_t>(rank.rank())];
-    std::vector<double> metrics(program->info().metrics.size());
+    const size_t evaluated = program->info().metrics.size();
+    std::vector<double> metrics(evaluated + program->info().watched.size());
     const auto note = [&](const std::string& name, const void* data, size_t bytes) {
       record[name] = std::string(static_cast<const char*>(data), bytes);
     };
@@ -65,7 +66,7 @@ std::vector<Record> record(const Make& make, int ranks) {
       program->evaluate_step();
     }
     program->evaluate_finish(metrics);
-    note("evaluated metrics", metrics.data(), metrics.size() * sizeof(double));
+    note("evaluated metrics", metrics.data(), evaluated * sizeof(double));
     return 0;
   });
   if (code != 0) throw std::runtime_error("a rank failed");

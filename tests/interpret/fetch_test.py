@@ -79,14 +79,16 @@ class Fetch(unittest.TestCase):
     def test_values_and_gradients(self):
         for layout in ("whole", "data", "model", "both", "weights", "three"):
             for precision, bound in (("f64", 1e-12), ("f32", 1e-5)):
-                got = self.fetch("loss", "h", "logits", "x", "grad(**)", "param(**)", "--layout", layout, "--seed", "7",
-                                 "--precision", precision)
+                got = self.fetch("loss", "h", "logits", "x", "grad(**)", "grad_norm", "param(**)", "--layout", layout,
+                                 "--seed", "7", "--precision", precision)
                 params = {name: got[f"param({name})"].astype(np.float64) for name in ("w1", "b1", "w2", "b2")}
                 self.assertEqual(got["h"].dtype, np.float64 if precision == "f64" else np.float32)
                 loss, gradients, values = reference(params, self.image, self.label)
                 self.close(got["loss"], loss, bound, f"{layout} loss")
                 for name, gradient in gradients.items():
                     self.close(got[f"grad({name})"], gradient, bound, f"{layout} {precision} grad({name})")
+                norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
+                self.close(got["grad_norm"], norm, bound, f"{layout} {precision} grad_norm")
                 for name, value in values.items():
                     self.close(got[name], value, bound, f"{layout} {precision} {name}")
 
@@ -124,10 +126,13 @@ class Fetch(unittest.TestCase):
         self.refused(1, "did you mean `grad(w1)`?", "grad(w3)", *out)
         self.refused(1, "there is no parameter `w3`; did you mean `param(w1)`?", "param(w3)", *out)
         self.refused(1, "nothing is fed to `label`", "loss", *out, feeds=("image",))
-        self.refused(1, "there is no `grad_norm`", "grad_norm", *out)
         self.refused(2, "--out DIR is needed", "loss")
         self.refused(2, "nothing to fetch", *out)
         self.refused(2, "expected NAME=FILE.npy", "loss", "--feed", "image", *out)
+        with open(self.path("untrained.mesh"), "w") as spec:
+            spec.write("dim n = 3\nmodel Still { input x : real[n]\n state s : real[n] = zeros\n s <- s + x }\n")
+        done = subprocess.run([MESHC, "fetch", self.path("untrained.mesh"), "grad_norm", *out], capture_output=True, text=True)
+        self.assertIn("there is no `grad_norm`", done.stderr)
         np.save(self.path("large.npy"), np.full(SIZES["batch"], 5, np.int64))
         self.refused(1, "feed `label` holds 5 at [0], but its indices must lie in 0 to 4", "loss", *out, "--feed",
                      "label=" + self.path("large.npy"), feeds=("image",))

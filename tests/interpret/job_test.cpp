@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "codegen/graph/entries.h"
+#include "codegen/graph/norms.h"
 #include "codegen/graph/want.h"
 #include "codegen/interpret/arrays.h"
 #include "codegen/interpret/compare.h"
@@ -27,8 +28,9 @@ Program program_of(const Graph& model, const Axes& axes, const Rules& rules) {
   DiagnosticSink sink;
   want_gradients(backward, {"grad(**)"}, sink);
   EXPECT_FALSE(sink.has_errors());
+  want_norm(backward, {norm_name});
   const ShardedGraph evaluated = place(evaluation(model), under, {});
-  return lower(place(training_step(backward, true), under, {}), &evaluated);
+  return lower(place(training_step(backward), under, {}), &evaluated);
 }
 
 struct Case {

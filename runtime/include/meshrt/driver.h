@@ -25,9 +25,9 @@ int mesh_size(const ProgramInfo& info);
 /// not fit, see memory_limits.h).
 void prepare(Rank& rank, Program& program);
 
-/// Throws Failure (Cause::data) when a run file does not say how many steps, or asks for what is not built yet: better
-/// refused before ranks start than silently left out.
-void check_trainable(const RunFile& run);
+/// Throws Failure (Cause::data) when a run file does not say how many steps, or watches what the program does not give:
+/// better told before ranks start.
+void check_trainable(const ProgramInfo& info, const RunFile& run);
 
 /// check_trainable, prepare, initial values, then train.steps steps of the run file. Every rank of the job calls it
 /// with the same run file; `program` is freshly made. Returns 0, or throws a Failure: data (a mistake in the run file

@@ -30,6 +30,8 @@ struct LogOptions {
   int64_t resumed = 0;        ///< steps done by earlier runs: their JSON lines stay, later ones are taken out
   double units_per_step = 0;  ///< for the rate
   std::string unit = "samples";
+  /// Names of norms that are told beside the metrics.
+  std::vector<std::string> watched;
 };
 
 class Log {
@@ -38,8 +40,8 @@ class Log {
   Log(const ProgramInfo& info, LogOptions options);
   ~Log();
 
-  /// After step `step`. metrics[i] belongs to info.metrics[i].
-  void step(int64_t step, std::span<const double> metrics);
+  /// After step `step`. metrics[i] belongs to info.metrics[i], norms[i] to LogOptions::watched[i].
+  void step(int64_t step, std::span<const double> metrics, std::span<const double> norms = {});
   /// What the step to be told next, one of those of a run with `log.profile`, went to. Told as a mean over the steps
   /// since the JSON line before, and in the summary over all but the first.
   void profile(const StepProfile& step);
@@ -56,6 +58,7 @@ class Log {
   void begin_line();
   void show_line(const std::string& text, bool final);
   std::string metrics_text(std::span<const double> metrics) const;
+  std::string norms_text(std::span<const double> norms) const;
   std::string rate_text(double seconds_per_step) const;
   std::string strong(const std::string& text) const;
   std::string faint(const std::string& text) const;

@@ -59,9 +59,14 @@ struct ProgramInfo {
   std::string sample_dim;                ///< the dim of which a batch is made; empty without `minimize`
   std::vector<std::string> sample_dims;  ///< what it is in the input tensors, slowest first: itself, or two neighbours
                                          ///< where a step runs by micro-batches
-  std::vector<std::string> metrics;      ///< names, in the order of StepResult::metrics; the loss first
+  std::vector<std::string> metrics;      ///< names; the loss first
   std::vector<std::string> outputs;      ///< names of the tensors that a run file may ask to be written
   double rate = 0;                       ///< learning rate (or a schedule's peak) written in the spec
+  struct Watched {
+    std::string name;     ///< "layer.attn.wq", "grad(layer.attn.wq)", "grad_norm"
+    std::string pattern;  ///< the entry of `log.watch` that it matched: "**.wq"; empty: its name
+  };
+  std::vector<Watched> watched;  ///< norms that a training step gives after its metrics
   size_t arena_bytes = 0, own_bytes = 0;
   std::vector<std::pair<std::string, int64_t>> memory;  ///< bytes of the largest rank by what they hold
   struct SourceSpan {
@@ -98,7 +103,8 @@ class Program {
   /// This rank's tensors, valid after bind. Inputs are filled by the driver before each step (index types as i32),
   /// without a sample dim before the first one: a step leaves them as they are.
   virtual std::span<Tensor> tensors() = 0;
-  /// One optimizer step on the inputs; metrics[i] belongs to info().metrics[i] and is the same on all ranks.
+  /// One optimizer step on the inputs; metrics[i] belongs to info().metrics[i], what follows these to info().watched.
+  /// All are the same on all ranks.
   virtual void train_step(const StepInput&, std::span<double> metrics) = 0;
   /// Evaluation over several batches: reset, then a call per batch, then the metrics over all of them (sums and counts
   /// are carried, outer functions applied once).

@@ -160,13 +160,17 @@ struct RunFile {
 /// Tells `train.steps=10` from a file's name; a name that holds a `=` is written with a `/` before it (`./a=b.yaml`).
 bool is_override(std::string_view argument);
 
+/// Whether the files that a run file names have to be there: a program may be built where its data is not.
+enum class NamedFiles { must_exist, may_lack };
+
 /// Reads the file at `path` (empty: no file) and applies `overrides` ("train.steps=10") in order. Throws one Failure
 /// (Cause::data) that shows every mistake.
-RunFile read_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
+RunFile read_run_file(const std::string& path, const std::vector<std::string>& overrides = {},
+                      NamedFiles files = NamedFiles::must_exist);
 
 /// The same for a text: `name` stands in messages, files are found relative to `folder`.
 RunFile parse_run_file(const std::string& name, const std::string& text, const std::string& folder,
-                       const std::vector<std::string>& overrides = {});
+                       const std::vector<std::string>& overrides = {}, NamedFiles files = NamedFiles::must_exist);
 
 /// Throws a Failure (Cause::data) where the run file does not say how many steps to train.
 void require_steps(const RunFile& run);

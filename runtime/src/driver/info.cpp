@@ -23,6 +23,9 @@ std::string info_text(const ProgramInfo& info) {
   line("dims", fmt::format("{}", fmt::join(dims, ", ")));
   line("samples", info.sample_dim);
   line("metrics", fmt::format("{}", fmt::join(info.metrics, ", ")));
+  std::vector<std::string> watched;
+  for (const ProgramInfo::Watched& one : info.watched) watched.push_back(one.name);
+  line("watches", fmt::format("{}", fmt::join(watched, ", ")));
   line("rate", fmt::format("{}", info.rate));
   line("memory", fmt::format("{:.1f} MiB a rank, {:.1f} of them shared",
                              static_cast<double>(info.arena_bytes + info.own_bytes) / (1 << 20),
@@ -36,6 +39,8 @@ std::string info_json(const ProgramInfo& info) {
   for (const MeshAxis& axis : info.mesh)
     mesh.push_back({{"name", axis.name}, {"size", axis.size}, {"stride", axis.stride}});
   for (const auto& [name, size] : info.dims) dims[name] = size;
+  Json watched = Json::array();
+  for (const ProgramInfo::Watched& one : info.watched) watched.push_back(one.name);
   const Json object = {{"schema", 1},
                        {"name", info.name},
                        {"spec", info.spec},
@@ -47,6 +52,7 @@ std::string info_json(const ProgramInfo& info) {
                        {"dims", dims},
                        {"sample_dim", info.sample_dim},
                        {"metrics", info.metrics},
+                       {"watches", watched},
                        {"rate", info.rate},
                        {"memory", {{"arena_bytes", info.arena_bytes}, {"own_bytes", info.own_bytes}}}};
   return object.dump(2) + "\n";

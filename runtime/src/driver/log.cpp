@@ -37,9 +37,9 @@ std::string number_text(double value) {
   return std::abs(value) < 1000 ? fmt::format("{:.4f}", value) : fmt::format("{:.5g}", value);
 }
 
-Json metrics_json(const std::vector<std::string>& names, std::span<const double> metrics) {
+Json json_of(const std::vector<std::string>& names, std::span<const double> numbers) {
   Json object = Json::object();
-  for (size_t i = 0; i < names.size(); ++i) object[names[i]] = metrics[i];  // not finite: null
+  for (size_t i = 0; i < names.size(); ++i) object[names[i]] = numbers[i];  // not finite: null
   return object;
 }
 
@@ -99,8 +99,9 @@ Log::Log(const ProgramInfo& info, LogOptions options) : names_(info.metrics), op
   live_ = terminal;
   color_ = options_.color == Color::always ||
            (options_.color == Color::automatic && terminal && (no_color == nullptr || *no_color == '\0'));
-  files_ = std::make_unique<RunFiles>(RunFiles::Options{options_.folder, options_.jsonl, options_.resumed, names_},
-                                      head_of(info, options_).dump());
+  files_ = std::make_unique<RunFiles>(
+      RunFiles::Options{options_.folder, options_.jsonl, options_.resumed, names_, options_.watched},
+      head_of(info, options_).dump());
   window_step_ = last_step_ = options_.resumed;
   start_ = window_start_ = last_shown_ = Clock::now();
 }
@@ -110,7 +111,7 @@ Log::~Log() {
   std::fflush(options_.out);
 }
 
-void Log::step(int64_t step, std::span<const double> metrics) {
+void Log::step(int64_t step, std::span<const double> metrics, std::span<const double> norms) {
   last_step_ = step;
   last_.assign(metrics.begin(), metrics.end());
   const double window_seconds = seconds_since(window_start_);
@@ -126,6 +127,7 @@ void Log::step(int64_t step, std::span<const double> metrics) {
   std::string text = fmt::format("step {}/{}  {}  {}", step, options_.steps, metrics_text(metrics),
                                  rate_text(live_ ? smooth_ : per_step));
   if (!last) text += "  ETA " + clock_text(smooth_ * static_cast<double>(options_.steps - step));
+  text += norms_text(norms);
   if (due) files_->text(text);
   if (refresh) {
     last_shown_ = window_start_;
@@ -133,7 +135,8 @@ void Log::step(int64_t step, std::span<const double> metrics) {
   }
   if (due && files_->has_json()) {
     Json line = {{"step", step}};
-    line.update(metrics_json(names_, metrics));
+    line.update(json_of(names_, metrics));
+    if (!norms.empty()) line["watch"] = json_of(options_.watched, norms);
     line["seconds"] = training_seconds_;
     line["seconds_per_step"] = per_step;
     line[options_.unit + "_per_second"] = options_.units_per_step / per_step;
@@ -142,7 +145,7 @@ void Log::step(int64_t step, std::span<const double> metrics) {
         line["breakdown_ms"][part] = milliseconds;
     window_profile_ = {};
     window_profiled_ = 0;
-    files_->metrics(line.dump(), step, "train", metrics);
+    files_->metrics(line.dump(), step, "train", metrics, norms);
   }
 }
 
@@ -165,7 +168,7 @@ void Log::validation(int64_t step, std::span<const double> metrics, int64_t batc
   files_->text(fmt::format("{}  {}  {}", what, metrics_text(metrics), how));
   if (files_->has_json())
     files_->metrics(
-        Json{{"step", step}, {"validation", metrics_json(names_, metrics)}, {"batches", batches}, {"seconds", seconds}}
+        Json{{"step", step}, {"validation", json_of(names_, metrics)}, {"batches", batches}, {"seconds", seconds}}
             .dump(),
         step, "validation", metrics);
   window_start_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -214,6 +217,14 @@ std::string Log::metrics_text(std::span<const double> metrics) const {
   std::vector<std::string> parts;
   for (size_t i = 0; i < names_.size(); ++i) parts.push_back(fmt::format("{} {}", names_[i], number_text(metrics[i])));
   return fmt::format("{}", fmt::join(parts, "  "));
+}
+
+// Last in the line: a narrow terminal cuts them off, and nothing else. Norms may be small, so places count from the
+// first digit.
+std::string Log::norms_text(std::span<const double> norms) const {
+  std::string text;
+  for (size_t i = 0; i < norms.size(); ++i) text += fmt::format("  {} {:.4g}", options_.watched[i], norms[i]);
+  return text;
 }
 
 std::string Log::rate_text(double seconds_per_step) const {

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 class RunFileReader {
  public:
-  RunFileReader(RunFile& run, const RunText& text, RunErrors& errors) : run_(run), text_(text), errors_(errors) {}
+  RunFileReader(RunFile& run, const RunText& text, RunErrors& errors, NamedFiles files)
+      : run_(run), text_(text), errors_(errors), files_(files) {}
 
   void read(const YamlNode& root) {
     const MapReader top(&root, "", run_section(""), errors_);
@@ -200,7 +201,7 @@ class RunFileReader {
     std::error_code error;
     if (!or_folder && fs::is_directory(resolved, error))
       errors_.add(file.mark, fmt::format("`{}`: `{}` is a folder", path, resolved.string()));
-    else if (!fs::exists(resolved, error))
+    else if (files_ == NamedFiles::must_exist && !fs::exists(resolved, error))
       errors_.add(file.mark, fmt::format("`{}`: there is no {} `{}`", path, or_folder ? "file or folder" : "file",
                                          resolved.string()));
     file.value = resolved.string();
@@ -306,6 +307,7 @@ class RunFileReader {
   RunFile& run_;
   const RunText& text_;
   RunErrors& errors_;
+  NamedFiles files_;
   std::map<Mark, std::string> paths_;  // of files that are read, from any folder
 };
 
@@ -325,7 +327,7 @@ bool is_override(std::string_view argument) {
 }
 
 RunFile parse_run_file(const std::string& name, const std::string& content, const std::string& folder,
-                       const std::vector<std::string>& overrides) {
+                       const std::vector<std::string>& overrides, NamedFiles files) {
   auto text = std::make_shared<RunText>();
   RunErrors errors(*text);
   text->add({name, content, folder});
@@ -338,17 +340,17 @@ RunFile parse_run_file(const std::string& name, const std::string& content, cons
   errors.throw_if_any();
   RunFile run;
   run.path = name;
-  RunFileReader(run, *text, errors).read(root);
+  RunFileReader(run, *text, errors, files).read(root);
   errors.throw_if_any();
   run.text = std::move(text);
   return run;
 }
 
-RunFile read_run_file(const std::string& path, const std::vector<std::string>& overrides) {
-  if (path.empty()) return parse_run_file("", "", "", overrides);
+RunFile read_run_file(const std::string& path, const std::vector<std::string>& overrides, NamedFiles files) {
+  if (path.empty()) return parse_run_file("", "", "", overrides, files);
   const auto file = FileBytes::open(path);
   const std::string content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  return parse_run_file(path, content, fs::path(path).parent_path().string(), overrides);
+  return parse_run_file(path, content, fs::path(path).parent_path().string(), overrides, files);
 }
 
 void require_steps(const RunFile& run) {

@@ -85,7 +85,7 @@ int run(int argc, char** argv, MakeProgram make) {
   if (in_job()) return run_rank(body);
   // Mistakes in the run file are told once, before any rank starts.
   const RunFile run = read_run_file(run_file, line.overrides);
-  if (!line.dry_run) check_trainable(run);
+  if (!line.dry_run) check_trainable(info, run);
   check_ranks(line, info, name);
   if (line.threads) return launch_threads(mesh_size(info), body);
   if (line.ranks > 0) return start_processes(line, run_file, run.train.timeout.value);

@@ -17,6 +17,7 @@
 #include "driver/read_ahead.h"
 #include "driver/same_job.h"
 #include "driver/validator.h"
+#include "driver/watched.h"
 #include "meshrt/collectives.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
@@ -31,9 +32,10 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-LogOptions log_options(const RunFile& run, const Batches& batches, const DriverOptions& options,
-                       const RunReport& report, int64_t resumed) {
+LogOptions log_options(const ProgramInfo& info, const RunFile& run, const Batches& batches,
+                       const DriverOptions& options, const RunReport& report, int64_t resumed) {
   LogOptions log;
+  for (const size_t norm : watched_norms(info, run)) log.watched.push_back(info.watched[norm].name);
   log.out = options.out;
   log.color = options.color;
   log.every = run.log.every.value;
@@ -119,19 +121,16 @@ void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t
                     run.train.steps.value));
 }
 
-void check_trainable(const RunFile& run) {
-  const auto refuse = [&](Mark mark, const char* what) {
-    throw run.error(mark, fmt::format("{} is not built yet", what), "take it out to run without");
-  };
-  if (!run.log.watch.empty()) refuse(run.log.watch[0].mark, "`log.watch`");
+void check_trainable(const ProgramInfo& info, const RunFile& run) {
+  watched_norms(info, run);
   require_steps(run);
 }
 
 int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
-  check_trainable(run);
-  check_same_job(rank, program.info(), run);
-  prepare(rank, program);
   const ProgramInfo& info = program.info();
+  check_trainable(info, run);
+  check_same_job(rank, info, run);
+  prepare(rank, program);
   Batches batches(program.tensors(), info, run, run.data, "data");
   std::optional<Validator> validator;
   if (run.validation.given()) validator.emplace(program, run);
@@ -149,7 +148,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
 
   std::optional<Log> log;
   if (rank.rank() == 0) {
-    log.emplace(info, log_options(run, batches, options, report, moment.step));
+    log.emplace(info, log_options(info, run, batches, options, report, moment.step));
     checkpoints.tell = [&](const std::string& text) { log->note(text); };
     if (batches.mixture() != nullptr) log->note("data: " + batches.mixture_text());
     tell_left_out(*log, "data", batches);
@@ -158,7 +157,10 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     if (resumed) tell_resumed(*log, run, checkpoints.resumed_from(), moment.step);
     if (!checkpoints.changed().empty()) log->note(checkpoints.changed());
   }
-  std::vector<double> metrics(info.metrics.size()), validated(info.metrics.size());
+  const std::vector<size_t> watched = watched_norms(info, run);
+  std::vector<double> numbers(info.metrics.size() + info.watched.size()), norms(watched.size()),
+      validated(info.metrics.size());
+  const std::span<const double> metrics = std::span(numbers).first(info.metrics.size());
   const int64_t steps = run.train.steps.value;
   FiniteWatch watch(info, run.log.nonfinite);
   FiniteChecks checks{.stop = run.log.nonfinite == Nonfinite::stop, .step = 0, .found = {}};
@@ -179,15 +181,16 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       checks.step = moment.step;
       StepProfile profile = report.step(moment.step, [&] {
         program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
-                           metrics);
+                           numbers);
       });
+      for (size_t i = 0; i < watched.size(); ++i) norms[i] = numbers[metrics.size() + watched[i]];
       profile.data = waited;
       if (!checks.found.empty() && !told) fmt::print(stderr, "warning: {}\n", checks.found);
       told = !checks.found.empty();
       // A checkpoint under way is of a step that was well.
       const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
       if (log && run.log.profile.value) log->profile(profile);
-      if (log) log->step(moment.step, metrics);
+      if (log) log->step(moment.step, metrics, norms);
       if (log && !news.empty()) log->note(news);
       const std::string traced = report.after(moment.step);
       if (log && !traced.empty()) log->note(traced);
@@ -216,9 +219,10 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
 }
 
 int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
-  check_same_job(rank, program.info(), run);
-  prepare(rank, program);
   const ProgramInfo& info = program.info();
+  watched_norms(info, run);
+  check_same_job(rank, info, run);
+  prepare(rank, program);
   if (!run.data.empty()) Batches(program.tensors(), info, run, run.data, "data").fill(0);
   if (run.validation.given()) Batches(program.tensors(), info, run, run.validation.data, "validation").fill(0);
   const Axis all[] = {{rank.ranks(), 1}};

@@ -135,7 +135,9 @@ YamlNode parse_text(const std::string& content, TextPlace place, RunErrors& erro
   } catch (const YAML::Exception& error) {
     const Mark mark{text, std::max(0, error.mark.line) + 1,
                     std::max(0, error.mark.column) + 1 + (error.mark.line <= 0 ? column_shift : 0), 1};
-    errors.add(mark, "this is not YAML: " + error.msg);
+    const auto at = static_cast<size_t>(std::max(0, error.mark.pos));
+    const bool pattern = at < content.size() && content[at] == '*';  // a reference to an anchor, for YAML
+    errors.add(mark, "this is not YAML: " + error.msg, pattern ? "what begins with `*` stands in quotes" : "");
     return {};
   }
 }

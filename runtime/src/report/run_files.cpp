@@ -71,12 +71,14 @@ RunFiles::~RunFiles() {
   }
 }
 
-void RunFiles::metrics(const std::string& json_line, int64_t step, const char* kind, std::span<const double> numbers) {
+void RunFiles::metrics(const std::string& json_line, int64_t step, const char* kind, std::span<const double> numbers,
+                       std::span<const double> norms) {
   for (GrowingFile& file : json_) file.line(json_line);
   if (!events_) return;
   std::vector<Scalar> scalars;
   for (size_t m = 0; m < numbers.size(); ++m)
     scalars.push_back({fmt::format("{}/{}", options_.metrics[m], kind), numbers[m]});
+  for (size_t i = 0; i < norms.size(); ++i) scalars.push_back({"watch/" + options_.watched[i], norms[i]});
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   events_->write(step, std::chrono::duration<double>(now).count(), scalars);
   if (Clock::now() - drawn_ < std::chrono::seconds(30)) return;

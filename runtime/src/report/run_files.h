@@ -33,6 +33,7 @@ class RunFiles {
     std::string jsonl;                 ///< JSON lines elsewhere; empty: none
     int64_t resumed = 0;               ///< steps done by earlier runs: their lines stay, later ones are taken out
     std::vector<std::string> metrics;  ///< the curve shows the first
+    std::vector<std::string> watched;
   };
   /// `head` is a JSON line.
   RunFiles(Options options, const std::string& head);
@@ -40,8 +41,10 @@ class RunFiles {
   ~RunFiles();
 
   bool has_json() const { return !json_.empty(); }
-  /// A JSON line; `kind` ("train", "validation") and the numbers of its metrics, for TensorBoard.
-  void metrics(const std::string& json_line, int64_t step, const char* kind, std::span<const double> numbers);
+  /// A JSON line; for TensorBoard `kind` ("train", "validation") and the numbers of its metrics, and the norms that are
+  /// watched.
+  void metrics(const std::string& json_line, int64_t step, const char* kind, std::span<const double> numbers,
+               std::span<const double> norms = {});
   /// What is printed.
   void text(const std::string& line);
   void draw() const;

@@ -1,0 +1,13 @@
+// compile_for_run.h: a spec compiled for its run file: what that watches is computed by the program.
+#pragma once
+#include <optional>
+
+#include "codegen/commands/session.h"
+
+namespace mesh {
+
+/// Session::compile with `log.watch` of the run file and of the command line. Throws meshrt::Failure (Cause::data) for
+/// a run file with mistakes, and for an entry that names nothing, at its place.
+std::optional<Compiled> compile_for_run(Session&, const SpecOptions&);
+
+}  // namespace mesh

@@ -1,0 +1,21 @@
+// norms.h: the norm of one value, and of all gradients together: the root of the sum of the squares of their elements.
+#pragma once
+#include <map>
+
+#include "codegen/graph/builder.h"
+
+namespace mesh {
+
+/// What the norm of all gradients is called.
+inline constexpr const char* norm_name = "grad_norm";
+
+/// The gradients of the parameters that are trained, as the graph names them: "grad(PATH)".
+std::map<StoredId, ValueId> gradients_of(const Graph&);
+
+/// The sum of the squares of all elements of `value`, which is of the stored tensor or its gradient.
+ValueId sum_of_squares(GraphBuilder&, ValueId, StoredId);
+
+/// The norm of all these gradients together, called "grad_norm" from now on; nothing where there are none.
+ValueId gradient_norm(GraphBuilder&, const std::map<StoredId, ValueId>& gradients);
+
+}  // namespace mesh
