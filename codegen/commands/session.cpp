@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <set>
+#include <string>
+
 #include "codegen/commands/command.h"
 #include "frontend/render.h"
 
@@ -30,16 +33,18 @@ std::optional<Compiled> Session::compile() {
 }
 
 void Session::report() {
-  const size_t count = sink.diagnostics().size();
-  if (count == reported_) return;
-  reported_ = count;
-  if (output_.diagnostics == "json") {
-    for (const Diagnostic& one : sink.diagnostics()) fmt::print(stderr, "{}\n", render_json(one, sources));
-    return;
+  static std::set<std::string> told;  // by this process: a command may compile a spec several times
+  DiagnosticSink news;
+  for (const Diagnostic& one : sink.diagnostics()) {
+    const std::string text = render_json(one, sources);
+    if (!told.insert(text).second) continue;
+    if (output_.diagnostics == "json") fmt::print(stderr, "{}\n", text);
+    else news.add(one);
   }
+  if (news.diagnostics().empty()) return;
   RenderOptions options;
   options.colour = output_.colored(STDERR_FILENO);
-  fmt::print(stderr, "{}", render_all(sink, sources, options));
+  fmt::print(stderr, "{}", render_all(news, sources, options));
 }
 
 }  // namespace mesh

@@ -26,7 +26,6 @@ class Session {
 
  private:
   OutputOptions output_;
-  size_t reported_ = 0;
 };
 
 }  // namespace mesh

@@ -15,6 +15,7 @@
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/sample_sums.h"
 #include "codegen/graph/verify_graph.h"
+#include "codegen/graph/want.h"
 
 namespace mesh {
 namespace {
@@ -32,6 +33,7 @@ class Rewrite {
 
   void run() {
     find_phases();
+    if (!leaves_in_time()) return;
     report_coupled();
     const std::vector<NodeId> nodes = graph_.body(graph_.root()).nodes;
     graph_.body(graph_.root()).nodes.clear();
@@ -80,10 +82,32 @@ class Rewrite {
       for (ValueId value : sums_.reads(id)) phase = std::max(phase, phases_[value]);
       if (!sums_.is_inside(id)) node_phase_[id] = phase;
       for (ValueId result : graph_.node(id).results) {
-        if (sums_.adds_up(result) == SampleKind::whole) phases_[result] = phase;
+        // What every turn computes alike leaves the main loop with the last one.
+        if (sums_.is_inside(id) && sums_.adds_up(result) == SampleKind::whole && !has_samples(result))
+          phases_[result] = last_ + 1;
+        else if (sums_.adds_up(result) == SampleKind::whole) phases_[result] = phase;
         else phases_[result] = early_.contains(result) ? node_phase_[id] + 1 : last_ + 1;
       }
     }
+  }
+
+  /// E0413 where a turn needs what is made of a value that leaves the loop with the last one; whether there is none.
+  bool leaves_in_time() {
+    for (NodeId id : sums_.inside())
+      for (ValueId value : sums_.reads(id)) {
+        const NodeId producer = graph_.value(value).producer;
+        if (sums_.is_inside(producer) || node_phase_[producer] <= last_) continue;
+        sink_
+            .error("E0413", graph_.node(producer).span,
+                   "this cannot be computed by micro-batches: it is made of a value without `{}` that a loop beside "
+                   "values "
+                   "of samples gives, and they need it in turn",
+                   graph_.dim(parts_.samples).name)
+            .label(parts_.span, "cuts the batch")
+            .help("compute it in a `repeat` of its own, without samples");
+        return false;
+      }
+    return true;
   }
 
   void report_coupled() {
@@ -204,6 +228,8 @@ class Rewrite {
       if (!sums_.is_inside(id))
         for (ValueId value : sums_.reads(id)) read.insert(value);
     for_each_caller(graph_, [&](ValueId& value) { read.insert(value); });
+    for (const auto& [name, value] : graph_.names)
+      if (is_gradient_name(name)) read.insert(value);  // by the optimizer
     return read;
   }
 
@@ -281,6 +307,8 @@ class Rewrite {
     };
     walk(walk, graph_.root());
     for_each_caller(graph_, change);
+    for (auto& [name, value] : graph_.names)
+      if (is_gradient_name(name)) change(value);
   }
 
   /// Whoever read a sum reads the total, but for the node that adds it up.
@@ -380,7 +408,7 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   }
   if (sums.inside().empty()) return;
   Rewrite(graph, parts, sums, sink).run();
-  verify_graph(graph, "run_by_micro_batches");
+  if (!sink.has_errors()) verify_graph(graph, "run_by_micro_batches");
 }
 
 }  // namespace mesh

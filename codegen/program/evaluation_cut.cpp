@@ -10,9 +10,10 @@ namespace {
 
 class Cutter {
  public:
-  Cutter(const Graph& graph, const Lowering& lowering) : graph_(graph), lowering_(lowering) {
-    cut_.batch.resize(graph.nodes.size());
-    cut_.finish.resize(graph.nodes.size());
+  Cutter(const ShardedGraph& sharded, const Lowering& lowering)
+      : sharded_(sharded), graph_(sharded.graph), lowering_(lowering) {
+    cut_.batch.resize(graph_.nodes.size());
+    cut_.finish.resize(graph_.nodes.size());
   }
 
   EvaluationCut run() {
@@ -35,6 +36,12 @@ class Cutter {
   };
 
   const Node& producer(ValueId value) const { return graph_.node(graph_.value(value).producer); }
+
+  /// What a value is a moved copy of.
+  ValueId origin(ValueId value) const {
+    while (std::holds_alternative<ReshardOp>(producer(value).op)) value = producer(value).inputs[0];
+    return value;
+  }
 
   /// How a value combines over batches, if it is a reduction over samples.
   std::optional<Reduce> reduction_over_samples(ValueId value) const {
@@ -92,10 +99,9 @@ class Cutter {
   void visit(ValueId value, Reach& reach) const {
     const NodeId id = graph_.value(value).producer;
     const Node& node = graph_.node(id);
-    // What is moved is carried when it has arrived: it is complete then.
-    ValueId origin = value;
-    while (std::holds_alternative<ReshardOp>(producer(origin).op)) origin = producer(origin).inputs[0];
-    if (const auto reduce = reduction_over_samples(origin)) {
+    // What is moved is carried when it has arrived: it is complete then. Margins are fetched of what was carried.
+    const bool has_margins = sharded_.placement(value).has_margins();
+    if (const auto reduce = reduction_over_samples(origin(value)); reduce && !has_margins) {
       const auto same = [&](const EvaluationCut::Carried& one) { return one.value == value; };
       if (std::none_of(reach.carried.begin(), reach.carried.end(), same)) reach.carried.push_back({value, *reduce});
       return;
@@ -121,9 +127,9 @@ class Cutter {
   bool reads_what_it_carries(const Reach& reach) const {
     return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& one) {
       std::set<ValueId> read;
-      for (ValueId input : outer_inputs(graph_.value(one.value).producer)) collect_read(input, read);
+      for (ValueId input : read_for(origin(one.value))) collect_read(input, read);
       return std::any_of(reach.carried.begin(), reach.carried.end(), [&](const EvaluationCut::Carried& other) {
-        return read.contains(other.value) && !lowering_.constant(other.value);
+        return read.contains(origin(other.value)) && !lowering_.constant(origin(other.value));
       });
     });
   }
@@ -131,7 +137,31 @@ class Cutter {
   /// By value: one sum that a loop over micro-batches carries does not read the others.
   void collect_read(ValueId value, std::set<ValueId>& read) const {
     if (!read.insert(value).second) return;
-    for (ValueId input : outer_inputs(graph_.value(value).producer)) collect_read(input, read);
+    for (ValueId input : read_for(value)) collect_read(input, read);
+  }
+
+  /// What a value of the root is made of there: of a loop's results each by itself.
+  std::set<ValueId> read_for(ValueId value) const {
+    std::set<ValueId> found, seen;
+    add_reads(value, found, seen);
+    return found;
+  }
+  void add_reads(ValueId value, std::set<ValueId>& found, std::set<ValueId>& seen) const {
+    if (!seen.insert(value).second) return;
+    const auto read = [&](ValueId one) {
+      if (graph_.value(one).body == graph_.root()) found.insert(one);
+      else add_reads(one, found, seen);
+    };
+    const Node& node = producer(value);
+    const auto* loop = std::get_if<LoopOp>(&node.op);
+    if (loop == nullptr) std::ranges::for_each(node.inputs, read);
+    if (loop == nullptr) return;
+    for (const auto& carry : loop->carries)
+      if (carry.result == value || carry.entering == value) read(carry.initial), read(carry.leaving);
+    for (const auto& slice : loop->slices)
+      if (slice.turn == value) read(slice.stacked);
+    for (const auto& gathered : loop->collects)
+      if (gathered.stacked == value) read(gathered.turn);
   }
 
   void take(const Reach& reach) {
@@ -158,6 +188,7 @@ class Cutter {
     }
   }
 
+  const ShardedGraph& sharded_;
   const Graph& graph_;
   const Lowering& lowering_;
   EvaluationCut cut_;
@@ -165,6 +196,8 @@ class Cutter {
 
 }  // namespace
 
-EvaluationCut cut_evaluation(const Graph& graph, const Lowering& lowering) { return Cutter(graph, lowering).run(); }
+EvaluationCut cut_evaluation(const ShardedGraph& sharded, const Lowering& lowering) {
+  return Cutter(sharded, lowering).run();
+}
 
 }  // namespace mesh

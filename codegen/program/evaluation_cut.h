@@ -20,6 +20,6 @@ struct EvaluationCut {
   std::vector<bool> batch, finish;  // by node of the root: what runs with every batch, and once at the end
 };
 
-EvaluationCut cut_evaluation(const Graph&, const Lowering&);
+EvaluationCut cut_evaluation(const ShardedGraph&, const Lowering&);
 
 }  // namespace mesh

@@ -87,7 +87,7 @@ class Evaluation {
         evaluate_(evaluate),
         batch_(program, evaluate, stored, first_step, memory_orders(evaluate.graph)),
         finish_(program, evaluate, stored, first_step, memory_orders(evaluate.graph)),
-        cut_(cut_evaluation(evaluate.graph, batch_)) {}
+        cut_(cut_evaluation(evaluate, batch_)) {}
 
   /// What every batch must give, as the training step computes it; nothing unless that computes all of it, complete and
   /// lying alike.

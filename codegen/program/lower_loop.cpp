@@ -11,7 +11,10 @@ namespace mesh {
 /// The buffer of a carry, holding its initial value.
 Access Lowering::enter(const LoopOp::Carry& carry) {
   const Access initial = in_memory(carry.initial);
-  if (is_alone(carry.initial) && dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
+  // A loop within another begins anew in each turn of that: what was made outside is needed again.
+  const bool made_beside = graph_.value(carry.initial).body == graph_.value(carry.result).body;
+  if (made_beside && is_alone(carry.initial) &&
+      dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
       program_.buffer(initial.buffer).dims == local_dims(carry.entering))
     return initial;
   const Access own{new_buffer(carry.result, kind_of(carry.result)), {}};

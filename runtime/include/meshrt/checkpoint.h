@@ -27,6 +27,7 @@ struct Moment {
   int64_t step = 0;      ///< steps done
   int64_t position = 0;  ///< samples read
   uint64_t seed = 1;     ///< of every random number, together with the step
+  int64_t steps = 0;     ///< `train.steps`, where rates without steps of their own end; 0: not known
 };
 
 /// What a checkpoint is, beside its tensors.

@@ -62,19 +62,13 @@ std::string manifest_text(const Manifest& manifest) {
   Json mesh = Json::object(), hashes = Json::object();
   for (const auto& [axis, size] : manifest.mesh) mesh[axis] = size;
   for (const auto& [tensor, hash] : manifest.hashes) hashes[tensor] = fmt::format("{:016x}", hash);
-  const Json object = {{"format", format_name},
-                       {"version", format_version},
-                       {"step", manifest.moment.step},
-                       {"position", manifest.moment.position},
-                       {"seed", manifest.moment.seed},
-                       {"program", manifest.program},
-                       {"spec", manifest.spec},
-                       {"spec_hash", manifest.spec_hash},
-                       {"precision", manifest.precision},
-                       {"layout", manifest.layout},
-                       {"mesh", mesh},
-                       {"files", manifest.files},
-                       {"hashes", hashes}};
+  const Json object = {{"format", format_name},           {"version", format_version},
+                       {"step", manifest.moment.step},    {"position", manifest.moment.position},
+                       {"seed", manifest.moment.seed},    {"steps", manifest.moment.steps},
+                       {"program", manifest.program},     {"spec", manifest.spec},
+                       {"spec_hash", manifest.spec_hash}, {"precision", manifest.precision},
+                       {"layout", manifest.layout},       {"mesh", mesh},
+                       {"files", manifest.files},         {"hashes", hashes}};
   return object.dump(2) + "\n";
 }
 
@@ -89,7 +83,8 @@ Manifest read_manifest(const std::string& path) {
     throw Failure(Cause::data,
                   fmt::format("`{}` has version {}, this program reads version {}", path, version, format_version));
   Manifest manifest;
-  manifest.moment = {reader.whole("step"), reader.whole("position"), static_cast<uint64_t>(reader.whole("seed"))};
+  manifest.moment = {reader.whole("step"), reader.whole("position"), static_cast<uint64_t>(reader.whole("seed")),
+                     object.contains("steps") ? reader.whole("steps") : 0};
   manifest.program = reader.text("program");
   manifest.spec = reader.text("spec");
   manifest.spec_hash = reader.text("spec_hash");

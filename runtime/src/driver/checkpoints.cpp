@@ -90,6 +90,11 @@ std::optional<Moment> Checkpoints::resume() {
                            moment.seed);
     moment.seed = run_.train.seed.value;
   }
+  const int64_t steps = run_.train.steps.value;
+  if (moment.steps > 0 && moment.steps != steps)
+    changed_ += fmt::format("{}train.steps is {} and was {}: a rate without `steps:` of its own ends there now",
+                            changed_.empty() ? "" : "\n", steps, moment.steps);
+  moment.steps = steps;
   if (moment.step > run_.train.steps.value)
     throw run_.error(run_.train.steps.mark, fmt::format("`{}` is of step {}, but the run ends at step {}", saved.path(),
                                                         moment.step, run_.train.steps.value));

@@ -137,7 +137,8 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   initialise(program.tensors(), run.train.seed.value);
   Checkpoints checkpoints(rank, program, run);
   const std::optional<Moment> resumed = checkpoints.resume();
-  Moment moment = resumed.value_or(Moment{.step = 0, .position = 0, .seed = run.train.seed.value});
+  Moment moment =
+      resumed.value_or(Moment{.step = 0, .position = 0, .seed = run.train.seed.value, .steps = run.train.steps.value});
   std::string loaded;
   if (!resumed && run.train.params.given()) loaded = load_parameters(rank, program, run.train);
   if (!resumed) batches.fill_state();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include "launch/child.h"
 #include "launch/heartbeat.h"
@@ -164,7 +165,9 @@ std::string Coordinator::last_words(int rank) const {
   if (members_[rank].recorder.empty()) return "";
   const std::optional<Flight> flight = read_flight(members_[rank].recorder);
   const std::string words = flight ? meshrt::last_words(*flight) : "";
-  return words.empty() ? "" : "; " + words;
+  if (words.empty()) return "";
+  const auto folder = std::filesystem::path(members_[rank].recorder).parent_path().parent_path();
+  return fmt::format("; {}; `meshrun postmortem {}` tells more", words, folder.string());
 }
 
 // The one that is waited for may itself wait for a third.

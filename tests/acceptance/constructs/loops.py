@@ -121,6 +121,25 @@ model Loops {
 }
 layout split on plane { batch -> rows; wide -> columns }""", two_loops, {"x": (4, 6)},
                     {"shared": (6,), "encoder.w": (3, 6), "encoder.inner.u": (3, 2, 6), "decoder.w": (3, 6)})
+    yield Construct("a loop that begins anew in every turn of another, from what was made before both", """
+dim batch = 4, wide = 6, outer = 3, inner = 2
+model Anew {
+  input x : real[batch, wide]
+  param w : real[wide] = ones
+  start = tanh(x * w)
+  total = 0.0 * x
+  repeat outer {
+    h = start
+    repeat inner {
+      h = sin(h) + 1
+    }
+    total = total + h * real(position[outer] + 1)
+  }
+  loss = mean[batch, wide](total)
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { batch -> rows; wide -> columns }
+""", lambda v: {"total": 6 * (np.sin(np.sin(np.tanh(v.x * v.w)) + 1) + 1)}, {"x": (4, 6)}, {"w": (6,)})
     yield Construct("a power iteration: `until`, and a `collect` of fewer turns", """
 dim row = 6, col = row, sweep = 50
 model Power {
