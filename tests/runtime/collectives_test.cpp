@@ -43,14 +43,23 @@ TEST_P(Collectives, AgreeWithOracle) {
   EXPECT_EQ(outcome.errors, "");
 }
 
+// The thread sanitizer sees one process alone, and makes all of them slow.
+#ifdef __SANITIZE_THREAD__
+constexpr bool processes = false;
+#else
+constexpr bool processes = true;
+#endif
+
 std::vector<Setting> settings(std::vector<int> ranks) {
   std::vector<Setting> all;
   for (const char* transport : {"threads", "arena", "ucx"})
-    for (const int n : ranks) all.push_back({transport, n});
+    if (processes || transport == std::string("threads"))
+      for (const int n : ranks) all.push_back({transport, n});
   return all;
 }
 // As between hosts.
 TEST(Network, AgreesWithOracle) {
+  if (!processes) GTEST_SKIP() << "this build sees one process alone";
   setenv("UCX_TLS", "self,tcp", 1);
   setenv("UCX_NET_DEVICES", "lo", 1);
   const Outcome outcome = run_job({"-n", "3", "--transport", "ucx"}, {"cases"}, 60);
