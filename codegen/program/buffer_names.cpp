@@ -16,7 +16,7 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 /// "layer.attn.wq" is called "wq", or "attn_wq" if another tensor has that name; its moment "wq_moment1".
 std::string stored_name(const Graph& graph, StoredId id) {
   const Stored& stored = graph.stored[id.index];
-  const std::string last = last_part(stored.path);
+  std::string last = last_part(stored.path);
   if (stored.kind == StoredKind::optimizer && stored.parameter)
     return stored_name(graph, stored.parameter) + "_" + last;
   const bool alone = std::none_of(graph.stored.begin(), graph.stored.end(), [&](const Stored& other) {

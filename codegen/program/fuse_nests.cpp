@@ -56,6 +56,7 @@ class Fuser {
   /// Moves each nest down to just before the first step that reads what it gives.
   void sink(std::vector<Step>& steps) {
     std::vector<StepSets> sets;
+    sets.reserve(steps.size());
     for (const Step& step : steps) sets.push_back(sets_of(program_, step));
     for (size_t i = steps.size(); i-- > 0;) {
       if (!std::holds_alternative<Nest>(steps[i].what)) continue;

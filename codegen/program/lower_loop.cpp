@@ -10,21 +10,21 @@ namespace mesh {
 
 /// The buffer of a carry, holding its initial value.
 Access Lowering::enter(const LoopOp::Carry& carry) {
-  const Access initial = in_memory(carry.initial);
+  Access initial = in_memory(carry.initial);
   // A loop within another begins anew in each turn of that: what was made outside is needed again.
   const bool made_beside = graph_.value(carry.initial).body == graph_.value(carry.result).body;
   if (made_beside && is_alone(carry.initial) &&
       dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
       program_.buffer(initial.buffer).dims == local_dims(carry.entering))
     return initial;
-  const Access own{new_buffer(carry.result, kind_of(carry.result)), {}};
+  Access own{new_buffer(carry.result, kind_of(carry.result)), {}};
   copy(initial, own);
   return own;
 }
 
 /// A stacked operand with the loop's dim leading.
 Access Lowering::stacked(const LoopOp& op, ValueId value) {
-  const Access access = in_memory(value);
+  Access access = in_memory(value);
   const auto dims = dims_of(program_, access);
   if (dims[0].dim == op.dim) return access;
   std::vector<DimId> order{op.dim};

@@ -175,6 +175,7 @@ void for_matches(Elaboration& e, Objective& objective, const ast::Glob& glob, Ap
   auto report = e.error("E0504", glob.span, "no parameter matches `{}`", glob.text());
   const auto paths = parameter_paths(e, objective);
   std::vector<std::string> last_parts;
+  last_parts.reserve(paths.size());
   for (const std::string& path : paths) last_parts.push_back(path.substr(path.rfind('.') + 1));
   const auto near_last = did_you_mean(glob.parts.back().text, last_parts);
   if (const auto near = did_you_mean(glob.text(), paths)) {
