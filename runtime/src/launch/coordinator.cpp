@@ -70,11 +70,11 @@ void Coordinator::listen_for_silence() {
   for (int rank = 0; rank < placement_.ranks(); ++rank) {
     Member& member = members_[rank];
     if (!member.heard || !member.running || member.finished) continue;
-    // Ranks of this host can be looked at; the first host is this one.
-    const bool here = placement_.host_of_rank[rank] == 0 && member.pid > 0;
+    const bool of_this_host = hosts_[static_cast<size_t>(placement_.host_of_rank[rank])]->is_here();
+    const bool here = of_this_host && member.pid > 0;
     if (paused || (here && is_debugged(member.pid))) member.heard = now;
     // A host that hangs is told as such, by its link.
-    const auto longer = std::chrono::milliseconds(placement_.host_of_rank[rank] == 0 ? 0 : 1500);
+    const auto longer = std::chrono::milliseconds(of_this_host ? 0 : 1500);
     if (now - *member.heard <= silence_ + longer) continue;
     const std::string state = here ? state_of(member.pid) : "";
     fail(

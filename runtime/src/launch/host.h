@@ -29,6 +29,8 @@ class Host {
  public:
   virtual ~Host() = default;
 
+  /// Whether its ranks are processes of this host, which can be looked at.
+  virtual bool is_here() const { return false; }
   /// Adds what has to be polled.
   virtual void watch(std::vector<pollfd>& watched) const = 0;
   /// Milliseconds that the poll may last; -1: as long as it likes.

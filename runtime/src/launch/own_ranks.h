@@ -17,6 +17,7 @@ class OwnRanks : public Host {
   virtual void begin(const HostJob& job) = 0;
   virtual bool any_running() const;
 
+  bool is_here() const override { return true; }
   void watch(std::vector<pollfd>& watched) const override;
   void advance() override;
   void send(int rank, const Message& message) override;
