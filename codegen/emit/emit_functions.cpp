@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "codegen/emit/emit_steps.h"
+#include "codegen/emit/mentions.h"
 #include "codegen/graph/builder.h"
 
 namespace mesh {
@@ -216,6 +217,7 @@ std::string FunctionTable::call(EmitContext& context, const std::string& name, c
   const std::string unique = context.names.reserve(name);
   std::string parameters, arguments;
   for (const std::string& turn : turns) {
+    if (!mentions(body, turn)) continue;
     parameters += (parameters.empty() ? "int64_t " : ", int64_t ") + turn;
     arguments += (arguments.empty() ? "" : ", ") + turn;
   }

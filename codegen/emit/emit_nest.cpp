@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "codegen/emit/emit_scalar.h"
+#include "codegen/emit/mentions.h"
 #include "codegen/emit/nest_loops.h"
 #include "codegen/graph/builder.h"
 #include "codegen/program/fuse.h"
@@ -160,7 +161,8 @@ struct NestEmitter {
       if (walk.result == walk.reduced) return;
       return out.line(declared + walk.reduced + ";");
     }
-    const std::string lambda = "[&](int64_t " + around.back()->index + ")";
+    const std::string lambda =
+        "[&](int64_t" + (uses(walk, around.back()->index) ? " " + around.back()->index : "") + ")";
     const std::string& extent = around.back()->extent;
     if (walk.reduction->arg && walk.reduction->reduce != Reduce::max)
       internal_error("the index of a smallest element reached the emitter");
@@ -187,6 +189,12 @@ struct NestEmitter {
       while (!blocks.empty()) blocks.pop_back();
     }
     out.line(declared + lanes + ".combine();");
+  }
+
+  static bool uses(const Walk& walk, const std::string& index) {
+    const auto line_uses = [&](const std::string& line) { return mentions(line, index); };
+    return line_uses(walk.reduced) || std::ranges::any_of(walk.statements, line_uses) ||
+           std::ranges::any_of(walk.preludes.back(), line_uses);
   }
 
   void print_lambda(const Walk& walk, const std::string& head, const std::string& end) {
