@@ -27,7 +27,8 @@ const Words& reserved_words() {
       "explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
       "nullptr operator or private protected public register requires return short signed sizeof static "
       "static_assert struct switch template this thread_local throw true try typedef typeid typename union unsigned "
-      "using virtual void volatile wchar_t while xor errno assert unix linux NAN INFINITY NULL EOF stdin stdout "
+      "using virtual void volatile wchar_t while xor std meshrt mesh main errno assert unix linux NAN INFINITY NULL "
+      "EOF stdin stdout "
       "stderr");
   return words;
 }
