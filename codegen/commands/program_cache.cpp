@@ -70,8 +70,10 @@ std::optional<fs::path> cached_program(const std::string& name, const std::strin
   const fs::path making = folder.string() + fmt::format(".{}", getpid());
   fmt::print(stderr, "compiling {}, {} lines of C++\n", name, std::ranges::count(text, '\n'));
   const auto start = std::chrono::steady_clock::now();
-  if (!build_program({.folder = making.string(), .name = name, .text = text, .run_file = "", .beside = beside}))
+  if (!build_program({.folder = making.string(), .name = name, .text = text, .run_file = "", .beside = beside})) {
+    fs::remove_all(making, ignored);
     return std::nullopt;
+  }
   std::error_code taken;
   fs::rename(making, folder, taken);
   if (taken) fs::remove_all(making, ignored);  // another run was faster

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
 
+#include "codegen/emit/compiler_process.h"
 #include "codegen/graph/builder.h"
 #include "meshrt/failure.h"
 
@@ -38,22 +38,6 @@ bool write_if_changed(const fs::path& path, const std::string& text) {
   file << text;
   if (!file.flush()) throw Failure(Cause::environment, fmt::format("cannot write {}", path.string()));
   return true;
-}
-
-/// Runs build.sh with its messages in `log`; what wait() says of it.
-int run_script(const fs::path& script, const fs::path& log) {
-  const std::string runtime = find_runtime();
-  const std::string command = fmt::format("exec sh '{}' >'{}' 2>&1", script.string(), log.string());
-  const pid_t child = fork();
-  if (child < 0) throw Failure(Cause::environment, "cannot start the C++ compiler: fork failed");
-  if (child == 0) {
-    if (!runtime.empty()) setenv("MESHRT", runtime.c_str(), 1);
-    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    _exit(no_tools);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {}
-  return status;
 }
 
 }  // namespace
@@ -153,9 +137,11 @@ bool build_program(const BuildPlan& plan) {
   if (!plan.compile) return true;
   if (!changed && fs::exists(program) && !fs::exists(log)) return true;
 
-  const int status = run_script(script, log);
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) return false;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT) return false;
+  const auto [status, signal] = run_compiler(script, log, find_runtime());
+  if (signal != 0) {
+    fmt::print(stderr, "SIG{} has ended the compiler: {} is not built\n", sigabbrev_np(signal), plan.name);
+    return false;
+  }
   if (WIFEXITED(status) && WEXITSTATUS(status) == no_tools) {
     std::string messages = read(log);
     while (messages.ends_with('\n')) messages.pop_back();

@@ -2,11 +2,14 @@
 import json
 import os
 import re
+import signal
+import subprocess
 
 import numpy as np
 
 from common import TOP, Report, meshc, scratch
 from common import run as execute
+from processes import alive, wait_until
 
 COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "data", "fmt", "ir", "ops", "explain", "new", "slurm", "doctor"}
 # A small perceptron over two ranks, in which collectives complete sums.
@@ -48,6 +51,26 @@ def check_cache(report, folder):
     report.true("run keeps the hundred used last", len(kept) == 100 and os.path.exists(f"{cache}/{kept[-1]}/count") and kept[0] == "old21", kept[:1])
 
 
+def check_interrupted(report, folder):
+    """A `build` that is ended while it compiles ends the compiler and what that has started, and says so."""
+    with open(f"{folder}/slow_compiler", "w") as file:
+        file.write(f"#!/bin/sh\nsleep 60 &\necho $! >{folder}/started.new\nmv {folder}/started.new {folder}/started\nwait\n")
+    os.chmod(f"{folder}/slow_compiler", 0o755)
+    with open(f"{folder}/slow.mesh", "w") as file:
+        file.write("model Slow {\n  state n : f64 = 0\n  n <- n + 1\n}\n")
+    for name in ("SIGTERM", "SIGINT"):
+        environment = {**os.environ, "CXX": f"{folder}/slow_compiler"}
+        building = subprocess.Popen([meshc(), "build", f"{folder}/slow.mesh", "-o", f"{folder}/{name}"], stderr=subprocess.PIPE, text=True, env=environment)
+        wait_until(lambda: os.path.exists(f"{folder}/started"))
+        with open(f"{folder}/started") as file:
+            started = int(file.read())
+        os.remove(f"{folder}/started")
+        building.send_signal(getattr(signal, name))
+        _, messages = building.communicate(timeout=20)
+        wait_until(lambda: not alive(started))
+        report.true(f"build ended by {name}", building.returncode == 130 and messages == f"{name} has ended the compiler: slow is not built\n", messages)
+
+
 def check_slurm(report, gpt):
     """The batch file is one for sh, has the mesh's ranks on its nodes, and keeps words together; what would be another option is refused."""
     written = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "2", "--time", "12:00:00", "data.text=it's").stdout
@@ -87,6 +110,7 @@ def run(small):
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
             check_new(report, folder)
             check_cache(report, folder)
+            check_interrupted(report, folder)
         doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
         report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})

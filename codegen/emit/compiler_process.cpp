@@ -1,0 +1,84 @@
+#include "codegen/emit/compiler_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include "meshrt/failure.h"
+
+namespace mesh {
+
+namespace {
+
+/// Signals are taken by wait() while this lives, but those that are ignored, as a shell makes a job in the background
+/// ignore SIGINT.
+class TakenSignals {
+ public:
+  TakenSignals() {
+    signal(SIGCHLD, SIG_DFL);  // a parent may have had it ignored, and nobody could be waited for
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGCHLD);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction action {};
+      sigaction(number, nullptr, &action);
+      if (action.sa_handler != SIG_IGN) sigaddset(&set_, number);
+    }
+    sigprocmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~TakenSignals() { restore(); }
+  TakenSignals(const TakenSignals&) = delete;
+  TakenSignals& operator=(const TakenSignals&) = delete;
+
+  void restore() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  int wait() const {
+    int number = 0;
+    while (sigwait(&set_, &number) != 0) {}
+    return number;
+  }
+
+ private:
+  sigset_t set_{}, before_{};
+};
+
+[[noreturn]] void become_compiler(const std::string& script, const std::string& log, const std::string& runtime) {
+  constexpr int not_started = 127;
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (!runtime.empty()) setenv("MESHRT", runtime.c_str(), 1);
+  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (file >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0)
+    execl("/bin/sh", "sh", script.c_str(), nullptr);
+  _exit(not_started);
+}
+
+}  // namespace
+
+// It is a process group of its own, so that one signal reaches the compiler's own children too.
+CompilerEnd run_compiler(const std::filesystem::path& script, const std::filesystem::path& log,
+                         const std::string& runtime) {
+  const TakenSignals signals;
+  const pid_t child = fork();
+  if (child < 0)
+    throw meshrt::Failure(meshrt::Cause::environment, "cannot start the C++ compiler: there is no room for a process");
+  if (child == 0) {
+    signals.restore();
+    become_compiler(script, log, runtime);
+  }
+  setpgid(child, child);  // whichever of the two comes first
+  CompilerEnd end;
+  while (waitpid(child, &end.status, WNOHANG) == 0) {
+    const int number = signals.wait();
+    if (number == SIGCHLD) continue;
+    end.signal = number;
+    kill(-child, SIGTERM);
+  }
+  kill(-child, SIGKILL);
+  return end;
+}
+
+}  // namespace mesh
