@@ -2,13 +2,16 @@
 the trace against the plan, predicted against measured, and the resolved run file by running it again."""
 import json
 import os
+import signal
 import struct
+import subprocess
 import xml.etree.ElementTree as xml
 
 import numpy as np
 
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
+from processes import wait_until
 
 SEED = 20261122
 GPT = dict(batch=8, seq=32, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
@@ -143,6 +146,33 @@ def losses(folder):
     return [(line["step"], line["loss"]) for line in json_lines(f"{folder}/metrics.jsonl") if "loss" in line]
 
 
+def check_ends(report, folder, environment):
+    """Why a run has ended stands in its log, whether a launcher tells it or the one process of the run."""
+    tokens = np.fromfile(f"{folder}/there/tokens.bin", np.uint16)
+    tokens[1000] = 64
+    tokens.tofile(f"{folder}/there/odd.bin")
+
+    def command(mesh):
+        return [meshc(), "run", f"{TOP}/specs/gpt.mesh", *sets(**GPT), "there/run.yaml", "train.steps=1000000", "--mesh", mesh, "--run-dir", mesh]
+
+    def log_of(mesh):
+        path = f"{folder}/{mesh}/log.txt"
+        if not os.path.exists(path):
+            return ""
+        with open(path) as file:
+            return file.read()
+
+    for mesh in ("data=1,model=1", "data=2,model=2"):
+        done = execute(*command(mesh), "data.token.file=there/odd.bin", env=environment, cwd=folder, code=1)
+        said = "`there/odd.bin`: number 1000 is 64, but `token` takes an index below 64\n  --> command line\n"
+        report.true(f"{mesh}: bad data", said in done.stderr and said in log_of(mesh), done.stderr[-300:] + log_of(mesh)[-300:])
+    job = subprocess.Popen(command(mesh), cwd=folder, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: "step 5/" in log_of(mesh))
+    job.send_signal(signal.SIGINT)
+    _, messages = job.communicate(timeout=20)
+    report.true("SIGINT", job.returncode == 130 and "SIG" not in messages and "(pid" not in messages and log_of(mesh).endswith("\nSIGINT has ended the run at once\n"), messages + log_of(mesh)[-300:])
+
+
 def run(small):
     report = Report()
     print(f"seed {SEED}")
@@ -187,6 +217,7 @@ def run(small):
             train("there/run.yaml", "train.steps=2", "run.dir=other")
             report.true("no folder, or another", len(kept()) == 3 and os.path.exists(f"{folder}/mine/summary.json") and os.path.exists(f"{folder}/other/summary.json"))
             done = execute(*command, "there/run.yaml", "--run-dir", "there/run.yaml/sub", env=environment, cwd=folder, code=3)
+            check_ends(report, folder, environment)
             report.true("a folder that cannot be made", "cannot make the run folder `there/run.yaml/sub`" in done.stderr, done.stderr.strip()[:200])
 
     report.attempt("seeing", action)

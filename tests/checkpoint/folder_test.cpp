@@ -59,8 +59,10 @@ TEST_F(FolderTest, WithoutTheLinkTheGreatestStepIsTheLatest) {
   publish(20);
   fs::remove(folder_.path("ckpt/latest"));
   EXPECT_EQ(checkpoints_.latest(), 20);
+  EXPECT_EQ(checkpoints_.lost(), std::nullopt);
   fs::create_symlink("step-7", folder_.path("ckpt/latest"));
   EXPECT_EQ(checkpoints_.latest(), 20);
+  EXPECT_EQ(checkpoints_.lost(), 7);
   fs::remove_all(folder_.path("ckpt/step-20/checkpoint.json"));
   EXPECT_EQ(checkpoints_.latest(), 5);
 }

@@ -409,10 +409,11 @@ TEST_F(BatchesTest, MistakesInLinesHaveTheirLine) {
             "1 | data: { src: {file: en.txt, pad: 0, from: 1} }\n"
             "  |         ^^^ a longer dim, or `long: cut`, keeps them");
   inputs.add("tgt", Type::i32, {dim("batch", 2), dim("target", 4)}, 256);
-  EXPECT_EQ(error(inputs, "{ src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1} }"),
-            "`tgt` has 3 samples, but `src` has 2\n  --> run.yaml:1:38\n"
-            "1 | data: { src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1} }\n"
-            "  |                                      ^^^ line by line, every input needs the same number");
+  EXPECT_EQ(
+      error(inputs, "{ src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1} }"),
+      "`tgt` has 3 samples, but `src` has 2\n  --> run.yaml:1:50\n"
+      "1 | data: { src: {file: en.txt, pad: 0}, tgt: {file: fr.txt, start: 1} }\n"
+      "  |                                                  ^^^^^^ line by line, every input needs the same number");
 }
 
 TEST_F(BatchesTest, MistakesHaveTheirLine) {
@@ -431,13 +432,13 @@ TEST_F(BatchesTest, MistakesHaveTheirLine) {
        "  |                               ^^^^^ did you mean `label`?"},
       {"{ token: {file: a.npy} }", "input `label` has no source: add `data: { label: {file: PATH} }` to the run file"},
       {"{ token: {file: a.npy}, label: {file: b.npy} }",
-       "`label` has 5 samples, but `token` has 4\n  --> run.yaml:1:31\n1 | data: { token: {file: a.npy}, label: {file: "
+       "`label` has 5 samples, but `token` has 4\n  --> run.yaml:1:45\n1 | data: { token: {file: a.npy}, label: {file: "
        "b.npy} }\n"
-       "  |                               ^^^^^ every input needs the same number"},
+       "  |                                             ^^^^^ every input needs the same number"},
       {"{ token: {file: a.txt}, label: {file: b.npy} }",
-       "`a.txt` has the shape [8], which does not fit `token` [batch 2, seq 3]\n  --> run.yaml:1:9\n"
-       "1 | data: { token: {file: a.txt}, label: {file: b.npy} }\n  |         ^^^^^ to cut it into windows, add "
-       "`window: seq`"},
+       "`a.txt` has the shape [8], which does not fit `token` [batch 2, seq 3]\n  --> run.yaml:1:23\n"
+       "1 | data: { token: {file: a.txt}, label: {file: b.npy} }\n  |                       ^^^^^ to cut it into "
+       "windows, add `window: seq`"},
       {"{ token: {file: a.txt, window: time}, label: {file: b.npy} }",
        "`token` [batch 2, seq 3] cannot be read by windows along `time`\n  --> run.yaml:1:38\n"
        "1 | data: { token: {file: a.txt, window: time}, label: {file: b.npy} }\n"
@@ -447,11 +448,13 @@ TEST_F(BatchesTest, MistakesHaveTheirLine) {
        "1 | data: { token: {file: a.npy}, label: {file: b.npy, window: batch} }\n"
        "  |                                                            ^^^^^ it has no dim besides the samples"},
       {"{ token: {file: a.npy}, label: {file: a.npy} }",
-       "`a.npy` has the shape [4, 3], which does not fit `label` [batch 2]\n  --> run.yaml:1:31\n"
-       "1 | data: { token: {file: a.npy}, label: {file: a.npy} }\n  |                               ^^^^^"},
+       "`a.npy` has the shape [4, 3], which does not fit `label` [batch 2]\n  --> run.yaml:1:45\n"
+       "1 | data: { token: {file: a.npy}, label: {file: a.npy} }\n  |                                             "
+       "^^^^^"},
       {"{ token: {file: a.txt, window: seq, from: 6}, label: {file: b.npy} }",
-       "entries 6 to 8 of `a.txt` do not hold one sample of 3\n  --> run.yaml:1:9\n"
-       "1 | data: { token: {file: a.txt, window: seq, from: 6}, label: {file: b.npy} }\n  |         ^^^^^"},
+       "entries 6 to 8 of `a.txt` do not hold one sample of 3\n  --> run.yaml:1:23\n"
+       "1 | data: { token: {file: a.txt, window: seq, from: 6}, label: {file: b.npy} }\n"
+       "  |                       ^^^^^"},
       {"{ token: {file: a.txt, window: seq, to: 9}, label: {file: b.npy} }",
        "`a.txt` has only 8 entries\n  --> run.yaml:1:47\n1 | data: { token: {file: a.txt, window: seq, to: 9}, label: "
        "{file: b.npy} }\n"
@@ -461,7 +464,14 @@ TEST_F(BatchesTest, MistakesHaveTheirLine) {
        "1 | data: { token: {file: a.txt, window: seq, from: 6, to: 4}, label: {file: b.npy} }\n"
        "  |                                                 ^"},
       {"{ label: {file: b.npy, to: 2}, token: {file: a.txt, window: seq} }",
-       "`a.txt`: number 5 is 102, but `token` takes an index below 102"},
+       "`a.txt`: number 5 is 102, but `token` takes an index below 102\n  --> run.yaml:1:52\n"
+       "1 | data: { label: {file: b.npy, to: 2}, token: {file: a.txt, window: seq} }\n"
+       "  |                                                    ^^^^^"},
+      {"{ token: {file: a.txt, type: llm.c, window: seq}, label: {file: b.npy} }",
+       "`a.txt` is not a token file of llm.c that can be read: it does not begin with 20240520 and a header of 1024 "
+       "bytes\n  --> run.yaml:1:23\n1 | data: { token: {file: a.txt, type: llm.c, window: seq}, label: {file: b.npy} "
+       "}\n"
+       "  |                       ^^^^^"},
   };
   for (const auto& [data, message] : cases) {
     EXPECT_EQ(error(inputs, data), message) << data;
@@ -476,7 +486,7 @@ TEST_F(BatchesTest, MicroBatchesAreToldAsPartsOfTheBatch) {
   inputs.add("x", Type::i32, {dim("time", 2), dim("micro_batch", 3), dim("d", 4)});
   EXPECT_EQ(error(inputs, "{ x: {file: a.npy} }"),
             "`a.npy` has the shape [5, 3], which does not fit `x` [batch 6, as 2 micro-batches of 3, d 4]\n"
-            "  --> run.yaml:1:9\n1 | data: { x: {file: a.npy} }\n  |         ^");
+            "  --> run.yaml:1:19\n1 | data: { x: {file: a.npy} }\n  |                   ^^^^^");
 }
 
 }  // namespace

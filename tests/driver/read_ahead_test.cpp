@@ -58,7 +58,8 @@ TEST_F(ReadAheadTest, FailsWhenTheBatchIsWanted) {
   reader.fill(0, 5);
   reader.fill(5, 10);
   EXPECT_EQ(folder_.without_folder(failure_of([&] { reader.fill(10, 15); })),
-            "`a.bin`: number 12 is 12, but `x` takes an index below 12");
+            "`a.bin`: number 12 is 12, but `x` takes an index below 12\n  --> run.yaml:1:19\n"
+            "1 | data: { x: {file: a.bin, type: u16} }\n  |                   ^^^^^");
   reader.fill(0, -1);
   EXPECT_EQ(memory_[0][2], 3);
 }

@@ -106,6 +106,8 @@ class CheckpointFolder {
   std::vector<int64_t> steps() const;
   /// What `latest` points to; should that be gone, the greatest step. Nothing in an empty or missing folder.
   std::optional<int64_t> latest() const;
+  /// The step that `latest` points to although its checkpoint is gone.
+  std::optional<int64_t> lost() const;
 
   /// Makes the folder, and takes away what an interrupted run has left unfinished. Throws Failure (Cause::environment).
   void prepare() const;
@@ -117,6 +119,7 @@ class CheckpointFolder {
   void keep(int64_t count, int64_t step) const;
 
  private:
+  std::optional<int64_t> pointed() const;  // the step that `latest` names
   std::string path_;
 };
 

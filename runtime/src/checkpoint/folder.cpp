@@ -66,12 +66,21 @@ std::vector<int64_t> CheckpointFolder::steps() const {
   return steps;
 }
 
+std::optional<int64_t> CheckpointFolder::pointed() const {
+  std::error_code ignored;
+  return step_named(fs::read_symlink(fs::path(path_) / "latest", ignored).filename().string());
+}
+
 std::optional<int64_t> CheckpointFolder::latest() const {
   const std::vector<int64_t> all = steps();
-  std::error_code ignored;
-  const auto named = step_named(fs::read_symlink(fs::path(path_) / "latest", ignored).filename().string());
-  if (named && std::ranges::binary_search(all, *named)) return named;
+  if (const auto named = pointed(); named && std::ranges::binary_search(all, *named)) return named;
   return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+std::optional<int64_t> CheckpointFolder::lost() const {
+  const auto named = pointed();
+  const std::vector<int64_t> all = steps();
+  return named && !std::ranges::binary_search(all, *named) ? named : std::nullopt;
 }
 
 void CheckpointFolder::prepare() const {

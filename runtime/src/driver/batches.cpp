@@ -109,7 +109,7 @@ Batches::Feed Batches::make_feed(const Tensor& tensor) {
 // What an entry of the file must look like: the input's dims without samples and window.
 Batches::Part Batches::make_part(const Feed& feed, const Source& source, const Opened& opened, int64_t window) const {
   const Tensor& tensor = *feed.tensor;
-  opened.file->require(tensor.type, feed.reader);
+  telling_place(*opened.source, [&] { opened.file->require(tensor.type, feed.reader); });
   std::vector<int64_t> file_entry = opened.file->shape(), entry;
   for (size_t d = 0; d < tensor.dims.size(); ++d)
     if (!is_sample(feed, d)) entry.push_back(tensor.dims[d].size);
@@ -123,7 +123,7 @@ Batches::Part Batches::make_part(const Feed& feed, const Source& source, const O
   else if (!file_entry.empty()) file_entry.erase(file_entry.begin());
   if (!merges_or_splits(file_entry, entry)) {
     const bool long_row = file_entry.empty() && window == 0 && feed.sample_position == 0 && !entry.empty();
-    throw run_.error(source.mix.text < 0 ? source.mark : opened.source->mark,
+    throw run_.error(opened.source->file.mark,
                      fmt::format("`{}` has the shape [{}], which does not fit `{}` {}", opened.file->path(),
                                  fmt::join(opened.file->shape(), ", "), tensor.name, shape_of(tensor, info_)),
                      long_row ? fmt::format("to cut it into windows, add `window: {}`",
@@ -132,7 +132,8 @@ Batches::Part Batches::make_part(const Feed& feed, const Source& source, const O
   }
   const std::span<const int64_t> shape = opened.file->shape();
   const int64_t entry_elements = shape.empty() ? 1 : product(shape.subspan(1));
-  return {.file = opened.file,
+  return {.source = opened.source,
+          .file = opened.file,
           .lines = source_of(source.of.given() ? source.of.value : source.input).longer.value == LongLine::skip
                        ? opened.lines
                        : nullptr,
@@ -150,6 +151,7 @@ int Batches::sample_position(const Tensor& tensor) const {
 // All inputs must agree on the number of samples; inputs of one file do, whatever their shifts.
 void Batches::count_samples(const Source& base, const std::vector<Opened>& parts, int64_t window) {
   std::vector<int64_t> samples;
+  samples.reserve(parts.size());
   for (const Opened& one : parts) samples.push_back(samples_in(base, one, window));
   if (counted_ != nullptr) check_like_counted(base, samples, parts[0].lines != nullptr);
   counted_ = &base;
@@ -165,7 +167,7 @@ int64_t Batches::samples_in(const Source& base, const Opened& opened, int64_t wi
   const int64_t length = std::max<int64_t>(1, window), entries = opened.end - opened.begin;
   const int64_t samples = std::max<int64_t>(0, entries - reach) / length;
   if (samples == 0)
-    throw run_.error(opened.source->mark,
+    throw run_.error(opened.source->file.mark,
                      fmt::format("entries {} to {} of `{}` do not hold one sample of {}{}", opened.begin, opened.end,
                                  opened.file->path(), length, reach > 0 ? fmt::format(" shifted by {}", reach) : ""));
   return samples;
@@ -187,7 +189,7 @@ void Batches::check_like_counted(const Source& base, const std::vector<int64_t>&
           "all inputs are mixed alike");
     if (samples[i] != part_samples_[i])
       throw run_.error(
-          one.mark,
+          one.file.mark,
           fmt::format("`{}` has {} samples, but `{}` has {}", base.input, samples[i], counted_->input,
                       part_samples_[i]),
           by_lines ? "line by line, every input needs the same number" : "every input needs the same number");
@@ -256,11 +258,7 @@ Batches::Opened Batches::open_part(const Source& base, const FileSource& source,
   Opened opened;
   opened.source = &source;
   opened.file = std::move(file);
-  if (opened.file == nullptr && base.by_lines()) opened.file = open_lines(base, tensor);
-  if (opened.file == nullptr && source.tokenizer.given())
-    opened.file = std::make_shared<const NumberFile>(NumberFile::tokenized(source.file.value, source.tokenizer.value));
-  if (opened.file == nullptr)
-    opened.file = std::make_shared<const NumberFile>(NumberFile::open(source.file.value, source.type.value));
+  if (opened.file == nullptr) opened.file = open_file(base, source, tensor);
   opened.lines = dynamic_cast<const LineFile*>(opened.file.get());
   const std::vector<int64_t>& shape = opened.file->shape();
   const int64_t entries = shape.empty() ? 1 : shape[0];
@@ -273,6 +271,17 @@ Batches::Opened Batches::open_part(const Source& base, const FileSource& source,
     throw run_.error(source.from.mark, fmt::format("the part of `{}` would end at {}, before it begins at {}",
                                                    opened.file->path(), opened.end, opened.begin));
   return opened;
+}
+
+std::shared_ptr<const NumberArray> Batches::open_file(const Source& base, const FileSource& source,
+                                                      const Tensor& tensor) const {
+  if (base.by_lines()) return open_lines(base, tensor);
+  return telling_place(source, [&] {
+    const std::string& path = source.file.value;
+    return std::make_shared<const NumberFile>(source.tokenizer.given()
+                                                  ? NumberFile::tokenized(path, source.tokenizer.value)
+                                                  : NumberFile::open(path, source.type.value));
+  });
 }
 
 int64_t Batches::window_size(const Source& source, const Tensor& tensor) const {

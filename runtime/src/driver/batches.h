@@ -17,6 +17,7 @@
 #include "driver/line_file.h"
 #include "driver/sample_order.h"
 #include "meshrt/data.h"
+#include "meshrt/failure.h"
 #include "meshrt/program.h"
 #include "meshrt/run_file.h"
 
@@ -65,6 +66,7 @@ class Batches {
  private:
   // A file that an input is read from: sample k begins at element first + k * stride.
   struct Part {
+    const FileSource* source = nullptr;  // what the run file says of it
     std::shared_ptr<const NumberArray> file;
     const LineFile* lines = nullptr;  // the file, where samples with lines that are too long are left out
     int64_t first = 0, stride = 0;
@@ -98,10 +100,21 @@ class Batches {
   const Source& source_of(const std::string& input) const;
   Feed make_feed(const Tensor& tensor);
   Part make_part(const Feed& feed, const Source& source, const Opened& opened, int64_t window) const;
+  // What `read` gives; should it fail, the message shows where the run file names the file.
+  template <class Read>
+  auto telling_place(const FileSource& source, Read read) const {
+    try {
+      return read();
+    } catch (const Failure& failure) {
+      throw Failure(failure.cause, run_.error(source.file.mark, failure.what()).what());
+    }
+  }
   int sample_position(const Tensor& tensor) const;  // -1: it is read whole
   std::vector<Opened> open(const Source& base) const;
   Opened open_part(const Source& base, const FileSource& source, const Tensor& tensor,
                    std::shared_ptr<const NumberArray> file) const;
+  std::shared_ptr<const NumberArray> open_file(const Source& base, const FileSource& source,
+                                               const Tensor& tensor) const;
   std::shared_ptr<const LineFile> open_lines(const Source& source, const Tensor& tensor) const;
   void leave_out_long_lines();
   void order_samples();

@@ -43,7 +43,8 @@ void Batches::read(const Feed& feed, int64_t position, int64_t distinct, std::by
       part = &feed.parts[place.part];
       from = part->first + within + place_of(place.number) * part->stride;
     }
-    part->file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to);
+    telling_place(*part->source,
+                  [&] { part->file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to); });
     to += run_bytes;
     for (size_t d = outer; d-- > 0;) {
       if (++index[d] < tensor.dims[d].end) break;

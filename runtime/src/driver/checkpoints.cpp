@@ -86,19 +86,21 @@ std::optional<Moment> Checkpoints::resume() {
                      "`train.params` begins a run with them");
   Moment moment = saved.manifest()->moment;
   if (run_.train.seed.given() && run_.train.seed.value != moment.seed) {
-    changed_ = fmt::format("train.seed is {} and was {}: random numbers are others from here on", run_.train.seed.value,
-                           moment.seed);
+    note_change(fmt::format("train.seed is {} and was {}: random numbers are others from here on",
+                            run_.train.seed.value, moment.seed));
     moment.seed = run_.train.seed.value;
   }
   const int64_t steps = run_.train.steps.value;
   if (moment.steps > 0 && moment.steps != steps)
-    changed_ += fmt::format("{}train.steps is {} and was {}: a rate without `steps:` of its own ends there now",
-                            changed_.empty() ? "" : "\n", steps, moment.steps);
+    note_change(fmt::format("train.steps is {} and was {}: a rate without `steps:` of its own ends there now", steps,
+                            moment.steps));
   moment.steps = steps;
   if (moment.step > run_.train.steps.value)
     throw run_.error(run_.train.steps.mark, fmt::format("`{}` is of step {}, but the run ends at step {}", saved.path(),
                                                         moment.step, run_.train.steps.value));
   or_else_tell(*path, [&] { return load_tensors(rank_, program_.info(), program_.tensors(), saved, {}); });
+  if (const auto lost = writer_ ? folder_.lost() : std::nullopt)
+    note_change(fmt::format("`latest` of {} names step {}, which is gone", folder_.path(), *lost));
   resumed_from_ = saved.path();
   if (writer_ && saved.path() == folder_.finished(moment.step)) newest_ = moment.step;
   return moment;

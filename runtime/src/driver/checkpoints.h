@@ -23,7 +23,7 @@ class Checkpoints {
   std::optional<Moment> resume();
   /// The checkpoint that resume() has loaded.
   const std::string& resumed_from() const { return resumed_from_; }
-  /// What the run file changes in what it goes on with; empty: nothing.
+  /// What is otherwise than in the run that it goes on with, a line each; empty: nothing.
   const std::string& changed() const { return changed_; }
 
   /// After every step, with what rank 0 says: writes what is due, and tells whether the run has to end now, and why
@@ -46,6 +46,7 @@ class Checkpoints {
   void begin(const Moment& moment);
   void end(const CheckpointWriter::Outcome& outcome);
   std::optional<std::string> source() const;
+  void note_change(const std::string& text) { changed_ += (changed_.empty() ? "" : "\n") + text; }
   template <class Action>
   auto or_else_tell(const std::string& path, Action action) const;
 

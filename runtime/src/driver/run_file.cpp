@@ -314,7 +314,8 @@ class RunFileReader {
 }  // namespace
 
 int64_t Cut::of(int64_t size) const {
-  return scale == 0 ? count : static_cast<int64_t>(static_cast<__int128>(size) * count / (100 * scale));
+  return scale == 0 ? count
+                    : static_cast<int64_t>(static_cast<__int128>(size) * count / (static_cast<__int128>(100) * scale));
 }
 
 Failure RunFile::error(Mark mark, const std::string& message, const std::string& label) const {

@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 
 #include "launch/child.h"
 #include "launch/heartbeat.h"
 #include "meshrt/failure.h"
 #include "report/flight_reader.h"
+#include "report/run_folder.h"
+#include "report/text_file.h"
 
 namespace meshrt {
 
@@ -93,7 +94,8 @@ void Coordinator::asked_to_end(int signal) {
     signal_all(signal);
   } else {
     code_ = 130;
-    stop();
+    note_in_log(fmt::format("SIG{} has ended the run at once", sigabbrev_np(signal)));
+    stop(SIGINT);  // ranks take SIGTERM for a wish to end in order
   }
 }
 
@@ -166,8 +168,7 @@ std::string Coordinator::last_words(int rank) const {
   const std::optional<Flight> flight = read_flight(members_[rank].recorder);
   const std::string words = flight ? meshrt::last_words(*flight) : "";
   if (words.empty()) return "";
-  const auto folder = std::filesystem::path(members_[rank].recorder).parent_path().parent_path();
-  return fmt::format("; {}; `meshrun postmortem {}` tells more", words, folder.string());
+  return fmt::format("; {}; `meshrun postmortem {}` tells more", words, folder_of_recorder(members_[rank].recorder));
 }
 
 // The one that is waited for may itself wait for a third.
@@ -190,12 +191,20 @@ void Coordinator::fail(const std::string& who, int code, const std::string& what
   code_ = code;
   for (const auto& host : hosts_) host->flush();
   fmt::print(stderr, "{}{}\n", who, what);
-  stop();
+  note_in_log(who + what);
+  stop(SIGTERM);
 }
 
-void Coordinator::stop() {
+void Coordinator::stop(int signal) {
   stopped_ = Clock::now();
-  signal_all(SIGTERM);
+  signal_all(signal);
+}
+
+// How the run has ended, where its folder can be reached from here.
+void Coordinator::note_in_log(const std::string& end) const {
+  const auto has = [](const Member& member) { return !member.recorder.empty(); };
+  if (const auto member = std::ranges::find_if(members_, has); member != members_.end())
+    append_line(log_of_run(folder_of_recorder(member->recorder)), end);
 }
 
 void Coordinator::signal_all(int number) {

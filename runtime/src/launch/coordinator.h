@@ -49,7 +49,8 @@ class Coordinator : public HostEvents {
   void carry_exchange();
   void fail(const std::string& who, int code, const std::string& what);
   void suspect(int rank, int code, const std::string& what);
-  void stop();
+  void stop(int signal);
+  void note_in_log(const std::string& end) const;
   void signal_all(int number);
   bool any_running() const;
   std::string who(int rank) const;

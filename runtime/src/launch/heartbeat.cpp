@@ -62,12 +62,13 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
-void Heartbeat::tell_recorder(const std::string& path) {
+bool Heartbeat::tell_recorder(const std::string& path) {
   const std::lock_guard lock(process_mutex);
-  if (!of_process) return;
+  if (!of_process) return false;
   const std::lock_guard inner(of_process->mutex_);
   of_process->recorder_ = path;
   of_process->beat();
+  return true;
 }
 
 void Heartbeat::run() {

@@ -19,8 +19,8 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  /// Tells the launcher of this process, if it has one, where its flight recorder writes.
-  static void tell_recorder(const std::string& path);
+  /// Tells the launcher of this process where its flight recorder writes; false where it has no launcher.
+  static bool tell_recorder(const std::string& path);
 
  private:
   void run();

@@ -135,6 +135,10 @@ std::string whereabouts(const std::vector<Flight>& flights) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+std::string folder_of_recorder(const std::string& path) {
+  return std::filesystem::path(path).parent_path().parent_path().string();
+}
+
 std::string postmortem(const std::string& folder) {
   const std::vector<Flight> flights = read_flights(folder);
   if (flights.empty())

@@ -25,6 +25,9 @@ struct Flight {
 /// Nothing when the file is none of a recorder.
 std::optional<Flight> read_flight(const std::string& path);
 
+/// The folder of the run that a recorder's file is in.
+std::string folder_of_recorder(const std::string& path);
+
 /// "in step 12; its last call, all_reduce of 'loss' ..., was done"; empty when there is nothing to tell.
 std::string last_words(const Flight& flight);
 

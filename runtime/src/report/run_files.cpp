@@ -10,6 +10,7 @@
 
 #include "meshrt/failure.h"
 #include "report/curve.h"
+#include "report/run_folder.h"
 #include "report/text_file.h"
 
 namespace meshrt {
@@ -37,7 +38,8 @@ GrowingFile::GrowingFile(const std::string& path, const std::string& before)
     : path_(path), file_(nullptr, std::fclose) {
   std::error_code ignored;  // fopen tells what is wrong
   fs::create_directories(fs::path(path).parent_path(), ignored);
-  file_.reset(std::fopen(path.c_str(), "w"));
+  fs::resize_file(path, 0, ignored);
+  file_.reset(std::fopen(path.c_str(), "a"));  // others may add to it
   if (!file_) throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", path, std::strerror(errno)));
   std::fwrite(before.data(), 1, before.size(), file_.get());
 }
@@ -56,7 +58,7 @@ RunFiles::RunFiles(Options options, const std::string& head) : options_(std::mov
   if (!options_.jsonl.empty()) add_json(options_.jsonl);
   if (options_.folder.empty()) return;
   add_json(in(options_.folder, "metrics.jsonl"));
-  const std::string text = in(options_.folder, "log.txt");
+  const std::string text = log_of_run(options_.folder);
   text_.emplace(text, options_.resumed > 0 ? read_text(text) : "");
   // One for each start of the run. TensorBoard reads them in the order of their names, and a later one replaces what an
   // earlier one says of its steps.

@@ -31,6 +31,9 @@ struct FolderChoice {
 /// Finds or makes the folder of a run; empty when there is to be none. Throws Failure (Cause::environment).
 std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info, const RunFile& run);
 
+/// Where it keeps what was printed.
+std::string log_of_run(const std::string& folder);
+
 /// Puts into it what was run. `program_folder` is where the program lies, empty: nowhere.
 void describe_run(const std::string& folder, const std::string& program_folder, const RunFile& run);
 

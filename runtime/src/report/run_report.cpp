@@ -40,7 +40,7 @@ RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, co
       folder_(shared_folder(rank, info, run, options, resumed)),
       program_folder_(options.program_folder),
       flight_(folder_, rank.rank(), rank.ranks(), info) {
-  if (!flight_.path().empty()) Heartbeat::tell_recorder(flight_.path());
+  if (!flight_.path().empty()) launched_ = Heartbeat::tell_recorder(flight_.path());
   if (!run.log.trace.given()) return;
   const Given<std::string>& file = run.log.trace_file;
   if (!file.given() && folder_.empty())
@@ -56,6 +56,7 @@ void RunReport::watch(const std::function<void()>& steps) {
     throw;  // another rank has failed: this one was only stopped
   } catch (const std::exception& error) {
     flight_.finish(error.what());
+    if (!launched_) append_line(log_of_run(folder_), fmt::format("rank {}: {}", rank_.rank(), error.what()));
     throw;
   }
   flight_.finish("");

@@ -21,7 +21,7 @@ class RunReport {
   /// Of the run, the same on every rank; empty: none.
   const std::string& folder() const { return folder_; }
 
-  /// Runs the steps: should they fail, the flight recorder keeps why.
+  /// Runs the steps: should they fail, the flight recorder keeps why, and the folder's log.
   void watch(const std::function<void()>& steps);
   /// Runs a step and measures it.
   StepProfile step(int64_t step, const std::function<void()>& run);
@@ -39,6 +39,7 @@ class RunReport {
   int64_t resumed_;
   std::string folder_, program_folder_;
   FlightRecorder flight_;
+  bool launched_ = false;  // by a process that tells how the run ends
   std::optional<Trace> trace_;
   double seconds_ = 0;  // of all steps but the first
   int64_t steps_ = 0;

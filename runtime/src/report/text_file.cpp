@@ -27,6 +27,11 @@ void write_text(const std::string& path, const std::string& text) {
                   fmt::format("cannot write `{}`: {}", path, error ? error.message() : std::strerror(errno)));
 }
 
+void append_line(const std::string& path, const std::string& line) {
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) std::ofstream(path, std::ios::binary | std::ios::app) << line + "\n";
+}
+
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
