@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
     if (app.get_subcommands().empty() && *argv[1] != '-') {
       std::vector<std::string> names;
+      names.reserve(commands.size());
       for (const mesh::Command& command : commands) names.push_back(command.name);
       const auto near = mesh::did_you_mean(argv[1], names);
       fmt::print(stderr, "error: there is no command `{}`{}\nhelp: `meshc --help` lists them\n", argv[1],

@@ -76,6 +76,7 @@ int run(const Options& options) {
   if (!options.run_folder.empty()) command.push_back("--run-dir=" + options.run_folder);
   if (options.dry_run) command.emplace_back("--dry-run");
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (std::string& one : command) arguments.push_back(one.data());
   arguments.push_back(nullptr);
   execv(arguments.front(), arguments.data());

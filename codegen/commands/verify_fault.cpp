@@ -36,7 +36,7 @@ Chosen chosen(const std::string& text) {
 class Trial {
  public:
   Trial(Chosen chosen, const std::function<Program()>& compile, const Program& reference, CompareOptions options)
-      : chosen_(chosen), compile_(compile), reference_(reference), options_(std::move(options)) {}
+      : chosen_(chosen), compile_(compile), reference_(reference), options_(options) {}
 
   Comparison run(bool& refused) {
     Program bad = compile_();

@@ -96,7 +96,7 @@ class Bundle {
   }
 
   fs::path place_for(const fs::path& path) {
-    const fs::path place = folder_ / path;
+    fs::path place = folder_ / path;
     std::error_code error;
     fs::create_directories(place.parent_path(), error);
     if (error) fail(place, error.message());

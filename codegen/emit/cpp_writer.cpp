@@ -1,5 +1,7 @@
 #include "codegen/emit/cpp_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -265,7 +267,7 @@ void CppWriter::table(const std::vector<std::pair<std::string, std::string>>& ro
     fits = fits && (comment.empty() || column + 3 + comment.size() <= room()) && code.size() <= room();
   for (const auto& [code, comment] : rows) {
     if (!fits || comment.empty()) line(code);
-    else put(code + std::string(column - code.size(), ' ') + "// " + comment);
+    else put(fmt::format("{:<{}}// {}", code, column, comment));
   }
 }
 

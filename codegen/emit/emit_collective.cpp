@@ -19,6 +19,7 @@ std::string quoted_axes(const MeshShape& mesh, const std::vector<AxisId>& axes) 
 /// The linear index of this rank over the axes: "mesh::index(rank, mesh::data)", major first.
 std::string linear_index(EmitContext& context, const std::vector<AxisId>& axes) {
   std::vector<std::pair<std::string, std::string>> indices;
+  indices.reserve(axes.size());
   for (const AxisId axis : axes)
     indices.emplace_back("index_on(" + context.names.axis(axis) + ")", context.names.axis(axis) + ".size");
   return axes.empty() ? "0" : horner(indices);

@@ -211,7 +211,7 @@ std::string FunctionTable::routine(EmitContext& context, const Routine& routine)
 }
 
 std::string FunctionTable::call(EmitContext& context, const std::string& name, const std::string& comment,
-                                std::vector<std::string> turns, const std::string& body) {
+                                const std::vector<std::string>& turns, const std::string& body) {
   for (size_t i = 0; i < functions_.size(); ++i)
     if (functions_[i].body == body && functions_[i].comment == comment) return calls_[i];
   const std::string unique = context.names.reserve(name);

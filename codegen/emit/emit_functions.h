@@ -29,8 +29,8 @@ class FunctionTable {
  private:
   friend class RoutineEmitter;
   /// The call of a function with this body: one that exists already, or a new one.
-  std::string call(EmitContext&, const std::string& name, const std::string& comment, std::vector<std::string> turns,
-                   const std::string& body);
+  std::string call(EmitContext&, const std::string& name, const std::string& comment,
+                   const std::vector<std::string>& turns, const std::string& body);
   std::vector<EmittedFunction> functions_;
   std::vector<std::string> calls_;
   std::string forward_;  // the call of the training step's forward part

@@ -81,7 +81,7 @@ std::string dims_text(const EmitContext& context, const Buffer& buffer, const st
 std::string offset_text(int64_t offset) { return fmt::format("0x{:06x}'{:04x}", offset >> 16, offset & 0xffff); }
 
 std::string offset_text(const Buffer& buffer, Space usual) {
-  const std::string bytes = offset_text(buffer.offset);
+  std::string bytes = offset_text(buffer.offset);
   if (buffer.space == usual) return bytes;
   return (buffer.space == Space::arena ? "in_arena(" : "in_own(") + bytes + ")";
 }

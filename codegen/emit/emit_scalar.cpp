@@ -276,7 +276,7 @@ std::string ScalarEmitter::draw(const Scalar::Random& random, Type type, Prelude
       continue;
     }
     const std::string begin = context_.names.begin(loops_.local(dim, index_)), &index = context_.names.index(dim);
-    indices.emplace_back(begin == "0" ? index : begin + " + " + index, context_.names.size(dim));
+    indices.emplace_back(begin == "0" ? index : fmt::format("{} + {}", begin, index), context_.names.size(dim));
   }
   return fmt::format("meshrt::{}<{}>({}, {})", name_of(random.distribution), cpp_type(type), name,
                      indices.empty() ? "0" : horner(indices));

@@ -253,7 +253,7 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
       last_shift = shift_text(shift);
       same_part = false;
     }
-    if (!last_shift.empty()) index = "(" + last_shift + " + " + index + ")";
+    if (!last_shift.empty()) index = fmt::format("({} + {})", last_shift, index);
     const size_t first_position = position;
     std::string extent = context_.names.extent(buffer.dims[position]);
     for (; position + 1 < buffer.dims.size() && map_at(access, position + 1) == nullptr &&

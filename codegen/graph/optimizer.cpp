@@ -182,7 +182,7 @@ class Optimizer {
     const ValueId fresh = build_.map(F::power, {step_, number(-of("decay"), Type::f64)});
     const ValueId now = build_.cast(fresh, type_),
                   kept = build_.cast(build_.subtract(number(1, Type::f64), fresh), type_);
-    const auto moment = [&](const char* name, std::vector<DimId> dims, ValueId value) {
+    const auto moment = [&](const char* name, const std::vector<DimId>& dims, ValueId value) {
       const ValueId old = state(parameter, name, dims);
       const ValueId result = build_.add(build_.multiply(old, kept), build_.multiply(value, now));
       store(old, result);

@@ -70,7 +70,7 @@ class Printer {
   }
 
  private:
-  void body(BodyId id, int depth) {
+  void body(BodyId id, size_t depth) {
     for (NodeId node : graph_.body(id).nodes) print(graph_.node(node), depth);
   }
 
@@ -78,7 +78,7 @@ class Printer {
     return value_name(graph_, id) + " : " + to_string(graph_, graph_.type(id)) + (extra_ ? " " + extra_(id) : "");
   }
 
-  void print(const Node& node, int depth) {
+  void print(const Node& node, size_t depth) {
     const std::string indent(2 * depth, ' ');
     if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
       out_ += fmt::format("{}repeat {}{}{}\n", indent, graph_.dim(loop->dim).name, loop->reverse ? " backwards" : "",
@@ -119,8 +119,8 @@ std::string value_name(const Graph& graph, ValueId id) {
 }
 
 std::string op_text(const Graph& graph, const Op& op) {
-  const std::string name(definition(op).name);
-  const auto of = [&](const std::vector<DimId>& dims) { return name + "[" + dims_text(graph, dims) + "]"; };
+  const std::string_view name = definition(op).name;
+  const auto of = [&](const std::vector<DimId>& dims) { return fmt::format("{}[{}]", name, dims_text(graph, dims)); };
   return std::visit(Overloaded{
                         [&](const ReadOp& o) { return "read " + graph.stored[o.stored.index].path; },
                         [&](const LiteralOp& o) { return fmt::format("literal {}", o.value); },
@@ -177,7 +177,7 @@ std::string op_text(const Graph& graph, const Op& op) {
                         },
                         [&](const UpdateOp& o) { return "update " + graph.stored[o.stored.index].path; },
                         [&](const ReshardOp& o) { return fmt::format("reshard #{}", o.step); },
-                        [&](const auto&) { return name; },
+                        [&](const auto&) { return std::string(name); },
                     },
                     op);
 }

@@ -237,10 +237,10 @@ void BoundPass::read_in_place() {
   for (Instruction& instruction : instructions_) {
     if (instruction.kind != Instruction::Kind::load) continue;
     const Cursor& cursor = cursors_[static_cast<size_t>(instruction.cursor)];
-    const auto [begin, end] = memory(cursor.window.access);
+    const auto read = memory(cursor.window.access);
     const bool written = std::ranges::any_of(outputs_, [&](const Output& output) {
       const auto [first, last] = memory(cursors_[static_cast<size_t>(output.cursor)].window.access);
-      return first < end && begin < last;
+      return first < read.second && read.first < last;
     });
     instruction.in_place = cursor.step == 1 && cursor.window.guards.empty() && !written;
     if (written && cursor.along != nullptr) chunk_ = 1;

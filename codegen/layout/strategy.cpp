@@ -1,7 +1,7 @@
 #include "codegen/layout/strategy.h"
 
 #include <algorithm>
-#include <ranges>
+#include <numeric>
 
 namespace mesh {
 namespace {
@@ -146,7 +146,8 @@ Placement target(const OpContext& op, size_t result, const Placement& natural) {
 }
 
 std::vector<Strategy> strategies(const OpContext& op) {
-  const auto axes = std::views::iota(AxisId{0}, static_cast<AxisId>(op.mesh.axes.size()));
+  std::vector<AxisId> axes(op.mesh.axes.size());
+  std::iota(axes.begin(), axes.end(), AxisId{0});
   std::vector<std::vector<int>> options;
   for (const AxisId axis : axes)
     options.push_back(op.mesh.axes[axis].size > 1 ? choices(op, axis) : std::vector<int>{no_factor});

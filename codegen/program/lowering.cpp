@@ -379,7 +379,7 @@ Access Lowering::turned(const Access& like, const std::vector<DimId>& order) {
 
 /// The same value with its dims in another order in memory.
 Access Lowering::reordered(const Access& from, const std::vector<DimId>& order) {
-  const Access to = turned(from, order);
+  Access to = turned(from, order);
   emit(CopyStep{from, to});
   return to;
 }

@@ -109,8 +109,6 @@ class Orders {
       } else if (wish_[result.index]) {
         of(result) = *wish_[result.index];
       }
-    } else if (std::holds_alternative<ReshardOp>(node.op)) {
-      of(node.results[0]) = of(node.inputs[0]);
     } else if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) {
       of(node.results[0]) = filtered(of(node.inputs[0]), [&](DimId dim) { return !has(reduce->dims, dim); });
     } else if (const auto* take = std::get_if<TakeOp>(&node.op)) {
@@ -128,7 +126,8 @@ class Orders {
       replace(node, {slice->from}, slice->to ? Dims{slice->to} : Dims{});
     } else if (const auto* pad = std::get_if<PadOp>(&node.op)) {
       replace(node, {pad->from}, {pad->to});
-    } else if (std::holds_alternative<ShiftOp>(node.op) || std::holds_alternative<CumulativeOp>(node.op)) {
+    } else if (std::holds_alternative<ReshardOp>(node.op) || std::holds_alternative<ShiftOp>(node.op) ||
+               std::holds_alternative<CumulativeOp>(node.op)) {
       of(node.results[0]) = of(node.inputs[0]);
     } else if (const auto* concat = std::get_if<ConcatOp>(&node.op)) {
       const auto& wish = wish_[node.results[0].index];

@@ -18,7 +18,7 @@ std::optional<std::string> format_text(FileId file, const SourceMap& sources, Di
   std::vector<Text> texts;
   for (const Line& line : lines) {
     Text& text = texts.emplace_back();
-    text.text.assign(static_cast<std::size_t>(2 * line.indent + (line.continued ? 4 : 0)), ' ');
+    text.text.assign(2 * static_cast<std::size_t>(line.indent) + (line.continued ? 4 : 0), ' ');
     for (std::size_t i = 0; i < line.tokens.size(); ++i) {
       if (i > 0) text.text.append(static_cast<std::size_t>(spaces_between(line.tokens[i - 1], line.tokens[i])), ' ');
       text.at.push_back(text.text.size());

@@ -56,7 +56,7 @@ def binds(report, folder):
 
 def refuses(report, folder):
     many = execute(MESHRUN, "-n", 64 * len(os.sched_getaffinity(0)) + 1, "true", code=2)
-    report.true("-n: more ranks than a host can carry", "would only hold each other up" in many.stderr , many.stderr.strip())
+    report.true("-n: more ranks than a host can carry", "would only hold each other up" in many.stderr, many.stderr.strip())
     report.true("postmortem without a folder", "takes the folder of a run" in execute(MESHRUN, "postmortem", code=2).stderr)
 
 

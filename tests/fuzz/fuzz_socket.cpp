@@ -1,6 +1,6 @@
 // fuzz_socket KIND SEED FIRST COUNT SECONDS   mutants FIRST to FIRST + COUNT of what launchers say to each other, for
 // at
-//                                            most so many seconds
+//                                             most so many seconds
 //
 // KIND is door (an agent that comes in, over TCP on loopback), coordinator (two agents that speak for their ranks
 // through a whole job) or orders (what a rank and an agent are told to do). A mutant is taken or refused; nobody comes

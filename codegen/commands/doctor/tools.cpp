@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -19,7 +20,7 @@ std::string found_in_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = folder + "/" + program;
+    std::string candidate = std::filesystem::path(folder) / program;
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return "";

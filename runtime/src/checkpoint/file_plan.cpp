@@ -14,7 +14,7 @@ class KindPlanner {
  public:
   KindPlanner(FilePlan& plan, std::span<const SavedShape> tensors) : plan_(plan), tensors_(tensors) {}
 
-  void add(const std::string& kind, std::vector<size_t> members, int64_t file_bytes) {
+  void add(const std::string& kind, const std::vector<size_t>& members, int64_t file_bytes) {
     if (members.empty()) return;
     // Wide numbers first, so that all of them lie at multiples of their size.
     std::vector<std::vector<size_t>> files(1);
@@ -42,6 +42,7 @@ class KindPlanner {
  private:
   void place(const std::string& name, const std::vector<size_t>& members) {
     std::vector<NamedArray> arrays;
+    arrays.reserve(members.size());
     for (const size_t tensor : members)
       arrays.push_back({tensors_[tensor].name, tensors_[tensor].type, tensors_[tensor].shape, {}});
     // Readers of the Hugging Face family want to know the framework; numbers in row-major order are "pt".
