@@ -1,5 +1,10 @@
 #include "codegen/check_rest.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "codegen/graph/elaborate/declarations.h"
 #include "codegen/graph/elaborate/elaborate.h"
 #include "codegen/layout/resolve.h"
@@ -9,11 +14,10 @@
 namespace mesh {
 namespace {
 
-/// Hands on what was found. Lints of what is not chosen would only distract, and how many ranks there are (E0409,
-/// E0410) is the business of the chosen layout.
+/// Hands on what was found. Lints of what is not chosen would only distract.
 void hand_on(const DiagnosticSink& found, DiagnosticSink& sink) {
   for (Diagnostic& one : found.diagnostics()) {
-    if (one.level != Level::error || one.code == "E0409" || one.code == "E0410") continue;
+    if (one.level != Level::error) continue;
     if (one.code != "E0901") {
       sink.add(std::move(one));
       continue;
@@ -22,6 +26,23 @@ void hand_on(const DiagnosticSink& found, DiagnosticSink& sink) {
     lint.here(one.labels.front().text);
     for (const std::string& help : one.helps) lint.help(help);
   }
+}
+
+/// The axis that takes what ranks remain, where the layout's mesh has one.
+const ast::Axis* open_axis(const ast::Layout& layout, const Declarations& declared) {
+  const ast::Mesh* mesh = declared.mesh(layout.mesh.text);
+  if (mesh == nullptr) return nullptr;
+  const auto open = std::ranges::find_if(mesh->axes, [](const ast::Axis& axis) { return axis.size == nullptr; });
+  return open == mesh->axes.end() ? nullptr : &*open;
+}
+
+/// How many ranks there are is said of the chosen layout alone, so that the rules of this one were not looked at.
+void report_unchecked(const ast::Layout& layout, const ast::Axis& open, const CompileRequest& request,
+                      DiagnosticSink& sink) {
+  sink.lint("unchecked_layout", layout.name.span, "the rules of layout `{}` are not checked", layout.name.text)
+      .here("its mesh is `{}`", layout.mesh.text)
+      .label(open.span, "takes what ranks remain, and their number is not given")
+      .help("`meshc check {} --layout {} -n N` checks it for N ranks", fmt::join(request.files, " "), layout.name.text);
 }
 
 /// The layout that `compile` takes, whether or not it could.
@@ -63,7 +84,11 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
     if (layout->name.text == used) continue;
     DiagnosticSink found;
     resolve_layout(program, *chosen, {layout->name.text, {}, {}}, sources, found);
-    hand_on(found, sink);
+    const ast::Axis* open = open_axis(*layout, declared);
+    const auto of_ranks = [&](const Diagnostic& one) { return one.code == "E0409" && one.span() == open->span; };
+    if (open != nullptr && std::ranges::any_of(found.diagnostics(), of_ranks))
+      report_unchecked(*layout, *open, request, sink);
+    else hand_on(found, sink);
   }
 }
 

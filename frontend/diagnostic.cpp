@@ -17,6 +17,7 @@ const std::vector<Lint>& known_lints() {
       {"idle_ranks", LintLevel::warn, "a dim is smaller than the mesh axis that splits it: some ranks own nothing"},
       {"not_built_yet", LintLevel::warn, "a construct that this version understands but cannot compile yet"},
       {"oversubscribed", LintLevel::warn, "more ranks than this machine has cores"},
+      {"unchecked_layout", LintLevel::warn, "`check` leaves a layout out whose mesh takes what ranks remain (`*`)"},
       {"uneven_stages", LintLevel::warn, "the stages of a pipeline differ in cost"},
       {"unused_dim", LintLevel::warn, "a declared dim is used nowhere"},
       {"unused_layout_rule", LintLevel::warn, "no value has the dim that a layout rule places"},

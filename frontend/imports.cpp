@@ -56,8 +56,26 @@ class Loader {
     }
     std::string reason;
     const auto file = sources_.load(path, reason);
-    if (!file) sink_.error("E0130", import, "cannot read `{}`: {}", path, reason);
+    if (!file) {
+      auto error = sink_.error("E0130", import, "cannot read `{}`: {}", path, reason);
+      if (const auto near = near_file(path)) error.help("did you mean `{}`?", *near);
+      else if (!import.known() && std::filesystem::path(path).extension() != ".mesh")
+        error.help("a spec is called NAME.mesh; the size of a dim is set by `--set DIM=N`");
+    }
     return file;
+  }
+
+  // The spec in the same folder whose name is nearest.
+  static std::optional<std::string> near_file(const std::string& path) {
+    const std::filesystem::path wanted(path), folder = wanted.parent_path();
+    std::vector<std::string> known;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
+         at.increment(error))
+      if (at->path().extension() == ".mesh") known.push_back(at->path().stem().string());
+    std::sort(known.begin(), known.end());
+    const auto near = did_you_mean(wanted.stem().string(), known);
+    return near ? std::optional((folder / (*near + ".mesh")).string()) : std::nullopt;
   }
 
   void load_file(FileId file, const std::string& name) {

@@ -3,8 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <tuple>
 
 namespace mesh {
+
+namespace {
+
+std::string without_capitals(std::string_view word) {
+  std::string text(word);
+  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
+
+}  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // distance[i][j]: of the first i letters of a and the first j letters of b
@@ -25,18 +37,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   std::optional<std::string> best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  // Edits with capitals aside, whether the length is another, edits: of two as near, the one of this length, since
+  // `adamW` is more likely `adamw` than `adam`.
+  std::tuple<std::size_t, bool, std::size_t> least{std::max<std::size_t>(1, word.size() / 3) + 1, false, 0};
   constexpr std::size_t longest = 100;  // of a name that somebody mistyped
   if (word.size() > longest) return best;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > 2 * longest) continue;
-    const std::size_t distance = edit_distance(word, candidate);
-    // Of two as near, the one of this length: `adamW` is more likely `adamw` than `adam`.
-    const bool fits =
-        best && distance == best_distance && candidate.size() == word.size() && best->size() != word.size();
-    if ((distance < best_distance || fits) && distance < candidate.size()) {
+    const std::size_t distance = edit_distance(without_capitals(word), without_capitals(candidate));
+    const std::tuple rank(distance, candidate.size() != word.size(), edit_distance(word, candidate));
+    if (rank < least && distance < candidate.size()) {
       best = candidate;
-      best_distance = distance;
+      least = rank;
     }
   }
   return best;

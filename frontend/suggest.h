@@ -13,7 +13,8 @@ namespace mesh {
 // the variant in which no letter is edited twice).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, if it is near: at most max(1, length / 3) edits. The first of equals.
+// The candidate nearest to `word`, if it is near: at most max(1, length / 3) edits, capitals aside (`GELU` is `gelu`).
+// The first of equals.
 std::optional<std::string> did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 // "`batch`, `embed`, `seq` and 4 more": the names in order, once, as many as a reader takes in.

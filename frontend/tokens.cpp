@@ -54,7 +54,8 @@ bool Arranged::was_reported(Span span) const {
 Arranged arrange(std::vector<Token> tokens, const SourceMap& sources, DiagnosticSink& sink) {
   Arranged result;
   report_characters(tokens, result.reported, sink);
-  result.tokens = join_lines(balance_brackets(std::move(tokens), sources, result.reported, sink));
+  result.tokens = join_lines(
+      balance_brackets(brace_colon_bodies(std::move(tokens), sources, sink), sources, result.reported, sink));
   if (too_deep(result.tokens, sink)) result.tokens.erase(result.tokens.begin(), result.tokens.end() - 1);
   return result;
 }
@@ -140,7 +141,10 @@ bool opens_body(const std::vector<Token>& tokens, std::size_t at) {
   static constexpr std::array<std::string_view, 4> named = {"model", "mesh", "precision", "budget"};
   static constexpr std::array<std::string_view, 5> scopes = {"params", "grads", "optimizer", "activations", "state"};
   const Token& first = tokens[at];
-  const auto ends = [&](std::size_t after) { return tokens[after].kind == TokenKind::newline; };
+  const auto ends = [&](std::size_t after) {
+    const bool colon = tokens[after].is(":") && tokens[after + 1].ends_statement();
+    return colon || tokens[after].kind == TokenKind::newline;
+  };
   const auto word = [&](std::size_t after) { return tokens[after].kind == TokenKind::word; };
   if (one_of(first, scopes)) return ends(at + 1);
   if (!word(at) || !word(at + 1)) return false;

@@ -41,6 +41,9 @@ Arranged arrange(std::vector<Token> tokens, const SourceMap& sources, Diagnostic
 // Reports unknown characters (neighbours together) and strings without an end.
 void report_characters(const std::vector<Token>& tokens, std::vector<Span>& reported, DiagnosticSink& sink);
 
+// Puts braces around bodies that a colon and their indent make, `model Tiny:`, and reports that once.
+std::vector<Token> brace_colon_bodies(std::vector<Token> tokens, const SourceMap& sources, DiagnosticSink& sink);
+
 // Balances ( ) [ ] { }: leaves out a stray closing bracket, closes one that is never closed where a new statement seems
 // to start, and reports both.
 std::vector<Token> balance_brackets(std::vector<Token> tokens, const SourceMap& sources, std::vector<Span>& reported,
@@ -60,7 +63,7 @@ bool starts_statement(const std::vector<Token>& tokens, std::size_t at);
 bool starts_declaration(const std::vector<Token>& tokens, std::size_t at);
 
 // Whether the tokens at `at`, the first of a line, are the head of a `{ }`: `model Gpt`, `layout a on b`, `repeat
-// layer`. All but `repeat` and `block` must be alone on their line.
+// layer`. All but `repeat` and `block` must be alone on their line, but for a `:` in place of the `{`.
 bool opens_body(const std::vector<Token>& tokens, std::size_t at);
 
 }  // namespace mesh

@@ -1,8 +1,10 @@
 #include "codegen/commands/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -10,6 +12,7 @@
 
 #include "codegen/commands/command.h"
 #include "meshrt/run_file.h"
+#include "meshrt/run_keys.h"
 
 namespace mesh {
 
@@ -18,6 +21,22 @@ namespace fs = std::filesystem;
 namespace {
 
 bool is_yaml(const std::string& argument) { return argument.ends_with(".yaml") || argument.ends_with(".yml"); }
+
+/// UsageError for what is neither a file nor KEY=VALUE, where a key of the run file seems to be meant: `steps`,
+/// `train.steps:10`.
+void refuse_bare_key(const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find(':'));
+  std::error_code ignored;
+  if (fs::exists(argument, ignored)) return;
+  const size_t dot = name.rfind('.');
+  std::vector<std::string> keys = meshrt::run_keys_called(name.substr(dot + 1));
+  if (dot != std::string::npos) std::erase_if(keys, [&](const std::string& key) { return key != name; });
+  if (keys.empty()) return;
+  const std::string value = name == argument ? "VALUE" : argument.substr(name.size() + 1);
+  for (std::string& key : keys) key += "=" + value;
+  throw UsageError(fmt::format("{}: a key of the run file is set by KEY=VALUE: did you mean `{}`?", argument,
+                               fmt::join(keys, "` or `")));
+}
 
 std::string joined(const std::map<std::string, int64_t>& settings) {
   std::string text;
@@ -49,7 +68,8 @@ bool OutputOptions::colored(int descriptor) const {
   return isatty(descriptor) == 1 && (terminal == nullptr || std::string(terminal) != "dumb");
 }
 
-void SpecOptions::declare(CLI::App& app, bool runs) {
+void SpecOptions::declare(CLI::App& app, bool with_run_file) {
+  runs = with_run_file;
   app.add_option("spec", arguments,
                  runs ? "the spec, files with more layouts, a run file (.yaml), key=value of the run file"
                       : "the spec, and files with more layouts")
@@ -91,6 +111,7 @@ std::vector<std::string> SpecOptions::spec_files() const {
   std::vector<std::string> files;
   for (const std::string& argument : arguments)
     if (!is_yaml(argument) && !meshrt::is_override(argument)) files.push_back(argument);
+  if (runs) std::ranges::for_each(files, refuse_bare_key);
   if (files.empty()) throw UsageError("no spec given: expected a .mesh file");
   return files;
 }
@@ -117,6 +138,11 @@ std::vector<std::string> SpecOptions::overrides() const {
 }
 
 CompileRequest SpecOptions::request() const {
+  if (const auto given = overrides(); !runs && !given.empty())
+    throw UsageError(
+        fmt::format("{}: this command reads no run file, whose keys KEY=VALUE sets; "
+                    "the size of a dim is set by `--set DIM=N`",
+                    given.front()));
   CompileRequest request;
   request.files = spec_files();
   request.model = model;

@@ -34,8 +34,9 @@ struct SpecOptions {
   int64_t ranks = 0;  // 0: not given
   std::vector<std::string> warned, allowed, denied;
   bool find_nonfinite = false;
+  bool runs = false;  // the command reads a run file
 
-  void declare(CLI::App&, bool runs);
+  void declare(CLI::App&, bool with_run_file);
 
   // What the arguments say; UsageError where they make no sense.
   std::vector<std::string> spec_files() const;

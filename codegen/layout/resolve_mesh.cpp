@@ -24,6 +24,13 @@ SizeScope sizes_of(const Graph& graph, const Declarations& declared, DiagnosticS
   return scope;
 }
 
+/// "data=2,model=2": what `--mesh` would take.
+std::string sizes_of_two(const ast::Mesh& mesh) {
+  std::string sizes;
+  for (const ast::Axis& axis : mesh.axes) sizes += (sizes.empty() ? "" : ",") + axis.name.text + "=2";
+  return sizes;
+}
+
 std::string listed(const ast::Mesh& mesh) {
   std::string names;
   for (const ast::Axis& axis : mesh.axes) names += (names.empty() ? "" : ", ") + axis.name.text;
@@ -68,7 +75,9 @@ bool fit_ranks(const ast::Mesh& written, MeshShape& mesh, const LayoutOptions& o
       named *= axis.size;
     } else if (open != nullptr) {
       sink.error("E0409", axis.span, "two axes of mesh `{}` take what ranks remain", mesh.name)
-          .label(open->span, "the first");
+          .label(open->span, "the first")
+          .help(fmt::format("give one of them a size: `{}: 2`, or all of them: `--mesh {}`", axis.name,
+                            sizes_of_two(written)));
       return false;
     } else {
       open = &axis;
@@ -77,12 +86,14 @@ bool fit_ranks(const ast::Mesh& written, MeshShape& mesh, const LayoutOptions& o
   if (open != nullptr) {
     if (!options.ranks) {
       sink.error("E0409", open->span, "axis `{}` takes what ranks remain, and their number is not given", open->name)
-          .help(fmt::format("give it: `-n N`, or every size: `--mesh {}=2`", open->name));
+          .help(fmt::format("give it: `-n {}`, or every size: `--mesh {}`", 2 * named, sizes_of_two(written)));
       return false;
     }
     if (*options.ranks % named != 0) {
       sink.error("E0409", open->span, "{} ranks do not fill mesh `{}`", *options.ranks, mesh.name)
-          .here("the other axes take {}, which does not divide {}", named, *options.ranks);
+          .here("the other axes take {}, which does not divide {}", named, *options.ranks)
+          .help(fmt::format("give a multiple of {}, such as `-n {}`, or every size: `--mesh {}`", named,
+                            (*options.ranks / named + 1) * named, sizes_of_two(written)));
       return false;
     }
     open->size = *options.ranks / named;
@@ -91,7 +102,8 @@ bool fit_ranks(const ast::Mesh& written, MeshShape& mesh, const LayoutOptions& o
   if (options.ranks && *options.ranks != named) {
     sink.error("E0409", written.name.span, "mesh `{}` has {} ranks, not {} (-n {})", mesh.name, named, *options.ranks,
                *options.ranks)
-        .help(fmt::format("`--mesh {}={}` gives its axes other sizes", mesh.axes.back().name, *options.ranks));
+        .help(fmt::format("leave `-n` out, or give its axes other sizes: `--mesh {}={}`", mesh.axes.back().name,
+                          *options.ranks));
     return false;
   }
   return true;
@@ -122,8 +134,12 @@ std::optional<MeshShape> resolve_mesh(const ast::Mesh& written, const Declaratio
       std::accumulate(mesh.axes.begin(), mesh.axes.end(), int64_t{1}, [](int64_t n, const MeshAxis& axis) {
         return std::min(n * std::clamp<int64_t>(axis.size, 1, most_ranks + 1), most_ranks + 1);
       });
-  if (ranks > most_ranks) sink.error("E0409", mesh.span, "mesh `{}` has more than {} ranks", mesh.name, most_ranks);
-  if (mesh.axes.empty()) sink.error("E0409", mesh.span, "mesh `{}` has no axes", mesh.name);
+  if (ranks > most_ranks)
+    sink.error("E0409", mesh.span, "mesh `{}` has more than {} ranks", mesh.name, most_ranks)
+        .help(fmt::format("the sizes of its axes are multiplied; smaller ones: `--mesh {}`", sizes_of_two(written)));
+  if (mesh.axes.empty())
+    sink.error("E0409", mesh.span, "mesh `{}` has no axes", mesh.name)
+        .help(fmt::format("`mesh {} {{ data: 1 }}` has one, of one rank", mesh.name));
   if (sink.error_count() > errors_before || !fit_ranks(written, mesh, options, sink)) return {};
   int64_t stride = 1;
   for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); ++axis) {

@@ -210,8 +210,10 @@ TEST(DataFile, SaysWhatIsWrongWithAFile) {
     const std::string path = folder.write("x", content);
     return folder.without_folder(failure_of([&] { NumberFile::open(path, type); }));
   };
-  EXPECT_EQ(open("abc", FileType::detect),
-            "cannot tell the format of `x`: give its `type`, one of bytes, u8, u16, i32, llm.c, idx, npy, megatron");
+  EXPECT_EQ(
+      open("abc", FileType::detect),
+      "cannot tell the format of `x` by its first bytes: name it, by `type: TYPE` in a run file, by `--from TYPE` for "
+      "`meshc data`; the types are bytes, u8, u16, i32, llm.c, idx, npy, megatron");
   EXPECT_EQ(open("abc", FileType::u16), "`x` has 3 bytes, which is not a whole number of u16 (2 bytes each)");
   EXPECT_EQ(open(llm_c(20240520, 1, 0, ""), FileType::u16),
             "`x` begins with a header of llm.c: read it with `type: llm.c`");

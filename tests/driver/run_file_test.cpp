@@ -239,6 +239,11 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "`train.max_time` must be a time such as 23:50:00, not `12:99`\n  --> run.yaml:1:20\n1 | train: { max_time: "
        "12:99 }\n"
        "  |                    ^^^^^"},
+      {"Train: { steps: 10 }",
+       "unknown key `Train`\n  --> run.yaml:1:1\n1 | Train: { steps: 10 }\n  | ^^^^^ did you mean `train`?"},
+      {"steps: 10",
+       "unknown key `steps`\n  --> run.yaml:1:1\n1 | steps: 10\n  | ^^^^^ did you mean `validation.steps` or "
+       "`train.steps` or `log.trace.steps`?"},
       {"train: 10",
        "`train` must be a map of keys and values, not `10`\n  --> run.yaml:1:8\n1 | train: 10\n  |        ^^ keys: "
        "steps, seed, shuffle, lr, params, names, partial, timeout, max_time"},
@@ -266,6 +271,9 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "`data.a.to` must be a number of entries, or a share such as `95%`, not `101%`\n  --> run.yaml:1:34\n"
        "1 | data: { a: {file: train.bin, to: 101%} }\n  |                                  ^^^^"},
       {"data: { a: {file: train.bin}, b: {of: c} }",
+       "`data` has no input `c`\n  --> run.yaml:1:39\n1 | data: { a: {file: train.bin}, b: {of: c} }\n"
+       "  |                                       ^ did you mean `a`?"},
+      {"data: { a: {file: train.bin}, b: {of: c} }\nvalidation: { a: {file: train.bin} }",
        "`data` has no input `c`\n  --> run.yaml:1:39\n1 | data: { a: {file: train.bin}, b: {of: c} }\n"
        "  |                                       ^ did you mean `a`?"},
       {"data: { a: {file: train.bin}, b: {of: a}, cc: {of: b} }",

@@ -55,6 +55,12 @@ expect 1 'bad.mesh:4' "$meshc" check "$work/bad.mesh"
 expect 1 '"code": "E0201"' "$meshc" check --json "$work/bad.mesh"
 expect 1 '^{.*"code":.*E0201' "$meshc" check --diagnostics json "$work/bad.mesh"
 expect 1 'E0130' "$meshc" check "$work/missing.mesh"
+expect 1 'did you mean .*/good.mesh' "$meshc" check "$work/goood.mesh"
+expect 2 'did you mean `train.steps=10`?' "$meshc" run "$work/good.mesh" train.steps:10
+expect 2 'KEY=VALUE: did you mean `train.lr=VALUE`?' "$meshc" run "$work/good.mesh" lr 10
+expect 2 'the size of a dim is set by `--set DIM=N`' "$meshc" check "$work/good.mesh" batch=8
+head -c 100 "$meshc" >"$work/data.unknown"
+expect 1 '`--from TYPE` for `meshc data`' "$meshc" data show "$work/data.unknown"
 expect 2 'no lint called' "$meshc" check -D nonsense "$work/good.mesh"
 expect 2 'expected NAME=N' "$meshc" check --set batch=many "$work/good.mesh"
 expect 1 'E0208' "$meshc" check --set batsch=2 "$work/good.mesh"

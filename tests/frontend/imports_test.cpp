@@ -110,6 +110,10 @@ TEST_F(Imports, TwiceMissingAndUnknown) {
 TEST_F(Imports, SpecThatCannotBeRead) {
   EXPECT_TRUE(load({"/nowhere/a.mesh"}).empty());
   EXPECT_EQ(messages(), "error[E0130]: cannot read `/nowhere/a.mesh`: No such file or directory\n\n");
+  EXPECT_TRUE(load({"/nowhere/steps"}).empty());
+  EXPECT_NE(messages().find("help: a spec is called NAME.mesh; the size of a dim is set by `--set DIM=N`"),
+            std::string::npos)
+      << messages();
   EXPECT_TRUE(load({"/"}).empty());
   EXPECT_NE(messages().find("is a directory"), std::string::npos);
 }

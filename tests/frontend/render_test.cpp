@@ -181,6 +181,9 @@ TEST(Suggest, NearNamesOnly) {
   EXPECT_EQ(did_you_mean("hiden", {"heads", "hidden"}), "hidden");
   EXPECT_EQ(did_you_mean("vocabulary", {"vocab", "batch"}), std::nullopt);
   EXPECT_EQ(did_you_mean("x", {"y", "z"}), std::nullopt);
+  EXPECT_EQ(did_you_mean("X", {"w", "x"}), "x");
+  EXPECT_EQ(did_you_mean("GELU", {"elu", "gelu"}), "gelu");
+  EXPECT_EQ(did_you_mean("Adamw", {"adam", "AdamW", "adamw"}), "AdamW");
   EXPECT_EQ(did_you_mean("w3", {"w1", "w2"}), "w1");
 }
 

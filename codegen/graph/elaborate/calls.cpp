@@ -30,8 +30,10 @@ std::vector<Term> unknown_function(Elaboration& e, Frame& frame, const ast::Call
     for (const auto& [bound, binding] : at->names)
       if (binding.kind == Binding::Kind::instance) known.push_back(bound);
   auto report = e.error("E0203", call.callee.span, "unknown function or block `{}`", name);
-  if (const std::string_view other = written_here(name); !other.empty()) report.help(std::string(other));
-  else if (const auto near = did_you_mean(name, known)) report.here("did you mean `{}`?", *near);
+  const auto near = did_you_mean(name, known);
+  const std::string_view other = written_here(name);
+  if (near && (other.empty() || same_word(*near, name))) report.here("did you mean `{}`?", *near);
+  else if (!other.empty()) report.help(std::string(other));
   else report.help("`meshc ops` lists the functions of the language; a block is declared in the file or imported");
   return give_up(e, frame, call);
 }

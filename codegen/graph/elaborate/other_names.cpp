@@ -1,15 +1,29 @@
 #include "codegen/graph/elaborate/other_names.h"
 
+#include <algorithm>
+#include <cctype>
 #include <map>
+#include <string>
 
 namespace mesh::elaboration {
+namespace {
+
+std::string plain(std::string_view name) {
+  std::string text;
+  for (const char letter : name)
+    if (letter != '_') text += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
+
+}  // namespace
+
+bool same_word(std::string_view a, std::string_view b) { return plain(a) == plain(b); }
 
 std::string_view written_here(std::string_view name) {
   constexpr std::string_view product = "a product is summed over dims that it names: `dot[d](x, w)`",
                              order = "dims have names, so nothing has to be transposed; `x[a as b]` renames one",
                              shape = "`x[heads as kv * group]` splits a dim, `x[kv * group as heads]` merges two",
                              sizes = "what lacks a dim is repeated along it by name; `broadcast[d](x)` says so",
-                             library = "`import std.nn` at the top of the file brings it",
                              spread = "`mean[d]((x - mean[d](x)) ^ 2)` is the variance, `sqrt` of it the deviation",
                              cast = "types are casts: `f32(x)`, `i32(x)`, `real(x)`",
                              bounds = "`min(max(x, low), high)`", norm = "`sqrt(sum[d](x ^ 2))`",
@@ -35,11 +49,11 @@ std::string_view written_here(std::string_view name) {
       {"unsqueeze", sizes},
       {"expand", sizes},
       {"tile", sizes},
-      {"layer_norm", library},
-      {"rms_norm", library},
-      {"linear", library},
-      {"feed_forward", library},
-      {"sinusoid", library},
+      {"layer_norm", "`import std.nn` at the top of the file brings `layer_norm`"},
+      {"rms_norm", "`import std.nn` at the top of the file brings `rms_norm`"},
+      {"linear", "`import std.nn` at the top of the file brings `linear`"},
+      {"feed_forward", "`import std.nn` at the top of the file brings `feed_forward`"},
+      {"sinusoid", "`import std.nn` at the top of the file brings `sinusoid`"},
       {"var", spread},
       {"variance", spread},
       {"std", spread},
@@ -69,7 +83,7 @@ std::string_view written_here(std::string_view name) {
       {"zeros_like", "a number is spread by name: write `0`"},
       {"ones_like", "a number is spread by name: write `1`"},
   };
-  const auto found = all.find(name);
+  const auto found = std::ranges::find_if(all, [&](const auto& row) { return same_word(row.first, name); });
   return found == all.end() ? "" : found->second;
 }
 
@@ -81,7 +95,7 @@ std::string_view setting_written_here(std::string_view name) {
       {"b1", "beta1"},      {"b2", "beta2"},         {"beta", "beta1"},         {"betas", "beta1"},
       {"rho", "alpha"},
   };
-  const auto found = all.find(name);
+  const auto found = std::ranges::find_if(all, [&](const auto& row) { return same_word(row.first, name); });
   return found == all.end() ? "" : found->second;
 }
 

@@ -4,7 +4,10 @@
 
 namespace mesh::elaboration {
 
-/// How to write what other libraries call `name` ("reshape", "matmul"); empty where there is nothing to say.
+/// Whether two names differ in capitals and underscores alone: `LayerNorm` and `layer_norm`.
+bool same_word(std::string_view a, std::string_view b);
+
+/// How to write what other libraries call `name` ("reshape", "MatMul"); empty where there is nothing to say.
 std::string_view written_here(std::string_view name);
 
 /// What the setting of an optimizer that others call `name` is called here; empty where there is none.

@@ -172,17 +172,50 @@ std::optional<Pair> meet(Elaboration& e, const Term& left, const Term& right, Sp
 
 namespace {
 
-/// The brackets that make `from` dims `to` dims, where they are as long: `[e as d]`. Empty where they are not.
-std::string renaming(const Elaboration& e, const std::vector<DimId>& from, std::vector<DimId> to) {
-  std::string items;
-  for (const DimId dim : from) {
-    const auto twin =
-        std::ranges::find_if(to, [&](DimId other) { return e.graph.dim(other).size == e.graph.dim(dim).size; });
-    if (twin == to.end()) return "";
-    items += fmt::format("{}{} as {}", items.empty() ? "" : ", ", e.graph.dim(dim).name, e.graph.dim(*twin).name);
-    to.erase(twin);
+/// What their declarations say for it that two dims are one under two names: `dim key = seq`. Empty: nothing.
+std::string declared_alike(const Dim& a, const Dim& b) {
+  if (a.size != b.size) return "";
+  if (a.derivation == b.name) return fmt::format("`{}` is declared as `{}`", a.name, b.name);
+  if (b.derivation == a.name) return fmt::format("`{}` is declared as `{}`", b.name, a.name);
+  if (a.derivation.empty() || a.derivation != b.derivation) return "";
+  return fmt::format("`{}` and `{}` are both declared as `{}`", a.name, b.name, a.derivation);
+}
+
+std::string as_long(const Dim& a, const Dim& b) {
+  return a.size == b.size ? fmt::format("`{}` and `{}` are both {}", a.name, b.name, a.size) : "";
+}
+
+struct Twin {
+  DimId dim;
+  std::string ground;
+};
+
+/// The one of `to` that `dim`, of `from`, may be meant to be, where no other could be meant.
+std::optional<Twin> twin_of(const Elaboration& e, DimId dim, const std::vector<DimId>& from,
+                            const std::vector<DimId>& to) {
+  for (const auto ground_of : {declared_alike, as_long}) {
+    const auto ground = [&](DimId one, DimId other) { return ground_of(e.graph.dim(one), e.graph.dim(other)); };
+    const auto alike = [&](DimId one) { return [&ground, one](DimId other) { return !ground(one, other).empty(); }; };
+    if (std::ranges::count_if(to, alike(dim)) != 1) continue;
+    const DimId twin = *std::ranges::find_if(to, alike(dim));
+    if (std::ranges::count_if(from, alike(twin)) == 1) return Twin{twin, ground(dim, twin)};
   }
-  return items.empty() ? "" : "[" + items + "]";
+  return {};
+}
+
+/// "if these dims are meant to be the same (`e` and `d` are both 64): `(text)[e as d]`". Empty where it is not clear
+/// which of `from` would be which of `to`.
+std::string renaming(const Elaboration& e, const std::vector<DimId>& from, const std::vector<DimId>& to,
+                     std::string_view text) {
+  std::string items, grounds;
+  for (const DimId dim : from) {
+    const std::optional<Twin> twin = twin_of(e, dim, from, to);
+    if (!twin) return "";
+    items += fmt::format("{}{} as {}", items.empty() ? "" : ", ", e.name(dim), e.name(twin->dim));
+    grounds += (grounds.empty() ? "" : ", ") + twin->ground;
+  }
+  if (items.empty()) return "";
+  return fmt::format("if these dims are meant to be the same ({}): `({})[{}]`", grounds, text, items);
 }
 
 }  // namespace
@@ -208,9 +241,10 @@ bool one_sided(Elaboration& e, const std::vector<ValueId>& operands, const std::
   report.note("one operand's dims must contain the other's; an outer sum is almost never meant");
   if (operands.size() == 2) {
     const auto &left = e.type(operands[0]).dims, &right = e.type(operands[1]).dims;
-    if (const std::string brackets = renaming(e, missing_from(left, right), missing_from(right, left));
-        !brackets.empty())
-      report.help(fmt::format("if these dims are meant to be the same: `({}){}`", e.sources.text(spans[1]), brackets));
+    if (const std::string help =
+            renaming(e, missing_from(left, right), missing_from(right, left), e.sources.text(spans[1]));
+        !help.empty())
+      report.help(help);
   }
   report.help(fmt::format("if it is: `broadcast[{}]({})`, or `outer(a, b)` for a product",
                           listed(e, missing_from(e.type(operands[widest]).dims, all)), e.sources.text(spans[widest])));
@@ -248,8 +282,7 @@ Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span 
     report.label(type_span, "declared here");
     if (!extra.empty()) {
       report.here("has {}, which the type does not", quoted(e, extra));
-      if (const std::string brackets = renaming(e, extra, lacking); !brackets.empty())
-        report.help(fmt::format("if these dims are meant to be the same: `({}){}`", text, brackets));
+      if (const std::string help = renaming(e, extra, lacking, text); !help.empty()) report.help(help);
       report.help(fmt::format("`mean[{0}](...)` or `sum[{0}](...)` reduces it", listed(e, extra)));
     } else if (!lacking.empty() && !widen) {
       report.here("lacks {}", quoted(e, lacking))

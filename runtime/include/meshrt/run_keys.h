@@ -39,6 +39,10 @@ struct RunSection {
 const std::vector<RunSection>& run_sections();
 const RunSection& run_section(std::string_view path);
 
+/// The keys called `name`, as they are set: "dir" -> "checkpoint.dir", "run.dir". Not those under a name that the
+/// user chooses.
+std::vector<std::string> run_keys_called(std::string_view name);
+
 /// A JSON Schema of run files.
 std::string run_file_schema();
 

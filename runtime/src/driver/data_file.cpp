@@ -21,8 +21,10 @@ FileType detect(const FileBytes& file) {
   if (path.ends_with(".npz"))
     throw Failure(Cause::data,
                   fmt::format("`{}` is an archive of arrays: save the one that is meant with `np.save`", path));
-  throw Failure(Cause::data, fmt::format("cannot tell the format of `{}`: give its `type`, one of {}", path,
-                                         fmt::join(file_type_names(), ", ")));
+  throw Failure(Cause::data,
+                fmt::format("cannot tell the format of `{}` by its first bytes: name it, by `type: TYPE` in a run "
+                            "file, by `--from TYPE` for `meshc data`; the types are {}",
+                            path, fmt::join(file_type_names(), ", ")));
 }
 
 }  // namespace

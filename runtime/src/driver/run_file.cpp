@@ -213,6 +213,7 @@ class RunFileReader {
     for (const Source& source : sources)
       if (!source.of.given()) names.push_back(source.input);
     for (const Source& source : sources) {
+      if (source.of.given() && errors_.told(source.of.mark)) continue;  // validation takes it over from training
       if (!source.of.given() && !source.file.given() && source.mix.text < 0) {
         errors_.add(source.mark, fmt::format("`{}.{}` says neither `file`, `mix` nor `of`", section, source.input));
       } else if (source.of.given() && std::find(names.begin(), names.end(), source.of.value) == names.end()) {

@@ -107,4 +107,14 @@ const RunSection& run_section(std::string_view path) {
   return *found;
 }
 
+std::vector<std::string> run_keys_called(std::string_view name) {
+  std::vector<std::string> keys;
+  for (const RunSection& section : run_sections()) {
+    if (section.path.empty() || section.path.find('*') != std::string::npos) continue;
+    for (const RunKey& key : section.keys)
+      if (key.name == name && key.kind != Kind::section) keys.push_back(section.path + "." + key.name);
+  }
+  return keys;
+}
+
 }  // namespace meshrt

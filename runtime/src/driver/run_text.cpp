@@ -50,6 +50,10 @@ void RunErrors::add(Mark mark, const std::string& message, const std::string& la
   mistakes_.push_back({mark, text_.render(mark, message, label)});
 }
 
+bool RunErrors::told(Mark mark) const {
+  return std::ranges::any_of(mistakes_, [&](const Mistake& one) { return !(one.mark < mark) && !(mark < one.mark); });
+}
+
 void RunErrors::throw_if_any() const {
   if (mistakes_.empty()) return;
   std::vector<Mistake> sorted = mistakes_;

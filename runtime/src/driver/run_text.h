@@ -35,6 +35,8 @@ class RunErrors {
  public:
   explicit RunErrors(const RunText& text) : text_(text) {}
   void add(Mark mark, const std::string& message, const std::string& label = "");
+  /// Whether something was said of this place already.
+  bool told(Mark mark) const;
   /// Throws a Failure with every mistake in the order of the text, if there is any.
   void throw_if_any() const;
 

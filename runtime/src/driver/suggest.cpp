@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 
 namespace meshrt {
@@ -26,13 +27,19 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::string without_capitals(std::string_view word) {
+  std::string text(word);
+  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
+
 }  // namespace
 
 std::string closest_word(std::string_view word, const std::vector<std::string>& known) {
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::string closest;
   for (const std::string& candidate : known) {
-    const size_t distance = edit_distance(word, candidate);
+    const size_t distance = edit_distance(without_capitals(word), without_capitals(candidate));
     if (distance >= best) continue;
     best = distance;
     closest = candidate;

@@ -6,8 +6,9 @@
 
 namespace meshrt {
 
-/// The word of `known` that `word` becomes by the fewest insertions, deletions, changes and swaps of neighbours; empty
-/// when that takes more than a third of its letters (at least one is allowed). The first of equals.
+/// The word of `known` that `word` becomes by the fewest insertions, deletions, changes and swaps of neighbours,
+/// capitals aside; empty when that takes more than a third of its letters (at least one is allowed). The first of
+/// equals.
 std::string closest_word(std::string_view word, const std::vector<std::string>& known);
 
 /// "did you mean `steps`?", or when nothing is close, "known keys: steps, seed" (for `kind` = "keys").

@@ -24,12 +24,16 @@ MapReader::MapReader(const YamlNode* node, std::string path, const RunSection& s
   }
   map_ = node;
   if (section.named) return;
-  for (const auto& entry : node->entries)
-    if (std::find(known.begin(), known.end(), entry.key) == known.end())
-      errors_.add(entry.mark,
-                  path_.empty() ? fmt::format("unknown key `{}`", entry.key)
-                                : fmt::format("unknown key `{}` in `{}`", entry.key, path_),
-                  suggestion(entry.key, known, "keys"));
+  for (const auto& entry : node->entries) {
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+    const std::vector<std::string> elsewhere = run_keys_called(entry.key);
+    const bool misplaced = path_.empty() && !elsewhere.empty();
+    errors_.add(entry.mark,
+                path_.empty() ? fmt::format("unknown key `{}`", entry.key)
+                              : fmt::format("unknown key `{}` in `{}`", entry.key, path_),
+                misplaced ? fmt::format("did you mean `{}`?", fmt::join(elsewhere, "` or `"))
+                          : suggestion(entry.key, known, "keys"));
+  }
 }
 
 const RunKey& MapReader::known(std::string_view key, RunKey::Kind kind) const {
