@@ -17,7 +17,7 @@ namespace mesh {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using meshrt::NamedArray, meshrt::SavedTensors, meshrt::size_text, meshrt::Type;
+using meshrt::NamedArray, meshrt::SavedTensors, meshrt::bytes_text, meshrt::Type;
 
 bool is_float(Type type) { return type == Type::f64 || type == Type::f32 || type == Type::bf16 || type == Type::f16; }
 
@@ -128,7 +128,7 @@ int convert_checkpoint(const Conversion& conversion, bool json) {
   if (json)
     fmt::print("{}\n",
                Json{{"schema", 1}, {"path", conversion.to}, {"tensors", tensors.size()}, {"bytes", bytes}}.dump(2));
-  else fmt::print("wrote {}: {} tensors, {}\n", conversion.to, tensors.size(), size_text(bytes));
+  else fmt::print("wrote {}: {} tensors, {}\n", conversion.to, tensors.size(), bytes_text(bytes));
   return exit_ok;
 }
 

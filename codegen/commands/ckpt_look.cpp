@@ -16,7 +16,7 @@ namespace mesh {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using meshrt::CheckpointFolder, meshrt::Manifest, meshrt::NamedArray, meshrt::SavedTensors, meshrt::size_text;
+using meshrt::CheckpointFolder, meshrt::Manifest, meshrt::NamedArray, meshrt::SavedTensors, meshrt::bytes_text;
 
 std::string mesh_text(const Manifest& manifest) {
   std::vector<std::string> axes;
@@ -76,7 +76,7 @@ int list_checkpoints(const std::string& path, bool json) {
       list.push_back(entry);
     } else if (opened.saved) {
       const Manifest& manifest = *opened.saved->manifest();
-      fmt::print("{:<12} {:>10}  {} {} on {}{}\n", fmt::format("step-{}", step), size_text(opened.saved->bytes()),
+      fmt::print("{:<12} {:>10}  {} {} on {}{}\n", fmt::format("step-{}", step), bytes_text(opened.saved->bytes()),
                  manifest.program, manifest.precision, mesh_text(manifest), latest ? "  (latest)" : "");
     } else {
       fmt::print("{:<12} {:>10}  {}\n", fmt::format("step-{}", step), "damaged", opened.fault);
@@ -115,10 +115,10 @@ int show_checkpoint(const std::string& path, bool json) {
                manifest->layout.empty() ? "one rank" : "layout " + manifest->layout, mesh_text(*manifest),
                manifest->precision);
   else fmt::print("{}\n", saved.path());
-  fmt::print("  {} tensors, {}\n", saved.tensors().size(), size_text(saved.bytes()));
+  fmt::print("  {} tensors, {}\n", saved.tensors().size(), bytes_text(saved.bytes()));
   for (const NamedArray& tensor : saved.tensors())
     fmt::print("  {:<{}}  {:<24} {:>10}  {}\n", tensor.name, width, shape_text(tensor.type, tensor.shape),
-               size_text(static_cast<int64_t>(tensor.data.size())), saved.file_of(tensor.name));
+               bytes_text(static_cast<int64_t>(tensor.data.size())), saved.file_of(tensor.name));
   return exit_ok;
 }
 
@@ -142,7 +142,7 @@ int verify_checkpoints(const std::string& path, bool json) {
     if (!faults.empty()) fmt::print("damaged {}\n  {}\n", one, fmt::join(faults, "\n  "));
     else
       fmt::print("good    {}: {} tensors, {}{}\n", one, opened.saved->tensors().size(),
-                 size_text(opened.saved->bytes()),
+                 bytes_text(opened.saved->bytes()),
                  hashed ? "" : "; without hashes only headers and sizes can be checked");
   }
   if (json) fmt::print("{}\n", Json{{"schema", 1}, {"good", good}, {"checkpoints", list}}.dump(2));

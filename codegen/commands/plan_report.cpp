@@ -10,6 +10,7 @@
 #include "codegen/layout/cost.h"
 #include "codegen/layout/predict.h"
 #include "codegen/program/combine.h"
+#include "meshrt/log.h"
 
 namespace mesh {
 namespace {
@@ -137,13 +138,13 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   std::string text = fmt::format("step {} = {} compute + {} exposed communication ({:.0f} %) · {} rank{} · {} a rank",
                                  time_text(total), time_text(p.compute_seconds), time_text(p.communication_seconds),
                                  total > 0 ? 100 * p.communication_seconds / total : 0, mesh.ranks(),
-                                 mesh.ranks() == 1 ? "" : "s", bytes_text(memory["peak"].get<double>()));
+                                 mesh.ranks() == 1 ? "" : "s", meshrt::bytes_text(memory["peak"].get<int64_t>()));
   const auto volume = [](const PlannedCollective& c) { return c.bytes * c.count; };
   const auto largest = std::max_element(p.collectives.begin(), p.collectives.end(),
                                         [&](const auto& a, const auto& b) { return volume(a) < volume(b); });
   if (largest != p.collectives.end() && volume(*largest) > 0)
     text += fmt::format(" · largest: {} {} over {}, {} (line {})", name_of(largest->kind), largest->tensor,
-                        axes_text(mesh, largest->axes), bytes_text(static_cast<double>(volume(*largest))),
+                        axes_text(mesh, largest->axes), meshrt::bytes_text(volume(*largest)),
                         line_of(sources, largest->span));
   text += fmt::format("\n\nmesh {} {{", mesh.name.empty() ? "(one rank)" : mesh.name);
   for (const MeshAxis& axis : mesh.axes) text += fmt::format(" {}: {}", axis.name, axis.size);
@@ -171,7 +172,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   for (const PlannedCollective& c : p.collectives) {
     const std::string first = first_of(c.call);
     text += fmt::format("  {} {} over {} ({} ranks), {}{}, {} in {}{}{}\n      {}\n", name_of(c.kind), c.tensor,
-                        axes_text(mesh, c.axes), c.group, bytes_text(static_cast<double>(c.bytes)),
+                        axes_text(mesh, c.axes), c.group, meshrt::bytes_text(c.bytes),
                         c.count > 1 ? fmt::format(" x {}", c.count) : "",
                         time_text(c.seconds * static_cast<double>(c.count)), c.phase,
                         c.span.known() ? ", " + sources.file_and_line(c.span) : "",
@@ -179,7 +180,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   }
   text += "\nmemory of the largest rank\n";
   for (const auto& [kind, bytes] : memory.items())
-    text += fmt::format("  {:12} {:>12}\n", kind, bytes_text(bytes.get<double>()));
+    text += fmt::format("  {:12} {:>12}\n", kind, meshrt::bytes_text(bytes.get<int64_t>()));
   text += fmt::format("\nflops of a step, all ranks: {:.4g}\n", p.flops);
   return text;
 }

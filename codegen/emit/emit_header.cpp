@@ -4,6 +4,7 @@
 
 #include "codegen/emit/emit_parts.h"
 #include "codegen/program/extent.h"
+#include "meshrt/log.h"
 
 namespace mesh {
 
@@ -65,10 +66,9 @@ std::string mesh_text(const MeshShape& mesh) {
 }  // namespace
 
 std::string bytes_text(int64_t bytes) {
-  const char gap = CppWriter::no_break;
-  if (bytes < 10'000) return fmt::format("{}{}B", bytes, gap);
-  if (bytes < 10'000'000) return fmt::format("{:.1f}{}kB", static_cast<double>(bytes) / 1e3, gap);
-  return fmt::format("{:.1f}{}MB", static_cast<double>(bytes) / 1e6, gap);
+  std::string text = meshrt::bytes_text(bytes);
+  std::ranges::replace(text, ' ', CppWriter::no_break);
+  return text;
 }
 
 void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& options) {

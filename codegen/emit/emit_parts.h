@@ -17,7 +17,7 @@ void emit_memory(EmitContext&, CppWriter&);
 /// The function that gives meshrt::ProgramInfo.
 void emit_info(EmitContext&, CppWriter&, const EmitOptions&);
 
-/// "49.3 MB"
+/// "49.3 MiB", which stays in one line
 std::string bytes_text(int64_t bytes);
 /// A number as C++ of type double.
 std::string number_text(double value);

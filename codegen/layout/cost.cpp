@@ -1,7 +1,5 @@
 #include "codegen/layout/cost.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -24,16 +22,6 @@ int64_t collective_bytes(CollectiveKind kind, int64_t group, int64_t bytes) {
     case CollectiveKind::slice: return 0;
   }
   return 0;
-}
-
-std::string bytes_text(double bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes >= 1024 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return unit ? fmt::format("{:.1f} {}", bytes, units[unit]) : fmt::format("{:.0f} B", bytes);
 }
 
 int64_t margin_rows(int64_t size, int64_t parts, const Margin& margin) {

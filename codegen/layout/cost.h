@@ -14,9 +14,6 @@ namespace mesh {
 /// permute the local part; slice 0.
 int64_t collective_bytes(CollectiveKind, int64_t group, int64_t bytes_of_value);
 
-/// "1.5 MiB"
-std::string bytes_text(double bytes);
-
 /// Rows that the member which sends most sends to fill the margins of a dim of `size` in `parts` parts: to each other
 /// member what that needs of its own part.
 int64_t margin_rows(int64_t size, int64_t parts, const Margin&);

@@ -7,6 +7,7 @@
 
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cost.h"
+#include "meshrt/log.h"
 
 namespace mesh {
 namespace {
@@ -33,7 +34,7 @@ class Reporter {
     const Span needed = moved.user ? graph_.node(moved.user).span : made;
     sink_
         .lint("costly_reshard", needed, "{} is moved with {} a rank, where {} would do", value_name(graph_, moved.from),
-              bytes_text(static_cast<double>(bytes)), bytes_text(static_cast<double>(least)))
+              meshrt::bytes_text(bytes), meshrt::bytes_text(least))
         .here("{} it as {}", by_rule ? "a rule wants" : "needs", to_string(graph_, mesh_, type, to))
         .label(by_rule ? Span{} : made, "lies as " + to_string(graph_, mesh_, type, from))
         .note(way(steps))

@@ -61,7 +61,7 @@ std::vector<Move> moves(const MeshShape& mesh, const Placement& at, const Placem
         all.push_back({CollectiveKind::all_to_all, axis, static_cast<int>(i), j, Reduce::sum, after});
     });
   }
-  for (AxisId axis = 0; axis < mesh.axes.size(); ++axis)
+  for (AxisId axis = 0; axis != mesh.axes.size(); ++axis)
     if (!at.uses(axis))
       attach(at, axis, [&](int j, const Placement& after) {
         all.push_back({CollectiveKind::slice, axis, -1, j, Reduce::sum, after});

@@ -25,13 +25,16 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 class Bench {
  public:
-  Bench(Rank& rank, std::string kind, bool in_arena, int64_t most) : rank_(rank), kind_(std::move(kind)) {
+  Bench(Rank& rank, std::string kind, bool in_arena, int64_t most) : rank_(rank), kind_(std::move(kind)), most_(most) {
     const size_t bytes = 2 * most + 4096;
     rank.allocate(in_arena ? bytes : 4096, in_arena ? 4096 : bytes);
     from_ = in_arena ? rank.arena() : rank.own();
     to_ = from_ + most;
+  }
+
+  void run() {
     for (int64_t size : {8, 4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20})
-      if (size <= most) measure(size);
+      if (size <= most_) measure(size);
   }
 
  private:
@@ -81,6 +84,7 @@ class Bench {
   std::string kind_;
   const Group& group_ = rank_.group(std::vector<Axis>{{rank_.ranks(), 1}});
   std::byte *from_ = nullptr, *to_ = nullptr;
+  int64_t most_;
   std::vector<int64_t> begin_, sides_;
 };
 
@@ -88,8 +92,9 @@ class Bench {
 
 int main(int argc, char** argv) {
   return run_rank([&](Rank& rank) {
-    Bench(rank, argc > 1 ? argv[1] : "all_reduce", argc < 3 || std::strcmp(argv[2], "private") != 0,
-          argc > 3 ? std::stoll(argv[3]) : 64 << 20);
+    Bench bench(rank, argc > 1 ? argv[1] : "all_reduce", argc < 3 || std::strcmp(argv[2], "private") != 0,
+                argc > 3 ? std::stoll(argv[3]) : 64 << 20);
+    bench.run();
     return 0;
   });
 }

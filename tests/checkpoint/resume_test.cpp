@@ -84,7 +84,7 @@ class ResumeTest : public testing::Test {
     for (const auto& entry : fs::directory_iterator(first.path())) {
       const std::string name = entry.path().filename();
       if (name == "checkpoint.json") continue;  // it tells the mesh
-      EXPECT_EQ(folder_.read(a + "/" + name), folder_.read(b + "/" + name)) << name;
+      EXPECT_EQ(folder_.read(fs::path(a) / name), folder_.read(fs::path(b) / name)) << name;
     }
     EXPECT_EQ(damaged_tensors(second), std::vector<std::string>{});
   }

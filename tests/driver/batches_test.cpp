@@ -140,8 +140,7 @@ TEST_F(BatchesTest, SamplesMayBeShuffled) {
   };
   const Numbers one = order(1, 1, 0, 1);
   ASSERT_EQ(one.size(), 21U);
-  for (int pass = 0; pass < 3; ++pass)
-    EXPECT_EQ(std::set<int32_t>(one.begin() + 7 * pass, one.begin() + 7 * pass + 7).size(), 7U);
+  for (auto pass = one.begin(); pass != one.end(); pass += 7) EXPECT_EQ(std::set<int32_t>(pass, pass + 7).size(), 7U);
   EXPECT_FALSE(std::equal(one.begin(), one.begin() + 7, one.begin() + 7));
   EXPECT_EQ(order(1, 3, 0, 1), one);  // batches of three reach over the ends of passes
   EXPECT_NE(order(2, 1, 0, 1), one);
@@ -169,7 +168,7 @@ TEST(SampleOrder, MixesByWeight) {
       longest = std::max(longest, same);
     }
     for (const int64_t one : times[0]) EXPECT_EQ(one, 150);
-    for (const int64_t one : times[1]) EXPECT_NEAR(one, 5000 / 7, 1);
+    for (const int64_t one : times[1]) EXPECT_NEAR(one, 5000.0 / 7, 1);
     EXPECT_LT(longest, 15);  // chance alone makes runs of the rarer part: 20,000 / 4^15 of this length
   }
   SampleOrder other({100, 7}, {3, 1});
@@ -316,8 +315,8 @@ TEST_F(BatchesTest, RanksReadTheirParts) {
           for (int k = 0; k < parts[2]; ++k) {
             Inputs inputs;
             const int which[] = {i, j, k};
-            std::vector<LocalDim> dims;
-            for (int d = 0; d < 3; ++d) dims.push_back(part(names[d], sizes[d], which[d], parts[d]));
+            std::vector<LocalDim> dims(3);
+            for (int d = 0; d < 3; ++d) dims[d] = part(names[d], sizes[d], which[d], parts[d]);
             inputs.add("x", Type::i32, dims);
             Batches(inputs.tensors, info_, run, run.data, "data").fill(number * 5);
             const Numbers values = inputs.values<int32_t>(0);

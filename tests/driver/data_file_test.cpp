@@ -29,8 +29,9 @@ std::string llm_c(int32_t magic, int32_t version, int32_t count, std::string_vie
 }
 
 // Three sequences of 2, 0 and 1 numbers; documents of two and one.
-std::string megatron_index(uint8_t code = 8, std::vector<int32_t> lengths = {2, 0, 1},
-                           std::vector<int64_t> begins = {0, 4, 4}, std::vector<int64_t> documents = {0, 2, 3}) {
+std::string megatron_index(uint8_t code = 8, const std::vector<int32_t>& lengths = {2, 0, 1},
+                           const std::vector<int64_t>& begins = {0, 4, 4},
+                           const std::vector<int64_t>& documents = {0, 2, 3}) {
   std::string index = std::string("MMIDIDX\0\0", 9) + bytes_of<uint64_t>({1}) + static_cast<char>(code);
   index += bytes_of<uint64_t>({lengths.size(), documents.size()});
   const auto put = [&](const auto& numbers) {

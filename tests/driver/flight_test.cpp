@@ -67,7 +67,7 @@ TEST(Flight, IsOffWithoutAFolderOrAPlace) {
 
 TEST(Flight, RefusesOtherFiles) {
   const TestFolder folder;
-  FlightRecorder(folder.path(""), 0, 1, info_of_two_sites());
+  { const FlightRecorder recorder(folder.path(""), 0, 1, info_of_two_sites()); }
   std::string bytes = folder.read("flight/rank-0000");
   EXPECT_TRUE(read_flight(folder.path("flight/rank-0000")));
   EXPECT_FALSE(read_flight(folder.write("short", bytes.substr(0, 100))));

@@ -42,14 +42,14 @@ TEST_F(MemoryLimitsTest, OfControlGroupsAndThoseAroundThem) {
   folder_.write("sys/fs/cgroup/jobs/memory.max", "5242880\n");
   folder_.write("sys/fs/cgroup/jobs/memory.current", "3145728\n");
   EXPECT_EQ(limit().bytes, 2 * mebi);
-  EXPECT_EQ(limit().whose, "the control group `/jobs` with its limit of 5.2 MB has");
+  EXPECT_EQ(limit().whose, "the control group `/jobs` with its limit of 5.0 MiB has");
   // What is only cached can be dropped.
   folder_.write("sys/fs/cgroup/jobs/memory.stat", "anon 5\ninactive_file 1048576\nactive_file 3\n");
   EXPECT_EQ(limit().bytes, 3 * mebi);
   folder_.write("sys/fs/cgroup/memory.max", "1048576\n");
   folder_.write("sys/fs/cgroup/memory.current", "1048577\n");
   EXPECT_EQ(limit().bytes, 0);
-  EXPECT_EQ(limit().whose, "the control group `/` with its limit of 1.0 MB has");
+  EXPECT_EQ(limit().whose, "the control group `/` with its limit of 1.0 MiB has");
 }
 
 TEST_F(MemoryLimitsTest, OfControlGroupsOfVersionOne) {
@@ -60,7 +60,7 @@ TEST_F(MemoryLimitsTest, OfControlGroupsOfVersionOne) {
   folder_.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
   folder_.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
   EXPECT_EQ(limit().bytes, 3 * mebi);
-  EXPECT_EQ(limit().whose, "the control group `/slurm/job_7` with its limit of 4.2 MB has");
+  EXPECT_EQ(limit().whose, "the control group `/slurm/job_7` with its limit of 4.0 MiB has");
 }
 
 TEST_F(MemoryLimitsTest, OfSlurm) {
@@ -87,14 +87,14 @@ TEST_F(MemoryLimitsTest, NamesKindsAndAWayOut) {
   EXPECT_EQ(memory_problem(info, 2, {10'000'000, "this host has"}), "");
   EXPECT_EQ(
       memory_problem(info, 2, {9'999'999, "this host has"}),
-      "2 ranks of `Gpt` need 10.0 MB on this host, 5.0 MB each, but this host has 10.0 MB\n"
-      "a rank holds: parameter 1.0 MB, optimizer 1.0 MB, activation 3.0 MB\n"
+      "2 ranks of `Gpt` need 9.5 MiB on this host, 4.8 MiB each, but this host has 9.5 MiB\n"
+      "a rank holds: parameter 976.6 KiB, optimizer 976.6 KiB, activation 2.9 MiB\n"
       "a smaller batch, `batch -> AXIS { accumulate: N }`, or a layout that splits more of the activations, makes "
       "it less");
   info.memory[1].second = 4'000'000;
   EXPECT_THAT(
       memory_problem(info, 1, {1, "Slurm grants"}),
-      testing::AllOf(HasSubstr("1 rank of `Gpt` needs 5.0 MB"), HasSubstr("splits parameters and optimizer state")));
+      testing::AllOf(HasSubstr("1 rank of `Gpt` needs 4.8 MiB"), HasSubstr("splits parameters and optimizer state")));
 }
 
 TEST_F(MemoryLimitsTest, ARunThatDoesNotFitEndsBeforeItsFirstStep) {
@@ -112,9 +112,9 @@ TEST_F(MemoryLimitsTest, ARunThatDoesNotFitEndsBeforeItsFirstStep) {
     return 0;
   });
   EXPECT_EQ(code, 3);
-  EXPECT_THAT(what, HasSubstr("1 rank of `FitMean` needs 2.1 MB on this host, 2.1 MB each, but Slurm "
-                              "(SLURM_MEM_PER_NODE=1) grants 1.0 MB"));
-  EXPECT_THAT(what, HasSubstr("a rank holds: activation 2.1 MB"));
+  EXPECT_THAT(what, HasSubstr("1 rank of `FitMean` needs 2.0 MiB on this host, 2.0 MiB each, but Slurm "
+                              "(SLURM_MEM_PER_NODE=1) grants 1.0 MiB"));
+  EXPECT_THAT(what, HasSubstr("a rank holds: activation 2.0 MiB"));
 }
 
 }  // namespace

@@ -190,9 +190,9 @@ TEST_F(ReportTest, ComparesWithThePlan) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->sent, 305);
   EXPECT_EQ(summary_text(plan, {0.0031, 305, 5'000'000}),
-            "a step 2.00 ms predicted, 3.10 ms measured; sent by a rank 0.3 kB predicted, 0.3 kB measured; memory of a "
-            "rank 4.0 MB predicted, 5.0 MB measured");
-  EXPECT_EQ(summary_text({}, {2.5, 0, 5'000'000}), "a step 2.50 s; sent by a rank 0.0 kB; memory of a rank 5.0 MB");
+            "a step 2.00 ms predicted, 3.10 ms measured; sent by a rank 305 B predicted, 305 B measured; memory of a "
+            "rank 3.8 MiB predicted, 4.8 MiB measured");
+  EXPECT_EQ(summary_text({}, {2.5, 0, 5'000'000}), "a step 2.50 s; sent by a rank 0 B; memory of a rank 4.8 MiB");
   EXPECT_FALSE(read_prediction("").has_value());
   EXPECT_FALSE(read_prediction("[1, 2]").has_value());
 }

@@ -1,5 +1,7 @@
 #include "meshrt/run_file.h"
 
+#include <fmt/format.h>
+
 #include "driver/suggest.h"
 #include "driver/yaml_reader.h"
 #include "test_files.h"
@@ -143,10 +145,10 @@ validation: { src: {}, tgt: {from: 90%}, label: {file: val.bin, end: 4} }
 std::string with_a_map(const std::string& section, const std::string& key) {
   std::string inside = "{" + key + ": {x: 1}}", path = section;
   if (path.ends_with(".mix"))
-    inside = "[{" + std::string(key == "file" ? "" : "file: train.bin, ") + key + ": {x: 1}}, {file: train.bin}]";
+    inside = fmt::format("[{{{}{}: {{x: 1}}}}, {{file: train.bin}}]", key == "file" ? "" : "file: train.bin, ", key);
   for (size_t dot = path.rfind('.'); dot != std::string::npos; dot = path.rfind('.')) {
     const std::string name = path.substr(dot + 1);
-    inside = "{ " + (name == "*" ? "a" : name) + ": " + inside + " }";
+    inside = fmt::format("{{ {}: {} }}", name == "*" ? "a" : name, inside);
     path.resize(dot);
   }
   return path + ": " + inside;
@@ -417,9 +419,7 @@ TEST_F(RunFileTest, AllMistakesAreToldInOrder) {
 TEST_F(RunFileTest, HostileTextsEnd) {
   std::string deep(200, '['), aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
-    const std::string before = "*a" + std::to_string(i - 1);
-    aliases += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before + ", " + before + ", " + before +
-               ", " + before + "]\n";
+    aliases += fmt::format("a{0}: &a{0} [*a{1}, *a{1}, *a{1}, *a{1}]\n", i, i - 1);
   }
   EXPECT_NE(error(deep).find("YAML"), std::string::npos);
   EXPECT_NE(error(aliases).find("the text is nested too deeply or too large"), std::string::npos);

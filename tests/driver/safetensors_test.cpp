@@ -110,7 +110,7 @@ TEST(Safetensors, SurvivesDamage) {
       return size_t{0};
     }
   };
-  EXPECT_EQ(read(good), size_t{16 * 'x'});
+  EXPECT_EQ(read(good), size_t{16} * 'x');
   for (size_t length = 0; length < good.size(); ++length) EXPECT_EQ(read(good.substr(0, length)), 0U);
   std::mt19937 random(1);
   for (int i = 0; i < 500; ++i) {

@@ -39,7 +39,7 @@ TEST(TensorsIo, ScatterAndGatherAreInverse) {
     std::atomic<int> checked = 0;
     const int code = launch_threads(c.rows * c.columns, [&](Rank& rank) {
       rank.allocate(4096, 0);
-      std::vector<int32_t> whole(7 * 5 * 3), memory;
+      std::vector<int32_t> whole(size_t{7} * 5 * 3), memory;
       std::iota(whole.begin(), whole.end(), 100);
       const Tensor tensor = local_tensor(rank, c.rows, c.columns, c.row_dim, c.column_dim, memory);
       scatter_tensor(rank, rank.rank() == 0 ? std::as_bytes(std::span(whole)) : std::span<const std::byte>{}, tensor);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <filesystem>
 #include <mutex>
@@ -249,7 +251,7 @@ TEST_F(TrainTest, WritesOutputs) {
   for (const int ranks : {1, 2}) {
     const std::string at = folder_.path("at" + std::to_string(ranks) + "/w_{step}.npy"),
                       last = folder_.path("last.npy");
-    run(ranks, steps + "output: { w: {every: 2, file: '" + at + "'}, x: {file: '" + last + "'} }");
+    run(ranks, fmt::format("{}output: {{ w: {{every: 2, file: '{}'}}, x: {{file: '{}'}} }}", steps, at, last));
     std::vector<double> weights;
     for (const char* step : {"2", "4"}) {
       const Array array = read_npy(folder_.path("at" + std::to_string(ranks) + "/w_" + step + ".npy"));
@@ -319,8 +321,8 @@ TEST_F(TrainTest, TheMeshDecidesTheNumberOfRanks) {
 
 TEST_F(TrainTest, DryRun) {
   EXPECT_EQ(run(3, "data: { x: {file: x.npy} }", nullptr, -1, true),
-            "dry run of `FitMean`: 3 ranks, 0.0 MiB each: ok\n");
-  EXPECT_EQ(run(1, "", nullptr, -1, true), "dry run of `FitMean`: 1 rank, 0.0 MiB each: ok\n");
+            "dry run of `FitMean`: 3 ranks, 8.0 KiB each: ok\n");
+  EXPECT_EQ(run(1, "", nullptr, -1, true), "dry run of `FitMean`: 1 rank, 8.0 KiB each: ok\n");
 }
 
 TEST(Info, TellsTheProgramAsTextAndJson) {
@@ -334,7 +336,7 @@ TEST(Info, TellsTheProgramAsTextAndJson) {
             "  metrics    loss, distance\n"
             "  watches    grad_norm, w\n"
             "  rate       0.1\n"
-            "  memory     0.0 MiB a rank, 0.0 of them shared\n");
+            "  memory     8.0 KiB a rank, 4.0 KiB of them shared\n");
   const auto json = nlohmann::json::parse(info_json(info));
   EXPECT_EQ(json["mesh"]["ranks"], 4);
   EXPECT_EQ(json["dims"]["batch"], 6);

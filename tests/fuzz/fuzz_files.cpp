@@ -187,6 +187,7 @@ Files mutant(const std::vector<Files>& right, uint64_t seed, uint64_t number) {
   Random random(seed * 1'000'003 + number);
   Files files = right[below(random, right.size())];
   std::vector<std::string> others;
+  others.reserve(right.size());
   for (const Files& one : right) others.push_back(one.begin()->second);
   const size_t changes = below(random, 6);  // none, too: what is right is read
   for (size_t i = 0; i < changes; ++i)
@@ -253,7 +254,8 @@ void read(const std::string& kind, const std::string& folder, const std::string&
 }
 
 void write_files(const std::string& folder, const Files& files) {
-  for (const auto& [name, content] : files) std::ofstream(folder + "/" + name, std::ios::binary) << content;
+  for (const auto& [name, content] : files)
+    std::ofstream(std::filesystem::path(folder) / name, std::ios::binary) << content;
 }
 
 bool read_mutant(const std::string& kind, const std::string& folder, const Files& files) {

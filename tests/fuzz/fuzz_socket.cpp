@@ -187,6 +187,7 @@ int main(int argc, char** argv) {
   const Descriptor nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));
   dup2(nothing.get(), STDERR_FILENO);
   mesh::fuzz::complain_to(errors);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the sanitizer takes a descriptor so
   __sanitizer_set_report_fd(reinterpret_cast<void*>(static_cast<intptr_t>(errors)));
   const Token token = Token::from("a word of the job's own");
   Door door("127.0.0.1", 0, token);

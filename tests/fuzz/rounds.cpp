@@ -8,7 +8,8 @@
 
 #include "watchdog.h"
 
-// What the sanitizers find has the mutant's number beside it.
+// What the sanitizers find has the mutant's number beside it. The name is theirs.
+// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming)
 extern "C" void __asan_on_error() {
   (void)!write(mesh::fuzz::complaints(), mesh::fuzz::running(), std::strlen(mesh::fuzz::running()));
 }

@@ -16,6 +16,7 @@ struct Grouping {
   std::vector<char> a, b, c;  // dims in memory, one letter each
   std::vector<char> batch, rows, inner, cols;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
 void PrintTo(const Grouping& grouping, std::ostream* out) { *out << grouping.name; }
 
 class Products : public testing::TestWithParam<Grouping> {};

@@ -8,7 +8,7 @@ namespace mesh::tests {
 namespace {
 
 /// The number at a global place of a value, as rank `rank` contributes it.
-float number(int64_t i, int64_t j, int64_t k, int rank = 0) {
+float number(int64_t i, int64_t j, int64_t k, int64_t rank = 0) {
   return static_cast<float>(i * 10000 + j * 100 + k + rank * 1000000);
 }
 
@@ -59,7 +59,7 @@ class Movements : public testing::TestWithParam<Case> {
     const MeshShape& mesh = made->program.sharded.layout.mesh;
     for (int64_t other = 0; other < mesh.ranks(); ++other) {
       bool same = true;
-      for (AxisId axis = 0; axis < mesh.axes.size(); ++axis)
+      for (AxisId axis = 0; axis != mesh.axes.size(); ++axis)
         if (std::ranges::find(GetParam().axes, axis) == GetParam().axes.end())
           same = same && mesh.coordinate(other, axis) == mesh.coordinate(view.rank(), axis);
       if (same) members.push_back(static_cast<int>(other));

@@ -39,6 +39,7 @@ struct Case {
   Axes axes;
   Rules rules;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 class Jobs : public testing::TestWithParam<Case> {
@@ -104,7 +105,7 @@ TEST_P(Jobs, ShowEveryMissingCollective) {
       seen = !compare_programs(broken, expected, {.seed = seed}).equal();
     EXPECT_TRUE(seen) << "without the collective of " << what;
   }
-  EXPECT_EQ(removed > 0, GetParam().axes.size() > 0);
+  EXPECT_EQ(removed > 0, !GetParam().axes.empty());
 }
 
 TEST_P(Jobs, EvaluateSeveralBatches) {
@@ -180,7 +181,7 @@ TEST(Feeds, AreChecked) {
             "the model has no input `lable`; did you mean `label`?");
   EXPECT_EQ(refused([](InterpretRequest& request) {
               const int32_t large = 5;
-              std::memcpy(request.feeds["label"].data.data() + 4 * 2, &large, 4);
+              std::memcpy(request.feeds["label"].data.data() + 2 * sizeof large, &large, sizeof large);
             }),
             "feed `label` holds 5 at [2], but its indices must lie in 0 to 4");
   EXPECT_EQ(refused([](InterpretRequest& request) {

@@ -20,7 +20,7 @@ struct Stack {
     wide = build.dim("wide", 16);
     mid = build.dim("mid", 16);
     layer = build.dim("layer", 3);
-    const auto stored = [&](StoredKind kind, const char* name, std::vector<DimId> dims) {
+    const auto stored = [&](StoredKind kind, const char* name, const std::vector<DimId>& dims) {
       return graph.stored[build.stored(kind, name, {Type::f32, {}, dims}, {}).index].value;
     };
     const ValueId x = stored(StoredKind::input, "x", {batch, wide});

@@ -18,7 +18,7 @@ struct Perceptron {
     batch = build.dim("batch", b);
     io = build.dim("io", i);
     hidden = build.dim("hidden", h);
-    const auto stored = [&](StoredKind kind, const char* name, std::vector<DimId> dims) {
+    const auto stored = [&](StoredKind kind, const char* name, const std::vector<DimId>& dims) {
       const StoredId id = build.stored(kind, name, {Type::f32, {}, dims}, {});
       return graph.stored[id.index].value;
     };
@@ -46,8 +46,8 @@ struct Perceptron {
   }
 
   /// A mesh of the given axes, the last innermost, and a rule a pair.
-  static Layout layout(std::vector<std::pair<std::string, int64_t>> axes,
-                       std::vector<std::pair<DimId, std::vector<AxisId>>> rules) {
+  static Layout layout(const std::vector<std::pair<std::string, int64_t>>& axes,
+                       const std::vector<std::pair<DimId, std::vector<AxisId>>>& rules) {
     Layout layout;
     int64_t stride = 1;
     for (const auto& [name, size] : axes) layout.mesh.axes.push_back({name, size, 1, {}});

@@ -128,8 +128,8 @@ Graph residual() {
   return graph;
 }
 
-Layout layout(const Graph& graph, std::vector<std::pair<std::string, int64_t>> axes,
-              std::vector<std::pair<std::string, std::string>> rules) {
+Layout layout(const Graph& graph, const std::vector<std::pair<std::string, int64_t>>& axes,
+              const std::vector<std::pair<std::string, std::string>>& rules) {
   Layout result;
   result.name = "test";
   result.mesh.name = "test";
@@ -142,7 +142,7 @@ Layout layout(const Graph& graph, std::vector<std::pair<std::string, int64_t>> a
     Rule rule;
     for (uint32_t d = 0; d < graph.dims.size(); ++d)
       if (graph.dims[d].name == name) rule.dims = {DimId{d}};
-    for (uint8_t a = 0; a < result.mesh.axes.size(); ++a)
+    for (AxisId a = 0; a != result.mesh.axes.size(); ++a)
       if (result.mesh.axes[a].name == axis) rule.axes = {a};
     result.rules.push_back(rule);
   }

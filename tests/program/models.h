@@ -10,8 +10,8 @@ Graph perceptron();
 Graph residual();
 
 /// A mesh of these axes and the rules `dim -> axis`.
-Layout layout(const Graph&, std::vector<std::pair<std::string, int64_t>> axes,
-              std::vector<std::pair<std::string, std::string>> rules);
+Layout layout(const Graph&, const std::vector<std::pair<std::string, int64_t>>& axes,
+              const std::vector<std::pair<std::string, std::string>>& rules);
 /// The training step and the evaluation of a model under a layout.
 struct Placed {
   ShardedGraph train, evaluate;

@@ -9,7 +9,7 @@
 namespace mesh {
 namespace {
 
-Compiled compiled(CompileRequest request) {
+Compiled compiled(const CompileRequest& request) {
   SourceMap sources;
   DiagnosticSink sink;
   std::optional<Compiled> result = compile(request, sources, sink);

@@ -205,7 +205,7 @@ class Cases {
     std::vector<int64_t> begin{5};  // not from zero: only differences count
     for (int m = 1; m <= members(); ++m) {
       int64_t at = part_begin(extent, m, members());
-      if (pattern == 1) at = m == members() ? extent : extent * m * m / (members() * members());
+      if (pattern == 1) at = m == members() ? extent : extent * m * m / (int64_t{1} * members() * members());
       if (pattern == 2) at = m < members() - 1 ? 0 : extent;  // the last but one has all (or the last of one)
       begin.push_back(5 + at);
     }

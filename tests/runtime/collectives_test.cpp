@@ -15,6 +15,7 @@ struct Setting {
   std::string transport;
   int ranks;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
 void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.transport << " of " << setting.ranks; }
 
 class Collectives : public testing::TestWithParam<Setting> {
@@ -50,7 +51,7 @@ constexpr bool processes = false;
 constexpr bool processes = true;
 #endif
 
-std::vector<Setting> settings(std::vector<int> ranks) {
+std::vector<Setting> settings(const std::vector<int>& ranks) {
   std::vector<Setting> all;
   for (const char* transport : {"threads", "arena", "ucx"})
     if (processes || transport == std::string("threads"))

@@ -40,6 +40,7 @@ pid_t start_job(const std::vector<std::string>& options, const std::vector<std::
   words.push_back(program("RANK_PROGRAM"));
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const pid_t child = fork();

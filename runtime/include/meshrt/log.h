@@ -79,8 +79,8 @@ class Log {
 /// "1:05", "12:30", "3:04:05": whole seconds for a person.
 std::string clock_text(double seconds);
 
-/// 1234567 -> "1.2 MB", in the units of disks.
-std::string size_text(int64_t bytes);
+/// 1000 -> "1000 B", 1234567 -> "1.2 MiB"
+std::string bytes_text(int64_t bytes);
 
 /// 1234567 -> "1,234,567"
 std::string grouped(int64_t number);

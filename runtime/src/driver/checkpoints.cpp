@@ -150,7 +150,7 @@ void Checkpoints::end(const CheckpointWriter::Outcome& outcome) {
   if (rank_.rank() != 0 || !tell) return;
   if (outcome.error.empty())
     tell(fmt::format("checkpoint of step {}: {}, {}, {:.1f} s", outcome.step, folder_.finished(outcome.step),
-                     size_text(outcome.bytes), outcome.seconds));
+                     bytes_text(outcome.bytes), outcome.seconds));
   else
     tell(fmt::format("the checkpoint of step {} is lost: {}; older ones stay, the run goes on", outcome.step,
                      outcome.error));

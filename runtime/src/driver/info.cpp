@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "meshrt/driver.h"
+#include "meshrt/log.h"
 
 namespace meshrt {
 
@@ -27,9 +28,8 @@ std::string info_text(const ProgramInfo& info) {
   for (const ProgramInfo::Watched& one : info.watched) watched.push_back(one.name);
   line("watches", fmt::format("{}", fmt::join(watched, ", ")));
   line("rate", fmt::format("{}", info.rate));
-  line("memory", fmt::format("{:.1f} MiB a rank, {:.1f} of them shared",
-                             static_cast<double>(info.arena_bytes + info.own_bytes) / (1 << 20),
-                             static_cast<double>(info.arena_bytes) / (1 << 20)));
+  line("memory", fmt::format("{} a rank, {} of them shared", bytes_text(info.arena_bytes + info.own_bytes),
+                             bytes_text(info.arena_bytes)));
   return text;
 }
 

@@ -80,11 +80,15 @@ std::string clock_text(double seconds) {
                    : fmt::format("{}:{:02}", minutes, total % 60);
 }
 
-std::string size_text(int64_t bytes) {
-  const auto size = static_cast<double>(bytes);
-  return bytes < 1'000'000       ? fmt::format("{:.1f} kB", size / 1e3)
-         : bytes < 1'000'000'000 ? fmt::format("{:.1f} MB", size / 1e6)
-                                 : fmt::format("{:.2f} GB", size / 1e9);
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto size = static_cast<double>(bytes) / 1024;
+  const char* unit = "KiB";
+  for (const char* greater : {"MiB", "GiB", "TiB"}) {
+    if (size < 1024) break;
+    size /= 1024, unit = greater;
+  }
+  return fmt::format("{:.1f} {}", size, unit);
 }
 
 std::string grouped(int64_t number) {

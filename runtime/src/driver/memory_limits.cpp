@@ -53,7 +53,7 @@ void consider_groups(Tightest& tightest, const fs::path& top, const std::string&
     if (limit && used)
       tightest.consider(
           *limit - (*used - std::min(*used, entry_of(folder / "memory.stat", cache_key, 0))),
-          fmt::format("the control group `/{}` with its limit of {} has", path.string(), size_text(*limit)));
+          fmt::format("the control group `/{}` with its limit of {} has", path.string(), bytes_text(*limit)));
     if (path.empty()) return;
   }
 }
@@ -119,13 +119,13 @@ std::string memory_problem(const ProgramInfo& info, int local_ranks, const Memor
   std::string kinds, largest;
   int64_t most = -1;
   for (const auto& [kind, bytes] : info.memory) {
-    kinds += fmt::format("{}{} {}", kinds.empty() ? "\na rank holds: " : ", ", kind, size_text(bytes));
+    kinds += fmt::format("{}{} {}", kinds.empty() ? "\na rank holds: " : ", ", kind, bytes_text(bytes));
     if (bytes > most) most = bytes, largest = kind;
   }
   return fmt::format("{} of `{}` {} on this host, {} each, but {} {}{}\n{}",
                      local_ranks == 1 ? "1 rank" : fmt::format("{} ranks", local_ranks), info.name,
-                     fmt::format("need{} {}", local_ranks == 1 ? "s" : "", size_text(rank_bytes * local_ranks)),
-                     size_text(rank_bytes), limit.whose, size_text(limit.bytes), kinds, way_out(largest));
+                     fmt::format("need{} {}", local_ranks == 1 ? "s" : "", bytes_text(rank_bytes * local_ranks)),
+                     bytes_text(rank_bytes), limit.whose, bytes_text(limit.bytes), kinds, way_out(largest));
 }
 
 void check_memory(Rank& rank, const ProgramInfo& info) {

@@ -232,8 +232,8 @@ int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOption
   if (ranks != static_cast<float>(rank.ranks()))
     throw Failure(Cause::mismatch, fmt::format("an all-reduce of 1 over {} ranks gave {}", rank.ranks(), ranks));
   if (rank.rank() == 0)
-    fmt::print(options.out, "dry run of `{}`: {} rank{}, {:.1f} MiB each: ok\n", info.name, rank.ranks(),
-               rank.ranks() == 1 ? "" : "s", static_cast<double>(info.arena_bytes + info.own_bytes) / (1 << 20));
+    fmt::print(options.out, "dry run of `{}`: {} rank{}, {} each: ok\n", info.name, rank.ranks(),
+               rank.ranks() == 1 ? "" : "s", bytes_text(info.arena_bytes + info.own_bytes));
   return 0;
 }
 

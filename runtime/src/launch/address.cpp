@@ -133,6 +133,7 @@ Descriptor connect_to(const std::vector<Address>& addresses, std::chrono::millis
     std::this_thread::sleep_for(pause);
   } while (Clock::now() < deadline);
   std::vector<std::string> texts;
+  texts.reserve(addresses.size());
   for (const Address& address : addresses) texts.push_back(address.text());
   throw unreachable(fmt::format("cannot connect to {} within {:g} s: {}", fmt::join(texts, " or "),
                                 std::chrono::duration<double>(limit).count(), why));

@@ -47,6 +47,7 @@ void AgentProcesses::start(const std::string& shell, const std::string& host, co
                            const Token& token) {
   std::vector<std::string> words = words_of(shell, host, command);
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   int ends[2];

@@ -57,6 +57,7 @@ int run_as_node(const std::vector<std::string>& command, const SeveralHosts& opt
   if (options.node_rank > 0)
     return run_agent({coordinator}, token_from_environment(), options.node_rank, milliseconds(options.connect_timeout));
   std::vector<HostSlots> nodes;
+  nodes.reserve(static_cast<size_t>(options.nodes));
   for (int node = 0; node < options.nodes; ++node) nodes.push_back({fmt::format("node {}", node), options.per_node});
   HostsOptions job = hosts_options(options);
   job.started_elsewhere = true;

@@ -130,6 +130,7 @@ std::string whereabouts(const std::vector<Flight>& flights) {
       places[fmt::format("in step {} {} {}", flight.step, waits(flight) ? "in" : "after", flight.calls.back().text)]
           .push_back(flight.rank);
   std::vector<std::string> parts;
+  parts.reserve(places.size());
   for (const auto& [place, ranks] : places)
     parts.push_back(fmt::format("{} {} {}", names_of(ranks), ranks.size() == 1 ? "is" : "are", place));
   return fmt::format("{}", fmt::join(parts, "; "));

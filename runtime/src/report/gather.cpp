@@ -19,6 +19,7 @@ std::vector<std::string> gather_texts(Rank& rank, const char* what, const std::s
   std::string all(begin.back(), '\0');
   if (!all.empty()) all_gather(rank, world(rank), site, text.data(), all.data(), {1, begin, 1}, Type::u8);
   std::vector<std::string> texts;
+  texts.reserve(sizes.size());
   for (int r = 0; r < rank.ranks(); ++r) texts.push_back(all.substr(begin[r], sizes[r]));
   return texts;
 }

@@ -50,8 +50,8 @@ std::string summary_text(const std::optional<Predicted>& predicted, const Measur
   };
   const Predicted p = predicted.value_or(Predicted{});
   return fmt::format("{}; {}; {}", pair("a step", time_text(p.seconds), time_text(measured.seconds)),
-                     pair("sent by a rank", size_text(p.sent), size_text(measured.sent)),
-                     pair("memory of a rank", size_text(p.memory), size_text(measured.memory)));
+                     pair("sent by a rank", bytes_text(p.sent), bytes_text(measured.sent)),
+                     pair("memory of a rank", bytes_text(p.memory), bytes_text(measured.memory)));
 }
 
 std::string summary_json(const std::optional<Predicted>& predicted, const Measured& measured, const ProgramInfo& info) {
