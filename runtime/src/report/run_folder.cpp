@@ -71,8 +71,6 @@ std::string counted_folder(const FolderChoice& choice, const std::string& stem, 
 
 }  // namespace
 
-std::string log_of_run(const std::string& folder) { return (fs::path(folder) / "log.txt").string(); }
-
 std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info, const RunFile& run) {
   if (choice.named == no_folder || (choice.named.empty() && choice.parent == no_folder)) return "";
   if (!choice.named.empty()) {

@@ -32,7 +32,7 @@ struct FolderChoice {
 std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info, const RunFile& run);
 
 /// Where it keeps what was printed.
-std::string log_of_run(const std::string& folder);
+inline std::string log_of_run(const std::string& folder) { return folder + "/log.txt"; }
 
 /// Puts into it what was run. `program_folder` is where the program lies, empty: nowhere.
 void describe_run(const std::string& folder, const std::string& program_folder, const RunFile& run);
