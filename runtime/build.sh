@@ -61,7 +61,7 @@ each() {
   esac
 }
 
-list >objects/list
+list | sed 's, *$,,' >objects/list # for xargs, a line that ends in a blank goes on in the next
 echo "compiling the runtime: $(wc -l <objects/list) files, $jobs at a time" >&2
 export cxx flags
 xargs -P "$jobs" -L 1 sh -c 'object=objects/$1.o source=$2; shift 2

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "codegen/commands/plan_report.h"
 #include "codegen/emit/emit_program.h"
@@ -23,8 +25,15 @@ std::string watch_text(const std::vector<std::string>& entries) {
 }  // namespace
 
 std::string program_name(const SpecOptions& spec) {
-  const std::string stem = fs::path(spec.spec_files().front()).stem().string();
-  return stem.empty() || stem == "-" ? "program" : stem;
+  std::string name = fs::path(spec.spec_files().front()).stem().string();
+  // It stands in scripts and names of files, where other characters are something else.
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  };
+  std::ranges::replace_if(name, std::not_fn(plain), '_');
+  if (name.starts_with('-')) name.front() = '_';
+  return name.empty() || name == "_" ? "program" : name;
 }
 
 std::map<std::string, std::string> texts_of_run(const Session& session, const Compiled& compiled) {

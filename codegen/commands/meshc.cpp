@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <map>
 
 #include "codegen/commands/command.h"
@@ -67,6 +68,9 @@ int main(int argc, char** argv) {
   } catch (const meshrt::Failure& failure) {
     fmt::print(stderr, "error: {}\n", failure.what());
     return meshrt::exit_code(failure.cause);
+  } catch (const std::filesystem::filesystem_error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return meshrt::exit_code(meshrt::Cause::environment);
   } catch (const std::exception& error) {
     return internal_error_banner(error.what(), command_line(argc, argv));
   }

@@ -6,10 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <regex>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/emission.h"
 #include "codegen/commands/session.h"
+#include "meshrt/run_file.h"
 
 namespace mesh {
 
@@ -33,15 +35,22 @@ void require_word(const std::string& option, const std::string& word) {
 
 /// One word for the shell, whatever is in it.
 std::string quoted(const std::string& word) {
+  if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:=+/") ==
+      std::string::npos)
+    return word;
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
 }
 
 int print_batch_file(const Options& options) {
-  require_word("--time", options.time);
+  if (!std::regex_match(options.time, std::regex(R"((\d+-)?\d+(:\d+){0,2})")))
+    throw UsageError(
+        fmt::format("--time: `{}` is no time for Slurm: 12:00:00, 90 (minutes) or 2-00:00:00 (days)", options.time));
   require_word("--partition", options.partition);
   require_word("--account", options.account);
+  // Mistakes that the job would find after hours in the queue; its data may lie on the cluster alone.
+  meshrt::read_run_file(options.spec.run_file(), options.spec.overrides(), meshrt::NamedFiles::may_lack);
   Session session(options.spec, options.output);
   const std::optional<Compiled> compiled = session.compile();
   if (!compiled) return exit_diagnostics;
@@ -65,12 +74,12 @@ int print_batch_file(const Options& options) {
       "# So many seconds before the end: the run writes a checkpoint and ends with code 75.\n"
       "#SBATCH --signal=USR1@{1}\n\n"
       "# Where `srun --mpi=list` has no pmix, leave --mpi=pmix out.\n"
-      "srun --mpi=pmix {2}/{0} {2}/{0}.yaml checkpoint.dir={0}-ckpt{3}\n"
+      "srun --mpi=pmix {2} {3} checkpoint.dir={0}-ckpt{4}\n"
       "code=$?\n"
       "# In the queue again; a job that Slurm has restarted goes on from its newest checkpoint.\n"
       "if [ $code -eq 75 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\n"
       "exit $code\n",
-      name, options.warning, folder, overrides);
+      name, options.warning, quoted(folder + "/" + name), quoted(folder + "/" + name + ".yaml"), overrides);
   return exit_ok;
 }
 
@@ -80,8 +89,8 @@ Command slurm_command() {
   return {"slurm",
           "print a batch file for Slurm",
           "The job writes checkpoints to NAME-ckpt, stops before its time ends, and puts itself into the queue again.\n"
-          "It runs what `meshc build` has made of the same spec with the same layout.",
-          {{"meshc slurm gpt.mesh --nodes 4 >gpt.sh", "as many ranks on each node; then sbatch gpt.sh"},
+          "It runs what `meshc build` has made of the same spec with the same layout and mesh.",
+          {{"meshc slurm gpt.mesh --nodes 2 >gpt.sh", "as many ranks on each node; then sbatch gpt.sh"},
            {"meshc slurm gpt.mesh --nodes 4 --mesh data=4,model=8 --time 12:00:00", "another mesh, twelve hours"}},
           [](CLI::App& app) -> std::function<int()> {
             auto options = std::make_shared<Options>();

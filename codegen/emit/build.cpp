@@ -148,8 +148,15 @@ bool build_program(const BuildPlan& plan) {
     fs::remove(log, error);
     throw Failure(Cause::environment, messages);
   }
-  if (status != 0)
-    internal_error(fmt::format("the C++ compiler rejected {}; its messages are in {}", source.string(), log.string()));
+  if (status != 0) {
+    const std::string messages = read(log);
+    const bool of_program = messages.find(plan.name + ".cpp:") != std::string::npos;
+    if (of_program && messages.find("No space left on device") == std::string::npos)
+      internal_error(
+          fmt::format("the C++ compiler rejected {}; its messages are in {}", source.string(), log.string()));
+    throw Failure(Cause::environment, fmt::format("the C++ compiler fails; its messages are in {}, and begin with\n{}",
+                                                  log.string(), messages.substr(0, 2000)));
+  }
   fs::remove(log, error);
   return true;
 }

@@ -113,9 +113,9 @@ int main(int argc, char** argv) {
       "what\n"
       "its ranks did last.\n"
       "Exit codes: 0 success, 1 a mistake in the input, 2 wrong usage, 3 the environment or the run failed,\n"
-      "70 an internal error, 75 stopped with a checkpoint (see the program's help), 130 interrupted. SIGTERM and "
-      "SIGUSR1 "
-      "go to the ranks,\nwhich end in order if they can; a second one, or SIGINT, ends them at once.",
+      "70 an internal error, 75 stopped with a checkpoint (see the program's help), 130 interrupted. Signals to end "
+      "(TERM, USR1, INT, HUP) go\nto the ranks, which end in order if they write checkpoints; a second one ends them "
+      "at once.",
       "meshrun"};
   Options options;
   declare(app, options);

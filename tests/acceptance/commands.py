@@ -71,14 +71,32 @@ def check_interrupted(report, folder):
         report.true(f"build ended by {name}", building.returncode == 130 and messages == f"{name} has ended the compiler: slow is not built\n", messages)
 
 
+def check_odd_names(report, folder):
+    """A spec's file name is no command for a shell; what stops the C++ compiler but its input is no mistake of meshc."""
+    spec = f"{folder}/a$(touch {folder.replace('/', '_')}) b (1).mesh"
+    with open(spec, "w") as file:
+        file.write("model Count {\n  state n : f64 = 0\n  n <- n + 1\n}\n")
+    before = set(os.listdir(folder))
+    done = execute(meshc(), "run", spec, "train.steps=2", "--run-dir=none", cwd=folder, env={"XDG_CACHE_HOME": f"{folder}/cache"})
+    execute(meshc(), "build", spec, "-o", "out of it", cwd=folder)
+    report.true("a spec's name with signs of the shell", "2 steps" in done.stdout and set(os.listdir(folder)) - before == {"out of it"}, done.stdout)
+    for name, value in (("CXXFLAGS", "-fno-such-thing"), ("TARGET", "none"), ("CXX", "/bin/false")):
+        done = execute(meshc(), "build", spec, "-o", f"{folder}/{name}", code=None, env={name: value})
+        report.true(f"{name}={value}", done.returncode == 3 and "internal" not in done.stderr, done.stderr)
+    done = execute(meshc(), "fetch", spec, "n", "--out", spec, code=None)
+    report.true("fetch --out FILE", done.returncode == 3 and "internal" not in done.stderr, done.stderr)
+
+
 def check_slurm(report, gpt):
     """The batch file is one for sh, has the mesh's ranks on its nodes, and keeps words together; what would be another option is refused."""
-    written = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "2", "--time", "12:00:00", "data.text=it's").stdout
+    written = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "2", "--time", "12:00:00", "data.token.file=it's").stdout
     report.true("slurm: nodes and tasks", "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n" in written and "--time=12:00:00\n" in written, written[:200])
-    report.true("slurm: a word stays one", "'data.text=it'\\''s'\n" in written)
+    report.true("slurm: a word stays one", "'data.token.file=it'\\''s'\n" in written)
     with scratch() as folder:
         with open(f"{folder}/job.sh", "w") as file:
             file.write(written)
+        for bad in (["--time", "abc"], ["train.step=3"]):
+            report.true(f"slurm {bad[-1]}", execute(meshc(), "slurm", gpt, *bad, code=None).returncode in (1, 2))
         report.true("slurm: sh reads it", execute("sh", "-n", f"{folder}/job.sh", code=None).returncode == 0)
     uneven = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "3", code=2).stderr
     report.true("slurm: nodes that do not divide the ranks", "8 ranks on 3 nodes" in uneven, uneven)
@@ -111,6 +129,7 @@ def run(small):
             check_new(report, folder)
             check_cache(report, folder)
             check_interrupted(report, folder)
+            check_odd_names(report, folder)
         doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
         report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})

@@ -18,7 +18,7 @@ def ranks_of(job):
     """{rank: process} of a job's programs."""
     found = {}
     for pid in children(job.pid):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError, StopIteration):  # it has just ended, or not quite begun
             if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "gpt":
                 found[rank_of(pid)] = pid
     return found

@@ -2,6 +2,7 @@
 the trace against the plan, predicted against measured, and the resolved run file by running it again."""
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -170,7 +171,28 @@ def check_ends(report, folder, environment):
     wait_until(lambda: "step 5/" in log_of(mesh))
     job.send_signal(signal.SIGINT)
     _, messages = job.communicate(timeout=20)
-    report.true("SIGINT", job.returncode == 130 and "SIG" not in messages and "(pid" not in messages and log_of(mesh).endswith("\nSIGINT has ended the run at once\n"), messages + log_of(mesh)[-300:])
+    report.true("Ctrl-C", job.returncode == 130 and messages.endswith("SIGINT has ended the run at once\n") and log_of(mesh).endswith("\nSIGINT has ended the run at once\n"), messages + log_of(mesh)[-300:])
+
+
+def check_interrupted(report, folder, environment):
+    """Ctrl-C ends a run with checkpoints after its step, with a checkpoint, whether its ranks are processes or one; nohup's SIGHUP ends nothing."""
+    for mesh in ("data=1,model=1", "data=2,model=2"):
+        name = mesh.replace("=", "")
+        command = [meshc(), "run", f"{TOP}/specs/gpt.mesh", *sets(**GPT), "there/run.yaml", "train.steps=1000000", "--mesh", mesh, "--run-dir", name, f"checkpoint.dir={name}-ckpt"]
+
+        def steps():
+            return sum(line.startswith("step ") for line in open(f"{folder}/{name}/log.txt")) if os.path.exists(f"{folder}/{name}/log.txt") else 0
+
+        job = subprocess.Popen(["nohup", *command], cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: steps() >= 5)
+        job.send_signal(signal.SIGHUP)
+        told = steps()
+        wait_until(lambda: steps() > told + 5)
+        job.send_signal(signal.SIGINT)
+        _, messages = job.communicate(timeout=20)
+        with open(f"{folder}/{name}/log.txt") as log:
+            ends = re.findall(r"SIGINT has ended the run after step (\d+) of 1000000", log.read())
+        report.true(f"{mesh}: Ctrl-C", job.returncode == 75 and len(ends) == 1 and os.path.exists(f"{folder}/{name}-ckpt/step-{ends[0]}/checkpoint.json"), f"{job.returncode} {messages[-300:]}")
 
 
 def run(small):
@@ -218,6 +240,7 @@ def run(small):
             report.true("no folder, or another", len(kept()) == 3 and os.path.exists(f"{folder}/mine/summary.json") and os.path.exists(f"{folder}/other/summary.json"))
             done = execute(*command, "there/run.yaml", "--run-dir", "there/run.yaml/sub", env=environment, cwd=folder, code=3)
             check_ends(report, folder, environment)
+            check_interrupted(report, folder, environment)
             report.true("a folder that cannot be made", "cannot make the run folder `there/run.yaml/sub`" in done.stderr, done.stderr.strip()[:200])
 
     report.attempt("seeing", action)

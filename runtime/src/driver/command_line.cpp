@@ -81,7 +81,7 @@ options:
 
 environment: MESHRT_TRANSPORT (arena or ucx), MESHRT_TIMEOUT (seconds), MESHRT_RUNS (in place of runs; none), NO_COLOR
 exit codes: 0 done, 1 a mistake in run file or data, 2 wrong usage, 3 the run failed, 130 interrupted,
-75 stopped by SIGTERM, SIGUSR1 or train.max_time with a checkpoint: the same command goes on from it
+75 stopped by a signal (TERM, USR1, INT, HUP) or train.max_time with a checkpoint: the same command goes on from it
 )",
       name);
 }

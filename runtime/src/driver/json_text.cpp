@@ -75,7 +75,8 @@ class TreeMaker : public nlohmann::json_sax<Json> {
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
     const std::string what = error.what();  // "[json.exception...] parse error at ...: what is wrong"
     const size_t colon = what.find(": ");
-    errors_.add(mark(1), "this is not JSON: " + (colon == std::string::npos ? what : what.substr(colon + 2)));
+    errors_.add(mark(1), "this is not JSON, in which a bundle takes its run file: " +
+                             (colon == std::string::npos ? what : what.substr(colon + 2)));
     return false;
   }
 

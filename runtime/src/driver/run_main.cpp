@@ -28,10 +28,11 @@ std::string this_program() {
 std::string find_run_file(const CommandLine& line, const ProgramInfo& info) {
   if (!line.run_file.empty()) return line.run_file;
   std::error_code ignored;
-  for (const fs::path& stem : {fs::path(info.spec), fs::path(this_program())}) {
-    const fs::path candidate = fs::path(stem).replace_extension(".yaml");
-    if (!stem.empty() && fs::is_regular_file(candidate, ignored)) return candidate.string();
-  }
+  for (const fs::path& stem : {fs::path(info.spec), fs::path(this_program())})
+    for (const char* ending : {".yaml", ".json"}) {  // JSON is YAML, and what a bundle has
+      const fs::path candidate = fs::path(stem).replace_extension(ending);
+      if (!stem.empty() && fs::is_regular_file(candidate, ignored)) return candidate.string();
+    }
   return "";
 }
 

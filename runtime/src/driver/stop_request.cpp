@@ -9,7 +9,7 @@ namespace meshrt {
 
 namespace {
 
-constexpr std::array heeded = {SIGTERM, SIGUSR1};
+constexpr std::array heeded = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
 
 // A signal belongs to the process, so this does too.
 std::atomic<int> received = 0;
@@ -25,7 +25,11 @@ Installed& installed() {
   return state;
 }
 
-void note(int signal) { received.store(signal, std::memory_order_relaxed); }
+void note(int signal) {
+  if (received.exchange(signal, std::memory_order_relaxed) != SIGINT || signal != SIGINT) return;
+  ::signal(signal, SIG_DFL);
+  raise(signal);
+}
 
 }  // namespace
 
@@ -37,7 +41,10 @@ StopRequest::StopRequest() {
   struct sigaction action {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < heeded.size(); ++i) sigaction(heeded[i], &action, &state.before[i]);
+  for (size_t i = 0; i < heeded.size(); ++i) {
+    sigaction(heeded[i], nullptr, &state.before[i]);
+    if (state.before[i].sa_handler != SIG_IGN) sigaction(heeded[i], &action, nullptr);
+  }
 }
 
 StopRequest::~StopRequest() {

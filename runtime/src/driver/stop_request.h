@@ -1,11 +1,11 @@
-// stop_request.h: SIGTERM and SIGUSR1 as a wish that the run ends in order: clusters send them before they take a
-// machine away.
+// stop_request.h: signals as a wish that the run ends in order: clusters send SIGTERM and SIGUSR1 before they take a
+// machine away, a terminal SIGINT for Ctrl-C and SIGHUP when it is closed.
 #pragma once
 
 namespace meshrt {
 
-/// While one of these lives, the two signals are noted instead of ending the process. Ranks that are threads of one
-/// process each have one.
+/// While one of these lives, these signals are noted instead of ending the process, but those that are ignored already
+/// (`nohup`). A second SIGINT ends it at once. Ranks that are threads of one process each have one.
 class StopRequest {
  public:
   StopRequest();

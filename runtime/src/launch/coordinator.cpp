@@ -88,14 +88,16 @@ void Coordinator::listen_for_silence() {
 
 void Coordinator::asked_to_end(int signal) {
   if (stopped_) return;
-  const bool in_order = (signal == SIGTERM || signal == SIGUSR1) && !passed_on_;
-  if (in_order) {
+  if (signal != SIGQUIT && !passed_on_) {
     passed_on_ = signal;
     signal_all(signal);
   } else {
     code_ = 130;
-    note_in_log(fmt::format("SIG{} has ended the run at once", sigabbrev_np(signal)));
-    stop(SIGINT);  // ranks take SIGTERM for a wish to end in order
+    const std::string end = fmt::format("SIG{} has ended the run at once", sigabbrev_np(signal));
+    for (const auto& host : hosts_) host->flush();
+    fmt::print(stderr, "{}\n", end);
+    note_in_log(end);
+    stop(SIGKILL);  // ranks may take another signal for a wish to end in order
   }
 }
 

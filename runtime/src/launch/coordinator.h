@@ -1,5 +1,5 @@
 // coordinator.h: carries what the ranks of a job exchange, and ends the job as one. The first rank that dies or reports
-// a failure decides the message and the exit code; everybody else is asked to end, then killed. SIGTERM and SIGUSR1 are
+// a failure decides the message and the exit code; everybody else is asked to end, then killed. A signal to end is
 // passed on first: ranks that train end in order, with a checkpoint.
 #pragma once
 #include <chrono>

@@ -1,4 +1,5 @@
-// signals.h: the signals of a launcher as a descriptor, while this lives.
+// signals.h: the signals of a launcher as a descriptor, while this lives. Those that are ignored, as `nohup` has it for
+// SIGHUP, stay so.
 #pragma once
 #include <sys/signalfd.h>
 
@@ -14,7 +15,9 @@ class Signals {
   Signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
+    sigaddset(&set, SIGCHLD);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT})
+      if (!is_ignored(signal)) sigaddset(&set, signal);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     descriptor_ = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -32,6 +35,11 @@ class Signals {
   }
 
  private:
+  static bool is_ignored(int signal) {
+    struct sigaction action {};
+    return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  }
+
   sigset_t before_{};
   Descriptor descriptor_;
 };
