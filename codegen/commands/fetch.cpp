@@ -186,7 +186,7 @@ Command fetch_command() {
       "feeds, everything else as it is in step K before its update, but a state after it. Gradients are complete over "
       "ranks, before "
       "clipping\n"
-      "and weight decay.",
+      "and weight decay. A rate's schedule without `steps:` of its own ends at step K.",
       {{"meshc fetch mlp.mesh loss 'grad(**)' --feed image=x.npy --feed label=y.npy --out out",
         "the loss and all gradients"},
        {"meshc fetch gpt.mesh layer.attn.score --layout both --feed token=t.npy --feed target=u.npy --out out",

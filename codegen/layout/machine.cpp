@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -24,13 +25,13 @@ class Reader {
 
   /// Reads `node`'s keys by `fields`; anything else is an error with its line.
   void keys(const YAML::Node& node, const std::map<std::string, std::function<void(const YAML::Node&)>>& fields) {
-    if (!node.IsMap()) return fail(node, "a map of keys is expected here");
+    std::string known;
+    for (const auto& [name, read] : fields) known += (known.empty() ? "" : ", ") + name;
+    if (!node.IsMap()) return fail(node, fmt::format("a map of keys is expected here; there are: {}", known));
     for (const auto& entry : node) {
       const std::string key = entry.first.as<std::string>();
       const auto field = fields.find(key);
       if (field == fields.end()) {
-        std::string known;
-        for (const auto& [name, read] : fields) known += (known.empty() ? "" : ", ") + name;
         fail(entry.first, fmt::format("unknown key `{}`; there are: {}", key, known));
       } else {
         field->second(entry.second);
@@ -51,7 +52,7 @@ class Reader {
   }
 
   void fail(const YAML::Node& node, const std::string& what) {
-    sink_.error("E0602", Span{}, "{}:{}: {}", path_, node.Mark().line + 1, what);
+    sink_.error("E0602", Span{}, "{}:{}: {}", path_, std::max(1, node.Mark().line + 1), what);
   }
 
  private:

@@ -99,6 +99,22 @@ TEST_F(TrainTest, TrainsTheSameOnEveryNumberOfRanks) {
   EXPECT_NEAR(runs[0][7]["validation"]["loss"].get<double>(), 2, 0.3);
 }
 
+// A disk that is full of lines of metrics is no reason to lose what was learnt.
+TEST_F(TrainTest, GoesOnWithoutAFileThatCannotBeWritten) {
+  testing::internal::CaptureStderr();
+  const std::string out =
+      run(2, "data: { x: {file: x.npy} }\ntrain: { steps: 10 }\nlog: { every: 1, jsonl: /dev/full }");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: cannot write `/dev/full`: No space left on device; the run goes on without it\n");
+  EXPECT_NE(out.find("done: 10 steps"), std::string::npos) << out;
+}
+
+TEST_F(TrainTest, RefusesATraceOfNoStep) {
+  const std::string what =
+      failure("data: { x: {file: x.npy} }\ntrain: { steps: 10 }\nlog: { trace: {steps: 11..12, file: t.json} }");
+  EXPECT_TRUE(what.starts_with("the run has 10 steps, none of those to be traced\n  --> ")) << what;
+}
+
 // The samples after the last whole batch count as those before, however many there are.
 TEST_F(TrainTest, ValidationReadsTheWholeSet) {
   const double weight = 4 - 0.1 * 28 / 6;  // after one step on 0, 1, 2, 3, 4, 0

@@ -45,10 +45,12 @@ GrowingFile::GrowingFile(const std::string& path, const std::string& before)
 }
 
 void GrowingFile::line(const std::string& text) {
+  if (!file_) return;
   std::fwrite(text.data(), 1, text.size(), file_.get());
   std::fputc('\n', file_.get());
-  if (std::fflush(file_.get()) != 0)
-    throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", path_, std::strerror(errno)));
+  if (std::fflush(file_.get()) == 0) return;
+  fmt::print(stderr, "warning: cannot write `{}`: {}; the run goes on without it\n", path_, std::strerror(errno));
+  file_.reset();
 }
 
 RunFiles::RunFiles(Options options, const std::string& head) : options_(std::move(options)) {
@@ -82,10 +84,15 @@ void RunFiles::metrics(const std::string& json_line, int64_t step, const char* k
     scalars.push_back({fmt::format("{}/{}", options_.metrics[m], kind), numbers[m]});
   for (size_t i = 0; i < norms.size(); ++i) scalars.push_back({"watch/" + options_.watched[i], norms[i]});
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  events_->write(step, std::chrono::duration<double>(now).count(), scalars);
-  if (Clock::now() - drawn_ < std::chrono::seconds(30)) return;
-  draw();
-  drawn_ = Clock::now();
+  try {
+    events_->write(step, std::chrono::duration<double>(now).count(), scalars);
+    if (Clock::now() - drawn_ < std::chrono::seconds(30)) return;
+    draw();
+    drawn_ = Clock::now();
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "warning: {}; the run goes on without it\n", failure.what());
+    events_.reset();
+  }
 }
 
 void RunFiles::text(const std::string& line) {

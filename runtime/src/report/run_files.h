@@ -14,10 +14,11 @@
 
 namespace meshrt {
 
-/// A text file that is written line by line, each one on disk for others to see.
+/// A text file that is written line by line, each one on disk for others to see. When a line cannot be written, say on
+/// a full disk, that is told once on stderr, and the run it tells of goes on without the file.
 class GrowingFile {
  public:
-  /// Begins with `before`. Throws Failure (Cause::environment), here and later.
+  /// Begins with `before`. Throws Failure (Cause::environment) when the file cannot be made.
   GrowingFile(const std::string& path, const std::string& before);
   void line(const std::string& text);
 

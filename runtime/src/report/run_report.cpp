@@ -42,6 +42,9 @@ RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, co
       flight_(folder_, rank.rank(), rank.ranks(), info) {
   if (!flight_.path().empty()) launched_ = Heartbeat::tell_recorder(flight_.path());
   if (!run.log.trace.given()) return;
+  if (run.log.trace.value.first > run.train.steps.value)
+    throw run.error(run.log.trace.mark,
+                    fmt::format("the run has {} steps, none of those to be traced", run.train.steps.value));
   const Given<std::string>& file = run.log.trace_file;
   if (!file.given() && folder_.empty())
     throw run.error(run.log.trace.mark, "the trace has no place to go: this run has no folder",
