@@ -25,6 +25,15 @@ bool matches_from(const std::vector<std::string>& parts, size_t p, const std::st
 
 }  // namespace
 
+Glob Glob::parse(const std::string& text) {
+  Glob glob{{""}};
+  for (const char c : text) {
+    if (c == '.') glob.parts.emplace_back();
+    else glob.parts.back() += c;
+  }
+  return glob;
+}
+
 bool Glob::matches(const std::string& path) const {
   return matches_from(parts, 0, path, path.empty() ? std::string::npos : 0);
 }

@@ -8,6 +8,8 @@ namespace mesh {
 /// A path pattern: `*` is one part, `**` any number.
 struct Glob {
   std::vector<std::string> parts;
+  /// Of a path with dots between its parts.
+  static Glob parse(const std::string& text);
   bool matches(const std::string& path) const;
   std::string text() const;
 };

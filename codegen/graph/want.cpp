@@ -18,22 +18,13 @@ bool is_call(const std::string& name, const std::string& function, std::string* 
   return true;
 }
 
-Glob glob_of(const std::string& pattern) {
-  Glob glob{{""}};
-  for (const char c : pattern) {
-    if (c == '.') glob.parts.emplace_back();
-    else glob.parts.back() += c;
-  }
-  return glob;
-}
-
 }  // namespace
 
 bool is_gradient_name(const std::string& name, std::string* path) { return is_call(name, "grad", path); }
 bool is_parameter_name(const std::string& name, std::string* path) { return is_call(name, "param", path); }
 
 std::vector<std::string> matching_paths(const std::string& pattern, const std::vector<std::string>& paths) {
-  const Glob glob = glob_of(pattern);
+  const Glob glob = Glob::parse(pattern);
   std::vector<std::string> found;
   std::ranges::copy_if(paths, std::back_inserter(found),
                        [&](const std::string& path) { return path == pattern || glob.matches(path); });

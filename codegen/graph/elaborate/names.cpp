@@ -11,20 +11,9 @@
 namespace mesh::elaboration {
 namespace {
 
-Glob glob_of(const std::string& text) {
-  Glob glob;
-  size_t begin = 0;
-  for (size_t dot = text.find('.'); dot != std::string::npos; dot = text.find('.', begin)) {
-    glob.parts.push_back(text.substr(begin, dot - begin));
-    begin = dot + 1;
-  }
-  glob.parts.push_back(text.substr(begin));
-  return glob;
-}
-
 bool is_wanted(const Elaboration& e, const std::string& path) {
   return std::any_of(e.options.want_values.begin(), e.options.want_values.end(),
-                     [&](const std::string& wanted) { return wanted == path || glob_of(wanted).matches(path); });
+                     [&](const std::string& wanted) { return wanted == path || Glob::parse(wanted).matches(path); });
 }
 
 /// A value to fetch: numbers and masked values have none of their own.
@@ -103,7 +92,7 @@ void finish_wanted(Elaboration& e) {
   if (e.sink->has_errors()) return;  // what is not there may be what they are about
   for (const std::string& wanted : e.options.want_values) refuse_two_loops(e, wanted);
   for (const std::string& wanted : e.options.want_values) {
-    const Glob glob = glob_of(wanted);
+    const Glob glob = Glob::parse(wanted);
     if (std::any_of(e.tables.known.begin(), e.tables.known.end(),
                     [&](const std::string& path) { return path == wanted || glob.matches(path); }))
       continue;
