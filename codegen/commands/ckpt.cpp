@@ -40,7 +40,7 @@ Command ckpt_command() {
   return {
       "ckpt",
       "list, show, compare, check and convert checkpoints",
-      "ls DIR        the checkpoints of a run\n"
+      "ls DIR        the checkpoints of a run; exit code 1 when one is damaged or incomplete\n"
       "show PATH     the run that wrote it, and every tensor\n"
       "verify PATH   reads every number and compares hashes; of a run's folder, all checkpoints\n"
       "diff A B      which tensors differ, and by how much; exit code 1 when any does\n"

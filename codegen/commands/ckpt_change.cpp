@@ -97,6 +97,7 @@ int convert_checkpoint(const Conversion& conversion, bool json) {
   const SavedTensors saved = SavedTensors::open(conversion.from);
   const meshrt::RenameMap names =
       conversion.names.empty() ? meshrt::RenameMap() : meshrt::RenameMap::read(conversion.names);
+  check_names(names, saved);
   std::optional<Type> type;
   for (const Type known : {Type::f64, Type::f32, Type::bf16, Type::f16})
     if (conversion.type == name_of(known)) type = known;
@@ -121,6 +122,8 @@ int convert_checkpoint(const Conversion& conversion, bool json) {
   } else {
     meshrt::Manifest manifest = saved.manifest().value_or(meshrt::Manifest());
     if (type) manifest.precision = conversion.type;
+    manifest.job.clear();  // no job has written this one
+    for (const std::string& name : names.tensors()) manifest.dims.erase(name);
     write_checkpoint(conversion.to, tensors, optimizer, manifest);
   }
   int64_t bytes = 0;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -52,6 +53,35 @@ Opened open(const std::string& path) {
   }
 }
 
+/// A checkpoint in a list of them.
+struct Listed {
+  std::string path;
+  bool latest = false, incomplete = false;
+};
+
+/// Those of a run's folder, or the one that `path` is itself.
+std::vector<Listed> listed(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (!fs::exists(path)) throw meshrt::Failure(meshrt::Cause::data, fmt::format("there is no folder `{}`", path));
+  if (meshrt::is_checkpoint(path)) {
+    const fs::path one = fs::path(path).lexically_normal(), itself = one.has_filename() ? one : one.parent_path();
+    std::error_code ignored;  // one that was copied elsewhere has no `latest` beside it
+    return {{itself.string(), fs::equivalent(itself.parent_path() / "latest", itself, ignored), false}};
+  }
+  const CheckpointFolder folder(path);
+  const std::vector<int64_t> incomplete = folder.incomplete();
+  std::vector<int64_t> steps = folder.steps();
+  steps.insert(steps.end(), incomplete.begin(), incomplete.end());
+  if (steps.empty())
+    throw meshrt::Failure(meshrt::Cause::data,
+                          fmt::format("`{}` holds no checkpoint of a run: `meshc ckpt show` shows other files", path));
+  std::ranges::sort(steps);
+  std::vector<Listed> list;
+  for (const int64_t step : steps)
+    list.push_back({folder.finished(step), folder.latest() == step, std::ranges::binary_search(incomplete, step)});
+  return list;
+}
+
 }  // namespace
 
 std::string shape_text(meshrt::Type type, const std::vector<int64_t>& shape) {
@@ -59,27 +89,24 @@ std::string shape_text(meshrt::Type type, const std::vector<int64_t>& shape) {
 }
 
 int list_checkpoints(const std::string& path, bool json) {
-  const CheckpointFolder folder(path);
-  const std::vector<int64_t> steps = folder.steps();
-  if (steps.empty()) throw meshrt::Failure(meshrt::Cause::data, fmt::format("`{}` holds no checkpoint of a run", path));
   Json list = Json::array();
   bool whole = true;
-  for (const int64_t step : steps) {
-    const Opened opened = open(folder.finished(step));
-    const bool latest = folder.latest() == step;
+  for (const Listed& one : listed(path)) {
+    const std::string name = std::filesystem::path(one.path).filename().string();
+    const Opened opened = one.incomplete ? Opened{std::nullopt, "it has no checkpoint.json"} : open(one.path);
     whole = whole && opened.saved;
     if (json) {
-      Json entry = {{"path", folder.finished(step)}, {"latest", latest}};
+      Json entry = {{"path", one.path}, {"latest", one.latest}};
       if (opened.saved) entry.update(manifest_json(*opened.saved->manifest()));
       if (opened.saved) entry["bytes"] = opened.saved->bytes();
       else entry["fault"] = opened.fault;
       list.push_back(entry);
     } else if (opened.saved) {
       const Manifest& manifest = *opened.saved->manifest();
-      fmt::print("{:<12} {:>10}  {} {} on {}{}\n", fmt::format("step-{}", step), bytes_text(opened.saved->bytes()),
-                 manifest.program, manifest.precision, mesh_text(manifest), latest ? "  (latest)" : "");
+      fmt::print("{:<12} {:>10}  {} {} on {}{}\n", name, bytes_text(opened.saved->bytes()), manifest.program,
+                 manifest.precision, mesh_text(manifest), one.latest ? "  (latest)" : "");
     } else {
-      fmt::print("{:<12} {:>10}  {}\n", fmt::format("step-{}", step), "damaged", opened.fault);
+      fmt::print("{:<12} {:>10}  {}\n", name, one.incomplete ? "incomplete" : "damaged", opened.fault);
     }
   }
   if (json) fmt::print("{}\n", Json{{"schema", 1}, {"checkpoints", list}}.dump(2));

@@ -102,8 +102,10 @@ Command run_command() {
         auto options = std::make_shared<Options>();
         options->spec.declare(app, true);
         app.add_flag("--dry-run", options->dry_run, "start, allocate, one all-reduce, the first batch; no training");
-        app.add_option("--run-dir", options->run_folder,
-                       "the folder of this run (default: runs/NAME-0001 and so on); none: no folder")
+        app.add_option(
+               "--run-dir", options->run_folder,
+               "the folder of this run (default: runs/NAME-0001 and so on); none: no folder; what an earlier run has "
+               "left there is moved to DIR/earlier-0001")
             ->type_name("DIR");
         options->output.declare(app, false);
         return [options] { return run(*options); };

@@ -38,7 +38,7 @@ void declare(CLI::App& app, Options& options) {
                  "also write what each rank prints to DIR/rank-N.out and rank-N.err");
   app.add_option(
          "--max-restarts", options.job.launch.restarts,
-         "start a job that failed (code 3) again, at most so often; it goes on if its run file says `resume: auto`")
+         "start a job that failed (code 3) again, at most so often; it goes on from the checkpoints it has written")
       ->check(CLI::Range(0, 1'000'000));
   app.add_flag("--display-map", options.display_map, "show which rank runs where also for one host");
 

@@ -135,6 +135,47 @@ def check_commands(report, bench):
     report.true("a path too few", execute(meshc(), "ckpt", "diff", first, code=None).returncode == 2)
 
 
+def check_refusals(report, bench):
+    """Paths and maps that ls and convert do not take, each before anything is written."""
+    def said(*arguments, code):
+        return execute(meshc(), "ckpt", *arguments, code=code).stderr
+
+    step = f"{bench.folder}/first/step-10"
+    report.true("ls of one checkpoint", execute(meshc(), "ckpt", "ls", step).stdout.startswith("step-10 "))
+    report.true("ls of no folder", "there is no folder" in said("ls", f"{bench.folder}/nowhere", code=1))
+    os.makedirs(f"{bench.folder}/broken/step-5")
+    shutil.copytree(step, f"{bench.folder}/broken/step-10")
+    listed = execute(meshc(), "ckpt", "ls", f"{bench.folder}/broken", code=1).stdout.splitlines()
+    report.true("ls of an incomplete one", len(listed) == 2 and listed[0].split()[:2] == ["step-5", "incomplete"], listed)
+    for what, names, expected in (("two tensors of one name", "wte: wpe", "`wte` and `wpe` would both be `wpe`"), ("a name that is not there", "wtee: x", "did you mean `wte`?"),
+                                  ("a dim that is not there", "wte: 'h.{layer}.x'", "`wte`: the map gives it the dims layer, ..., it has vocab, embed")):
+        with open(f"{bench.folder}/wrong.yaml", "w") as file:
+            file.write(f"{names}\n")
+        for to in (f"{bench.folder}/refused", f"{bench.folder}/refused.safetensors"):
+            errors = said("convert", step, to, "--names", f"{bench.folder}/wrong.yaml", code=1)
+            report.true(f"convert refuses {what}", expected in errors and not os.path.exists(to), errors.strip())
+
+
+def check_two_at_once(report, bench):
+    """A second run in the folders of one that trains is refused, and the first does not notice."""
+    folder, kept = f"{bench.folder}/shared", f"{bench.folder}/kept"
+    endless = ["train.steps=1000000", "log.every=1000000"]
+    first = subprocess.Popen(bench.command("two", *endless, f"checkpoint.dir={folder}", "checkpoint.every=5", "checkpoint.keep=2", "--run-dir", kept), stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True)
+    while not newest(folder) and first.poll() is None:
+        time.sleep(0.005)
+    second = execute(*bench.command("two", *endless, f"checkpoint.dir={folder}", "--run-dir", "none"), code=3).stderr
+    report.true("two runs at once in one checkpoint.dir", "another run" in second and f"writes into `{folder}`" in second, second.strip())
+    second = execute(*bench.command("two", *endless, "--run-dir", kept), code=3).stderr
+    report.true("two runs at once in one --run-dir", "another run" in second and f"writes into `{kept}`" in second, second.strip())
+    first.send_signal(signal.SIGTERM)
+    _, errors = first.communicate(timeout=60)
+    report.true("the first ends well", first.returncode == 75 and not errors, f"{first.returncode} {errors}")
+    execute(meshc(), "ckpt", "verify", folder)
+    anew = execute(*bench.command("two", "train.steps=2", f"checkpoint.dir={folder}", "checkpoint.resume=never"), code=1).stderr
+    report.true("a run that begins anew among the checkpoints of another", "holds checkpoints of another run" in anew, anew.strip()[:200])
+
+
 def check_signal(report, bench):
     whole, _ = bench.train("four", "untouched", 60)
     command = bench.command("four", "train.steps=60", f"checkpoint.dir={bench.folder}/signalled", f"log.jsonl={bench.folder}/signalled.jsonl", "log.every=1", "checkpoint.every=5")
@@ -242,6 +283,8 @@ def run(small):
             with scratch() as other:
                 report.attempt("precisions", lambda: check_precisions(report, bench, other))
             report.attempt("commands", lambda: check_commands(report, bench))
+            report.attempt("refusals", lambda: check_refusals(report, bench))
+            report.attempt("two at once", lambda: check_two_at_once(report, bench))
             report.attempt("signals", lambda: check_signal(report, bench))
             report.attempt("damage", lambda: check_damage(report, bench, dice, 4 if small else 60))
             report.attempt("kills", lambda: check_kills(report, bench, dice, 6 if small else 200))

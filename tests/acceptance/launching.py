@@ -66,7 +66,7 @@ def restarts(report, folder):
     whole, _ = curve(folder, "whole", steps, f"{folder}/two/gpt", "-n", 2)
     log, ckpt = f"{folder}/again.jsonl", f"{folder}/again"
     command = [MESHRUN, "-n", "2", "--max-restarts", "2", f"{folder}/two/gpt", f"{folder}/run.yaml", f"train.steps={steps}", f"log.jsonl={log}", "log.every=1",
-               f"checkpoint.dir={ckpt}", "checkpoint.every=4", "checkpoint.resume=auto"]
+               f"checkpoint.dir={ckpt}", "checkpoint.every=4", "checkpoint.resume=never"]  # restarted, it goes on all the same
     # Slowly enough to be met: every step waits for its checkpoint.
     job = subprocess.Popen([*command, "checkpoint.async=false"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     victims = []

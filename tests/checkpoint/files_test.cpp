@@ -1,10 +1,14 @@
 // Checkpoints as files: what is written, what is read of other origins, and every kind of damage.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "meshrt/checkpoint.h"
+#include "meshrt/rename_map.h"
 #include "test_files.h"
 
 namespace meshrt {
@@ -49,6 +53,37 @@ class FilesTest : public testing::Test {
   std::vector<NamedArray> tensors_;
   Manifest manifest_;
 };
+
+TEST_F(FilesTest, AFullDiskLeavesNothing) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);  // files above a limit fail like on a full disk
+  const rlimit small{100, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string failure = failure_of([&] { write_checkpoint(folder_.path("full"), tensors_, {}, manifest_); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_EQ(folder_.without_folder(failure), "cannot write `full/model-00001-of-00001.safetensors`: File too large");
+  EXPECT_FALSE(fs::exists(folder_.path("full")));
+}
+
+TEST_F(FilesTest, NamesThatDoNotFitAreRefused) {
+  Manifest manifest = manifest_;
+  manifest.dims = {{"w", {"layer", "embed"}}, {"v", {"vocab"}}};
+  write_checkpoint(folder_.path("named"), tensors_, {"w.moment1"}, manifest);
+  const SavedTensors saved = SavedTensors::open(folder_.path("named"));
+  EXPECT_EQ(saved.manifest()->dims, manifest.dims);
+  const auto error_of = [&](const std::string& map) {
+    return folder_.without_folder(
+        failure_of([&] { check_names(RenameMap::read(folder_.write("names.yaml", map)), saved); }));
+  };
+  check_names(RenameMap::read(folder_.write("good.yaml", "w: h.{layer}.w\nv: x\n")), saved);
+  const std::string head = "the map of names does not fit `named`:\n  ";
+  EXPECT_EQ(error_of("w: v\n"), head + "`w` and `v` would both be `v`");
+  EXPECT_EQ(error_of("w: x.{layer}\nv: x.1\n"), head + "`w` and `v` would both be `x.1`");
+  EXPECT_EQ(error_of("vv: x\n"), head + "the map names `vv`, which is not there: did you mean `v`?");
+  EXPECT_EQ(error_of("v: '{layer}.x'\n"), head + "`v`: the map gives it the dims layer, ..., it has vocab");
+}
 
 TEST_F(FilesTest, ComeBack) {
   const SavedTensors saved = SavedTensors::open(folder_.path("c"));

@@ -13,7 +13,7 @@ using Steps = std::vector<int64_t>;
 
 class FolderTest : public testing::Test {
  protected:
-  FolderTest() : checkpoints_(folder_.path("ckpt")) { checkpoints_.prepare(); }
+  FolderTest() : checkpoints_(folder_.path("ckpt")) { checkpoints_.make(); }
 
   void write_unfinished(int64_t step, const std::string& text = "{}") const {
     fs::create_directories(checkpoints_.unfinished(step));
@@ -54,17 +54,26 @@ TEST_F(FolderTest, AStepIsReplaced) {
   EXPECT_EQ(entries(), (std::vector<std::string>{"latest", "step-5"}));
 }
 
-TEST_F(FolderTest, WithoutTheLinkTheGreatestStepIsTheLatest) {
+TEST_F(FolderTest, WithoutTheLinkTheLastWrittenIsTheLatest) {
   publish(5);
   publish(20);
+  const auto written = fs::last_write_time(folder_.path("ckpt/step-20/checkpoint.json"));
+  fs::last_write_time(folder_.path("ckpt/step-5/checkpoint.json"), written);  // then the greater step
   fs::remove(folder_.path("ckpt/latest"));
   EXPECT_EQ(checkpoints_.latest(), 20);
   EXPECT_EQ(checkpoints_.lost(), std::nullopt);
   fs::create_symlink("step-7", folder_.path("ckpt/latest"));
   EXPECT_EQ(checkpoints_.latest(), 20);
   EXPECT_EQ(checkpoints_.lost(), 7);
+  // Begun again from an older one, and written after it.
+  fs::last_write_time(folder_.path("ckpt/step-5/checkpoint.json"), written + std::chrono::seconds(1));
+  EXPECT_EQ(checkpoints_.latest(), 5);
+  fs::last_write_time(folder_.path("ckpt/step-5/checkpoint.json"), written - std::chrono::seconds(1));
+  EXPECT_EQ(checkpoints_.latest(), 20);
+  EXPECT_EQ(checkpoints_.incomplete(), Steps{});
   fs::remove_all(folder_.path("ckpt/step-20/checkpoint.json"));
   EXPECT_EQ(checkpoints_.latest(), 5);
+  EXPECT_EQ(checkpoints_.incomplete(), Steps{20});
 }
 
 TEST_F(FolderTest, KeepsTheNewest) {
@@ -95,7 +104,7 @@ TEST_F(FolderTest, PrepareTakesAwayWhatIsUnfinished) {
 
 TEST_F(FolderTest, SaysWhyItCannotWrite) {
   folder_.write("file", "");
-  EXPECT_EQ(folder_.without_folder(failure_of([&] { CheckpointFolder(folder_.path("file")).prepare(); })),
+  EXPECT_EQ(folder_.without_folder(failure_of([&] { CheckpointFolder(folder_.path("file")).make(); })),
             "cannot write `file`: Not a directory");
   EXPECT_EQ(folder_.without_folder(failure_of([&] { checkpoints_.publish(8); })),
             "cannot write `ckpt/.step-8.unfinished`: No such file or directory");

@@ -89,6 +89,42 @@ TEST_F(ReportTest, CountsFoldersAndGoesOnInTheOneOfItsCheckpoints) {
   }
 }
 
+TEST_F(ReportTest, ASecondRunInANamedFolderKeepsTheFirst) {
+  folder_.write("r/run.yaml", "mine");  // of somebody who keeps his run file there
+  folder_.write("r/notes.txt", "mine");
+  const std::string first = train_into("r", 1, "train: { steps: 2 }");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("r/earlier-0001")));
+  const std::string curve = folder_.read("r/metrics.jsonl");
+  const std::string second = train_into("r", 1, "train: { steps: 3 }");
+  EXPECT_THAT(folder_.without_folder(second),
+              testing::StartsWith("what an earlier run has left in r is in r/earlier-0001 now\n"));
+  EXPECT_EQ(folder_.read("r/log.txt"), second);
+  EXPECT_EQ(folder_.read("r/earlier-0001/log.txt"), first);
+  EXPECT_EQ(folder_.read("r/earlier-0001/metrics.jsonl"), curve);
+  EXPECT_THAT(folder_.read("r/earlier-0001/run.yaml"), HasSubstr("steps: 2"));
+  EXPECT_EQ(folder_.read("r/notes.txt"), "mine");
+  train_into("r", 1, "train: { steps: 4 }");
+  EXPECT_EQ(folder_.read("r/earlier-0002/log.txt"), second);
+}
+
+TEST_F(ReportTest, TwoRunsAtOnceDoNotShareAFolder) {
+  const std::string first = train_into("r", 1, "train: { steps: 2 }");
+  {
+    const FolderLock other = lock_run_folder(folder_.path("r"));
+    testing::internal::CaptureStderr();
+    train_into("r", 2, "train: { steps: 2 }");
+    EXPECT_THAT(
+        folder_.without_folder(testing::internal::GetCapturedStderr()),
+        testing::MatchesRegex("rank 0: another run( .process [0-9]+.)? writes into `r`: wait for its end, or name "
+                              "another folder with `--run-dir`\n"));
+    EXPECT_EQ(code_, 3);
+    EXPECT_EQ(folder_.read("r/log.txt"), first);
+  }
+  // Checkpoints may lie in the run's folder itself.
+  train_into("r", 1, "train: { steps: 2 }\ncheckpoint: { dir: '" + folder_.path("r") + "' }");
+  EXPECT_EQ(code_, 0);
+}
+
 TEST_F(ReportTest, ARunFillsItsFolder) {
   const std::string out =
       train_into("r", 2, "validation: { every: 4 , x: {from: 0} }\ntrain: { steps: 8 }\nlog: { every: 2 }");

@@ -336,7 +336,8 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "  |                      ^ `dir: out/ckpt`"},
       {"checkpoint: { dir: a, resume: nowhere }",
        "`checkpoint.resume`: there is no file or folder `nowhere`\n  --> run.yaml:1:31\n"
-       "1 | checkpoint: { dir: a, resume: nowhere }\n  |                               ^^^^^^^"},
+       "1 | checkpoint: { dir: a, resume: nowhere }\n"
+       "  |                               ^^^^^^^ auto, never, or the path of a checkpoint"},
       {"checkpoint: { dir: a, file_size: 5 TB }",
        "`checkpoint.file_size` must be a number of bytes such as 5 GB, not `5 TB`\n  --> run.yaml:1:34\n"
        "1 | checkpoint: { dir: a, file_size: 5 TB }\n  |                                  ^^^^"},

@@ -37,6 +37,9 @@ struct Manifest {
   std::vector<std::pair<std::string, int>> mesh;  ///< of the run that wrote it: axes and their sizes
   std::map<std::string, int64_t> files;           ///< safetensors file to its bytes
   std::map<std::string, uint64_t> hashes;         ///< tensor to hash_elements of the whole
+  std::map<std::string, std::string> job;         ///< what started the run, to its name of the job: see driver/job.h
+  std::string data;                               ///< what the run reads, in words; empty: not known
+  std::map<std::string, std::vector<std::string>> dims;  ///< tensor to the names of its dims, where they are known
 };
 
 /// The place of a tensor in a checkpoint.
@@ -87,6 +90,9 @@ class SavedTensors {
 /// of its first element in the whole tensor, row-major); the sum over all parts tells whether a tensor has changed.
 uint64_t hash_elements(std::span<const std::byte> elements, size_t element_size, int64_t first);
 
+/// Whether a folder is a checkpoint of a run: it has a manifest.
+bool is_checkpoint(const std::string& folder);
+
 /// The tensors whose numbers do not have the hash that the manifest gives. None without a manifest.
 std::vector<std::string> damaged_tensors(const SavedTensors& saved);
 
@@ -104,12 +110,16 @@ class CheckpointFolder {
   std::string unfinished(int64_t step) const;  ///< "out/ckpt/.step-500.unfinished"
   /// Steps of the published checkpoints, ascending.
   std::vector<int64_t> steps() const;
-  /// What `latest` points to; should that be gone, the greatest step. Nothing in an empty or missing folder.
+  /// Steps whose folders are no checkpoints, ascending: their manifest is gone.
+  std::vector<int64_t> incomplete() const;
+  /// What `latest` points to; should that be gone, what was written last. Nothing in an empty or missing folder.
   std::optional<int64_t> latest() const;
   /// The step that `latest` points to although its checkpoint is gone.
   std::optional<int64_t> lost() const;
 
-  /// Makes the folder, and takes away what an interrupted run has left unfinished. Throws Failure (Cause::environment).
+  /// Makes the folder. Throws Failure (Cause::environment), here and below.
+  void make() const;
+  /// Takes away what an interrupted run has left unfinished. The folder is there, and nobody else writes into it.
   void prepare() const;
   /// Makes the unfinished checkpoint of `step`, all of it on disk, the latest; one of the same step is replaced.
   void publish(int64_t step) const;
@@ -119,7 +129,8 @@ class CheckpointFolder {
   void keep(int64_t count, int64_t step) const;
 
  private:
-  std::optional<int64_t> pointed() const;  // the step that `latest` names
+  std::optional<int64_t> pointed() const;               // the step that `latest` names
+  std::vector<int64_t> step_folders(bool whole) const;  // with a manifest, or without
   std::string path_;
 };
 
@@ -127,7 +138,8 @@ class CheckpointFolder {
 inline constexpr int64_t default_file_bytes = 5'000'000'000;
 
 /// Writes whole tensors as the checkpoint folder `path`, which must not exist: files, indexes, and the manifest with
-/// sizes and hashes filled in. A tensor whose name is in `optimizer` goes to the files of the optimizer.
+/// sizes and hashes filled in; when that fails, nothing of it stays. A tensor whose name is in `optimizer` goes to the
+/// files of the optimizer.
 void write_checkpoint(const std::string& path, std::span<const NamedArray> tensors,
                       const std::vector<std::string>& optimizer, Manifest manifest,
                       int64_t file_bytes = default_file_bytes);

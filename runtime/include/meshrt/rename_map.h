@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "meshrt/checkpoint.h"
 #include "meshrt/safetensors.h"
 
 namespace meshrt {
@@ -57,6 +58,10 @@ struct Pieces {
 using FindArray = std::function<const NamedArray*(const std::string&)>;
 Pieces pieces_of(const std::string& tensor, std::span<const std::string> dims, std::span<const int64_t> sizes,
                  const RenameMap& names, const FindArray& find);
+
+/// Throws Failure (Cause::data) that lists what the map names but `saved` lacks, dims that a tensor does not have (as
+/// far as its manifest tells them), and tensors that would have one name.
+void check_names(const RenameMap& names, const SavedTensors& saved);
 
 /// The parts of a tensor under their names elsewhere. Throws Failure (Cause::data) where the map does not fit it.
 std::vector<NamedArray> renamed(const NamedArray& tensor, const RenameMap& names);

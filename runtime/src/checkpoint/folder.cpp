@@ -54,13 +54,23 @@ std::string CheckpointFolder::unfinished(int64_t step) const {
   return (fs::path(path_) / fmt::format(".{}{}{}", prefix, step, unfinished_suffix)).string();
 }
 
-std::vector<int64_t> CheckpointFolder::steps() const {
+bool is_checkpoint(const std::string& folder) {
+  std::error_code ignored;
+  return fs::exists(fs::path(folder) / manifest_name, ignored);
+}
+
+std::vector<int64_t> CheckpointFolder::steps() const { return step_folders(true); }
+
+std::vector<int64_t> CheckpointFolder::incomplete() const { return step_folders(false); }
+
+std::vector<int64_t> CheckpointFolder::step_folders(bool whole) const {
   std::vector<int64_t> steps;
   std::error_code error;  // a folder that is not there has no checkpoints
   for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
     const auto step = step_named(entry->path().filename().string());
     std::error_code ignored;
-    if (step && fs::exists(entry->path() / manifest_name, ignored)) steps.push_back(*step);
+    if (step && fs::is_directory(entry->path(), ignored) && is_checkpoint(entry->path().string()) == whole)
+      steps.push_back(*step);
   }
   std::ranges::sort(steps);
   return steps;
@@ -74,7 +84,15 @@ std::optional<int64_t> CheckpointFolder::pointed() const {
 std::optional<int64_t> CheckpointFolder::latest() const {
   const std::vector<int64_t> all = steps();
   if (const auto named = pointed(); named && std::ranges::binary_search(all, *named)) return named;
-  return all.empty() ? std::nullopt : std::optional(all.back());
+  // Not the greatest step: a run that was begun again from an older one has written since.
+  std::optional<int64_t> last;
+  fs::file_time_type written{};
+  for (const int64_t step : all) {
+    std::error_code ignored;
+    const auto time = fs::last_write_time(fs::path(finished(step)) / manifest_name, ignored);
+    if (!last || time >= written) last = step, written = time;
+  }
+  return last;
 }
 
 std::optional<int64_t> CheckpointFolder::lost() const {
@@ -83,10 +101,14 @@ std::optional<int64_t> CheckpointFolder::lost() const {
   return named && !std::ranges::binary_search(all, *named) ? named : std::nullopt;
 }
 
-void CheckpointFolder::prepare() const {
+void CheckpointFolder::make() const {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) fail(path_, error.value());
+}
+
+void CheckpointFolder::prepare() const {
+  std::error_code error;
   std::vector<fs::path> rests;
   for (const auto& entry : fs::directory_iterator(path_, error))
     if (is_rest(entry.path().filename().string())) rests.push_back(entry.path());

@@ -31,13 +31,19 @@ class Reader {
       fail(fmt::format("`{}` is not a whole number", key));
     return value.get<int64_t>();
   }
-  std::string text(const char* key) const {
-    if (!find(key).is_string()) fail(fmt::format("`{}` is not a text", key));
-    return find(key).get<std::string>();
-  }
+  std::string text(const char* key) const { return text(key, find(key)); }
   const Json& map(const char* key) const {
     if (!find(key).is_object()) fail(fmt::format("`{}` is not a map", key));
     return find(key);
+  }
+  /// One of those that older programs do not write.
+  const Json& optional_map(const char* key) const {
+    static const Json none = Json::object();
+    return object_.contains(key) ? map(key) : none;
+  }
+  std::string text(const std::string& key, const Json& value) const {
+    if (!value.is_string()) fail(fmt::format("`{}` is not a text", key));
+    return value.get<std::string>();
   }
   uint64_t hash(const std::string& tensor, const Json& value) const {
     const std::string digits = value.is_string() ? value.get<std::string>() : "";
@@ -62,13 +68,16 @@ std::string manifest_text(const Manifest& manifest) {
   Json mesh = Json::object(), hashes = Json::object();
   for (const auto& [axis, size] : manifest.mesh) mesh[axis] = size;
   for (const auto& [tensor, hash] : manifest.hashes) hashes[tensor] = fmt::format("{:016x}", hash);
-  const Json object = {{"format", format_name},           {"version", format_version},
-                       {"step", manifest.moment.step},    {"position", manifest.moment.position},
-                       {"seed", manifest.moment.seed},    {"steps", manifest.moment.steps},
-                       {"program", manifest.program},     {"spec", manifest.spec},
-                       {"spec_hash", manifest.spec_hash}, {"precision", manifest.precision},
-                       {"layout", manifest.layout},       {"mesh", mesh},
-                       {"files", manifest.files},         {"hashes", hashes}};
+  Json object = {{"format", format_name},           {"version", format_version},
+                 {"step", manifest.moment.step},    {"position", manifest.moment.position},
+                 {"seed", manifest.moment.seed},    {"steps", manifest.moment.steps},
+                 {"program", manifest.program},     {"spec", manifest.spec},
+                 {"spec_hash", manifest.spec_hash}, {"precision", manifest.precision},
+                 {"layout", manifest.layout},       {"mesh", mesh},
+                 {"files", manifest.files},         {"hashes", hashes}};
+  if (!manifest.job.empty()) object["job"] = manifest.job;
+  if (!manifest.data.empty()) object["data"] = manifest.data;
+  if (!manifest.dims.empty()) object["dims"] = manifest.dims;
   return object.dump(2) + "\n";
 }
 
@@ -98,6 +107,13 @@ Manifest read_manifest(const std::string& path) {
     manifest.files[name] = reader.whole("files." + name, bytes);
   }
   for (const auto& [tensor, hash] : reader.map("hashes").items()) manifest.hashes[tensor] = reader.hash(tensor, hash);
+  for (const auto& [starter, name] : reader.optional_map("job").items())
+    manifest.job[starter] = reader.text("job." + starter, name);
+  if (object.contains("data")) manifest.data = reader.text("data");
+  for (const auto& [tensor, dims] : reader.optional_map("dims").items()) {
+    if (!dims.is_array()) reader.fail(fmt::format("the dims of `{}` are not a list", tensor));
+    for (const auto& dim : dims) manifest.dims[tensor].push_back(reader.text("dims." + tensor, dim));
+  }
   return manifest;
 }
 

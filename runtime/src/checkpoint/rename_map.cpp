@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "driver/file_bytes.h"
+#include "driver/suggest.h"
 #include "driver/yaml_tree.h"
 
 namespace meshrt {
@@ -165,6 +166,39 @@ Pieces pieces_of(const std::string& tensor, std::span<const std::string> dims, s
                                   name_of(pieces.arrays[0]->type));
   if (!pieces.missing.empty() || !pieces.misfit.empty()) pieces.arrays.clear();
   return pieces;
+}
+
+void check_names(const RenameMap& names, const SavedTensors& saved) {
+  std::vector<std::string> wrong, known;
+  std::map<std::string, std::string> taken;
+  for (const NamedArray& tensor : saved.tensors()) {
+    known.push_back(tensor.name);
+    std::vector<std::string> dims;
+    if (saved.manifest())
+      if (const auto found = saved.manifest()->dims.find(tensor.name);
+          found != saved.manifest()->dims.end() && found->second.size() == tensor.shape.size())
+        dims = found->second;
+    const Renaming renaming = names.of(tensor.name);
+    if (const std::string fault = renaming.fault(tensor.shape.size(), dims); !fault.empty()) {
+      wrong.push_back(fmt::format("`{}`: {}", tensor.name, fault));
+      continue;
+    }
+    const int64_t count = renaming.stacked.empty() ? 1 : tensor.shape[0];
+    for (int64_t i = 0; i < count; ++i)
+      if (const auto [other, fresh] = taken.try_emplace(renaming.name(i), tensor.name); !fresh)
+        wrong.push_back(fmt::format("`{}` and `{}` would both be `{}`", other->second, tensor.name, other->first));
+  }
+  for (const std::string& name : names.tensors())
+    if (!saved.find(name))
+      wrong.push_back(
+          fmt::format("the map names `{}`, which is not there: {}", name, suggestion(name, known, "tensors")));
+  if (wrong.empty()) return;
+  constexpr size_t shown = 12;  // of another model all names are wrong
+  const size_t left = wrong.size() - std::min(shown, wrong.size());
+  wrong.resize(wrong.size() - left);
+  throw Failure(Cause::data,
+                fmt::format("the map of names does not fit `{}`:\n  {}{}", saved.path(), fmt::join(wrong, "\n  "),
+                            left == 0 ? "" : fmt::format("\n  and {} more", left)));
 }
 
 std::vector<NamedArray> renamed(const NamedArray& tensor, const RenameMap& names) {

@@ -12,6 +12,26 @@
 
 namespace meshrt {
 
+namespace {
+
+/// A folder that is removed with what is in it, unless it is kept.
+class UnfinishedFolder {
+ public:
+  explicit UnfinishedFolder(std::string path) : path_(std::move(path)) {}
+  ~UnfinishedFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  UnfinishedFolder(const UnfinishedFolder&) = delete;
+  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
+  void keep() { path_.clear(); }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
 void write_checkpoint(const std::string& path, std::span<const NamedArray> tensors,
                       const std::vector<std::string>& optimizer, Manifest manifest, int64_t file_bytes) {
   namespace fs = std::filesystem;
@@ -21,6 +41,7 @@ void write_checkpoint(const std::string& path, std::span<const NamedArray> tenso
   if (!fs::create_directory(path, error))
     throw Failure(Cause::environment,
                   fmt::format("cannot write `{}`: {}", path, error ? error.message() : "it is there already"));
+  UnfinishedFolder folder(path);
   std::vector<SavedShape> shapes;
   for (const NamedArray& tensor : tensors)
     shapes.push_back(
@@ -42,6 +63,7 @@ void write_checkpoint(const std::string& path, std::span<const NamedArray> tenso
   for (const FilePlan::Index& index : plan.indexes) write_durably(at(index.name), index.text);
   write_durably(at(manifest_name), manifest_text(manifest));
   sync_folder(path);
+  folder.keep();
 }
 
 }  // namespace meshrt

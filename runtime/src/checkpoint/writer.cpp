@@ -70,6 +70,7 @@ CheckpointWriter::CheckpointWriter(Rank& rank, const ProgramInfo& info, std::spa
     copied += static_cast<size_t>(share.count()) * size_of(tensor.type);
     copied = (copied + 63) / 64 * 64;
     shapes_.push_back({tensor.name, tensor.type, sizes_of(tensor), tensor.role == Role::optimizer});
+    for (const LocalDim& dim : tensor.dims) dims_[tensor.name].push_back(dim.name);
   }
   plan_ = plan_files(shapes_, options_.file_bytes);
   if (!options_.asynchronous) return;
@@ -140,6 +141,9 @@ void CheckpointWriter::publish(const Moment& moment) {
   manifest.spec_hash = info_.spec_hash;
   manifest.layout = info_.layout;
   manifest.precision = info_.precision;
+  manifest.job = options_.job;
+  manifest.data = options_.data;
+  manifest.dims = dims_;
   for (const MeshAxis& axis : info_.mesh) manifest.mesh.emplace_back(axis.name, axis.size);
   for (const FilePlan::File& file : plan_.files) manifest.files[file.name] = file.bytes;
   for (size_t t = 0; t < shapes_.size(); ++t) manifest.hashes[shapes_[t].name] = hashes_[t];

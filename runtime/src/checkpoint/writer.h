@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -45,6 +46,8 @@ class CheckpointWriter {
     int64_t file_bytes = default_file_bytes;
     int64_t keep = 0;          ///< 0: all
     bool asynchronous = true;  ///< false: nothing is copied, and the caller waits before the tensors change
+    std::map<std::string, std::string> job;  ///< for the manifest, as `data`
+    std::string data;
   };
   /// How a checkpoint ended.
   struct Outcome {
@@ -88,6 +91,7 @@ class CheckpointWriter {
   CheckpointFolder folder_;
   FilePlan plan_;
   std::vector<SavedShape> shapes_;
+  std::map<std::string, std::vector<std::string>> dims_;  // names, by tensor
   std::vector<Piece> pieces_;
   Mapping copy_;
   std::vector<uint64_t> hashes_;  // of this rank's share, then of the whole

@@ -1,14 +1,18 @@
 #include "driver/checkpoints.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
+#include "checkpoint/file_plan.h"
 #include "checkpoint/load.h"
+#include "driver/changes.h"
+#include "driver/job.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
 #include "meshrt/log.h"
@@ -19,11 +23,23 @@ namespace {
 
 constexpr Site site{-1, "checkpoint"};
 
-/// Whether a scheduler or launcher has started this job before: Slurm after requeueing it, torchrun after a failure.
-bool is_restart() {
-  for (const char* count : {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "MESHRT_RESTART"})
-    if (const char* text = std::getenv(count)) return std::atoi(text) > 0;
-  return false;
+/// Whether this job has written the checkpoint `path`, before a scheduler or launcher has started it again.
+bool is_own(const std::string& path) {
+  try {
+    return is_restart_of(read_manifest((std::filesystem::path(path) / manifest_name).string()).job);
+  } catch (const Failure&) {
+    return false;  // it is damaged: whoever reads it will tell
+  }
+}
+
+/// "step-5, step-10 and 7 more"
+std::string steps_text(const std::vector<int64_t>& steps) {
+  constexpr size_t shown = 3;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(shown, steps.size()); ++i) names.push_back(fmt::format("step-{}", steps[i]));
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  if (steps.size() > shown) text += fmt::format(" and {} more", steps.size() - shown);
+  return text;
 }
 
 const Group& world(Rank& rank) {
@@ -37,22 +53,47 @@ Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
     : rank_(rank), program_(program), run_(run), folder_(run.checkpoint.folder.value) {
   const Checkpoint& wanted = run.checkpoint;
   if (!wanted.folder.given()) return;
-  if (rank.rank() == 0) folder_.prepare();
+  if (rank.rank() == 0) claim();
   barrier(rank, world(rank), site);  // nobody writes before the rests of an interrupted run are gone
   stop_.emplace();
-  writer_.emplace(
-      rank, program.info(), program.tensors(),
-      CheckpointWriter::Options{folder_.path(), wanted.file_bytes.value, wanted.keep.value, wanted.asynchronous.value});
+  writer_.emplace(rank, program.info(), program.tensors(),
+                  CheckpointWriter::Options{folder_.path(), wanted.file_bytes.value, wanted.keep.value,
+                                            wanted.asynchronous.value, job_names(), data_text(run)});
 }
 
-// Rank 0 looks, so that all go on from the same one.
+// Takes the folder for this run, and finds what is to be gone on from in it.
+void Checkpoints::claim() {
+  folder_.make();
+  lock_ = FolderLock(folder_.path(), folder_.path(), "name another folder with `checkpoint.dir`");
+  const Given<std::string>& resume = run_.checkpoint.resume;
+  const std::optional<int64_t> newest = folder_.latest();
+  if (newest && (resume.value == "auto" || is_own(folder_.finished(*newest)))) {
+    begin_ = *newest;
+  } else if (newest && !goes_back_within()) {
+    throw run_.error(
+        run_.checkpoint.folder.mark,
+        fmt::format("`{}` holds checkpoints of another run ({}): this one would begin anew among them", folder_.path(),
+                    steps_text(folder_.steps())),
+        fmt::format("another folder, or `checkpoint.resume=auto` to go on from step {}, or remove them", *newest));
+  }
+  folder_.prepare();
+}
+
+// Whether `resume` names a checkpoint in the folder itself.
+bool Checkpoints::goes_back_within() const {
+  namespace fs = std::filesystem;
+  const std::string& resume = run_.checkpoint.resume.value;
+  if (resume == "auto" || resume == "never") return false;
+  std::error_code ignored;
+  const fs::path from = fs::canonical(resume, ignored), folder = fs::canonical(folder_.path(), ignored);
+  return from == folder || from.parent_path() == folder;
+}
+
+// Rank 0 has looked, so that all go on from the same one.
 std::optional<std::string> Checkpoints::source() const {
   const std::string& resume = run_.checkpoint.resume.value;
-  int64_t step = -1;
-  if (writer_) {
-    if (rank_.rank() == 0 && (resume == "auto" || is_restart())) step = folder_.latest().value_or(-1);
-    broadcast(rank_, world(rank_), site, &step, 1, Type::i64, 0);
-  }
+  int64_t step = begin_;
+  if (writer_) broadcast(rank_, world(rank_), site, &step, 1, Type::i64, 0);
   if (step >= 0) return folder_.finished(step);
   return resume == "auto" || resume == "never" ? std::nullopt : std::optional(resume);
 }
@@ -69,10 +110,8 @@ auto Checkpoints::or_else_tell(const std::string& path, Action action) const {
       for (const int64_t step : folder_.steps())
         if (const std::string other = folder_.finished(step); other != path)
           another = fmt::format(", `checkpoint.resume={}` goes on from another one", other);
-    throw Failure(
-        Cause::data,
-        fmt::format("{}\n`checkpoint.resume=never` begins anew (in another `checkpoint.dir`, this one stays){}",
-                    failure.what(), another));
+    throw Failure(Cause::data, fmt::format("{}\n`checkpoint.resume=never` with another `checkpoint.dir` begins anew{}",
+                                           failure.what(), another));
   }
 }
 
@@ -85,25 +124,33 @@ std::optional<Moment> Checkpoints::resume() {
                      fmt::format("`{}` holds tensors, but is not a checkpoint of a run", *path),
                      "`train.params` begins a run with them");
   Moment moment = saved.manifest()->moment;
-  if (run_.train.seed.given() && run_.train.seed.value != moment.seed) {
-    note_change(fmt::format("train.seed is {} and was {}: random numbers are others from here on",
-                            run_.train.seed.value, moment.seed));
-    moment.seed = run_.train.seed.value;
-  }
-  const int64_t steps = run_.train.steps.value;
-  if (moment.steps > 0 && moment.steps != steps)
-    note_change(fmt::format("train.steps is {} and was {}: a rate without `steps:` of its own ends there now", steps,
-                            moment.steps));
-  moment.steps = steps;
   if (moment.step > run_.train.steps.value)
-    throw run_.error(run_.train.steps.mark, fmt::format("`{}` is of step {}, but the run ends at step {}", saved.path(),
-                                                        moment.step, run_.train.steps.value));
+    throw run_.error(run_.train.steps.mark,
+                     fmt::format("`{}` is of step {}, but the run ends at step {}", saved.path(), moment.step,
+                                 run_.train.steps.value),
+                     "more steps, or `checkpoint.resume=never` with another `checkpoint.dir`");
+  for (const std::string& change : changes_since(*saved.manifest(), program_.info(), run_)) note_change(change);
+  if (run_.train.seed.given()) moment.seed = run_.train.seed.value;
+  moment.steps = run_.train.steps.value;
   or_else_tell(*path, [&] { return load_tensors(rank_, program_.info(), program_.tensors(), saved, {}); });
-  if (const auto lost = writer_ ? folder_.lost() : std::nullopt)
-    note_change(fmt::format("`latest` of {} names step {}, which is gone", folder_.path(), *lost));
   resumed_from_ = saved.path();
-  if (writer_ && saved.path() == folder_.finished(moment.step)) newest_ = moment.step;
+  if (!writer_) return moment;
+  if (const auto lost = folder_.lost())
+    note_change(fmt::format("`latest` of {} names step {}, which is gone", folder_.path(), *lost));
+  std::error_code ignored;
+  if (std::filesystem::equivalent(saved.path(), folder_.finished(moment.step), ignored)) {
+    newest_ = moment.step;
+    note_later(moment.step);
+  }
   return moment;
+}
+
+void Checkpoints::note_later(int64_t step) {
+  std::vector<int64_t> later = folder_.steps();
+  std::erase_if(later, [&](int64_t s) { return s <= step; });
+  if (!later.empty())
+    note_change(fmt::format("`{}` also holds {} of before: they stay until this run writes its own of these steps",
+                            folder_.path(), steps_text(later)));
 }
 
 // What every rank has to say after a step, added up.
@@ -148,6 +195,7 @@ void Checkpoints::end(const CheckpointWriter::Outcome& outcome) {
   last_error_ = outcome.error;
   if (!outcome.error.empty()) newest_ = -1;
   if (rank_.rank() != 0 || !tell) return;
+  if (!outcome.error.empty() && ending_) return;  // last() throws it
   if (outcome.error.empty())
     tell(fmt::format("checkpoint of step {}: {}, {}, {:.1f} s", outcome.step, folder_.finished(outcome.step),
                      bytes_text(outcome.bytes), outcome.seconds));
@@ -160,10 +208,11 @@ void Checkpoints::last(const Moment& moment) {
   if (!writer_) return;
   finish();
   if (newest_ == moment.step) return;
+  ending_ = true;
   begin(moment);
   finish();
   if (!last_error_.empty())
-    throw Failure(Cause::environment, fmt::format("the last checkpoint is lost: {}", last_error_));
+    throw Failure(Cause::environment, fmt::format("the last checkpoint is lost: {}; older ones stay", last_error_));
 }
 
 }  // namespace meshrt

@@ -10,12 +10,14 @@
 #include "driver/stop_request.h"
 #include "meshrt/program.h"
 #include "meshrt/run_file.h"
+#include "report/folder_lock.h"
 
 namespace meshrt {
 
 class Checkpoints {
  public:
-  /// Throws Failure (Cause::environment) when the folder cannot be written. Collective.
+  /// Nobody else writes into the folder while this lives. Throws Failure: environment (the folder cannot be written, or
+  /// another run writes into it), data (the run would begin anew among the checkpoints of another). Collective.
   Checkpoints(Rank& rank, Program& program, const RunFile& run);
 
   /// Loads the checkpoint that the run goes on from, if there is one, and gives its moment. Collective. Throws Failure
@@ -45,7 +47,10 @@ class Checkpoints {
   bool votes() const { return writer_ || run_.train.max_time.given(); }
   void begin(const Moment& moment);
   void end(const CheckpointWriter::Outcome& outcome);
+  void claim();
+  bool goes_back_within() const;
   std::optional<std::string> source() const;
+  void note_later(int64_t step);
   void note_change(const std::string& text) { changed_ += (changed_.empty() ? "" : "\n") + text; }
   template <class Action>
   auto or_else_tell(const std::string& path, Action action) const;
@@ -54,11 +59,14 @@ class Checkpoints {
   Program& program_;
   const RunFile& run_;
   CheckpointFolder folder_;
+  FolderLock lock_;
+  int64_t begin_ = -1;  // on rank 0: step of the checkpoint in the folder that the run goes on from; -1: none of those
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<StopRequest> stop_;
   std::optional<CheckpointWriter> writer_;
   std::string resumed_from_, changed_, last_error_;
   int64_t newest_ = -1;  // step of the newest checkpoint, begun or loaded
+  bool ending_ = false;  // the last checkpoint is under way
 };
 
 }  // namespace meshrt

@@ -75,7 +75,8 @@ options:
   --threads        run the ranks as threads of one process
   --dry-run        start, allocate, read one batch, one all-reduce, end
   --info [--json]  what this program was compiled for
-  --run-dir DIR    the folder of this run (default: runs/{0}-0001 and so on); none: no folder
+  --run-dir DIR    the folder of this run (default: runs/{0}-0001 and so on); none: no folder. What an
+                   earlier run has left in DIR is moved to DIR/earlier-0001
   --color WHEN     auto, always or never
   --help           this text
 

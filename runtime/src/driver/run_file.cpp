@@ -196,14 +196,17 @@ class RunFileReader {
   }
 
   // Relative to where it was written, and there.
-  void resolve_existing(Given<std::string>& file, const std::string& path, bool or_folder = false) {
+  void resolve_existing(Given<std::string>& file, const std::string& path, bool or_folder = false,
+                        const std::string& expected = "") {
     const fs::path resolved = (fs::path(text_.text(file.mark.text).folder) / file.value).lexically_normal();
     std::error_code error;
     if (!or_folder && fs::is_directory(resolved, error))
       errors_.add(file.mark, fmt::format("`{}`: `{}` is a folder", path, resolved.string()));
     else if (files_ == NamedFiles::must_exist && !fs::exists(resolved, error))
-      errors_.add(file.mark, fmt::format("`{}`: there is no {} `{}`", path, or_folder ? "file or folder" : "file",
-                                         resolved.string()));
+      errors_.add(
+          file.mark,
+          fmt::format("`{}`: there is no {} `{}`", path, or_folder ? "file or folder" : "file", resolved.string()),
+          expected);
     file.value = resolved.string();
     paths_[file.mark] = fs::absolute(resolved, error).lexically_normal().string();
   }
@@ -257,7 +260,7 @@ class RunFileReader {
     checkpoint.keep = map.whole("keep");
     checkpoint.resume = map.text("resume", "auto");
     if (checkpoint.resume.value != "auto" && checkpoint.resume.value != "never")
-      resolve_existing(checkpoint.resume, map.path_of("resume"), true);
+      resolve_existing(checkpoint.resume, map.path_of("resume"), true, "auto, never, or the path of a checkpoint");
     checkpoint.asynchronous = map.truth("async", true);
     checkpoint.file_bytes = map.bytes("file_size", default_file_bytes);
     if (checkpoint.folder.given()) return;

@@ -117,7 +117,7 @@ void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t
   if (run.train.params.given()) log.note("train.params is not read: the checkpoint has the parameters");
   if (step >= run.train.steps.value)
     log.note(
-        fmt::format("nothing is left to do of train.steps={}: give more, or begin anew with checkpoint.resume=never",
+        fmt::format("nothing is left to do of train.steps={}: give more, or begin anew with another checkpoint.dir",
                     run.train.steps.value));
 }
 
@@ -150,6 +150,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   std::optional<Log> log;
   if (rank.rank() == 0) {
     log.emplace(info, log_options(info, run, batches, options, report, moment.step));
+    if (!report.set_aside().empty()) log->note(report.set_aside());
     checkpoints.tell = [&](const std::string& text) { log->note(text); };
     if (batches.mixture() != nullptr) log->note("data: " + batches.mixture_text());
     tell_left_out(*log, "data", batches);

@@ -4,11 +4,13 @@
 
 #include <cstdlib>
 
+#include "launch/token.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
 
 int with_restarts(int most, const std::function<int()>& run) {
+  setenv("MESHRT_JOB", Token::draw().text().c_str(), 1);
   for (int restart = 0;; ++restart) {
     setenv("MESHRT_RESTART", std::to_string(restart).c_str(), 1);
     const int code = run();

@@ -5,7 +5,8 @@
 namespace meshrt {
 
 /// Runs a job, and again, at most `most` times, as long as it ends with code 3 (a rank died, a host is gone, ...),
-/// which it tells. Ranks find the number of the attempt, from 0, in MESHRT_RESTART. Returns the last code.
+/// which it tells. Ranks find the number of the attempt, from 0, in MESHRT_RESTART, and in MESHRT_JOB a word
+/// that all attempts of this job have, and no other. Returns the last code.
 int with_restarts(int most, const std::function<int()>& run);
 
 }  // namespace meshrt

@@ -31,7 +31,8 @@ void copy_text(char (&to)[room], const std::string& text) {
 FlightFile* map_file(const std::string& path) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  unlink(path.c_str());  // a file that is cut short under another run's mapping would kill that
+  const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0 || posix_fallocate(file.get(), 0, sizeof(FlightFile)) != 0) return nullptr;
   void* memory = mmap(nullptr, sizeof(FlightFile), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   return memory == MAP_FAILED ? nullptr : static_cast<FlightFile*>(memory);

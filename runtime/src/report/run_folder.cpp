@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -43,6 +44,18 @@ std::string numbered(const fs::path& parent, const std::string& stem, int number
   return (parent / fmt::format("{}-{:04}", stem, number)).string();
 }
 
+/// Makes the next of the folders `stem`-0001 and so on.
+std::string next_folder(const fs::path& parent, const std::string& stem) {
+  const std::vector<int> numbers = numbers_of(parent, stem);
+  for (int number = numbers.empty() ? 1 : numbers.back() + 1;; ++number) {
+    std::string folder = numbered(parent, stem, number);
+    std::error_code error;
+    if (fs::create_directory(folder, error)) return folder;
+    if (error) throw cannot_make(folder, error);
+    // Another run was faster: the next number.
+  }
+}
+
 /// Whether the run of a folder has written its checkpoints where this one has found its own.
 bool same_checkpoints(const std::string& folder, const RunFile& run) {
   std::ifstream file(fs::path(folder) / "metrics.jsonl");
@@ -61,12 +74,7 @@ std::string counted_folder(const FolderChoice& choice, const std::string& stem, 
   if (choice.resumed > 0 && run.checkpoint.folder.given())
     for (auto number = numbers.rbegin(); number != numbers.rend(); ++number)
       if (std::string folder = numbered(parent, stem, *number); same_checkpoints(folder, run)) return folder;
-  for (int number = numbers.empty() ? 1 : numbers.back() + 1;; ++number) {
-    std::string folder = numbered(parent, stem, number);
-    if (fs::create_directory(folder, error)) return folder;
-    if (error) throw cannot_make(folder, error);
-    // Another run was faster: the next number.
-  }
+  return next_folder(parent, stem);
 }
 
 }  // namespace
@@ -81,6 +89,36 @@ std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info,
   }
   const std::string stem = fs::path(info.spec).stem().string();
   return counted_folder(choice, stem.empty() ? "run" : stem, run);
+}
+
+FolderLock lock_run_folder(const std::string& folder) {
+  const std::string flight = (fs::path(folder) / "flight").string();
+  std::error_code ignored;
+  fs::create_directories(flight, ignored);
+  // Not the folder itself, which may also be that of the checkpoints, with a lock of its own.
+  return {flight, folder, "name another folder with `--run-dir`"};
+}
+
+std::string set_aside_earlier(const std::string& folder) {
+  const auto is_of_run = [](const std::string& name) {
+    constexpr std::array names = {"run.yaml", "log.txt", "metrics.jsonl", "loss.svg", "summary.json", "trace.json"};
+    return std::ranges::find(names, name) != names.end() || name.starts_with("events.out.tfevents.");
+  };
+  std::vector<fs::path> files;
+  bool filled = false;  // a run.yaml alone is the user's
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (is_of_run(name)) files.push_back(entry.path());
+    filled |= name == "log.txt" || name == "metrics.jsonl";
+  }
+  if (!filled) return "";
+  const std::string earlier = next_folder(folder, "earlier");
+  for (const fs::path& file : files) {
+    fs::rename(file, fs::path(earlier) / file.filename(), error);
+    if (error) throw cannot_make(earlier, error);
+  }
+  return earlier;
 }
 
 void describe_run(const std::string& folder, const std::string& program_folder, const RunFile& run) {

@@ -9,13 +9,17 @@
 //   runs/gpt-0001/summary.json    predicted and measured: time, memory, bytes
 //   runs/gpt-0001/trace.json      of the steps of `log.trace`
 //
+//   runs/gpt-0001/flight/         the last calls of each rank, see flight_recorder.h; locked while the run lives
+//
 // Folders are counted, so none replaces another; a run that goes on from a checkpoint goes on in the folder of the run
-// that wrote it. A folder that the user names is used again as it is.
+// that wrote it. When a run begins in a folder that the user names and that an earlier run has filled, what that one
+// has told and measured is moved to earlier-0001 within it, then earlier-0002 and so on.
 #pragma once
 #include <string>
 
 #include "meshrt/program.h"
 #include "meshrt/run_file.h"
+#include "report/folder_lock.h"
 
 namespace meshrt {
 
@@ -30,6 +34,13 @@ struct FolderChoice {
 
 /// Finds or makes the folder of a run; empty when there is to be none. Throws Failure (Cause::environment).
 std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info, const RunFile& run);
+
+/// Keeps others out of a run's folder. Throws Failure (Cause::environment) when another run writes into it.
+FolderLock lock_run_folder(const std::string& folder);
+
+/// Moves what an earlier run has told and measured in this folder to one within it. Returns that; empty: none has.
+/// Throws Failure (Cause::environment).
+std::string set_aside_earlier(const std::string& folder);
 
 /// Where it keeps what was printed.
 inline std::string log_of_run(const std::string& folder) { return folder + "/log.txt"; }

@@ -17,19 +17,23 @@ namespace {
 
 std::string in(const std::string& folder, const char* name) { return (std::filesystem::path(folder) / name).string(); }
 
-// Rank 0 makes it, all get to know its name.
-std::string shared_folder(Rank& rank, const ProgramInfo& info, const RunFile& run, const DriverOptions& options,
-                          int64_t resumed) {
-  std::string folder;
-  if (rank.rank() == 0) {
-    const std::string& named = options.run_folder.empty() ? run.folder.value : options.run_folder;
-    folder = make_run_folder({named, options.runs, resumed}, info, run);
-    if (!folder.empty()) describe_run(folder, options.program_folder, run);
-  }
-  return text_of_rank_0(rank, "run folder", folder);
-}
-
 }  // namespace
+
+// Rank 0 makes it, all get to know its name.
+std::string RunReport::make_folder(const RunFile& run, const DriverOptions& options) {
+  std::string folder;
+  if (rank_.rank() == 0) {
+    const std::string& named = options.run_folder.empty() ? run.folder.value : options.run_folder;
+    folder = make_run_folder({named, options.runs, resumed_}, info_, run);
+    if (!folder.empty()) {
+      lock_ = lock_run_folder(folder);
+      if (const std::string earlier = resumed_ == 0 ? set_aside_earlier(folder) : ""; !earlier.empty())
+        set_aside_ = fmt::format("what an earlier run has left in {} is in {} now", folder, earlier);
+      describe_run(folder, options.program_folder, run);
+    }
+  }
+  return text_of_rank_0(rank_, "run folder", folder);
+}
 
 RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, const DriverOptions& options,
                      int64_t resumed)
@@ -37,7 +41,7 @@ RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, co
       info_(info),
       profiled_(run.log.profile.value && rank.rank() == 0),
       resumed_(resumed),
-      folder_(shared_folder(rank, info, run, options, resumed)),
+      folder_(make_folder(run, options)),
       program_folder_(options.program_folder),
       flight_(folder_, rank.rank(), rank.ranks(), info) {
   if (!flight_.path().empty()) launched_ = Heartbeat::tell_recorder(flight_.path());

@@ -8,6 +8,7 @@
 
 #include "meshrt/driver.h"
 #include "report/flight_recorder.h"
+#include "report/folder_lock.h"
 #include "report/trace.h"
 
 namespace meshrt {
@@ -21,6 +22,9 @@ class RunReport {
   /// Of the run, the same on every rank; empty: none.
   const std::string& folder() const { return folder_; }
 
+  /// Where rank 0 has moved what an earlier run had left in the folder, in words; empty: there was none.
+  const std::string& set_aside() const { return set_aside_; }
+
   /// Runs the steps: should they fail, the flight recorder keeps why, and the folder's log.
   void watch(const std::function<void()>& steps);
   /// Runs a step and measures it.
@@ -31,12 +35,15 @@ class RunReport {
   std::vector<std::string> finish();
 
  private:
+  std::string make_folder(const RunFile& run, const DriverOptions& options);
   std::string trace_news() const;
 
   Rank& rank_;
   const ProgramInfo& info_;
   bool profiled_;
   int64_t resumed_;
+  FolderLock lock_;
+  std::string set_aside_;
   std::string folder_, program_folder_;
   FlightRecorder flight_;
   bool launched_ = false;  // by a process that tells how the run ends

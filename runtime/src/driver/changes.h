@@ -1,0 +1,19 @@
+// changes.h: what a run does otherwise than the one that it goes on with.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "meshrt/checkpoint.h"
+#include "meshrt/program.h"
+#include "meshrt/run_file.h"
+
+namespace meshrt {
+
+/// What a run reads, and whether in an order of its own: for the manifest. Files by their names alone, as folders of
+/// data may move.
+std::string data_text(const RunFile& run);
+
+/// What is otherwise than in the run that wrote `before`, as far as its manifest tells: a line each.
+std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo& info, const RunFile& run);
+
+}  // namespace meshrt

@@ -1,0 +1,21 @@
+// folder_lock.h: a folder that only one run at a time writes into. The lock is the kernel's (flock) and goes with the
+// process, however that ends. Where the file system has no locks, nobody is kept out.
+#pragma once
+#include <string>
+
+#include "launch/descriptor.h"
+
+namespace meshrt {
+
+class FolderLock {
+ public:
+  FolderLock() = default;
+  /// Locks `folder`, which is there, while this lives. Throws Failure (Cause::environment) when another run holds it
+  /// and does not end within a second: that `folder_told` is in use, by which process if that is known, and `way_out`.
+  FolderLock(const std::string& folder, const std::string& folder_told, const std::string& way_out);
+
+ private:
+  Descriptor folder_;
+};
+
+}  // namespace meshrt
