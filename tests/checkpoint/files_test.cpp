@@ -171,6 +171,12 @@ TEST_F(FilesTest, DamageIsNamed) {
             "`d/checkpoint.json` has version 2, this program reads version 1");
   EXPECT_EQ(error_after(edit("\"step\": 12", "\"step\": -12")), damaged + "`step` is not a whole number");
   EXPECT_EQ(error_after(edit("\"Gpt\"", "3")), damaged + "`program` is not a text");
+  const auto add = [&](const std::string& entry) { return error_after(edit("\"version\"", entry + ", \"version\"")); };
+  EXPECT_EQ(add(R"("job": {"slurm": 4})"), damaged + "`job.slurm` is not a text");
+  EXPECT_EQ(add(R"("job": "4")"), damaged + "`job` is not a map");
+  EXPECT_EQ(add(R"("data": 4)"), damaged + "`data` is not a text");
+  EXPECT_EQ(add(R"("dims": {"w": "layer"})"), damaged + "the dims of `w` are not a list");
+  EXPECT_EQ(add(R"("dims": {"w": [4]})"), damaged + "`dims.w` is not a text");
   EXPECT_EQ(error_after(edit("\"w\": \"", "\"w\": \"x")), damaged + "the hash of `w` is not one");
   EXPECT_EQ(error_after(edit("\"w\": ", "\"q\": ")), "`d` is damaged: `q` is in checkpoint.json, but in no file");
   EXPECT_EQ(error_after(edit("optimizer-00001-of-00001.safetensors", "other.safetensors")),

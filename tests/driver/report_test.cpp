@@ -95,7 +95,11 @@ TEST_F(ReportTest, ASecondRunInANamedFolderKeepsTheFirst) {
   const std::string first = train_into("r", 1, "train: { steps: 2 }");
   EXPECT_FALSE(std::filesystem::exists(folder_.path("r/earlier-0001")));
   const std::string curve = folder_.read("r/metrics.jsonl");
+  // A record that was cut short under another run's mapping would kill that: each run has a file of its own.
+  std::filesystem::create_hard_link(folder_.path("r/flight/rank-0000"), folder_.path("record"));
+  const std::string record = folder_.read("record");
   const std::string second = train_into("r", 1, "train: { steps: 3 }");
+  EXPECT_EQ(folder_.read("record"), record);
   EXPECT_THAT(folder_.without_folder(second),
               testing::StartsWith("what an earlier run has left in r is in r/earlier-0001 now\n"));
   EXPECT_EQ(folder_.read("r/log.txt"), second);
