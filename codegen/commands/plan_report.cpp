@@ -75,6 +75,14 @@ Json memory_of(const Program& program) {
           {"workspace", of({BufferKind::workspace})}};
 }
 
+int64_t volume(const PlannedCollective& collective) { return collective.bytes * collective.count; }
+
+int64_t bytes_of(const Prediction& step) {
+  int64_t bytes = 0;
+  for (const PlannedCollective& collective : step.collectives) bytes += volume(collective);
+  return bytes;
+}
+
 uint32_t line_of(const SourceMap& sources, Span span) { return span.known() ? sources.begin(span).line : 0; }
 
 }  // namespace
@@ -84,7 +92,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
   const Prediction prediction = predict(sharded, calls_of_reshards(compiled.program));
-  Json plan{{"schema", 1}};
+  Json plan{{"schema", 1}, {"layout", sharded.layout.name}, {"machine", sharded.machine.name}};
   plan["mesh"] = {{"name", mesh.name}, {"ranks", mesh.ranks()}, {"axes", Json::object()}};
   for (const MeshAxis& axis : mesh.axes) plan["mesh"]["axes"][axis.name] = axis.size;
   plan["tensors"] = Json::array();
@@ -117,6 +125,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
                                    {"tensor", c.tensor},
                                    {"bytes", c.bytes},
                                    {"count", c.count},
+                                   {"seconds", c.seconds},
                                    {"phase", c.phase},
                                    {"call", c.call},
                                    {"line", line_of(sources, c.span)},
@@ -124,6 +133,9 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   }
   plan["memory"] = memory_of(compiled.program);
   plan["flops"] = prediction.flops;
+  plan["communication_bytes"] = bytes_of(prediction);
+  plan["compute_seconds"] = prediction.compute_seconds;
+  plan["communication_seconds"] = prediction.communication_seconds;
   plan["predicted_seconds"] = prediction.compute_seconds + prediction.communication_seconds;
   return plan.dump(2) + "\n";
 }
@@ -139,9 +151,8 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
                                  time_text(total), time_text(p.compute_seconds), time_text(p.communication_seconds),
                                  total > 0 ? 100 * p.communication_seconds / total : 0, mesh.ranks(),
                                  mesh.ranks() == 1 ? "" : "s", meshrt::bytes_text(memory["peak"].get<int64_t>()));
-  const auto volume = [](const PlannedCollective& c) { return c.bytes * c.count; };
   const auto largest = std::max_element(p.collectives.begin(), p.collectives.end(),
-                                        [&](const auto& a, const auto& b) { return volume(a) < volume(b); });
+                                        [](const auto& a, const auto& b) { return volume(a) < volume(b); });
   if (largest != p.collectives.end() && volume(*largest) > 0)
     text += fmt::format(" · largest: {} {} over {}, {} (line {})", name_of(largest->kind), largest->tensor,
                         axes_text(mesh, largest->axes), meshrt::bytes_text(volume(*largest)),
@@ -164,8 +175,9 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
     text += fmt::format("  {:{}}  {:10}  {} -> [{}]\n", t.name, wide, t.kind, to_string(graph, mesh, type, placement),
                         local);
   }
-  text += "\ncollectives, of a training step\n";
-  if (p.collectives.empty()) text += "  none\n";
+  text += "\ncollectives, of a training step";
+  if (p.collectives.empty()) text += "\n  none\n";
+  else text += fmt::format(", with what the rank that sends most sends: {} in all\n", meshrt::bytes_text(bytes_of(p)));
   const auto first_of = [&](uint32_t call) {
     return std::ranges::find(p.collectives, call, &PlannedCollective::call)->tensor;
   };

@@ -162,15 +162,42 @@ double Placer::seconds(ValueId id, const Placement& to) {
   return path ? path->seconds : std::numeric_limits<double>::infinity();
 }
 
+/// Each op that left the value partial over axes of the step, with the dims that are split over them.
+std::string Placer::completion_reason(const ReshardStep& step, ValueId id, const std::string& need) const {
+  struct Cause {
+    Contraction contraction;
+    std::vector<AxisId> axes;
+  };
+  std::vector<Cause> causes;
+  if (const auto found = partial_because_.find(id); found != partial_because_.end())
+    for (const auto& [axis, contraction] : found->second) {
+      if (std::ranges::find(step.axes, axis) == step.axes.end()) continue;
+      const auto same = std::ranges::find(causes, contraction, &Cause::contraction);
+      if (same != causes.end()) same->axes.push_back(axis);
+      else causes.push_back({contraction, {axis}});
+    }
+  if (causes.empty()) return fmt::format("needed whole by {}", need);
+  std::string text;
+  for (size_t i = 0; i < causes.size(); ++i) {
+    const auto& [contraction, axes] = causes[i];
+    const auto of_one_op = [&](size_t other) {
+      return other < causes.size() && causes[other].contraction.op == contraction.op;
+    };
+    text += fmt::format("`{}`{} over `{}`", graph_.dim(contraction.dim).name,
+                        i > 0 && of_one_op(i - 1) ? "" : " is split", axes_text(layout_.mesh, axes));
+    text += of_one_op(i + 1) ? " and "
+                             : fmt::format(", so {} leaves a partial {} on each rank; ", contraction.op,
+                                           meshrt::name_of(contraction.reduce));
+  }
+  return fmt::format("{}needed by {}", text, need);
+}
+
 std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement& after, const std::string& need) const {
   const auto dim = [&](int at) { return graph_.dim(graph_.type(id).dims[at]).name; };
   const std::string over = axes_text(layout_.mesh, step.axes);
-  const auto because = partial_because_.find(id);
   switch (step.kind) {
     case CollectiveKind::all_reduce:
-    case CollectiveKind::reduce_scatter:
-      return because == partial_because_.end() ? fmt::format("needed whole by {}", need)
-                                               : fmt::format("{}; needed by {}", because->second, need);
+    case CollectiveKind::reduce_scatter: return completion_reason(step, id, need);
     case CollectiveKind::all_gather:
       return fmt::format("`{}` is split over `{}`, and {} needs all of it", dim(step.from_dim), over, need);
     case CollectiveKind::all_to_all:

@@ -227,11 +227,14 @@ std::vector<Factor> Placer::factors_of(const Node& node) const {
 
 void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
   const std::string what = describe(op.node);
-  std::string because;
+  std::map<AxisId, Contraction> because;
   for (size_t i = 0; i < op.node.inputs.size(); ++i) {
     const ValueId input = op.node.inputs[i];
     const Placement required = strategy.required(op, i);
-    if (!required.partial.empty() && partial_because_.count(home(input))) because = partial_because_[home(input)];
+    if (const auto found = partial_because_.find(home(input)); found != partial_because_.end())
+      for (const Partial& partial : required.partial)
+        if (const auto cause = found->second.find(partial.axis); cause != found->second.end())
+          because.insert_or_assign(partial.axis, cause->second);
     const ValueId brought = bring(input, required, what);
     graph_.node(id).inputs[i] = brought;
   }
@@ -245,9 +248,8 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
         DimId dim;
         for (DimId d : op.factors[f].operands)
           if (d) dim = d;
-        because =
-            fmt::format("`{}` is split over `{}`, so {} leaves a partial {} on each rank", graph_.dim(dim).name,
-                        axes_text(layout_.mesh, strategy.factor_axes[f]), what, meshrt::name_of(op.factors[f].reduce));
+        for (AxisId axis : strategy.factor_axes[f])
+          because.insert_or_assign(axis, Contraction{dim, what, op.factors[f].reduce});
       }
     if (natural.is_partial()) partial_because_[result] = because;
     if (kept == natural) continue;

@@ -53,6 +53,24 @@ Placement Placer::carry_placement(const LoopOp::Carry& carry) {
   return result;
 }
 
+/// What a loop keeps of a turn's value. Of a partial one the complete copy, where a reader inside asked for one that is
+/// no larger: whoever reads the stack then need not complete it a second time.
+ValueId Placer::collected(ValueId turn) {
+  if (is_free(turn)) return materialise(turn, Placement::whole(graph_.type(turn).dims.size()));
+  turn = home(turn);
+  if (!placement(turn).is_partial()) return turn;
+  const auto size = [&](ValueId value) {
+    return local_elements(graph_, layout_.mesh, graph_.type(value), placement(value));
+  };
+  ValueId best = turn;
+  for (const auto& [key, copy] : brought_) {
+    const bool complete = std::get<ValueId>(key) == turn && !placement(copy).is_partial();
+    if (!complete || placement(copy).has_margins()) continue;
+    if (best == turn ? size(copy) <= size(turn) : size(copy) < size(best)) best = copy;
+  }
+  return best;
+}
+
 void Placer::loop(NodeId id) {
   LoopOp op = std::get<LoopOp>(graph_.node(id).op);
   const NodeId last = until(graph_, op) ? graph_.body(op.body).nodes.back() : NodeId{};
@@ -104,9 +122,7 @@ void Placer::loop(NodeId id) {
               "the loop carries it so");
   }
   for (auto& collect : op.collects) {
-    collect.turn = is_free(collect.turn)
-                       ? materialise(collect.turn, Placement::whole(graph_.type(collect.turn).dims.size()))
-                       : home(collect.turn);
+    collect.turn = collected(collect.turn);
     std::vector<DimId> rest(graph_.type(collect.stacked).dims.begin() + 1, graph_.type(collect.stacked).dims.end());
     Placement stacked = reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest);
     stacked.dims.insert(stacked.dims.begin(), DimPlacement{});

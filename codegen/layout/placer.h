@@ -30,6 +30,7 @@ class Placer {
   void loop(NodeId);
   Placement carry_placement(const LoopOp::Carry&);
   void start_adding_up(const LoopOp&);
+  ValueId collected(ValueId turn);
 
   // bring.cpp: values where they are needed
   /// The value with placement `to`: itself, a copy made earlier, a free value computed there, or the end of new reshard
@@ -45,6 +46,7 @@ class Placer {
   std::vector<Factor> factors_of(const Node&) const;
   double seconds(ValueId, const Placement& to);
   std::string reason(const ReshardStep&, ValueId, const Placement& after, const std::string& need) const;
+  std::string completion_reason(const ReshardStep&, ValueId, const std::string& need) const;
   Span rule_of(const ReshardStep&, ValueId) const;
 
   ValueId home(ValueId) const;
@@ -63,9 +65,16 @@ class Placer {
   std::map<ValueId, ValueId> home_;  // a result that was moved to its rule's placement at once
   using Phase = int;
   std::map<std::tuple<ValueId, Placement, Phase, BodyId>, ValueId> brought_;
-  std::map<ValueId, std::string> partial_because_;  // where a partial value comes from
-  std::map<ValueId, ValueId> adding_up_;            // a carry that only adds up -> the value added, once known
-  std::vector<std::vector<NodeId>> rebuilt_;        // by body
+  /// An op that contracts a split dim leaves a partial result.
+  struct Contraction {
+    DimId dim;
+    std::string op;
+    Reduce reduce;
+    bool operator==(const Contraction&) const = default;
+  };
+  std::map<ValueId, std::map<AxisId, Contraction>> partial_because_;  // where a partial value comes from, by its axes
+  std::map<ValueId, ValueId> adding_up_;      // a carry that only adds up -> the value added, once known
+  std::vector<std::vector<NodeId>> rebuilt_;  // by body
   std::map<std::tuple<ValueId, DimId, Edge>, Margin> margins_;  // that the readers of a value ask for, together
   NodeId consumer_;                                             // for which values are brought
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/graph/print_graph.h"
+#include "codegen/layout/placement.h"
 #include "codegen/layout/rules.h"
 
 namespace mesh {
@@ -13,6 +15,7 @@ struct Subject {
   std::string path;
   ValueType type;
   Span span;
+  std::string op = {};  // that gives a value without a name
 };
 
 /// Values that depend on something stored; the others have no placement.
@@ -62,6 +65,16 @@ std::vector<Subject> subjects_of(const Graph& graph) {
   for (const auto& [name, value] : graph.names)
     if (placed[value.index] && !std::holds_alternative<ReadOp>(graph.node(graph.value(value).producer).op))
       all.push_back({ValueKind::activation, name, graph.type(value), graph.node(graph.value(value).producer).span});
+  // An expression has a place whether or not it is given a name. After the named ones, which make clearer messages.
+  for (const Node& node : graph.nodes)
+    for (ValueId result : node.results) {
+      const std::string& name = graph.value(result).name;
+      const bool listed = graph.names.contains(name) && graph.names.at(name) == result;
+      if (listed || !placed[result.index] || !node.span.known()) continue;
+      if (std::holds_alternative<ReadOp>(node.op) || std::holds_alternative<LoopOp>(node.op)) continue;
+      all.push_back({ValueKind::activation, name.empty() ? node.scope : name, graph.type(result), node.span,
+                     op_text(graph, node.op)});
+    }
   for (const Output& output : graph.outputs)
     if (!output.stored && placed[output.value.index])
       all.push_back({ValueKind::output, output.name, graph.type(output.value), output.span});
@@ -71,6 +84,7 @@ std::vector<Subject> subjects_of(const Graph& graph) {
 std::string called(const Subject& subject) {
   if (subject.kind == ValueKind::gradient) return "the gradient of `" + subject.path + "`";
   if (subject.kind == ValueKind::optimizer) return "the optimizer state of `" + subject.path + "`";
+  if (!subject.op.empty()) return "the result of `" + subject.op + "`";
   return "`" + subject.path + "`";
 }
 
@@ -95,20 +109,28 @@ class Checker {
       for (AxisId axis : rule->axes) {
         const auto first = std::find_if(taken.begin(), taken.end(), [&](const auto& one) { return one.first == axis; });
         if (first == taken.end()) taken.emplace_back(axis, rule);
-        else two_dims(subject, axis, *first->second, *rule, dim);
+        else two_dims(subject, axis, *first->second, *rule);
       }
     }
   }
 
-  void two_dims(const Subject& subject, AxisId axis, const Rule& first, const Rule& second, DimId dim) {
+  void two_dims(const Subject& subject, AxisId axis, const Rule& first, const Rule& second) {
     if (!reported_.insert({&first, &second}).second) return;
     const std::string& name = layout_.mesh.axes[axis].name;
-    const std::string keep = graph_.dim(dim).name, other = graph_.dim(first.dims.front()).name;
     auto report = sink_.error("E0401", second.span, "layout puts two dims of one tensor on mesh axis `{}`", name);
     report.here("conflicts in {} : {}", called(subject), to_string(graph_, subject.type));
     if (first.span != second.span) report.label(first.span, "first use");
     report.label(subject.span, "here");
-    report.help(fmt::format("keep `{0}` whole wherever `{1}` is split: `{0} -> {2} unless {1}`", keep, other, name));
+    const std::string unless = second.unless.empty() ? "" : dims_text(second.unless, ", ") + ", ";
+    report.help(fmt::format("keep `{0}` whole wherever `{1}` is split: `{0} -> {2} unless {3}{1}`",
+                            dims_text(second.dims, " * "), graph_.dim(first.dims.front()).name,
+                            axes_text(layout_.mesh, second.axes), unless));
+  }
+
+  std::string dims_text(const std::vector<DimId>& dims, const char* between) const {
+    std::string text;
+    for (DimId dim : dims) text += (text.empty() ? "" : between) + graph_.dim(dim).name;
+    return text;
   }
 
   void check_ranks(const Subject& subject, DimId dim) {

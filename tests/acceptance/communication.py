@@ -1,5 +1,6 @@
-"""Bytes times count over the collectives of `meshc plan --json`, those below 64 B apart, against the formulas."""
+"""The collectives of `meshc plan --json`: bytes times count, those below 64 B apart, against the formulas; their number, reasons and totals."""
 import json
+import re
 
 from common import TOP, Report, meshc, scratch
 from common import run as execute
@@ -50,6 +51,49 @@ def neighbours(report, folder, mesh, rows, columns):
     report.attempt(f"heat on {mesh}", action)
 
 
+TRANSFORMER = {"batch": 4, "seq": 32, "embed": 32, "heads": 2, "head_dim": 16, "layer": 3}
+
+
+def megatron(report, r, c):
+    """Of a layer attention and feed-forward, each once forward and once backward: what a turn keeps for backward is already complete."""
+    def action():
+        sizes = [word for dim, size in TRANSFORMER.items() for word in ("--set", f"{dim}={size}")]
+        plan = json.loads(execute(meshc(), "plan", f"{TOP}/specs/gpt.mesh", "--layout", "megatron", "--mesh", f"data={r},model={c}", *sizes, "--json").stdout)
+        layers = TRANSFORMER["layer"]
+        expected = [("all_reduce", ["model"], int(ring(c, TRANSFORMER["batch"] // r * TRANSFORMER["seq"] * TRANSFORMER["embed"])))] * 2
+        for phase in ("forward", "backward"):
+            found = [(x["kind"], x["axes"], x["bytes"]) for x in plan["collectives"] if x["phase"] == phase and x["count"] == layers]
+            report.check(f"a layer of megatron on {r} x {c} {phase}: {found}", found, expected, found == expected)
+
+    report.attempt(f"megatron on {r} x {c}", action)
+
+
+def reasons(report):
+    """A sum is completed over an axis because a dim is split over that axis."""
+    def action():
+        plan = json.loads(execute(meshc(), "plan", f"{TOP}/specs/gpt.mesh", "--layout", "megatron", "--json").stdout)
+        sums = [c for c in plan["collectives"] if c["kind"] in ("all_reduce", "reduce_scatter")]
+        wrong = [(c["axes"], c["reason"]) for c in sums if not all(re.search(f"is split.* over `[^`]*{axis}.*, so", c["reason"]) for axis in c["axes"])]
+        report.check(f"of {len(sums)} reasons of megatron, those that do not name the axis", wrong, [], sums and not wrong)
+
+    report.attempt("reasons of megatron", action)
+
+
+def totals(report):
+    """What `plan` says in all is the sum of what it lists, calls that several share paid once."""
+    def action():
+        plan = json.loads(execute(meshc(), "plan", f"{TOP}/specs/gpt.mesh", "--layout", "megatron", "--json").stdout)
+        bytes_of, seconds_of = (sum(c[key] * c["count"] for c in plan["collectives"]) for key in ("bytes", "seconds"))
+        report.check("bytes of a step", plan["communication_bytes"], bytes_of, plan["communication_bytes"] == bytes_of > 0)
+        report.check("seconds of communication, relative difference", abs(plan["communication_seconds"] / seconds_of - 1), 1e-9)
+        whole = plan["compute_seconds"] + plan["communication_seconds"]
+        report.check("seconds of a step, relative difference", abs(plan["predicted_seconds"] / whole - 1), 1e-9)
+        named = (plan["layout"], plan["machine"])
+        report.check(f"layout and machine: {named}", named, ("megatron", "generic"), named == ("megatron", "generic"))
+
+    report.attempt("totals of a plan", action)
+
+
 def run(small):
     """The same counts at both sizes: a plan takes no time."""
     report = Report()
@@ -61,6 +105,10 @@ def run(small):
         mesh = f"rows={r},columns={c}"
         run_case(report, "both", mesh, ring(c, b / r * io) + ring(r, (2 * io * hidden + hidden) / c))
         run_case(report, "io", mesh, 2 * ring(r, b * hidden / c) + ring(c, b * io / r))
+    for r, c in ((2, 2), (1, 2), (4, 2)):
+        megatron(report, r, c)
+    reasons(report)
+    totals(report)
     with scratch() as folder:
         # Sent by the rank that sends most: cells of a row, with the columns' margins, and of a column with the rows'.
         neighbours(report, folder, "rows=2,columns=2", 1 * (60 // 2 + 2), 2 * (48 // 2 + 2))

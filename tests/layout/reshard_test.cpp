@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "codegen/layout/costly_reshard.h"
+#include "codegen/layout/least_bytes.h"
 #include "tests/layout/perceptron.h"
 
 namespace mesh::testing {
@@ -69,8 +69,14 @@ TEST_F(LeastBytes, IsAnEighthWhereTheOrderOfAxesTurns) {
 }
 TEST_F(LeastBytes, OfASumIsAllThatIsNeededOrGiven) {
   EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, whole), value_bytes);
-  // Four members give three quarters away; the two ranks with equal copies of each may share that.
-  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{{1}}, {}}, {}, {}}), value_bytes * 3 / 8);
+  // Four members give three quarters away, in each row, though both rows have equal copies.
+  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{{1}}, {}}, {}, {}}), value_bytes * 3 / 4);
+  // A row completes only the half that it needs.
+  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{{0, 1}}, {}}, {}, {}}), value_bytes * 3 / 8);
+}
+TEST_F(LeastBytes, IsSentWhereASumIsScattered) {
+  const Placement from{{{}, {}}, {{1, Reduce::sum}}, {}}, to{{{}, {{1}}}, {}, {}};
+  EXPECT_EQ(path(from, to), "reduce_scatter " + std::to_string(least(from, to)));
 }
 
 }  // namespace
