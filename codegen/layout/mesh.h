@@ -50,7 +50,8 @@ struct Rule {
   std::optional<Glob> in;   // values whose path lies under it
   std::optional<Glob> pin;  // `tensor GLOB { }`
   Span span;
-  size_t part = 0;  // which of `dims` the axes are for
+  size_t part = 0;           // which of `dims` the axes are for
+  std::string written = {};  // its right side in the spec, axes of one rank included: "data * model"
 };
 
 struct Layout {

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "codegen/graph/print_graph.h"
-#include "codegen/layout/placement.h"
 #include "codegen/layout/rules.h"
 
 namespace mesh {
@@ -123,8 +122,8 @@ class Checker {
     report.label(subject.span, "here");
     const std::string unless = second.unless.empty() ? "" : dims_text(second.unless, ", ") + ", ";
     report.help(fmt::format("keep `{0}` whole wherever `{1}` is split: `{0} -> {2} unless {3}{1}`",
-                            dims_text(second.dims, " * "), graph_.dim(first.dims.front()).name,
-                            axes_text(layout_.mesh, second.axes), unless));
+                            dims_text(second.dims, " * "), graph_.dim(first.dims.front()).name, second.written,
+                            unless));
   }
 
   std::string dims_text(const std::vector<DimId>& dims, const char* between) const {

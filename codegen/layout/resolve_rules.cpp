@@ -126,6 +126,7 @@ class Rules {
     bool reported = false;
     for (const ast::Product& product : place.dims) {
       Rule rule{{}, axes.value_or(std::vector<AxisId>{}), unless, around.scope, around.in, around.pin, span};
+      rule.written = place.target.axes.text();
       bool used = true;
       for (const ast::Name& name : product.names) {
         bool here = true;
