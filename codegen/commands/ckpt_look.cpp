@@ -77,6 +77,7 @@ std::vector<Listed> listed(const std::string& path) {
                           fmt::format("`{}` holds no checkpoint of a run: `meshc ckpt show` shows other files", path));
   std::ranges::sort(steps);
   std::vector<Listed> list;
+  list.reserve(steps.size());
   for (const int64_t step : steps)
     list.push_back({folder.finished(step), folder.latest() == step, std::ranges::binary_search(incomplete, step)});
   return list;

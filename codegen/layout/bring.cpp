@@ -179,12 +179,12 @@ std::string Placer::completion_reason(const ReshardStep& step, ValueId id, const
   if (causes.empty()) return fmt::format("needed whole by {}", need);
   std::string text;
   for (size_t i = 0; i < causes.size(); ++i) {
-    const auto& [contraction, axes] = causes[i];
+    const Contraction& contraction = causes[i].contraction;
     const auto of_one_op = [&](size_t other) {
       return other < causes.size() && causes[other].contraction.op == contraction.op;
     };
     text += fmt::format("`{}`{} over `{}`", graph_.dim(contraction.dim).name,
-                        i > 0 && of_one_op(i - 1) ? "" : " is split", axes_text(layout_.mesh, axes));
+                        i > 0 && of_one_op(i - 1) ? "" : " is split", axes_text(layout_.mesh, causes[i].axes));
     text += of_one_op(i + 1) ? " and "
                              : fmt::format(", so {} leaves a partial {} on each rank; ", contraction.op,
                                            meshrt::name_of(contraction.reduce));

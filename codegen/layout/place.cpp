@@ -124,6 +124,7 @@ void Placer::complete_gradients(NodeId id) {
       if (stored.path == *path || (stored.parameter && graph_.stored[stored.parameter.index].path == *path &&
                                    stored.type.dims.size() == graph_.type(gradient).dims.size()))
         kept = &stored;
+    if (kept == nullptr) internal_error(fmt::format("there is no parameter `{}`", *path));
     const std::vector<DimId>& dims = graph_.type(gradient).dims;
     const Placement stored = declared_.of(*kept);
     Placement to = Placement::whole(dims.size());

@@ -113,7 +113,7 @@ std::string set_aside_earlier(const std::string& folder) {
     filled |= name == "log.txt" || name == "metrics.jsonl";
   }
   if (!filled) return "";
-  const std::string earlier = next_folder(folder, "earlier");
+  std::string earlier = next_folder(folder, "earlier");
   for (const fs::path& file : files) {
     fs::rename(file, fs::path(earlier) / file.filename(), error);
     if (error) throw cannot_make(earlier, error);
