@@ -76,10 +76,11 @@ std::vector<Listed> listed(const std::string& path) {
     throw meshrt::Failure(meshrt::Cause::data,
                           fmt::format("`{}` holds no checkpoint of a run: `meshc ckpt show` shows other files", path));
   std::ranges::sort(steps);
+  const auto latest = folder.latest();
   std::vector<Listed> list;
   list.reserve(steps.size());
   for (const int64_t step : steps)
-    list.push_back({folder.finished(step), folder.latest() == step, std::ranges::binary_search(incomplete, step)});
+    list.push_back({folder.finished(step), latest == step, std::ranges::binary_search(incomplete, step)});
   return list;
 }
 

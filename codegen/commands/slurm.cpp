@@ -9,9 +9,9 @@
 #include <regex>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/compile_for_run.h"
 #include "codegen/commands/emission.h"
 #include "codegen/commands/session.h"
-#include "meshrt/run_file.h"
 
 namespace mesh {
 
@@ -49,10 +49,9 @@ int print_batch_file(const Options& options) {
         fmt::format("--time: `{}` is no time for Slurm: 12:00:00, 90 (minutes) or 2-00:00:00 (days)", options.time));
   require_word("--partition", options.partition);
   require_word("--account", options.account);
-  // Mistakes that the job would find after hours in the queue; its data may lie on the cluster alone.
-  meshrt::read_run_file(options.spec.run_file(), options.spec.overrides(), meshrt::NamedFiles::may_lack);
   Session session(options.spec, options.output);
-  const std::optional<Compiled> compiled = session.compile();
+  // Reads the run file too, whose mistakes the job would find after hours in the queue.
+  const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
   const int64_t ranks = compiled->sharded.layout.mesh.ranks();
   if (ranks % options.nodes != 0)

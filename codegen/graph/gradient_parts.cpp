@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "codegen/graph/rewrite.h"
+
 namespace mesh {
 namespace {
 
@@ -15,20 +17,8 @@ class Parts {
     while (!work_.empty()) {
       const ValueId value = work_.back();
       work_.pop_back();
-      const NodeId producer = graph_.value(value).producer;
-      if (producer.index < first_) continue;
-      const Node& node = graph_.node(producer);
-      const LoopOp* loop = std::get_if<LoopOp>(&node.op);
-      if (!loop) {
-        for (ValueId input : node.inputs) need(input);
-        continue;
-      }
-      for (const auto& c : loop->carries)
-        if (c.result == value || c.entering == value) need(c.initial), need(c.leaving);
-      for (const auto& c : loop->collects)
-        if (c.stacked == value) need(c.turn);
-      for (const auto& s : loop->slices)
-        if (s.turn == value) need(s.stacked);
+      if (graph_.value(value).producer.index < first_) continue;
+      for (ValueId source : sources_of(graph_, value)) need(source);
     }
     for (uint32_t i = first_; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];

@@ -100,8 +100,7 @@ class Rewrite {
         sink_
             .error("E0413", graph_.node(producer).span,
                    "this cannot be computed by micro-batches: it is made of a value without `{}` that a loop beside "
-                   "values of "
-                   "samples gives, and they need it in turn",
+                   "values of samples gives, and they need it in turn",
                    graph_.dim(parts_.samples).name)
             .label(parts_.span, "cuts the batch")
             .help("compute it in a `repeat` of its own, without samples");

@@ -7,6 +7,13 @@
 #include "codegen/graph/op.h"
 
 namespace mesh {
+
+std::string dims_text(const Graph& graph, const std::vector<DimId>& dims, const char* between) {
+  std::string text;
+  for (DimId dim : dims) text += (text.empty() ? "" : between) + graph.dim(dim).name;
+  return text;
+}
+
 namespace {
 
 template <class... Fs>
@@ -15,12 +22,6 @@ struct Overloaded : Fs... {
 };
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
-
-std::string dims_text(const Graph& graph, const std::vector<DimId>& dims, const char* between = ", ") {
-  std::string text;
-  for (DimId dim : dims) text += (text.empty() ? "" : between) + graph.dim(dim).name;
-  return text;
-}
 
 /// "slice[token = 0]", "slice[token = 1.. step 2 as patch]"
 std::string slice_text(const Graph& graph, const SliceOp& op) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "codegen/graph/graph.h"
 
@@ -9,6 +10,8 @@ namespace mesh {
 
 /// "%12", or "%12 score" for a named value.
 std::string value_name(const Graph&, ValueId);
+/// "embed, seq": the names of dims.
+std::string dims_text(const Graph&, const std::vector<DimId>&, const char* between = ", ");
 /// The op with its attributes: "dot[embed]", "map.add", "read layer.attn.wq".
 std::string op_text(const Graph&, const Op&);
 

@@ -44,6 +44,20 @@ void for_each_use(Graph& graph, const std::function<void(ValueId&)>& visit) {
   for (auto& [name, value] : graph.names) visit(value);
 }
 
+std::vector<ValueId> sources_of(const Graph& graph, ValueId value) {
+  const Node& node = graph.node(graph.value(value).producer);
+  const LoopOp* loop = std::get_if<LoopOp>(&node.op);
+  if (loop == nullptr) return node.inputs;
+  std::vector<ValueId> sources;
+  for (const auto& carry : loop->carries)
+    if (carry.result == value || carry.entering == value) sources.insert(sources.end(), {carry.initial, carry.leaving});
+  for (const auto& slice : loop->slices)
+    if (slice.turn == value) sources.push_back(slice.stacked);
+  for (const auto& gathered : loop->collects)
+    if (gathered.stacked == value) sources.push_back(gathered.turn);
+  return sources;
+}
+
 void for_each_caller(Graph& graph, const std::function<void(ValueId&)>& visit) {
   for (Metric& metric : graph.metrics) visit(metric.value);
   for (Wanted& wanted : graph.wanted) visit(wanted.value);

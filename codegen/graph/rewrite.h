@@ -20,6 +20,10 @@ void for_each_caller(Graph&, const std::function<void(ValueId&)>& visit);
 /// The same of one node: its operands, of a loop also what its carries, slices and collects name.
 void for_each_read(Node&, const std::function<void(ValueId&)>& visit);
 
+/// What a value is made of: the inputs of its node, but of the values of a loop, for each by itself, what flows into
+/// it.
+std::vector<ValueId> sources_of(const Graph&, ValueId);
+
 /// Sets a loop node's inputs and results from its carries, slices and collects.
 void connect_loop(Node& loop);
 

@@ -120,16 +120,10 @@ class Checker {
     report.here("conflicts in {} : {}", called(subject), to_string(graph_, subject.type));
     if (first.span != second.span) report.label(first.span, "first use");
     report.label(subject.span, "here");
-    const std::string unless = second.unless.empty() ? "" : dims_text(second.unless, ", ") + ", ";
+    const std::string unless = second.unless.empty() ? "" : dims_text(graph_, second.unless) + ", ";
     report.help(fmt::format("keep `{0}` whole wherever `{1}` is split: `{0} -> {2} unless {3}{1}`",
-                            dims_text(second.dims, " * "), graph_.dim(first.dims.front()).name, second.written,
+                            dims_text(graph_, second.dims, " * "), graph_.dim(first.dims.front()).name, second.written,
                             unless));
-  }
-
-  std::string dims_text(const std::vector<DimId>& dims, const char* between) const {
-    std::string text;
-    for (DimId dim : dims) text += (text.empty() ? "" : between) + graph_.dim(dim).name;
-    return text;
   }
 
   void check_ranks(const Subject& subject, DimId dim) {

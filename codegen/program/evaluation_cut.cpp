@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "codegen/graph/rewrite.h"
+
 namespace mesh {
 
 namespace {
@@ -79,21 +81,12 @@ class Cutter {
     if (graph_.value(value).body == graph_.root() || !seen.insert(value).second) return false;
     const auto reads = [&](ValueId read) { return sums_in_a_loop(read, turns, seen); };
     const Node& node = producer(value);
-    if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
-      for (const auto& carry : loop->carries)
-        if ((carry.result == value || carry.entering == value) && (reads(carry.initial) || reads(carry.leaving)))
-          return true;
-      for (const auto& slice : loop->slices)
-        if (slice.turn == value && reads(slice.stacked)) return true;
-      return std::any_of(loop->collects.begin(), loop->collects.end(),
-                         [&](const auto& one) { return one.stacked == value && reads(one.turn); });
-    }
     const std::vector<DimId>* summed = nullptr;
     if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) summed = &reduce->dims;
     if (const auto* dot = std::get_if<DotOp>(&node.op)) summed = &dot->dims;
     if (node.body != turns && summed != nullptr && std::ranges::count(*summed, graph_.micro_batches.micro) > 0)
       return true;
-    return std::any_of(node.inputs.begin(), node.inputs.end(), reads);
+    return std::ranges::any_of(sources_of(graph_, value), reads);
   }
 
   void visit(ValueId value, Reach& reach) const {
@@ -152,16 +145,7 @@ class Cutter {
       if (graph_.value(one).body == graph_.root()) found.insert(one);
       else add_reads(one, found, seen);
     };
-    const Node& node = producer(value);
-    const auto* loop = std::get_if<LoopOp>(&node.op);
-    if (loop == nullptr) std::ranges::for_each(node.inputs, read);
-    if (loop == nullptr) return;
-    for (const auto& carry : loop->carries)
-      if (carry.result == value || carry.entering == value) read(carry.initial), read(carry.leaving);
-    for (const auto& slice : loop->slices)
-      if (slice.turn == value) read(slice.stacked);
-    for (const auto& gathered : loop->collects)
-      if (gathered.stacked == value) read(gathered.turn);
+    std::ranges::for_each(sources_of(graph_, value), read);
   }
 
   void take(const Reach& reach) {
