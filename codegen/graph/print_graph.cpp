@@ -8,6 +8,11 @@
 
 namespace mesh {
 
+const std::string& known_as(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  return value.name.empty() ? value.label : value.name;
+}
+
 std::string dims_text(const Graph& graph, const std::vector<DimId>& dims, const char* between) {
   std::string text;
   for (DimId dim : dims) text += (text.empty() ? "" : between) + graph.dim(dim).name;

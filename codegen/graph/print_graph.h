@@ -10,6 +10,8 @@ namespace mesh {
 
 /// "%12", or "%12 score" for a named value.
 std::string value_name(const Graph&, ValueId);
+/// What readers know a value by: its name, else its label; empty where it has neither.
+const std::string& known_as(const Graph&, ValueId);
 /// "embed, seq": the names of dims.
 std::string dims_text(const Graph&, const std::vector<DimId>&, const char* between = ", ");
 /// The op with its attributes: "dot[embed]", "map.add", "read layer.attn.wq".

@@ -85,7 +85,7 @@ class Reporter {
     const Node& producer = graph_.node(value.producer);
     if (std::holds_alternative<ReadOp>(producer.op) || is_name_of_spec(value.name))
       return fmt::format("`{}`", value.name);
-    const std::string& name = value.name.empty() ? value.label : value.name;
+    const std::string& name = known_as(graph_, origin);
     if (name.starts_with("d_")) return fmt::format("the gradient of `{}`", name.substr(2));
     if (name.ends_with(".stash")) return fmt::format("`{}`, kept for backward,", name.substr(0, name.rfind('.')));
     if (std::holds_alternative<LoopOp>(producer.op)) return "a value of each turn of the loop";

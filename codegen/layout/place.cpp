@@ -276,7 +276,13 @@ void Placer::set_placement(ValueId id, Placement placement, std::string provenan
 }
 
 std::string Placer::describe(const Node& node) const {
-  const std::string& name = node.results.empty() ? std::string() : graph_.value(node.results[0]).name;
+  std::string name;
+  if (!node.results.empty()) {
+    const Value& value = graph_.value(node.results[0]);
+    // As a label only the gradient of a value of the spec says something.
+    const bool gradient = value.label.starts_with("d_") && graph_.names.contains(value.label.substr(2));
+    name = value.name.empty() && gradient ? value.label : value.name;
+  }
   return name.empty() ? fmt::format("`{}`", op_text(graph_, node.op))
                       : fmt::format("`{}` of `{}`", op_text(graph_, node.op), name);
 }

@@ -51,23 +51,23 @@ class Predictor {
   }
 
   /// What a movement moves, as a reader knows it: the parameter or state that it becomes, its name, that of what it is
-  /// a turn of, else the op that makes it.
+  /// a turn of ("d_layer.norm1" is the gradient of `layer.norm1`), else the op that makes it.
   std::string moved_name(const Node& reshard) const {
     if (const auto updated = updates_.find(reshard.results[0]); updated != updates_.end())
       return graph_.stored[updated->second.index].path;
     ValueId value = reshard.inputs[0];
     while (true) {
-      if (const std::string& name = graph_.value(value).name; !name.empty()) return name;
-      if (const ValueId gathered = gathered_from(value); gathered && !graph_.value(gathered).name.empty())
-        return graph_.value(gathered).name;
+      if (const std::string& name = known_as(graph_, value); !name.empty()) return name;
+      if (const ValueId gathered = gathered_from(value); gathered && !known_as(graph_, gathered).empty())
+        return known_as(graph_, gathered);
       const Node& producer = graph_.node(graph_.value(value).producer);
       if (std::holds_alternative<ReshardOp>(producer.op)) value = producer.inputs[0];
       else if (const ValueId stacked = slice_of(producer, value)) value = stacked;
       else break;
     }
     const ValueId gathered = gathered_from(reshard.results[0]);
-    const bool named = gathered && !graph_.value(gathered).name.empty();
-    return named ? graph_.value(gathered).name : op_text(graph_, graph_.node(graph_.value(value).producer).op);
+    const bool named = gathered && !known_as(graph_, gathered).empty();
+    return named ? known_as(graph_, gathered) : op_text(graph_, graph_.node(graph_.value(value).producer).op);
   }
 
   /// What all turns of a loop together make of its value.

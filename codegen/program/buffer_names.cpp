@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/op.h"
+#include "codegen/graph/print_graph.h"
 #include "codegen/program/lowering.h"
 
 namespace mesh {
@@ -28,8 +29,7 @@ std::string stored_name(const Graph& graph, StoredId id) {
 
 /// "d_layer.attn.wq" is called "d_wq", "layer.attn.q.stash" is "q_stash", the norm of a gradient "norm_d_wq".
 std::string Lowering::short_name(ValueId value) const {
-  const Value& of = graph_.value(value);
-  const std::string& path = of.name.empty() ? of.label : of.name;
+  const std::string& path = known_as(graph_, value);
   if (path.empty()) return name_by_producer(value);
   if (path.ends_with(".stash")) return last_part(path.substr(0, path.rfind('.'))) + "_stash";
   for (const std::string prefix : {"d_", "squares_", "norm_d_", "norm_"}) {
