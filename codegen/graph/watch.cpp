@@ -12,6 +12,8 @@ namespace mesh {
 
 namespace {
 
+constexpr const char* rate_name = "learning_rate";
+
 class Watcher {
  public:
   explicit Watcher(Graph& graph) : graph_(graph), build_(graph), gradients_(gradients_of(graph)) {
@@ -25,6 +27,7 @@ class Watcher {
 
   void watch(const std::string& entry, size_t number) {
     if (entry == norm_name) return watch_gradient_norm(entry, number);
+    if (entry == rate_name) return watch_rate(entry, number);
     std::string pattern = entry;
     const bool of_gradient = is_gradient_name(entry, &pattern);
     const std::vector<std::string> matches = matching_paths(pattern, paths_);
@@ -48,6 +51,12 @@ class Watcher {
     graph_.metrics.push_back({entry, gradient_norm(build_, gradients_), build_.span, entry});
   }
 
+  void watch_rate(const std::string& entry, size_t number) {
+    if (!graph_.objective) refuse(entry, number);
+    build_.span = graph_.objective->span;
+    graph_.metrics.push_back({entry, build_.value(RateOp(graph_.objective->rate), {}), build_.span, entry});
+  }
+
   void append(const std::string& entry, const std::string& name, ValueId value, StoredId of, const char* label) {
     const Stored& stored = graph_.stored[of.index];
     build_.span = stored.span;
@@ -64,7 +73,7 @@ class Watcher {
       throw Unwatchable(number, what, "a value is logged by a line of the spec: `metric NAME = ...`");
     std::vector<std::string> known = paths_;
     for (const auto& [id, gradient] : gradients_) known.push_back("grad(" + graph_.stored[id.index].path + ")");
-    if (!gradients_.empty()) known.emplace_back(norm_name);
+    if (!gradients_.empty()) known.insert(known.end(), {norm_name, rate_name});
     if (const auto near = did_you_mean(entry, known))
       throw Unwatchable(number, what, fmt::format("did you mean `{}`?", *near));
     throw Unwatchable(number, what, known.empty() ? "the model has no parameters" : "it can be " + some_of(known));

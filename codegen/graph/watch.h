@@ -1,4 +1,4 @@
-// watch.h: `log.watch` of a run file: norms that a training step gives beside its metrics.
+// watch.h: `log.watch` of a run file: norms, and the learning rate, that a training step gives beside its metrics.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -16,9 +16,10 @@ struct Unwatchable : std::runtime_error {
   std::string way_out;
 };
 
-/// Appends to Graph::metrics a norm for everything that the entries name: `grad_norm`, all gradients together and
-/// before clipping; the path or pattern of parameters, as the step reads them; `grad(PATH)`, their gradients. The graph
-/// is one with gradients, complete over micro-batches. Throws Unwatchable.
+/// Appends to Graph::metrics a number for everything that the entries name: norms, of all gradients together and before
+/// clipping (`grad_norm`), of parameters as the step reads them (their path or pattern), of their gradients
+/// (`grad(PATH)`); and `learning_rate`, the step's, of parameters in no group with its own. The graph is one with
+/// gradients, complete over micro-batches. Throws Unwatchable.
 void append_watched(Graph&, const std::vector<std::string>& entries);
 
 }  // namespace mesh

@@ -42,16 +42,18 @@ layout three on three { batch -> a; params { hidden -> a } }
 layout three_by_parts on three { batch -> a { accumulate: 2 } }
 """
 RANKS = {"one": 1, "one_by_parts": 1, "square": 4, "square_by_parts": 4, "three": 3, "three_by_parts": 3}
-OPTIMIZERS = {"plain": "sgd(lr: 0.1)", "clipped": "adamw(lr: 1e-2, clip: 0.05)"}
+# What the rate is at each of the steps, by hand: warm-up to 2 of 4 steps, then half a cosine down to a tenth of the peak.
+OPTIMIZERS = {"plain": ("sgd(lr: 0.1)", [0.1, 0.1, 0.1]),
+              "clipped": ("adamw(lr: cosine(peak: 1e-2, warmup: 2, steps: 4, floor: 1e-3), clip: 0.05)", [5e-3, 1e-2, 5.5e-3])}
 PARAMETERS = ["table", "fixed", "scale", "layer.feed.up", "layer.feed.down"]
 # grad(**) leaves out the one that is not trained.
-NAMES = ["grad_norm", *PARAMETERS, *(f"grad({p})" for p in PARAMETERS if p != "fixed")]
+NAMES = ["learning_rate", "grad_norm", *PARAMETERS, *(f"grad({p})" for p in PARAMETERS if p != "fixed")]
 RUN = f"data: {{ token: {{ file: token.npy }}, target: {{ file: target.npy }} }}\ntrain: {{ steps: {STEPS} }}\nlog: {{ every: 1WATCH }}\n"
-WATCH = ', watch: [grad_norm, "**", grad(**), layer.feed.up]'
+WATCH = ', watch: [learning_rate, grad_norm, "**", grad(**), layer.feed.up]'
 
 
-def expected(folder, spec):
-    """Of each step, by NumPy: {name: norm}."""
+def expected(folder, spec, rates):
+    """Of each step, the norms by NumPy: {name: number}."""
     feeds = [part for name in ("token", "target") for part in ("--feed", f"{name}={folder}/{name}.npy")]
 
     def fetched(steps, *names):
@@ -64,7 +66,7 @@ def expected(folder, spec):
         gradients = fetched(step, "grad(**)")
         # After as many updates as there were before the step.
         parameters = {name[len("param("):-1]: norm for name, norm in fetched(step - 1, "param(**)").items()}
-        steps.append({"grad_norm": np.sqrt(sum(norm**2 for norm in gradients.values())), **parameters, **gradients})
+        steps.append({"learning_rate": rates[step - 1], "grad_norm": np.sqrt(sum(norm**2 for norm in gradients.values())), **parameters, **gradients})
     return steps
 
 
@@ -82,13 +84,13 @@ def train(folder, program, run_file, *how):
 
 
 def check_numbers(report, folder, spec, name, layouts):
-    wanted = expected(folder, spec)
+    wanted = expected(folder, spec, OPTIMIZERS[name][1])
     for layout in layouts:
         program = build(folder, spec, f"{folder}/watch.yaml", layout)
         lines, _ = train(folder, program, f"{folder}/watch.yaml", "-n", RANKS[layout])
         good = len(lines) == STEPS and all(list(line["watch"]) == NAMES for line in lines)
         errors = [abs(line["watch"][n] / want[n] - 1) for line, want in zip(lines, wanted) for n in NAMES] if good else [np.inf]
-        report.check(f"{name}, {layout}: {len(errors)} norms against NumPy, largest relative difference", float(f"{max(errors):.2e}"), 1e-9)
+        report.check(f"{name}, {layout}: {len(errors)} numbers against NumPy, largest relative difference", float(f"{max(errors):.2e}"), 1e-9)
         threads, _ = train(folder, program, f"{folder}/watch.yaml", "--threads")
         report.true(f"{name}, {layout}: threads give the bits of processes", threads == lines, threads if threads != lines else "")
 
@@ -109,7 +111,7 @@ def check_left_alone(report, folder, spec, layout):
     report.true(f"{layout}: some of what was compiled", [line["watch"] for line in some] == [{n: line["watch"][n] for n in ("layer.feed.up", "grad_norm")} for line in one], some)
     report.true(f"{layout}: at the end of each line", all(f"  layer.feed.up {line['watch']['layer.feed.up']:.4g}  grad_norm {line['watch']['grad_norm']:.4g}\n" in printed for line in one), printed)
     refused = execute(plain, f"{folder}/watch.yaml", "-n", RANKS[layout], code=1).stderr
-    report.true(f"{layout}: a program that was compiled for something else", "`Small` is not compiled to watch `grad_norm`: `meshc build plain.mesh RUN.yaml`" in refused
+    report.true(f"{layout}: a program that was compiled for something else", "`Small` is not compiled to watch `learning_rate`: `meshc build plain.mesh RUN.yaml`" in refused
                 and "watch.yaml:3:26" in refused, refused)
 
 
@@ -163,7 +165,7 @@ def run(small):
             with open(f"{folder}/{name}.yaml", "w") as file:
                 file.write(RUN.replace("WATCH", watch))
         specs = {}
-        for name, optimizer in OPTIMIZERS.items():
+        for name, (optimizer, _) in OPTIMIZERS.items():
             specs[name] = f"{folder}/{name}.mesh"
             with open(specs[name], "w") as file:
                 file.write(SPEC.replace("OPTIMIZER", optimizer))

@@ -54,7 +54,7 @@ train:
 log:
   every: 20
   # jsonl: @name@.jsonl             # the same as JSON, an object a line
-  # watch: [grad_norm, table]       # norms: of all gradients together, of a parameter
+  # watch: [learning_rate, grad_norm, table]  # besides the rate, norms: of all gradients together, of a parameter
   # profile: true                   # what a step of rank 0 goes to
   # trace: { steps: 10..12 }        # what every rank does in these steps, for ui.perfetto.dev
 )yaml";

@@ -78,8 +78,8 @@ std::vector<RunSection> made_sections() {
        {{"every", Kind::whole, "steps between two lines (10)", 1},
         {"jsonl", Kind::text, "a file of JSON lines"},
         {"watch", Kind::names,
-         "norms that are logged with the metrics: grad_norm (all gradients together, before clipping), paths or "
-         "patterns of parameters, grad(PATH)"},
+         "what is logged with the metrics: learning_rate, and norms: grad_norm (all gradients together, before "
+         "clipping), paths or patterns of parameters, grad(PATH)"},
         {"nonfinite", Kind::word, "what a loss that is not finite does (stop)", 0, {"stop", "warn", "ignore"}},
         {"profile", Kind::truth, "what a step went to (false)"},
         {"trace", Kind::section, "steps of which everything is noted, for a timeline"}}},
