@@ -132,6 +132,20 @@ TEST(DataFile, ReadsSeveralGzipMembersAndLargeFiles) {
   EXPECT_EQ(std::string(numbers.begin(), numbers.end()), large + "tail");
 }
 
+// In a process of its own: the fault ends it.
+TEST(DataFileDeathTest, OneThatIsCutShortUnderItsReaderIsNamed) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const TestFolder folder;
+  const std::string path = folder.write("cut.u8", std::string(1 << 16, 'a'));
+  const auto cut_and_read = [&] {
+    const NumberFile file = NumberFile::open(path, FileType::u8);
+    std::filesystem::resize_file(path, 100);
+    all_of<uint8_t>(file);
+  };
+  EXPECT_EXIT(cut_and_read(), testing::ExitedWithCode(exit_code(Cause::data)),
+              "error: cannot read `.*/cut.u8` any more: it was cut short");
+}
+
 TEST(DataFile, ReadsNpyOfAnyNumber) {
   const TestFolder folder;
   const double values[] = {0.5, 2, 3};

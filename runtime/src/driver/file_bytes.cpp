@@ -88,12 +88,14 @@ std::shared_ptr<const FileBytes> FileBytes::open(const std::string& path, Compre
     close(descriptor);
     if (mapping == MAP_FAILED) fail(std::strerror(reason));
     file->mapping_ = mapping;
+    file->told_.emplace(std::span(static_cast<const std::byte*>(mapping), file->mapped_), path);
   } else {
     close(descriptor);
   }
   file->bytes_ = {static_cast<const std::byte*>(file->mapping_), file->mapped_};
   if (compression == Compression::detect && is_gzip(file->bytes_)) {
     file->unpacked_ = unpack(path, file->bytes_);
+    file->told_.reset();
     munmap(file->mapping_, file->mapped_);
     file->mapping_ = nullptr;
     file->bytes_ = file->unpacked_;
@@ -102,6 +104,7 @@ std::shared_ptr<const FileBytes> FileBytes::open(const std::string& path, Compre
 }
 
 FileBytes::~FileBytes() {
+  told_.reset();
   if (mapping_ != nullptr) munmap(mapping_, mapped_);
 }
 

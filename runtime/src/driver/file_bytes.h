@@ -3,9 +3,12 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "driver/mapped_files.h"
 
 namespace meshrt {
 
@@ -27,6 +30,7 @@ class FileBytes {
  private:
   explicit FileBytes(std::string path) : path_(std::move(path)) {}
   std::string path_;
+  std::optional<MappedFile> told_;  // of the mapping
   void* mapping_ = nullptr;
   size_t mapped_ = 0;
   std::vector<std::byte> unpacked_;
