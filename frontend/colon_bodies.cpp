@@ -23,7 +23,9 @@ class ColonBodies {
       if (token.kind == TokenKind::end) close_everything();
       if (const auto found = begins_line ? colon_of_head(at) : std::nullopt) {
         colon = found;
-        heads_.push_back({cover(token.span, tokens_[*found - 1].span), tokens_[*found].span});
+        // Of `class Tiny:` the colon is the least that is wrong, and the parser tells the rest.
+        if (!opens_foreign_body(tokens_, at))
+          heads_.push_back({cover(token.span, tokens_[*found - 1].span), tokens_[*found].span});
         open_.push_back({indent(token), first_indent(*found) <= indent(token)});
       }
       out_.push_back(at == colon ? Token{TokenKind::symbol, 0, "{", token.span} : token);
@@ -43,7 +45,7 @@ class ColonBodies {
 
   // The `:` that ends the line, or the lines, of a head that begins at `at`.
   std::optional<std::size_t> colon_of_head(std::size_t at) const {
-    if (!opens_body(tokens_, at)) return std::nullopt;
+    if (!opens_body(tokens_, at) && !opens_foreign_body(tokens_, at)) return std::nullopt;
     int nest = 0;
     for (;; ++at) {
       const Token& token = tokens_[at];

@@ -1,6 +1,7 @@
 #include "frontend/syntax_errors.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string_view>
 
@@ -22,6 +23,11 @@ const Words operators = {"'+'",  "'-'", "'*'", "'/'", "'%'",   "'^'",  "'=='", "
 
 bool contains(const Words& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+template <std::size_t n>
+Words words(const std::array<std::string_view, n>& texts) {
+  return {texts.begin(), texts.end()};
 }
 
 std::string enumerate(const Words& words) {
@@ -268,10 +274,9 @@ class Fault {
       const char* help;
     };
     static const std::vector<Foreign> foreign = {
-        {{"for", "while", "loop"}, "a loop is written `repeat dim { ... }`, or `repeat dim until condition { ... }`"},
+        {words(foreign_loops), "a loop is written `repeat dim { ... }`, or `repeat dim until condition { ... }`"},
         {{"if", "else"}, "`where(condition, a, b)` chooses element by element"},
-        {{"def", "fn", "func", "function", "class"},
-         "a block is written `block Name(x : real[dim]) -> real[dim] { ... }`"},
+        {words(foreign_functions), "a block is written `block Name(x : real[dim]) -> real[dim] { ... }`"},
         {{"let", "var", "val"}, "a value is written `name = expression`"},
         {{"axis", "axes"}, "axes are declared by `mesh name { data: 4, model: 2 }`"},
     };

@@ -137,6 +137,11 @@ bool starts_statement(const std::vector<Token>& tokens, std::size_t at) {
   return tokens[next].is("=") && !goes_on;
 }
 
+bool opens_foreign_body(const std::vector<Token>& tokens, std::size_t at) {
+  const bool opener = one_of(tokens[at], foreign_functions) || one_of(tokens[at], foreign_loops);
+  return tokens[at].kind == TokenKind::word && opener && tokens[at + 1].kind == TokenKind::word;
+}
+
 bool opens_body(const std::vector<Token>& tokens, std::size_t at) {
   static constexpr std::array<std::string_view, 4> named = {"model", "mesh", "precision", "budget"};
   static constexpr std::array<std::string_view, 5> scopes = {"params", "grads", "optimizer", "activations", "state"};

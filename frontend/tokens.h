@@ -5,6 +5,7 @@
 // which stretches of text not to complain about again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,14 @@ bool starts_statement(const std::vector<Token>& tokens, std::size_t at);
 
 // Whether the tokens at `at`, the first of a line, can only be a declaration: `model Gpt {`, `layout a on b`.
 bool starts_declaration(const std::vector<Token>& tokens, std::size_t at);
+
+// What other languages begin a function or a loop with.
+inline constexpr std::array<std::string_view, 5> foreign_functions = {"def", "fn", "func", "function", "class"};
+inline constexpr std::array<std::string_view, 3> foreign_loops = {"for", "while", "loop"};
+
+// Whether the tokens at `at`, the first of a line, are the head that another language has: `class Tiny(Module)`, `for i
+// in`.
+bool opens_foreign_body(const std::vector<Token>& tokens, std::size_t at);
 
 // Whether the tokens at `at`, the first of a line, are the head of a `{ }`: `model Gpt`, `layout a on b`, `repeat
 // layer`. All but `repeat` and `block` must be alone on their line, but for a `:` in place of the `{`.
