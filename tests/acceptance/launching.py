@@ -111,6 +111,10 @@ def over_hosts(report, folder, here):
                 words.append(file.read().strip())
         report.true("-x: variables reach every rank", words == [f"{rank} a b mine" for rank in range(8)], words[:2])
 
+        aliases = ",".join(f"alias.{number}:2" for number in range(1, 5))
+        found, _ = curve(folder, "aliases", STEPS, *net.head(MESHRUN, "--hosts", aliases, "--ssh", net.shell, f"{folder}/many/gpt"))
+        report.true("--hosts: names that only the shell understands", found == here)
+
         def node(number, token, *program):
             command = [MESHRUN, "--nnodes", "4", "--node-rank", str(number), "--nproc-per-node", "2", "--coordinator", "10.213.0.1:7777", "--connect-timeout", "20", *program]
             return subprocess.Popen(["ip", "netns", "exec", net.name(number + 1), *command], env={**os.environ, "MESHRT_TOKEN": token}, stdout=subprocess.DEVNULL,

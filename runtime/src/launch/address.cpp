@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "meshrt/failure.h"
@@ -101,6 +102,13 @@ Address parse_address(const std::string& text, const std::string& what) {
   return address;
 }
 
+std::vector<Address> parse_addresses(const std::string& text, const std::string& what) {
+  std::vector<Address> addresses;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) addresses.push_back(parse_address(part, what));
+  return addresses;
+}
+
 Descriptor listen_at(const std::string& host, int port) {
   std::string why = "there is no such address";
   const Resolved list = resolve(host, port, SOCK_STREAM, why);
@@ -139,16 +147,15 @@ Descriptor connect_to(const std::vector<Address>& addresses, std::chrono::millis
                                 std::chrono::duration<double>(limit).count(), why));
 }
 
-std::string address_towards(const std::string& host) {
-  std::string why = "there is no way there";
+std::optional<std::string> address_towards(const std::string& host) {
+  std::string why;
   const Resolved list = resolve(host, 9, SOCK_DGRAM, why);
   for (const addrinfo* at = list.get(); at; at = at->ai_next) {
     // Connecting a datagram socket sends nothing: it only looks the route up.
     const Descriptor socket(::socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (connect(socket.get(), at->ai_addr, at->ai_addrlen) == 0) return own_address_of(socket.get());
-    why = std::strerror(errno);
   }
-  throw unreachable(fmt::format("cannot reach host {}: {}", host, why));
+  return std::nullopt;
 }
 
 std::vector<std::string> own_addresses() {

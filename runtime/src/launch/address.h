@@ -2,6 +2,7 @@
 // an error that names the address.
 #pragma once
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct Address {
 };
 /// Throws Failure (Cause::usage) that calls the text by `what`.
 Address parse_address(const std::string& text, const std::string& what);
+/// Of several, with commas between them.
+std::vector<Address> parse_addresses(const std::string& text, const std::string& what);
 
 /// A socket that listens at `port` (0: a free one) of `host`, or of all interfaces when it is empty. Throws Failure
 /// (Cause::environment).
@@ -27,9 +30,9 @@ int port_of(int socket);
 /// (Cause::environment) naming them, and why the last try failed.
 Descriptor connect_to(const std::vector<Address>& addresses, std::chrono::milliseconds limit);
 
-/// The address of this host from which packets to `host` leave. Throws Failure (Cause::environment) when the name of
-/// `host` cannot be resolved or there is no way there.
-std::string address_towards(const std::string& host);
+/// The address of this host from which packets to `host` leave; none when the name of `host` cannot be resolved or there
+/// is no way there.
+std::optional<std::string> address_towards(const std::string& host);
 /// Those of this host's interfaces that are up, without loopback unless there is nothing else.
 std::vector<std::string> own_addresses();
 /// The interface that has an address of this host; empty when none has.

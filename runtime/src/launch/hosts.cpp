@@ -64,8 +64,9 @@ class HostsLauncher {
   HostsLauncher(const Placement& placement, const std::vector<std::string>& command, const HostsOptions& options)
       : options_(options),
         token_(options.started_elsewhere ? token_from_environment() : Token::draw()),
-        address_(own_address(placement)),
-        door_(std::in_place, options.started_elsewhere ? "" : address_, options.port, token_) {
+        addresses_(addresses_for(placement)),
+        door_(std::in_place, options.started_elsewhere || addresses_.size() > 1 ? "" : addresses_[0], options.port,
+              token_) {
     job_.placement = placement;
     job_.carrier = choose_carrier(options.launch.transport, placement.one_host());
     job_.command = found(command);
@@ -91,19 +92,30 @@ class HostsLauncher {
   }
 
  private:
-  std::string own_address(const Placement& placement) const {
-    if (!options_.address.empty() || options_.started_elsewhere) return options_.address;
+  // Where agents may find this host: by the route to the first of the others. A name that only the command of
+  // options_.shell understands, as an alias of ssh, shows no route: any of this host's addresses may be the one.
+  std::vector<std::string> addresses_for(const Placement& placement) const {
+    if (!options_.address.empty()) return {options_.address};
+    if (options_.started_elsewhere) return {"127.0.0.1"};
     const auto other = std::ranges::find_if_not(placement.hosts, is_this_host);
-    return other == placement.hosts.end() ? "127.0.0.1" : address_towards(*other);
+    if (other == placement.hosts.end()) return {"127.0.0.1"};
+    if (const auto address = address_towards(*other)) return {*address};
+    return own_addresses();
+  }
+
+  // "10.0.0.1:4711,192.168.0.7:4711"
+  std::string coordinator() const {
+    std::vector<std::string> texts;
+    for (const std::string& address : addresses_) texts.push_back(Address{address, door_->port()}.text());
+    return fmt::format("{}", fmt::join(texts, ","));
   }
 
   void start_agents() {
-    const std::string coordinator = Address{address_.empty() ? "127.0.0.1" : address_, door_->port()}.text();
     for (size_t host = 0; host < links_.size(); ++host) {
       const std::string& name = job_.placement.hosts[host];
       if (host > 0 && options_.started_elsewhere) break;
       agents_.start(host_is_here(host) ? "" : options_.shell, name,
-                    {this_program(), "--agent", coordinator, "--node-rank", std::to_string(host)}, token_);
+                    {this_program(), "--agent", coordinator(), "--node-rank", std::to_string(host)}, token_);
     }
   }
 
@@ -144,7 +156,7 @@ class HostsLauncher {
             Cause::environment,
             fmt::format("nothing was heard of {} within {:g} s: can it connect to {}? --address gives another "
                         "address of this host, --connect-timeout more time",
-                        fmt::join(missing(), ", "), options_.connect_timeout, Address{address_, door_->port()}.text()));
+                        fmt::join(missing(), ", "), options_.connect_timeout, coordinator()));
     }
     return 0;
   }
@@ -159,7 +171,7 @@ class HostsLauncher {
   const HostsOptions& options_;
   const Signals signals_;
   const Token token_;
-  std::string address_;
+  const std::vector<std::string> addresses_;
   std::optional<Door> door_;
   HostJob job_;
   AgentProcesses agents_;

@@ -76,7 +76,7 @@ int launch_on_hosts(int ranks, const std::vector<std::string>& command, const Se
 int serve_as_agent(const std::string& coordinator, int host, double connect_timeout) {
   std::string token;
   std::getline(std::cin, token);
-  return run_agent({parse_address(coordinator, "--agent")}, Token::from(token), host, milliseconds(connect_timeout));
+  return run_agent(parse_addresses(coordinator, "--agent"), Token::from(token), host, milliseconds(connect_timeout));
 }
 
 }  // namespace meshrt
