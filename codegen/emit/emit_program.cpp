@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/emit/emit_checks.h"
 #include "codegen/emit/emit_functions.h"
 #include "codegen/emit/emit_parts.h"
 #include "codegen/emit/outline.h"
@@ -100,13 +101,15 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   CppWriter functions(member_depth);
   for (const EmittedFunction& function : table.functions())
     emit_function(functions, function.comment, function.head, function.body);
-  const std::string begin_step = "    step = input;\n";
+  CppWriter begin_step(member_depth + 1);
+  begin_step.line("step = input;");
+  if (options.find_nonfinite) check_stored(context, begin_step);
   const auto metrics = [&](const std::vector<BufferId>& ids) {
     return ids.empty() ? std::string("std::span<double>") : std::string("std::span<double> metrics");
   };
   emit_function(functions, "One optimizer step.",
                 "void train_step(const meshrt::StepInput& input, " + metrics(program.metrics) + ")",
-                begin_step + routines["train_step"] + metric_lines(context, program.metrics));
+                begin_step.text() + routines["train_step"] + metric_lines(context, program.metrics));
   const std::string carried = carried_lines(context);
   emit_function(functions, "Evaluation: sums and counts over batches, then the metrics over all of them.",
                 "void carried(std::vector<meshrt::Carried>&" + std::string(carried.empty() ? "" : " all") + ")",

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "codegen/emit/emit_calls.h"
+#include "codegen/emit/emit_checks.h"
 #include "codegen/emit/emit_nest.h"
 #include "codegen/emit/outline.h"
 #include "codegen/graph/builder.h"
@@ -96,55 +96,6 @@ std::string shapes_of(const EmitContext& context, const Step& step) {
   return "";
 }
 
-/// What a step makes: whole values, whose places it writes one by one.
-std::vector<Access> made_by(const Step& step) {
-  if (const auto* nest = std::get_if<Nest>(&step.what)) {
-    std::vector<Access> made;
-    for (const Pass& pass : nest->passes) {
-      for (const Pass::Store& store : pass.stores) made.push_back(store.to);
-      for (const Pass::Accumulate& one : pass.accumulates) made.push_back(one.to);
-    }
-    return made;
-  }
-  if (const auto* product = std::get_if<ProductStep>(&step.what)) return {product->c};
-  if (const auto* attention = std::get_if<AttentionStep>(&step.what))
-    return attention->backward ? std::vector{attention->d_q, attention->d_k, attention->d_v}
-                               : std::vector{attention->out};
-  if (const auto* take = std::get_if<TakeStep>(&step.what)) return {take->out};
-  if (const auto* collective = std::get_if<CollectiveStep>(&step.what)) return {collective->to};
-  if (const auto* combined = std::get_if<CombinedStep>(&step.what)) {
-    std::vector<Access> made;
-    for (const CollectiveStep& one : combined->collectives) made.push_back(one.to);
-    return made;
-  }
-  return {};
-}
-
-/// `meshrt::check_finite(rank, {3, "h"}, h, batch * seq * embed, {{"layer", l}});` for what a step has made.
-void emit_checks(EmitContext& context, CppWriter& out, const Step& step) {
-  std::set<std::string> seen;
-  std::string turns;
-  for (const auto& [dim, turn] : context.loops)
-    turns += fmt::format("{}{{{}, {}}}", turns.empty() ? "" : ", ", quoted(dim), turn);
-  for (const Access& access : made_by(step)) {
-    const Buffer& buffer = context.program.buffer(access.buffer);
-    // Metrics after the loss are shown and lead no further: `exp(loss)` may be infinite while all is well.
-    const std::vector<BufferId>& metrics = context.program.metrics;
-    const auto metric = std::find(metrics.begin(), metrics.end(), access.buffer);
-    if (metric != metrics.begin() && metric != metrics.end()) continue;
-    // Of a place that is written in parts the rest holds what was there before.
-    if ((buffer.type != meshrt::Type::f32 && buffer.type != meshrt::Type::f64) || !access.maps.empty()) continue;
-    // A copy that is kept for the gradient stands for what it is of.
-    std::string name = buffer.path.empty() ? buffer.name : buffer.path;
-    if (name.ends_with(".stash") || name.ends_with("_stash")) name.resize(name.size() - 6);
-    const Span span = step.spans.empty() ? buffer.span : step.spans.back();
-    const std::string check =
-        fmt::format("meshrt::check_finite(rank, {{{}, {}}}, {}, {}{});", context.site(span), quoted(name),
-                    address(context, access), elements(context, access), turns.empty() ? "" : ", {" + turns + "}");
-    if (seen.insert(check).second) out.line(check);
-  }
-}
-
 void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& step);
 
 }  // namespace
@@ -174,7 +125,7 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::st
 void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& step, std::string& line_before) {
   emit_origin(context, out, step, line_before);
   emit_body(context, out, scope, step);
-  if (context.find_nonfinite) emit_checks(context, out, step);
+  if (context.find_nonfinite) check_made(context, out, step);
 }
 
 namespace {

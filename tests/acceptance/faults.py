@@ -159,6 +159,11 @@ def check_nonfinite(report, folder):
         done = execute(*command, f"log.nonfinite={policy}", env={"XDG_CACHE_HOME": f"{folder}/cache"}, code=None)
         told = "not finite" in done.stderr
         report.true(f"nonfinite: {policy}", done.returncode == code and said in done.stderr and told == (policy != "ignore"), done.stderr.strip()[-300:])
+    x[6, 0] = np.nan
+    np.save(f"{folder}/x.npy", x)
+    read = execute(*command, env={"XDG_CACHE_HOME": f"{folder}/cache"}, code=3).stderr
+    first = "`x` at logs.mesh:3 is the first value that is not finite: nan at number 0 of 6 on rank 1, step 2"
+    report.true("nonfinite: what a step begins with", f": {first}\n" in read, read.strip()[-300:])
     plain = execute(*command[:-1], code=None, env={"XDG_CACHE_HOME": f"{folder}/cache"})
     report.true("nonfinite: without looking", plain.returncode == 3 and "`loss` is nan at step 2" in plain.stderr and "--find-nonfinite" in plain.stderr, plain.stderr.strip()[-300:])
 
