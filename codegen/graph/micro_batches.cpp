@@ -118,7 +118,7 @@ class Rewrite {
                 graph_.dim(parts_.samples).name)
           .here("every micro-batch would be computed twice: for this sum, then with it")
           .label(parts_.span, "cuts the batch")
-          .help("compute it of each micro-batch alone, or leave out `accumulate`");
+          .help("compute it of each micro-batch alone, leave out `accumulate`, or allow it: `-A batch_coupled`");
     }
   }
 

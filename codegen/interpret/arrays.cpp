@@ -87,8 +87,7 @@ meshrt::Array fit_array(const meshrt::Array& from, Type type, const std::vector<
     throw Failure(Cause::data, fmt::format("{} has shape [{}], but needs [{}]", what, fmt::join(from.shape, ", "),
                                            fmt::join(dims, ", ")));
   }
-  if ((!is_float(from.type) && is_float(type)) || (is_float(from.type) && !is_float(type)) || from.type == Type::bf16 ||
-      from.type == Type::f16)
+  if ((is_float(from.type) && !is_float(type)) || from.type == Type::bf16 || from.type == Type::f16)
     throw Failure(Cause::data, fmt::format("{} holds {} numbers, but needs {}: convert the array first", what,
                                            meshrt::name_of(from.type), meshrt::name_of(type)));
   meshrt::Array made = make_array(type, shape);

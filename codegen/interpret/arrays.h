@@ -12,7 +12,8 @@ namespace mesh {
 /// Zeros of this type and shape.
 meshrt::Array make_array(Type, std::vector<int64_t> shape);
 
-/// The array as the tensor's numbers: floats of either width become the tensor's, integers the tensor's integers.
+/// The array as the tensor's numbers: floats of either width and integers become the tensor's floats, integers its
+/// integers.
 /// Throws meshrt::Failure (Cause::data) that begins with `what` ("feed `label`"): another shape or kind of number, a
 /// number that the type does not have, an index not below its bound.
 meshrt::Array fit_array(const meshrt::Array&, Type, const std::vector<int64_t>& shape,

@@ -189,9 +189,11 @@ TEST(Feeds, AreChecked) {
             }),
             "feed `image` has shape [7, 6], but needs [batch = 6, pixel = 7]");
   EXPECT_EQ(refused([](InterpretRequest& request) {
-              request.feeds["image"] = make_array(Type::i32, {6, 7});
+              request.feeds["label"] = make_array(Type::f32, {6});
             }),
-            "feed `image` holds i32 numbers, but needs f32: convert the array first");
+            "feed `label` holds f32 numbers, but needs i32: convert the array first");
+  // Whole numbers are as good for reals, as the data of a run.
+  EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds["image"] = make_array(Type::i32, {6, 7}); }), "");
   EXPECT_EQ(refused([](InterpretRequest& request) { request.stored["w3"] = make_array(Type::f32, {1}); }),
             "the model has no parameter `w3`; did you mean `w1`?");
   // 64-bit labels are as good, as long as they fit.
