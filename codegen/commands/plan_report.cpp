@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -85,6 +86,19 @@ int64_t bytes_of(const Prediction& step) {
 
 uint32_t line_of(const SourceMap& sources, Span span) { return span.known() ? sources.begin(span).line : 0; }
 
+/// Without its folder: plans are kept beside programs, wherever these were compiled.
+std::string file_of(const SourceMap& sources, Span span) {
+  return span.known() ? std::filesystem::path(sources.name(span.file)).filename().string() : "";
+}
+
+bool is_of_model(const Graph& graph, Span span) { return !graph.objective || span.file == graph.objective->span.file; }
+
+/// "gpt.mesh:46"; of a line of a block from another file also which instance it is of: "std.nn:7 in layer.norm1".
+std::string place_text(const Graph& graph, const SourceMap& sources, const PlannedCollective& c) {
+  const bool shared = !is_of_model(graph, c.span) && !c.scope.empty();
+  return fmt::format("{}:{}{}", file_of(sources, c.span), line_of(sources, c.span), shared ? " in " + c.scope : "");
+}
+
 }  // namespace
 
 std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
@@ -112,7 +126,9 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
     }
     for (const Partial& partial : placement.partial)
       row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);
-    row["line"] = line_of(sources, graph.node(graph.value(tensor.value).producer).span);
+    const Span made = graph.node(graph.value(tensor.value).producer).span;
+    row["file"] = file_of(sources, made);
+    row["line"] = line_of(sources, made);
     plan["tensors"].push_back(std::move(row));
   }
   plan["collectives"] = Json::array();
@@ -128,6 +144,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
                                    {"seconds", c.seconds},
                                    {"phase", c.phase},
                                    {"call", c.call},
+                                   {"file", file_of(sources, c.span)},
                                    {"line", line_of(sources, c.span)},
                                    {"reason", c.reason}});
   }
@@ -154,9 +171,10 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   const auto largest = std::max_element(p.collectives.begin(), p.collectives.end(),
                                         [](const auto& a, const auto& b) { return volume(a) < volume(b); });
   if (largest != p.collectives.end() && volume(*largest) > 0)
-    text += fmt::format(" · largest: {} {} over {}, {} (line {})", name_of(largest->kind), largest->tensor,
+    text += fmt::format(" · largest: {} {} over {}, {} ({})", name_of(largest->kind), largest->tensor,
                         axes_text(mesh, largest->axes), meshrt::bytes_text(volume(*largest)),
-                        line_of(sources, largest->span));
+                        is_of_model(graph, largest->span) ? fmt::format("line {}", line_of(sources, largest->span))
+                                                          : place_text(graph, sources, *largest));
   text += fmt::format("\n\nmesh {} {{", mesh.name.empty() ? "(one rank)" : mesh.name);
   for (const MeshAxis& axis : mesh.axes) text += fmt::format(" {}: {}", axis.name, axis.size);
   text += fmt::format(" }}   layout {}   machine {}\n\nvalues\n",
@@ -187,7 +205,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
                         axes_text(mesh, c.axes), c.group, meshrt::bytes_text(c.bytes),
                         c.count > 1 ? fmt::format(" x {}", c.count) : "",
                         time_text(c.seconds * static_cast<double>(c.count)), c.phase,
-                        c.span.known() ? ", " + sources.file_and_line(c.span) : "",
+                        c.span.known() ? ", " + place_text(graph, sources, c) : "",
                         first == c.tensor ? "" : ", in the call of " + first, c.reason);
   }
   text += "\nmemory of the largest rank\n";

@@ -45,8 +45,8 @@ class Predictor {
         call == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0);
     const double seconds = step.seconds - saved;
     result_.collectives.push_back({step.kind, step.axes, sharded_.layout.mesh.size(step.axes), moved_name(node),
-                                   step.bytes, times, seconds, phase_of(node.part), node.span, step.reason, step.rule,
-                                   call});
+                                   step.bytes, times, seconds, phase_of(node.part), node.span, node.scope, step.reason,
+                                   step.rule, call});
     result_.communication_seconds += seconds * static_cast<double>(times);
   }
 

@@ -18,6 +18,7 @@ struct PlannedCollective {
   double seconds;      // one execution
   const char* phase;   // forward, backward, update
   Span span;           // of the operation that needs it
+  std::string scope;   // of that: "layer.norm1"; empty in the model itself
   std::string reason;
   Span rule;
   uint32_t call;  // collectives with one number are made in one call

@@ -137,6 +137,11 @@ def run(small):
         report.true("check", execute(meshc(), "check", gpt, "--layout", "default").returncode == 0)
         plan = json.loads(execute(meshc(), "plan", gpt, "--json").stdout)
         report.true("plan --json", {"schema", "mesh", "tensors", "collectives", "memory", "flops", "predicted_seconds"} <= set(plan))
+        wide = ("plan", gpt, "--layout", "megatron")
+        places = {c["tensor"]: c["file"] for c in json.loads(execute(meshc(), *wide, "--json").stdout)["collectives"]}
+        places = places["d_layer.norm2"], places["layer.attn"]
+        report.true("plan --json: the file of a line", places == ("std.nn", "gpt.mesh"), places)
+        report.true("plan: whose a line of the library is", re.search(r"all_reduce d_layer.norm2 .*, std.nn:\d+ in layer.norm2\n", execute(meshc(), *wide).stdout))
         checked = json.loads(execute(meshc(), "check", gpt, "--json").stdout)
         report.true("check --json", checked["ok"] and {"schema", "diagnostics"} <= set(checked))
         with scratch() as folder:
