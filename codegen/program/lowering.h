@@ -53,18 +53,20 @@ class Lowering {
   void lower_node(NodeId);
   bool is_formula(ValueId) const;
   bool could_be_formula(ValueId) const;
+  Step& emit(StepKind);
+
+  // lower_constants.cpp
   std::optional<double> count(const Node&) const;
   std::optional<double> folded(const MapOp&, const Node&) const;
+
+  // lower_buffers.cpp
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
   Access allocate(ValueId);
-  Access ordered_as(const Access& like, const Access& from);
   BufferId new_buffer(std::string name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
   BufferId view(const Access&, std::vector<LocalDim> dims);
   Access in_memory(ValueId);
   bool is_alone(ValueId) const;
-  Step& emit(StepKind);
-  void store(ValueId, const Access& to);
   void copy(const Access& from, const Access& to);
   bool lies_in(const Access&, const std::vector<DimId>& order) const;
   Access turned(const Access& like, const std::vector<DimId>& order);
@@ -81,6 +83,7 @@ class Lowering {
   int apply(Pass&, MapFunction, std::vector<int> operands, Type);
   int load(Pass&, const Access&, const Names&);
   int convert(Pass&, int scalar, Type);
+  void store(ValueId, const Access& to);
   void lower_formula(ValueId);
   void lower_map(const Node&);
   void lower_reduce(const Node&);
@@ -113,6 +116,7 @@ class Lowering {
   void lower_attention(const Node&);
   void lower_attention_gradient(const Node&);
   void lower_reshard(const Node&);
+  Access ordered_as(const Access& like, const Access& from);
 
   // lower_view.cpp
   void lower_rename(const Node&);
