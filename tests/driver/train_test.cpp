@@ -227,6 +227,21 @@ TEST_F(TrainTest, StopsAtALossThatIsNotFinite) {
   EXPECT_TRUE(json_lines(folder_.read("m.jsonl"))[3]["loss"].is_null());
 }
 
+// The loss of a step says nothing of what its update has made.
+TEST_F(TrainTest, KeepsNoParametersThatAreNotFinite) {
+  const std::string folder = folder_.path("kept"),
+                    text =
+                        "data: { x: {file: x.npy} }\ntrain: { steps: 1, lr: 1.0e+39 }\ncheckpoint: { dir: " + folder +
+                        " }\n";
+  const std::string told = failure(text);
+  EXPECT_EQ(code_, 3);
+  EXPECT_TRUE(told.starts_with("`w` holds -inf after step 1, whose loss was ")) << told;
+  EXPECT_FALSE(std::filesystem::exists(folder + "/latest"));
+  const std::string out = run(1, text + "log: { nonfinite: warn }");
+  EXPECT_NE(out.find("`w` holds -inf after step 1"), std::string::npos) << out;
+  EXPECT_TRUE(std::filesystem::exists(folder + "/latest"));
+}
+
 // A metric that is not the loss may overflow for a while: it is told once, and stops nothing.
 TEST_F(TrainTest, OtherMetricsAreOnlyTold) {
   const ProgramInfo info = FitMean(1).info();

@@ -178,6 +178,7 @@ std::string Checkpoints::after_step(const Moment& moment) {
 
 void Checkpoints::begin(const Moment& moment) {
   finish();
+  if (before_writing) before_writing(moment.step);
   newest_ = moment.step;
   writer_->begin(moment);
   if (!run_.checkpoint.asynchronous.value) finish();

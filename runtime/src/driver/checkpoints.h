@@ -36,6 +36,8 @@ class Checkpoints {
   /// Waits for the checkpoint under way.
   void finish();
 
+  /// Called on every rank before a checkpoint of this step is begun; may throw.
+  std::function<void(int64_t step)> before_writing;
   /// Where lines for the log go; called on rank 0.
   std::function<void(const std::string&)> tell;
 

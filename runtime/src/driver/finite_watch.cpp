@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "meshrt/failure.h"
@@ -19,7 +20,9 @@ std::string FiniteWatch::step(std::span<const double> metrics, int64_t step, con
     const std::string what = fmt::format("`{}` is {} at step {}", info_.metrics[m], metrics[m], step);
     if (m == 0 && policy_ == Nonfinite::stop) {
       before_stop();
-      fail(what, step);
+      fail(what + "; " +
+           (std::isnan(loss_) ? "it is so from the beginning"
+                              : fmt::format("after step {} it was {:.6g}", step - 1, loss_)));
     }
     told_[m] = true;
     news += (news.empty() ? "" : "\n") + what;
@@ -28,14 +31,43 @@ std::string FiniteWatch::step(std::span<const double> metrics, int64_t step, con
   return news;
 }
 
-void FiniteWatch::fail(const std::string& what, int64_t step) const {
-  const std::string history =
-      std::isnan(loss_) ? "it is so from the beginning" : fmt::format("after step {} it was {:.6g}", step - 1, loss_);
+namespace {
+
+template <class T>
+const T* first_nonfinite(const Tensor& tensor) {
+  const std::span<const T> elements(static_cast<const T*>(tensor.data), static_cast<size_t>(tensor.local_elements()));
+  const auto found = std::ranges::find_if_not(elements, [](T number) { return std::isfinite(number); });
+  return found == elements.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string FiniteWatch::parameters(std::span<const Tensor> tensors, int64_t step) {
+  if (policy_ == Nonfinite::ignore || told_of_parameters_) return "";
+  for (const Tensor& tensor : tensors) {
+    if (tensor.role != Role::parameter) continue;
+    double number = 0;
+    if (tensor.type == Type::f32) {
+      if (const float* found = first_nonfinite<float>(tensor)) number = *found;
+    } else if (tensor.type == Type::f64) {
+      if (const double* found = first_nonfinite<double>(tensor)) number = *found;
+    }
+    if (std::isfinite(number)) continue;
+    const std::string what =
+        fmt::format("`{}` holds {} after step {}, whose loss was {:.6g}", tensor.name, number, step, loss_);
+    if (policy_ == Nonfinite::stop) fail(what + ": its gradient was not finite, and no checkpoint is written of it");
+    told_of_parameters_ = true;
+    return what;
+  }
+  return "";
+}
+
+void FiniteWatch::fail(const std::string& what) const {
   const char* help = info_.sample_dim.empty() ? "" : "a smaller `train.lr` or clipping may help; ";
   throw Failure(Cause::numeric,
-                fmt::format("{}; {}\n{}`log.nonfinite=ignore` goes on regardless; `meshc run SPEC --find-nonfinite` "
+                fmt::format("{}\n{}`log.nonfinite=ignore` goes on regardless; `meshc run SPEC --find-nonfinite` "
                             "names the value that it begins with",
-                            what, history, help));
+                            what, help));
 }
 
 }  // namespace meshrt

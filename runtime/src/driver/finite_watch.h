@@ -1,4 +1,5 @@
-// finite_watch.h: `log.nonfinite` of the run file: the first NaN or infinity among a run's metrics.
+// finite_watch.h: `log.nonfinite` of the run file: the first NaN or infinity among a run's metrics, and in the
+// parameters that it would keep.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,12 +21,18 @@ class FiniteWatch {
   /// (Cause::numeric), after calling `before_stop`, when the loss (the first metric) is not and the policy is to stop.
   std::string step(std::span<const double> metrics, int64_t step, const std::function<void()>& before_stop);
 
+  /// Before parameters are kept, or a run ends with them: a finite loss may have had a gradient that was not. Looks at
+  /// this rank's elements. What the log is to say, once; empty: all is well. Throws Failure (Cause::numeric) when the
+  /// policy is to stop.
+  std::string parameters(std::span<const Tensor> tensors, int64_t step);
+
  private:
-  [[noreturn]] void fail(const std::string& what, int64_t step) const;
+  [[noreturn]] void fail(const std::string& what) const;
 
   const ProgramInfo& info_;
   Nonfinite policy_;
   std::vector<bool> told_;  // of each metric
+  bool told_of_parameters_ = false;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
 };
 

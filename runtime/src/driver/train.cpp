@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -23,6 +24,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/finite.h"
 #include "report/run_report.h"
+#include "transport/transport.h"
 
 namespace meshrt {
 
@@ -111,6 +113,13 @@ void prepare(Rank& rank, Program& program) {
   check_nodes(rank, info);
 }
 
+/// MESHRT_TIMEOUT, which a launcher's --timeout sets, stands over the run file.
+void heed_timeout(Rank& rank, const RunFile& run) {
+  const char* set = std::getenv("MESHRT_TIMEOUT");
+  if (run.train.timeout.given() && (set == nullptr || *set == '\0'))
+    rank.transport().set_timeout(run.train.timeout.value);
+}
+
 /// Where the run goes on, and what the run file says that this leaves without effect.
 void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t step) {
   log.note(fmt::format("goes on from {} after step {}", from, step));
@@ -129,6 +138,7 @@ void check_trainable(const ProgramInfo& info, const RunFile& run) {
 int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
   const ProgramInfo& info = program.info();
   check_trainable(info, run);
+  heed_timeout(rank, run);
   check_same_job(rank, info, run);
   prepare(rank, program);
   Batches batches(program.tensors(), info, run, run.data, "data");
@@ -167,6 +177,11 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   FiniteWatch watch(info, run.log.nonfinite);
   FiniteChecks checks{.stop = run.log.nonfinite == Nonfinite::stop, .step = 0, .found = {}};
   const Checking checking(run.log.nonfinite == Nonfinite::ignore ? nullptr : &checks);
+  const auto look_at_parameters = [&](int64_t step) {
+    const std::string news = watch.parameters(program.tensors(), step);
+    if (log && !news.empty()) log->note(news);
+  };
+  checkpoints.before_writing = look_at_parameters;
   bool read = false;    // whether the inputs hold what `data` says
   std::string stopped;  // by what
   bool told = false;    // of a value that is not finite
@@ -200,6 +215,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       if (moment.step < steps) stopped = checkpoints.after_step(moment);
       // A run that is to go on says and writes at this step what it would if nothing had stopped it.
       const bool last = moment.step == steps || (!stopped.empty() && !run.checkpoint.folder.given());
+      if (last) look_at_parameters(moment.step);
       if (last || !stopped.empty()) checkpoints.last(moment);
       if (validator && (last || (run.validation.every.given() && moment.step % run.validation.every.value == 0))) {
         const Clock::time_point start = Clock::now();
@@ -223,6 +239,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
 int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
   const ProgramInfo& info = program.info();
   watched_norms(info, run);
+  heed_timeout(rank, run);
   check_same_job(rank, info, run);
   prepare(rank, program);
   if (!run.data.empty()) Batches(program.tensors(), info, run, run.data, "data").fill(0);
