@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 from common import Report, json_lines, scratch
 from common import run as execute
@@ -88,6 +89,46 @@ def restarts(report, folder):
     report.true("--max-restarts 1: not more often", once.stderr.count("exited with code 1") == 2, once.stderr.strip()[-300:])
 
 
+def heeds_timeout(report, folder):
+    """`train.timeout` under a launcher that knows nothing of it: a rank that is stopped, and no heartbeats that would tell."""
+    job = subprocess.Popen([MESHRUN, "-n", "2", f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000", "train.timeout=2"],
+                           env={**os.environ, "MESHRT_HEARTBEAT": "0"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len(ranks_of(job)) == 2)
+    time.sleep(1)
+    os.kill(ranks_of(job)[1], signal.SIGSTOP)
+    _, said = job.communicate(timeout=60)
+    report.true("train.timeout under meshrun", job.returncode == 3 and "rank 0 waited 2 s for rank 1" in said, said.strip()[-300:])
+
+
+def outlives_its_reader(report, folder):
+    """`... | head -1`: who reads the output ends before the run does."""
+    for launcher in ([MESHRUN, "-n", "2"], [MESHRUN, "-n", "2", "--tag-output"]):
+        ckpt = f"{folder}/unread{len(launcher)}"
+        job = subprocess.Popen([*launcher, f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=40", "log.every=1", f"checkpoint.dir={ckpt}"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        job.stdout.readline()
+        job.stdout.close()
+        said = job.stderr.read()
+        job.stderr.close()
+        report.true(f"{' '.join(launcher[3:])} output that nobody reads any more", job.wait(timeout=60) == 0 and os.path.exists(f"{ckpt}/step-40"), said[-300:])
+
+
+def ends_with_agent(report, folder):
+    """As torchrun starts ranks: when the process that serves them is killed, they end, and say why."""
+    run = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533", "TORCHELASTIC_RUN_ID": f"agent{os.getpid()}"}
+    ranks = [subprocess.Popen([f"{folder}/two/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1000000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True, env={**os.environ, **run, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(2)]
+    # Beside rank 0 runs first the coordinator; the agent is beside the rank that was there first.
+    wait_until(lambda: len(children(ranks[0].pid)) + len(children(ranks[1].pid)) == 2)
+    time.sleep(2)
+    agent = (children(ranks[1].pid) or sorted(children(ranks[0].pid))[1:])[0]
+    os.kill(agent, signal.SIGKILL)
+    start = time.monotonic()
+    said = [rank.communicate(timeout=60)[1] for rank in ranks]
+    report.check("ranks whose agent is killed: seconds until they have ended", float(f"{time.monotonic() - start:.2f}"), 2.0)
+    report.true("ranks whose agent is killed: their codes and words", all(rank.returncode == 3 for rank in ranks) and "the launcher of this job has ended" in "".join(said), said)
+
+
 def says_where(report, folder):
     done = execute(MESHRUN, "-n", 8, "--display-map", f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1")
     report.true("--display-map: a line for each rank", len(re.findall(r"^ +\d  .+  data \d, model \d$", done.stderr, re.M)) == 8, done.stderr.splitlines()[:2])
@@ -131,6 +172,16 @@ def over_hosts(report, folder, here):
         report.true("--node-rank, --coordinator: all nodes end well", [job.returncode for job in nodes] == [0] * 4, said[-1][-300:])
         report.true("--node-rank: the coordinator tells of the stranger", "was turned away: it does not have this job's token" in said[0], said[0][-300:])
         report.true("--node-rank, --coordinator: the same bits", [line["loss"] for line in json_lines(log) if "loss" in line] == here)
+        for told in ([1], [0, 1, 2, 3]):
+            ckpt = f"{folder}/told{len(told)}"
+            program = [f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1", f"checkpoint.dir={ckpt}", "log.jsonl=" + log]
+            os.remove(log)
+            nodes = [node(number, "secret", *program) for number in range(4)]
+            wait_until(lambda: os.path.exists(log) and len(json_lines(log)) > 3)
+            for number in told:
+                nodes[number].send_signal(signal.SIGTERM)
+            said = [job.communicate(timeout=60)[1] for job in nodes]
+            report.true(f"--node-rank: SIGTERM to {len(told)} of 4 nodes ends in order", nodes[0].returncode == 75 and os.path.exists(f"{ckpt}/latest"), said[0][-300:])
 
 
 def run(small):
@@ -144,6 +195,9 @@ def run(small):
             report.attempt("binding", lambda: binds(report, folder))
             report.attempt("refusals", lambda: refuses(report, folder))
             report.attempt("restarts", lambda: restarts(report, folder))
+            report.attempt("timeout", lambda: heeds_timeout(report, folder))
+            report.attempt("reader", lambda: outlives_its_reader(report, folder))
+            report.attempt("agent", lambda: ends_with_agent(report, folder))
             here = says_where(report, folder)
             why_not = permitted()
             if why_not:

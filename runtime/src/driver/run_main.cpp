@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
@@ -49,7 +50,7 @@ void check_ranks(const CommandLine& line, const ProgramInfo& info, const std::st
                     info.name, size, name));
 }
 
-int start_processes(const CommandLine& line, const std::string& run_file, double timeout) {
+int start_processes(const CommandLine& line, const std::string& run_file) {
   std::vector<std::string> command = {this_program()};
   if (!run_file.empty()) command.push_back(run_file);
   command.insert(command.end(), line.overrides.begin(), line.overrides.end());
@@ -57,9 +58,7 @@ int start_processes(const CommandLine& line, const std::string& run_file, double
   if (!line.run_folder.empty()) command.push_back("--run-dir=" + line.run_folder);
   if (line.color != Color::automatic)
     command.emplace_back(line.color == Color::always ? "--color=always" : "--color=never");
-  LaunchOptions options;
-  options.timeout = timeout;
-  return launch_processes(line.ranks, command, options);
+  return launch_processes(line.ranks, command, {});
 }
 
 int run(int argc, char** argv, MakeProgram make) {
@@ -70,6 +69,7 @@ int run(int argc, char** argv, MakeProgram make) {
     return 0;
   }
   const ProgramInfo info = make()->info();
+  if (!line.info) std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads of it any more
   if (line.info) {
     fmt::print("{}", line.json ? info_json(info) : info_text(info));
     return 0;
@@ -89,7 +89,7 @@ int run(int argc, char** argv, MakeProgram make) {
   if (!line.dry_run) check_trainable(info, run);
   check_ranks(line, info, name);
   if (line.threads) return launch_threads(mesh_size(info), body);
-  if (line.ranks > 0) return start_processes(line, run_file, run.train.timeout.value);
+  if (line.ranks > 0) return start_processes(line, run_file);
   return run_rank(body);
 }
 

@@ -30,8 +30,8 @@ int port_of(int socket);
 /// (Cause::environment) naming them, and why the last try failed.
 Descriptor connect_to(const std::vector<Address>& addresses, std::chrono::milliseconds limit);
 
-/// The address of this host from which packets to `host` leave; none when the name of `host` cannot be resolved or there
-/// is no way there.
+/// The address of this host from which packets to `host` leave; none when the name of `host` cannot be resolved or
+/// there is no way there.
 std::optional<std::string> address_towards(const std::string& host);
 /// Those of this host's interfaces that are up, without loopback unless there is nothing else.
 std::vector<std::string> own_addresses();

@@ -44,13 +44,23 @@ int Agent::run() {
     link_->advance();
     listen();
     ranks_->advance();
-    if (signals_ && !signals_->read().empty()) ended_ = true;  // which the coordinator notices
+    heed_signals();
     if (begun_ && !ranks_->any_running()) {
       part();
       return 0;
     }
   }
   return exit_code(Cause::environment);
+}
+
+// What asks this host to end asks the whole job. Before it has begun, the agent alone ends, which the coordinator
+// notices.
+void Agent::heed_signals() {
+  if (!signals_) return;
+  for (const int signal : signals_->read()) {
+    link_->send(every_rank, {MessageKind::signal, signal, {}});
+    if (!begun_) ended_ = true;
+  }
 }
 
 void Agent::listen() {

@@ -28,6 +28,7 @@ class Agent : private HostEvents {
 
  private:
   bool left_alone() const { return link_->closed() || link_->silent(); }
+  void heed_signals();
   void listen();
   void try_to_begin(const std::string& text);
   void part();
@@ -35,7 +36,8 @@ class Agent : private HostEvents {
   void entered(int rank, int pid) override { link_->send(rank, {MessageKind::entered, pid, {}}); }
   void received(int rank, const Message& message) override { link_->send(rank, message); }
   void ended(int rank, int status) override { link_->send(rank, {MessageKind::ended, status, {}}); }
-  void lost(int, const std::string&) override {}  // only the coordinator has other hosts
+  void asked_to_end(int, int) override {}  // only the coordinator has other hosts
+  void lost(int, const std::string&) override {}
 
   std::unique_ptr<Link> link_;
   std::unique_ptr<OwnRanks> ranks_;

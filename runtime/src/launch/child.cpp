@@ -63,6 +63,7 @@ pid_t start_child(const std::vector<std::string>& command, const ChildStart& sta
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  std::signal(SIGPIPE, SIG_DFL);
   if (start.rank > 0) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(nothing, STDIN_FILENO);

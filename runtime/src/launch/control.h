@@ -35,8 +35,9 @@ class Control {
   bool has_finished(int rank) const { return finished_[rank]; }
 
   void finished() { send_message(socket_.get(), {MessageKind::finished, 0, {}}); }
-  void failed(int32_t cause, const std::string& what) {
-    send_message(socket_.get(), {MessageKind::failed, cause, what});
+  /// False when the launcher is gone, and nobody hears it.
+  bool failed(int32_t cause, const std::string& what) {
+    return send_message(socket_.get(), {MessageKind::failed, cause, what});
   }
 
  private:

@@ -19,6 +19,7 @@ namespace meshrt {
 namespace {
 
 constexpr auto grace = std::chrono::milliseconds(200);       // between asking to end and killing
+constexpr int own_process = -1;                              // among those who are asked to end the job
 constexpr auto last_wait = std::chrono::milliseconds(5000);  // for a host to tell that its killed ranks are gone
 
 }  // namespace
@@ -35,7 +36,7 @@ int Coordinator::run() {
     for (const auto& host : hosts_) host->advance();
     listen_for_silence();
     if (signals_)
-      for (const int signal : signals_->read()) asked_to_end(signal);
+      for (const int signal : signals_->read()) asked_to_end(own_process, signal);
     if (suspicion_ && (!any_running() || Clock::now() - suspicion_->since > grace))
       fail(who(suspicion_->rank), suspicion_->code, suspicion_->what);
     if (!stopped_) continue;
@@ -48,6 +49,7 @@ int Coordinator::run() {
   if (stopped_)
     for (const auto& host : hosts_) host->clear();
   for (const auto& host : hosts_) host->flush();
+  note_end_in_log();
   return code_;
 }
 
@@ -78,27 +80,29 @@ void Coordinator::listen_for_silence() {
     const auto longer = std::chrono::milliseconds(of_this_host ? 0 : 1500);
     if (now - *member.heard <= silence_ + longer) continue;
     const std::string state = here ? state_of(member.pid) : "";
-    fail(
-        who(rank), 3,
-        fmt::format(" has given no sign of life for {:g} s{}; MESHRT_HEARTBEAT=0 waits for ever{}",
-                    static_cast<double>(silence_.count()) / 1000, state.empty() ? "" : ": " + state, last_words(rank)));
+    fail(who(rank), 3,
+         fmt::format(" has given no sign of life for {:g} s{}; MESHRT_HEARTBEAT=0 waits for ever",
+                     static_cast<double>(silence_.count()) / 1000, state.empty() ? "" : ": " + state),
+         [&] { return last_words(rank); });
     return;
   }
 }
 
-void Coordinator::asked_to_end(int signal) {
+// Who ends a job of several hosts may tell each of them: only a second signal to one of them is a second wish.
+void Coordinator::asked_to_end(int host, int signal) {
+  const bool again = !askers_.insert(host).second;
   if (stopped_) return;
-  if (signal != SIGQUIT && !passed_on_) {
-    passed_on_ = signal;
-    signal_all(signal);
-  } else {
-    code_ = 130;
-    const std::string end = fmt::format("SIG{} has ended the run at once", sigabbrev_np(signal));
-    for (const auto& host : hosts_) host->flush();
-    fmt::print(stderr, "{}\n", end);
-    note_in_log(end);
-    stop(SIGKILL);  // ranks may take another signal for a wish to end in order
-  }
+  if (again || signal == SIGQUIT) return end_at_once(signal);
+  if (passed_on_) return;
+  passed_on_ = signal;
+  signal_all(signal);
+}
+
+void Coordinator::end_at_once(int signal) {
+  if (stopped_) return;
+  code_ = 130;
+  stop(SIGKILL);  // ranks may take another signal for a wish to end in order
+  announce(fmt::format("SIG{} has ended the run at once", sigabbrev_np(signal)));
 }
 
 void Coordinator::entered(int rank, int pid) { members_[rank].pid = pid; }
@@ -124,7 +128,7 @@ void Coordinator::received(int rank, const Message& message) {
       const int code = has_cause ? exit_code(static_cast<Cause>(message.value)) : 70;
       if (message.value == static_cast<int32_t>(Cause::peer_died)) suspect(rank, code, ": " + message.bytes);
       else if (message.value == static_cast<int32_t>(Cause::timeout))
-        fail(who(rank), code, ": " + message.bytes + where_all_are());
+        fail(who(rank), code, ": " + message.bytes, [&] { return where_all_are(); });
       else fail(who(rank), code, ": " + message.bytes);
       break;
     }
@@ -151,11 +155,11 @@ void Coordinator::ended(int rank, int status) {
   if (member.finished && code >= 0) {
     if (!stopped_) code_ = std::max(code_, code);
   } else if (passed_on_ && WIFSIGNALED(status) && WTERMSIG(status) == *passed_on_) {
-    asked_to_end(*passed_on_);  // it does not end in order
+    end_at_once(*passed_on_);  // it does not end in order
   } else if ((code != 0 || member.joined) && !member.suspects) {
     std::string what = fmt::format(" {} before the end of the job", how_it_ended(status));
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) what += "; if nobody killed it, the host ran out of memory";
-    fail(who(rank), 3, what + last_words(rank));
+    fail(who(rank), 3, what, [&] { return last_words(rank); });
   }
 }
 
@@ -188,13 +192,19 @@ void Coordinator::suspect(int rank, int code, const std::string& what) {
   if (!suspicion_) suspicion_ = Suspicion{rank, code, what, Clock::now()};
 }
 
-void Coordinator::fail(const std::string& who, int code, const std::string& what) {
+void Coordinator::fail(const std::string& who, int code, const std::string& what,
+                       const std::function<std::string()>& more) {
   if (stopped_) return;  // a consequence of the first failure, or of stopping
   code_ = code;
-  for (const auto& host : hosts_) host->flush();
-  fmt::print(stderr, "{}{}\n", who, what);
-  note_in_log(who + what);
   stop(SIGTERM);
+  announce(who + what + (more ? more() : ""));
+}
+
+// The log is written when everybody is gone: a disk that hangs must not keep ranks alive.
+void Coordinator::announce(const std::string& end) {
+  for (const auto& host : hosts_) host->flush();
+  fmt::print(stderr, "{}\n", end);
+  end_ = end;
 }
 
 void Coordinator::stop(int signal) {
@@ -203,10 +213,11 @@ void Coordinator::stop(int signal) {
 }
 
 // How the run has ended, where its folder can be reached from here.
-void Coordinator::note_in_log(const std::string& end) const {
+void Coordinator::note_end_in_log() const {
+  if (end_.empty()) return;
   const auto has = [](const Member& member) { return !member.recorder.empty(); };
   if (const auto member = std::ranges::find_if(members_, has); member != members_.end())
-    append_line(log_of_run(folder_of_recorder(member->recorder)), end);
+    append_line(log_of_run(folder_of_recorder(member->recorder)), end_);
 }
 
 void Coordinator::signal_all(int number) {

@@ -3,8 +3,10 @@
 // passed on first: ranks that train end in order, with a checkpoint.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,10 +28,13 @@ class Coordinator : public HostEvents {
   void add(std::unique_ptr<Host> host) { hosts_.push_back(std::move(host)); }
   /// Until all ranks have ended. Returns the exit code of the job.
   int run();
+  /// Whether a signal has.
+  bool was_asked_to_end() const { return !askers_.empty(); }
 
   void entered(int rank, int pid) override;
   void received(int rank, const Message& message) override;
   void ended(int rank, int status) override;
+  void asked_to_end(int host, int signal) override;
   void lost(int host, const std::string& why) override;
 
  private:
@@ -45,12 +50,14 @@ class Coordinator : public HostEvents {
 
   int patience() const;
   void listen_for_silence();
-  void asked_to_end(int signal);
+  void end_at_once(int signal);
   void carry_exchange();
-  void fail(const std::string& who, int code, const std::string& what);
+  /// Stops the others, then tells: `more` may read what ranks have left on a disk.
+  void fail(const std::string& who, int code, const std::string& what, const std::function<std::string()>& more = {});
+  void announce(const std::string& end);
   void suspect(int rank, int code, const std::string& what);
   void stop(int signal);
-  void note_in_log(const std::string& end) const;
+  void note_end_in_log() const;
   void signal_all(int number);
   bool any_running() const;
   std::string who(int rank) const;
@@ -62,7 +69,9 @@ class Coordinator : public HostEvents {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<Member> members_;
   int code_ = 0;
+  std::string end_;                           // how the job has ended, if not in order
   std::optional<int> passed_on_;              // signal that the ranks have got instead of this process
+  std::set<int> askers_;                      // hosts whose launchers have got one; this process is -1
   std::optional<Clock::time_point> stopped_;  // when the ranks were asked to end
   bool killed_ = false;
   std::chrono::milliseconds silence_;  // how long a rank may be silent; zero: for ever

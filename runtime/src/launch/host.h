@@ -22,6 +22,7 @@ class HostEvents {
   virtual void entered(int rank, int pid) = 0;  ///< a process runs as this rank
   virtual void received(int rank, const Message& message) = 0;
   virtual void ended(int rank, int status) = 0;  ///< the process has, with waitpid's status; the rank says nothing more
+  virtual void asked_to_end(int host, int signal) = 0;      ///< its launcher has got this signal
   virtual void lost(int host, const std::string& why) = 0;  ///< the whole host is out of reach
 };
 

@@ -78,9 +78,9 @@ class HostsLauncher {
     links_.resize(placement.hosts.size());
   }
 
-  int run() {
+  Attempt run() {
     start_agents();
-    if (const int code = gather(); code != 0) return code;
+    if (const int code = gather(); code != 0) return {code, true};
     door_.reset();
     job_.placement.interface = interface_to_others();
     Coordinator coordinator(job_.placement, &signals_);
@@ -88,7 +88,7 @@ class HostsLauncher {
       job_.host = static_cast<int>(host);
       coordinator.add(std::make_unique<RemoteHost>(std::move(links_[host]), job_, coordinator));
     }
-    return coordinator.run();
+    return {coordinator.run(), coordinator.was_asked_to_end()};
   }
 
  private:

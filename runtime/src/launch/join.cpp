@@ -27,8 +27,7 @@ struct Job {
   std::shared_ptr<SharedMemory> memory;
 
   void fail(int32_t cause, const char* what) const {
-    if (control) control->failed(cause, what);
-    else fmt::print(stderr, "error: {}\n", what);
+    if (!control || !control->failed(cause, what)) fmt::print(stderr, "error: {}\n", what);
     // The launcher knows the cause; now the others may stop.
     if (memory) memory->header().aborted.store(1, std::memory_order_release);
   }
@@ -53,11 +52,13 @@ Job find_job() {
   return job;
 }
 
-// Keeps the control socket as long as the rank, and tells the launcher when a rank of join_job has come to its end.
+// Keeps the control socket as long as the rank, and tells the launcher when a rank of join_job has come to its end. A
+// launcher that is gone ends the waits: nobody else would tell of a rank that died.
 class JoinedTransport : public SharedTransport {
  public:
   JoinedTransport(int rank, const Job& job, const WaitPolicy& policy)
-      : SharedTransport(rank, job.memory, policy), control_(job.control) {}
+      : SharedTransport(rank, job.memory, policy, [control = job.control] { control->look(); }),
+        control_(job.control) {}
   ~JoinedTransport() override {
     if (control_ && std::uncaught_exceptions() == 0) control_->finished();
   }

@@ -27,8 +27,8 @@ enum class MessageKind : int32_t {
   refused,          ///< agent: why it cannot start them
   entered,          ///< agent: a rank runs there; `value` is its process
   ended,            ///< agent: a rank's process has; `value` is waitpid's status
-  signal,           ///< coordinator: pass signal `value` on to the ranks
-  alive,            ///< both: nothing to say
+  signal,  ///< coordinator: pass signal `value` on to the ranks; agent: it has got this one, which asks the job to end
+  alive,   ///< both: nothing to say
 };
 constexpr int32_t internal_error = -1;
 

@@ -37,13 +37,13 @@ int launch_processes(int ranks, const std::vector<std::string>& command, const L
   job.tag_output = options.tag_output;
   job.log_folder = options.log_folder;
   job.pin = options.pin;
-  return with_restarts(options.restarts, [&] {
+  return with_restarts(options.restarts, [&]() -> Attempt {
     const Signals signals;
     Coordinator coordinator(job.placement, &signals);
     auto ranks = std::make_unique<LocalRanks>(coordinator);
     ranks->begin(job);
     coordinator.add(std::move(ranks));
-    return coordinator.run();
+    return {coordinator.run(), coordinator.was_asked_to_end()};
   });
 }
 

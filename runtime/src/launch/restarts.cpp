@@ -9,12 +9,12 @@
 
 namespace meshrt {
 
-int with_restarts(int most, const std::function<int()>& run) {
+int with_restarts(int most, const std::function<Attempt()>& run) {
   setenv("MESHRT_JOB", Token::draw().text().c_str(), 1);
   for (int restart = 0;; ++restart) {
     setenv("MESHRT_RESTART", std::to_string(restart).c_str(), 1);
-    const int code = run();
-    if (code != exit_code(Cause::peer_died) || restart == most) return code;
+    const Attempt attempt = run();
+    if (attempt.code != exit_code(Cause::peer_died) || attempt.asked_to_end || restart == most) return attempt.code;
     fmt::print(stderr, "meshrun: restart {} of at most {}\n", restart + 1, most);
   }
 }

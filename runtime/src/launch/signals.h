@@ -1,5 +1,5 @@
 // signals.h: the signals of a launcher as a descriptor, while this lives. Those that are ignored, as `nohup` has it for
-// SIGHUP, stay so.
+// SIGHUP, stay so. A reader of its output that goes away (SIGPIPE) ends no job.
 #pragma once
 #include <sys/signalfd.h>
 
@@ -19,9 +19,13 @@ class Signals {
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT})
       if (!is_ignored(signal)) sigaddset(&set, signal);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
+    pipe_before_ = std::signal(SIGPIPE, SIG_IGN);
     descriptor_ = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
-  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~Signals() {
+    std::signal(SIGPIPE, pipe_before_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
@@ -41,6 +45,7 @@ class Signals {
   }
 
   sigset_t before_{};
+  void (*pipe_before_)(int) = SIG_DFL;
   Descriptor descriptor_;
 };
 

@@ -16,6 +16,11 @@ void HostsTransport::post(const Group& group, const Call& call) { of(group).post
 
 void HostsTransport::finish(const Group& group, const Call& call) { of(group).finish(group, call); }
 
+void HostsTransport::set_timeout(double seconds) {
+  ucx_.set_timeout(seconds);
+  shared_.set_timeout(seconds);
+}
+
 Transport& HostsTransport::of(const Group& group) {
   if (by_group_.size() <= static_cast<size_t>(group.id)) by_group_.resize(group.id + 1);
   Transport*& transport = by_group_[group.id];

@@ -14,6 +14,7 @@ class HostsTransport : public Transport {
   std::byte* allocate_arena(size_t bytes) override { return shared_.allocate_arena(bytes); }
   void post(const Group& group, const Call& call) override;
   void finish(const Group& group, const Call& call) override;
+  void set_timeout(double seconds) override;
 
  private:
   Transport& of(const Group& group);

@@ -55,6 +55,7 @@ class SharedTransport : public Transport {
   std::byte* allocate_arena(size_t bytes) override;
   void post(const Group& group, const Call& call) override;
   void finish(const Group& group, const Call& call) override;
+  void set_timeout(double seconds) override { policy_.set_timeout(seconds); }
 
  private:
   friend class SharedCall;

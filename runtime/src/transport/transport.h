@@ -32,6 +32,9 @@ class Transport {
   Ticket start(const Group& group, Call call);
   void wait(Ticket ticket);
 
+  /// Seconds that a rank waits for another from now on.
+  virtual void set_timeout(double seconds) = 0;
+
   /// Which host each rank of the job runs on: told by the launcher before anything else.
   const Placement& placement() const { return placement_; }
   void set_placement(Placement placement) { placement_ = std::move(placement); }

@@ -15,6 +15,11 @@ std::byte* UcxTransport::allocate_arena(size_t bytes) {
   return arena_.data();
 }
 
+void UcxTransport::set_timeout(double seconds) {
+  policy_.set_timeout(seconds);
+  worker_.set_timeout(seconds);
+}
+
 void UcxTransport::progress() {
   UcxWorker::Batch none;
   worker_.progress(none);

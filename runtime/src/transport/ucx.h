@@ -19,6 +19,7 @@ class UcxTransport : public Transport {
   std::byte* allocate_arena(size_t bytes) override;
   void post(const Group& group, const Call& call) override;
   void finish(const Group& group, const Call& call) override;
+  void set_timeout(double seconds) override;
   /// Moves messages along that nobody waits for, and takes in what the launcher has to say.
   void progress();
 

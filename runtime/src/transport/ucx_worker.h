@@ -35,6 +35,8 @@ class UcxWorker {
     std::vector<void*> requests_;
   };
 
+  void set_timeout(double seconds) { policy_.set_timeout(seconds); }
+
   void send(Batch& batch, int rank, uint64_t tag, const void* data, size_t bytes);
   void receive(Batch& batch, uint64_t tag, void* data, size_t bytes);
   /// Moves messages along and drops what has finished from the batch.

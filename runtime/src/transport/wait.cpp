@@ -14,6 +14,11 @@ using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
+void WaitPolicy::set_timeout(double seconds) {
+  constexpr double most = 1e8;  // nanoseconds have no room for much more
+  timeout = duration_cast<nanoseconds>(std::chrono::duration<double>(std::min(seconds, most)));
+}
+
 WaitPolicy wait_policy(int local_ranks, int cpus) {
   WaitPolicy policy;
   if (local_ranks > cpus) policy.spin = 0ns;
@@ -22,7 +27,7 @@ WaitPolicy wait_policy(int local_ranks, int cpus) {
     const double seconds = std::strtod(text, &end);
     if (*end || !(seconds > 0) || !std::isfinite(seconds))
       throw Failure(Cause::usage, fmt::format("MESHRT_TIMEOUT is '{}'; give a positive number of seconds", text));
-    policy.timeout = duration_cast<nanoseconds>(std::chrono::duration<double>(std::min(seconds, 1e8)));
+    policy.set_timeout(seconds);
   }
   return policy;
 }

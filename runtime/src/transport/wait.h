@@ -20,6 +20,8 @@ struct Aborted : Failure {
 struct WaitPolicy {
   std::chrono::nanoseconds spin{20000};
   std::chrono::nanoseconds timeout{std::chrono::seconds(600)};
+
+  void set_timeout(double seconds);
 };
 
 /// The policy of a host that runs `local_ranks` ranks on `cpus` CPUs; the deadline is MESHRT_TIMEOUT in seconds, or
