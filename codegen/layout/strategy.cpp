@@ -149,6 +149,7 @@ std::vector<Strategy> strategies(const OpContext& op) {
   std::vector<AxisId> axes(op.mesh.axes.size());
   std::iota(axes.begin(), axes.end(), AxisId{0});
   std::vector<std::vector<int>> options;
+  options.reserve(axes.size());
   for (const AxisId axis : axes)
     options.push_back(op.mesh.axes[axis].size > 1 ? choices(op, axis) : std::vector<int>{no_factor});
   std::vector<Strategy> all;

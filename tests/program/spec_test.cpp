@@ -19,8 +19,8 @@ Compiled compiled(const CompileRequest& request) {
   return std::move(*result);
 }
 
-void check(CompileRequest request, const InterpretResult& expected, const std::string& what) {
-  const Compiled result = compiled(std::move(request));
+void check(const CompileRequest& request, const InterpretResult& expected, const std::string& what) {
+  const Compiled result = compiled(request);
   tests::expect_equal(expected, tests::run(result.program), what + ", fused");
   const Program plain = lower(result.sharded, nullptr, {false});
   EXPECT_EQ(verify_program(plain), std::vector<std::string>{}) << what;

@@ -184,6 +184,7 @@ class Cases {
 
   std::vector<Bytes> contributions(Type type, const std::function<int64_t(int)>& count) {
     std::vector<Bytes> all;
+    all.reserve(static_cast<size_t>(members()));
     for (int m = 0; m < members(); ++m) all.push_back(contribution(type, count(m), group_.members[m], salt_));
     return all;
   }

@@ -74,7 +74,7 @@ FilePlan plan_files(std::span<const SavedShape> tensors, int64_t file_bytes) {
     std::vector<size_t> members;
     for (size_t t = 0; t < tensors.size(); ++t)
       if (tensors[t].optimizer == optimizer) members.push_back(t);
-    KindPlanner(plan, tensors).add(optimizer ? "optimizer" : "model", std::move(members), file_bytes);
+    KindPlanner(plan, tensors).add(optimizer ? "optimizer" : "model", members, file_bytes);
   }
   return plan;
 }
