@@ -1,13 +1,14 @@
 // meshrun: starts a program as the ranks of a job, on this host or on several.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <functional>
 
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "report/flight_reader.h"
+#include "report/tell.h"
 
 namespace {
 
@@ -88,12 +89,19 @@ int run(Options& options) {
 }
 
 int tell_postmortem(const std::string& folder) {
+  meshrt::tell_on(stdout, "{}", meshrt::postmortem(folder));
+  return 0;
+}
+
+int code_of(const std::function<int()>& body) {
   try {
-    fmt::print("{}", meshrt::postmortem(folder));
-    return 0;
+    return body();
   } catch (const Failure& failure) {
-    fmt::print(stderr, "error: {}\n", failure.what());
+    meshrt::tell("error: {}\n", failure.what());
     return meshrt::exit_code(failure.cause);
+  } catch (const std::exception& error) {
+    meshrt::tell("internal error: {}\n", error.what());
+    return 70;
   }
 }
 
@@ -101,8 +109,8 @@ int tell_postmortem(const std::string& folder) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string("postmortem")) {
-    if (argc == 3) return tell_postmortem(argv[2]);
-    fmt::print(stderr, "error: `meshrun postmortem DIR` takes the folder of a run, as `runs/gpt-0001`\n");
+    if (argc == 3) return code_of([&] { return tell_postmortem(argv[2]); });
+    meshrt::tell("error: `meshrun postmortem DIR` takes the folder of a run, as `runs/gpt-0001`\n");
     return 2;
   }
   CLI::App app{
@@ -129,10 +137,5 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   options.command = app.remaining();
-  try {
-    return run(options);
-  } catch (const Failure& failure) {
-    fmt::print(stderr, "error: {}\n", failure.what());
-    return meshrt::exit_code(failure.cause);
-  }
+  return code_of([&] { return run(options); });
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "meshrt/collectives.h"
+#include "report/tell.h"
 #include "transport/transport.h"
 
 namespace meshrt {
@@ -102,12 +103,12 @@ void check_nodes(const Rank& rank, const ProgramInfo& info) {
   if (rank.rank() != 0) return;
   const Placement& placement = rank.transport().placement();
   const char* wanted = std::getenv("MESHRT_DISPLAY_MAP");
-  if (!placement.one_host() || (wanted && *wanted)) fmt::print(stderr, "{}", placement_table(info, placement));
+  if (!placement.one_host() || (wanted && *wanted)) tell("{}", placement_table(info, placement));
   if (const std::string problem = split_node(info, placement); !problem.empty())
-    fmt::print(stderr,
-               "warning: {}: its collectives go over the network\n"
-               "  start as many ranks on each host as the axis has, or a multiple; the last axis is innermost\n",
-               problem);
+    tell(
+        "warning: {}: its collectives go over the network\n"
+        "  start as many ranks on each host as the axis has, or a multiple; the last axis is innermost\n",
+        problem);
 }
 
 }  // namespace meshrt

@@ -24,6 +24,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/finite.h"
 #include "report/run_report.h"
+#include "report/tell.h"
 #include "transport/transport.h"
 
 namespace meshrt {
@@ -202,7 +203,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       });
       for (size_t i = 0; i < watched.size(); ++i) norms[i] = numbers[metrics.size() + watched[i]];
       profile.data = waited;
-      if (!checks.found.empty() && !told) fmt::print(stderr, "warning: {}\n", checks.found);
+      if (!checks.found.empty() && !told) tell("warning: {}\n", checks.found);
       told = !checks.found.empty();
       // A checkpoint under way is of a step that was well.
       const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
@@ -250,8 +251,8 @@ int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOption
   if (ranks != static_cast<float>(rank.ranks()))
     throw Failure(Cause::mismatch, fmt::format("an all-reduce of 1 over {} ranks gave {}", rank.ranks(), ranks));
   if (rank.rank() == 0)
-    fmt::print(options.out, "dry run of `{}`: {} rank{}, {} each: ok\n", info.name, rank.ranks(),
-               rank.ranks() == 1 ? "" : "s", bytes_text(info.arena_bytes + info.own_bytes));
+    tell_on(options.out, "dry run of `{}`: {} rank{}, {} each: ok\n", info.name, rank.ranks(),
+            rank.ranks() == 1 ? "" : "s", bytes_text(info.arena_bytes + info.own_bytes));
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "launch/child.h"
 #include "launch/descriptor.h"
 #include "meshrt/failure.h"
+#include "report/tell.h"
 
 namespace meshrt {
 
@@ -68,7 +69,7 @@ void AgentProcesses::start(const std::string& shell, const std::string& host, co
     sigprocmask(SIG_SETMASK, &none, nullptr);
     dup2(theirs.get(), STDIN_FILENO);
     execvp(pointers[0], pointers.data());
-    fmt::print(stderr, "cannot run '{}': {}\n", pointers[0], std::strerror(errno));
+    tell("cannot run '{}': {}\n", pointers[0], std::strerror(errno));
     _exit(127);
   }
   pids_.push_back(child);

@@ -7,6 +7,7 @@
 
 #include "launch/packing.h"
 #include "launch/welcome.h"
+#include "report/tell.h"
 
 namespace meshrt {
 
@@ -118,7 +119,7 @@ std::vector<Visitor> Door::admit() {
 void Door::turn_away(const Caller& caller) {
   if (told_) return;
   told_ = true;
-  fmt::print(stderr, "warning: {} was turned away: it does not have this job's token\n", caller.link->peer());
+  tell("warning: {} was turned away: it does not have this job's token\n", caller.link->peer());
 }
 
 std::unique_ptr<Link> enter(const std::vector<Address>& addresses, const Token& token, const Hello& hello,

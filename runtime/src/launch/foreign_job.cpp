@@ -22,6 +22,7 @@
 #include "launch/host_name.h"
 #include "launch/packing.h"
 #include "meshrt/failure.h"
+#include "report/tell.h"
 
 namespace meshrt {
 
@@ -86,9 +87,9 @@ Service::Service(int kept, const std::function<void(const Meeting&)>& run) {
     meeting.ranks = ranks;
     run(meeting);
   } catch (const Failure& failure) {
-    fmt::print(stderr, "error: {}: {}\n", host_name(), failure.what());
+    tell("error: {}: {}\n", host_name(), failure.what());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}: {}\n", host_name(), error.what());
+    tell("internal error: {}: {}\n", host_name(), error.what());
   }
   std::fflush(stderr);
   _exit(3);

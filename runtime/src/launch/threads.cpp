@@ -12,6 +12,7 @@
 #include "launch/host_name.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "report/tell.h"
 #include "transport/shared.h"
 
 namespace meshrt {
@@ -30,7 +31,7 @@ int launch_threads(int ranks, const std::function<int(Rank&)>& body) {
     failed = true;
     code = its_code;
     std::fflush(stdout);
-    fmt::print(stderr, "rank {}: {}\n", rank, what);
+    tell("rank {}: {}\n", rank, what);
     memory->header().aborted.store(1, std::memory_order_release);
   };
   const auto run = [&](int number) {

@@ -1,0 +1,24 @@
+// tell.h: what is printed. A stream that cannot be written, say because its disk is full or its terminal gone, ends no
+// run: fmt::print would throw, here the text is lost.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace meshrt {
+
+template <class... Values>
+void tell_on(std::FILE* stream, fmt::format_string<Values...> format, Values&&... values) {
+  const std::string text = fmt::format(format, std::forward<Values>(values)...);
+  std::fwrite(text.data(), 1, text.size(), stream);
+}
+
+/// On stderr.
+template <class... Values>
+void tell(fmt::format_string<Values...> format, Values&&... values) {
+  tell_on(stderr, format, std::forward<Values>(values)...);
+}
+
+}  // namespace meshrt
