@@ -1,6 +1,7 @@
 // What a run leaves behind: its folder, curve, trace, summary.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "driver/yaml_reader.h"
@@ -144,6 +145,45 @@ TEST_F(ReportTest, ARunFillsItsFolder) {
   EXPECT_EQ(train_into("", 2, "train: { steps: 2 }").find("kept in"), std::string::npos);
 }
 
+// A folder that is not empty where a file is to be, which nobody can replace, not even root.
+TEST_F(ReportTest, FilesThatCannotBeWrittenFailNoRun) {
+  for (const char* name : {"summary.json", "trace.json", "loss.svg"})
+    folder_.write(std::string("r/") + name + "/x", "");
+  const std::string rest = "log: { every: 1, trace: {steps: 2} }\ncheckpoint: { dir: '" + folder_.path("c") + "' }\n";
+  testing::internal::CaptureStderr();
+  const std::string out = train_into("r", 2, rest + "train: { steps: 100000000, max_time: 1 }");
+  EXPECT_EQ(code_, 75);
+  const std::string told = folder_.without_folder(testing::internal::GetCapturedStderr());
+  for (const char* name : {"summary.json", "trace.json", "loss.svg"})
+    EXPECT_EQ(told.find(name), told.rfind(name)) << told;  // once
+  EXPECT_THAT(told, HasSubstr("warning: cannot write `r/summary.json`: Is a directory; the run goes on without it\n"));
+  EXPECT_THAT(told, HasSubstr("warning: cannot write `r/trace.json`: Is a directory; the run goes on without it\n"));
+  EXPECT_THAT(told, HasSubstr("warning: cannot write `r/loss.svg`: Is a directory; the run goes on\n"));
+  EXPECT_EQ(out.find("the trace is in"), std::string::npos);
+  EXPECT_THAT(out, HasSubstr("this run is kept in "));
+}
+
+TEST_F(ReportTest, WhatWasRunIsCopiedWhereItCanBe) {
+  folder_.write("p/plan.txt", "new");
+  folder_.write("p/spec/a.mesh", "new");
+  std::filesystem::create_symlink("nowhere", folder_.path("p/spec/b.mesh"));
+  folder_.write("r/plan.txt", "old");
+  folder_.write("r/spec/a.mesh", "old");
+  folder_.write("r/run.yaml/x", "");
+  testing::internal::CaptureStderr();
+  describe_run(folder_.path("r"), folder_.path("p"), run_file(""), true);
+  EXPECT_EQ(folder_.without_folder(testing::internal::GetCapturedStderr()),
+            "warning: cannot write `r/run.yaml`: Is a directory; the run goes on without it\n"
+            "warning: cannot write `r/spec`: No such file or directory; the run goes on without it\n");
+  EXPECT_EQ(folder_.read("r/plan.txt"), "new");
+  EXPECT_EQ(folder_.read("r/spec/a.mesh"), "old");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("r/spec.unfinished")));
+  // One that begins tells its mistakes before it computes.
+  EXPECT_EQ(folder_.without_folder(
+                failure_of([&] { describe_run(folder_.path("r"), folder_.path("p"), run_file(""), false); })),
+            "cannot write `r/run.yaml`: Is a directory");
+}
+
 TEST_F(ReportTest, EventsHoldWhatIsWatched) {
   train_into("r", 1, "train: { steps: 2 }\nlog: { every: 1, watch: [w, grad_norm] }");
   const std::string events = folder_.read("r/events.out.tfevents.0000000000.meshwright");
@@ -213,15 +253,34 @@ TEST_F(ReportTest, ATraceNeedsAPlace) {
 }
 
 TEST_F(ReportTest, DrawsTheCurve) {
-  std::string lines = "{\"schema\": 1}\n";
-  EXPECT_EQ(curve_picture(lines + "{\"step\": 1, \"loss\": 2.5}\n", "loss"), "");  // a point is no curve
-  for (int step = 1; step <= 3000; ++step) lines += "{\"step\": " + std::to_string(step) + ", \"loss\": 2.5}\n";
-  lines += "{\"step\": 10, \"loss\": null}\n{\"step\": 100, \"validation\": {\"loss\": 2.75}}\nnot JSON\n";
-  const std::string picture = curve_picture(lines, "loss");
+  Curve curve("loss");
+  curve.add_line(json::parse(R"({"schema": 1})"));
+  curve.add_line(json::parse(R"({"step": 1, "loss": 2.5})"));
+  EXPECT_EQ(curve.picture(), "");  // a point is no curve
+  for (int step = 2; step <= 3000; ++step) curve.add_training(step, 2.5);
+  for (const char* line : {R"({"step": 10, "loss": null})", R"({"step": 10, "loss": "high"})", R"({"step": "10"})",
+                           R"({"step": 100, "validation": {"loss": 2.75}})"})
+    curve.add_line(json::parse(line));
+  curve.add_training(3001, std::nan(""));
+  const std::string picture = curve.picture();
   EXPECT_THAT(picture, testing::StartsWith("<svg "));
   EXPECT_THAT(picture, HasSubstr("loss: 2.5"));
   EXPECT_THAT(picture, HasSubstr("validation loss: 2.75"));
   EXPECT_LT(picture.size(), 20'000u);  // points that cannot be told apart are joined
+}
+
+TEST_F(ReportTest, ACurveOfAnyLengthIsOfFewPoints) {
+  Stretches curve;
+  for (int step = 1; step <= 100'000; ++step) {
+    curve.add(step, 2.0 * step);
+    ASSERT_LE(curve.means().size(), step <= 600 ? static_cast<size_t>(step) : Stretches::most);
+  }
+  const std::vector<Stretches::Point> points = curve.means();
+  EXPECT_GT(points.size(), Stretches::most / 2);
+  EXPECT_EQ(points[0].step, 128.5);  // 256 a stretch
+  EXPECT_EQ(points[1].step, 256 + 128.5);
+  for (const Stretches::Point& point : points) EXPECT_EQ(point.value, 2 * point.step);
+  EXPECT_GT(points.back().step, 100'000 - 256);
 }
 
 TEST_F(ReportTest, ComparesWithThePlan) {

@@ -105,7 +105,7 @@ TEST_F(TrainTest, GoesOnWithoutAFileThatCannotBeWritten) {
   const std::string out =
       run(2, "data: { x: {file: x.npy} }\ntrain: { steps: 10 }\nlog: { every: 1, jsonl: /dev/full }");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "warning: cannot write `/dev/full`: No space left on device; the run goes on without it\n");
+            "warning: cannot write `/dev/full`: No space left on device; the run goes on\n");
   EXPECT_NE(out.find("done: 10 steps"), std::string::npos) << out;
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/run_files.h"
+#include "report/tell.h"
 
 namespace meshrt {
 
@@ -149,7 +150,7 @@ void Log::step(int64_t step, std::span<const double> metrics, std::span<const do
         line["breakdown_ms"][part] = milliseconds;
     window_profile_ = {};
     window_profiled_ = 0;
-    files_->metrics(line.dump(), step, "train", metrics, norms);
+    files_->metrics(line.dump(), step, RunFiles::Kind::train, metrics, norms);
   }
 }
 
@@ -167,14 +168,14 @@ void Log::validation(int64_t step, std::span<const double> metrics, int64_t batc
   const std::string what = fmt::format("validation at step {}", step),
                     how = fmt::format("({} batches, {:.1f} s)", batches, seconds);
   begin_line();
-  fmt::print(options_.out, "{}  {}  {}\n", strong(what), metrics_text(metrics), faint(how));
+  tell_on(options_.out, "{}  {}  {}\n", strong(what), metrics_text(metrics), faint(how));
   std::fflush(options_.out);
   files_->text(fmt::format("{}  {}  {}", what, metrics_text(metrics), how));
   if (files_->has_json())
     files_->metrics(
         Json{{"step", step}, {"validation", json_of(names_, metrics)}, {"batches", batches}, {"seconds", seconds}}
             .dump(),
-        step, "validation", metrics);
+        step, RunFiles::Kind::validation, metrics);
   window_start_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
@@ -182,7 +183,7 @@ void Log::note(const std::string& text) { note("", text); }
 
 void Log::note(const std::string& head, const std::string& text) {
   begin_line();
-  fmt::print(options_.out, "{}{}\n", strong(head), text);
+  tell_on(options_.out, "{}{}\n", strong(head), text);
   std::fflush(options_.out);
   files_->text(head + text);
 }
@@ -211,8 +212,8 @@ void Log::begin_line() {
 
 void Log::show_line(const std::string& text, bool final) {
   begin_line();
-  if (final) fmt::print(options_.out, "{}\n", text);
-  else fmt::print(options_.out, "{}", text.substr(0, terminal_columns(options_.out) - 1));
+  if (final) tell_on(options_.out, "{}\n", text);
+  else tell_on(options_.out, "{}", text.substr(0, terminal_columns(options_.out) - 1));
   line_open_ = !final;
   std::fflush(options_.out);
 }

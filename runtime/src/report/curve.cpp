@@ -6,37 +6,19 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
 namespace meshrt {
 
 namespace {
 
-struct Point {
-  double step, value;
-};
+using Point = Stretches::Point;
 using Points = std::vector<Point>;
 
 // Middle tones, told from a white and from a black background, and from each other in every kind of sight.
 constexpr const char *ink = "#8a8a8a", *faint = "#8a8a8a40", *training_colour = "#3b82d0",
                      *validation_colour = "#e08214";
 constexpr double width = 800, height = 400, left = 70, right = 20, top = 40, bottom = 50;
-
-/// At most this many of a curve, of each stretch the mean: more cannot be told apart.
-constexpr size_t most_points = 600;
-
-Points thinned(const Points& points) {
-  if (points.size() <= most_points) return points;
-  Points few;
-  for (size_t k = 0; k < most_points; ++k) {
-    const size_t begin = k * points.size() / most_points, end = (k + 1) * points.size() / most_points;
-    Point sum{0, 0};
-    for (size_t i = begin; i < end; ++i) sum.step += points[i].step, sum.value += points[i].value;
-    few.push_back({sum.step / static_cast<double>(end - begin), sum.value / static_cast<double>(end - begin)});
-  }
-  return few;
-}
 
 /// 1, 2 or 5 times a power of ten, so that about `count` of them cover `extent`.
 double tick_distance(double extent, double count) {
@@ -129,23 +111,57 @@ class Picture {
 
 }  // namespace
 
-std::string curve_picture(const std::string& json_lines, const std::string& metric) {
-  Points training, validation;
-  std::istringstream lines(json_lines);
-  for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step")) continue;
-    const bool validated = json.contains("validation");
-    const auto& numbers = validated ? json["validation"] : json;
-    if (!numbers.contains(metric) || !numbers[metric].is_number()) continue;  // null: not finite
-    (validated ? validation : training).push_back({json["step"].get<double>(), numbers[metric].get<double>()});
+void Stretches::add(double step, double value) {
+  if (!sums_.empty() && sums_.back().count < length_) {
+    Sum& last = sums_.back();
+    last.sum.step += step, last.sum.value += value;
+    ++last.count;
+    return;
   }
-  training = thinned(training), validation = thinned(validation);
+  if (sums_.size() == most) {
+    for (size_t i = 0; i < most / 2; ++i) {
+      const Sum &one = sums_[2 * i], &other = sums_[2 * i + 1];
+      sums_[i] = {{one.sum.step + other.sum.step, one.sum.value + other.sum.value}, one.count + other.count};
+    }
+    sums_.resize(most / 2);
+    length_ *= 2;
+  }
+  sums_.push_back({{step, value}, 1});
+}
+
+std::vector<Point> Stretches::means() const {
+  Points points;
+  for (const auto& [sum, count] : sums_)
+    points.push_back({sum.step / static_cast<double>(count), sum.value / static_cast<double>(count)});
+  return points;
+}
+
+void Curve::add_training(int64_t step, double value) {
+  if (std::isfinite(value)) training_.add(static_cast<double>(step), value);
+}
+
+void Curve::add_validation(int64_t step, double value) {
+  if (std::isfinite(value)) validation_.add(static_cast<double>(step), value);
+}
+
+void Curve::add_line(const nlohmann::json& line) {
+  const bool validated = line.contains("validation");
+  const auto& numbers = validated ? line["validation"] : line;
+  if (!line.contains("step") || !line["step"].is_number()) return;
+  if (!numbers.contains(metric_) || !numbers[metric_].is_number()) return;  // null: not finite
+  const auto step = line["step"].get<int64_t>();
+  const auto value = numbers[metric_].get<double>();
+  if (validated) add_validation(step, value);
+  else add_training(step, value);
+}
+
+std::string Curve::picture() const {
+  const Points training = training_.means(), validation = validation_.means();
   Range steps, values;
   for (const Points* points : {&training, &validation})
     for (const Point& point : *points) steps.add(point.step), values.add(point.value);
   if (!(steps.extent() > 0)) return "";
-  return Picture(steps, values).draw(metric, training, validation);
+  return Picture(steps, values).draw(metric_, training, validation);
 }
 
 }  // namespace meshrt

@@ -1,13 +1,8 @@
 #include "report/event_file.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
-
-#include "meshrt/failure.h"
 
 namespace meshrt {
 
@@ -52,6 +47,11 @@ std::string event_of(double seconds, int64_t step) {
 // TFRecord stores a CRC so that one of bytes that hold CRCs themselves is still a good one.
 std::string masked_crc(std::string_view bytes) { return little_endian(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); }
 
+std::string record(const std::string& event) {
+  const std::string length = little_endian(static_cast<uint64_t>(event.size()));
+  return length + masked_crc(length) + event + masked_crc(event);
+}
+
 }  // namespace
 
 uint32_t crc32c(std::string_view bytes) {
@@ -60,24 +60,15 @@ uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-EventFile::EventFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wb"), std::fclose) {
-  if (!file_) throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", path, std::strerror(errno)));
-  record(key(1, eight_bytes) + little_endian(0.0) + text_field(3, "brain.Event:2"));
-}
+EventFile::EventFile(const std::string& path)
+    : file_(path, 0, record(key(1, eight_bytes) + little_endian(0.0) + text_field(3, "brain.Event:2"))) {}
 
 void EventFile::write(int64_t step, double seconds, std::span<const Scalar> scalars) {
   std::string summary;
   for (const Scalar& scalar : scalars)
     summary +=
         text_field(1, text_field(1, scalar.tag) + key(2, four_bytes) + little_endian(static_cast<float>(scalar.value)));
-  record(event_of(seconds, step) + text_field(5, summary));
-}
-
-void EventFile::record(const std::string& event) {
-  const std::string length = little_endian(static_cast<uint64_t>(event.size()));
-  const std::string bytes = length + masked_crc(length) + event + masked_crc(event);
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size() || std::fflush(file_.get()) != 0)
-    throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", path_, std::strerror(errno)));
+  file_.add(record(event_of(seconds, step) + text_field(5, summary)));
 }
 
 }  // namespace meshrt

@@ -3,11 +3,11 @@
 // library that writes them, and theirs would be another thing that a program needs on the machine it runs on.
 #pragma once
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "report/growing_file.h"
 
 namespace meshrt {
 
@@ -18,17 +18,14 @@ struct Scalar {
 
 class EventFile {
  public:
-  /// Begins the file `path`. Throws Failure (Cause::environment).
+  /// Begins the file `path`. Throws Failure (Cause::environment) when it cannot be made.
   explicit EventFile(const std::string& path);
 
-  /// The numbers of a step, flushed. `seconds` since 1970.
+  /// The numbers of a step. `seconds` since 1970.
   void write(int64_t step, double seconds, std::span<const Scalar> scalars);
 
  private:
-  void record(const std::string& event);
-
-  std::string path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  GrowingFile file_;
 };
 
 /// CRC-32C (Castagnoli), as iSCSI and TFRecord use it; zlib's CRC is another.

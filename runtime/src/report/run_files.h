@@ -3,29 +3,16 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "report/curve.h"
 #include "report/event_file.h"
+#include "report/growing_file.h"
 
 namespace meshrt {
-
-/// A text file that is written line by line, each one on disk for others to see. When a line cannot be written, say on
-/// a full disk, that is told once on stderr, and the run it tells of goes on without the file.
-class GrowingFile {
- public:
-  /// Begins with `before`. Throws Failure (Cause::environment) when the file cannot be made.
-  GrowingFile(const std::string& path, const std::string& before);
-  void line(const std::string& text);
-
- private:
-  std::string path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
-};
 
 class RunFiles {
  public:
@@ -36,27 +23,32 @@ class RunFiles {
     std::vector<std::string> metrics;  ///< the curve shows the first
     std::vector<std::string> watched;
   };
-  /// `head` is a JSON line.
+  /// `head` is a JSON line. Throws Failure (Cause::environment) when a file cannot be opened, or an earlier run's not
+  /// be read.
   RunFiles(Options options, const std::string& head);
   /// Draws the curve.
   ~RunFiles();
 
   bool has_json() const { return !json_.empty(); }
-  /// A JSON line; for TensorBoard `kind` ("train", "validation") and the numbers of its metrics, and the norms that are
+  enum class Kind { train, validation };
+  /// A JSON line; for TensorBoard and the curve its kind and the numbers of its metrics, and the norms that are
   /// watched.
-  void metrics(const std::string& json_line, int64_t step, const char* kind, std::span<const double> numbers,
+  void metrics(const std::string& json_line, int64_t step, Kind kind, std::span<const double> numbers,
                std::span<const double> norms = {});
   /// What is printed.
   void text(const std::string& line);
-  void draw() const;
 
  private:
+  void draw();
+
   using Clock = std::chrono::steady_clock;
   Options options_;
   std::vector<GrowingFile> json_;
   std::optional<GrowingFile> text_;
   std::optional<EventFile> events_;
+  Curve curve_;
   Clock::time_point drawn_ = Clock::now();
+  bool told_ = false;  // that the curve cannot be written
 };
 
 }  // namespace meshrt

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "meshrt/failure.h"
+#include "report/tell.h"
 #include "report/text_file.h"
 
 namespace meshrt {
@@ -77,6 +78,18 @@ std::string counted_folder(const FolderChoice& choice, const std::string& stem, 
   return next_folder(parent, stem);
 }
 
+/// Puts a copy in the place of `to`, which stays when that fails.
+bool copy_over(const fs::path& from, const fs::path& to, std::error_code& error) {
+  std::error_code ignored;
+  const fs::path unfinished = to.string() + ".unfinished";
+  fs::remove_all(unfinished, ignored);
+  fs::copy(from, unfinished, fs::copy_options::recursive, error);
+  if (!error) fs::remove_all(to, error);  // a folder is not renamed onto another
+  if (!error) fs::rename(unfinished, to, error);
+  if (error) fs::remove_all(unfinished, ignored);
+  return !error;
+}
+
 }  // namespace
 
 std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info, const RunFile& run) {
@@ -121,16 +134,16 @@ std::string set_aside_earlier(const std::string& folder) {
   return earlier;
 }
 
-void describe_run(const std::string& folder, const std::string& program_folder, const RunFile& run) {
-  write_text((fs::path(folder) / "run.yaml").string(), run.resolved);
+void describe_run(const std::string& folder, const std::string& program_folder, const RunFile& run, bool resumed) {
+  const std::string run_file = (fs::path(folder) / "run.yaml").string();
+  if (resumed) offer_text(run_file, run.resolved);
+  else write_text(run_file, run.resolved);
   if (program_folder.empty()) return;
-  std::error_code error;
   for (const char* name : {"plan.txt", "plan.json", "spec"}) {
     const fs::path from = fs::path(program_folder) / name, to = fs::path(folder) / name;
-    if (!fs::exists(from, error) || fs::equivalent(from, to, error)) continue;
-    fs::remove_all(to, error);
-    fs::copy(from, to, fs::copy_options::recursive, error);
-    if (error) throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", to.string(), error.message()));
+    std::error_code ignored, error;
+    if (!fs::exists(from, ignored) || fs::equivalent(from, to, ignored) || copy_over(from, to, error)) continue;
+    tell("warning: cannot write `{}`: {}; the run goes on without it\n", to.string(), error.message());
   }
 }
 

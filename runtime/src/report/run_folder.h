@@ -45,7 +45,9 @@ std::string set_aside_earlier(const std::string& folder);
 /// Where it keeps what was printed.
 inline std::string log_of_run(const std::string& folder) { return folder + "/log.txt"; }
 
-/// Puts into it what was run. `program_folder` is where the program lies, empty: nowhere.
-void describe_run(const std::string& folder, const std::string& program_folder, const RunFile& run);
+/// Puts into it what was run. `program_folder` is where the program lies, empty: nowhere. What cannot be written is
+/// told on stderr; only a run that does not go on from another and cannot write its run.yaml fails, with
+/// Cause::environment.
+void describe_run(const std::string& folder, const std::string& program_folder, const RunFile& run, bool resumed);
 
 }  // namespace meshrt

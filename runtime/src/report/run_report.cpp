@@ -5,9 +5,11 @@
 #include <filesystem>
 
 #include "launch/heartbeat.h"
+#include "meshrt/failure.h"
 #include "report/gather.h"
 #include "report/run_folder.h"
 #include "report/summary.h"
+#include "report/tell.h"
 #include "report/text_file.h"
 #include "transport/wait.h"
 
@@ -29,7 +31,7 @@ std::string RunReport::make_folder(const RunFile& run, const DriverOptions& opti
       lock_ = lock_run_folder(folder);
       if (const std::string earlier = resumed_ == 0 ? set_aside_earlier(folder) : ""; !earlier.empty())
         set_aside_ = fmt::format("what an earlier run has left in {} is in {} now", folder, earlier);
-      describe_run(folder, options.program_folder, run);
+      describe_run(folder, options.program_folder, run, resumed_ > 0);
     }
   }
   return text_of_rank_0(rank_, "run folder", folder);
@@ -91,17 +93,28 @@ std::string RunReport::trace_news() const { return fmt::format("the trace is in 
 
 std::string RunReport::after(int64_t step) { return trace_ && trace_->after(step) ? trace_news() : ""; }
 
+/// What meshc has said of the program; empty where it has said nothing.
+std::string RunReport::plan() const {
+  if (program_folder_.empty()) return "";
+  try {
+    return read_text(in(program_folder_, "plan.json"));
+  } catch (const Failure& failure) {
+    tell("warning: {}; nothing is compared with it\n", failure.what());
+    return "";
+  }
+}
+
 std::vector<std::string> RunReport::finish() {
   std::vector<std::string> news;
   if (trace_ && trace_->finish()) news.push_back(trace_news());
   if (steps_ == 0) return news;
   const Measured measured = most_of_all(rank_, {seconds_ / static_cast<double>(steps_), sent_, 0});
   if (rank_.rank() != 0) return news;
-  const auto predicted = read_prediction(program_folder_.empty() ? "" : read_text(in(program_folder_, "plan.json")));
+  const auto predicted = read_prediction(plan());
   if (!predicted && folder_.empty()) return news;
   news.push_back(summary_text(predicted, measured));
   if (folder_.empty()) return news;
-  write_text(in(folder_, "summary.json"), summary_json(predicted, measured, info_));
+  offer_text(in(folder_, "summary.json"), summary_json(predicted, measured, info_));
   news.push_back(fmt::format("this run is kept in {}", folder_));
   return news;
 }

@@ -31,12 +31,14 @@ class RunReport {
   StepProfile step(int64_t step, const std::function<void()>& run);
   /// After every step: news for the log, if there are any. Collective.
   std::string after(int64_t step);
-  /// At the end: what is to be told, a line each. Collective.
+  /// At the end: what is to be told, a line each. A file that cannot be written is told at once, and fails no run.
+  /// Collective.
   std::vector<std::string> finish();
 
  private:
   std::string make_folder(const RunFile& run, const DriverOptions& options);
   std::string trace_news() const;
+  std::string plan() const;
 
   Rank& rank_;
   const ProgramInfo& info_;

@@ -135,10 +135,9 @@ bool Trace::finish() {
   const double ahead = hosts[rank_.rank()] == hosts[0] ? 0 : now - std::stod(clocks[0]);
   const std::vector<std::string> all = gather_texts(rank_, "trace", own_events(ahead));
   steps_.clear();
-  if (rank_.rank() == 0)
-    write_text(path_,
-               fmt::format("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n{}\n]}}\n", fmt::join(all, ",\n")));
-  return true;
+  return rank_.rank() == 0 &&
+         offer_text(path_,
+                    fmt::format("{{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n{}\n]}}\n", fmt::join(all, ",\n")));
 }
 
 std::string Trace::own_events(double clock_ahead) const {

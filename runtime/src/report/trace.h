@@ -21,7 +21,8 @@ class Trace {
 
   /// Where the events of `step` go; null: it is not traced.
   std::vector<TraceEvent>* events_of(int64_t step);
-  /// After every step. Returns true when the file was written. Collective, as finish is.
+  /// After every step. Returns true on rank 0 when the file was written; one that cannot be is told. Collective, as
+  /// finish is.
   bool after(int64_t step);
   /// Writes what there is when the run ends before the last of the steps.
   bool finish();
