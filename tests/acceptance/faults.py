@@ -9,10 +9,11 @@ import time
 
 import numpy as np
 
-from common import TOP, Report, meshc, scratch, sets
+from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from network import Network, permitted, without_table
 from processes import alive, children, leftovers, rank_of, running_from, wait_until
+from seeing import scalars
 
 SEED = 20261123
 RANKS = 4
@@ -20,6 +21,8 @@ GPT = dict(batch=4, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
 LINE = r" at (gpt\.mesh|std\.nn):\d+"  # of the spec
 # Seconds from the fault (of those that are there at the start: from the start) to the end of the job, at most.
 BOUNDS = {"kill": 1, "stop": 15, "link": 15, "disk": 20, "program": 10, "run file": 10, "call": 10}
+# Of a run's folder.
+GROWING = ["metrics.jsonl", "log.txt", "events.out.tfevents.0000000000.meshwright"]
 # In this order, so that few of them show every kind.
 ORDER = ["kill", "call", "program", "disk", "run file", "kill", "call", "kill", "disk", "call"]
 
@@ -31,8 +34,8 @@ class Job:
         self.before = leftovers()
         self.folder = f"{bench.folder}/{name}"
         self.start = time.monotonic()
-        self.process = subprocess.Popen([*command, "--run-dir", self.folder], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, "MESHRT_TIMEOUT": "5" if name.startswith("call") else "60", **(env or {})}, **options)
+        self.process = subprocess.Popen([*command, "--run-dir", self.folder], text=True, **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **options},
+                                        env={**os.environ, "MESHRT_TIMEOUT": "5" if name.startswith("call") else "60", **(env or {})})
         self.seen = []
 
     def wait_for_steps(self):
@@ -48,10 +51,9 @@ class Job:
             for pid in children(self.process.pid):
                 os.kill(pid, signal.SIGKILL)
             self.process.kill()
-            _, messages = self.process.communicate()
-            messages += "\n(it hung)"
+            messages = (self.process.communicate()[1] or "") + "\n(it hung)"
         self.seconds = time.monotonic() - self.start
-        return "\n".join(without_table(messages))
+        return "\n".join(without_table(messages or ""))
 
     def left(self):
         return [pid for pid in self.seen if alive(pid)] + sorted(leftovers() - self.before)
@@ -128,6 +130,74 @@ def check(report, bench, kind, number, dice):
         report.true(f"{name}: postmortem", all(f"\nrank {rank} (pid " in text for rank in range(RANKS)), text.splitlines()[0])
 
 
+def check_unheard(report, bench):
+    """What cannot be printed changes nothing: here stdout and stderr are on a full disk."""
+    for name, launcher in (("program", [bench.program, "-n", str(RANKS)]), ("meshrun", [bench.meshrun, "-n", str(RANKS), bench.program])):
+        with open("/dev/full", "w") as full:
+            job = Job(bench, f"unheard-{name}", [*launcher, bench.run_file, "log.every=1"], stdout=full, stderr=full)
+            job.wait_for_steps()
+            os.kill(job.seen[0], signal.SIGKILL)
+            job.end(30)
+        report.true(f"unheard, {name}: exit code {job.process.returncode}", job.process.returncode == 3 and not job.left(), job.left())
+
+
+def check_full_report(report, bench):
+    """The disk of the run's folder, not that of its checkpoints, is full for a while, and at the end."""
+    disk, ckpt = f"{bench.folder}/report.disk", f"{bench.folder}/report.ckpt"
+    mounted = f"mkdir -p {disk} && mount -t tmpfs -o size=8m none {disk} && exec \"$@\""
+    command = [bench.program, "-n", str(RANKS), bench.run_file, "log.every=5", f"checkpoint.dir={ckpt}", "--run-dir", f"{disk}/run"]
+    with open(f"{bench.folder}/report.out", "w") as out, open(f"{bench.folder}/report.err", "w") as err:
+        job = subprocess.Popen(["unshare", "-m", "sh", "-c", mounted, "disk", *command], stdout=out, stderr=err)
+    inside = f"/proc/{job.pid}/root{disk}"
+
+    def steps():
+        with open(f"{bench.folder}/report.out") as out:
+            return [int(step) for step in re.findall(r"^step (\d+)/", out.read(), re.M)]
+
+    def said(name):
+        with open(f"{bench.folder}/report.err") as err:
+            return [line for line in err if f"/{name}`" in line]
+
+    def fill():
+        """Until none of the files has room in the last page that it has."""
+        before = [len(said(name)) for name in GROWING]
+        with open(f"{inside}/fill", "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                pass
+        wait_until(lambda: all(len(said(name)) > lines for name, lines in zip(GROWING, before)))
+
+    try:
+        wait_until(lambda: len(steps()) > 3)
+        fill()
+        lost = len(steps())
+        wait_until(lambda: len(steps()) > lost + 3)
+        os.remove(f"{inside}/fill")
+        after = len(steps())
+        wait_until(lambda: len(steps()) > after + 5)
+        told = steps()
+        written = [line["step"] for line in json_lines(f"{inside}/run/metrics.jsonl")[1:]]
+        events = sorted({step for _, step in scalars(f"{inside}/run/{GROWING[-1]}")[0]})
+        fill()
+        job.send_signal(signal.SIGTERM)
+        job.wait(timeout=30)
+    finally:
+        job.kill()
+        job.wait()
+    for name, found in (("metrics.jsonl", written), ("events", events)):
+        good = found[0] == told[0] and told[after + 2] in found and not set(told[lost:after]) <= set(found)
+        report.true(f"a full folder: {name} has the steps before and after", good, f"{len(found)} of {len(told)} lines")
+    report.true(f"a full folder at the end: exit code {job.returncode}", job.returncode == 75 and os.path.exists(f"{ckpt}/latest/checkpoint.json"))
+    for name in GROWING:
+        lines = said(name)
+        # Where one line has no room, a shorter one may have it.
+        begun, over = lines[::2], lines[1::2]
+        good = len(over) >= 1 and len(begun) == len(over) + 1 and all(line.endswith("No space left on device; the run goes on\n") for line in begun) and all("entries lost: " in line for line in over)
+        report.true(f"a full folder: told once, and once that it is over: {name}", good, over if good else lines)
+
+
 # The third logarithm of 2 is of a negative number: in turn 2 of the loop, of the last sample, which the second rank has.
 LOGARITHMS = """dim batch = 4, io = 3, layer = 3
 model Logs {
@@ -185,6 +255,8 @@ def run(small):
             for number, kind in enumerate(kinds, 1):
                 report.attempt(kind, lambda: check(report, bench, kind, number, dice))
             report.attempt("nonfinite", lambda: check_nonfinite(report, folder))
+            report.attempt("unheard", lambda: check_unheard(report, bench))
+            report.attempt("a full folder", lambda: check_full_report(report, bench))
 
     report.attempt("faults", action)
     return report

@@ -61,6 +61,23 @@ TEST_F(RunMainTest, AnswersHelpInfoAndDryRun) {
   EXPECT_EQ(run("--dry-run -n 2 run.yaml").out, "dry run of `FitMean`: 2 ranks, 8.0 KiB each: ok\n");
 }
 
+// What cannot be printed ends no run, and does not change how it ends.
+TEST_F(RunMainTest, FullDisksBehindStdoutAndStderrAreNoFailure) {
+  for (const char* how : {"-n 2 run.yaml", "--threads run.yaml", "--help", "--info"})
+    EXPECT_EQ(run(std::string(how) + " >/dev/full 2>&1").code, 0) << how;
+  EXPECT_EQ(run("-n 3 run.yaml >/dev/full 2>&1").code, 2);
+  for (const char* how : {"-n 2", "--threads"})
+    EXPECT_EQ(run(std::string(how) + " run.yaml train.lr=1e30 >/dev/full 2>&1").code, 3) << how;
+  // A line that is longer than the buffer of stdout is written at once.
+  std::string far, mix;
+  for (int i = 0; i < 10; ++i) far += std::string(150, 'f') + "/";
+  folder_.write(far + "x.bin", folder_.read("x.bin"));
+  for (int i = 0; i < 4; ++i) mix += "{file: " + far + "x.bin, weight: 1}, ";
+  folder_.write("long.yaml", "data: { x: {mix: [" + mix + "], type: u8} }\ntrain: { steps: 4 }\n");
+  EXPECT_GT(run("-n 2 long.yaml").out.find('\n'), 5000u);
+  EXPECT_EQ(run("-n 2 long.yaml >/dev/full 2>&1").code, 0);
+}
+
 // A cluster's warning goes to the launcher: all ranks end after the same step, and the same command goes on.
 TEST_F(RunMainTest, ASignalToTheLauncherEndsTheRanksInOrder) {
   const std::string keys =

@@ -11,6 +11,7 @@
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "report/tell.h"
 
 namespace meshrt {
 
@@ -65,13 +66,13 @@ int run(int argc, char** argv, MakeProgram make) {
   const std::string name = argc > 0 ? fs::path(argv[0]).filename().string() : "program";
   const CommandLine line = parse_command_line({argv + std::min(argc, 1), static_cast<size_t>(std::max(0, argc - 1))});
   if (line.help) {
-    fmt::print("{}", help_text(name));
+    tell_on(stdout, "{}", help_text(name));
     return 0;
   }
   const ProgramInfo info = make()->info();
   if (!line.info) std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads of it any more
   if (line.info) {
-    fmt::print("{}", line.json ? info_json(info) : info_text(info));
+    tell_on(stdout, "{}", line.json ? info_json(info) : info_text(info));
     return 0;
   }
   const char* runs = std::getenv("MESHRT_RUNS");
@@ -100,10 +101,10 @@ int run_main(int argc, char** argv, MakeProgram make) {
     return run(argc, argv, make);
   } catch (const Failure& failure) {
     std::fflush(stdout);
-    fmt::print(stderr, "error: {}\n", failure.what());
+    tell("error: {}\n", failure.what());
     return exit_code(failure.cause);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\n", error.what());
+    tell("internal error: {}\n", error.what());
     return 70;
   }
 }

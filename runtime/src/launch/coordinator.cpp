@@ -12,6 +12,7 @@
 #include "meshrt/failure.h"
 #include "report/flight_reader.h"
 #include "report/run_folder.h"
+#include "report/tell.h"
 #include "report/text_file.h"
 
 namespace meshrt {
@@ -203,7 +204,7 @@ void Coordinator::fail(const std::string& who, int code, const std::string& what
 // The log is written when everybody is gone: a disk that hangs must not keep ranks alive.
 void Coordinator::announce(const std::string& end) {
   for (const auto& host : hosts_) host->flush();
-  fmt::print(stderr, "{}\n", end);
+  tell("{}\n", end);
   end_ = end;
 }
 

@@ -12,6 +12,7 @@
 #include "launch/host_name.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "report/tell.h"
 #include "transport/hosts.h"
 #include "transport/shared.h"
 #include "transport/ucx.h"
@@ -27,7 +28,7 @@ struct Job {
   std::shared_ptr<SharedMemory> memory;
 
   void fail(int32_t cause, const char* what) const {
-    if (!control || !control->failed(cause, what)) fmt::print(stderr, "error: {}\n", what);
+    if (!control || !control->failed(cause, what)) tell("error: {}\n", what);
     // The launcher knows the cause; now the others may stop.
     if (memory) memory->header().aborted.store(1, std::memory_order_release);
   }

@@ -6,6 +6,7 @@
 
 #include "launch/token.h"
 #include "meshrt/failure.h"
+#include "report/tell.h"
 
 namespace meshrt {
 
@@ -15,7 +16,7 @@ int with_restarts(int most, const std::function<Attempt()>& run) {
     setenv("MESHRT_RESTART", std::to_string(restart).c_str(), 1);
     const Attempt attempt = run();
     if (attempt.code != exit_code(Cause::peer_died) || attempt.asked_to_end || restart == most) return attempt.code;
-    fmt::print(stderr, "meshrun: restart {} of at most {}\n", restart + 1, most);
+    tell("meshrun: restart {} of at most {}\n", restart + 1, most);
   }
 }
 
