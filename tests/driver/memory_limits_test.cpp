@@ -44,8 +44,8 @@ TEST_F(MemoryLimitsTest, OfControlGroupsAndThoseAroundThem) {
   EXPECT_EQ(limit().bytes, 2 * mebi);
   EXPECT_EQ(limit().whose, "the control group `/jobs` with its limit of 5.0 MiB has");
   // What is only cached can be dropped.
-  folder_.write("sys/fs/cgroup/jobs/memory.stat", "anon 5\ninactive_file 1048576\nactive_file 3\n");
-  EXPECT_EQ(limit().bytes, 3 * mebi);
+  folder_.write("sys/fs/cgroup/jobs/memory.stat", "anon 5\ninactive_file 1048576\nactive_file 524288\n");
+  EXPECT_EQ(limit().bytes, 3 * mebi + mebi / 2);
   folder_.write("sys/fs/cgroup/memory.max", "1048576\n");
   folder_.write("sys/fs/cgroup/memory.current", "1048577\n");
   EXPECT_EQ(limit().bytes, 0);
@@ -56,7 +56,8 @@ TEST_F(MemoryLimitsTest, OfControlGroupsOfVersionOne) {
   folder_.write("proc/self/cgroup", "12:cpu,cpuacct:/x\n4:memory:/slurm/job_7\n0::/ignored\n");
   folder_.write("sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes", "4194304\n");
   folder_.write("sys/fs/cgroup/memory/slurm/job_7/memory.usage_in_bytes", "3145728\n");
-  folder_.write("sys/fs/cgroup/memory/slurm/job_7/memory.stat", "cache 1\ntotal_inactive_file 2097152\n");
+  folder_.write("sys/fs/cgroup/memory/slurm/job_7/memory.stat",
+                "cache 1\ntotal_inactive_file 1048576\ntotal_active_file 1048576\n");
   folder_.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
   folder_.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
   EXPECT_EQ(limit().bytes, 3 * mebi);

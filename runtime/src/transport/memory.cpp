@@ -7,12 +7,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <limits>
-#include <string>
+#include <optional>
 #include <utility>
 
 #include "meshrt/failure.h"
+#include "transport/memory_limit.h"
 
 namespace meshrt {
 
@@ -22,30 +21,6 @@ constexpr int madv_collapse = 25;  // not in the headers of Debian 12
 
 [[noreturn]] void refuse(size_t bytes, const char* action) {
   throw Failure(Cause::memory, fmt::format("cannot {} {} bytes: {}", action, bytes, std::strerror(errno)));
-}
-
-// The number in a one-line file; the greatest number when there is none ("max", or no such file).
-uint64_t number_in(const std::string& path) {
-  uint64_t number = 0;
-  return std::ifstream(path) >> number ? number : std::numeric_limits<uint64_t>::max();
-}
-
-uint64_t host_memory_left() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  uint64_t kib = 0;
-  while (file >> key >> kib) {
-    if (key == "MemAvailable:") return kib << 10;
-    std::getline(file, unit);
-  }
-  return std::numeric_limits<uint64_t>::max();
-}
-
-// Of version 2 control groups, as containers see theirs.
-uint64_t cgroup_memory_left() {
-  const uint64_t limit = number_in("/sys/fs/cgroup/memory.max"), used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit == std::numeric_limits<uint64_t>::max()) return limit;
-  return limit > used ? limit - used : 0;
 }
 
 }  // namespace
@@ -90,13 +65,11 @@ void make_huge(std::byte* data, size_t bytes) {
 }
 
 void require_memory(size_t bytes, const char* what) {
-  const uint64_t host = host_memory_left(), group = cgroup_memory_left();
-  if (bytes <= host && bytes <= group) return;
-  throw Failure(
-      Cause::memory,
-      fmt::format("{} needs {} bytes, but {} has {} bytes left; use more ranks, a smaller batch or a layout that "
-                  "splits more",
-                  what, bytes, group < host ? "this container" : "this host", group < host ? group : host));
+  const std::optional<MemoryLimit> limit = memory_limit();
+  if (!limit || bytes <= static_cast<size_t>(limit->bytes)) return;
+  throw Failure(Cause::memory, fmt::format("{} needs {} bytes, but {} {} bytes; use more ranks, a smaller batch or "
+                                           "a layout that splits more",
+                                           what, bytes, limit->whose, limit->bytes));
 }
 
 }  // namespace meshrt

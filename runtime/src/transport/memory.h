@@ -34,7 +34,7 @@ void touch(std::byte* data, size_t bytes);
 /// Asks for huge pages under touched memory. Without them everything works, slower.
 void make_huge(std::byte* data, size_t bytes);
 
-/// Throws Failure (Cause::memory) with both numbers when the host, or this process's cgroup, has fewer bytes left.
+/// Throws Failure (Cause::memory) with both numbers when memory_limit.h tells fewer bytes.
 void require_memory(size_t bytes, const char* what);
 
 }  // namespace meshrt
