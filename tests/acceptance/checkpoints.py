@@ -13,6 +13,8 @@ import numpy as np
 
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
+from hosts import MESHRUN
+from network import permitted
 
 SEED = 20261120
 GPT = dict(batch=12, seq=16, embed=48, heads=6, head_dim=8, layer=2, vocab=64)
@@ -176,6 +178,31 @@ def check_two_at_once(report, bench):
     report.true("a run that begins anew among the checkpoints of another", "holds checkpoints of another run" in anew, anew.strip()[:200])
 
 
+def check_unshared(report, bench):
+    """Hosts that have a folder of their own under the name of `checkpoint.dir` end the job before its first step."""
+    missing = permitted()
+    if missing:
+        report.true(f"a folder that hosts do not share: not tried, {missing}", True)
+        return
+    folder, shell = f"{bench.folder}/unshared", f"{bench.folder}/shell"
+    os.mkdir(folder)
+    with open(shell, "w") as file:
+        file.write(f'#!/bin/sh\n# In place of ssh: HOST COMMAND...; the second host has a disk of its own.\nhost=$1; shift\ncase $host in\n'
+                   f'127.0.0.2) exec unshare --mount sh -c "mount -t tmpfs none {folder}; $*";;\n*) exec sh -c "$*";;\nesac\n')
+    os.chmod(shell, 0o755)
+
+    def job(*keys, code):
+        return execute(MESHRUN, "--hosts", "127.0.0.1:1,127.0.0.2:1", "--ssh", shell, bench.command("two")[0], f"{bench.folder}/run.yaml", "train.steps=2", *keys, code=code).stderr
+
+    began = time.monotonic()
+    said = job(f"checkpoint.dir={folder}", code=3)
+    report.true("a folder that hosts do not share", f"`{folder}` is not the same folder for all ranks" in said and "is not seen by rank 1 on 127.0.0.2" in said, said.strip()[-400:])
+    report.check("seconds until that is told", round(time.monotonic() - began), 15)
+    report.true("nothing but the lock is left", os.listdir(folder) == [".lock"], os.listdir(folder))
+    job(f"checkpoint.dir={bench.folder}/of-both", code=0)
+    report.true("a folder that they share", newest(f"{bench.folder}/of-both") == 2)
+
+
 def check_signal(report, bench):
     whole, _ = bench.train("four", "untouched", 60)
     command = bench.command("four", "train.steps=60", f"checkpoint.dir={bench.folder}/signalled", f"log.jsonl={bench.folder}/signalled.jsonl", "log.every=1", "checkpoint.every=5")
@@ -247,7 +274,7 @@ def check_kills(report, bench, dice, count):
         lost.append(done.stderr[-500:])
     report.check(f"of {count} kills, {during} within a checkpoint: checkpoints that did not load", len(lost), 0)
     report.true("every job went further", moved == count, f"{moved} of {count}{''.join(lost[:3])}")
-    leftovers = [name for name in os.listdir(folder) if name.startswith(".")]
+    leftovers = [name for name in os.listdir(folder) if name.startswith(".") and name != ".lock"]
     report.true("the last run cleared what the kills had left", not leftovers, leftovers)
 
 
@@ -285,6 +312,7 @@ def run(small):
             report.attempt("commands", lambda: check_commands(report, bench))
             report.attempt("refusals", lambda: check_refusals(report, bench))
             report.attempt("two at once", lambda: check_two_at_once(report, bench))
+            report.attempt("hosts", lambda: check_unshared(report, bench))
             report.attempt("signals", lambda: check_signal(report, bench))
             report.attempt("damage", lambda: check_damage(report, bench, dice, 4 if small else 60))
             report.attempt("kills", lambda: check_kills(report, bench, dice, 6 if small else 200))

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "file_system.h"
 #include "meshrt/checkpoint.h"
 #include "test_files.h"
 
@@ -14,6 +15,7 @@ using Steps = std::vector<int64_t>;
 class FolderTest : public testing::Test {
  protected:
   FolderTest() : checkpoints_(folder_.path("ckpt")) { checkpoints_.make(); }
+  ~FolderTest() override { FileSystem::mend(); }
 
   void write_unfinished(int64_t step, const std::string& text = "{}") const {
     fs::create_directories(checkpoints_.unfinished(step));
@@ -22,6 +24,17 @@ class FolderTest : public testing::Test {
   void publish(int64_t step, const std::string& text = "{}") const {
     write_unfinished(step, text);
     checkpoints_.publish(step);
+  }
+  /// All of a checkpoint; the seed tells which.
+  void write_whole(const std::string& path, int64_t step, uint64_t seed) const {
+    Manifest manifest;
+    manifest.moment = {.step = step, .seed = seed};
+    const std::byte numbers[16]{};
+    const NamedArray tensor{"w", Type::f64, {2}, numbers};
+    write_checkpoint(path, {&tensor, 1}, {}, manifest);
+  }
+  uint64_t seed_of(int64_t step) const {
+    return SavedTensors::open(checkpoints_.finished(step)).manifest()->moment.seed;
   }
   std::vector<std::string> entries() const {
     std::vector<std::string> names;
@@ -52,6 +65,78 @@ TEST_F(FolderTest, AStepIsReplaced) {
   publish(5, "{2}");
   EXPECT_EQ(folder_.read("ckpt/step-5/checkpoint.json"), "{2}");
   EXPECT_EQ(entries(), (std::vector<std::string>{"latest", "step-5"}));
+}
+
+// As on NFS.
+TEST_F(FolderTest, AStepIsReplacedWhereNamesCannotChangePlaces) {
+  FileSystem::instead_of_exchange = [] {};
+  publish(5, "{1}");
+  publish(5, "{2}");
+  EXPECT_EQ(folder_.read("ckpt/step-5/checkpoint.json"), "{2}");
+  EXPECT_EQ(entries(), (std::vector<std::string>{"latest", "step-5"}));
+  // Another run takes the new one away meanwhile: the old one stays.
+  FileSystem::instead_of_exchange = [this] { fs::remove_all(checkpoints_.unfinished(5)); };
+  EXPECT_EQ(folder_.without_folder(failure_of([this] { publish(5, "{3}"); })),
+            "cannot write `ckpt/step-5`: No such file or directory");
+  EXPECT_EQ(folder_.read("ckpt/step-5/checkpoint.json"), "{2}");
+}
+
+// A run that dies between the two moves of a replacement leaves both under hidden names.
+TEST_F(FolderTest, WhatWasBeingReplacedComesBack) {
+  write_whole(checkpoints_.unfinished(4), 4, 1);
+  checkpoints_.publish(4);
+  fs::rename(checkpoints_.finished(4), folder_.path("ckpt/.step-4.beef.removed"));
+  write_whole(folder_.path("ckpt/.step-4.beef.unfinished"), 4, 2);
+  EXPECT_EQ(checkpoints_.latest(), std::nullopt);
+  checkpoints_.recover();
+  EXPECT_EQ(checkpoints_.latest(), 4);
+  EXPECT_EQ(seed_of(4), 2U) << "the new one";
+  checkpoints_.prepare();
+  EXPECT_EQ(entries(), (std::vector<std::string>{"latest", "step-4"}));
+
+  // The new one is only a part, or of another step by what it says.
+  for (const char* harm : {"cut", "renamed"}) {
+    fs::rename(checkpoints_.finished(4), folder_.path("ckpt/.step-4.beef.removed"));
+    const std::string part = folder_.path("ckpt/.step-4.beef.unfinished");
+    write_whole(part, std::string(harm) == "cut" ? 4 : 5, 3);
+    if (std::string(harm) == "cut") fs::resize_file(part + "/model-00001-of-00001.safetensors", 9);
+    checkpoints_.recover();
+    checkpoints_.prepare();
+    EXPECT_EQ(checkpoints_.latest(), 4);
+    EXPECT_EQ(seed_of(4), 2U) << "the old one";
+    EXPECT_EQ(entries(), (std::vector<std::string>{"latest", "step-4"})) << harm;
+  }
+}
+
+// After an exchange of names the old one lies where the new one was written.
+TEST_F(FolderTest, WhatIsReplacedDoesNotComeBack) {
+  write_whole(checkpoints_.finished(4), 4, 2);
+  write_whole(folder_.path("ckpt/.step-4.beef.unfinished"), 4, 1);
+  checkpoints_.recover();
+  checkpoints_.prepare();
+  EXPECT_EQ(seed_of(4), 2U);
+  EXPECT_EQ(entries(), std::vector<std::string>{"step-4"});
+}
+
+// The next step was all written, and was to be published.
+TEST_F(FolderTest, WhatWasToBePublishedIs) {
+  publish(3);
+  write_whole(folder_.path("ckpt/.step-4.beef.unfinished"), 4, 1);
+  checkpoints_.recover();
+  EXPECT_EQ(checkpoints_.latest(), 4);
+  EXPECT_EQ(entries(), (std::vector<std::string>{"latest", "step-3", "step-4"}));
+}
+
+TEST_F(FolderTest, RunsWriteUnderNamesOfTheirOwn) {
+  const CheckpointFolder one(checkpoints_.path(), "beef"), other(checkpoints_.path(), "cafe");
+  EXPECT_EQ(folder_.without_folder(one.unfinished(4)), "ckpt/.step-4.beef.unfinished");
+  write_whole(one.unfinished(4), 4, 1);
+  write_whole(other.unfinished(4), 4, 2);
+  one.publish(4);
+  EXPECT_EQ(seed_of(4), 1U);
+  other.publish(4);
+  EXPECT_EQ(seed_of(4), 2U);
+  EXPECT_EQ(entries(), (std::vector<std::string>{"latest", "step-4"}));
 }
 
 TEST_F(FolderTest, WithoutTheLinkTheLastWrittenIsTheLatest) {
@@ -89,13 +174,18 @@ TEST_F(FolderTest, PrepareTakesAwayWhatIsUnfinished) {
   publish(3);
   write_unfinished(4);
   fs::create_directories(folder_.path("ckpt/.step-2.removed"));
-  fs::create_symlink("step-3", folder_.path("ckpt/.latest.unfinished"));
+  for (const char* link : {"ckpt/.latest.unfinished", "ckpt/.latest.cafe.unfinished"})
+    fs::create_symlink("step-3", folder_.path(link));
+  for (const char* rest : {"ckpt/.step-4.cafe.unfinished/model", "ckpt/.step-4.beef.unfinished/model",
+                           "ckpt/.step-4.beef.removed/model", "ckpt/.shared.beef.unfinished"})
+    folder_.write(rest, "");
   // Files of somebody else stay.
-  for (const char* mine : {"ckpt/notes.txt", "ckpt/.step-x.unfinished", "ckpt/step-7", "ckpt/.hidden"})
+  for (const char* mine :
+       {"ckpt/notes.txt", "ckpt/.step-x.unfinished", "ckpt/.step-4.notes.unfinished", "ckpt/step-7", "ckpt/.hidden"})
     folder_.write(mine, "");
   checkpoints_.prepare();
-  EXPECT_EQ(entries(),
-            (std::vector<std::string>{".hidden", ".step-x.unfinished", "latest", "notes.txt", "step-3", "step-7"}));
+  EXPECT_EQ(entries(), (std::vector<std::string>{".hidden", ".step-4.notes.unfinished", ".step-x.unfinished", "latest",
+                                                 "notes.txt", "step-3", "step-7"}));
   EXPECT_EQ(checkpoints_.steps(), Steps{3});
   write_unfinished(4);
   checkpoints_.abandon(4);
@@ -107,7 +197,7 @@ TEST_F(FolderTest, SaysWhyItCannotWrite) {
   EXPECT_EQ(folder_.without_folder(failure_of([&] { CheckpointFolder(folder_.path("file")).make(); })),
             "cannot write `file`: Not a directory");
   EXPECT_EQ(folder_.without_folder(failure_of([&] { checkpoints_.publish(8); })),
-            "cannot write `ckpt/.step-8.unfinished`: No such file or directory");
+            "`ckpt/.step-8.unfinished` is gone: another run writes into `ckpt`, or it was removed");
 }
 
 }  // namespace

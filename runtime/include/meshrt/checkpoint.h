@@ -7,7 +7,7 @@
 //   out/ckpt/step-500/model.safetensors.index.json              which tensor is in which file, as Hugging Face writes
 //   it out/ckpt/step-500/optimizer-00001-of-00001.safetensors, optimizer.safetensors.index.json
 //
-// A folder that is being written has another name (".step-500.unfinished") until it is whole.
+// A folder that is being written has another name (".step-500.RUN.unfinished", RUN drawn by chance) until it is whole.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -30,6 +30,13 @@ struct Moment {
   int64_t steps = 0;     ///< `train.steps`, where rates without steps of their own end; 0: not known
 };
 
+/// What tells a data file from another one of its name, without reading all of it.
+struct DataFile {
+  int64_t bytes = 0;
+  uint64_t hash = 0;  ///< of its beginning, middle and end
+  bool operator==(const DataFile&) const = default;
+};
+
 /// What a checkpoint is, beside its tensors.
 struct Manifest {
   Moment moment;
@@ -39,6 +46,7 @@ struct Manifest {
   std::map<std::string, uint64_t> hashes;         ///< tensor to hash_elements of the whole
   std::map<std::string, std::string> job;         ///< what started the run, to its name of the job: see driver/job.h
   std::string data;                               ///< what the run reads, in words; empty: not known
+  std::map<std::string, DataFile> data_files;     ///< "input: name" to the file; empty: not known
   std::map<std::string, std::vector<std::string>> dims;  ///< tensor to the names of its dims, where they are known
 };
 
@@ -103,11 +111,14 @@ std::vector<std::byte> numbers_as(Type type, const NamedArray& tensor);
 /// The checkpoints of a run.
 class CheckpointFolder {
  public:
-  explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
+  /// `run` stands in the names of what this run has not finished, so that no other run writes there: hexadecimal
+  /// digits.
+  explicit CheckpointFolder(std::string path, std::string run = "") : path_(std::move(path)), run_(std::move(run)) {}
 
   const std::string& path() const { return path_; }
   std::string finished(int64_t step) const;    ///< "out/ckpt/step-500"
-  std::string unfinished(int64_t step) const;  ///< "out/ckpt/.step-500.unfinished"
+  std::string unfinished(int64_t step) const;  ///< "out/ckpt/.step-500.RUN.unfinished"
+  std::string mark() const;                    ///< "out/ckpt/.shared.RUN.unfinished", a file: see shared_folder.h
   /// Steps of the published checkpoints, ascending.
   std::vector<int64_t> steps() const;
   /// Steps whose folders are no checkpoints, ascending: their manifest is gone.
@@ -119,10 +130,15 @@ class CheckpointFolder {
 
   /// Makes the folder. Throws Failure (Cause::environment), here and below.
   void make() const;
-  /// Takes away what an interrupted run has left unfinished. The folder is there, and nobody else writes into it.
+  /// Publishes what a run that died while it published has left: all of a checkpoint, but under none of its names. The
+  /// folder is there, and nobody else writes into it, here and below.
+  void recover() const;
+  /// Takes away what interrupted runs have left unfinished.
   void prepare() const;
   /// Makes the unfinished checkpoint of `step`, all of it on disk, the latest; one of the same step is replaced.
   void publish(int64_t step) const;
+  /// Throws Failure when the unfinished checkpoint of `step` is gone: another run has taken it away.
+  void require_unfinished(int64_t step) const;
   /// Removes the unfinished checkpoint of `step`.
   void abandon(int64_t step) const;
   /// Removes the oldest checkpoints up to `step`, so that `count` of them stay.
@@ -131,7 +147,11 @@ class CheckpointFolder {
  private:
   std::optional<int64_t> pointed() const;               // the step that `latest` names
   std::vector<int64_t> step_folders(bool whole) const;  // with a manifest, or without
-  std::string path_;
+  std::string removed(int64_t step) const;              // where one goes that makes room or is not kept
+  std::string hidden(const std::string& stem, std::string_view suffix) const;
+  void move_in(const std::string& from, int64_t step) const;
+  void point(int64_t step) const;
+  std::string path_, run_;
 };
 
 /// Bytes of a file of a checkpoint, if the run file does not say.

@@ -31,17 +31,43 @@ std::optional<int64_t> step_named(std::string_view name) {
   return step;
 }
 
-/// Whether a name is that of something half written or half removed.
-bool is_rest(std::string_view name) {
-  if (!name.starts_with('.')) return false;
-  name.remove_prefix(1);
-  for (const std::string_view suffix : {unfinished_suffix, removed_suffix})
-    if (name.ends_with(suffix) && step_named(name.substr(0, name.size() - suffix.size()))) return true;
-  return name == "latest.unfinished";
+/// Something half written or half removed.
+struct Rest {
+  fs::path path;
+  std::optional<int64_t> step;  // of a checkpoint
+};
+
+/// Whether a name is that of a rest: ".step-5.RUN.unfinished". Older runs have no word of their own in it.
+bool is_rest(std::string_view name, std::string_view suffix, Rest& rest) {
+  if (!name.starts_with('.') || !name.ends_with(suffix)) return false;
+  name = name.substr(1, std::max(name.size(), suffix.size() + 1) - suffix.size() - 1);
+  const size_t dot = std::min(name.find('.'), name.size());
+  const std::string_view stem = name.substr(0, dot), run = name.substr(dot);
+  if (run.find_first_not_of("0123456789abcdef", 1) != std::string_view::npos) return false;
+  rest.step = step_named(stem);
+  return rest.step || stem == "latest" || stem == "shared";
+}
+
+std::vector<Rest> rests_in(const std::string& folder, std::string_view suffix) {
+  std::vector<Rest> rests;
+  std::error_code ignored;  // whoever writes into it tells why that cannot be
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (Rest rest{entry.path(), {}}; is_rest(entry.path().filename().string(), suffix, rest)) rests.push_back(rest);
+  return rests;
 }
 
 [[noreturn]] void fail(const std::string& path, int reason) {
   throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", path, std::strerror(reason)));
+}
+
+/// Whether all of the checkpoint of `step` is in a folder: its manifest is written last, when the rest is on disk.
+bool is_whole(const std::string& folder, int64_t step) {
+  try {
+    const SavedTensors saved = SavedTensors::open(folder);
+    return saved.manifest() && saved.manifest()->moment.step == step;
+  } catch (const Failure&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -50,9 +76,19 @@ std::string CheckpointFolder::finished(int64_t step) const {
   return (fs::path(path_) / fmt::format("{}{}", prefix, step)).string();
 }
 
-std::string CheckpointFolder::unfinished(int64_t step) const {
-  return (fs::path(path_) / fmt::format(".{}{}{}", prefix, step, unfinished_suffix)).string();
+std::string CheckpointFolder::hidden(const std::string& stem, std::string_view suffix) const {
+  return (fs::path(path_) / fmt::format(".{}{}{}{}", stem, run_.empty() ? "" : ".", run_, suffix)).string();
 }
+
+std::string CheckpointFolder::unfinished(int64_t step) const {
+  return hidden(fmt::format("{}{}", prefix, step), unfinished_suffix);
+}
+
+std::string CheckpointFolder::removed(int64_t step) const {
+  return hidden(fmt::format("{}{}", prefix, step), removed_suffix);
+}
+
+std::string CheckpointFolder::mark() const { return hidden("shared", unfinished_suffix); }
 
 bool is_checkpoint(const std::string& folder) {
   std::error_code ignored;
@@ -107,37 +143,76 @@ void CheckpointFolder::make() const {
   if (error) fail(path_, error.value());
 }
 
-void CheckpointFolder::prepare() const {
-  std::error_code error;
-  std::vector<fs::path> rests;
-  for (const auto& entry : fs::directory_iterator(path_, error))
-    if (is_rest(entry.path().filename().string())) rests.push_back(entry.path());
-  for (const fs::path& rest : rests) {
-    fs::remove_all(rest, error);
-    if (error) fail(rest.string(), error.value());
-  }
+void CheckpointFolder::recover() const {
+  // Where the step has a checkpoint, the rest may be what that has replaced. What was not finished is newer than what
+  // was to make room for it.
+  for (const std::string_view suffix : {unfinished_suffix, removed_suffix})
+    for (const Rest& rest : rests_in(path_, suffix)) {
+      std::error_code ignored;
+      if (!rest.step || fs::exists(finished(*rest.step), ignored) || !is_whole(rest.path.string(), *rest.step))
+        continue;
+      move_in(rest.path.string(), *rest.step);
+      if (suffix == unfinished_suffix) point(*rest.step);
+    }
 }
 
-void CheckpointFolder::publish(int64_t step) const {
-  const std::string from = unfinished(step), to = finished(step);
-  sync_folder(from);
-  // An older checkpoint of the step and the new one change places in one move, then the old one is removed.
-  const bool exchanged = renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0;
-  if (!exchanged) {
-    const fs::path old = fs::path(path_) / fmt::format(".{}{}{}", prefix, step, removed_suffix);
-    rename(to.c_str(), old.c_str());  // where there is none, or no exchange of names
-    if (rename(from.c_str(), to.c_str()) != 0) fail(to, errno);
+void CheckpointFolder::prepare() const {
+  std::error_code error;
+  for (const std::string_view suffix : {removed_suffix, unfinished_suffix})
+    for (const Rest& rest : rests_in(path_, suffix)) {
+      fs::path from = rest.path;
+      // In one move, so that a run which no lock has kept out finds all of its checkpoint or nothing.
+      if (rest.step && suffix == unfinished_suffix) {
+        from = removed(*rest.step);
+        if (rename(rest.path.c_str(), from.c_str()) != 0) {
+          if (errno == ENOENT) continue;
+          fail(rest.path.string(), errno);
+        }
+      }
+      fs::remove_all(from, error);
+      if (error) fail(from.string(), error.value());
+    }
+}
+
+void CheckpointFolder::require_unfinished(int64_t step) const {
+  std::error_code ignored;
+  if (const std::string folder = unfinished(step); !fs::exists(folder, ignored))
+    throw Failure(Cause::environment,
+                  fmt::format("`{}` is gone: another run writes into `{}`, or it was removed", folder, path_));
+}
+
+// The checkpoint `from` gets the name of its step. An older one of the step is removed.
+void CheckpointFolder::move_in(const std::string& from, int64_t step) const {
+  const std::string to = finished(step), old = removed(step);
+  // Both change places in one move where the file system can (NFS cannot).
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+    const bool replaces = rename(to.c_str(), old.c_str()) == 0;
+    if (rename(from.c_str(), to.c_str()) != 0) {
+      const int reason = errno;
+      if (replaces) rename(old.c_str(), to.c_str());
+      fail(to, reason);
+    }
   }
   sync_folder(path_);
-  const fs::path link = fs::path(path_) / ".latest.unfinished";
+}
+
+void CheckpointFolder::point(int64_t step) const {
+  const std::string link = hidden("latest", unfinished_suffix);
   unlink(link.c_str());
-  if (symlink(fs::path(to).filename().c_str(), link.c_str()) != 0) fail(link.string(), errno);
+  if (symlink(fs::path(finished(step)).filename().c_str(), link.c_str()) != 0) fail(link, errno);
   const fs::path latest = fs::path(path_) / "latest";
   if (rename(link.c_str(), latest.c_str()) != 0) fail(latest.string(), errno);
   sync_folder(path_);
+}
+
+void CheckpointFolder::publish(int64_t step) const {
+  require_unfinished(step);
+  sync_folder(unfinished(step));
+  move_in(unfinished(step), step);
+  point(step);
   std::error_code ignored;  // what cannot be removed now is removed at the next start
-  fs::remove_all(from, ignored);
-  fs::remove_all(fs::path(path_) / fmt::format(".{}{}{}", prefix, step, removed_suffix), ignored);
+  fs::remove_all(unfinished(step), ignored);
+  fs::remove_all(removed(step), ignored);
 }
 
 void CheckpointFolder::abandon(int64_t step) const {
@@ -150,10 +225,10 @@ void CheckpointFolder::keep(int64_t count, int64_t step) const {
   // Later steps are of a run that was begun again from here: they are replaced when this one gets there.
   std::erase_if(old, [&](int64_t s) { return s > step; });
   while (static_cast<int64_t>(old.size()) > count) {
-    const fs::path removed = fs::path(path_) / fmt::format(".{}{}{}", prefix, old.front(), removed_suffix);
+    const std::string away = removed(old.front());
     std::error_code ignored;
-    fs::rename(finished(old.front()), removed, ignored);  // half of a checkpoint never has its name
-    fs::remove_all(removed, ignored);
+    fs::rename(finished(old.front()), away, ignored);  // half of a checkpoint never has its name
+    fs::remove_all(away, ignored);
     old.erase(old.begin());
   }
 }

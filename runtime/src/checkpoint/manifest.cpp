@@ -65,7 +65,7 @@ class Reader {
 }  // namespace
 
 std::string manifest_text(const Manifest& manifest) {
-  Json mesh = Json::object(), hashes = Json::object();
+  Json mesh = Json::object(), hashes = Json::object(), data_files = Json::object();
   for (const auto& [axis, size] : manifest.mesh) mesh[axis] = size;
   for (const auto& [tensor, hash] : manifest.hashes) hashes[tensor] = fmt::format("{:016x}", hash);
   Json object = {{"format", format_name},           {"version", format_version},
@@ -77,8 +77,11 @@ std::string manifest_text(const Manifest& manifest) {
                  {"files", manifest.files},         {"hashes", hashes}};
   if (!manifest.job.empty()) object["job"] = manifest.job;
   if (!manifest.data.empty()) object["data"] = manifest.data;
+  for (const auto& [name, file] : manifest.data_files)
+    data_files[name] = {{"bytes", file.bytes}, {"hash", fmt::format("{:016x}", file.hash)}};
+  if (!data_files.empty()) object["data_files"] = data_files;
   if (!manifest.dims.empty()) object["dims"] = manifest.dims;
-  return object.dump(2) + "\n";
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // paths may be any bytes
 }
 
 Manifest read_manifest(const std::string& path) {
@@ -110,6 +113,11 @@ Manifest read_manifest(const std::string& path) {
   for (const auto& [starter, name] : reader.optional_map("job").items())
     manifest.job[starter] = reader.text("job." + starter, name);
   if (object.contains("data")) manifest.data = reader.text("data");
+  for (const auto& [name, file] : reader.optional_map("data_files").items()) {
+    if (!file.is_object() || !file.contains("bytes") || !file.contains("hash"))
+      reader.fail(fmt::format("the data file `{}` has no `bytes` or no `hash`", name));
+    manifest.data_files[name] = {reader.whole("data_files." + name, file["bytes"]), reader.hash(name, file["hash"])};
+  }
   for (const auto& [tensor, dims] : reader.optional_map("dims").items()) {
     if (!dims.is_array()) reader.fail(fmt::format("the dims of `{}` are not a list", tensor));
     for (const auto& dim : dims) manifest.dims[tensor].push_back(reader.text("dims." + tensor, dim));

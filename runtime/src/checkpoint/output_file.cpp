@@ -11,8 +11,9 @@
 
 namespace meshrt {
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  file_ = Descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+OutputFile::OutputFile(std::string path, Is is) : path_(std::move(path)) {
+  const int make = is == Is::new_or_there ? O_CREAT : 0;
+  file_ = Descriptor(open(path_.c_str(), O_WRONLY | make | O_CLOEXEC, 0666));
   if (file_.get() < 0) fail(errno);
 }
 

@@ -13,8 +13,9 @@ namespace meshrt {
 /// Every member throws Failure (Cause::environment) that names the file and the reason.
 class OutputFile {
  public:
-  /// Opens the file, or makes it.
-  explicit OutputFile(std::string path);
+  enum class Is { there, new_or_there };
+  /// Opens the file, or makes it if it may be new.
+  explicit OutputFile(std::string path, Is is = Is::new_or_there);
 
   /// Gives the file this size, and the disk space for it where the file system can: a full disk is noticed now.
   void reserve(int64_t bytes);

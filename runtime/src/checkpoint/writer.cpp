@@ -2,24 +2,23 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/stat.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
 #include "checkpoint/output_file.h"
 #include "meshrt/failure.h"
+#include "report/gather.h"
+#include "transport/transport.h"
 
 namespace meshrt {
 
 namespace {
 
 constexpr Site site{-1, "checkpoint"};
-
-const Group& world(Rank& rank) {
-  const Axis all[] = {{rank.ranks(), 1}};
-  return rank.group(all);
-}
 
 }  // namespace
 
@@ -61,7 +60,7 @@ void sum_over_ranks(Rank& rank, Site site, std::span<uint64_t> hashes) {
 
 CheckpointWriter::CheckpointWriter(Rank& rank, const ProgramInfo& info, std::span<const Tensor> tensors,
                                    Options options)
-    : rank_(rank), info_(info), options_(std::move(options)), folder_(options_.folder) {
+    : rank_(rank), info_(info), options_(std::move(options)), folder_(options_.folder, options_.run) {
   size_t copied = 0;
   for (const Tensor& tensor : tensors) {
     if (!is_saved(tensor)) continue;
@@ -74,7 +73,10 @@ CheckpointWriter::CheckpointWriter(Rank& rank, const ProgramInfo& info, std::spa
   }
   plan_ = plan_files(shapes_, options_.file_bytes);
   if (!options_.asynchronous) return;
-  require_memory(round_to_huge(copied) * static_cast<size_t>(rank.ranks()), "the copies of an asynchronous checkpoint");
+  const size_t here = rank.transport().placement().neighbours(rank.rank()).size();
+  require_memory(round_to_huge(copied) * here,
+                 "the copies of an asynchronous checkpoint (`checkpoint.async=false` does without them)");
+  barrier(rank, world(rank), site);  // what a neighbour takes now was counted
   copy_ = Mapping(copied, -1);
   touch(copy_.data(), copy_.bytes());
 }
@@ -95,37 +97,50 @@ void CheckpointWriter::begin(const Moment& moment) {
           static_cast<const std::byte*>(piece.tensor->data) + static_cast<size_t>(piece.share.first) * size;
       std::memcpy(copy_.data() + piece.copy, from, static_cast<size_t>(piece.share.count()) * size);
     }
-  stage_ = Stage::writing;
-  background_.start([this, step = moment.step] { write_share(step); });
+  work(Stage::making);
 }
 
-void CheckpointWriter::write_share(int64_t step) {
-  namespace fs = std::filesystem;
-  const fs::path folder = folder_.unfinished(step);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", folder.string(), error.message()));
+// Goes on to `stage`, on a thread of its own.
+void CheckpointWriter::work(Stage stage) {
+  stage_ = stage;
+  background_.start([this, stage] {
+    const bool first = rank_.rank() == 0;
+    if (stage == Stage::making && first) make_files();
+    if (stage == Stage::writing) write_share();
+    if (stage == Stage::publishing && first) publish();
+  });
+}
+
+// By one rank alone: others that made what they do not find would write where nobody reads, or what another run has
+// taken away.
+void CheckpointWriter::make_files() const {
+  const std::filesystem::path folder = folder_.unfinished(moment_.step);
+  if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", folder.string(), std::strerror(errno)));
+  for (const FilePlan::File& planned : plan_.files) {
+    OutputFile file((folder / planned.name).string());
+    file.reserve(planned.bytes);
+    file.write(0, std::as_bytes(std::span(planned.head)));
+    file.sync();
+  }
+}
+
+void CheckpointWriter::write_share() {
+  folder_.require_unfinished(moment_.step);
+  const std::filesystem::path folder = folder_.unfinished(moment_.step);
   std::vector<std::optional<OutputFile>> files(plan_.files.size());
-  const auto open = [&](size_t f) -> OutputFile& {
-    if (!files[f]) files[f].emplace((folder / plan_.files[f].name).string());
-    return *files[f];
-  };
-  if (rank_.rank() == 0)
-    for (size_t f = 0; f < plan_.files.size(); ++f) {
-      open(f).reserve(plan_.files[f].bytes);
-      open(f).write(0, std::as_bytes(std::span(plan_.files[f].head)));
-    }
   hashes_.assign(shapes_.size(), 0);
   for (const Piece& piece : pieces_) {
     const auto size = static_cast<int64_t>(size_of(piece.tensor->type));
     const std::byte* from = numbers(piece);
     const FilePlan::Place& place = plan_.places[piece.index];
-    OutputFile& file = open(place.file);
+    std::optional<OutputFile>& file = files[place.file];
+    if (!file) file.emplace((folder / plan_.files[place.file].name).string(), OutputFile::Is::there);
     uint64_t& hash = hashes_[piece.index];
     for_each_run(extents_of(*piece.tensor), piece.share.first, piece.share.last,
                  [&](int64_t whole, int64_t at, int64_t count) {
                    const std::span run(from + (at - piece.share.first) * size, static_cast<size_t>(count * size));
-                   file.write(place.offset + whole * size, run);
+                   file->write(place.offset + whole * size, run);
                    hash += hash_elements(run, static_cast<size_t>(size), whole);
                  });
   }
@@ -133,9 +148,10 @@ void CheckpointWriter::write_share(int64_t step) {
     if (file) file->sync();
 }
 
-void CheckpointWriter::publish(const Moment& moment) {
+void CheckpointWriter::publish() const {
+  folder_.require_unfinished(moment_.step);
   Manifest manifest;
-  manifest.moment = moment;
+  manifest.moment = moment_;
   manifest.program = info_.name;
   manifest.spec = info_.spec;
   manifest.spec_hash = info_.spec_hash;
@@ -143,24 +159,24 @@ void CheckpointWriter::publish(const Moment& moment) {
   manifest.precision = info_.precision;
   manifest.job = options_.job;
   manifest.data = options_.data;
+  manifest.data_files = options_.data_files;
   manifest.dims = dims_;
   for (const MeshAxis& axis : info_.mesh) manifest.mesh.emplace_back(axis.name, axis.size);
   for (const FilePlan::File& file : plan_.files) manifest.files[file.name] = file.bytes;
   for (size_t t = 0; t < shapes_.size(); ++t) manifest.hashes[shapes_[t].name] = hashes_[t];
-  const std::filesystem::path folder = folder_.unfinished(moment.step);
+  const std::filesystem::path folder = folder_.unfinished(moment_.step);
   for (const FilePlan::Index& index : plan_.indexes) write_durably((folder / index.name).string(), index.text);
   write_durably((folder / manifest_name).string(), manifest_text(manifest));
-  folder_.publish(moment.step);
-  if (options_.keep > 0) folder_.keep(options_.keep, moment.step);
+  folder_.publish(moment_.step);
+  if (options_.keep > 0) folder_.keep(options_.keep, moment_.step);
 }
 
 std::optional<CheckpointWriter::Outcome> CheckpointWriter::advance() {
   background_.join();
   std::string error = first_error();
-  if (error.empty() && stage_ == Stage::writing) {
-    sum_over_ranks(rank_, site, hashes_);
-    stage_ = Stage::publishing;
-    if (rank_.rank() == 0) background_.start([this] { publish(moment_); });
+  if (error.empty() && stage_ != Stage::publishing) {
+    if (stage_ == Stage::writing) sum_over_ranks(rank_, site, hashes_);
+    work(stage_ == Stage::making ? Stage::writing : Stage::publishing);
     return std::nullopt;
   }
   if (!error.empty() && rank_.rank() == 0) folder_.abandon(moment_.step);

@@ -1,5 +1,6 @@
-// writer.h: the ranks of a job write a checkpoint together while they train on: each copies the numbers it vouches for,
-// and a thread of its own writes them at their places in the files. When all have, rank 0 publishes.
+// writer.h: the ranks of a job write a checkpoint together while they train on: each copies the numbers it vouches for.
+// Rank 0 makes the files, then a thread of each rank writes its numbers at their places. When all have, rank 0
+// publishes.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -43,11 +44,13 @@ class CheckpointWriter {
  public:
   struct Options {
     std::string folder;
+    std::string run = "";  ///< stands in the names of what is not finished, see CheckpointFolder
     int64_t file_bytes = default_file_bytes;
     int64_t keep = 0;          ///< 0: all
     bool asynchronous = true;  ///< false: nothing is copied, and the caller waits before the tensors change
     std::map<std::string, std::string> job;  ///< for the manifest, as `data`
     std::string data;
+    std::map<std::string, DataFile> data_files;
   };
   /// How a checkpoint ended.
   struct Outcome {
@@ -57,7 +60,8 @@ class CheckpointWriter {
     double seconds = 0;
   };
 
-  /// `tensors` must outlive this. Throws Failure (Cause::memory) when there is no room for the copy.
+  /// `tensors` must outlive this. The folder is there, and the same one for all ranks. Collective. Throws Failure
+  /// (Cause::memory) when there is no room for the copy.
   CheckpointWriter(Rank& rank, const ProgramInfo& info, std::span<const Tensor> tensors, Options options);
 
   /// Begins a checkpoint; none may be under way. No communication.
@@ -72,7 +76,7 @@ class CheckpointWriter {
   void wait() { background_.join(); }
 
  private:
-  enum class Stage { idle, writing, publishing };
+  enum class Stage { idle, making, writing, publishing };
   struct Piece {  // of a tensor, which this rank writes
     const Tensor* tensor;
     size_t index;  // among the shapes
@@ -80,8 +84,10 @@ class CheckpointWriter {
     size_t copy;  // where its numbers begin in copy_
   };
   const std::byte* numbers(const Piece& piece) const;
-  void write_share(int64_t step);
-  void publish(const Moment& moment);
+  void work(Stage stage);
+  void make_files() const;
+  void write_share();
+  void publish() const;
   std::string first_error();
   void sum_hashes();
 

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "driver/data_files.h"
+
 namespace meshrt {
 
 std::string data_text(const RunFile& run) {
@@ -23,10 +25,11 @@ std::string data_text(const RunFile& run) {
       parts.push_back(source.mixture.empty() ? text : fmt::format("{} x {}", text, file.weight.value));
     }
   }
-  return fmt::format("{}{}", fmt::join(parts, ", "), run.train.shuffle.value ? ", shuffled" : ", in order");
+  return as_utf8(fmt::format("{}{}", fmt::join(parts, ", "), run.train.shuffle.value ? ", shuffled" : ", in order"));
 }
 
-std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo& info, const RunFile& run) {
+std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo& info, const RunFile& run,
+                                       const std::map<std::string, DataFile>& files) {
   std::vector<std::string> changes;
   std::vector<std::pair<std::string, int>> mesh;
   for (const MeshAxis& axis : info.mesh) mesh.emplace_back(axis.name, axis.size);
@@ -38,6 +41,15 @@ std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo
   if (const std::string data = data_text(run); !before.data.empty() && before.data != data)
     changes.push_back(fmt::format("data is `{}` and was `{}`: it is read on after {} samples", data, before.data,
                                   before.moment.position));
+  for (const auto& [name, file] : files) {
+    const auto known = before.data_files.find(name);
+    if (known == before.data_files.end() || known->second == file) continue;
+    const std::string how = known->second.bytes == file.bytes
+                                ? fmt::format("its {} bytes are not those of then", file.bytes)
+                                : fmt::format("it has {} bytes and had {}", file.bytes, known->second.bytes);
+    changes.push_back(fmt::format("the data file `{}` is another one: {}; it is read on after {} samples", name, how,
+                                  before.moment.position));
+  }
   if (run.train.seed.given() && run.train.seed.value != before.moment.seed)
     changes.push_back(fmt::format("train.seed is {} and was {}: random numbers are others from here on",
                                   run.train.seed.value, before.moment.seed));

@@ -1,5 +1,6 @@
 // changes.h: what a run does otherwise than the one that it goes on with.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace meshrt {
 std::string data_text(const RunFile& run);
 
 /// What is otherwise than in the run that wrote `before`, as far as its manifest tells: a line each.
-std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo& info, const RunFile& run);
+/// `files`: what its data files are now, by rank 0.
+std::vector<std::string> changes_since(const Manifest& before, const ProgramInfo& info, const RunFile& run,
+                                       const std::map<std::string, DataFile>& files);
 
 }  // namespace meshrt

@@ -11,11 +11,15 @@
 
 #include "checkpoint/file_plan.h"
 #include "checkpoint/load.h"
+#include "checkpoint/shared_folder.h"
 #include "driver/changes.h"
+#include "driver/data_files.h"
 #include "driver/job.h"
+#include "launch/token.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
 #include "meshrt/log.h"
+#include "report/gather.h"
 
 namespace meshrt {
 
@@ -42,9 +46,10 @@ std::string steps_text(const std::vector<int64_t>& steps) {
   return text;
 }
 
-const Group& world(Rank& rank) {
-  const Axis all[] = {{rank.ranks(), 1}};
-  return rank.group(all);
+/// A word that no other run has.
+std::string draw_run() {
+  const std::string bytes = draw_nonce();
+  return fmt::format("{:02x}", fmt::join(std::span(reinterpret_cast<const uint8_t*>(bytes.data()), 8), ""));
 }
 
 }  // namespace
@@ -52,19 +57,23 @@ const Group& world(Rank& rank) {
 Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
     : rank_(rank), program_(program), run_(run), folder_(run.checkpoint.folder.value) {
   const Checkpoint& wanted = run.checkpoint;
+  if (rank.rank() == 0 && (wanted.folder.given() || wanted.resume.given())) data_files_ = data_files(run);
   if (!wanted.folder.given()) return;
+  const std::string name = text_of_rank_0(rank, site.value, rank.rank() == 0 ? draw_run() : "");
+  folder_ = CheckpointFolder(folder_.path(), name);
   if (rank.rank() == 0) claim();
-  barrier(rank, world(rank), site);  // nobody writes before the rests of an interrupted run are gone
+  require_shared_folder(rank, folder_);  // nobody writes before the rests of an interrupted run are gone
   stop_.emplace();
   writer_.emplace(rank, program.info(), program.tensors(),
-                  CheckpointWriter::Options{folder_.path(), wanted.file_bytes.value, wanted.keep.value,
-                                            wanted.asynchronous.value, job_names(), data_text(run)});
+                  CheckpointWriter::Options{folder_.path(), name, wanted.file_bytes.value, wanted.keep.value,
+                                            wanted.asynchronous.value, job_names(), data_text(run), data_files_});
 }
 
 // Takes the folder for this run, and finds what is to be gone on from in it.
 void Checkpoints::claim() {
   folder_.make();
   lock_ = FolderLock(folder_.path(), folder_.path(), "name another folder with `checkpoint.dir`");
+  folder_.recover();
   const Given<std::string>& resume = run_.checkpoint.resume;
   const std::optional<int64_t> newest = folder_.latest();
   if (newest && (resume.value == "auto" || is_own(folder_.finished(*newest)))) {
@@ -129,7 +138,8 @@ std::optional<Moment> Checkpoints::resume() {
                      fmt::format("`{}` is of step {}, but the run ends at step {}", saved.path(), moment.step,
                                  run_.train.steps.value),
                      "more steps, or `checkpoint.resume=never` with another `checkpoint.dir`");
-  for (const std::string& change : changes_since(*saved.manifest(), program_.info(), run_)) note_change(change);
+  for (const std::string& change : changes_since(*saved.manifest(), program_.info(), run_, data_files_))
+    note_change(change);
   if (run_.train.seed.given()) moment.seed = run_.train.seed.value;
   moment.steps = run_.train.steps.value;
   or_else_tell(*path, [&] { return load_tensors(rank_, program_.info(), program_.tensors(), saved, {}); });

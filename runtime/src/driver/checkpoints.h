@@ -3,6 +3,7 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -16,8 +17,9 @@ namespace meshrt {
 
 class Checkpoints {
  public:
-  /// Nobody else writes into the folder while this lives. Throws Failure: environment (the folder cannot be written, or
-  /// another run writes into it), data (the run would begin anew among the checkpoints of another). Collective.
+  /// Nobody else writes into the folder while this lives. Throws Failure: environment (the folder cannot be written, is
+  /// another one for some ranks, or another run writes into it), data (the run would begin anew among the checkpoints
+  /// of another). Collective.
   Checkpoints(Rank& rank, Program& program, const RunFile& run);
 
   /// Loads the checkpoint that the run goes on from, if there is one, and gives its moment. Collective. Throws Failure
@@ -27,6 +29,9 @@ class Checkpoints {
   const std::string& resumed_from() const { return resumed_from_; }
   /// What is otherwise than in the run that it goes on with, a line each; empty: nothing.
   const std::string& changed() const { return changed_; }
+
+  /// On rank 0: why no other run is kept out of the folder, in words; empty: it is locked.
+  const std::string& unlocked() const { return lock_.problem(); }
 
   /// After every step, with what rank 0 says: writes what is due, and tells whether the run has to end now, and why
   /// ("SIGTERM", "train.max_time"); empty: it goes on. Collective.
@@ -62,6 +67,7 @@ class Checkpoints {
   const RunFile& run_;
   CheckpointFolder folder_;
   FolderLock lock_;
+  std::map<std::string, DataFile> data_files_;  // on rank 0
   int64_t begin_ = -1;  // on rank 0: step of the checkpoint in the folder that the run goes on from; -1: none of those
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<StopRequest> stop_;

@@ -161,7 +161,8 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   std::optional<Log> log;
   if (rank.rank() == 0) {
     log.emplace(info, log_options(info, run, batches, options, report, moment.step));
-    if (!report.set_aside().empty()) log->note(report.set_aside());
+    for (const std::string& note : {report.set_aside(), report.unlocked(), checkpoints.unlocked()})
+      if (!note.empty()) log->note(note);
     checkpoints.tell = [&](const std::string& text) { log->note(text); };
     if (batches.mixture() != nullptr) log->note("data: " + batches.mixture_text());
     tell_left_out(*log, "data", batches);

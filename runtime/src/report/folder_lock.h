@@ -14,8 +14,15 @@ class FolderLock {
   /// and does not end within a second: that `folder_told` is in use, by which process if that is known, and `way_out`.
   FolderLock(const std::string& folder, const std::string& folder_told, const std::string& way_out);
 
+  /// Why nobody is kept out, in words; empty: the folder is locked.
+  const std::string& problem() const { return problem_; }
+
  private:
-  Descriptor folder_;
+  Descriptor file_;
+  std::string problem_;
 };
+
+/// The file in the folder that is locked. It stays: a run that took it away could take another run's.
+inline constexpr const char* lock_name = ".lock";
 
 }  // namespace meshrt

@@ -25,6 +25,9 @@ class RunReport {
   /// Where rank 0 has moved what an earlier run had left in the folder, in words; empty: there was none.
   const std::string& set_aside() const { return set_aside_; }
 
+  /// Why no other run is kept out of the folder, in words; empty: it is locked, or this is not rank 0.
+  const std::string& unlocked() const { return lock_.problem(); }
+
   /// Runs the steps: should they fail, the flight recorder keeps why, and the folder's log.
   void watch(const std::function<void()>& steps);
   /// Runs a step and measures it.
