@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 
@@ -33,7 +34,11 @@ std::string program_name(const SpecOptions& spec) {
   };
   std::ranges::replace_if(name, std::not_fn(plain), '_');
   if (name.starts_with('-')) name.front() = '_';
-  return name.empty() || name == "_" ? "program" : name;
+  if (name.empty() || name == "_") return "program";
+  // What else is in the folder of a program, with its run file (plan.json of a bundle) and in the folder of its run.
+  constexpr std::array others = {"plan",    "plan.txt", "plan.json", "spec",
+                                 "runtime", "build.sh", "build.log", "README.md"};
+  return std::ranges::find(others, name) == others.end() ? name : name + "_program";
 }
 
 std::map<std::string, std::string> texts_of_run(const Session& session, const Compiled& compiled) {

@@ -88,7 +88,7 @@ std::string carried_lines(EmitContext& context) {
 std::string emit_program(const Program& program, const SourceMap& sources, const EmitOptions& options) {
   EmitContext context{program, sources, Names(program)};
   context.find_nonfinite = options.find_nonfinite;
-  const std::string model = identifier(context.graph().model);
+  const std::string& model = context.names.model();
 
   // The functions are written first: what they use is what is declared before them.
   FunctionTable table;

@@ -19,21 +19,29 @@ Words words_of(const char* text) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-/// What C++ and its standard headers keep for themselves.
+/// What C++ keeps for itself, and macros of headers that may_be_macro does not tell.
 const Words& reserved_words() {
   static const Words words = words_of(
-      "alignas alignof and asm auto bitand bitor bool break case catch char class co_await co_return co_yield compl "
-      "concept const consteval constexpr constinit continue decltype default delete do double dynamic_cast else enum "
-      "explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
-      "nullptr operator or private protected public register requires return short signed sizeof static "
-      "static_assert struct switch template this thread_local throw true try typedef typeid typename union unsigned "
-      "using virtual void volatile wchar_t while xor std meshrt mesh main errno assert unix linux NAN INFINITY NULL "
-      "EOF stdin stdout "
-      "stderr");
+      "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
+      "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype "
+      "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if "
+      "inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected "
+      "public register reinterpret_cast requires return short signed sizeof static static_assert static_cast "
+      "struct switch template this thread_local throw true try typedef typeid typename union unsigned using "
+      "virtual void volatile wchar_t while xor xor_eq std meshrt mesh main errno assert unix linux L_ctermid "
+      "L_cuserid L_tmpnam P_tmpdir sched_priority stdin stdout stderr");
   return words;
 }
 
-/// What the emitted program itself calls things.
+/// Whether a header of C or of the system may define the name as a macro: all capitals and more than two of them, as
+/// NAN and EOF are, or a system call's number. Which of these there are differs between systems.
+bool may_be_macro(const std::string& name) {
+  constexpr size_t shortest = 3;
+  const auto is_lower = [](unsigned char c) { return islower(c) != 0; };
+  return (name.size() >= shortest && std::ranges::none_of(name, is_lower)) || name.starts_with("SYS_");
+}
+
+/// What the emitted program itself calls things, and the members of meshrt::Model.
 const Words& own_words() {
   static const Words words = words_of(
       "Gathered Model Offset Reduce Scattered Stack State Type Whole abs all arena arena_bytes carried carry cols "
@@ -81,7 +89,7 @@ std::string identifier(std::string_view text) {
   for (size_t at = 0; (at = name.find("__", at)) != std::string::npos;) name.erase(at, 1);
   if (name.empty() || isdigit(static_cast<unsigned char>(name.front())) != 0 || name.front() == '_')
     name.insert(0, "a");
-  if (reserved_words().contains(name)) name += '_';
+  if (reserved_words().contains(name) || may_be_macro(name)) name += '_';
   return name;
 }
 
@@ -102,13 +110,16 @@ std::string cpp_type(Type type) {
 Names::Names(const Program& program) : program_(program), loop_dims_(program.loops) {
   const Graph& graph = program.sharded.graph;
   taken_.insert(own_words().begin(), own_words().end());
-  taken_.insert(identifier(graph.model));
+  model_ = reserve(identifier(graph.model));
   for (const Dim& dim : graph.dims) sizes_.push_back(reserve(identifier(dim.name)));
   for (const Buffer& buffer : program.buffers)
     buffers_.push_back(buffer.view_of ? "" : reserve(identifier(buffer.name)));
   for (size_t i = 0; i < program.buffers.size(); ++i)  // a view is another way to read the same pointer
     if (program.buffers[i].view_of) buffers_[i] = buffers_[program.buffers[i].view_of.index];
   for (const MeshAxis& axis : program.sharded.layout.mesh.axes) axes_.push_back(identifier(axis.name));
+  for (const Buffer& buffer : program.buffers)  // before variables of functions get names, which would hide these
+    for (const LocalDim& local : buffer.dims)
+      if (!local.placement.axes.empty()) part(local);
   for (const Dim& dim : graph.dims) {
     std::vector<std::string> candidates = index_candidates(dim.name);
     auto free =
@@ -197,10 +208,21 @@ std::string Names::size(DimId id) {
   return sizes_[id.index];
 }
 
-std::string Names::part(const LocalDim& local) const {
-  std::string name = sizes_[local.dim.index] + "_per";
-  for (const AxisId axis : local.placement.axes) name += "_" + axes_[axis];
+/// A name with which the one of the largest extent and the one of the first index are free, too.
+std::string Names::reserve_extent(const std::string& wanted) {
+  std::string name = wanted;
+  for (int number = 2; taken(name) || taken(name + "_max") || taken(name + "_begin"); ++number)
+    name = wanted + "_" + std::to_string(number);
+  taken_.insert({name, name + "_max", name + "_begin"});
   return name;
+}
+
+const std::string& Names::part(const LocalDim& local) {
+  std::string& name = parts_[{local.dim, local.placement.axes}];
+  if (!name.empty()) return name;
+  std::string wanted = sizes_[local.dim.index] + "_per";
+  for (const AxisId axis : local.placement.axes) wanted += "_" + axes_[axis];
+  return name = reserve_extent(wanted);
 }
 
 const std::string& Names::wide(const LocalDim& local) {
@@ -210,7 +232,7 @@ const std::string& Names::wide(const LocalDim& local) {
   std::string wanted = (local.placement.axes.empty() ? sizes_[local.dim.index] : part(local)) + "_wide";
   if (margin.before != 1 || margin.after != 1)
     wanted += "_" + std::to_string(margin.before) + "_" + std::to_string(margin.after);
-  return name = reserve(wanted);
+  return name = reserve_extent(wanted);
 }
 
 std::string Names::extent(const LocalDim& local) {

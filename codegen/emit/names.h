@@ -1,6 +1,6 @@
-// names.h: what things are called in the emitted program: dims and local extents, buffers, loop variables. Names come
-// from the spec; a keyword gets a trailing underscore, a name that is taken a number. Records which extents the emitted
-// code uses, so that only those are declared.
+// names.h: what things are called in the emitted program: the struct, dims and local extents, buffers, loop variables.
+// Names come from the spec; a keyword, and what a header may have defined as a macro, gets a trailing underscore, a
+// name that is taken a number. Records which extents the emitted code uses, so that only those are declared.
 #pragma once
 #include <map>
 #include <set>
@@ -24,6 +24,8 @@ class Names {
  public:
   explicit Names(const Program&);
 
+  /// The struct of the program: "Gpt".
+  const std::string& model() const { return model_; }
   /// The dim's global size, a constexpr: "embed".
   std::string size(DimId);
   /// How many indices of the dim this rank holds: "embed", "batch_per_data".
@@ -79,17 +81,19 @@ class Names {
   };
   const std::map<LocalDim, Use, LocalOrder>& used_parts() const { return used_parts_; }
   /// "batch_per_data" of a dim that is split.
-  std::string part(const LocalDim&) const;
+  const std::string& part(const LocalDim&);
   /// "x_per_rows_wide" of a dim with margins.
   const std::string& wide(const LocalDim&);
 
  private:
+  std::string reserve_extent(const std::string& wanted);
   void find_stacks();
   void find_numbers();
   void find_states();
 
   const Program& program_;
   std::set<std::string> taken_;
+  std::string model_;
   std::vector<std::string> sizes_, buffers_, indices_, axes_, flat_;
   std::vector<DimId> loop_dims_;
   std::set<BufferId> stacks_, numbers_;
@@ -97,10 +101,12 @@ class Names {
   std::map<BufferId, std::string> substitutes_;
   std::set<DimId> used_sizes_;
   std::map<LocalDim, Use, LocalOrder> used_parts_;
+  std::map<std::pair<DimId, std::vector<AxisId>>, std::string> parts_;
   std::map<LocalDim, std::string, LocalOrder> wide_;
 };
 
-/// A path or name as a C++ identifier: "layer.attn.wq" -> "layer_attn_wq"; a keyword gets a trailing underscore.
+/// A path or name as a C++ identifier: "layer.attn.wq" -> "layer_attn_wq"; a keyword, and what may be a
+/// macro, gets a trailing underscore.
 std::string identifier(std::string_view text);
 /// "float" for f32, ...
 std::string cpp_type(Type);
