@@ -25,6 +25,19 @@ struct Options {
   std::string target = "native";
 };
 
+/// A run file that lies beside the spec is not written over by the copy of another one.
+void refuse_written_over(const Options& options, const std::filesystem::path& copy) {
+  std::filesystem::path of_spec(options.spec.spec_files().front());
+  of_spec.replace_extension(".yaml");
+  std::error_code absent;
+  const std::filesystem::path given = options.spec.run_file();
+  if (!std::filesystem::equivalent(of_spec, copy, absent) || std::filesystem::equivalent(given, copy, absent)) return;
+  throw UsageError(
+      fmt::format("the program's run file is {}, a copy of {}; one of the spec's own is there: name another "
+                  "folder by `-o DIR`",
+                  copy.string(), given.string()));
+}
+
 int build(const Options& options) {
   for (const std::string& key : options.spec.overrides())
     if (!key.starts_with("log.watch="))
@@ -36,6 +49,7 @@ int build(const Options& options) {
   if (!compiled) return exit_diagnostics;
   const std::string name = program_name(options.spec);
   const std::string folder = options.folder.empty() ? name : options.folder;
+  if (!options.bundle) refuse_written_over(options, std::filesystem::path(folder) / (name + ".yaml"));
   const BuildPlan plan{folder,
                        name,
                        emitted_text(session, options.spec, *compiled),
@@ -62,8 +76,8 @@ Command build_command() {
   return {
       "build",
       "write the C++ program of a spec and compile it",
-      "Writes DIR/NAME.cpp, DIR/build.sh and a copy of the run file, and compiles to DIR/NAME, where NAME is the "
-      "spec's.\n"
+      "Writes DIR/NAME.cpp, DIR/build.sh and the run file as DIR/NAME.yaml, and compiles to DIR/NAME, where NAME is\n"
+      "the spec's. DIR/NAME reads DIR/NAME.yaml where it is given no other run file.\n"
       "build.sh needs a C++ compiler and the runtime: the one of $MESHRT, else the one that pkg-config finds.",
       {{"meshc build gpt.mesh -o out", "out/gpt.cpp, out/build.sh and the program out/gpt"},
        {"meshc build gpt.mesh -o out --mesh data=4,model=2", "for eight ranks"},

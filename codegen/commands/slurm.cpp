@@ -22,6 +22,7 @@ struct Options {
   SpecOptions spec;
   std::string folder, time = "01:00:00", partition, account;
   int nodes = 1, warning = 120;
+  bool bundle = false;
 };
 
 /// Words of a `#SBATCH` line, which no shell reads: what would end the word, or the line, is refused.
@@ -59,8 +60,11 @@ int print_batch_file(const Options& options) {
                                  ranks, ranks == 1 ? "" : "s", options.nodes, ranks));
   const std::string name = program_name(options.spec);
   const std::string folder = options.folder.empty() ? name : options.folder;
-  std::string overrides;
-  for (const std::string& word : options.spec.overrides()) overrides += " " + quoted(word);
+  std::string command = quoted(folder + "/" + name);
+  if (!options.spec.run_file().empty())
+    command += " " + quoted(folder + "/" + name + (options.bundle ? ".json" : ".yaml"));
+  command += fmt::format(" checkpoint.dir={}-ckpt", name);
+  for (const std::string& word : options.spec.overrides()) command += " " + quoted(word);
   fmt::print("#!/bin/sh\n#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n", name,
              options.nodes, ranks / options.nodes);
   fmt::print("#SBATCH --cpus-per-task=1\n#SBATCH --time={}\n", options.time);
@@ -73,12 +77,12 @@ int print_batch_file(const Options& options) {
       "# So many seconds before the end: the run writes a checkpoint and ends with code 75.\n"
       "#SBATCH --signal=USR1@{1}\n\n"
       "# Where `srun --mpi=list` has no pmix, leave --mpi=pmix out.\n"
-      "srun --mpi=pmix {2} {3} checkpoint.dir={0}-ckpt{4}\n"
+      "srun --mpi=pmix {2}\n"
       "code=$?\n"
       "# In the queue again; a job that Slurm has restarted goes on from its newest checkpoint.\n"
       "if [ $code -eq 75 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\n"
       "exit $code\n",
-      name, options.warning, quoted(folder + "/" + name), quoted(folder + "/" + name + ".yaml"), overrides);
+      name, options.warning, command);
   return exit_ok;
 }
 
@@ -100,6 +104,7 @@ Command slurm_command() {
             app.add_option("-o,--output", options->folder,
                            "the folder that `meshc build` wrote to (default: the spec's name)")
                 ->type_name("DIR");
+            app.add_flag("--bundle", options->bundle, "the folder is one of `meshc build --bundle`");
             app.add_option("--time", options->time, "of the job")->type_name("HH:MM:SS")->capture_default_str();
             app.add_option("--signal", options->warning, "seconds before its end that the run stops in order")
                 ->check(CLI::Range(1, 65535))

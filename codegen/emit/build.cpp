@@ -126,7 +126,7 @@ bool build_program(const BuildPlan& plan) {
   fs::permissions(script, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
                   error);
   if (!plan.run_file.empty()) {
-    const fs::path from(plan.run_file), beside = folder / from.filename();
+    const fs::path from(plan.run_file), beside = folder / (plan.name + ".yaml");
     if (!fs::equivalent(from, beside, error))
       write_if_changed(beside, relocated(read(from), from.parent_path(), folder));
   }

@@ -1,5 +1,5 @@
-// build.h: an emitted program as a folder that builds: NAME.cpp, build.sh, a copy of the run file, the binary NAME, and
-// what the folder of a run will tell of it: plan.txt, plan.json, spec/.
+// build.h: an emitted program as a folder that builds: NAME.cpp, build.sh, the run file as NAME.yaml, the binary NAME,
+// and what the folder of a run will tell of it: plan.txt, plan.json, spec/.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -11,7 +11,7 @@ struct BuildPlan {
   std::string folder;                         // made where it does not exist
   std::string name;                           // of the program
   std::string text;                           // its C++
-  std::string run_file;                       // copied beside it, the paths of its data adjusted; empty: none
+  std::string run_file;                       // copied to NAME.yaml, the paths of its data adjusted; empty: none
   bool compile = true;                        // false: only write
   std::string target = "native";              // the processor that build.sh compiles for
   std::map<std::string, std::string> beside;  // further texts, by their paths in the folder

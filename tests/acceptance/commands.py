@@ -87,6 +87,32 @@ def check_odd_names(report, folder):
     report.true("fetch --out FILE", done.returncode == 3 and "internal" not in done.stderr, done.stderr)
 
 
+def check_run_file(report, folder):
+    """A program runs with the run file that it was built with, whatever that is called; `slurm` names the same one."""
+    for name, steps in (("count", 3), ("big", 2)):
+        with open(f"{folder}/{name}.yaml", "w") as file:
+            file.write(f"train: {{ steps: {steps} }}\n")
+    with open(f"{folder}/count.mesh", "w") as file:
+        file.write("model Count {\n  state n : f64 = 0\n  n <- n + 1\n}\n")
+    arguments = ["count.mesh", "big.yaml", "-o", "of_big"]
+    execute(meshc(), "build", *arguments, cwd=folder)
+    done = execute(f"{folder}/of_big/count", "--run-dir=none", cwd=folder)
+    report.true("a program takes its own run file before the spec's", "2 steps" in done.stdout, done.stdout)
+    execute(meshc(), "build", *arguments, "--bundle", cwd=folder)
+    for options in ([], ["--bundle"]):
+        batch = execute(meshc(), "slurm", *arguments, *options, cwd=folder).stdout
+        words = re.search(r"^srun --mpi=pmix (.*)", batch, re.M)[1].split()
+        report.true(f"slurm {options} names the run file of build", words[1].startswith("of_big/count.") and os.path.exists(f"{folder}/{words[1]}"), words)
+    report.true("slurm and bundle name different ones", words[1].endswith(".json"), words)
+    os.remove(f"{folder}/count.yaml")
+    report.true("slurm without a run file", "srun --mpi=pmix count/count checkpoint.dir=count-ckpt\n" in execute(meshc(), "slurm", "count.mesh", cwd=folder).stdout)
+    with open(f"{folder}/count.yaml", "w") as file:
+        file.write("train: { steps: 3 }\n")
+    done = execute(meshc(), "build", "count.mesh", "big.yaml", "-o", ".", "--no-compile", cwd=folder, code=2)
+    with open(f"{folder}/count.yaml") as file:
+        report.true("the spec's own run file is not written over", "name another folder by `-o DIR`" in done.stderr and "steps: 3" in file.read(), done.stderr)
+
+
 def check_slurm(report, gpt):
     """The batch file is one for sh, has the mesh's ranks on its nodes, and keeps words together; what would be another option is refused."""
     written = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "2", "--time", "12:00:00", "data.token.file=it's").stdout
@@ -130,6 +156,7 @@ def run(small):
             check_cache(report, folder)
             check_interrupted(report, folder)
             check_odd_names(report, folder)
+            check_run_file(report, folder)
         doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
         report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})

@@ -68,7 +68,7 @@ std::string help_text(const std::string& name) {
   {0} -n 2 run.yaml train.steps=100    the same, one key of the run file changed
   meshrun -n 2 {0} run.yaml            the same through the launcher
 
-Without RUN.yaml the run file beside the spec is used, or the one beside this program.
+Without RUN.yaml the run file {0}.yaml beside this program is used (or {0}.json), else the one beside the spec.
 
 options:
   -n N             start N ranks here; N must be the size of the mesh

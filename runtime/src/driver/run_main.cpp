@@ -26,15 +26,14 @@ std::string this_program() {
   return {path.data(), static_cast<size_t>(length)};
 }
 
-// The run file given, else the one beside the spec or beside the program, else none.
+// The run file given, else the one beside the program, where `meshc build` puts the one that it was given, else the one
+// beside the spec, else none.
 std::string find_run_file(const CommandLine& line, const ProgramInfo& info) {
   if (!line.run_file.empty()) return line.run_file;
   std::error_code ignored;
-  for (const fs::path& stem : {fs::path(info.spec), fs::path(this_program())})
-    for (const char* ending : {".yaml", ".json"}) {  // JSON is YAML, and what a bundle has
-      const fs::path candidate = fs::path(stem).replace_extension(ending);
-      if (!stem.empty() && fs::is_regular_file(candidate, ignored)) return candidate.string();
-    }
+  for (const std::string& stem : {this_program(), fs::path(info.spec).replace_extension().string()})
+    for (const char* ending : {".yaml", ".json"})  // JSON is YAML, and what a bundle has
+      if (!stem.empty() && fs::is_regular_file(stem + ending, ignored)) return stem + ending;
   return "";
 }
 
