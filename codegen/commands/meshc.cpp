@@ -1,9 +1,13 @@
 // meshc.cpp: the command `meshc`: finds the subcommand, runs it, and turns what went wrong into an exit code.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/help.h"
@@ -27,9 +31,15 @@ int internal_error_banner(const std::string& what, const std::string& line) {
   return mesh::exit_internal;
 }
 
-}  // namespace
+bool output_failed() { return std::ferror(stdout) != 0 || std::ferror(stderr) != 0; }
 
-int main(int argc, char** argv) {
+/// Without fmt::print, which throws where stderr is full too.
+int cannot_write(const std::string& why) {
+  std::fputs(("error: cannot write the output: " + why + "\n").c_str(), stderr);
+  return mesh::exit_run;
+}
+
+int run(int argc, char** argv) {
   CLI::App app("", "meshc");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("meshc ") + MESHWRIGHT_VERSION);
@@ -72,6 +82,20 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "error: {}\n", error.what());
     return meshrt::exit_code(meshrt::Cause::environment);
   } catch (const std::exception& error) {
+    if (output_failed()) throw;
     return internal_error_banner(error.what(), command_line(argc, argv));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = run(argc, argv);
+    errno = 0;
+    if (std::fflush(stdout) == 0 && !output_failed()) return code;
+    return cannot_write(std::strerror(errno == 0 ? EIO : errno));
+  } catch (const std::system_error& error) {  // of fmt::print
+    return cannot_write(error.code().message());
   }
 }

@@ -23,7 +23,7 @@ class TakenSignals {
     signal(SIGCHLD, SIG_DFL);  // a parent may have had it ignored, and nobody could be waited for
     sigemptyset(&set_);
     sigaddset(&set_, SIGCHLD);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
       struct sigaction action {};
       sigaction(number, nullptr, &action);
       if (action.sa_handler != SIG_IGN) sigaddset(&set_, number);

@@ -58,9 +58,10 @@ def check_interrupted(report, folder):
     os.chmod(f"{folder}/slow_compiler", 0o755)
     with open(f"{folder}/slow.mesh", "w") as file:
         file.write("model Slow {\n  state n : f64 = 0\n  n <- n + 1\n}\n")
-    for name in ("SIGTERM", "SIGINT"):
-        environment = {**os.environ, "CXX": f"{folder}/slow_compiler"}
-        building = subprocess.Popen([meshc(), "build", f"{folder}/slow.mesh", "-o", f"{folder}/{name}"], stderr=subprocess.PIPE, text=True, env=environment)
+    cache = f"{folder}/slow_cache"
+    for name, command in (("SIGTERM", ["build", "-o", f"{folder}/SIGTERM"]), ("SIGINT", ["build", "-o", f"{folder}/SIGINT"]), ("SIGUSR1", ["run", "train.steps=1"])):
+        environment = {**os.environ, "CXX": f"{folder}/slow_compiler", "XDG_CACHE_HOME": cache}
+        building = subprocess.Popen([meshc(), *command, f"{folder}/slow.mesh"], stderr=subprocess.PIPE, text=True, env=environment)
         wait_until(lambda: os.path.exists(f"{folder}/started"))
         with open(f"{folder}/started") as file:
             started = int(file.read())
@@ -68,7 +69,8 @@ def check_interrupted(report, folder):
         building.send_signal(getattr(signal, name))
         _, messages = building.communicate(timeout=20)
         wait_until(lambda: not alive(started))
-        report.true(f"build ended by {name}", building.returncode == 130 and messages == f"{name} has ended the compiler: slow is not built\n", messages)
+        report.true(f"{command[0]} ended by {name}", building.returncode == 130 and messages.endswith(f"{name} has ended the compiler: slow is not built\n"), messages)
+    report.true("run ended by a signal leaves nothing in the cache", os.listdir(f"{cache}/meshwright") == [])
 
 
 def check_odd_names(report, folder):
@@ -85,6 +87,19 @@ def check_odd_names(report, folder):
         report.true(f"{name}={value}", done.returncode == 3 and "internal" not in done.stderr, done.stderr)
     done = execute(meshc(), "fetch", spec, "n", "--out", spec, code=None)
     report.true("fetch --out FILE", done.returncode == 3 and "internal" not in done.stderr, done.stderr)
+
+
+def check_full_disk(report, gpt):
+    """Output that cannot be written is told, by one message and code 3, whatever the command has found."""
+    commands = [["--help"], ["plan", "--help"], ["check", gpt, "--json"], ["plan", gpt], ["slurm", gpt], ["ir", gpt, "cpp"], ["ops"], ["explain"], ["data", "schema"], ["doctor"]]
+    for command in commands:
+        for file in ("/dev/full", "/dev/null"):
+            with open(file, "w") as out:
+                done = subprocess.run([meshc(), *command], stdout=out, stderr=subprocess.PIPE, text=True, timeout=60)
+            told = done.stderr == "error: cannot write the output: No space left on device\n" and done.returncode == 3
+            report.true(f"{' '.join(command)} >{file}".replace(TOP, ""), told if file == "/dev/full" else done.returncode == 0, done.stderr)
+    with open("/dev/full", "w") as full:
+        report.true("a full disk below stderr", subprocess.run([meshc(), "check", "none.mesh"], stderr=full, timeout=60).returncode == 3)
 
 
 def check_run_file(report, folder):
@@ -142,6 +157,7 @@ def run(small):
             report.true(f"{command} --no-such-option", execute(meshc(), command, gpt, "--no-such-option", code=None).returncode == 2)
         report.true("no command", execute(meshc(), code=None).returncode == 2)
         check_slurm(report, gpt)
+        check_full_disk(report, gpt)
         with scratch() as folder:
             bad = os.path.join(folder, "bad.mesh")
             with open(bad, "w") as file:
