@@ -44,7 +44,8 @@ Command ckpt_command() {
       "show PATH     the run that wrote it, and every tensor\n"
       "verify PATH   reads every number and compares hashes; of a run's folder, all checkpoints\n"
       "diff A B      which tensors differ, and by how much; exit code 1 when any does\n"
-      "convert A B   to a checkpoint B, or to one file B.safetensors\n\n"
+      "convert A B   to a checkpoint B, or to one file B.safetensors; warns of numbers that become infinite or 0 in a\n"
+      "              smaller type\n\n"
       "A PATH is a checkpoint, a run's folder of them (the latest is meant), a folder with a safetensors index, or a\n"
       "safetensors file.",
       {{"meshc ckpt ls out/ckpt", "what a run has written"},
@@ -58,7 +59,8 @@ Command ckpt_command() {
             ->required()
             ->check(CLI::IsMember({"ls", "show", "verify", "diff", "convert"}));
         app.add_option("paths", options->paths)->type_name("PATH...")->required();
-        app.add_option("--type", options->conversion.type, "convert: write floats as this type")
+        app.add_option("--type", options->conversion.type,
+                       "convert: write floats as this type; the optimizer's stay f32 where f16 is given")
             ->type_name("TYPE")
             ->check(CLI::IsMember({"f64", "f32", "bf16", "f16"}));
         app.add_option("--names", options->conversion.names, "convert: a YAML map `ours: theirs`")->type_name("FILE");

@@ -28,10 +28,10 @@ struct Difference {
   double magnitude = 0;  // the largest number of the first
 };
 
-Difference difference(const NamedArray& a, const NamedArray& b) {
-  Difference found;
-  if (a.type == b.type && std::ranges::equal(a.data, b.data)) return found;
-  constexpr size_t block = 1 << 20;
+/// Visits the numbers of two tensors of one shape in pairs.
+template <class Visit>
+void for_each_pair(const NamedArray& a, const NamedArray& b, Visit visit) {
+  constexpr size_t block = 1 << 20;  // numbers that are in memory at once
   const size_t count = a.data.size() / size_of(a.type);
   for (size_t begin = 0; begin < count; begin += block) {
     const size_t length = std::min(block, count - begin);
@@ -43,16 +43,39 @@ Difference difference(const NamedArray& a, const NamedArray& b) {
     const std::vector<std::byte> first = part(a), second = part(b);
     const auto* x = reinterpret_cast<const double*>(first.data());
     const auto* y = reinterpret_cast<const double*>(second.data());
-    for (size_t i = 0; i < length; ++i) {
-      found.magnitude = std::max(found.magnitude, std::abs(x[i]));
-      if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
-      ++found.numbers;
-      const double apart = std::abs(x[i] - y[i]);
-      found.largest = std::isnan(apart) ? INFINITY : std::max(found.largest, apart);
-    }
+    for (size_t i = 0; i < length; ++i) visit(x[i], y[i]);
   }
+}
+
+Difference difference(const NamedArray& a, const NamedArray& b) {
+  Difference found;
+  if (a.type == b.type && std::ranges::equal(a.data, b.data)) return found;
+  for_each_pair(a, b, [&](double x, double y) {
+    found.magnitude = std::max(found.magnitude, std::abs(x));
+    if (x == y || (std::isnan(x) && std::isnan(y))) return;
+    ++found.numbers;
+    const double apart = std::abs(x - y);
+    found.largest = std::isnan(apart) ? INFINITY : std::max(found.largest, apart);
+  });
   return found;
 }
+
+/// Numbers that a type with a smaller range does not have.
+struct OutOfRange {
+  int64_t infinite = 0, zero = 0;
+};
+
+OutOfRange out_of_range(const NamedArray& before, const NamedArray& after) {
+  OutOfRange found;
+  for_each_pair(before, after, [&](double x, double y) {
+    if (std::isinf(y) && !std::isinf(x)) ++found.infinite;
+    if (y == 0 && x != 0) ++found.zero;
+  });
+  return found;
+}
+
+/// What a tensor's floats are written as: moments need a range that f16 does not have (squares of gradients).
+Type type_in(Type wanted, bool of_optimizer) { return of_optimizer && wanted == Type::f16 ? Type::f32 : wanted; }
 
 }  // namespace
 
@@ -104,11 +127,21 @@ int convert_checkpoint(const Conversion& conversion, bool json) {
   std::vector<NamedArray> tensors;
   std::vector<std::vector<std::byte>> converted;  // what the tensors' data points to
   std::vector<std::string> optimizer;
+  int64_t infinite = 0, zero = 0;
   for (NamedArray tensor : saved.tensors()) {
     if (saved.of_optimizer(tensor.name) && conversion.parameters) continue;
-    if (type && is_float(tensor.type) && tensor.type != *type) {
-      tensor.data = converted.emplace_back(numbers_as(*type, tensor));
-      tensor.type = *type;
+    const Type to = type && is_float(tensor.type) ? type_in(*type, saved.of_optimizer(tensor.name)) : tensor.type;
+    if (tensor.type != to) {
+      const NamedArray before = tensor;
+      tensor.data = converted.emplace_back(numbers_as(to, before));
+      tensor.type = to;
+      const OutOfRange lost = out_of_range(before, tensor);
+      if (lost.infinite + lost.zero > 0)
+        fmt::print(stderr, "warning: `{}`: of {} numbers {} {} infinite and {} {} 0 in {}\n", tensor.name,
+                   tensor.data.size() / size_of(to), lost.infinite, lost.infinite == 1 ? "becomes" : "become",
+                   lost.zero, lost.zero == 1 ? "becomes" : "become", name_of(to));
+      infinite += lost.infinite;
+      zero += lost.zero;
     }
     for (const NamedArray& part : renamed(tensor, names)) {
       if (saved.of_optimizer(tensor.name)) optimizer.push_back(part.name);
@@ -129,8 +162,13 @@ int convert_checkpoint(const Conversion& conversion, bool json) {
   int64_t bytes = 0;
   for (const NamedArray& tensor : tensors) bytes += static_cast<int64_t>(tensor.data.size());
   if (json)
-    fmt::print("{}\n",
-               Json{{"schema", 1}, {"path", conversion.to}, {"tensors", tensors.size()}, {"bytes", bytes}}.dump(2));
+    fmt::print("{}\n", Json{{"schema", 1},
+                            {"path", conversion.to},
+                            {"tensors", tensors.size()},
+                            {"bytes", bytes},
+                            {"become_infinite", infinite},
+                            {"become_zero", zero}}
+                           .dump(2));
   else fmt::print("wrote {}: {} tensors, {}\n", conversion.to, tensors.size(), bytes_text(bytes));
   return exit_ok;
 }

@@ -19,7 +19,7 @@ from network import permitted
 SEED = 20261120
 GPT = dict(batch=12, seq=16, embed=48, heads=6, head_dim=8, layer=2, vocab=64)
 MESHES = {"four": ("data=2,model=2", 4), "one": ("data=1,model=1", 1), "two": ("data=1,model=2", 2), "three": ("data=3,model=1", 3)}
-TYPES = {"F64": np.float64, "F32": np.float32, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "BOOL": np.uint8}
+TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "BOOL": np.uint8}
 
 
 def read_file(path):
@@ -34,6 +34,17 @@ def read_file(path):
         begin, end = (8 + length + at for at in entry["data_offsets"])
         found[tensor] = np.frombuffer(bytes_[begin:end], TYPES[entry["dtype"]]).reshape(entry["shape"])
     return found
+
+
+def write_file(path, arrays):
+    """A safetensors file of f32 arrays."""
+    entries, data = {}, b""
+    for name, x in arrays.items():
+        entries[name] = {"dtype": "F32", "shape": list(x.shape), "data_offsets": [len(data), len(data) + x.nbytes]}
+        data += x.tobytes()
+    header = json.dumps(entries).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header + data)
 
 
 def tensors(folder):
@@ -135,6 +146,23 @@ def check_commands(report, bench):
     os.truncate(f"{bad}/model-00001-of-00001.safetensors", 1000)
     report.true("verify names a file that was cut", "it has 1000 bytes" in ckpt("verify", bad, code=1)["checkpoints"][0]["faults"][0])
     report.true("a path too few", execute(meshc(), "ckpt", "diff", first, code=None).returncode == 2)
+
+
+def check_small_types(report, bench):
+    """Moments keep a range that f16 does not have; of parameters it is told what becomes infinite or 0."""
+    step, half = f"{bench.folder}/first/step-10", f"{bench.folder}/half"
+    execute(meshc(), "ckpt", "convert", step, half, "--type", "f16")
+    wide, narrow = tensors(step), tensors(half)
+    kinds = {name: x.dtype for name, x in narrow.items()}
+    report.true("convert to f16: moments are f32", all(kind == (np.float32 if "moment" in name else np.float16) for name, kind in kinds.items()), set(kinds.values()))
+    report.true("convert to f16: no moment is lost", all(np.array_equal(wide[name].astype(np.float32), narrow[name]) for name in kinds if "moment" in name))
+    odd = f"{bench.folder}/odd.safetensors"
+    write_file(odd, {"w": np.array([1e6, -1e6, 1e-9, 0, np.inf, 1], np.float32), "whole": np.arange(3, dtype=np.float32)})
+    done = execute(meshc(), "ckpt", "convert", odd, f"{bench.folder}/odd16.safetensors", "--type", "f16", "--json")
+    report.true("convert warns of infinities and zeros", done.stderr == "warning: `w`: of 6 numbers 2 become infinite and 1 becomes 0 in f16\n", done.stderr)
+    told = json.loads(done.stdout)
+    report.true("convert --json counts them", (told["become_infinite"], told["become_zero"]) == (2, 1), told)
+    report.true("convert to bf16 has the range of f32", execute(meshc(), "ckpt", "convert", odd, f"{bench.folder}/odd_b.safetensors", "--type", "bf16").stderr == "")
 
 
 def check_refusals(report, bench):
@@ -310,6 +338,7 @@ def run(small):
             with scratch() as other:
                 report.attempt("precisions", lambda: check_precisions(report, bench, other))
             report.attempt("commands", lambda: check_commands(report, bench))
+            report.attempt("small types", lambda: check_small_types(report, bench))
             report.attempt("refusals", lambda: check_refusals(report, bench))
             report.attempt("two at once", lambda: check_two_at_once(report, bench))
             report.attempt("hosts", lambda: check_unshared(report, bench))
