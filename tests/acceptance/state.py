@@ -101,6 +101,7 @@ def check_field(report, folder, random, layouts, built):
     run_file = f"{folder}/field.yaml"
     with open(run_file, "w") as file:
         file.write(f"""data: {{ source: {{file: source.npy}}, u: {{file: u.npy}} }}
+validation: {{ every: 3 }}
 train: {{ steps: {steps} }}
 log: {{ every: 1, jsonl: {folder}/field.jsonl }}
 output: {{ u: {{every: 2, file: "{folder}/at/u_{{step}}.npy"}}, drift: {{file: "{folder}/drift.npy"}}, done: {{file: "{folder}/done.npy"}} }}

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "driver/suggest.h"
 #include "driver/yaml_reader.h"
 #include "test_files.h"
@@ -95,6 +97,24 @@ validation: { token: {from: 95%} }
   EXPECT_FALSE(token.to.given());
   EXPECT_EQ(target.input, "target");
   EXPECT_EQ(target.shift.value, 1);
+}
+
+TEST_F(RunFileTest, ValidationTakesOverInputsThatItDoesNotName) {
+  const std::string data =
+      "data: { token: {file: train.bin, type: u16, window: seq, to: 95%}, target: {of: token, shift: 1}, other: {mix: "
+      "[{file: train.bin, weight: 3}, {file: val.bin}], from: 2} }\n";
+  for (const std::string validation : {"every: 5, steps: 1", "steps: 1, target: {}", "steps: 1, other: {from: 3}"}) {
+    const RunFile run = parse(data + "validation: { " + validation + " }");
+    ASSERT_EQ(run.validation.data.size(), 3U) << validation;
+    const auto of = [&](const char* input) { return *std::ranges::find(run.validation.data, input, &Source::input); };
+    EXPECT_EQ(of("token").file.value, folder_.path("train.bin"));
+    EXPECT_EQ(of("token").to.value.of(100), 95);
+    EXPECT_EQ(of("target").of.value, "token");
+    EXPECT_EQ(of("target").shift.value, 1);
+    ASSERT_EQ(of("other").files().size(), 2U);
+    EXPECT_EQ(of("other").files()[0].weight.value, 3);
+    EXPECT_EQ(of("other").files()[1].from.value.of(100), validation.ends_with("3}") ? 3 : 2);
+  }
 }
 
 TEST_F(RunFileTest, ReadsMixturesAndTakesThemOver) {
@@ -278,6 +298,8 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"data: { a: {file: train.bin}, b: {of: c} }\nvalidation: { a: {file: train.bin} }",
        "`data` has no input `c`\n  --> run.yaml:1:39\n1 | data: { a: {file: train.bin}, b: {of: c} }\n"
        "  |                                       ^ did you mean `a`?"},
+      {"data: { a: {type: u8} }\nvalidation: { every: 2 }",
+       "`data.a` says neither `file`, `mix` nor `of`\n  --> run.yaml:1:9\n1 | data: { a: {type: u8} }\n  |         ^"},
       {"data: { a: {file: train.bin}, b: {of: a}, cc: {of: b} }",
        "`b` is itself of another input\n  --> run.yaml:1:52\n1 | data: { a: {file: train.bin}, b: {of: a}, cc: {of: b} "
        "}\n"

@@ -115,6 +115,20 @@ TEST_F(TrainTest, RefusesATraceOfNoStep) {
   EXPECT_TRUE(what.starts_with("the run has 10 steps, none of those to be traced\n  --> ")) << what;
 }
 
+// An input that validation does not name is read as in training: the same file, the same part of it.
+TEST_F(TrainTest, ValidationReadsWhatItDoesNotName) {
+  const auto validated = [&](const std::string& data, const std::string& validation) {
+    run(2, "data: { x: " + data + " }\nvalidation: { every: 1" + validation +
+               " }\ntrain: { steps: 1 }\nlog: { jsonl: " + folder_.path("m.jsonl") + " }");
+    return json_lines(folder_.read("m.jsonl")).back();
+  };
+  const nlohmann::json unnamed = validated("{file: x.npy, to: 8}", ""),
+                       named = validated("{file: x.npy, to: 8}", ", x: {to: 8}");
+  EXPECT_EQ(unnamed["batches"], 2);
+  EXPECT_EQ(unnamed["validation"], named["validation"]);
+  EXPECT_EQ(validated("{mix: [{file: x.npy}, {file: x.npy}]}", ", steps: 3")["batches"], 3);
+}
+
 // The samples after the last whole batch count as those before, however many there are.
 TEST_F(TrainTest, ValidationReadsTheWholeSet) {
   const double weight = 4 - 0.1 * 28 / 6;  // after one step on 0, 1, 2, 3, 4, 0
@@ -322,9 +336,6 @@ TEST_F(TrainTest, RefusesWhatItCannotDo) {
             "command line");
   EXPECT_EQ(code_, 1);
   EXPECT_EQ(failure(steps), "input `x` has no source: add `data: { x: {file: PATH} }` to the run file");
-  EXPECT_EQ(failure(data + steps + "validation: { every: 5 }"),
-            "`validation` has no source for `x`\n  --> run.yaml:3:13\n3 | validation: { every: 5 }\n"
-            "  |             ^ write its file here too, or the part of it that training leaves out");
   EXPECT_EQ(failure(data + steps + "validation: { steps: 4, x: {} }"),
             "validation has only 3 whole batches of 6\n  --> run.yaml:3:22\n3 | validation: { steps: 4, x: {} }\n"
             "  |                      ^ leave `steps` out to read them all");

@@ -88,7 +88,8 @@ struct Validation {
   Mark mark;                 ///< nowhere: no validation
   Given<int64_t> every;      ///< steps; not given: once, after the last
   Given<int64_t> steps;      ///< batches; not given, or `whole: true`: all whole batches
-  std::vector<Source> data;  ///< complete: what is not written is taken over from RunFile::data, but `from` and `to`
+  std::vector<Source> data;  ///< complete: what is not written is taken over from RunFile::data, but `from` and `to` of
+                             ///< an input that is named
   bool given() const { return mark.text >= 0; }
 };
 

@@ -66,7 +66,7 @@ Batches::Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFi
   for (const Tensor& tensor : tensors_)
     if (tensor.role == Role::input) feeds_.push_back(make_feed(tensor));
   for (const Tensor& tensor : tensors_)
-    if (tensor.role == Role::state && names(tensor)) state_.push_back(make_feed(tensor));
+    if (tensor.role == Role::state && section_ == "data" && names(tensor)) state_.push_back(make_feed(tensor));
   leave_out_long_lines();
   order_samples();
 }
@@ -222,8 +222,12 @@ void Batches::check_names() const {
   std::vector<std::string> inputs;
   for (const Tensor& tensor : tensors_)
     if (tensor.role == Role::input || (tensor.role == Role::state && section_ == "data")) inputs.push_back(tensor.name);
+  // Validation takes over everything that training reads, also the first value of a state.
+  const auto taken_over = [&](const Source& source) {
+    return section_ == "validation" && std::ranges::find(run_.data, source.mark, &Source::mark) != run_.data.end();
+  };
   for (const Source& source : sources_)
-    if (std::find(inputs.begin(), inputs.end(), source.input) == inputs.end())
+    if (std::find(inputs.begin(), inputs.end(), source.input) == inputs.end() && !taken_over(source))
       throw run_.error(source.mark, fmt::format("`{}` has no input `{}`", info_.name, source.input),
                        suggestion(source.input, inputs, "inputs"));
 }
@@ -231,9 +235,6 @@ void Batches::check_names() const {
 const Source& Batches::source_of(const std::string& input) const {
   const auto found =
       std::find_if(sources_.begin(), sources_.end(), [&](const Source& source) { return source.input == input; });
-  if (found == sources_.end() && section_ == "validation")
-    throw run_.error(run_.validation.mark, fmt::format("`validation` has no source for `{}`", input),
-                     "write its file here too, or the part of it that training leaves out");
   if (found == sources_.end())
     throw Failure(Cause::data,
                   fmt::format("input `{}` has no source: add `{}: {{ {}: {{file: PATH}} }}` to the run file", input,

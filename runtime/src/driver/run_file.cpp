@@ -59,16 +59,16 @@ class RunFileReader {
     complete_validation();
   }
 
-  // What validation does not say of an input is as in training, but the part of the file; an input that is another
-  // one's shifted copy need not be named.
+  // An input that validation does not name is read as in training; of one that it names, what it does not say but the
+  // part of the file.
   void complete_validation() {
     std::vector<Source>& sources = run_.validation.data;
     for (const Source& training : run_.data) {
       const auto named =
           std::find_if(sources.begin(), sources.end(), [&](const Source& s) { return s.input == training.input; });
       if (named == sources.end()) {
-        if (training.of.given()) sources.push_back(training);
-        continue;  // the first value of a state, or an input that is missed when it is to be read
+        sources.push_back(training);
+        continue;
       }
       const bool own = named->file.given() || named->of.given() || named->mix.text >= 0;
       if (!own) named->file = training.file, named->of = training.of;
@@ -216,7 +216,7 @@ class RunFileReader {
     for (const Source& source : sources)
       if (!source.of.given()) names.push_back(source.input);
     for (const Source& source : sources) {
-      if (source.of.given() && errors_.told(source.of.mark)) continue;  // validation takes it over from training
+      if (errors_.told(source.of.given() ? source.of.mark : source.mark)) continue;  // taken over from training
       if (!source.of.given() && !source.file.given() && source.mix.text < 0) {
         errors_.add(source.mark, fmt::format("`{}.{}` says neither `file`, `mix` nor `of`", section, source.input));
       } else if (source.of.given() && std::find(names.begin(), names.end(), source.of.value) == names.end()) {
