@@ -66,6 +66,26 @@ std::optional<int64_t> written_size(const ast::Axis& axis, const LayoutOptions& 
   return evaluate_size(*axis.size, scope, sink, "axis `" + axis.name.text + "`");
 }
 
+/// Sizes of all axes that give so many ranks, "data=2,model=4": as they are but for the last one that can take what the
+/// others leave; where none can, the last axis takes all.
+std::string sizes_for(const MeshShape& mesh, int64_t ranks) {
+  std::vector<int64_t> sizes;
+  for (const MeshAxis& axis : mesh.axes) sizes.push_back(axis.size);
+  const int64_t all = std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+  const auto fitting =
+      std::find_if(sizes.rbegin(), sizes.rend(), [&](int64_t one) { return ranks % (all / one) == 0; });
+  if (fitting == sizes.rend()) {
+    std::ranges::fill(sizes, 1);
+    sizes.back() = ranks;
+  } else {
+    *fitting = ranks / (all / *fitting);
+  }
+  std::string text;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    text += fmt::format("{}{}={}", i == 0 ? "" : ",", mesh.axes[i].name, sizes[i]);
+  return text;
+}
+
 /// Gives the axis written `*` what ranks remain, and compares the mesh with `-n`.
 bool fit_ranks(const ast::Mesh& written, MeshShape& mesh, const LayoutOptions& options, DiagnosticSink& sink) {
   int64_t named = 1;
@@ -102,8 +122,8 @@ bool fit_ranks(const ast::Mesh& written, MeshShape& mesh, const LayoutOptions& o
   if (options.ranks && *options.ranks != named) {
     sink.error("E0409", written.name.span, "mesh `{}` has {} ranks, not {} (-n {})", mesh.name, named, *options.ranks,
                *options.ranks)
-        .help(fmt::format("leave `-n` out, or give its axes other sizes: `--mesh {}={}`", mesh.axes.back().name,
-                          *options.ranks));
+        .help(
+            fmt::format("leave `-n` out, or give its axes other sizes: `--mesh {}`", sizes_for(mesh, *options.ranks)));
     return false;
   }
   return true;

@@ -81,6 +81,7 @@ def check_bytes(report, folder):
                 [("megatron", "i32", [len(tokens)], 4, 10, 70000, [73, 110, 32]), ("bytes", "u8", [len(a)], None, 10, 119, [73, 110, 32])], shown)
     for arguments, wanted, code in ((("tokenize", first), "needs `-o FILE`", 2), (("show", first, "--type", "u16"), "--type does not belong to `meshc data show`", 2),
                                     (("tokenize", first, "-o", f"{out}.x", "--end", "70000"), "use type i32 or megatron", 2),
+                                    (("tokenize", first, "-o", f"{out}.x", "--type", "u8", "--end", "256"), "do not fit into 1 byte each: use type u16, llm.c, i32 or megatron", 2),
                                     (("tokenize", f"{folder}/none.txt", "-o", f"{out}.x"), "cannot read", 1),
                                     (("pack", f"{folder}/fractions.npy", "-o", f"{out}.x"), "holds f64 numbers", 1),
                                     (("pack", f"{folder}/negative.npy", "-o", f"{out}.x"), "number 1 is -5", 1),

@@ -17,6 +17,7 @@ namespace {
 
 /// What Megatron itself chooses.
 constexpr int64_t megatron_u16_bound = 65500;
+constexpr int64_t u16_bound = 65536;
 
 size_t bytes_of(FileType type, int64_t bound) {
   switch (type) {
@@ -35,8 +36,9 @@ TokenWriter::TokenWriter(const std::string& path, FileType type, int64_t bound)
       token_bytes_(bytes_of(type, bound)),
       bound_(bound) {
   if (token_bytes_ < 4 && bound > int64_t{1} << 8 * token_bytes_)
-    throw Failure(Cause::usage, fmt::format("tokens up to {} do not fit into {} bytes each: use type i32 or megatron",
-                                            bound - 1, token_bytes_));
+    throw Failure(Cause::usage,
+                  fmt::format("tokens up to {} do not fit into {} byte{} each: use type {}i32 or megatron", bound - 1,
+                              token_bytes_, token_bytes_ == 1 ? "" : "s", bound <= u16_bound ? "u16, llm.c, " : ""));
   file_.reset(std::fopen((path_ + ".unfinished").c_str(), "wb"));
   if (!file_) fail();
   if (type_ == FileType::llm_c) write_llm_c_header();
