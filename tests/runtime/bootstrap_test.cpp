@@ -190,14 +190,16 @@ TEST(Door, IsNotBlockedByNoise) {
 TEST(Restarts, OnlyAfterAFailedRun) {
   testing::internal::CaptureStderr();
   int runs = 0;
-  const auto ending_with = [&](std::vector<int> codes) {
+  const auto ending_with = [&](std::vector<int> codes, bool asked_to_end = false) {
     runs = 0;
-    return with_restarts(2, [&] { return codes[runs++]; });
+    return with_restarts(2, [&] { return Attempt{codes[runs++], asked_to_end}; });
   };
   EXPECT_EQ(ending_with({3, 0}), 0);
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(ending_with({3, 3, 3}), 3);
   EXPECT_EQ(runs, 3);
+  EXPECT_EQ(ending_with({3}, true), 3);
+  EXPECT_EQ(runs, 1);
   for (const int code : {0, 1, 2, 70, 75, 130}) {
     EXPECT_EQ(ending_with({code}), code);
     EXPECT_EQ(runs, 1);
