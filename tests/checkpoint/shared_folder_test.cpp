@@ -55,6 +55,27 @@ TEST_F(SharedFolderTest, OneOfAHostAloneIsRefused) {
   EXPECT_FALSE(fs::exists(folder_.path("nowhere")));
 }
 
+// Runs that no lock keeps apart take away what the others have not finished.
+TEST_F(SharedFolderTest, AnotherRunThatBeginsAtOnceIsTold) {
+  std::string failure;
+  launch_threads(2, [&](Rank& rank) {
+    const CheckpointFolder one(folder_.path("one"), "beef"), other(folder_.path("one"), "cafe");
+    if (rank.rank() == 1) {
+      while (!fs::exists(one.mark())) std::this_thread::yield();
+      other.prepare();
+    }
+    try {
+      require_shared_folder(rank, one, 0ms);
+    } catch (const Failure& told) {
+      failure = folder_.without_folder(told.what());
+    }
+    return 0;
+  });
+  EXPECT_EQ(failure,
+            "`one/.shared.beef.unfinished` is gone: another run has begun in `one`: wait for its end, or name another "
+            "folder with `checkpoint.dir`");
+}
+
 // As over NFS, where a host sees a little later what another one has made.
 TEST_F(SharedFolderTest, OneThatAppearsLateIsWaitedFor) {
   const std::jthread late([this] {

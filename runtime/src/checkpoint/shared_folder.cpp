@@ -65,6 +65,12 @@ void require_shared_folder(Rank& rank, const CheckpointFolder& folder, std::chro
   for (int r = 0; r < rank.ranks(); ++r)
     if (all[static_cast<size_t>(r)] == 0) blind.push_back(r);
   if (blind.empty()) return;
+  if (blind.front() == 0)
+    throw Failure(
+        Cause::environment,
+        fmt::format("`{}` is gone: another run has begun in `{}`: wait for its end, or name another folder with "
+                    "`checkpoint.dir`",
+                    mark, folder.path()));
   const Placement& placement = rank.transport().placement();
   throw Failure(
       Cause::environment,
