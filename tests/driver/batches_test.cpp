@@ -415,6 +415,24 @@ TEST_F(BatchesTest, MistakesInLinesHaveTheirLine) {
       "  |                                                  ^^^^^^ line by line, every input needs the same number");
 }
 
+TEST_F(BatchesTest, ValidationOfOtherSamplesThanThoseOfAnInputThatItDoesNotName) {
+  write_npy_file("a.npy", {10});
+  Inputs inputs;
+  inputs.tensors.reserve(2);
+  inputs.add("x", Type::i32, {dim("batch", 2)});
+  inputs.add("y", Type::i32, {dim("batch", 2)});
+  const RunFile run = parse(
+      "{ x: {file: a.npy, to: 80%}, y: {file: a.npy, to: 80%} }\n"
+      "validation: { x: {from: 80%} }");
+  EXPECT_EQ(
+      folder_.without_folder(
+          failure_of([&] { Batches(inputs.tensors, info_, run, run.validation.data, "validation"); })),
+      "`y` has 8 samples, but `x` has 2\n  --> run.yaml:1:46\n"
+      "1 | data: { x: {file: a.npy, to: 80%}, y: {file: a.npy, to: 80%} }\n"
+      "  |                                              ^^^^^ every input needs the same number; `validation` does not "
+      "name `y`, which is read as in `data`");
+}
+
 TEST_F(BatchesTest, MistakesHaveTheirLine) {
   folder_.write("a.txt", "abcdefgh");
   write_npy_file("a.npy", {4, 3});

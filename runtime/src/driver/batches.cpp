@@ -15,6 +15,12 @@ int64_t product(std::span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
+/// Whether validation does not name what it reads: it takes over everything from `data`, also the first value of a
+/// state.
+bool taken_over(const RunFile& run, const std::string& section, const Source& source) {
+  return section == "validation" && std::ranges::find(run.data, source.mark, &Source::mark) != run.data.end();
+}
+
 }  // namespace
 
 std::string shape_of(const Tensor& tensor, const ProgramInfo& info) {
@@ -187,12 +193,16 @@ void Batches::check_like_counted(const Source& base, const std::vector<int64_t>&
           one.weight.given() ? one.weight.mark : one.mark,
           fmt::format("the weight is {} here, but {} for `{}`", one.weight.value, other.weight.value, counted_->input),
           "all inputs are mixed alike");
-    if (samples[i] != part_samples_[i])
-      throw run_.error(
-          one.file.mark,
-          fmt::format("`{}` has {} samples, but `{}` has {}", base.input, samples[i], counted_->input,
-                      part_samples_[i]),
-          by_lines ? "line by line, every input needs the same number" : "every input needs the same number");
+    if (samples[i] == part_samples_[i]) continue;
+    std::string rule =
+        by_lines ? "line by line, every input needs the same number" : "every input needs the same number";
+    for (const Source* source : {&base, counted_})
+      if (taken_over(run_, section_, *source))
+        rule += fmt::format("; `validation` does not name `{}`, which is read as in `data`", source->input);
+    throw run_.error(
+        one.file.mark,
+        fmt::format("`{}` has {} samples, but `{}` has {}", base.input, samples[i], counted_->input, part_samples_[i]),
+        rule);
   }
 }
 
@@ -222,12 +232,8 @@ void Batches::check_names() const {
   std::vector<std::string> inputs;
   for (const Tensor& tensor : tensors_)
     if (tensor.role == Role::input || (tensor.role == Role::state && section_ == "data")) inputs.push_back(tensor.name);
-  // Validation takes over everything that training reads, also the first value of a state.
-  const auto taken_over = [&](const Source& source) {
-    return section_ == "validation" && std::ranges::find(run_.data, source.mark, &Source::mark) != run_.data.end();
-  };
   for (const Source& source : sources_)
-    if (std::find(inputs.begin(), inputs.end(), source.input) == inputs.end() && !taken_over(source))
+    if (std::find(inputs.begin(), inputs.end(), source.input) == inputs.end() && !taken_over(run_, section_, source))
       throw run_.error(source.mark, fmt::format("`{}` has no input `{}`", info_.name, source.input),
                        suggestion(source.input, inputs, "inputs"));
 }
