@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "meshrt/failure.h"
+#include "report/tell.h"
 
 namespace meshrt {
 
@@ -63,13 +64,13 @@ void TaggedOutput::finish() {
 void TaggedOutput::print(Stream& stream, size_t length) const {
   std::FILE* file = stream.target == STDOUT_FILENO ? stdout : stderr;
   const std::string line = stream.pending.substr(0, length);
-  // Output that nobody takes, or a full disk, ends no job.
-  const auto put = [](std::FILE* to, const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), to);
-    std::fflush(to);
-  };
-  put(file, tagged_ ? fmt::format("[{}] {}", stream.rank, line) : line);
-  if (stream.log) put(stream.log.get(), line);
+  if (tagged_) tell_on(file, "[{}] {}", stream.rank, line);
+  else tell_on(file, "{}", line);
+  std::fflush(file);
+  if (stream.log) {
+    tell_on(stream.log.get(), "{}", line);
+    std::fflush(stream.log.get());
+  }
   stream.pending.erase(0, length);
 }
 
