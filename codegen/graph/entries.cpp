@@ -47,6 +47,11 @@ Graph training_step(const Graph& differentiated) {
   for (Wanted& wanted : graph.wanted) wanted.value = kept(graph, wanted.value);
   for (Output& output : graph.outputs)
     if (!output.stored) output.value = kept(graph, output.value);
+  for (Metric& metric : graph.metrics) {
+    const ValueId value = kept(graph, metric.value);
+    if (value != metric.value) graph.value(value).name = metric.name;
+    metric.value = value;
+  }
   if (graph.objective) append_optimizer(graph, gradients_of(graph));
   decompose(graph);
   merge_equal(graph);

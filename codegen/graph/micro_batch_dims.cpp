@@ -106,11 +106,8 @@ class Naming {
     for (const GatheredValue& one : whole_) {
       build.span = graph_.node(graph_.value(*one.wanted).producer).span;
       const std::string name = graph_.value(*one.wanted).name;
-      ValueId value = build.value(MergeOp{{parts_.time, parts_.micro}, parts_.samples}, {one.stacked});
-      if (graph_.type(value).dims != one.dims) {  // in the declared order of dims
-        const ValueId yes = build.broadcast(build.literal(1, Type::boolean), one.dims);
-        value = build.map(MapFunction::where, {yes, value, value});
-      }
+      const ValueId merged = build.value(MergeOp{{parts_.time, parts_.micro}, parts_.samples}, {one.stacked});
+      const ValueId value = build.in_order(merged, one.dims);  // the declared one
       graph_.value(value).name = name;
       *one.wanted = value;
     }

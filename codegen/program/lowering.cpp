@@ -58,7 +58,8 @@ void Lowering::find_readers() {
       }
     }
   }
-  for (const Metric& metric : graph_.metrics) ++readers_[metric.value.index];
+  // What is handed out is computed before the updates, which overwrite what it reads.
+  for (const Metric& metric : graph_.metrics) ++readers_[metric.value.index], need(metric.value);
   for (const Wanted& wanted : graph_.wanted) ++readers_[wanted.value.index], need(wanted.value);
   for (const Output& output : graph_.outputs)
     if (output.value) ++readers_[output.value.index], need(output.value);

@@ -1,4 +1,5 @@
-"""State against NumPy: a field stepped by its updates and written as npy files, running statistics, metrics over an evaluation set."""
+"""State against NumPy: a field stepped by its updates and written as npy files, running statistics, metrics over an evaluation set, metrics of
+parameters as the step reads them."""
 import os
 
 import numpy as np
@@ -63,6 +64,24 @@ model Normed {
 mesh line { all: 2 }
 layout whole on line { replicate over all }
 layout split on line { batch -> all }
+"""
+
+PARAMETERS = """dim n = 4
+model Scaled {
+  input x : real[n]
+  param w : real[n] = 2
+  param scale : real = 1.5
+  loss = mean[n]((x * w * scale) ^ 2)
+  metric itself = scale
+  metric entry  = w[n = 0]
+  metric two    = w[n = 1] + w[n = 2]
+  metric total  = sum[n](w)
+  metric curved = exp(scale)
+  minimize loss with sgd(lr: 0.1, weight_decay: 0.5)
+}
+mesh line { all: 2 }
+layout whole on line { replicate over all }
+layout split on line { n -> all }
 """
 
 
@@ -163,6 +182,24 @@ log: {{ jsonl: {folder}/normed.jsonl }}
                          worst[0] <= bound and line["batches"] == -(-size // 4))
 
 
+def check_parameters(report, folder, random, layouts):
+    """What a step logs of a parameter is what it reads, not what it makes of it."""
+    x, spec, steps, bound = random.normal(size=4), f"{folder}/scaled.mesh", 3, 2e-6
+    with open(spec, "w") as file:
+        file.write(PARAMETERS)
+    np.save(f"{folder}/x.npy", x)
+    w, scale, expected = np.full(4, 2.0), 1.5, []
+    for _ in range(steps):
+        expected.append({"loss": ((x * w * scale) ** 2).mean(), "itself": scale, "entry": w[0], "two": w[1] + w[2], "total": w.sum(), "curved": np.exp(scale)})
+        d_w, d_scale = x**2 * w * scale**2 / 2, (x**2 * w**2 * scale / 2).sum()
+        w, scale = w - 0.1 * (d_w + 0.5 * w), scale - 0.1 * (d_scale + 0.5 * scale)
+    for layout in layouts:
+        execute(meshc(), "run", spec, "--layout", layout, f"data.x.file={folder}/x.npy", f"train.steps={steps}", "log.every=1", f"log.jsonl={folder}/scaled-{layout}.jsonl")
+        lines = [line for line in json_lines(f"{folder}/scaled-{layout}.jsonl") if "itself" in line]
+        worst = max((far(np.float64(line[name]), value), f"{name} {line['step']}") for line, values in zip(lines, expected) for name, value in values.items())
+        report.check(f"metrics of parameters, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", bound, worst[0] <= bound and len(lines) == steps)
+
+
 def run(small):
     report = Report()
     random = np.random.default_rng(SEED)
@@ -170,4 +207,5 @@ def run(small):
     with scratch() as folder:
         report.attempt("a field", lambda: check_field(report, folder, random, ("whole", "tiles") if small else ("whole", "rows", "tiles"), ("rows",) if small else ("whole", "rows", "tiles")))
         report.attempt("statistics", lambda: check_statistics(report, folder, random, ("whole", "split"), ("split",) if small else ("whole", "split"), small))
+        report.attempt("parameters", lambda: check_parameters(report, folder, random, ("whole", "split")))
     return report

@@ -66,7 +66,9 @@ void record_name(Elaboration& e, const std::string& path, const Term& term) {
   e.tables.known.insert(path);
   note_loop(e, path);
   if (term.poisoned()) return;
-  const ValueId kept = is_wanted(e, path) ? fetched(e, term) : ValueId{};
+  ValueId kept = is_wanted(e, path) ? fetched(e, term) : ValueId{};
+  // In a loop a name of what was made before it is fetched with all turns too.
+  if (kept && e.graph.value(kept).body != e.build.body) kept = e.build.map(MapFunction::copy, {kept});
   if (kept) e.tables.wanted[path] = kept;
   const ValueId value = term.is_tensor() ? term.value : kept;
   if (!value) return;

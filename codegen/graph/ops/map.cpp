@@ -1,5 +1,6 @@
 // map.cpp: elementwise functions of one to three operands, broadcast by name. The rows of map_function.cpp say what
 // each computes; here stand the rules they share and their derivatives.
+#include <algorithm>
 #include <cmath>
 
 #include "codegen/graph/ops/definitions.h"
@@ -10,18 +11,21 @@ namespace {
 MapFunction function_of(const Node& node) { return std::get<MapOp>(node.op).function; }
 
 /// The operand that has all dims gives their order; where none has, the first operand's dims and then the others' new
-/// ones.
+/// ones. Of several that have all it is the first, but a condition comes after what it chooses from: a mask turns
+/// nothing around.
 Types infer(const Graph& graph, const Node& node) {
+  const MapFunction function = function_of(node);
+  std::vector<ValueId> operands = node.inputs;
+  if (function == MapFunction::where) std::rotate(operands.begin(), operands.begin() + 1, operands.end());
   std::vector<DimId> all;
-  for (ValueId input : node.inputs)
+  for (ValueId input : operands)
     for (DimId dim : graph.type(input).dims)
       if (!has(all, dim)) all.push_back(dim);
-  for (ValueId input : node.inputs)
+  for (ValueId input : operands)
     if (graph.type(input).dims.size() == all.size()) {
       all = graph.type(input).dims;
       break;
     }
-  const MapFunction function = function_of(node);
   if (info(function).to_boolean) return {ValueType{Type::boolean, {}, all}};
   ValueType type = operand(graph, node, function == MapFunction::where ? 1 : 0);
   type.dims = all;

@@ -140,6 +140,24 @@ model Anew {
 }
 layout split on plane { batch -> rows; wide -> columns }
 """, lambda v: {"total": 6 * (np.sin(np.sin(np.tanh(v.x * v.w)) + 1) + 1)}, {"x": (4, 6)}, {"w": (6,)})
+    yield Construct("names of a body for what was made before it, each fetched with all turns", """
+dim batch = 4, wide = 6, outer = 3, inner = 2
+model Same {
+  input x : real[batch, wide]
+  h = x
+  repeat outer {
+    same = x
+    turned : real[wide, batch] = x
+    g = h * 0.5
+    repeat inner {
+      one = g
+      h = h + one
+    }
+  }
+  loss = mean[batch, wide](h)
+}
+layout split on plane { batch -> rows; wide -> columns }
+""", lambda v: {"outer.same": np.stack([v.x] * 3), "outer.turned": np.stack([v.x.T] * 3), "outer.inner.one": np.stack([[v.x * 2**i / 2] * 2 for i in range(3)])}, {"x": (4, 6)})
     yield Construct("a power iteration: `until`, and a `collect` of fewer turns", """
 dim row = 6, col = row, sweep = 50
 model Power {

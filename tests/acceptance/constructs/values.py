@@ -35,6 +35,25 @@ model Casts {
 layout split on plane { batch -> rows * columns }""", cast,
                     {"u": ("u8", 4), "i": ("i4", 4), "l": ("i8", 4), "x": (4,), "d": (4,), "k": ("index", 5, 4), "t": ("bool", 4)})
 
+    def conditions(v):
+        keep = np.arange(6) >= np.arange(4)[:, None]
+        least = np.where(keep, v.x, np.inf).min(2)
+        return {"chosen": np.where(keep, v.x, 2 * v.x), "least": least, "total": np.where(keep, v.x, 0).sum(2), "wide": np.where(keep, v.b, 0)}
+
+    yield Construct("a condition does not turn round what it chooses from", """
+dim batch = 5, row = 4, column = 6
+model Conditions {
+  input x : real[batch, row, column]
+  input b : real[column]
+  keep   = position[column] >= position[row]
+  chosen = where(broadcast[batch](keep), x, 2 * x)
+  least  = min[column](mask(x, broadcast[batch](keep)))
+  total  = sum[column](mask(x, broadcast[batch](keep)))
+  every : bool[row, column] = keep
+  wide   = where(every, b, 0)
+}
+layout split on plane { row -> rows; column -> columns }""", conditions, {"x": (5, 4, 6), "b": (6,)})
+
     def initial(v):
         y = v.x + 0.25 * -1 - 1
         return {"y": y, "z": np.full(4, 3.0), "c": np.ones(6), "loss": y.sum(), "v": np.ones(6), "w": np.zeros(4), "k": np.full(4, 3, np.int32), "n": np.int32(2),
