@@ -1,29 +1,22 @@
 """Random statements of a model: each binds one name from names bound before. Values stay small, and no gradient is zero but for rounding."""
 
+from .bodies import Bodies
+
 SMOOTH = ["tanh({0})", "sigmoid({0})", "sin({0})", "cos({0})", "relu({0})", "gelu({0})", "gelu_tanh({0})", "silu({0})", "abs({0})", "exp(tanh({0}))", "log(abs({0}) + 1.5)",
           "sqrt(abs({0}) + 0.5)", "rsqrt(abs({0}) + 0.5)", "tanh({0}) ^ 2", "(sigmoid({0}) + 0.5) ^ -1", "tanh({0}) ^ 3", "-{0}", "{0} * 0.7", "1.5 - {0}", "max({0}, 0.3)",
           "min({0}, 0.4)", "real({0}) / 2", "2 ^ tanh({0})", "erf({0})", "(abs({0}) + 0.4) ^ 1.5"]
 LIMIT = 1500  # numbers in a value
 
 
-class Scope:
-    """Names that may be used: (name, dims, dims along which it really varies)."""
-
-    def __init__(self, values, depth=0, block=False):
-        self.values, self.depth, self.block, self.lines = list(values), depth, block, []
-
-    def line(self, text):
-        self.lines.append("  " * (self.depth + 1) + text)
-
-
-class Expressions:
+class Expressions(Bodies):
     def __init__(self, random, sizes, aliases, merged, parts, sums, edges, loops):
         """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; parts: {dim: one as large or smaller};
         sums: {sum: (first, second)}; edges: {dim: its edge}; loops: dims for repeat."""
         self.random, self.sizes, self.aliases, self.merged, self.parts, self.loops = random, sizes, aliases, merged, parts, loops
         self.sums, self.edges = sums, edges
-        self.count, self.inputs, self.indices, self.blocks = 0, [], [], []
+        self.count, self.inputs, self.blocks, self.blocks_open = 0, [], [], []
         self.every = False  # what is bound in a loop or block always has a part in what leaves it
+        self.draws = True  # random numbers too
         self.plain = [d for d in sizes if d not in loops]
 
     def name(self, prefix):
@@ -80,6 +73,10 @@ class Expressions:
 
     def condition(self, scope, dims):
         """A bool over some of the dims that no rounding changes."""
+        if not scope.block and not self.every and self.random.random() < 0.2:
+            name = self.name("k")
+            self.inputs.append(f"  input {name} : bool{self.brackets(self.some(dims))}")
+            return name
         d = self.random.choice(dims)
         others = [e for e in dims if e != d]
         if others and self.random.random() < 0.5:
@@ -102,12 +99,9 @@ class Expressions:
         kinds += [self.concat, self.stack, self.pad, self.shift, self.shift, self.cumsum, self.sort]
         if not scope.block:
             kinds += [self.take, self.take, self.hot, self.entropy]
-        if not self.every:  # what is dropped has no part
+        if self.draws and not self.every:  # what is dropped has no part
             kinds += [self.noise]
-        if scope.depth < 2 and len(self.loops) > scope.depth and not scope.block:
-            kinds += [self.loop]
-        if scope.depth == 0 and not scope.block:
-            kinds += [self.block]
+        kinds += self.bodies(scope)
         self.random.choice(kinds)(scope)
 
     def unary(self, scope):
@@ -394,69 +388,9 @@ class Expressions:
         smoothing = self.random.choice(["", ", smoothing: 0.1"])
         return self.bind(scope, f"cross_entropy[{d}]({a[0]}, {self.index(d, rest)}{smoothing}) * 0.3", rest, a[2])
 
-    def loop(self, scope):
-        """repeat with one or two carries, own and outer values, perhaps a loop inside."""
-        dim = self.loops[scope.depth]
-        carries = [self.bind(scope, f"{v[0]} * 0.9", v[1], v[2]) for v in {self.pick(scope) for _ in range(self.random.randint(1, 2))}]
-        carries = [self.unalias(scope, c) for c in sorted(carries)]
-        inside = Scope(scope.values, scope.depth + 1)
-        scope.line(f"repeat {dim} {{")
-        for _ in range(self.random.randint(1, 4)):
-            self.step(inside)
-        last = inside.values[-1]
-        if self.every:
-            name, dims, _ = carries[-1]
-            inside.line(f"{name} = {name} + {self.all_of(inside, scope, dims)}")
-        for name, dims, varies in carries:
-            more = self.parameter(inside, self.some(dims, 0, 2)) if self.random.random() < 0.6 else self.pick(inside)
-            factor, term = self.fit(inside, last, dims), self.fit(inside, more, dims)
-            if self.every:  # where the outer tanh is flat nothing has a part
-                factor, term = f"tanh({factor}) * 0.3", f"tanh({term})"
-            inside.line(f"{name} = tanh({name} * (0.6 + {factor}) + {term})")
-        scope.lines += inside.lines
-        scope.line("}")
-        if self.random.random() < 0.6:
-            self.collect(scope, dim, [v for v in inside.values if v not in scope.values] + carries)
-
-    def collect(self, scope, dim, values):
-        """What a name of the loop that has just ended was in each of its turns, brought together."""
-        name, dims, varies = self.random.choice(values)
-        if dim in dims:
-            return
-        all_turns = f"collect[{dim}]({name})"
-        if self.random.random() < 0.4:
-            return self.bind(scope, f"dot[{dim}]({all_turns}, {self.parameter(scope, [dim])[0]})", dims, varies)
-        text = self.random.choice([f"mean[{dim}]({all_turns} ^ 2)", f"{all_turns}[{dim} = 0]", f"cumsum[{dim}]({all_turns})[{dim} = 1] * 0.5"])
-        self.bind(scope, text, dims, varies)
-
     def noise(self, scope):
         """Random numbers of the step, and what is left of a value by chance."""
         a = self.pick(scope)
         dims = self.brackets(self.some(a[1], 1))
         text = self.random.choice(["{0} + random_normal{1}(std: 0.2)", "{0} * (0.5 + random_uniform{1}())", "dropout({0}, rate: 0.3)", "dropout{1}({0}, rate: 0.4) + {0}"])
         self.bind(scope, text.format(a[0], dims), a[1], a[2] if "normal" in text or "uniform" in text else ())
-
-    def unalias(self, scope, value):
-        """A carry keeps the order of its declaration: written out."""
-        name = self.name("h")
-        scope.line(f"{name} : real{self.brackets(value[1])} = {value[0]}")
-        scope.values.append((name, value[1], value[2]))
-        return scope.values[-1]
-
-    def block(self, scope):
-        """A block of the dims of a value, an instance, one or two calls."""
-        a = self.pick(scope)
-        if not a[1]:
-            return self.unary(scope)
-        name, instance = self.name("Block"), self.name("b")
-        inside = Scope([("u", a[1], a[2])], 0, block=True)
-        for _ in range(self.random.randint(1, 4)):
-            self.step(inside)
-        result = inside.values[-1]
-        dims = self.brackets(result[1])
-        returned = f"{result[0]} + {self.all_of(inside, Scope([]), result[1])}" if self.every else result[0]
-        self.blocks += [f"block {name}(u : real{self.brackets(a[1])}) -> real{dims} {{", *inside.lines, f"  return {returned}", "}"]
-        scope.line(f"param {instance} : {name}")
-        b = self.bind(scope, f"{instance}({a[0]})", result[1], result[2])
-        if self.random.random() < 0.5:
-            self.bind(scope, f"{b[0]} + {instance}(sin({a[0]}))", result[1], result[2])

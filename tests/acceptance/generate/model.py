@@ -2,14 +2,15 @@
 import random as randoms
 import re
 
-from .expressions import Expressions, Scope
+from .bodies import Scope
+from .expressions import Expressions
 from .layouts import layout
 
 OPTIMIZERS = ["sgd(lr: 0.1)", "sgd(lr: 0.05, momentum: 0.9)", "sgd(lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 0.1)", "sgd(lr: 0.05, clip: 0.5)",
               "adam(lr: 0.01, epsilon: 1e-3)", "adamw(lr: 0.01, epsilon: 1e-3, clip: 1.0)"]
 
 
-def model(seed, every=False):
+def model(seed, every=False, draws=True):
     random = randoms.Random(seed)
     least = 2 if every else 1  # of a dim of size 1 all ranks but one own nothing, and do in vain what they do
     sizes = {"batch": random.randint(least, 7)}
@@ -23,16 +24,17 @@ def model(seed, every=False):
     edges = {d: random.choice(['"wrap"', '"clamp"', "0", "0.6"]) for d in list(sizes)[1:] if random.random() < 0.7}
     lines = [f"dim {d} = {s}" + (f" edge {edges[d]}" if d in edges else "") for d, s in sizes.items()] + [f"dim {e} = {d}" for d, e in aliases.items()] + [f"dim {p} = {n}" for p, n in shares.items()]
     lines += [f"dim {s} = {d} + {e}" for s, (d, e) in sums.items()]
-    lines += [f"dim {slow}{fast} = {slow} * {fast}", "dim l = 2, m = 3"]
+    turns = {"l": 2, "m": 3} if every else {"l": random.choice([1, 2, 2, 3]), "m": random.choice([1, 2, 3, 3])}
+    lines += [f"dim {slow}{fast} = {slow} * {fast}", f"dim l = {turns['l']}, m = {turns['m']}"]
     merged = {slow + fast: (slow, fast)}
     sizes.update({e: sizes[d] for d, e in aliases.items()})
     sizes.update(shares)
     sizes.update({s: sizes[d] + sizes[e] for s, (d, e) in sums.items()})
     sizes[slow + fast] = sizes[slow] * sizes[fast]
     splittable = list(sizes)
-    sizes.update(l=2, m=3)
+    sizes.update(turns)
     make = Expressions(random, sizes, {**aliases}, merged, parts, sums, edges, ["l", "m"])
-    make.every = every
+    make.every, make.draws = every, draws
     scope = Scope([])
     dims = ["batch"] + make.some(list(sizes)[1:4], 1, 2)
     make.inputs.append(f"  input x0 : real{make.brackets(dims)}")
@@ -58,9 +60,9 @@ def model(seed, every=False):
     return "\n".join(lines + make.blocks + ["model Random {"] + inputs + scope.lines + ["}", ""]), splittable, sizes["batch"]
 
 
-def spec(seed, attempt=0, every=False):
+def spec(seed, attempt=0, every=False, draws=True):
     """The model of a seed under its attempt-th layout, and the mesh."""
-    text, dims, samples = model(seed, every)
+    text, dims, samples = model(seed, every, draws)
     loops = sorted(set(re.findall(r"repeat (\w+)", text)))
     rules, axes = layout(randoms.Random(f"{seed} {attempt}"), dims, samples, loops)
     return text + rules, axes

@@ -1,1 +1,1 @@
-"""NumPy's side of the acceptance items: what every op and optimizer of the language means, written without the compiler's code."""
+"""What every op and optimizer of the language means, written without the compiler's code: in NumPy, and whole models in PyTorch (reader, named, model)."""

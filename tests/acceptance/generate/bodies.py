@@ -1,0 +1,184 @@
+"""Loops and blocks of a random model, and what lives from turn to turn or from step to step."""
+
+
+class Scope:
+    """Names that may be used: (name, dims, dims along which it really varies); instances of blocks: (name, dims, result's dims, what that varies
+    along, loops in it); values of all turns of a loop that has ended: (name, its dim, other dims)."""
+
+    def __init__(self, values, depth=0, block=False):
+        self.values, self.depth, self.block, self.lines = list(values), depth, block, []
+        self.turns = ()  # dims of the loops around it
+        self.loops_made = set()
+        self.instances, self.stacks = [], []
+        self.starts = []  # values made before a loop for a loop within it alone, to begin from in every turn
+
+    def line(self, text):
+        self.lines.append("  " * (self.depth + 1) + text)
+
+    def body(self, dim):
+        """The inside of a loop."""
+        inside = Scope(self.values, self.depth + 1, self.block)
+        inside.turns, inside.loops_made = (*self.turns, dim), self.loops_made
+        inside.instances, inside.stacks, inside.starts = list(self.instances), list(self.stacks), list(self.starts)
+        return inside
+
+
+class Bodies:
+    def bodies(self, scope):
+        """The kinds of statements of this file that may come next."""
+        kinds = [self.block] if scope.depth < 2 and len(self.blocks_open) < 2 else []
+        if len(scope.turns) < 2:
+            kinds += [self.loop] * (5 if scope.starts else 1 if scope.block else 2)
+        if scope.instances:
+            kinds += [self.call]
+        if self.every:
+            return kinds
+        if scope.turns:
+            kinds += [self.turn] * 2
+        if scope.depth == 0 and not scope.block:
+            kinds += [self.state]
+        return kinds
+
+    # Loops
+
+    def loop(self, scope):
+        """repeat with one or two carries, own and outer values, perhaps a loop inside."""
+        dim = self.random.choice([d for d in self.loops if d not in scope.turns])
+        scope.loops_made.add(dim)
+        carries = {c[0]: c for c in (self.carry(scope) for _ in range(self.random.randint(1, 2)))}
+        carries = list(carries.values())
+        inside = scope.body(dim)
+        if not self.every and len(inside.turns) < 2 and self.random.random() < 0.4:
+            inside.starts.append(self.start(scope))
+        scope.line(f"repeat {dim} {{")
+        renewed = self.exchange(inside, carries)
+        for _ in range(self.random.randint(1, 4)):
+            self.step(inside)
+        last = inside.values[-1]
+        if self.every:
+            name, dims, _ = carries[-1]
+            inside.line(f"{name} = {name} + {self.all_of(inside, scope, dims)}")
+        for name, dims, varies in carries:
+            if name in renewed:
+                continue
+            more = self.parameter(inside, self.some(dims, 0, 2)) if self.random.random() < 0.6 else self.pick(inside)
+            factor, term = self.fit(inside, last, dims), self.fit(inside, more, dims)
+            if self.every:  # where the outer tanh is flat nothing has a part
+                factor, term = f"tanh({factor}) * 0.3", f"tanh({term})"
+            inside.line(f"{name} = tanh({name} * (0.6 + {factor}) + {term})")
+        scope.lines += inside.lines
+        scope.line("}")
+        if self.random.random() < 0.6:
+            self.collect(scope, dim, [v for v in inside.values if v not in scope.values] + carries)
+
+    def carry(self, scope):
+        """A name that a loop renews: one of its own, or one bound before it, perhaps before the loop around it too."""
+        if scope.starts and self.random.random() < 0.7:
+            return self.unalias(scope, scope.starts.pop())
+        known = [v for v in scope.values if v[0][0] in "vh"]
+        if known and not self.every and self.random.random() < 0.5:
+            return self.random.choice(known)
+        a = self.pick(scope)
+        return self.unalias(scope, self.bind(scope, f"{a[0]} * 0.9", a[1], a[2]))
+
+    def start(self, scope):
+        a, name = self.pick(scope), self.name("v")
+        scope.line(f"{name} = tanh({a[0]}) * 0.9")
+        return name, a[1], a[2]
+
+    def unalias(self, scope, value):
+        """A carry keeps the order of its declaration: written out."""
+        name = self.name("h")
+        scope.line(f"{name} : real{self.brackets(value[1])} = {value[0]}")
+        scope.values.append((name, value[1], value[2]))
+        return scope.values[-1]
+
+    def exchange(self, inside, carries):
+        """Now and then carries change places, or one has what the other had in the turn before: names of what is renewed so."""
+        if len(carries) < 2 or self.every or set(carries[0][1]) != set(carries[1][1]) or carries[0][2] != carries[1][2] or self.random.random() < 0.4:
+            return ()
+        (first, dims, _), (second, other_dims, _) = carries
+        if self.random.random() < 0.5:
+            inside.line(f"{second} : real{self.brackets(other_dims)} = {first}")
+            return (second,)
+        kept = self.name("v")
+        inside.line(f"{kept} = {first}")
+        inside.line(f"{first} : real{self.brackets(dims)} = {second}")
+        inside.line(f"{second} : real{self.brackets(other_dims)} = {kept}")
+        return self.random.choice([(), (first,), (first, second)])
+
+    def collect(self, scope, dim, values):
+        """What a name of the loop that has just ended was in each of its turns, brought together."""
+        name, dims, varies = self.random.choice(values)
+        if dim in dims:
+            return
+        all_turns = f"collect[{dim}]({name})"
+        if not self.every and self.random.random() < 0.4:
+            stack = self.name("c")
+            scope.line(f"{stack} = {all_turns}")
+            scope.stacks.append((stack, dim, dims))
+            all_turns = stack
+        if self.random.random() < 0.4:
+            return self.bind(scope, f"dot[{dim}]({all_turns}, {self.parameter(scope, [dim])[0]})", dims, varies)
+        last = self.sizes[dim] - 1
+        text = self.random.choice([f"mean[{dim}]({all_turns} ^ 2)", f"{all_turns}[{dim} = 0]", f"cumsum[{dim}]({all_turns})[{dim} = {last}] * 0.5"])
+        self.bind(scope, text, dims, varies)
+
+    def turn(self, scope):
+        """What depends on the number of the turn: it itself, or the entry of a value of all turns."""
+        a, dim = self.pick(scope), self.random.choice(scope.turns)
+        stacks = [s for s in scope.stacks if s[1] == dim]
+        if stacks and self.random.random() < 0.7:
+            name, _, dims = self.random.choice(stacks)
+            return self.bind(scope, f"take[{dim}]({name}, index({dim})(position[{dim}])) * 0.8", dims, ())
+        if not scope.block and self.random.random() < 0.4:
+            name, dims = self.name("x"), self.some(a[1], 0, 2)
+            self.inputs.append(f"  input {name} : real{self.brackets(['batch'] + [d for d in dims if d != 'batch'] + [dim])}")
+            dims = ("batch", *(d for d in dims if d != "batch"))
+            return self.bind(scope, f"take[{dim}]({name}, index({dim})(position[{dim}]))", dims, dims)
+        b = self.pick(scope)
+        text = self.random.choice(["{0} / (1 + f32(position[{2}]))", "where(position[{2}] == 0, {0}, {1} * 0.5)", "where(position[{2}] % 2 == 0, {1}, {0})"])
+        self.bind(scope, text.format(a[0], self.fit(scope, b, a[1]), dim), a[1], ())
+
+    # Blocks
+
+    def block(self, scope):
+        """A block of the dims of a value, an instance, one or two calls."""
+        a = self.pick(scope)
+        if not a[1]:
+            return self.unary(scope)
+        name, instance = self.name("Block"), self.name("b")
+        inside = Scope([("u", a[1], a[2])], 0, block=True)
+        inside.turns = scope.turns
+        self.blocks_open.append(name)
+        for _ in range(self.random.randint(1, 4)):
+            self.step(inside)
+        self.blocks_open.pop()
+        scope.loops_made |= inside.loops_made
+        result = inside.values[-1]
+        dims = self.brackets(result[1])
+        returned = f"{result[0]} + {self.all_of(inside, Scope([]), result[1])}" if self.every else result[0]
+        self.blocks += [f"block {name}(u : real{self.brackets(a[1])}) -> real{dims} {{", *inside.lines, f"  return {returned}", "}"]
+        scope.line(f"param {instance} : {name}")
+        b = self.bind(scope, f"{instance}({a[0]})", result[1], result[2])
+        scope.instances.append((instance, a[1], result[1], result[2], inside.loops_made))
+        if self.random.random() < 0.5:
+            self.bind(scope, f"{b[0]} + {instance}(sin({a[0]}))", result[1], result[2])
+
+    def call(self, scope):
+        """One more call of an instance, perhaps from within a loop."""
+        instance, taken, dims, varies, loops = self.random.choice(scope.instances)
+        values = [v for v in scope.values if v[1] == taken]
+        if not values or loops & set(scope.turns):
+            return self.binary(scope)
+        return self.bind(scope, f"{instance}({self.random.choice(values)[0]} * 0.7)", dims, varies if taken else ())
+
+    # Steps
+
+    def state(self, scope):
+        """What the next step reads of this one."""
+        a = self.pick(scope)
+        name, dims = self.name("s"), [d for d in a[1] if d != "batch"]
+        scope.line(f"state {name} : real{self.brackets(dims)} = {self.random.choice(['zeros', 'ones'])}")
+        scope.line(f"{name} <- 0.6 * {name} + 0.4 * {self.fit(scope, self.pick(scope), dims)}")
+        return self.bind(scope, f"{a[0]} + tanh({name}) * 0.3", a[1], a[2])

@@ -1,0 +1,281 @@
+"""Models of specs computed in PyTorch (f64, autograd): every named value, the gradients, the parameters after steps."""
+import math
+
+import torch
+
+from . import named as ops
+from .named import Named, is_number, named
+from .reader import read
+
+REDUCTIONS = {"sum": ops.total, "mean": ops.mean, "max": ops.extreme(torch.amax, -math.inf), "min": ops.extreme(torch.amin, math.inf), "logsumexp": ops.logsumexp,
+              "softmax": ops.softmax, "log_softmax": ops.log_softmax, "argmax": ops.argmax, "cumsum": ops.cumsum, "sort": ops.sort}
+
+
+class Instance:
+    """A block with parameters of its own: its dims, the path before their names, the turns of the loops around its declaration."""
+
+    def __init__(self, block, dims, path, declared):
+        self.block, self.dims, self.path, self.declared = block, dims, path, declared
+
+
+class Frame:
+    """Where statements stand: the path before their names, the turns of the loops around them (as computed, and as their parameters are declared),
+    what names mean, what a block's dims are here, and what names were in the turns of loops that have ended."""
+
+    def __init__(self, path="", turns=(), declared=(), names=None, dims=None):
+        self.path, self.turns, self.declared, self.names, self.dims = path, turns, declared, names if names is not None else {}, dims or {}
+        self.ended = {}
+
+    def dim(self, name):
+        return self.dims.get(name, name)
+
+
+class Model:
+    """`draw(path, kind, shape)` gives the array of an input ("real", "bool" or a number: an index below it) or of a parameter ("param")."""
+
+    def __init__(self, text, draw):
+        spec = read(text)
+        self.draw, self.blocks, self.body = draw, spec["blocks"], spec["model"]
+        self.sizes, self.edges = {}, {}
+        for name, (size, edge) in spec["dims"].items():
+            self.sizes[name] = self.expression(size, Frame(names=self.sizes))
+            if edge is not None:
+                self.edges[name] = self.expression(edge, Frame())
+        self.inputs, self.params, self.states = {}, {}, {}
+
+    def compute(self):
+        """{path: tensor}, a name inside loops with their dims in front, a state as it is afterwards; {path: gradient}."""
+        self.found, self.next, self.optimizer = {}, {}, None
+        self.statements(self.body, Frame())
+        values = {**{path: self.brought_together(turns) for path, (_, turns) in self.found.items()}, **self.next}
+        gradients = {}
+        if self.optimizer:
+            loss = values[self.optimizer[0]]
+            for path, gradient in zip(self.params, torch.autograd.grad(loss, list(self.params.values()), allow_unused=True)):
+                gradients[path] = torch.zeros_like(self.params[path]) if gradient is None else gradient
+        return {path: value.detach().clone() for path, value in values.items()}, gradients
+
+    def train(self, steps):
+        """Values and gradients of the last step; parameters and states after it."""
+        optimizer = None
+        for _ in range(steps):
+            values, gradients = self.compute()
+            optimizer, largest = optimizer or self.torch_optimizer(self.optimizer[1])
+            for path, gradient in gradients.items():  # zeros where the loss does not read a parameter: it decays
+                self.params[path].grad = gradient.clone()
+            if largest:
+                torch.nn.utils.clip_grad_norm_(self.params.values(), largest)
+            optimizer.step()
+            optimizer = optimizer, largest
+            self.states.update(self.next)
+        return values, gradients
+
+    def torch_optimizer(self, call):
+        settings = {name: self.expression(value, Frame()) for name, value in call[4].items()}
+        largest = settings.pop("clip", None)
+        if "epsilon" in settings:
+            settings["eps"] = settings.pop("epsilon")
+        make = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[call[1]]
+        return make(list(self.params.values()), **settings), largest
+
+    def brought_together(self, turns):
+        """{(turn of the outer loop, of the inner one, ...): data} as one tensor."""
+        if () in turns:
+            return turns[()]
+        count = 1 + max(turn[0] for turn in turns)
+        return torch.stack([self.brought_together({turn[1:]: data for turn, data in turns.items() if turn[0] == i}) for i in range(count)])
+
+    # Statements
+
+    def statements(self, body, frame):
+        for statement in body:
+            if statement[0] == "return":
+                return [self.expression(e, frame) for e in statement[1]]
+            getattr(self, "do_" + statement[0])(frame, *statement[1:])
+        return None
+
+    def remember(self, frame, name, value):
+        frame.names[name] = value
+        self.record(frame, frame.path + name, value)
+
+    def record(self, frame, path, value):
+        """Of several calls of a block it is the last one's."""
+        loops, turns = self.found.get(path, ((), {}))
+        here = tuple(dim for dim, _ in frame.turns)
+        turns = turns if loops == here else {}
+        turns[tuple(turn for _, turn in frame.turns)] = named(value).data
+        self.found[path] = here, turns
+
+    def do_bind(self, frame, names, kind, expression):
+        values = self.expression(expression, frame)
+        values = values if isinstance(values, (list, tuple)) else [values]
+        if len(values) != len(names):
+            raise ValueError(f"{len(values)} values for {names}")
+        for name, value in zip(names, values):
+            if kind:
+                value = named(value)
+                dims = [frame.dim(d) for d in kind[1]]
+                value = value if value.keep is not None else Named(dims, ops.along(value, dims).expand([self.sizes[d] for d in dims]))
+            self.remember(frame, name, value)
+
+    def do_input(self, frame, name, kind):
+        what, dims = kind
+        if name not in self.inputs:
+            self.inputs[name] = torch.as_tensor(self.draw(name, self.sizes[what[1]] if isinstance(what, tuple) else what, [self.sizes[d] for d in dims]))
+        frame.names[name] = Named(dims, self.inputs[name])
+
+    def do_param(self, frame, name, kind, initial):
+        path, dims = frame.path + name, [frame.dim(d) for d in kind[1]]
+        if path not in self.params:
+            stacked = [self.sizes[d] for d, _ in frame.declared]
+            self.params[path] = torch.as_tensor(self.draw(path, "param", stacked + [self.sizes[d] for d in dims])).requires_grad_()
+        data = self.params[path]
+        for _, turn in frame.declared:
+            data = data[turn]
+        frame.names[name] = Named(dims, data)
+
+    def do_state(self, frame, name, kind, initial):
+        path, dims = frame.path + name, [frame.dim(d) for d in kind[1]]
+        if path not in self.states:
+            self.states[path] = torch.full([self.sizes[d] for d in dims], {"zeros": 0.0, "ones": 1.0}[initial[1]], dtype=torch.float64)
+        frame.names[name] = Named(dims, self.states[path])
+
+    def do_next(self, frame, name, expression):
+        dims = frame.names[name].dims
+        self.next[frame.path + name] = ops.along(self.expression(expression, frame), dims).expand([self.sizes[d] for d in dims]).detach()
+
+    def do_instance(self, frame, name, block, items):
+        frame.names[name] = Instance(block, [frame.dim(d) for d in items], frame.path + name + ".", frame.declared)
+
+    def do_repeat(self, frame, dim, path, body):
+        before = set(frame.names)
+        inside, turns = dict(frame.names), {}
+        for turn in range(self.sizes[dim]):
+            for name in set(inside) - before:
+                del inside[name]
+            self.statements(body, Frame(frame.path + path + ".", frame.turns + ((dim, turn),), frame.declared + ((dim, turn),), inside, frame.dims))
+            for name, value in inside.items():
+                if not isinstance(value, Instance):
+                    turns.setdefault(name, []).append(named(value))
+        for name in before:
+            if frame.names[name] is not inside[name]:
+                # what a loop carries is a new value of the name
+                self.remember(frame, name, inside[name])
+        frame.ended[dim] = turns
+
+    def do_minimize(self, frame, loss, optimizer):
+        self.optimizer = loss, optimizer
+
+    # Expressions
+
+    def expression(self, e, frame):
+        return getattr(self, "value_of_" + e[0])(frame, *e[1:])
+
+    def value_of_number(self, frame, number):
+        return number
+
+    def value_of_text(self, frame, text):
+        return text
+
+    def value_of_name(self, frame, name):
+        return frame.names[name]
+
+    def value_of_unary(self, frame, op, x):
+        x = self.expression(x, frame)
+        if is_number(x):
+            return -x if op == "-" else not x
+        return Named(x.dims, -x.data if op == "-" else ~x.data)
+
+    def value_of_binary(self, frame, op, x, y):
+        return ops.binary(op, self.expression(x, frame), self.expression(y, frame))
+
+    def value_of_call(self, frame, name, items, args, settings):
+        if name == "collect":
+            return self.collected(frame, frame.dim(items[0][1][0]), args[0][1])
+        block = frame.names.get(name)
+        args = [self.expression(a, frame) for a in args]
+        settings = {key: self.expression(value, frame) for key, value in settings.items()}
+        if isinstance(block, Instance):
+            return self.called(frame, block, args)
+        if name in self.blocks:
+            return self.called(frame, Instance(name, [frame.dim(d) for item in items for d in item[1]], frame.path + name + ".", frame.declared), args)
+        over = [frame.dim(d) for item in items if item[0] == "dims" for d in item[1]]
+        to = [frame.dim(d) for item in items if item[0] == "dims" for d in item[3]]
+        if name in REDUCTIONS and items:
+            return REDUCTIONS[name](args[0], over, **settings)
+        if name in ops.FUNCTIONS:
+            return Named(args[0].dims, ops.FUNCTIONS[name](args[0].data)) if isinstance(args[0], Named) else ops.FUNCTIONS[name](torch.tensor(float(args[0]), dtype=torch.float64)).item()
+        if name in ("max", "min"):
+            return ops.elementwise(ops.larger if name == "max" else ops.smaller, *args)
+        special = {
+            "size": lambda: math.prod(self.sizes[d] for d in over),
+            "position": lambda: self.position(frame, over[0]),
+            "where": lambda: ops.where(*args),
+            "mask": lambda: ops.mask(*args),
+            "dot": lambda: ops.dot(*args, over),
+            "outer": lambda: ops.outer(*args),
+            "broadcast": lambda: ops.widened(args[0], args[0].dims + tuple(over), self.sizes),
+            "take": lambda: ops.take(args[0], over[0], args[1]),
+            "one_hot": lambda: ops.one_hot(args[0], over[0], self.sizes[over[0]]),
+            "cross_entropy": lambda: ops.cross_entropy(args[0], over[0], args[1], **settings),
+            "top_k": lambda: ops.top_k(args[0], over[0], to[0], self.sizes[to[0]]),
+            "concat": lambda: ops.concat(args[0], over[0], args[1], over[1], to[0], self.sizes),
+            "stack": lambda: ops.stack([named(a) for a in args], over[0]),
+            "pad": lambda: ops.pad(args[0], over[0], to[0], self.sizes[to[0]], **settings),
+        }
+        return special[name]()
+
+    def position(self, frame, dim):
+        turns = dict(frame.turns)
+        return Named((), torch.tensor(turns[dim])) if dim in turns else Named((dim,), torch.arange(self.sizes[dim]))
+
+    def collected(self, frame, dim, name):
+        turns = frame.ended[dim][name]
+        return Named((dim, *turns[0].dims), torch.stack([ops.along(value, turns[0].dims) for value in turns]))
+
+    def called(self, frame, instance, args):
+        """A block's results: one, or a list."""
+        formal, arguments, body = self.blocks[instance.block]
+        dims = dict(zip(formal, instance.dims))
+        names = {}
+        for (argument, (_, declared)), value in zip(arguments, args):
+            value, declared = named(value), [dims.get(d, d) for d in declared if d != "..."]
+            names[argument] = ops.widened(value, [d for d in declared if d not in value.dims] + list(value.dims), self.sizes)
+        results = self.statements(body, Frame(instance.path, frame.turns, instance.declared, names, dims))
+        if len(results) > 1:
+            return results
+        self.record(frame, instance.path[:-1], results[0])
+        return results[0]
+
+    def value_of_change(self, frame, x, items):
+        """All changes at once: new dims get their names last."""
+        x, new = self.expression(x, frame), {}
+
+        def fresh(dim):
+            new["new " + dim] = frame.dim(dim)
+            return "new " + dim
+
+        for kind, first, *rest in items:
+            if kind == "dims":
+                old, (_, to, _) = [frame.dim(d) for d in first], rest
+                if len(old) > 1:
+                    x = ops.merge(x, old, fresh(to[0]))
+                else:
+                    x = ops.split(x, old[0], [fresh(d) for d in to], {"new " + d: self.sizes[frame.dim(d)] for d in to})
+                continue
+            dim = frame.dim(first)
+            at = x.dims.index(dim)
+            if kind == "shift":
+                x = ops.shift(x, dim, self.number(rest[0], frame), self.edges[dim])
+            elif kind == "select":
+                x = Named(ops.without(x.dims, (dim,)), x.data.select(at, self.number(rest[0], frame)))
+            else:
+                begin, end, step, to = rest
+                end = self.sizes[dim] if end is None else self.number(end, frame)
+                numbers = torch.arange(self.number(begin, frame), end, self.number(step, frame))
+                x = Named(x.dims[:at] + (fresh(to),) + x.dims[at + 1:], x.data.index_select(at, numbers))
+        return Named([new.get(d, d) for d in x.dims], x.data)
+
+    def number(self, expression, frame):
+        """What is known when a spec is compiled: dims stand for their sizes."""
+        return self.expression(expression, Frame(names={**self.sizes, **{d: self.sizes[e] for d, e in frame.dims.items()}}))
