@@ -188,9 +188,7 @@ TEST(Feeds, AreChecked) {
               request.feeds["image"].shape = {7, 6};
             }),
             "feed `image` has shape [7, 6], but needs [batch = 6, pixel = 7]");
-  EXPECT_EQ(refused([](InterpretRequest& request) {
-              request.feeds["label"] = make_array(Type::f32, {6});
-            }),
+  EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds["label"] = make_array(Type::f32, {6}); }),
             "feed `label` holds f32 numbers, but needs i32: convert the array first");
   // Whole numbers are as good for reals, as the data of a run.
   EXPECT_EQ(refused([](InterpretRequest& request) { request.feeds["image"] = make_array(Type::i32, {6, 7}); }), "");

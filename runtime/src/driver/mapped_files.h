@@ -19,7 +19,7 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
  private:
-  std::string told_;                           // the line
+  std::string told_;                                 // the line
   std::atomic<const MappedFile*>* place_ = nullptr;  // in the table of all; none where that was full
   std::span<const std::byte> bytes_;
 
