@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "driver/finite_watch.h"
 #include "fit_mean.h"
@@ -239,6 +241,37 @@ TEST_F(TrainTest, StopsAtALossThatIsNotFinite) {
   EXPECT_EQ(run(1, text + "log: { nonfinite: ignore }", nullptr, 3).find("`loss`"), std::string::npos);
   run(1, text + "log: { nonfinite: ignore, jsonl: " + folder_.path("m.jsonl") + ", every: 1 }", nullptr, 3);
   EXPECT_TRUE(json_lines(folder_.read("m.jsonl"))[3]["loss"].is_null());
+}
+
+// A name that was mistyped costs no file of the user's.
+TEST_F(TrainTest, FilesOfAnotherKindAreNotWrittenOver) {
+  const std::string steps = "data: { x: {file: x.npy} }\ntrain: { steps: 1 }\n",
+                    text = folder_.write("text.txt", "In the beginning\n"),
+                    first = steps + "log: { jsonl: " + text + " }";
+  EXPECT_EQ(failure(first), "`text.txt` is no log of a run, and `log.jsonl` does not write over it: name another file");
+  EXPECT_EQ(code_, 1);
+  EXPECT_TRUE(failure(steps + "output: { w: {file: " + text + "} }")
+                  .starts_with("`text.txt` is no npy file, and is not written over\n"));
+  EXPECT_EQ(folder_.read("text.txt"), "In the beginning\n");
+  run(1,
+      steps + "log: { jsonl: " + folder_.path("m.jsonl") + " }\noutput: { w: {file: " + folder_.path("w.npy") + "} }");
+  run(1,
+      steps + "log: { jsonl: " + folder_.path("m.jsonl") + " }\noutput: { w: {file: " + folder_.path("w.npy") + "} }");
+}
+
+// Batches are read by a thread of its own, whose fault it is.
+TEST_F(TrainTest, DataThatIsCutShortUnderTheRunIsNamed) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto cut_while_it_runs = [&] {
+    std::thread cutter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      std::filesystem::resize_file(folder_.path("x.npy"), 0);
+    });
+    run(1, "data: { x: {file: x.npy} }\ntrain: { steps: 1000000000 }\nlog: { every: 1000000000 }\n");
+    cutter.join();
+  };
+  EXPECT_EXIT(cut_while_it_runs(), testing::ExitedWithCode(exit_code(Cause::data)),
+              "error: cannot read `.*/x.npy` any more");
 }
 
 // The loss of a step says nothing of what its update has made.

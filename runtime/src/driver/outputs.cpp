@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "driver/suggest.h"
 #include "meshrt/failure.h"
@@ -22,6 +23,16 @@ std::string file_at(std::string file, int64_t step) {
   return file;
 }
 
+/// Whether another file than an array would be lost by writing one there.
+bool is_something_else(const std::string& path) {
+  constexpr std::string_view magic = "\x93NUMPY";
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored) || std::filesystem::file_size(path, ignored) == 0) return false;
+  std::string begin(magic.size(), '\0');
+  std::ifstream(path, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin != magic;
+}
+
 }  // namespace
 
 Outputs::Outputs(Rank& rank, Program& program, const RunFile& run) : rank_(rank) {
@@ -38,6 +49,9 @@ Outputs::Outputs(Rank& rank, Program& program, const RunFile& run) : rank_(rank)
       if (other.file == output.file.value)
         throw run.error(output.file.mark,
                         fmt::format("`{}` and `{}` would be written to one file", other.tensor->name, output.name));
+    if (is_something_else(output.file.value))
+      throw run.error(output.file.mark, fmt::format("`{}` is no npy file, and is not written over", output.file.value),
+                      "name another file");
     const std::span<Tensor> tensors = program.tensors();
     const auto called = [&](const Tensor& t) { return t.name == output.name; };
     auto tensor = std::find_if(tensors.begin(), tensors.end(),

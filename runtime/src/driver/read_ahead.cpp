@@ -23,9 +23,10 @@ void ReadAhead::fill(int64_t position, int64_t next) {
     wanted_ = true;
   }
   if (!thread_.joinable()) {
-    // Signals are for the rank's own thread.
+    // Signals are for the rank's own thread, but for what reading a file that was cut short raises here.
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     thread_ = std::thread([this] { work(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);

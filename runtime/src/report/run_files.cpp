@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -51,6 +52,19 @@ int64_t lines_up_to(const std::string& path, int64_t step, Curve& curve) {
   return static_cast<int64_t>(rest.size());
 }
 
+/// A file that the user has named by mistake is not lost: whatever is no log of a run stays.
+void require_log(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) == 0) return;
+  std::ifstream file(path);
+  std::string head;
+  std::getline(file, head);
+  if (!nlohmann::json::parse(head, nullptr, false).is_object())
+    throw Failure(
+        Cause::data,
+        fmt::format("`{}` is no log of a run, and `log.jsonl` does not write over it: name another file", path));
+}
+
 /// How long a text is without the half line that a crash may have left.
 int64_t whole_lines(const std::string& path) {
   int64_t length = 0;
@@ -71,7 +85,10 @@ RunFiles::RunFiles(Options options, const std::string& head)
     json_.emplace_back(path, resumed ? lines_up_to(path, options_.resumed, curve) : 0, head + "\n");
   };
   Curve elsewhere("");
-  if (!options_.jsonl.empty()) add_json(options_.jsonl, elsewhere);
+  if (!options_.jsonl.empty()) {
+    require_log(options_.jsonl);
+    add_json(options_.jsonl, elsewhere);
+  }
   if (options_.folder.empty()) return;
   add_json(in(options_.folder, "metrics.jsonl"), curve_);
   const std::string text = log_of_run(options_.folder);
