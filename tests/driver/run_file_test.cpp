@@ -104,7 +104,7 @@ TEST_F(RunFileTest, ValidationTakesOverInputsThatItDoesNotName) {
       "data: { token: {file: train.bin, type: u16, window: seq, to: 95%}, target: {of: token, shift: 1}, other: {mix: "
       "[{file: train.bin, weight: 3}, {file: val.bin}], from: 2} }\n";
   for (const std::string validation : {"every: 5, steps: 1", "steps: 1, target: {}", "steps: 1, other: {from: 3}"}) {
-    const RunFile run = parse(data + "validation: { " + validation + " }");
+    const RunFile run = parse(fmt::format("{}validation: {{ {} }}", data, validation));
     ASSERT_EQ(run.validation.data.size(), 3U) << validation;
     const auto of = [&](const char* input) { return *std::ranges::find(run.validation.data, input, &Source::input); };
     EXPECT_EQ(of("token").file.value, folder_.path("train.bin"));

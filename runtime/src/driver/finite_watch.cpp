@@ -53,9 +53,10 @@ std::string FiniteWatch::parameters(std::span<const Tensor> tensors, int64_t ste
       if (const double* found = first_nonfinite<double>(tensor)) number = *found;
     }
     if (std::isfinite(number)) continue;
-    const std::string what =
+    std::string what =
         fmt::format("`{}` holds {} after step {}, whose loss was {:.6g}", tensor.name, number, step, loss_);
-    if (policy_ == Nonfinite::stop) fail(what + ": its gradient was not finite, and no checkpoint is written of it");
+    if (policy_ == Nonfinite::stop)
+      fail(what + ": the update of that step made it so, and no checkpoint is written of it");
     told_of_parameters_ = true;
     return what;
   }
