@@ -54,16 +54,13 @@ void require_shared_folder(Rank& rank, const CheckpointFolder& folder, std::chro
   const std::string mark = folder.mark();
   if (rank.rank() == 0) write_durably(mark, "");
   barrier(rank, world(rank), site);
-  const uint8_t found = appears(std::filesystem::absolute(mark), patience) ? 1 : 0;
-  std::vector<uint8_t> all(static_cast<size_t>(rank.ranks()));
-  std::vector<int64_t> begin;
-  for (int r = 0; r <= rank.ranks(); ++r) begin.push_back(r);
-  all_gather(rank, world(rank), site, &found, all.data(), {1, begin, 1}, Type::u8);
+  const bool found = appears(std::filesystem::absolute(mark), patience);
+  const std::vector<std::string> words = gather_texts(rank, site.value, found ? "found" : "");
   if (rank.rank() != 0) return;
   unlink(mark.c_str());
   std::vector<int> blind;
   for (int r = 0; r < rank.ranks(); ++r)
-    if (all[static_cast<size_t>(r)] == 0) blind.push_back(r);
+    if (words[static_cast<size_t>(r)].empty()) blind.push_back(r);
   if (blind.empty()) return;
   if (blind.front() == 0)
     throw Failure(

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "meshrt/collectives.h"
+#include "report/gather.h"
 #include "report/tell.h"
 #include "transport/transport.h"
 
@@ -56,12 +57,11 @@ std::string extent(const ProgramInfo& info, const std::vector<int>& ranks) {
 }  // namespace
 
 std::vector<uint64_t> hosts_of_ranks(Rank& rank) {
-  const Axis all[] = {{rank.ranks(), 1}};
   const uint64_t own = this_host();
   std::vector<uint64_t> hosts(rank.ranks());
   std::vector<int64_t> begin;
   for (int i = 0; i <= rank.ranks(); ++i) begin.push_back(i);
-  all_gather(rank, rank.group(all), {-1, "hosts"}, &own, hosts.data(), {1, begin, 1}, Type::i64);
+  all_gather(rank, world(rank), {-1, "hosts"}, &own, hosts.data(), {1, begin, 1}, Type::i64);
   return hosts;
 }
 

@@ -7,15 +7,11 @@
 #include "checkpoint/tensor_part.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
+#include "report/gather.h"
 
 namespace meshrt {
 
 namespace {
-
-const Group& world(Rank& rank) {
-  const Axis all[] = {{rank.ranks(), 1}};
-  return rank.group(all);
-}
 
 // Which part of a tensor a rank holds.
 struct Part {

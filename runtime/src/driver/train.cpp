@@ -23,6 +23,7 @@
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
 #include "meshrt/finite.h"
+#include "report/gather.h"
 #include "report/run_report.h"
 #include "report/tell.h"
 #include "transport/transport.h"
@@ -217,7 +218,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       if (moment.step < steps) stopped = checkpoints.after_step(moment);
       // A run that is to go on says and writes at this step what it would if nothing had stopped it.
       const bool last = moment.step == steps || (!stopped.empty() && !run.checkpoint.folder.given());
-      if (last) look_at_parameters(moment.step);
+      if (last && !run.checkpoint.folder.given()) look_at_parameters(moment.step);
       if (last || !stopped.empty()) checkpoints.last(moment);
       if (validator && (last || (run.validation.every.given() && moment.step % run.validation.every.value == 0))) {
         const Clock::time_point start = Clock::now();
@@ -246,9 +247,8 @@ int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOption
   prepare(rank, program);
   if (!run.data.empty()) Batches(program.tensors(), info, run, run.data, "data").fill(0);
   if (run.validation.given()) Batches(program.tensors(), info, run, run.validation.data, "validation").fill(0);
-  const Axis all[] = {{rank.ranks(), 1}};
   float ranks = 1;
-  all_reduce(rank, rank.group(all), {-1, "dry run"}, &ranks, 1, Type::f32, Reduce::sum);
+  all_reduce(rank, world(rank), {-1, "dry run"}, &ranks, 1, Type::f32, Reduce::sum);
   if (ranks != static_cast<float>(rank.ranks()))
     throw Failure(Cause::mismatch, fmt::format("an all-reduce of 1 over {} ranks gave {}", rank.ranks(), ranks));
   if (rank.rank() == 0)
