@@ -79,6 +79,11 @@ Position SourceMap::position(FileId file, std::uint32_t offset) const {
   return Position{line, static_cast<std::uint32_t>(characters) + 1};
 }
 
+std::string SourceMap::file_name(Span span) const {
+  const std::string& path = span.known() ? name(span.file) : std::string();
+  return path.substr(path.rfind('/') + 1);
+}
+
 std::string SourceMap::file_and_line(Span span) const {
   if (!span.known()) return "";
   return name(span.file) + ":" + std::to_string(begin(span).line);

@@ -67,6 +67,9 @@ class SourceMap {
   Position end(Span span) const { return position(span.file, span.end); }  // one past the last character
   Position position(FileId file, std::uint32_t offset) const;
 
+  // `gpt.mesh`, the name without its folder: what is emitted or planned is kept beside programs, wherever these were
+  // compiled; "" for an unknown span.
+  std::string file_name(Span span) const;
   // `gpt.mesh:24` for comments and short messages; "" for an unknown span.
   std::string file_and_line(Span span) const;
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -86,17 +85,12 @@ int64_t bytes_of(const Prediction& step) {
 
 uint32_t line_of(const SourceMap& sources, Span span) { return span.known() ? sources.begin(span).line : 0; }
 
-/// Without its folder: plans are kept beside programs, wherever these were compiled.
-std::string file_of(const SourceMap& sources, Span span) {
-  return span.known() ? std::filesystem::path(sources.name(span.file)).filename().string() : "";
-}
-
 bool is_of_model(const Graph& graph, Span span) { return !graph.objective || span.file == graph.objective->span.file; }
 
 /// "gpt.mesh:46"; of a line of a block from another file also which instance it is of: "std.nn:7 in layer.norm1".
 std::string place_text(const Graph& graph, const SourceMap& sources, const PlannedCollective& c) {
   const bool shared = !is_of_model(graph, c.span) && !c.scope.empty();
-  return fmt::format("{}:{}{}", file_of(sources, c.span), line_of(sources, c.span), shared ? " in " + c.scope : "");
+  return fmt::format("{}:{}{}", sources.file_name(c.span), line_of(sources, c.span), shared ? " in " + c.scope : "");
 }
 
 }  // namespace
@@ -127,7 +121,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
     for (const Partial& partial : placement.partial)
       row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);
     const Span made = graph.node(graph.value(tensor.value).producer).span;
-    row["file"] = file_of(sources, made);
+    row["file"] = sources.file_name(made);
     row["line"] = line_of(sources, made);
     plan["tensors"].push_back(std::move(row));
   }
@@ -144,7 +138,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
                                    {"seconds", c.seconds},
                                    {"phase", c.phase},
                                    {"call", c.call},
-                                   {"file", file_of(sources, c.span)},
+                                   {"file", sources.file_name(c.span)},
                                    {"line", line_of(sources, c.span)},
                                    {"reason", c.reason}});
   }

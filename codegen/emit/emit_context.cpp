@@ -52,13 +52,8 @@ const std::string& EmitContext::rate(const RateOp& op) {
       .second;
 }
 
-std::string EmitContext::file_name(Span span) const {
-  const std::string& name = span.known() ? sources.name(span.file) : std::string();
-  return name.substr(name.rfind('/') + 1);
-}
-
 std::string EmitContext::origin(Span span) const {
-  return span.known() ? fmt::format("{}:{}", file_name(span), sources.begin(span).line) : "";
+  return span.known() ? fmt::format("{}:{}", sources.file_name(span), sources.begin(span).line) : "";
 }
 
 std::string EmitContext::statement(Span span) const {

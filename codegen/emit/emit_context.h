@@ -65,8 +65,7 @@ struct EmitContext {
   const std::string& group(const std::vector<AxisId>& axes);
   /// The name of the function that gives a schedule's rate at this step.
   const std::string& rate(const RateOp&);
-  /// The name of the file without its folder, and with the line: "gpt.mesh:24"; "" for an unknown span.
-  std::string file_name(Span) const;
+  /// The file without its folder and the line: "gpt.mesh:24"; "" for an unknown span.
   std::string origin(Span) const;
   /// The spec's statement at a span, as one line: "score = dot[head_dim](q, k)"; "" for an unknown span.
   std::string statement(Span) const;

@@ -49,7 +49,7 @@ void emit_sites(EmitContext& context, CppWriter& out) {
     }
     const Position position = context.sources.begin(span);
     std::string text = context.statement(span);
-    const std::string head = fmt::format("info.sites.push_back({{{}, {}, {}, ", quoted(context.file_name(span)),
+    const std::string head = fmt::format("info.sites.push_back({{{}, {}, {}, ", quoted(context.sources.file_name(span)),
                                          position.line, position.column);
     const size_t room = CppWriter::width - 2 * static_cast<size_t>(out.depth()) - head.size() - 4;
     if (quoted(text).size() > room) text = text.substr(0, room - 8) + "...";

@@ -71,7 +71,7 @@ std::optional<int64_t> written_size(const ast::Axis& axis, const LayoutOptions& 
 std::string sizes_for(const MeshShape& mesh, int64_t ranks) {
   std::vector<int64_t> sizes;
   for (const MeshAxis& axis : mesh.axes) sizes.push_back(axis.size);
-  const int64_t all = std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+  const int64_t all = mesh.ranks();
   const auto fitting =
       std::find_if(sizes.rbegin(), sizes.rend(), [&](int64_t one) { return ranks % (all / one) == 0; });
   if (fitting == sizes.rend()) {

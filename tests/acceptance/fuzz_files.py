@@ -11,7 +11,7 @@ from common import run as execute
 SEED = 20261122
 KINDS = ("run_file", "run_json", "names", "safetensors", "llm_c", "raw", "megatron", "idx", "npy", "gzip", "flight")
 SOCKET = ("door", "coordinator", "orders")
-SECONDS = 600  # of each kind
+SECONDS = 600  # of a processor, for each kind
 PART = 20_000  # mutants of one process
 
 
@@ -28,7 +28,7 @@ def fuzz(kind, small):
     done = accepted = 0
     with scratch() as folder:
         while done < count and seconds > 0:
-            result = execute(driver(kind), kind, SEED, done, min(PART, count - done), int(seconds), folder, *texts, code=None, timeout=seconds + 60)
+            result = execute(driver(kind), kind, SEED, done, min(PART, count - done), int(seconds), folder, *texts, code=None, timeout=10 * seconds + 60)
             found = re.search(r"(\d+) mutants, (\d+) accepted, ([\d.]+) s", result.stdout)
             if result.returncode != 0 or not found:
                 return done, accepted, result.stderr[-1500:] or f"exit code {result.returncode}"
@@ -40,7 +40,7 @@ def fuzz(kind, small):
 
 def run(small):
     report = Report()
-    print(f"seed {SEED}, {'400 mutants' if small else f'{SECONDS} s'} of each kind")
+    print(f"seed {SEED}, {'400 mutants' if small else f'{SECONDS} s of a processor'} for each kind")
     with ThreadPoolExecutor(2) as pool:
         for kind, (done, accepted, wrong) in zip(KINDS + SOCKET, pool.map(lambda kind: fuzz(kind, small), KINDS + SOCKET)):
             report.true(f"{kind}: {done} mutants, {accepted} accepted", not wrong and 0 < accepted < done, wrong)
