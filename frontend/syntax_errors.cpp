@@ -17,6 +17,8 @@ const Words declaration_words = {"import", "language", "dim",    "const",     "r
                                  "model",  "mesh",     "layout", "precision", "budget"};
 const Words statement_words = {"input",  "output", "param",  "state",    "dim",     "require",
                                "metric", "repeat", "return", "minimize", "generate"};
+const Words rule_words = {"params", "grads", "optimizer", "activations", "state",
+                          "tensor", "in",    "replicate", "auto",        "closed"};
 const Words reserved_words = {"and", "as", "false", "none", "not", "or", "repeat", "return", "true"};
 const Words operators = {"'+'",  "'-'", "'*'", "'/'", "'%'",   "'^'",  "'=='", "'!='", "'<='",
                          "'>='", "'<'", "'>'", "'['", "'and'", "'or'", "'('",  "'.'"};
@@ -44,8 +46,8 @@ class Fault {
   Fault(const SyntaxFault& fault, DiagnosticSink& sink) : fault_(fault), sink_(sink), found_(fault.tokens[fault.at]) {}
 
   void report() {
-    if (half_a_part() || foreign_operator() || unfinished_line() || missing_arrow() || reserved_name() ||
-        wrong_place() || equals_sign() || unknown_keyword() || lone_expression() || missing_sign()) {
+    if (half_a_part() || foreign_operator() || unfinished_line() || unknown_rule() || missing_arrow() ||
+        reserved_name() || wrong_place() || equals_sign() || unknown_keyword() || lone_expression() || missing_sign()) {
       return;
     }
     general();
@@ -295,6 +297,18 @@ class Fault {
     } else {
       error.help("a value is written `{} = ...`", first().text);
     }
+    return true;
+  }
+
+  // `optimzer { ... }`, `tensr layer.w { ... }`, `replicated over data` in a layout
+  bool unknown_rule() {
+    if (fault_.list != "rules" || fault_.at != fault_.first + 1 || line_between(first(), found_)) return false;
+    if (first().kind != TokenKind::word || contains(rule_words, first().text)) return false;
+    const auto near = did_you_mean(first().text, rule_words);
+    if (!found_.is("{") && !(near && found_.kind == TokenKind::word)) return false;
+    auto error = sink_.error("E0110", first().span, "unknown layout rule `{}`", first().text);
+    if (near) error.here("did you mean `{}`?", *near).fix(first().span, *near);
+    else error.note("a rule is written `dims -> axes`, or starts with " + enumerate(rule_words));
     return true;
   }
 

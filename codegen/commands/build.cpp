@@ -38,6 +38,12 @@ void refuse_written_over(const Options& options, const std::filesystem::path& co
                   copy.string(), given.string()));
 }
 
+/// A run file in the program's folder is read, also one of an earlier build or the spec's own.
+void tell_run_file(const Options& options, const std::filesystem::path& copy) {
+  if (options.spec.run_file().empty() && std::filesystem::exists(copy))
+    fmt::print(stderr, "note: no run file was given; the program reads {}, which was there before\n", copy.string());
+}
+
 int build(const Options& options) {
   for (const std::string& key : options.spec.overrides())
     if (!key.starts_with("log.watch="))
@@ -67,6 +73,7 @@ int build(const Options& options) {
   const std::string program = (std::filesystem::path(folder) / name).string();
   if (options.only_write) fmt::print(stderr, "wrote {}.cpp; compile it with {}/build.sh\n", program, folder);
   else fmt::print(stderr, "built {} for {} rank{}\n", program, ranks, ranks == 1 ? "" : "s");
+  tell_run_file(options, program + ".yaml");
   return exit_ok;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "meshrt/types.h"
+#include "meshrt/safetensors.h"
 
 namespace mesh {
 
@@ -24,5 +24,13 @@ int convert_checkpoint(const Conversion& conversion, bool json);
 
 /// "f32[3, 4]"
 std::string shape_text(meshrt::Type type, const std::vector<int64_t>& shape);
+
+bool is_float(meshrt::Type type);
+/// Numbers that a command has in memory at once.
+constexpr size_t numbers_at_once = size_t{1} << 20;
+/// `count` numbers of the tensor from number `first` on.
+std::vector<double> numbers_of(const meshrt::NamedArray& tensor, size_t first, size_t count);
+/// How many of a tensor's numbers are infinite or no number at all.
+int64_t not_finite(const meshrt::NamedArray& tensor);
 
 }  // namespace mesh

@@ -19,8 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using meshrt::NamedArray, meshrt::SavedTensors, meshrt::bytes_text, meshrt::Type;
 
-bool is_float(Type type) { return type == Type::f64 || type == Type::f32 || type == Type::bf16 || type == Type::f16; }
-
 /// How far two tensors of one shape are apart.
 struct Difference {
   int64_t numbers = 0;   // that differ
@@ -31,18 +29,10 @@ struct Difference {
 /// Visits the numbers of two tensors of one shape in pairs.
 template <class Visit>
 void for_each_pair(const NamedArray& a, const NamedArray& b, Visit visit) {
-  constexpr size_t block = 1 << 20;  // numbers that are in memory at once
   const size_t count = a.data.size() / size_of(a.type);
-  for (size_t begin = 0; begin < count; begin += block) {
-    const size_t length = std::min(block, count - begin);
-    const auto part = [&](const NamedArray& whole) {
-      NamedArray some = whole;
-      some.data = whole.data.subspan(begin * size_of(whole.type), length * size_of(whole.type));
-      return numbers_as(Type::f64, some);
-    };
-    const std::vector<std::byte> first = part(a), second = part(b);
-    const auto* x = reinterpret_cast<const double*>(first.data());
-    const auto* y = reinterpret_cast<const double*>(second.data());
+  for (size_t begin = 0; begin < count; begin += numbers_at_once) {
+    const size_t length = std::min(numbers_at_once, count - begin);
+    const std::vector<double> x = numbers_of(a, begin, length), y = numbers_of(b, begin, length);
     for (size_t i = 0; i < length; ++i) visit(x[i], y[i]);
   }
 }

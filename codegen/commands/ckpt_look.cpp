@@ -164,15 +164,23 @@ int verify_checkpoints(const std::string& path, bool json) {
       for (const std::string& name : damaged_tensors(*opened.saved))
         faults.push_back(fmt::format("`{}` in {} is not what was written", name, opened.saved->file_of(name)));
     else faults.push_back(opened.fault);
+    std::vector<std::string> doubts;  // as they were written, but nothing to go on from
+    if (opened.saved)
+      for (const NamedArray& tensor : opened.saved->tensors())
+        if (const int64_t bad = not_finite(tensor))
+          doubts.push_back(fmt::format("`{}`: {} of {} numbers {} not finite", tensor.name, bad,
+                                       tensor.data.size() / size_of(tensor.type), bad == 1 ? "is" : "are"));
     const bool hashed = opened.saved && opened.saved->manifest();
     good = good && faults.empty();
-    list.push_back({{"path", one}, {"good", faults.empty()}, {"hashed", hashed}, {"faults", faults}});
+    list.push_back(
+        {{"path", one}, {"good", faults.empty()}, {"hashed", hashed}, {"faults", faults}, {"not_finite", doubts}});
     if (json) continue;
     if (!faults.empty()) fmt::print("damaged {}\n  {}\n", one, fmt::join(faults, "\n  "));
     else
       fmt::print("good    {}: {} tensors, {}{}\n", one, opened.saved->tensors().size(),
                  bytes_text(opened.saved->bytes()),
                  hashed ? "" : "; without hashes only headers and sizes can be checked");
+    for (const std::string& doubt : doubts) fmt::print("  {}\n", doubt);
   }
   if (json) fmt::print("{}\n", Json{{"schema", 1}, {"good", good}, {"checkpoints", list}}.dump(2));
   return good ? exit_ok : exit_diagnostics;

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
 #include <CLI/CLI.hpp>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -68,7 +70,7 @@ int create(const Options& options) {
     std::ofstream out(file, std::ios::binary);
     out << filled(content, values);
     if (out.flush()) continue;
-    fmt::print(stderr, "error: {} cannot be written\n", file.string());
+    fmt::print(stderr, "error: cannot write {}: {}\n", file.string(), std::strerror(errno));
     return exit_run;
   }
   fmt::print("{}\n{}\n", spec.string(), run_file.string());

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -36,7 +37,8 @@ bool write_if_changed(const fs::path& path, const std::string& text) {
   if (fs::exists(path) && read(path) == text) return false;
   std::ofstream file(path, std::ios::binary);
   file << text;
-  if (!file.flush()) throw Failure(Cause::environment, fmt::format("cannot write {}", path.string()));
+  if (!file.flush())
+    throw Failure(Cause::environment, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   return true;
 }
 

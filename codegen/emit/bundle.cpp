@@ -4,7 +4,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -107,7 +109,7 @@ class Bundle {
   void write(const fs::path& path, const std::string& text) {
     const fs::path place = place_for(path);
     std::ofstream file(place, std::ios::binary);
-    if (!(file << text).flush()) fail(place, "the disk or the folder refuses it");
+    if (!(file << text).flush()) fail(place, std::strerror(errno));
   }
 
   void copy(const fs::path& from, const fs::path& path) {

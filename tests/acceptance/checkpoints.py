@@ -162,6 +162,8 @@ def check_small_types(report, bench):
     report.true("convert warns of infinities and zeros", done.stderr == "warning: `w`: of 6 numbers 2 become infinite and 1 becomes 0 in f16\n", done.stderr)
     told = json.loads(done.stdout)
     report.true("convert --json counts them", (told["become_infinite"], told["become_zero"]) == (2, 1), told)
+    looked = json.loads(execute(meshc(), "ckpt", "verify", odd, "--json").stdout)
+    report.true("verify counts what is not finite", looked["checkpoints"][0]["not_finite"] == ["`w`: 1 of 6 numbers is not finite"], looked)
     report.true("convert to bf16 has the range of f32", execute(meshc(), "ckpt", "convert", odd, f"{bench.folder}/odd_b.safetensors", "--type", "bf16").stderr == "")
 
 

@@ -120,6 +120,8 @@ def check_run_file(report, folder):
         report.true(f"slurm {options} names the run file of build", words[1].startswith("of_big/count.") and os.path.exists(f"{folder}/{words[1]}"), words)
     report.true("slurm and bundle name different ones", words[1].endswith(".json"), words)
     os.remove(f"{folder}/count.yaml")
+    rebuilt = execute(meshc(), "build", "count.mesh", "-o", "of_big", cwd=folder)
+    report.true("build tells of an older run file", rebuilt.stderr.endswith("note: no run file was given; the program reads of_big/count.yaml, which was there before\n"), rebuilt.stderr)
     report.true("slurm without a run file", "srun --mpi=pmix count/count checkpoint.dir=count-ckpt\n" in execute(meshc(), "slurm", "count.mesh", cwd=folder).stdout)
     with open(f"{folder}/count.yaml", "w") as file:
         file.write("train: { steps: 3 }\n")

@@ -235,7 +235,8 @@ def check_nonfinite(report, folder):
     first = "`x` at logs.mesh:3 is the first value that is not finite: nan at number 0 of 6 on rank 1, step 2"
     report.true("nonfinite: what a step begins with", f": {first}\n" in read, read.strip()[-300:])
     plain = execute(*command[:-1], code=None, env={"XDG_CACHE_HOME": f"{folder}/cache"})
-    report.true("nonfinite: without looking", plain.returncode == 3 and "`loss` is nan at step 2" in plain.stderr and "--find-nonfinite" in plain.stderr, plain.stderr.strip()[-300:])
+    said = ("`loss` is nan at step 2", f"`x` reads nan from `{folder}/x.npy`: number 18 ([6, 0])", "--find-nonfinite")
+    report.true("nonfinite: without looking", plain.returncode == 3 and all(text in plain.stderr for text in said), plain.stderr.strip()[-300:])
 
 
 def run(small):

@@ -46,7 +46,8 @@ TEST(DataFile, ReadsMegatronsPairs) {
   folder.write("a.idx", megatron_index());
   folder.write("a.bin", bytes_of<uint16_t>({7, 50256, 9}));
   for (const NumberFile& file :
-       {NumberFile::open(folder.path("a.idx")), NumberFile::open(folder.path("a.bin"), FileType::megatron)}) {
+       {NumberFile::open(folder.path("a.idx")), NumberFile::open(folder.path("a.bin"), FileType::megatron),
+        NumberFile::open(folder.path("a"), FileType::megatron), NumberFile::open(folder.path("a"))}) {
     EXPECT_EQ(all_of<int32_t>(file, 50257), (std::vector<int32_t>{7, 50256, 9}));
     EXPECT_EQ(file.documents(), 2);
     EXPECT_EQ(file.path(), folder.path("a.bin"));

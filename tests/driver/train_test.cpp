@@ -293,17 +293,21 @@ TEST_F(TrainTest, KeepsNoParametersThatAreNotFinite) {
 TEST_F(TrainTest, OtherMetricsAreOnlyTold) {
   const ProgramInfo info = FitMean(1).info();
   const double infinite = std::numeric_limits<double>::infinity();
-  const auto forbidden = [] { ADD_FAILURE() << "stops"; };
+  const auto forbidden = [] {
+    ADD_FAILURE() << "stops";
+    return std::string();
+  };
   FiniteWatch watch(info, Nonfinite::stop), quiet(info, Nonfinite::ignore);
   EXPECT_EQ(watch.step(std::array{1.0, 2.0}, 1, forbidden), "");
   EXPECT_EQ(watch.step(std::array{1.0, infinite}, 2, forbidden), "`distance` is inf at step 2");
   EXPECT_EQ(watch.step(std::array{1.0, infinite}, 3, forbidden), "");
   EXPECT_EQ(quiet.step(std::array{infinite, infinite}, 3, forbidden), "");
-  int stopped = 0;
-  EXPECT_TRUE(failure_of([&] {
-                watch.step(std::array{-infinite, 0.0}, 4, [&] { ++stopped; });
-              }).starts_with("`loss` is -inf at step 4; after step 3 it was 1\n"));
-  EXPECT_EQ(stopped, 1);
+  const auto stopped = [&](const std::string& reason) {
+    return failure_of([&] { watch.step(std::array{-infinite, 0.0}, 4, [&] { return reason; }); });
+  };
+  const std::string what = "`loss` is -inf at step 4; after step 3 it was 1\n";
+  EXPECT_TRUE(stopped("").starts_with(what + "a smaller `train.lr`")) << stopped("");
+  EXPECT_TRUE(stopped("`x` reads nan").starts_with(what + "`x` reads nan; `log.nonfinite")) << stopped("`x` reads nan");
 }
 
 TEST_F(TrainTest, BeginsFromParametersOfAFile) {

@@ -41,6 +41,8 @@ class NumberArray {
 
   const std::string& path() const { return path_; }
   const std::vector<int64_t>& shape() const { return shape_; }
+  /// "number 12", and of an array of several dims "number 12 ([1, 2])"
+  std::string place(int64_t element) const;
 
   /// Throws Failure (Cause::data) when numbers of this kind do not become `type` (floats to whole numbers).
   virtual void require(Type type, std::string_view reader) const = 0;
@@ -78,7 +80,6 @@ class NumberFile final : public NumberArray {
 
  private:
   friend class NumberFileMaker;
-  std::string place(int64_t element) const;
 
   std::shared_ptr<const void> keep_;  // what `bytes_` points into
   std::span<const std::byte> bytes_;

@@ -57,6 +57,9 @@ class Batches {
   void read(int64_t position, int64_t distinct, std::byte* to) const;
   /// Puts what read() gave into the input tensors.
   void put(const std::byte* from) const;
+  /// The first number that is not finite in this rank's part of the batch that begins at sample `position`: "`x` reads
+  /// nan from `train.npy`: number 12 ([3, 0])"; empty: there is none.
+  std::string not_finite(int64_t position) const;
   /// Both at once: reads into the input tensors.
   void fill(int64_t position) const { fill(position, batch_size_); }
   void fill(int64_t position, int64_t distinct) const;
@@ -124,6 +127,8 @@ class Batches {
   void check_like_counted(const Source& base, const std::vector<int64_t>& samples, bool by_lines) const;
   int64_t samples_in(const Source& base, const Opened& opened, int64_t window) const;
   static void plan_reads(Feed& feed);
+  template <class Visit>
+  void for_each_run(const Feed& feed, int64_t position, int64_t distinct, Visit visit) const;
   void read(const Feed& feed, int64_t position, int64_t distinct, std::byte* to) const;
 
   std::span<Tensor> tensors_;

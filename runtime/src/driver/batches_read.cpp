@@ -1,7 +1,12 @@
 // Reading batches: from files into memory, and from there into the input tensors.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "driver/batches.h"
+#include "driver/elements.h"
 
 namespace meshrt {
 
@@ -23,15 +28,15 @@ void Batches::fill_state() const {
   for (const Feed& feed : state_) read(feed, 0, 0, static_cast<std::byte*>(feed.tensor->data));
 }
 
-void Batches::read(const Feed& feed, int64_t position, int64_t distinct, std::byte* to) const {
+// Visits what lies side by side in file and tensor, in the tensor's order: the file and the first of its elements.
+template <class Visit>
+void Batches::for_each_run(const Feed& feed, int64_t position, int64_t distinct, Visit visit) const {
   const Tensor& tensor = *feed.tensor;
   if (tensor.local_elements() == 0) return;
   const size_t outer = tensor.dims.size() - feed.run_dims;
   std::vector<int64_t> index(tensor.dims.size());
   for (size_t d = 0; d < index.size(); ++d) index[d] = tensor.dims[d].begin;
-  const int64_t run_bytes = feed.run * static_cast<int64_t>(size_of(tensor.type));
-  const std::byte* const end = to + static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type);
-  while (to < end) {
+  for (int64_t left = tensor.local_elements(); left > 0; left -= feed.run) {
     int64_t within = 0, sample = 0;
     for (size_t d = 0; d < index.size(); ++d)
       if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + index[d];
@@ -43,14 +48,38 @@ void Batches::read(const Feed& feed, int64_t position, int64_t distinct, std::by
       part = &feed.parts[place.part];
       from = part->first + within + place_of(place.number) * part->stride;
     }
-    telling_place(*part->source,
-                  [&] { part->file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to); });
-    to += run_bytes;
+    visit(*part, from);
     for (size_t d = outer; d-- > 0;) {
       if (++index[d] < tensor.dims[d].end) break;
       index[d] = tensor.dims[d].begin;
     }
   }
+}
+
+void Batches::read(const Feed& feed, int64_t position, int64_t distinct, std::byte* to) const {
+  const Tensor& tensor = *feed.tensor;
+  for_each_run(feed, position, distinct, [&](const Part& part, int64_t from) {
+    telling_place(*part.source,
+                  [&] { part.file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to); });
+    to += feed.run * static_cast<int64_t>(size_of(tensor.type));
+  });
+}
+
+std::string Batches::not_finite(int64_t position) const {
+  std::string found;
+  for (const Feed& feed : feeds_) {
+    if (!is_float(feed.tensor->type)) continue;
+    std::vector<double> numbers(static_cast<size_t>(feed.run));
+    for_each_run(feed, position, batch_size_, [&](const Part& part, int64_t from) {
+      if (!found.empty()) return;
+      part.file->read(from, feed.run, Type::f64, -1, feed.reader, numbers.data());
+      const auto bad = std::ranges::find_if_not(numbers, [](double number) { return std::isfinite(number); });
+      if (bad != numbers.end())
+        found = fmt::format("{} reads {} from `{}`: {}", feed.reader, *bad, part.file->path(),
+                            part.file->place(from + (bad - numbers.begin())));
+    });
+  }
+  return found;
 }
 
 }  // namespace meshrt

@@ -61,7 +61,8 @@ NumberFile read_as(FileType type, const FilePointer& file) {
 }  // namespace
 
 NumberFile NumberFile::open(const std::string& path, FileType type) {
-  const FilePointer file = FileBytes::open(path);
+  const bool prefix = type == FileType::megatron || type == FileType::detect;
+  const FilePointer file = FileBytes::open(prefix ? megatron_index_of(path) : path);
   const FileType known = type == FileType::detect ? detect(*file) : type;
   NumberFile numbers = read_as(known, file);
   numbers.format_ = known;
@@ -76,8 +77,7 @@ void NumberFile::require(Type type, std::string_view reader) const {
                                            name_of(type)));
 }
 
-// "number 12", and for an array of several dims "number 12 ([1, 2])"
-std::string NumberFile::place(int64_t element) const {
+std::string NumberArray::place(int64_t element) const {
   if (shape_.size() < 2) return fmt::format("number {}", element);
   std::vector<int64_t> index(shape_.size());
   int64_t rest = element;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "driver/data_formats.h"
 #include "launch/descriptor.h"
 
 namespace meshrt {
@@ -52,6 +53,7 @@ std::map<std::string, DataFile> data_files(const RunFile& run) {
     if (source.of.given()) continue;  // another input's files
     for (const FileSource& file : source.files()) {
       add(source.input, file.file.value);
+      if (file.file.value.ends_with(".idx")) add(source.input, megatron_pair(file.file.value).second);
       if (file.tokenizer.given()) add(source.input, file.tokenizer.value);
     }
   }

@@ -43,6 +43,8 @@ struct MegatronIndex {
 MegatronIndex read_megatron_index(const FileBytes& file);
 /// The index and the numbers of which `path` is one.
 std::pair<std::string, std::string> megatron_pair(const std::string& path);
+/// `path`, or the index beside it where `path` is what both names begin with, as Megatron's own options name a pair.
+std::string megatron_index_of(const std::string& path);
 
 bool starts_megatron(std::span<const std::byte> bytes);
 bool starts_llm_c(std::span<const std::byte> bytes);

@@ -114,6 +114,11 @@ std::pair<std::string, std::string> megatron_pair(const std::string& path) {
   return {with(".idx"), with(".bin")};
 }
 
+std::string megatron_index_of(const std::string& path) {
+  const std::string index = path + ".idx";
+  return !std::filesystem::exists(path) && std::filesystem::exists(index) ? index : path;
+}
+
 NumberFile read_megatron(const FilePointer& file) {
   const auto [index_path, numbers_path] = megatron_pair(file->path());
   const bool is_index = starts_megatron(file->bytes());

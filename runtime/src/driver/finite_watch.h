@@ -18,8 +18,9 @@ class FiniteWatch {
   FiniteWatch(const ProgramInfo& info, Nonfinite policy);
 
   /// After a step: which metrics are not finite for the first time, for the log; empty: none. Throws Failure
-  /// (Cause::numeric), after calling `before_stop`, when the loss (the first metric) is not and the policy is to stop.
-  std::string step(std::span<const double> metrics, int64_t step, const std::function<void()>& before_stop);
+  /// (Cause::numeric) when the loss (the first metric) is not and the policy is to stop, after calling `before_stop`,
+  /// which gives the reason, if it is in the data.
+  std::string step(std::span<const double> metrics, int64_t step, const std::function<std::string()>& before_stop);
 
   /// Before parameters are kept, or a run ends with them: a finite loss may have had a gradient that was not. Looks at
   /// this rank's elements. What the log is to say, once; empty: all is well. Throws Failure (Cause::numeric) when the
@@ -27,7 +28,7 @@ class FiniteWatch {
   std::string parameters(std::span<const Tensor> tensors, int64_t step);
 
  private:
-  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail(const std::string& what, const std::string& reason) const;
 
   const ProgramInfo& info_;
   Nonfinite policy_;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "driver/data_formats.h"
 #include "driver/file_bytes.h"
 #include "driver/suggest.h"
 #include "driver/yaml_reader.h"
@@ -107,7 +108,7 @@ class RunFileReader {
     source.file = map.text("file");
     if (entry.value.kind != YamlNode::Kind::map && entry.value.kind != YamlNode::Kind::null)
       source.file.mark = entry.value.mark;  // told already: no second complaint that it has no file
-    if (!source.file.value.empty()) resolve_existing(source.file, map.path_of("file"));
+    if (!source.file.value.empty()) resolve_data(source.file, map.path_of("file"));
     source.type = read_type(map);
     read_tokenizer(map, source);
     source.window = map.text("window");
@@ -157,7 +158,7 @@ class RunFileReader {
       FileSource file;
       file.mark = item.mark;
       file.file = entry.text("file");
-      if (!file.file.value.empty()) resolve_existing(file.file, entry.path_of("file"));
+      if (!file.file.value.empty()) resolve_data(file.file, entry.path_of("file"));
       else if (item.kind == YamlNode::Kind::map && entry.find("file") == nullptr)
         errors_.add(item.mark, fmt::format("an entry of `{}` has no `file`", map.path_of("mix")));
       file.weight = entry.positive("weight", 1);
@@ -209,6 +210,13 @@ class RunFileReader {
           expected);
     file.value = resolved.string();
     paths_[file.mark] = fs::absolute(resolved, error).lexically_normal().string();
+  }
+
+  // A file, or what the names of Megatron's two files begin with.
+  void resolve_data(Given<std::string>& file, const std::string& path) {
+    const std::string named = (fs::path(text_.text(file.mark.text).folder) / file.value).string();
+    file.value += megatron_index_of(named).substr(named.size());
+    resolve_existing(file, path);
   }
 
   void check_sources(const std::vector<Source>& sources, const std::string& section) {

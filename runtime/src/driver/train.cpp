@@ -75,6 +75,13 @@ std::string load_parameters(Rank& rank, Program& program, const Train& train) {
   return note;
 }
 
+/// What a rank finds in the data of the batch at `position` that is not finite; empty: nothing. Collective.
+std::string bad_data(Rank& rank, const Batches& batches, int64_t position) {
+  for (const std::string& found : gather_texts(rank, "data", batches.not_finite(position)))
+    if (!found.empty()) return found;
+  return "";
+}
+
 /// Looks for values that are not finite while it lives, in programs that can.
 class Checking {
  public:
@@ -207,8 +214,10 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       profile.data = waited;
       if (!checks.found.empty() && !told) tell("warning: {}\n", checks.found);
       told = !checks.found.empty();
-      // A checkpoint under way is of a step that was well.
-      const std::string news = watch.step(metrics, moment.step, [&] { checkpoints.finish(); });
+      const std::string news = watch.step(metrics, moment.step, [&] {
+        checkpoints.finish();  // one under way is of a step that was well
+        return bad_data(rank, batches, moment.position - batches.batch_size());
+      });
       if (log && run.log.profile.value) log->profile(profile);
       if (log) log->step(moment.step, metrics, norms);
       if (log && !news.empty()) log->note(news);
