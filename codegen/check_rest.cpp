@@ -80,10 +80,16 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
   if (!chosen) return;
   if (!sink.has_errors()) report_unused(program, sink);  // else a name that is misspelt would count as unused
   const std::string used = chosen_layout(request, declared);
+  const ast::Layout* with_sizes = declared.layout(used);  // those given are of its mesh
   for (const ast::Layout* layout : declared.layouts) {
     if (layout->name.text == used) continue;
     DiagnosticSink found;
-    resolve_layout(program, *chosen, {layout->name.text, {}, {}}, sources, found);
+    LayoutOptions options{layout->name.text, {}, {}};
+    if (with_sizes != nullptr && with_sizes->mesh.text == layout->mesh.text) {
+      options.mesh = request.mesh;
+      options.ranks = request.ranks;
+    }
+    resolve_layout(program, *chosen, options, sources, found);
     const ast::Axis* open = open_axis(*layout, declared);
     const auto of_ranks = [&](const Diagnostic& one) { return one.code == "E0409" && one.span() == open->span; };
     if (open != nullptr && std::ranges::any_of(found.diagnostics(), of_ranks))

@@ -130,6 +130,16 @@ def check_run_file(report, folder):
         report.true("the spec's own run file is not written over", "name another folder by `-o DIR`" in done.stderr and "steps: 3" in file.read(), done.stderr)
 
 
+def check_other_layouts(report, folder):
+    """Sizes on the command line are those of the chosen layout's mesh, for every layout on it."""
+    with open(f"{folder}/open.mesh", "w") as file:
+        file.write("dim batch = 4\nmodel M {\n  input x : real[batch]\n  y = x + 1\n  output y\n}\nmesh open { data: * }\n"
+                   "layout default on open { batch -> data }\nlayout cluster on open { batch -> dta }\n")
+    for sizes in (("-n", "2"), ("--mesh", "data=2")):
+        done = execute(meshc(), "check", f"{folder}/open.mesh", *sizes, code=1)
+        report.true(f"check {' '.join(sizes)} looks at every layout on the mesh", "did you mean `data`?" in done.stderr and "not checked" not in done.stderr, done.stderr)
+
+
 def check_slurm(report, gpt):
     """The batch file is one for sh, has the mesh's ranks on its nodes, and keeps words together; what would be another option is refused."""
     written = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "2", "--time", "12:00:00", "data.token.file=it's").stdout
@@ -175,6 +185,7 @@ def run(small):
             check_interrupted(report, folder)
             check_odd_names(report, folder)
             check_run_file(report, folder)
+            check_other_layouts(report, folder)
         doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
         report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})
