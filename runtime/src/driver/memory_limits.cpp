@@ -43,10 +43,12 @@ std::string memory_problem(const ProgramInfo& info, int local_ranks, const Memor
 }
 
 void check_memory(Rank& rank, const ProgramInfo& info) {
-  const std::vector<uint64_t> hosts = hosts_of_ranks(rank);
-  const auto local = static_cast<int>(std::ranges::count(hosts, hosts[rank.rank()]));
+  // Before ranks hear of each other: nobody allocates until everybody has looked, else what one takes would count as
+  // used by others.
   const std::optional<MemoryLimit> limit = memory_limit();
+  const std::vector<uint64_t> hosts = hosts_of_ranks(rank);
   if (!limit) return;
+  const auto local = static_cast<int>(std::ranges::count(hosts, hosts[rank.rank()]));
   if (const std::string problem = memory_problem(info, local, *limit); !problem.empty())
     throw Failure(Cause::memory, problem);
 }
