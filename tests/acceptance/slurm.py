@@ -2,6 +2,7 @@
 checkpoint and exit code 75, and requeued it goes on to the curve of a run that nothing stopped."""
 import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -146,10 +147,18 @@ def run(small):
     return report
 
 
+def steps_of(program, run_file, seconds):
+    """How many steps two ranks take about so many seconds for: the second half of a run is timed, which starting has no part in."""
+    done = execute(program, "-n", 2, run_file, "train.steps=2000", "log.every=1000").stdout
+    return int(seconds * 1000 / float(re.findall(r"([\d.]+) ms/step", done)[1]))
+
+
 def requeues(report, slurm, folder, small):
     """A batch job as `meshc slurm` writes it, stopped by --signal (which Slurm looks at every 30 seconds; where there is no time, sent by scancel the
     same way), and requeued by itself."""
-    steps, log = 4000 if small else 8000, f"{folder}/queued.jsonl"
+    steps, log = 4000, f"{folder}/queued.jsonl"
+    if not small:
+        steps = max(steps, steps_of(f"{folder}/two/gpt", f"{folder}/run.yaml", 45))
     program = [f"{folder}/two/gpt", f"{folder}/run.yaml", f"train.steps={steps}", "log.every=1", f"checkpoint.dir={folder}/ckpt", "checkpoint.keep=2"]
     execute(program[0], "-n", 2, *program[1:4], f"log.jsonl={folder}/straight.jsonl")
     with open(f"{folder}/job.sh", "w") as file:
