@@ -1,6 +1,7 @@
 """Mutants of run files, maps of names, safetensors, token files, arrays and flight recorders, and of what launchers say to each other, under the address and
 undefined sanitizers: each is taken or refused with a message; no crash, no hang, nothing read out of bounds, nobody let in without the job's token."""
 import glob
+import math
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ def fuzz(kind, small):
     done = accepted = 0
     with scratch() as folder:
         while done < count and seconds > 0:
-            result = execute(driver(kind), kind, SEED, done, min(PART, count - done), int(seconds), folder, *texts, code=None, timeout=10 * seconds + 60)
+            result = execute(driver(kind), kind, SEED, done, min(PART, count - done), math.ceil(seconds), folder, *texts, code=None, timeout=10 * seconds + 60)
             found = re.search(r"(\d+) mutants, (\d+) accepted, ([\d.]+) s", result.stdout)
             if result.returncode != 0 or not found:
                 return done, accepted, result.stderr[-1500:] or f"exit code {result.returncode}"
