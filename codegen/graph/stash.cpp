@@ -1,5 +1,7 @@
 #include "codegen/graph/stash.h"
 
+#include <algorithm>
+
 #include "codegen/graph/builder.h"
 #include "codegen/graph/rewrite.h"
 
@@ -123,7 +125,9 @@ ValueId Stash::resolve(ValueId value, BodyId in) {
   } else {
     const Op& op = graph_.node(graph_.value(value).producer).op;
     const bool cheap = is_cheap(op) && !materialised_.count(value) && shifts_in(value) < 2;
-    const bool again = remat_.count(of.dim) > 0 || is_view(op) || cheap;
+    const std::vector<DimId>& dims = graph_.type(value).dims;
+    const bool twice = std::ranges::find(dims, of.dim) != dims.end();  // a stash would have the loop's dim once more
+    const bool again = remat_.count(of.dim) > 0 || is_view(op) || cheap || twice;
     result = again ? repeat_node(value, in) : stash(value, in);
   }
   resolved_[{value, in}] = result;

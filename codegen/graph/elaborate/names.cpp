@@ -78,6 +78,19 @@ void record_name(Elaboration& e, const std::string& path, const Term& term) {
 }
 
 void collect_wanted(Elaboration& e, const Loop& loop, LoopOp& op, Node& node, BodyId outer) {
+  // Of all turns a value with the loop's dim would have it twice: none is kept of a pattern, and by its name it is
+  // refused.
+  std::erase_if(e.tables.wanted, [&](const auto& entry) {
+    const auto& [path, value] = entry;
+    if (e.graph.value(value).body != loop.body || !contains(e.type(value).dims, loop.dim)) return false;
+    if (std::ranges::find(e.options.want_values, path) != e.options.want_values.end())
+      e.error("E0312", e.graph.node(e.graph.value(value).producer).span, "`{}` would have dim `{}` twice", path,
+              e.name(loop.dim))
+          .here("{} at every turn of `repeat {}`", to_string(e.graph, e.type(value)), e.name(loop.dim))
+          .help(fmt::format("bind a name to what has no `{0}`, such as its mean over `{0}`, and ask for that",
+                            e.name(loop.dim)));
+    return true;
+  });
   for (auto& [path, value] : e.tables.wanted) {
     if (e.graph.value(value).body != loop.body) continue;
     ValueType type = e.type(value);

@@ -172,6 +172,19 @@ void find_types(Elaboration& e, Frame& frame, const ast::Repeat& repeat, DimId d
   }
 }
 
+/// E0312 for carries that have the loop's dim themselves: gathered over turns, as for gradients, they would have it
+/// twice.
+void require_other_dims(Elaboration& e, const ast::Repeat& repeat, DimId dim, std::vector<Carry>& carries) {
+  for (Carry& carry : carries) {
+    if (carry.broken || !contains(carry.type.dims, dim)) continue;
+    e.error("E0312", carry.span, "`{}` would have dim `{}` twice", carry.name, e.name(dim))
+        .here("{}", to_string(e.graph, carry.type))
+        .label(repeat.dim.span, fmt::format("the `repeat` adds `{}` to what it carries", e.name(dim)))
+        .help(fmt::format("rename it before: `dim other = {0}`, and `{1}[{0} as other]`", e.name(dim), carry.name));
+    carry.broken = true;
+  }
+}
+
 /// Gives the loop's node its operands and results, and the names their values after it.
 void close(Elaboration& e, Frame& frame, const ClosedLoop& closed, const std::vector<Carry>& carries) {
   const Loop& loop = *closed.loop;
@@ -222,6 +235,7 @@ void repeat_statement(Elaboration& e, Frame& frame, const ast::Repeat& repeat, S
   }
   std::vector<Carry> carries = carries_of(e, frame, repeat);
   find_types(e, frame, repeat, dim, span, carries);
+  require_other_dims(e, repeat, dim, carries);
   const ClosedLoop closed = write_body(e, frame, repeat, dim, span, carries, false);
   close(e, frame, closed, carries);
 }

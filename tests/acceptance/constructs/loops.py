@@ -38,6 +38,21 @@ def two_loops(v):
     return {"all": np.stack(hs), "each": us, "ms": np.stack(ms), "total": us.sum((0, 1)) + np.stack(hs).sum(0), "loss": s + m.sum()}
 
 
+def own_dim(v):
+    def turns(w):
+        h = (v.x * w).sum(1)
+        for _ in range(3):
+            h = np.sin(h) + (np.tanh(v.x * h[:, None] * w) ** 2).mean(1)
+        return h
+
+    step, gradient = 1e-30, np.zeros_like(v.w)  # the imaginary part of f(w + step i) is step f'(w), without cancellation
+    for place in np.ndindex(*v.w.shape):
+        w = v.w.astype(complex)
+        w[place] += 1j * step
+        gradient[place] = turns(w).mean().imag / step
+    return {"h": turns(v.w), "loss": turns(v.w).mean(), "grad(w)": gradient}
+
+
 def power(v):
     a, x, gap, top, tops = v.a + 6 * np.eye(6), np.ones(6), 1.0, 0.0, np.zeros(50)
     for turn in range(50):
@@ -140,6 +155,21 @@ model Anew {
 }
 layout split on plane { batch -> rows; wide -> columns }
 """, lambda v: {"total": 6 * (np.sin(np.sin(np.tanh(v.x * v.w)) + 1) + 1)}, {"x": (4, 6)}, {"w": (6,)})
+    yield Construct("values that have the loop's dim themselves", """
+dim batch = 4, turn = 3
+model Own {
+  input x : real[batch, turn]
+  param w : real[batch, turn] = ones
+  h = sum[turn](x * w)
+  repeat turn {
+    y = tanh(x * broadcast[turn](h) * w)
+    h = sin(h) + mean[turn](y * y)
+  }
+  loss = mean[batch](h)
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { batch -> rows }
+""", own_dim, {"x": (4, 3)}, {"w": (4, 3)})
     yield Construct("names of a body for what was made before it, each fetched with all turns", """
 dim batch = 4, wide = 6, outer = 3, inner = 2
 model Same {
