@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/emit/build.h"
+#include "meshrt/instructions.h"
 #include "meshrt/random.h"
 
 namespace mesh {
@@ -31,7 +32,7 @@ std::string build_key(const std::string& name) {
   for (const char* variable : {"CXX", "CXXFLAGS", "TARGET"})
     if (const char* value = std::getenv(variable)) key += fmt::format("{}={}\n", variable, value);
   const std::string runtime = find_runtime();
-  key += runtime + "\n";
+  key += runtime + "\n" + meshrt::cpu_instructions() + "\n";  // hosts of several kinds may share the folder
   std::error_code ignored;
   for (const char* library : {"runtime/libmeshrt.a", "lib/libmeshrt.a", "lib/x86_64-linux-gnu/libmeshrt.a",
                               "lib/aarch64-linux-gnu/libmeshrt.a"}) {

@@ -16,7 +16,7 @@ using meshrt::Failure;
 
 struct Options {
   int ranks = 0;
-  std::string agent, bind_to = "core";
+  std::string agent, bind_to = "auto";
   meshrt::SeveralHosts job;
   std::vector<std::string> command;
   bool display_map = false;
@@ -31,8 +31,9 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"arena", "ucx"}));
   app.add_option("--timeout", options.job.launch.timeout,
                  "seconds a rank waits for another before the job fails (default 600)");
-  app.add_option("--bind-to", options.bind_to, "core: each rank keeps to one, if there are enough; none")
-      ->check(CLI::IsMember({"core", "none"}))
+  app.add_option("--bind-to", options.bind_to,
+                 "core: rank k keeps to the k-th CPU, if there are enough; none; auto: core where ranks take all CPUs")
+      ->check(CLI::IsMember({"auto", "core", "none"}))
       ->capture_default_str();
   app.add_flag("--tag-output", options.job.launch.tag_output, "put [rank] before every line that a rank prints");
   app.add_option("--log-dir", options.job.launch.log_folder,
@@ -74,7 +75,9 @@ void declare(CLI::App& app, Options& options) {
 }
 
 int run(Options& options) {
-  options.job.launch.pin = options.bind_to == "core";
+  options.job.launch.binding = options.bind_to == "core"   ? meshrt::Binding::core
+                               : options.bind_to == "none" ? meshrt::Binding::none
+                                                           : meshrt::Binding::automatic;
   if (options.display_map) setenv("MESHRT_DISPLAY_MAP", "1", 1);
   if (!options.agent.empty())
     return meshrt::serve_as_agent(options.agent, options.job.node_rank, options.job.connect_timeout);

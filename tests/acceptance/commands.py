@@ -130,6 +130,15 @@ def check_run_file(report, folder):
         report.true("the spec's own run file is not written over", "name another folder by `-o DIR`" in done.stderr and "steps: 3" in file.read(), done.stderr)
 
 
+def check_other_cpu(report, folder):
+    """A program for a CPU of other instructions says so before it uses them; bdver4 has some that no other CPU has."""
+    with open(f"{folder}/count.mesh", "w") as file:
+        file.write("model Count {\n  state n : f64 = 0\n  n <- n + 1\n}\n")
+    execute(meshc(), "build", "count.mesh", "--target", "bdver4", "-o", "bdver4", cwd=folder)
+    done = execute(f"{folder}/bdver4/count", "train.steps=1", code=3, cwd=folder)
+    report.true("a program for another CPU", "`count` is compiled for another CPU: this one does not have" in done.stderr and "xop" in done.stderr and done.stdout == "", done.stderr)
+
+
 def check_other_layouts(report, folder):
     """Sizes on the command line are those of the chosen layout's mesh, for every layout on it."""
     with open(f"{folder}/open.mesh", "w") as file:
@@ -186,6 +195,7 @@ def run(small):
             check_odd_names(report, folder)
             check_run_file(report, folder)
             check_other_layouts(report, folder)
+            check_other_cpu(report, folder)
         doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
         report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})

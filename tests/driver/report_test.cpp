@@ -70,11 +70,13 @@ TEST_F(ReportTest, CountsFoldersAndGoesOnInTheOneOfItsCheckpoints) {
   ProgramInfo info;
   info.spec = "some/fit.mesh";
   const std::string parent = folder_.path("runs");
-  const RunFile plain = run_file(""), kept = run_file("checkpoint: { dir: c }");
+  folder_.write("c/latest", "");
+  const RunFile plain = run_file(""), kept = run_file("checkpoint: { dir: " + folder_.path("c") + " }");
   EXPECT_EQ(make_run_folder({"", parent, 0}, info, plain), parent + "/fit-0001");
   EXPECT_EQ(make_run_folder({"", parent, 0}, info, kept), parent + "/fit-0002");
   EXPECT_EQ(make_run_folder({"", parent, 0}, info, plain), parent + "/fit-0003");
-  folder_.write("runs/fit-0002/metrics.jsonl", "{\"schema\": 1, \"checkpoints\": \"c\"}\n");
+  folder_.write("runs/fit-0002/metrics.jsonl",
+                "{\"schema\": 1, \"checkpoints\": \"" + folder_.path("runs/../c/") + "\"}\n");
   EXPECT_EQ(make_run_folder({"", parent, 8}, info, kept), parent + "/fit-0002");
   EXPECT_EQ(make_run_folder({"", parent, 8}, info, run_file("checkpoint: { dir: d }")), parent + "/fit-0004");
   EXPECT_EQ(make_run_folder({folder_.path("mine"), parent, 0}, info, plain), folder_.path("mine"));
@@ -99,8 +101,11 @@ TEST_F(ReportTest, ASecondRunInANamedFolderKeepsTheFirst) {
   // A record that was cut short under another run's mapping would kill that: each run has a file of its own.
   std::filesystem::create_hard_link(folder_.path("r/flight/rank-0000"), folder_.path("record"));
   const std::string record = folder_.read("record");
+  folder_.write("r/spec/net.mesh", "the first");  // as `meshc run` puts it there
   const std::string second = train_into("r", 1, "train: { steps: 3 }");
   EXPECT_EQ(folder_.read("record"), record);
+  EXPECT_EQ(folder_.read("r/earlier-0001/flight/rank-0000"), record);
+  EXPECT_EQ(folder_.read("r/earlier-0001/spec/net.mesh"), "the first");
   EXPECT_THAT(folder_.without_folder(second),
               testing::StartsWith("what an earlier run has left in r is in r/earlier-0001 now\n"));
   EXPECT_EQ(folder_.read("r/log.txt"), second);

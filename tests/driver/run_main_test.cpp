@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "meshrt/instructions.h"
 #include "test_files.h"
 
 namespace meshrt {
@@ -41,6 +42,14 @@ TEST_F(RunMainTest, TrainsWithProcessesAndWithThreads) {
     EXPECT_NE(result.out.find("done: 4 steps"), std::string::npos) << how << result.out;
     EXPECT_EQ(result.error, "") << how;
   }
+}
+
+TEST(Instructions, ThoseOfThisCpuAreToldFromOthers) {
+  EXPECT_EQ(missing_instructions(compiled_for), "");  // or this would not run
+  EXPECT_EQ(missing_instructions(" a word that is none"), "");
+#ifdef __x86_64__
+  EXPECT_NE(missing_instructions(" xop avx512vp2intersect"), "");  // no CPU has both
+#endif
 }
 
 TEST_F(RunMainTest, OverridesReachTheRanks) {

@@ -1,5 +1,7 @@
 // How the launchers of several hosts find and believe each other: host lists, messages that are cut short or made up,
 // tokens, strangers at the door.
+#include "launch/bootstrap.h"
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "launch/cpus.h"
 #include "launch/door.h"
 #include "launch/host_list.h"
 #include "launch/packing.h"
@@ -205,6 +208,71 @@ TEST(Restarts, OnlyAfterAFailedRun) {
     EXPECT_EQ(runs, 1);
   }
   EXPECT_NE(testing::internal::GetCapturedStderr().find("meshrun: restart 2 of at most 2\n"), std::string::npos);
+}
+
+/// The variables of launchers, as a test sets them; before and after it there are none.
+class Variables {
+ public:
+  explicit Variables(const std::vector<std::pair<const char*, const char*>>& given) {
+    clear();
+    for (const auto& [name, value] : given) setenv(name, value, 1);
+  }
+  ~Variables() { clear(); }
+
+ private:
+  static void clear() {
+    for (const char* name :
+         {"OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK", "PMI_FD", "WORLD_SIZE", "RANK",
+          "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_JOB_ID",
+          "SLURM_STEP_ID", "SLURM_STEP_NODELIST"})
+      unsetenv(name);
+  }
+};
+
+using Pairs = std::vector<std::pair<const char*, const char*>>;
+
+Pairs operator+(Pairs a, const Pairs& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::string job_found(const Pairs& variables) {
+  const Variables set(variables);
+  const auto found = find_bootstrap();
+  return found ? found->job() : "none";
+}
+
+const Pairs slurm_one = {{"SLURM_STEP_NUM_TASKS", "1"},
+                         {"SLURM_PROCID", "0"},
+                         {"SLURM_JOB_ID", "7"},
+                         {"SLURM_STEP_ID", "0"},
+                         {"SLURM_STEP_NODELIST", "a"}};
+const Pairs torchrun_two = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+
+TEST(Bootstrap, AJobOfOneIsPassedOver) {
+  EXPECT_EQ(job_found({}), "none");
+  EXPECT_EQ(job_found(slurm_one), "none");
+  EXPECT_EQ(job_found(slurm_one + torchrun_two), "torchrun---a-29500");
+  EXPECT_EQ(job_found(slurm_one + Pairs{{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "x"}, {"PMIX_RANK", "1"}}),
+            "pmix-x");
+  EXPECT_EQ(job_found(slurm_one + Pairs{{"PMIX_NAMESPACE", "slurm"}, {"PMIX_RANK", "0"}}), "none");
+  EXPECT_EQ(job_found(Pairs{{"WORLD_SIZE", "1"}, {"RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}), "none");
+}
+
+TEST(Bootstrap, TorchrunStartedByAnotherLauncherComesFirst) {
+  const Pairs step = {{"SLURM_STEP_NUM_TASKS", "2"}, {"PMIX_NAMESPACE", "slurm"}, {"PMIX_RANK", "1"}};
+  EXPECT_EQ(job_found(step + torchrun_two), "pmix-slurm");
+  EXPECT_EQ(job_found(step + torchrun_two + Pairs{{"TORCHELASTIC_RUN_ID", "r"}}), "torchrun-r--a-29500");
+}
+
+TEST(Binding, LeavesFreeCpusToTheSystem) {
+  EXPECT_TRUE(binds(Binding::automatic, 4, 4, 4));
+  EXPECT_FALSE(binds(Binding::automatic, 2, 4, 4));
+  EXPECT_FALSE(binds(Binding::automatic, 4, 4, 2));  // a quota: CPUs 0 to 3 are also those of others
+  EXPECT_FALSE(binds(Binding::automatic, 5, 4, 4));
+  EXPECT_TRUE(binds(Binding::core, 2, 4, 4));
+  EXPECT_FALSE(binds(Binding::core, 5, 4, 4));
+  EXPECT_FALSE(binds(Binding::none, 4, 4, 4));
 }
 
 }  // namespace

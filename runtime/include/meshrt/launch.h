@@ -25,11 +25,18 @@ std::unique_ptr<Rank> join_job();
 /// is told to the launcher, which prints it once; without a launcher it is printed here. Returns the exit code.
 int run_rank(const std::function<int(Rank&)>& body);
 
+/// Whether ranks keep to a CPU each.
+enum class Binding : uint8_t {
+  automatic,  ///< when the ranks of the host take all CPUs that this process may use; else the system places them
+  core,       ///< rank k to the k-th of these CPUs, when there are enough
+  none
+};
+
 struct LaunchOptions {
-  std::string transport = "";   ///< "arena" or "ucx"; empty: MESHRT_TRANSPORT, else arena
-  double timeout = 0;           ///< seconds a rank waits for another; 0: MESHRT_TIMEOUT, else 600
-  bool tag_output = false;      ///< prefix every line of output with "[rank] "
-  bool pin = true;              ///< one rank a core, when there are enough cores
+  std::string transport = "";  ///< "arena" or "ucx"; empty: MESHRT_TRANSPORT, else arena
+  double timeout = 0;          ///< seconds a rank waits for another; 0: MESHRT_TIMEOUT, else 600
+  bool tag_output = false;     ///< prefix every line of output with "[rank] "
+  Binding binding = Binding::automatic;
   std::string log_folder = "";  ///< for a copy of what each rank prints; empty: none
   int restarts = 0;             ///< how often a job that failed is started again
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "meshrt/instructions.h"
 #include "meshrt/rank.h"
 #include "meshrt/types.h"
 
@@ -120,8 +121,9 @@ void initialise(std::span<Tensor> tensors, uint64_t seed);
 
 /// The main function of an emitted program: command line, launch or join, run file, training. Returns the exit code.
 /// `make` is called once per rank, and once more for what `--info` tells. Without a run file on the command line the
-/// one beside the spec or beside the program, of the same stem, is used.
+/// one beside the spec or beside the program, of the same stem, is used. `instructions`: what the calling file is
+/// compiled for; on a CPU that lacks some of it nothing of the program is run.
 using MakeProgram = std::unique_ptr<Program> (*)();
-int run_main(int argc, char** argv, MakeProgram make);
+int run_main(int argc, char** argv, MakeProgram make, const char* instructions = compiled_for);
 
 }  // namespace meshrt

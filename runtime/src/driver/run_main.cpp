@@ -61,8 +61,18 @@ int start_processes(const CommandLine& line, const std::string& run_file) {
   return launch_processes(line.ranks, command, {});
 }
 
-int run(int argc, char** argv, MakeProgram make) {
+void require_instructions(const std::string& name, const char* instructions) {
+  const std::string missing = missing_instructions(instructions);
+  if (missing.empty()) return;
+  throw Failure(Cause::environment,
+                fmt::format("`{}` is compiled for another CPU: this one does not have {}\nbuild it here, or by `meshc "
+                            "build SPEC --target x86-64-v3` (any CPU since about 2015), or `--target x86-64` (any)",
+                            name, missing));
+}
+
+int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   const std::string name = argc > 0 ? fs::path(argv[0]).filename().string() : "program";
+  require_instructions(name, instructions);
   const CommandLine line = parse_command_line({argv + std::min(argc, 1), static_cast<size_t>(std::max(0, argc - 1))});
   if (line.help) {
     tell_on(stdout, "{}", help_text(name));
@@ -95,9 +105,9 @@ int run(int argc, char** argv, MakeProgram make) {
 
 }  // namespace
 
-int run_main(int argc, char** argv, MakeProgram make) {
+int run_main(int argc, char** argv, MakeProgram make, const char* instructions) {
   try {
-    return run(argc, argv, make);
+    return run(argc, argv, make, instructions);
   } catch (const Failure& failure) {
     std::fflush(stdout);
     tell("error: {}\n", failure.what());

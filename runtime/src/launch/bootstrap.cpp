@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
+#include <vector>
 
 #include "meshrt/failure.h"
 
@@ -21,12 +22,33 @@ std::optional<int> number_from_environment(const char* name) {
   return number;
 }
 
+namespace {
+
+struct Launcher {
+  std::unique_ptr<Bootstrap> (*find)();
+  std::vector<const char*> sizes;  // the variables that say how many ranks it has started: the first that is set
+};
+
+/// A shell that was started as a job of one, for one, is where people start programs by hand, and other launchers.
+bool is_of_one(const Launcher& launcher) {
+  for (const char* size : launcher.sizes)
+    if (const auto ranks = number_from_environment(size)) return ranks == 1;
+  return false;
+}
+
+}  // namespace
+
 std::unique_ptr<Bootstrap> find_bootstrap() {
-  // A shell that was started as a job of one, for one, is where people start programs by hand.
-  for (const char* size : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (number_from_environment(size) == 1) return nullptr;
-  for (const auto& find : {pmix_bootstrap, pmi1_bootstrap, torchrun_bootstrap, slurm_bootstrap})
-    if (auto found = find()) return found;
+  const Launcher torchrun{torchrun_bootstrap, {"WORLD_SIZE"}};
+  std::vector<Launcher> launchers = {{pmix_bootstrap, {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}},
+                                     {pmi1_bootstrap, {"PMI_SIZE"}},
+                                     torchrun,
+                                     {slurm_bootstrap, {"SLURM_STEP_NUM_TASKS"}}};
+  // Slurm starts torchrun once a host, whose ranks then have the variables of both; others set the same ones by hand.
+  if (std::getenv("TORCHELASTIC_RUN_ID") != nullptr) launchers.insert(launchers.begin(), torchrun);
+  for (const Launcher& launcher : launchers)
+    if (!is_of_one(launcher))
+      if (auto found = launcher.find()) return found;
   return nullptr;
 }
 

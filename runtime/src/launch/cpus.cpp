@@ -28,6 +28,11 @@ void pin_to(int cpu) {
   sched_setaffinity(0, sizeof set, &set);  // only a hint: without it everything works
 }
 
+bool binds(Binding binding, size_t ranks, size_t in_mask, int allowed) {
+  if (binding == Binding::automatic) return ranks == in_mask && ranks <= static_cast<size_t>(allowed);
+  return binding == Binding::core && ranks <= in_mask;
+}
+
 int allowed_cpus() {
   int cpus = std::max<int>(1, static_cast<int>(cpus_in_mask().size()));
   // "max 100000" or "200000 100000": microseconds of processor time per period; a container sees its own group at the

@@ -74,7 +74,7 @@ class HostsLauncher {
     job_.folder = fs::current_path().string();
     job_.tag_output = options.launch.tag_output;
     job_.log_folder = options.launch.log_folder.empty() ? "" : fs::absolute(options.launch.log_folder).string();
-    job_.pin = options.launch.pin;
+    job_.binding = options.launch.binding;
     links_.resize(placement.hosts.size());
   }
 

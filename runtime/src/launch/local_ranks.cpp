@@ -23,7 +23,7 @@ void LocalRanks::begin(const HostJob& job) {
   const std::vector<int> ranks = job.placement.ranks_of(job.host);
   const Memory memory(job);
   const std::vector<int> cpus = cpus_in_mask();
-  const bool pin = job.pin && static_cast<int>(ranks.size()) <= allowed_cpus();
+  const bool pin = binds(job.binding, ranks.size(), cpus.size(), allowed_cpus());
   processes_.reserve(ranks.size());
   for (const int rank : ranks) {
     start(job, rank, pin ? cpus[processes_.size()] : -1);

@@ -36,7 +36,7 @@ int launch_processes(int ranks, const std::vector<std::string>& command, const L
   job.command = command;
   job.tag_output = options.tag_output;
   job.log_folder = options.log_folder;
-  job.pin = options.pin;
+  job.binding = options.binding;
   return with_restarts(options.restarts, [&]() -> Attempt {
     const Signals signals;
     Coordinator coordinator(job.placement, &signals);

@@ -36,6 +36,13 @@ Carrier unpack_carrier(Unpacker& from) {
   return static_cast<Carrier>(number);
 }
 
+Binding unpack_binding(Unpacker& from) {
+  const int32_t number = from.number();
+  if (number < 0 || number > static_cast<int32_t>(Binding::none))
+    throw Failure(Cause::environment, "a message between launchers names an unknown way to place ranks");
+  return static_cast<Binding>(number);
+}
+
 void check_version(Unpacker& from) {
   if (from.number() != protocol_version)
     throw Failure(Cause::environment,
@@ -88,7 +95,7 @@ std::string pack(const HostJob& job) {
   to.text(job.folder);
   to.text(job.log_folder);
   to.number(job.tag_output);
-  to.number(job.pin);
+  to.number(static_cast<int32_t>(job.binding));
   return to.bytes();
 }
 
@@ -104,7 +111,7 @@ HostJob unpack_host_job(std::string_view bytes) {
   job.folder = from.text();
   job.log_folder = from.text();
   job.tag_output = from.number() != 0;
-  job.pin = from.number() != 0;
+  job.binding = unpack_binding(from);
   if (job.host < 0 || job.host >= static_cast<int>(job.placement.hosts.size()))
     throw Failure(Cause::environment, "a message between launchers names a host that is not there");
   return job;

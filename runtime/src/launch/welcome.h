@@ -4,12 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "meshrt/launch.h"
 #include "transport/placement.h"
 
 namespace meshrt {
 
 /// Raised whenever messages change: launchers and ranks of different builds refuse each other with a message.
-constexpr int protocol_version = 3;
+constexpr int protocol_version = 4;
 
 /// What carries collectives: memory within a host, messages between hosts; or one of the two alone.
 enum class Carrier { arena, ucx, both };
@@ -36,7 +37,8 @@ struct HostJob {
   std::vector<std::string> environment;  ///< NAME=VALUE, beside what the host has
   std::string folder;                    ///< to run in; empty: this one
   std::string log_folder;                ///< for a copy of what ranks print; empty: none
-  bool tag_output = false, pin = true;
+  bool tag_output = false;
+  Binding binding = Binding::automatic;
 };
 
 std::string pack(const Welcome& welcome);

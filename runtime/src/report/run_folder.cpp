@@ -20,6 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* flights = "flight";  // the folder of flight recorders in that of a run
+constexpr std::array of_programs = {"plan.txt", "plan.json", "spec"};  // what lies beside a program, and is copied
+
 Failure cannot_make(const std::string& folder, const std::error_code& error) {
   return {Cause::environment, fmt::format("cannot make the run folder `{}`: {}\n`--run-dir DIR` names another, "
                                           "`--run-dir none` runs without",
@@ -63,7 +66,8 @@ bool same_checkpoints(const std::string& folder, const RunFile& run) {
   std::string head;
   std::getline(file, head);
   const auto json = nlohmann::json::parse(head, nullptr, false);
-  return json.is_object() && json.value("checkpoints", "") == run.checkpoint.folder.value;
+  std::error_code other;  // or none there
+  return json.is_object() && fs::equivalent(json.value("checkpoints", ""), run.checkpoint.folder.value, other);
 }
 
 std::string counted_folder(const FolderChoice& choice, const std::string& stem, const RunFile& run) {
@@ -105,17 +109,20 @@ std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info,
 }
 
 FolderLock lock_run_folder(const std::string& folder) {
-  const std::string flight = (fs::path(folder) / "flight").string();
+  const std::string flight = (fs::path(folder) / flights).string();
   std::error_code ignored;
   fs::create_directories(flight, ignored);
   // Not the folder itself, which may also be that of the checkpoints, with a lock of its own.
   return {flight, folder, "name another folder with `--run-dir`"};
 }
 
-std::string set_aside_earlier(const std::string& folder) {
-  const auto is_of_run = [](const std::string& name) {
+std::string set_aside_earlier(const std::string& folder, const std::string& program_folder) {
+  std::error_code elsewhere;
+  const bool of_program = fs::equivalent(folder, program_folder, elsewhere);
+  const auto is_of_run = [&](const std::string& name) {
     constexpr std::array names = {"run.yaml", "log.txt", "metrics.jsonl", "loss.svg", "summary.json", "trace.json"};
-    return std::ranges::find(names, name) != names.end() || name.starts_with("events.out.tfevents.");
+    return std::ranges::find(names, name) != names.end() || name.starts_with("events.out.tfevents.") ||
+           (!of_program && std::ranges::find(of_programs, name) != of_programs.end());
   };
   std::vector<fs::path> files;
   bool filled = false;  // a run.yaml alone is the user's
@@ -127,8 +134,11 @@ std::string set_aside_earlier(const std::string& folder) {
   }
   if (!filled) return "";
   std::string earlier = next_folder(folder, "earlier");
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(folder) / flights, error))
+    if (entry.path().filename().string().starts_with("rank-")) files.push_back(entry.path());
+  fs::create_directory(fs::path(earlier) / flights, error);
   for (const fs::path& file : files) {
-    fs::rename(file, fs::path(earlier) / file.filename(), error);
+    fs::rename(file, fs::path(earlier) / file.lexically_relative(folder), error);
     if (error) throw cannot_make(earlier, error);
   }
   return earlier;
@@ -139,7 +149,7 @@ void describe_run(const std::string& folder, const std::string& program_folder, 
   if (resumed) offer_text(run_file, run.resolved);
   else write_text(run_file, run.resolved);
   if (program_folder.empty()) return;
-  for (const char* name : {"plan.txt", "plan.json", "spec"}) {
+  for (const char* name : of_programs) {
     const fs::path from = fs::path(program_folder) / name, to = fs::path(folder) / name;
     std::error_code ignored, error;
     if (!fs::exists(from, ignored) || fs::equivalent(from, to, ignored) || copy_over(from, to, error)) continue;

@@ -38,9 +38,9 @@ std::string make_run_folder(const FolderChoice& choice, const ProgramInfo& info,
 /// Keeps others out of a run's folder. Throws Failure (Cause::environment) when another run writes into it.
 FolderLock lock_run_folder(const std::string& folder);
 
-/// Moves what an earlier run has told and measured in this folder to one within it. Returns that; empty: none has.
-/// Throws Failure (Cause::environment).
-std::string set_aside_earlier(const std::string& folder);
+/// Moves what an earlier run has left in this folder to one within it; what belongs to the program stays where this is
+/// the program's folder too. Returns the new one; empty: there was no run. Throws Failure (Cause::environment).
+std::string set_aside_earlier(const std::string& folder, const std::string& program_folder);
 
 /// Where it keeps what was printed.
 inline std::string log_of_run(const std::string& folder) { return folder + "/log.txt"; }

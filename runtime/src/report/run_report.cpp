@@ -29,7 +29,8 @@ std::string RunReport::make_folder(const RunFile& run, const DriverOptions& opti
     folder = make_run_folder({named, options.runs, resumed_}, info_, run);
     if (!folder.empty()) {
       lock_ = lock_run_folder(folder);
-      if (const std::string earlier = resumed_ == 0 ? set_aside_earlier(folder) : ""; !earlier.empty())
+      if (const std::string earlier = resumed_ == 0 ? set_aside_earlier(folder, options.program_folder) : "";
+          !earlier.empty())
         set_aside_ = fmt::format("what an earlier run has left in {} is in {} now", folder, earlier);
       describe_run(folder, options.program_folder, run, resumed_ > 0);
     }
