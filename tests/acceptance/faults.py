@@ -97,8 +97,8 @@ class Bench:
                 job = Job(self, name, net.meshrun(self.meshrun, *plain[:1], *plain[3:]))
                 job.wait_for_steps()
                 time.sleep(dice.uniform(0, 0.5))
+                net.cut(cut)  # may itself take seconds, while the kernel clears away an earlier network
                 job.start = time.monotonic()
-                net.cut(cut)
                 verdict = job.end(30)
                 wait_until(lambda: not running_from(self.folder), 15)  # a host that is cut off ends its ranks itself, as late
             return job, verdict, [rf"^host 10\.213\.0\.{cut}: "]
