@@ -31,8 +31,10 @@ def sets(**sizes):
     return [part for name, size in sizes.items() for part in ("--set", f"{name}={size}")]
 
 
-def scratch():
-    return tempfile.TemporaryDirectory(prefix="meshwright-")
+def scratch(in_memory=False):
+    """A folder that goes when it is left; in memory where there is a file system of it."""
+    folder = "/dev/shm" if in_memory and os.access("/dev/shm", os.W_OK) else None
+    return tempfile.TemporaryDirectory(prefix="meshwright-", dir=folder)
 
 
 def json_lines(path):
