@@ -31,6 +31,8 @@ void RemoteHost::advance() {
 void RemoteHost::take(int rank, const Message& message) {
   if (message.kind == MessageKind::alive) return;
   if (message.kind == MessageKind::refused) return lose(message.bytes);
+  if (message.kind == MessageKind::signal && sigabbrev_np(message.value) == nullptr)
+    return lose("its agent tells of a signal that there is not");
   if (message.kind == MessageKind::signal) return events_.asked_to_end(host_, message.value);
   const auto at = std::ranges::find(running_, rank);
   if (at == running_.end()) return lose("its agent speaks for a rank that does not run there");
