@@ -1,4 +1,5 @@
-"""grammar/README.md and README.md: every example is checked, what it prints compared, its NumPy lines run against the compiler.
+"""Every README and page: its examples are checked, what they print compared, its NumPy lines run against the compiler, its tables of ops and keys
+compared with what the commands print, its links and the files that it names looked for.
 
 The blocks of a text: ```mesh NAME is a whole spec, which must pass `meshc check` without a word. ```python after it are NumPy lines:
 every name that they assign and the spec knows must agree (d_w is the gradient of w). ```console are commands with what they print
@@ -13,9 +14,9 @@ import numpy as np
 
 from common import TOP, Report, meshc, scratch
 from common import run as execute
-from texts import arrays, catalogue, markdown, printed
+from texts import arrays, catalogue, markdown, printed, run_keys
 
-TEXTS = ["grammar/README.md", "README.md"]
+TEXTS = ["grammar/README.md", "README.md", "runtime/USING.md"]
 NOT_BUILT = """dim batch = 4, seq = 4, key = 4, embed = 4, layer = 2
 model One {{
   input x : real[batch, seq, embed]
@@ -29,7 +30,7 @@ mesh line {{ data: 2 }}
 layout default on line {{ {rule} }}
 """
 LAYOUT = re.compile(r"auto|\w+ ->")
-GENERATED = re.compile(r"(<!-- meshc ops --markdown -->\n)(.*)(<!-- end -->)", re.S)
+GENERATED = re.compile(r"(<!-- (meshc [a-z -]+) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
 def check_spec(report, title, path):
@@ -72,6 +73,7 @@ def check_text(report, name):
     path = f"{TOP}/{name}"
     with open(path) as file:
         text = file.read()
+    check_tables(report, name, text)
     headings, spec, fresh = markdown.headings(text), None, []
     blocks = markdown.blocks(text)
     with scratch() as folder:
@@ -95,20 +97,21 @@ def check_text(report, name):
         lines = text.split("\n")
         for block, right in reversed(fresh):
             lines[block.first:block.first + len(block.lines)] = right
-        right = GENERATED.sub(lambda found: found[1] + tables() + found[3], "\n".join(lines))
         with open(path, "w") as file:
-            file.write(right)
+            file.write(with_tables("\n".join(lines)))
 
 
-def tables():
-    return execute(meshc(), "ops", "--markdown").stdout
+TABLES = {"meshc ops --markdown": lambda: execute(meshc(), "ops", "--markdown").stdout, "meshc data schema": run_keys.markdown}
 
 
-def check_tables(report):
-    """The reference's tables of ops are those of the command."""
-    with open(f"{TOP}/grammar/README.md") as file:
-        found = GENERATED.search(file.read())
-    report.true("the tables of ops are what `meshc ops --markdown` prints", found and found[2] == tables())
+def with_tables(text):
+    """A text with its tables as the commands named above them have them."""
+    return GENERATED.sub(lambda found: found[1] + TABLES[found[2]]() + found[4], text)
+
+
+def check_tables(report, name, text):
+    for found in GENERATED.finditer(text):
+        report.true(f"{name}: the table is what `{found[2]}` says", found[3] == TABLES[found[2]]() or printed.UPDATE)
 
 
 def check_not_built(report):
@@ -134,6 +137,5 @@ def run(small):
             report.attempt(op["call"], lambda op=op: catalogue.check(op, dims, folder, report))
     for name in TEXTS:
         report.attempt(name, lambda name=name: check_text(report, name))
-    check_tables(report)
     check_not_built(report)
     return report
