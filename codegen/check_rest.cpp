@@ -7,12 +7,18 @@
 
 #include "codegen/graph/elaborate/declarations.h"
 #include "codegen/graph/elaborate/elaborate.h"
-#include "codegen/layout/resolve.h"
 #include "frontend/imports.h"
 #include "frontend/unused.h"
 
 namespace mesh {
 namespace {
+
+/// Empty, and takes lints as `sink` does.
+DiagnosticSink with_levels_of(const DiagnosticSink& sink) {
+  DiagnosticSink same;
+  for (const Lint& lint : known_lints()) same.set_lint_level(lint.name, sink.lint_level(lint.name));
+  return same;
+}
 
 /// Hands on what was found. Lints of what is not chosen would only distract.
 void hand_on(const DiagnosticSink& found, DiagnosticSink& sink) {
@@ -70,10 +76,10 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
   const auto graph_of = [&](const std::string& model, DiagnosticSink& into) {
     return elaborate(program, sources, {model, request.set, request.precision == "f64"}, into);
   };
-  const std::optional<Graph> chosen = graph_of(request.model, again);
+  const bool chosen = graph_of(request.model, again).has_value();
   for (const ast::Model* model : declared.models) {
     if (declared.models.size() == 1 || model->name.text == request.model) continue;
-    DiagnosticSink found;
+    DiagnosticSink found = with_levels_of(sink);
     graph_of(model->name.text, found);
     hand_on(found, sink);
   }
@@ -83,13 +89,14 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
   const ast::Layout* with_sizes = declared.layout(used);  // those given are of its mesh
   for (const ast::Layout* layout : declared.layouts) {
     if (layout->name.text == used) continue;
-    DiagnosticSink found;
-    LayoutOptions options{layout->name.text, {}, {}};
-    if (with_sizes != nullptr && with_sizes->mesh.text == layout->mesh.text) {
-      options.mesh = request.mesh;
-      options.ranks = request.ranks;
+    CompileRequest other = request;
+    other.layout = layout->name.text;
+    if (with_sizes == nullptr || with_sizes->mesh.text != layout->mesh.text) {
+      other.mesh.clear();
+      other.ranks.reset();
     }
-    resolve_layout(program, *chosen, options, sources, found);
+    DiagnosticSink found = with_levels_of(sink);
+    compile(other, sources, found);
     const ast::Axis* open = open_axis(*layout, declared);
     const auto of_ranks = [&](const Diagnostic& one) { return one.code == "E0409" && one.span() == open->span; };
     if (open != nullptr && std::ranges::any_of(found.diagnostics(), of_ranks))

@@ -8,9 +8,9 @@ namespace mesh {
 /// particular.
 void choose_first(CompileRequest&, SourceMap&);
 
-/// Elaborates every other model, and resolves every other layout for the chosen model. Mistakes are errors there too;
-/// what this version cannot compile yet is only the lint not_built_yet. Then tells of what nothing uses. Says nothing
-/// after syntax errors.
+/// Elaborates every other model, and compiles the chosen model under every other layout, as far as `plan` does.
+/// Mistakes are errors there too; what this version cannot compile yet is only the lint not_built_yet. Then tells of
+/// what nothing uses. Says nothing after syntax errors.
 void check_rest(const CompileRequest&, SourceMap&, DiagnosticSink&);
 
 }  // namespace mesh

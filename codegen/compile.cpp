@@ -69,6 +69,29 @@ std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
   return names;
 }
 
+void recognise_under(const Layout& layout, Graph& graph) {
+  recognise(graph, [&](DimId dim) { return may_split(layout, dim); });
+}
+
+/// What an evaluation computes of a batch. What it shares with the training step is reported of that already: the sink
+/// drops what it was told before.
+std::optional<Graph> evaluation_step(const CompileRequest& request, const SourceProgram& program, const Layout& layout,
+                                     ElaborateOptions options, SourceMap& sources, DiagnosticSink& sink) {
+  options.training = false;
+  options.want_values.clear();
+  std::optional<Graph> graph = elaborate(program, sources, options, sink);
+  if (!graph) return std::nullopt;
+  if (!request.plain) recognise_under(layout, *graph);
+  if (layout.accumulate > 1) {
+    // What a mean within a loop counts is not carried from batch to batch, and a sum over samples is complete too late.
+    fold_counts(*graph, Counts::in_loops);
+    declare_micro_batches(*graph, layout.accumulate, layout.accumulate_span);
+  }
+  run_by_micro_batches(*graph, sink);
+  if (sink.has_errors()) return std::nullopt;
+  return evaluation(*graph);
+}
+
 }  // namespace
 
 const std::vector<std::pair<std::string, std::string>>& pass_names() {
@@ -106,9 +129,8 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   if (!layout || !machine || sink.has_errors()) return std::nullopt;
 
   // graph -> stages -> backward -> updates
-  const auto splits = [&](DimId dim) { return may_split(*layout, dim); };
   Graph forward = *model;
-  if (!request.plain) recognise(forward, splits);
+  if (!request.plain) recognise_under(*layout, forward);
   if (passes.last("recognised", [&] { return print_graph(forward); })) return std::nullopt;
   if (layout->accumulate > 1) declare_micro_batches(forward, layout->accumulate, layout->accumulate_span);
   Graph backward = differentiated(forward, layout->remat);
@@ -128,21 +150,9 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   report_costly_reshards(result.sharded, sink);
   if (sink.has_errors()) return std::nullopt;
   if (passes.last("sharded", [&] { return print_sharded(result.sharded); })) return std::nullopt;
-  options.training = false;
-  options.want_values.clear();
-  Graph evaluating = elaborate(program, sources, options, sink).value();
-  if (!request.plain) recognise(evaluating, splits);
-  if (layout->accumulate > 1) {
-    // What a mean within a loop counts is not carried from batch to batch, and a sum over samples is complete too late.
-    fold_counts(evaluating, Counts::in_loops);
-    declare_micro_batches(evaluating, layout->accumulate, layout->accumulate_span);
-  }
-  DiagnosticSink told;  // the training step has the same samples
-  run_by_micro_batches(evaluating, told);
-  if (told.has_errors())
-    for (const Diagnostic& one : told.diagnostics()) sink.add(one);
-  if (sink.has_errors()) return std::nullopt;
-  const ShardedGraph evaluated = place(evaluation(evaluating), rules, *machine);
+  const std::optional<Graph> evaluating = evaluation_step(request, program, *layout, options, sources, sink);
+  if (!evaluating) return std::nullopt;
+  const ShardedGraph evaluated = place(*evaluating, rules, *machine);
   if (passes.last("evaluation", [&] { return print_sharded(evaluated); })) return std::nullopt;
 
   // sharded graph -> program

@@ -21,7 +21,6 @@ struct Options {
 
 int check(const Options& options) {
   Session session(options.spec, options.output);
-  session.request.stop_after = "sharded";
   choose_first(session.request, session.sources);
   compile(session.request, session.sources, session.sink);
   check_rest(session.request, session.sources, session.sink);
@@ -41,7 +40,7 @@ int check(const Options& options) {
 Command check_command() {
   return {"check",
           "say what is wrong with a spec",
-          "Reads the spec, its imports and layouts, and checks names, sizes, types and placements.\n"
+          "Compiles the spec under each of its layouts, as far as `plan` does: names, sizes, types and placements.\n"
           "Of other models and layouts than the chosen ones, constructs that are not built yet are warnings.\n"
           "Exit code 0: no errors; 1: errors, on stderr.",
           {{"meshc check gpt.mesh", "the spec and its default layout"},
