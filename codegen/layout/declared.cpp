@@ -7,12 +7,27 @@ namespace mesh {
 Declared::Declared(const Graph& graph, const Layout& layout) : graph_(graph), layout_(layout) {
   for (const auto& [name, value] : graph.names)
     if (name.starts_with("grad(")) gradients_[value] = name.substr(5, name.size() - 6);
-  // The gradient of a parameter that a loop stacks is made turn by turn.
-  for (uint32_t i = static_cast<uint32_t>(graph.nodes.size()); i-- > 0;)
-    if (const LoopOp* loop = std::get_if<LoopOp>(&graph.nodes[i].op))
-      for (const auto& collect : loop->collects)
-        if (const auto found = gradients_.find(collect.stacked); found != gradients_.end())
-          gradients_[collect.turn] = found->second;
+  find_gradients_of_turns(graph.root());
+}
+
+/// From outer loops to inner ones. The gradient of a parameter that a loop stacks is made turn by turn; what a
+/// micro-batch adds to a gradient, and their sum so far, lie as the gradient does.
+void Declared::find_gradients_of_turns(BodyId body) {
+  const auto same = [&](ValueId of_turn, ValueId gradient) {
+    if (const auto found = gradients_.find(gradient); found != gradients_.end()) gradients_[of_turn] = found->second;
+  };
+  for (const NodeId id : graph_.body(body).nodes) {
+    const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(id).op);
+    if (!loop) continue;
+    for (const auto& collect : loop->collects) same(collect.turn, collect.stacked);
+    if (graph_.micro_batches.time && loop->dim == graph_.micro_batches.time)
+      for (const auto& carry : loop->carries) {
+        same(carry.entering, carry.result);
+        same(carry.leaving, carry.result);
+        for (const ValueId added : graph_.node(graph_.value(carry.leaving).producer).inputs) same(added, carry.result);
+      }
+    find_gradients_of_turns(loop->body);
+  }
 }
 
 Declared::Kind Declared::kind_of(ValueId id) const {
@@ -45,12 +60,12 @@ const Rule* Declared::rule(ValueId id, DimId dim) const {
   return rule_for(layout_, kind.kind, kind.path, graph_.type(id).dims, dim);
 }
 
-std::vector<std::optional<std::vector<AxisId>>> Declared::of(ValueId id) const {
-  std::vector<std::optional<std::vector<AxisId>>> result;
+DeclaredAxes Declared::of(ValueId id) const {
+  DeclaredAxes result;
   // What the update computes on the way follows the optimizer's state: it is no activation.
   const Node& producer = graph_.node(graph_.value(id).producer);
   if (producer.part == Part::update && !std::holds_alternative<ReadOp>(producer.op))
-    return std::vector<std::optional<std::vector<AxisId>>>(graph_.type(id).dims.size());
+    return DeclaredAxes(graph_.type(id).dims.size());
   std::vector<AxisId> used;
   const Kind kind = kind_of(id);
   const std::vector<DimId>& dims = graph_.type(id).dims;

@@ -11,13 +11,15 @@
 
 namespace mesh {
 
+/// For each dim of a value: the axes it must have (perhaps none), or nothing where propagation and cost may choose.
+using DeclaredAxes = std::vector<std::optional<std::vector<AxisId>>>;
+
 class Declared {
  public:
   Declared(const Graph&, const Layout&);
 
-  /// For each dim of the value: the axes it must have (perhaps none), or nothing where propagation and cost may choose.
   /// A second claim of an axis within one value, which only values that the compiler made can have, is left open.
-  std::vector<std::optional<std::vector<AxisId>>> of(ValueId) const;
+  DeclaredAxes of(ValueId) const;
   /// Of a stored tensor, which is closed: dims without a rule are whole.
   Placement of(const Stored&) const;
   /// Of an output, which is closed too.
@@ -33,6 +35,7 @@ class Declared {
     std::string path;
   };
   Kind kind_of(ValueId) const;
+  void find_gradients_of_turns(BodyId);
 
   const Graph& graph_;
   const Layout& layout_;

@@ -89,7 +89,8 @@ void Placer::update(NodeId id) {
   emit(id);
 }
 
-/// entering + x of a carry that only adds up: the sum lies as x does, partial or not.
+/// entering + x of a carry that only adds up: the sum lies as x does, partial or not. A gradient that the rules split
+/// is so already within the turn: whole it would need the memory that they save.
 bool Placer::adds_up(NodeId id) {
   const Node node = graph_.node(id);
   if (node.inputs.size() != 2 || !adding_up_.count(node.inputs[0])) return false;
@@ -98,6 +99,7 @@ bool Placer::adds_up(NodeId id) {
   x = is_free(x) ? materialise(x, Placement::whole(graph_.type(x).dims.size())) : home(x);
   Placement lies = placement(x);
   std::erase_if(lies.partial, [](const Partial& p) { return p.reduce != Reduce::sum; });
+  if (declared_.parameter_of_gradient(x)) lies = target(declared_.of(x), lies);
   x = bring(x, lies, describe(node));
   adding_up_[entering] = x;
   // The carry's dims may be listed in another order than x's.
@@ -171,7 +173,7 @@ const Strategy& Placer::cheapest(const OpContext& op, const std::vector<Strategy
     }
     for (size_t r = 0; r < op.declared.size(); ++r) {
       const ValueType& type = graph_.type(op.node.results[r]);
-      const Placement natural = strategy.natural(op, r), kept = target(op, r, natural);
+      const Placement natural = strategy.natural(op, r), kept = target(op.declared[r], natural);
       if (const auto& path = planner_.plan(type, natural, kept)) cost += path->seconds;
       else cost = std::numeric_limits<double>::infinity();
       bytes += static_cast<double>(local_elements(graph_, layout_.mesh, type, natural) *
@@ -242,7 +244,7 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
   emit(id);
   for (size_t r = 0; r < op.node.results.size(); ++r) {
     const ValueId result = op.node.results[r];
-    const Placement natural = strategy.natural(op, r), kept = target(op, r, natural);
+    const Placement natural = strategy.natural(op, r), kept = target(op.declared[r], natural);
     set_placement(result, natural, what);
     for (size_t f = 0; f < op.factors.size(); ++f)
       if (!op.factors[f].results[r] && !strategy.factor_axes[f].empty()) {

@@ -129,9 +129,8 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
   return placement;
 }
 
-Placement target(const OpContext& op, size_t result, const Placement& natural) {
+Placement target(const DeclaredAxes& declared, const Placement& natural) {
   Placement placement = natural;
-  const auto& declared = op.declared[result];
   std::vector<AxisId> used;
   for (const auto& axes : declared)
     if (axes) used.insert(used.end(), axes->begin(), axes->end());

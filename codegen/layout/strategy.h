@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/graph/op.h"
+#include "codegen/layout/declared.h"
 #include "codegen/layout/placement.h"
 
 namespace mesh {
@@ -16,7 +17,7 @@ struct OpContext {
   const Node& node;
   std::vector<Factor> factors;
   std::vector<std::optional<Placement>> operands;  // nothing: a free value, made wherever it is needed
-  std::vector<std::vector<std::optional<std::vector<AxisId>>>> declared;  // by result: Declared::of
+  std::vector<DeclaredAxes> declared;              // by result: Declared::of
 };
 
 struct Strategy {
@@ -30,7 +31,7 @@ struct Strategy {
 };
 
 /// What a result is kept as: ruled dims as ruled, the others as the op gives them.
-Placement target(const OpContext&, size_t result, const Placement& natural);
+Placement target(const DeclaredAxes&, const Placement& natural);
 
 /// All strategies worth comparing, in a fixed order; on equal cost the first is taken.
 std::vector<Strategy> strategies(const OpContext&);
