@@ -18,7 +18,11 @@ model Field {
   wall = position[x] == 0 or position[x] == size[x] - 1
   metric heat  = sum[x, y](u)
   metric steps = f64(done)
-  u      <- where(wall, 100.0, 0.75 * u + 0.1 * sin(source))
+  next   = where(wall, 100.0, 0.75 * u + 0.1 * sin(source))
+  change = max[x, y](abs(next - u))
+  metric moved  = change
+  metric inline = max[x, y](abs(next - u))
+  u      <- next
   before <- u
   done   <- done + 1
   drift : f64[y, x] = u - before
@@ -89,12 +93,14 @@ def field_after(source, u, steps):
     """What the model holds after so many steps."""
     wall = np.zeros(source.shape[0], bool)
     wall[[0, -1]] = True
-    before, turns = np.zeros_like(u), np.ones((3, source.shape[1]))
+    before, turns, heat, moved = np.zeros_like(u), np.ones((3, source.shape[1])), 0.0, 0.0
     for _ in range(steps):
+        heat = u.sum()  # a metric reads what the step reads
         drift = (u - before).T
         turns = turns + u.sum(0) * np.arange(1, 4)[:, None]
         before, u = u, np.where(wall[:, None], 100.0, 0.75 * u + 0.1 * np.sin(source))
-    return {"u": u, "before": before, "drift": drift, "done": np.int32(steps), "layer.turns": turns, "heat": u.sum(), "steps": np.float64(steps)}
+        moved = np.abs(u - before).max()
+    return {"u": u, "before": before, "drift": drift, "done": np.int32(steps), "layer.turns": turns, "heat": heat, "steps": np.float64(steps - 1), "moved": moved, "inline": moved}
 
 
 def far(got, expected):
@@ -130,7 +136,7 @@ output: {{ u: {{every: 2, file: "{folder}/at/u_{{step}}.npy"}}, drift: {{file: "
         errors = [(far(np.load(f"{folder}/at/u_{step}.npy"), field_after(source, first, step)["u"]), f"u_{step}") for step in (2, 4, 6)]
         errors += [(far(np.load(f"{folder}/{name}.npy"), expected[name]), name) for name in ("drift", "done")]
         lines = [line for line in json_lines(f"{folder}/field.jsonl") if "heat" in line]
-        errors += [(far(np.float64(line["heat"]), field_after(source, first, line["step"])["heat"]), f"heat {line['step']}") for line in lines]
+        errors += [(far(np.float64(line[name]), field_after(source, first, line["step"])[name]), f"{name} {line['step']}") for line in lines for name in ("heat", "steps", "moved", "inline")]
         worst = max(errors)
         good = worst[0] <= BOUND and len(lines) == steps and sorted(os.listdir(f"{folder}/at")) == ["u_2.npy", "u_4.npy", "u_6.npy"]
         report.check(f"files of a running field, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", BOUND, good)

@@ -94,7 +94,7 @@ struct Frame {
   std::vector<ClosedLoop> closed;     // the loops of this body, for `collect`
   const ast::Block* block = nullptr;  // the block whose body this is, or is part of
   bool attributes = false;            // a bare dim is its size here
-  bool after = false;                 // a metric or an output: a state is its value after `<-`
+  bool ended = false;                 // metrics and outputs: a name that is bound below them is not known
   std::vector<std::pair<Term, Span>> results;
   Span returned;  // of the `return` that was met
 };

@@ -68,14 +68,13 @@ Term named(Elaboration& e, Frame& frame, const ast::Path& path) {
     return Term::poison();
   }
   if (Binding* binding = find_name(frame, name.text)) {
-    if (frame.after && binding->span.begin > name.span.begin) {
+    if (frame.ended && binding->span.begin > name.span.begin) {
       e.error("E0202", name.span, "`{}` is not known here yet", name.text).label(binding->span, "it is bound below");
       return Term::poison();
     }
     switch (binding->kind) {
       case Binding::Kind::value: return binding->term;
-      case Binding::Kind::stored:
-        return Term::of(frame.after ? value_after(e, binding->stored) : read_stored(e, *binding));
+      case Binding::Kind::stored: return Term::of(read_stored(e, *binding));
       case Binding::Kind::instance:
         e.error("E0205", name.span, "`{}` is an instance of block `{}`, not a value", name.text,
                 binding->instance->block->name.text)

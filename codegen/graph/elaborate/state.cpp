@@ -96,6 +96,9 @@ void output(Elaboration& e, Frame& frame, const ast::Name& name, const std::opti
   path.node = ast::Path{{name}, name.span};
   path.span = name.span;
   Term term = expression(e, frame, path);
+  const Binding* binding = find_name(frame, name.text);
+  const bool stored = binding != nullptr && binding->kind == Binding::Kind::stored;
+  if (stored && !term.poisoned()) term = Term::of(value_after(e, binding->stored));
   if (written) {
     const auto type = written_type(e, *frame.dims, *written);
     if (!type) return;
@@ -108,8 +111,7 @@ void output(Elaboration& e, Frame& frame, const ast::Name& name, const std::opti
   }
   const ValueId value = tensor_of(e, term, name.span);
   if (!value || !is_first_output(e, name)) return;
-  const Binding* binding = find_name(frame, name.text);
-  if (binding != nullptr && binding->kind == Binding::Kind::stored && value == value_after(e, binding->stored))
+  if (stored && value == value_after(e, binding->stored))
     e.graph.outputs.push_back({name.text, {}, binding->stored, name.span});
   else e.graph.outputs.push_back({name.text, value, {}, name.span});
 }
@@ -169,7 +171,7 @@ ValueId value_after(const Elaboration& e, StoredId stored) {
 }
 
 void results_of_model(Elaboration& e, Frame& frame, const ast::Body& body) {
-  frame.after = true;
+  frame.ended = true;
   for (const ast::Statement& statement : body) {
     e.build.span = statement.span;
     if (const auto* one = std::get_if<ast::Metric>(&statement.node)) metric(e, frame, *one);
@@ -177,7 +179,7 @@ void results_of_model(Elaboration& e, Frame& frame, const ast::Body& body) {
     if (port == nullptr || port->direction != ast::Port::Direction::output) continue;
     for (const ast::Name& name : port->names) output(e, frame, name, port->type);
   }
-  frame.after = false;
+  frame.ended = false;
 }
 
 }  // namespace mesh::elaboration

@@ -1,4 +1,5 @@
-// state.h: `s <- e`, and what is read after it: metrics and outputs of the model.
+// state.h: `s <- e`, and what a model gives: metrics, which read what the step reads, and outputs, where a state is its
+// value after `<-`.
 #pragma once
 #include "codegen/graph/elaborate/context.h"
 
