@@ -278,7 +278,7 @@ std::string grouped_digits(int64_t number) {
   return digits;
 }
 
-std::string quoted(std::string_view text) {
+std::string string_literal(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';

@@ -79,6 +79,6 @@ class CppWriter {
 /// "1234567" -> "1'234'567".
 std::string grouped_digits(int64_t number);
 /// A C++ string literal.
-std::string quoted(std::string_view text);
+std::string string_literal(std::string_view text);
 
 }  // namespace mesh

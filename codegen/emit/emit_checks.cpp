@@ -37,7 +37,7 @@ std::vector<Access> made_by(const Step& step) {
 
 std::string check(EmitContext& context, Span span, const std::string& name, const Access& access,
                   const std::string& turns = "") {
-  return fmt::format("meshrt::check_finite(rank, {{{}, {}}}, {}, {}{});", context.site(span), quoted(name),
+  return fmt::format("meshrt::check_finite(rank, {{{}, {}}}, {}, {}{});", context.site(span), string_literal(name),
                      address(context, access), elements(context, access), turns.empty() ? "" : ", {" + turns + "}");
 }
 
@@ -57,7 +57,7 @@ void check_made(EmitContext& context, CppWriter& out, const Step& step) {
   std::set<std::string> seen;
   std::string turns;
   for (const auto& [dim, turn] : context.loops)
-    turns += fmt::format("{}{{{}, {}}}", turns.empty() ? "" : ", ", quoted(dim), turn);
+    turns += fmt::format("{}{{{}, {}}}", turns.empty() ? "" : ", ", string_literal(dim), turn);
   for (const Access& access : made_by(step)) {
     const Buffer& buffer = context.program.buffer(access.buffer);
     // Metrics after the loss are shown and lead no further: `exp(loss)` may be infinite while all is well.

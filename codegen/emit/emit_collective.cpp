@@ -92,7 +92,7 @@ std::string type_text(const Buffer& buffer) {
 std::string head_of(EmitContext& context, const CollectiveStep& step, Span span) {
   const Buffer& buffer = context.program.buffer(step.to.buffer);
   return fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
-                     quoted(buffer.path.empty() ? buffer.name : buffer.path));
+                     string_literal(buffer.path.empty() ? buffer.name : buffer.path));
 }
 
 /// A reason without what it says of one value alone: "needed by their updates".

@@ -16,16 +16,6 @@ namespace {
 constexpr int body_depth = 2;              // of a member function of a struct
 constexpr size_t lines_worth_a_call = 12;  // a shorter piece of a block stays where it is
 
-const char* phase_of(Part part) {
-  switch (part) {
-    case Part::forward: return "forward";
-    case Part::input_gradient:
-    case Part::weight_gradient: return "backward";
-    case Part::update: return "update";
-  }
-  return "forward";
-}
-
 const ForStep* loop_of(const Step& step) {
   const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what);
   return loop == nullptr ? nullptr : loop->get();

@@ -10,7 +10,7 @@ namespace {
 
 /// `meshrt::add_dims(info, "batch 16, seq 128");`, as many to a line as go.
 void emit_dim_list(const Graph& graph, CppWriter& out) {
-  const auto line_of = [](const std::string& list) { return "meshrt::add_dims(info, " + quoted(list) + ");"; };
+  const auto line_of = [](const std::string& list) { return "meshrt::add_dims(info, " + string_literal(list) + ");"; };
   const size_t room = CppWriter::width - 2 * static_cast<size_t>(out.depth());
   std::string list;
   size_t columns = line_of("").size();
@@ -37,7 +37,8 @@ void emit_memory_kinds(const Program& program, CppWriter& out) {
   for (size_t k = 0; k < kinds.size(); k += most) {
     const auto end = kinds.begin() + static_cast<std::ptrdiff_t>(std::min(k + most, kinds.size()));
     out.line("meshrt::add_memory(info, " +
-             quoted(fmt::format("{}", fmt::join(kinds.begin() + static_cast<std::ptrdiff_t>(k), end, ", "))) + ");");
+             string_literal(fmt::format("{}", fmt::join(kinds.begin() + static_cast<std::ptrdiff_t>(k), end, ", "))) +
+             ");");
   }
 }
 
@@ -49,11 +50,12 @@ void emit_sites(EmitContext& context, CppWriter& out) {
     }
     const Position position = context.sources.begin(span);
     std::string text = context.statement(span);
-    const std::string head = fmt::format("info.sites.push_back({{{}, {}, {}, ", quoted(context.sources.file_name(span)),
-                                         position.line, position.column);
+    const std::string head =
+        fmt::format("info.sites.push_back({{{}, {}, {}, ", string_literal(context.sources.file_name(span)),
+                    position.line, position.column);
     const size_t room = CppWriter::width - 2 * static_cast<size_t>(out.depth()) - head.size() - 4;
-    if (quoted(text).size() > room) text = text.substr(0, room - 8) + "...";
-    out.line(head + quoted(text) + "});");
+    if (string_literal(text).size() > room) text = text.substr(0, room - 8) + "...";
+    out.line(head + string_literal(text) + "});");
   }
 }
 
@@ -68,7 +70,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     const auto known = out.block("static const meshrt::ProgramInfo known = []", "();");
     out.line("meshrt::ProgramInfo info;");
     const auto set = [&](const char* key, const std::string& text) {
-      if (!text.empty()) out.line(fmt::format("info.{} = {};", key, quoted(text)));
+      if (!text.empty()) out.line(fmt::format("info.{} = {};", key, string_literal(text)));
     };
     set("name", graph.model);
     set("spec", options.spec);
@@ -78,18 +80,19 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     set("machine", program.sharded.machine.name);
     set("precision", options.precision);
     for (const MeshAxis& axis : context.mesh().axes)
-      out.line(fmt::format("info.mesh.push_back({{{}, {}, {}{}}});", quoted(axis.name), axis.size, axis.stride,
+      out.line(fmt::format("info.mesh.push_back({{{}, {}, {}{}}});", string_literal(axis.name), axis.size, axis.stride,
                            axis.within_node ? ", true" : ""));
     emit_dim_list(graph, out);
     if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
     for (const DimId dim : sample_dims(graph))
-      out.line(fmt::format("info.sample_dims.push_back({});", quoted(graph.dim(dim).name)));
+      out.line(fmt::format("info.sample_dims.push_back({});", string_literal(graph.dim(dim).name)));
     for (const Metric& metric : graph.metrics)
       if (metric.watched())
-        out.line(fmt::format("info.watched.push_back({{{}, {}}});", quoted(metric.name), quoted(metric.pattern())));
-      else out.line(fmt::format("info.metrics.push_back({});", quoted(metric.name)));
+        out.line(fmt::format("info.watched.push_back({{{}, {}}});", string_literal(metric.name),
+                             string_literal(metric.pattern())));
+      else out.line(fmt::format("info.metrics.push_back({});", string_literal(metric.name)));
     for (const Output& output : graph.outputs)
-      out.line(fmt::format("info.outputs.push_back({});", quoted(output.name)));
+      out.line(fmt::format("info.outputs.push_back({});", string_literal(output.name)));
     if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");

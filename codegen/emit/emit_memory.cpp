@@ -94,10 +94,10 @@ int line_of(const EmitContext& context, Span span) {
 std::string listed(EmitContext& context, const Buffer& buffer) {
   const Stored& stored = context.graph().stored[buffer.stored.index];
   const Space usual = stored.kind == StoredKind::parameter ? Space::arena : Space::own;
-  std::string call = fmt::format("{}{}({}, {}, {}, {}", lister_of(stored.kind),
-                                 buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">",
-                                 offset_text(buffer, usual), quoted(stored.path),
-                                 quoted(dims_text(context, buffer, stored.type.dims)), line_of(context, stored.span));
+  std::string call = fmt::format(
+      "{}{}({}, {}, {}, {}", lister_of(stored.kind), buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">",
+      offset_text(buffer, usual), string_literal(stored.path),
+      string_literal(dims_text(context, buffer, stored.type.dims)), line_of(context, stored.span));
   const std::string initial = initial_text(stored.initial);
   if (!initial.empty()) call += ", " + initial;
   else if (stored.kind != StoredKind::input && stored.type.index_of) call += ", {}";
@@ -108,8 +108,8 @@ std::string listed(EmitContext& context, const Buffer& buffer) {
 /// `output_at(0x000003'0400, "mixed", "batch/data embed", 17)`
 std::string listed_output(EmitContext& context, const Buffer& buffer, const Output& output) {
   return fmt::format("output_at{}({}, {}, {}, {})", buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">",
-                     offset_text(buffer, Space::own), quoted(output.name),
-                     quoted(dims_text(context, buffer, context.graph().type(output.value).dims)),
+                     offset_text(buffer, Space::own), string_literal(output.name),
+                     string_literal(dims_text(context, buffer, context.graph().type(output.value).dims)),
                      line_of(context, output.span));
 }
 
@@ -157,8 +157,8 @@ void emit_states(EmitContext& context, CppWriter& out) {
     std::string offsets;
     for (const BufferId id : state.tensors) offsets += ", " + offset_text(context.program.buffer(id).offset);
     const Stored& parameter = context.graph().stored[context.graph().stored[first.stored.index].parameter.index];
-    out.line(fmt::format("const State {} = state_of({}, {}, {}{});", state.name, quoted(parameter.path),
-                         quoted(dims_text(context, first, parameter.type.dims)), line_of(context, first.span),
+    out.line(fmt::format("const State {} = state_of({}, {}, {}{});", state.name, string_literal(parameter.path),
+                         string_literal(dims_text(context, first, parameter.type.dims)), line_of(context, first.span),
                          offsets));
   }
 }

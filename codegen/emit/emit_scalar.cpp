@@ -260,7 +260,7 @@ ScalarEmitter::Expression ScalarEmitter::write(int scalar, Preludes& preludes) {
 
 /// `meshrt::uniform<float>(dropout_key, b * embed + e)`: the key is made before all loops.
 std::string ScalarEmitter::draw(const Scalar::Random& random, Type type, Preludes& preludes) {
-  std::string key = fmt::format("meshrt::RandomKey(step.seed, {}).at(step.step)", quoted(random.path));
+  std::string key = fmt::format("meshrt::RandomKey(step.seed, {}).at(step.step)", string_literal(random.path));
   for (const LoopId turn : random.turns) key += ".at(" + context_.names.turn(turn) + ")";
   const std::string* known = scope_.constant(key);
   std::string name = known != nullptr ? *known : "";

@@ -14,6 +14,16 @@ const char* name_of(Part part) {
   return "?";
 }
 
+const char* phase_of(Part part) {
+  switch (part) {
+    case Part::forward: return "forward";
+    case Part::input_gradient:
+    case Part::weight_gradient: return "backward";
+    case Part::update: return "update";
+  }
+  return "?";
+}
+
 const char* name_of(Distribution distribution) { return distribution == Distribution::uniform ? "uniform" : "normal"; }
 
 double Schedule::value(const std::string& key) const {

@@ -56,6 +56,7 @@ enum class Part : uint8_t {
   update            // clipping, optimizer, what is written back
 };
 const char* name_of(Part);
+const char* phase_of(Part);  // forward, backward or update
 
 // ---- attributes: one struct an op; the variant's type is the op's kind
 // ---------------------------------------------------

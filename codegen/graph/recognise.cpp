@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "codegen/graph/dims.h"
 #include "codegen/graph/ops/definitions.h"
 #include "codegen/graph/rewrite.h"
 
@@ -79,7 +80,6 @@ class Recogniser {
   }
 
   bool complete(Match& found, const Node& soft, const ValueType& weight) const {
-    using ops::has;
     using ops::without;
     const std::vector<DimId>&q = graph_.type(found.q).dims, &k = graph_.type(found.k).dims,
           &v = graph_.type(found.v).dims;

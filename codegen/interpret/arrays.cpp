@@ -15,8 +15,6 @@ namespace mesh {
 
 namespace {
 
-bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
-
 template <class T>
 void put(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
@@ -65,6 +63,8 @@ std::string place_of(int64_t at, const std::vector<int64_t>& shape) {
 
 }  // namespace
 
+bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
+
 double element(Type type, const std::byte* at) {
   if (type == Type::f32) return get<float>(at);
   if (type == Type::f64) return get<double>(at);
@@ -87,7 +87,7 @@ meshrt::Array fit_array(const meshrt::Array& from, Type type, const std::vector<
     throw Failure(Cause::data, fmt::format("{} has shape [{}], but needs [{}]", what, fmt::join(from.shape, ", "),
                                            fmt::join(dims, ", ")));
   }
-  if ((is_float(from.type) && !is_float(type)) || from.type == Type::bf16 || from.type == Type::f16)
+  if ((is_real(from.type) && !is_real(type)) || from.type == Type::bf16 || from.type == Type::f16)
     throw Failure(Cause::data, fmt::format("{} holds {} numbers, but needs {}: convert the array first", what,
                                            meshrt::name_of(from.type), meshrt::name_of(type)));
   meshrt::Array made = make_array(type, shape);
@@ -97,7 +97,7 @@ meshrt::Array fit_array(const meshrt::Array& from, Type type, const std::vector<
   for (int64_t i = 0; i < from.elements(); ++i) {
     const std::byte* const at = from.data.data() + i * from_bytes;
     std::byte* const to = made.data.data() + i * to_bytes;
-    if (is_float(type)) {
+    if (is_real(type)) {
       const double value = element(from.type, at);
       if (type == Type::f64) put(to, value);
       else put(to, static_cast<float>(value));

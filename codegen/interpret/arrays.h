@@ -9,6 +9,9 @@
 
 namespace mesh {
 
+/// f32 or f64: the types that hold floats here.
+bool is_real(Type);
+
 /// Zeros of this type and shape.
 meshrt::Array make_array(Type, std::vector<int64_t> shape);
 

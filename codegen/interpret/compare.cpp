@@ -16,8 +16,6 @@ namespace {
 
 using Arrays = std::map<std::string, meshrt::Array>;
 
-bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
-
 meshrt::Array array_for(const Graph& graph, const ValueType& type) {
   std::vector<int64_t> shape;
   for (const auto& [name, size] : written_dims(graph, type)) shape.push_back(size);
@@ -59,8 +57,8 @@ ComparedValue compare(const std::string& name, const meshrt::Array& given, const
   // A sum that is zero but for rounding has nothing to be relative to.
   const double rounding = given.type == Type::f64 ? 1e-15 : 1e-7;
   if (bound == 0) bound = given.type == Type::f64 ? 1e-9 : 1e-5;
-  result.equal = !result.nan && (is_float(given.type) ? result.difference <= bound * result.largest + rounding
-                                                      : result.difference == 0);
+  result.equal = !result.nan && (is_real(given.type) ? result.difference <= bound * result.largest + rounding
+                                                     : result.difference == 0);
   return result;
 }
 
@@ -79,8 +77,8 @@ Arrays random_feeds(const Program& program, uint64_t seed, double scale) {
     meshrt::Array array = array_for(graph, stored.type);
     for (int64_t i = 0; i < array.elements(); ++i)
       put(array, i,
-          is_float(array.type) ? scale * meshrt::normal<double>(key, i)
-                               : std::floor(meshrt::uniform<double>(key, i) * values_of(graph, stored.type)));
+          is_real(array.type) ? scale * meshrt::normal<double>(key, i)
+                              : std::floor(meshrt::uniform<double>(key, i) * values_of(graph, stored.type)));
     feeds[stored.path] = std::move(array);
   }
   return feeds;
@@ -94,7 +92,7 @@ Arrays random_constants(const Program& program, uint64_t seed) {
     const meshrt::Initial& initial = stored.initial;
     const bool constant = initial.kind == Kind::zeros || initial.kind == Kind::ones || initial.kind == Kind::constant;
     const bool first_value = stored.kind == StoredKind::parameter || stored.kind == StoredKind::state;
-    if (!first_value || !constant || !is_float(stored.type.element)) continue;
+    if (!first_value || !constant || !is_real(stored.type.element)) continue;
     const double centre = initial.kind == Kind::zeros ? 0 : initial.kind == Kind::ones ? 1 : initial.a;
     const meshrt::RandomKey key(seed, "constant " + stored.path);
     meshrt::Array array = array_for(graph, stored.type);

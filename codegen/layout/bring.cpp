@@ -13,7 +13,7 @@ namespace mesh {
 namespace {
 
 /// Shared by forward, backward and update; a parameter's copy is made for each of them, so that it need not be kept.
-int phase_of(Part part) { return part == Part::forward ? 0 : part == Part::update ? 2 : 1; }
+int phase_index(Part part) { return part == Part::forward ? 0 : part == Part::update ? 2 : 1; }
 
 }  // namespace
 
@@ -22,7 +22,7 @@ ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) 
   id = home(id);
   if (placement(id) == to) return id;
   const bool parameter = std::holds_alternative<ReadOp>(graph_.node(graph_.value(id).producer).op);
-  const int phase = parameter && consumer_ ? phase_of(graph_.node(consumer_).part) : 0;
+  const int phase = parameter && consumer_ ? phase_index(graph_.node(consumer_).part) : 0;
   const auto key = std::make_tuple(id, to, phase, graph_.value(id).body);
   if (const auto found = brought_.find(key); found != brought_.end()) return serve(found->second);
   const ValueId viewed = through_view(id, to, need);

@@ -1,6 +1,7 @@
 // mesh.h: a mesh of ranks, and the layout written for it: rules from dims to axes, as the spec says them and resolved
 // to ids.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,10 @@
 namespace mesh {
 
 using AxisId = uint8_t;  // index into MeshShape::axes
+
+inline bool contains(const std::vector<AxisId>& axes, AxisId axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
 
 struct MeshAxis {
   std::string name;

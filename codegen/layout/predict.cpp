@@ -10,10 +10,6 @@
 namespace mesh {
 namespace {
 
-const char* phase_of(Part part) {
-  return part == Part::forward ? "forward" : part == Part::update ? "update" : "backward";
-}
-
 class Predictor {
  public:
   Predictor(const ShardedGraph& sharded, const std::vector<uint32_t>& calls)

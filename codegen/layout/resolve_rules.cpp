@@ -9,10 +9,6 @@
 namespace mesh {
 namespace {
 
-bool contains(const std::vector<AxisId>& axes, AxisId axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 Glob glob_of(const ast::Glob& written, const std::optional<Glob>& under) {
   Glob glob = under.value_or(Glob{});
   for (const ast::Name& part : written.parts) glob.parts.push_back(part.text);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "codegen/graph/dims.h"
+
 namespace mesh {
 namespace {
-
-bool has(const std::vector<DimId>& dims, DimId dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
 
 bool scope_covers(RuleScope scope, ValueKind kind) {
   switch (scope) {

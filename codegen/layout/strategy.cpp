@@ -6,10 +6,6 @@
 namespace mesh {
 namespace {
 
-bool contains(const std::vector<AxisId>& axes, AxisId axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 /// The axes of dim `dim` of operand i as it lies now.
 const std::vector<AxisId>* axes_of(const OpContext& op, size_t operand, DimId dim) {
   if (!dim || !op.operands[operand]) return nullptr;

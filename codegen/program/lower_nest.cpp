@@ -2,6 +2,7 @@
 // task.
 #include <algorithm>
 
+#include "codegen/graph/dims.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
 
@@ -26,8 +27,6 @@ int push(Pass& pass, Scalar scalar) {
 
 /// Sums accumulate in f32 or wider.
 Type wide(Type type) { return type == Type::bf16 || type == Type::f16 ? Type::f32 : type; }
-
-bool has(const std::vector<DimId>& dims, DimId dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 // operand is brought into another order first.
 #include <algorithm>
 
+#include "codegen/graph/dims.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
 
@@ -10,28 +11,10 @@ namespace mesh {
 
 namespace {
 
-using Dims = std::vector<DimId>;
-
-bool has(const Dims& dims, DimId dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
-
 Dims names_of(std::span<const LocalDim> dims) {
   Dims names;
   for (const LocalDim& local : dims) names.push_back(local.dim);
   return names;
-}
-
-/// Whether the dims are neighbours in memory in this order, so that one stride walks over all of them.
-bool is_stretch(const Dims& memory, const Dims& group) {
-  const auto found = std::search(memory.begin(), memory.end(), group.begin(), group.end());
-  return group.empty() || found != memory.end();
-}
-
-/// The dims of `from` for which `keep` holds, in order.
-template <class Keep>
-Dims filtered(const Dims& from, Keep keep) {
-  Dims result;
-  std::copy_if(from.begin(), from.end(), std::back_inserter(result), keep);
-  return result;
 }
 
 Dims joined(std::initializer_list<Dims> parts) {

@@ -4,24 +4,11 @@
 #include <optional>
 #include <set>
 
+#include "codegen/graph/dims.h"
+
 namespace mesh {
 
 namespace {
-
-using Dims = std::vector<DimId>;
-
-bool has(const Dims& dims, DimId dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
-
-template <class Keep>
-Dims filtered(const Dims& from, Keep keep) {
-  Dims result;
-  std::copy_if(from.begin(), from.end(), std::back_inserter(result), keep);
-  return result;
-}
-
-bool is_stretch(const Dims& memory, const Dims& group) {
-  return group.empty() || std::search(memory.begin(), memory.end(), group.begin(), group.end()) != memory.end();
-}
 
 bool same_set(Dims a, Dims b) {
   std::sort(a.begin(), a.end());

@@ -10,7 +10,7 @@ namespace mesh {
 
 namespace {
 
-using Dims = std::vector<LocalDim>;
+using LocalDims = std::vector<LocalDim>;
 
 bool has(std::span<const LocalDim> dims, const LocalDim& dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
@@ -19,7 +19,7 @@ bool has(std::span<const LocalDim> dims, const LocalDim& dim) {
 /// How far a nest's dims can be outer dims: at least `least` of `order`, at most all of it.
 struct Shape {
   size_t least;
-  Dims order;
+  LocalDims order;
   bool free;  // one elementwise pass: its dims may be taken in any order
 };
 
@@ -38,9 +38,9 @@ Shape shape_of(const Nest& nest) {
 }
 
 /// The dims of `of` in the order in which a pass of `like` runs over the same dims, if one does.
-std::optional<Dims> reordered(const Dims& of, const Nest& like) {
+std::optional<LocalDims> reordered(const LocalDims& of, const Nest& like) {
   for (const Pass& pass : like.passes) {
-    Dims dims = like.outer;
+    LocalDims dims = like.outer;
     dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
     if (dims.size() == of.size() &&
         std::all_of(dims.begin(), dims.end(), [&](const LocalDim& d) { return has(of, d); }))
@@ -78,7 +78,8 @@ std::vector<Touch> touches(const Program& program, const Nest& nest) {
 }
 
 /// Whether all that both touch, and one writes, is touched at the same element by iterations of `dims` alone.
-bool meet_only_at(const Program& program, const std::vector<Touch>& a, const std::vector<Touch>& b, const Dims& dims) {
+bool meet_only_at(const Program& program, const std::vector<Touch>& a, const std::vector<Touch>& b,
+                  const LocalDims& dims) {
   for (const Touch& x : a)
     for (const Touch& y : b) {
       if (x.root != y.root || (!x.writes && !y.writes)) continue;
@@ -222,7 +223,7 @@ std::optional<Nest> merged(const Program& program, const Nest& first, const Nest
   Nest result;
   result.outer.assign(shape_a.order.begin(), shape_a.order.begin() + static_cast<std::ptrdiff_t>(outer));
   const auto with_inner = [&](const Nest& nest, Pass pass) {
-    Dims dims = nest.outer;
+    LocalDims dims = nest.outer;
     dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
     pass.inner.assign(dims.begin() + static_cast<std::ptrdiff_t>(outer), dims.end());
     return pass;

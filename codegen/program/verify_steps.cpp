@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/graph/dims.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/print_program.h"
@@ -172,9 +173,6 @@ class StepVerifier {
  private:
   void say(const std::string& what) { messages.push_back(summary(program_, step_) + " " + what); }
   std::string name(DimId dim) const { return program_.sharded.graph.dim(dim).name; }
-  static bool has(const std::vector<DimId>& dims, DimId dim) {
-    return std::find(dims.begin(), dims.end(), dim) != dims.end();
-  }
   static bool is_entry(int index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
 
   std::optional<DimPlacement> part(const Access& access, DimId dim) const {

@@ -73,7 +73,7 @@ TEST(CppWriter, aligns_comments_of_a_table_where_they_fit) {
 }
 
 TEST(CppWriter, quotes_and_groups) {
-  EXPECT_EQ(quoted("a \"b\" \\"), "\"a \\\"b\\\" \\\\\"");
+  EXPECT_EQ(string_literal("a \"b\" \\"), "\"a \\\"b\\\" \\\\\"");
   EXPECT_EQ(grouped_digits(1234567), "1'234'567");
   EXPECT_EQ(grouped_digits(-1234), "-1'234");
   EXPECT_EQ(grouped_digits(12), "12");

@@ -16,11 +16,6 @@ std::vector<Factor> whole(const Graph& graph, const Node& node, std::initializer
   return factors;
 }
 
-ValueType with_dim(ValueType type, DimId from, DimId to) {
-  std::replace(type.dims.begin(), type.dims.end(), from, to);
-  return type;
-}
-
 double elements(const Graph& graph, const Node& node) {
   return static_cast<double>(graph.elements(operand(graph, node, 0)));
 }

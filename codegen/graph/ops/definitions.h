@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 
 namespace mesh::ops {
@@ -22,10 +23,6 @@ extern const OpDefinition attention, attention_gradient;                // atten
 extern const OpDefinition update, until, loop, reshard;                 // structure.cpp
 
 using Types = std::vector<ValueType>;
-
-inline bool has(const std::vector<DimId>& dims, DimId dim) {
-  return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
 
 /// The dims of `all` that are not in `without`, in order.
 inline std::vector<DimId> without(const std::vector<DimId>& all, const std::vector<DimId>& excluded) {

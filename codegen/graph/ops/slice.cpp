@@ -5,13 +5,6 @@
 namespace mesh::ops {
 namespace {
 
-ValueType with_dim(ValueType type, DimId from, DimId to) {
-  const auto place = std::find(type.dims.begin(), type.dims.end(), from);
-  if (to) *place = to;
-  else type.dims.erase(place);
-  return type;
-}
-
 Types infer_slice(const Graph& graph, const Node& node) {
   const SliceOp& op = std::get<SliceOp>(node.op);
   return {with_dim(operand(graph, node, 0), op.from, op.to)};

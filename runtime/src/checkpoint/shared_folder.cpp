@@ -20,7 +20,7 @@ namespace meshrt {
 
 namespace {
 
-constexpr Site site{-1, "folder of checkpoints"};
+constexpr Site folder_site{-1, "folder of checkpoints"};
 
 bool appears(const std::filesystem::path& file, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds nap(50);
@@ -53,9 +53,9 @@ std::string ranks_text(const std::vector<int>& ranks, const Placement& placement
 void require_shared_folder(Rank& rank, const CheckpointFolder& folder, std::chrono::milliseconds patience) {
   const std::string mark = folder.mark();
   if (rank.rank() == 0) write_durably(mark, "");
-  barrier(rank, world(rank), site);
+  barrier(rank, world(rank), folder_site);
   const bool found = appears(std::filesystem::absolute(mark), patience);
-  const std::vector<std::string> words = gather_texts(rank, site.value, found ? "found" : "");
+  const std::vector<std::string> words = gather_texts(rank, folder_site.value, found ? "found" : "");
   if (rank.rank() != 0) return;
   unlink(mark.c_str());
   std::vector<int> blind;

@@ -13,7 +13,7 @@ namespace meshrt {
 
 namespace {
 
-constexpr std::string_view magic("MMIDIDX\0\0", 9);
+constexpr std::string_view index_magic("MMIDIDX\0\0", 9);
 
 std::optional<Number> megatron_number(uint8_t code) {
   switch (code) {
@@ -69,13 +69,13 @@ T number_at(std::span<const std::byte> numbers, uint64_t index) {
 }  // namespace
 
 bool starts_megatron(std::span<const std::byte> bytes) {
-  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+  return bytes.size() >= index_magic.size() && std::memcmp(bytes.data(), index_magic.data(), index_magic.size()) == 0;
 }
 
 MegatronIndex read_megatron_index(const FileBytes& file) {
   Header header(file.bytes(), file.path());
   if (!starts_megatron(file.bytes())) header.fail("it does not begin with MMIDIDX");
-  header.take_all<char>(magic.size());
+  header.take_all<char>(index_magic.size());
   const auto version = header.take<uint64_t>();
   if (version != 1) header.fail(fmt::format("it has version {}; 1 is known", version));
   const auto code = header.take<uint8_t>();

@@ -13,12 +13,12 @@ namespace meshrt {
 
 namespace {
 
-constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::string_view npy_magic = "\x93NUMPY";
 
 // The header is a Python dict of three known keys: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
-class HeaderReader {
+class NpyHeaderReader {
  public:
-  HeaderReader(const std::string& path, std::string_view text) : path_(path), text_(text) {}
+  NpyHeaderReader(const std::string& path, std::string_view text) : path_(path), text_(text) {}
 
   void read(NpyHeader& header) {
     bool descr = false, order = false, shape = false;
@@ -103,11 +103,11 @@ class HeaderReader {
 }  // namespace
 
 bool starts_npy(std::span<const std::byte> bytes) {
-  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+  return bytes.size() >= npy_magic.size() && std::memcmp(bytes.data(), npy_magic.data(), npy_magic.size()) == 0;
 }
 
 NpyHeader read_npy_header(const std::string& path, std::span<const std::byte> bytes) {
-  const HeaderReader whole(path, {});
+  const NpyHeaderReader whole(path, {});
   if (!starts_npy(bytes)) whole.fail("it does not begin with \\x93NUMPY");
   if (bytes.size() < 10) whole.fail("it ends within its header");
   const int version = std::to_integer<int>(bytes[6]);
@@ -118,7 +118,7 @@ NpyHeader read_npy_header(const std::string& path, std::span<const std::byte> by
   NpyHeader header;
   header.data_begin = 8 + length_bytes + length;
   if (header.data_begin > bytes.size()) whole.fail("it ends within its header");
-  HeaderReader(path, {reinterpret_cast<const char*>(bytes.data()) + 8 + length_bytes, length}).read(header);
+  NpyHeaderReader(path, {reinterpret_cast<const char*>(bytes.data()) + 8 + length_bytes, length}).read(header);
 
   const size_t left = bytes.size() - header.data_begin;
   __int128 need = static_cast<__int128>(size_of(header.encoding.number));

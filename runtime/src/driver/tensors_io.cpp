@@ -14,7 +14,7 @@ namespace meshrt {
 namespace {
 
 // Which part of a tensor a rank holds.
-struct Part {
+struct RankPart {
   std::vector<Extent> extents;
   bool primary;
   int64_t elements() const {
@@ -25,14 +25,14 @@ struct Part {
 };
 
 // The parts of all ranks, on every rank.
-std::vector<Part> all_parts(Rank& rank, const Tensor& tensor, Site site) {
+std::vector<RankPart> all_parts(Rank& rank, const Tensor& tensor, Site site) {
   const size_t dims = tensor.dims.size(), numbers = 2 * dims + 1;
   std::vector<int64_t> mine, all(numbers * rank.ranks()), begin;
   for (const LocalDim& dim : tensor.dims) mine.insert(mine.end(), {dim.begin, dim.end});
   mine.push_back(tensor.primary ? 1 : 0);
   for (int r = 0; r <= rank.ranks(); ++r) begin.push_back(r * static_cast<int64_t>(numbers));
   all_gather(rank, world(rank), site, mine.data(), all.data(), {1, begin, 1}, Type::i64);
-  std::vector<Part> parts(rank.ranks());
+  std::vector<RankPart> parts(rank.ranks());
   for (int r = 0; r < rank.ranks(); ++r) {
     const int64_t* from = all.data() + numbers * r;
     for (size_t d = 0; d < dims; ++d) parts[r].extents.push_back({tensor.dims[d].size, from[2 * d], from[2 * d + 1]});
@@ -51,7 +51,7 @@ int64_t whole_elements(const Tensor& tensor) {
 
 std::vector<std::byte> gather_tensor(Rank& rank, const Tensor& tensor) {
   const Site site{-1, tensor.name.c_str()};
-  const std::vector<Part> parts = all_parts(rank, tensor, site);
+  const std::vector<RankPart> parts = all_parts(rank, tensor, site);
   const size_t size = size_of(tensor.type);
   std::vector<std::byte> whole, received;
   if (rank.rank() == 0) whole.resize(whole_elements(tensor) * size);
@@ -80,7 +80,7 @@ std::vector<std::byte> gather_tensor(Rank& rank, const Tensor& tensor) {
 
 void scatter_tensor(Rank& rank, std::span<const std::byte> whole, const Tensor& tensor) {
   const Site site{-1, tensor.name.c_str()};
-  const std::vector<Part> parts = all_parts(rank, tensor, site);
+  const std::vector<RankPart> parts = all_parts(rank, tensor, site);
   const size_t size = size_of(tensor.type);
   if (rank.rank() == 0 && whole.size() != whole_elements(tensor) * size)
     throw Failure(Cause::data, fmt::format("`{}` has {} bytes, but {} were given", tensor.name,

@@ -15,14 +15,14 @@ namespace {
 
 constexpr size_t most_descriptors = 2;
 
-struct Head {
+struct MessageHead {
   int32_t kind, value;
 };
 
 }  // namespace
 
 bool send_message(int socket, const Message& message, const std::vector<int>& descriptors) {
-  Head head{static_cast<int32_t>(message.kind), message.value};
+  MessageHead head{static_cast<int32_t>(message.kind), message.value};
   iovec parts[2] = {{&head, sizeof head},
                     {const_cast<char*>(message.bytes.data()), std::min(message.bytes.size(), most_bytes)}};
   msghdr packet{};
@@ -48,14 +48,14 @@ bool send_message(int socket, const Message& message, const std::vector<int>& de
 }
 
 void offer_message(int socket, const Message& message) {
-  const Head head{static_cast<int32_t>(message.kind), message.value};
+  const MessageHead head{static_cast<int32_t>(message.kind), message.value};
   std::string packet(reinterpret_cast<const char*>(&head), sizeof head);
   packet += message.bytes;
   ::send(socket, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 Received receive_message(int socket, Message& message, std::vector<int>* descriptors) {
-  Head head{};
+  MessageHead head{};
   message.bytes.resize(most_bytes);
   iovec parts[2] = {{&head, sizeof head}, {message.bytes.data(), message.bytes.size()}};
   msghdr packet{};

@@ -1,0 +1,3 @@
+// syntax.h: ANTLR's headers, parsed once for the files that use them.
+#include <antlr4-runtime.h>
+#include <fmt/format.h>
