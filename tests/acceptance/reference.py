@@ -5,7 +5,10 @@ The blocks of a text: ```mesh NAME is a whole spec, which must pass `meshc check
 every name that they assign and the spec knows must agree (d_w is the gradient of w). ```console are commands with what they print
 (UPDATE_GOLDENS=1 writes it anew), run in a folder with the specs before it. Any other block that a file is made of carries its name.
 ```mesh-part is a file that no model stands in. A spec whose own `meshc check` is shown after it may be wrong. A line of ```not-built must get the error that says so.
+```sh are commands that must succeed, run in the same folder, where `specs` is the tree's; ```sh torch needs PyTorch ($TORCH_PYTHON or Debian's), and ```sh slurm
+is run by `tests/full slurm`.
 """
+import glob
 import os
 import re
 import subprocess
@@ -16,7 +19,12 @@ from common import TOP, Report, meshc, scratch
 from common import run as execute
 from texts import arrays, catalogue, markdown, printed, run_keys
 
-TEXTS = ["grammar/README.md", "README.md", "runtime/USING.md"]
+PAGES = sorted(glob.glob(f"{TOP}/specs/howto/*.md"))
+TEXTS = ["grammar/README.md", "README.md", "runtime/USING.md", "runtime/ADMINISTRATION.md", "specs/README.md", "tests/README.md",
+         *(path.removeprefix(TOP + "/") for path in PAGES)]
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:h|cpp|py|mesh|yaml|g4|md))`")
+PYTHON = "/usr/bin/python3"  # Debian's, which has NumPy
 NOT_BUILT = """dim batch = 4, seq = 4, key = 4, embed = 4, layer = 2
 model One {{
   input x : real[batch, seq, embed]
@@ -68,18 +76,75 @@ def check_commands(report, title, block, folder):
     return fresh
 
 
+def torch_python():
+    """A Python that has PyTorch, or None."""
+    for python in filter(None, (os.environ.get("TORCH_PYTHON"), PYTHON)):
+        if subprocess.run([python, "-c", "import torch, numpy"], stderr=subprocess.DEVNULL).returncode == 0:
+            return python
+    return None
+
+
+def run_commands(report, title, block, folder):
+    """Runs a block of commands as a user at the top of the tree would; all must succeed, and none may warn of what was written."""
+    python = PYTHON if block.name == "" else torch_python()
+    if python is None:
+        report.true(f"{title}: SKIPPED, PyTorch is not installed (Debian: python3-torch)", True)
+        return
+    build = os.path.dirname(os.path.dirname(os.path.dirname(meshc())))
+    tools = f"{folder}/.tools"
+    if not os.path.exists(tools):
+        os.mkdir(tools)
+        for name, path in {"meshc": meshc(), "meshrun": f"{build}/runtime/meshrun"}.items():
+            os.symlink(path, f"{tools}/{name}")
+    with open(f"{tools}/python3", "w") as file:
+        file.write(f'#!/bin/sh\nexec {python} "$@"\n')
+    os.chmod(f"{tools}/python3", 0o755)
+    done = subprocess.run(["bash", "-exuo", "pipefail", "-c", block.text], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
+                          env={**os.environ, "NO_COLOR": "1", "PATH": f"{tools}:{os.environ['PATH']}", "XDG_CACHE_HOME": f"{folder}/.cache"})
+    report.true(f"{title}: {len(block.lines)} lines of commands", done.returncode == 0, "" if done.returncode == 0 else done.stdout[-3000:])
+
+
+def check_names(report, name, text):
+    """The files that a text links and names are there."""
+    folder = os.path.dirname(f"{TOP}/{name}")
+    known = {part for path in tracked() for part in endings(path)}
+    own = {block.name for block in markdown.blocks(text)}
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+    links = [link for link in LINK.findall(re.sub(r"`[^`]*`", "", prose)) if "://" not in link and not os.path.exists(f"{folder}/{link}")]
+    files = [file for file in FILE.findall(prose) if file not in known | own and not re.search(r"[A-Z]{3}|^(run|x|out|gpt)\b", file)]
+    report.true(f"{name}: its links lead somewhere", not links, links)
+    report.true(f"{name}: the files that it names are there", not files, files)
+
+
+def tracked():
+    """Paths of the tree's files."""
+    found = []
+    for folder, below, files in os.walk(TOP):
+        below[:] = [one for one in below if not one.startswith((".", "build", "out", "runs"))]
+        found += [os.path.relpath(f"{folder}/{file}", TOP) for file in files]
+    return found
+
+
+def endings(path):
+    """"a/b/c" -> "a/b/c", "b/c", "c" """
+    parts = path.split("/")
+    return ["/".join(parts[i:]) for i in range(len(parts))]
+
+
 def check_text(report, name):
     """Every block of a text in order; UPDATE_GOLDENS writes it as it should be."""
     path = f"{TOP}/{name}"
     with open(path) as file:
         text = file.read()
     check_tables(report, name, text)
+    check_names(report, name, text)
     headings, spec, fresh = markdown.headings(text), None, []
     blocks = markdown.blocks(text)
     with scratch() as folder:
+        os.symlink(f"{TOP}/specs", f"{folder}/specs")
         for block, following in zip(blocks, [*blocks[1:], None]):
             title = f"{name}:{block.first} ({headings[block.first]})"
-            written = block.name or (f"line_{block.first}.mesh" if block.kind == "mesh" else "")
+            written = "" if block.kind == "sh" else block.name or (f"line_{block.first}.mesh" if block.kind == "mesh" else "")
             if written:
                 with open(f"{folder}/{written}", "w") as file:
                     file.write(block.text)
@@ -91,6 +156,8 @@ def check_text(report, name):
                     report.attempt(title, lambda: check_spec(report, title, spec))
             elif block.kind == "python":
                 report.attempt(title, lambda: check_arrays(report, title, spec, block.text, folder))
+            elif block.kind == "sh" and block.name != "slurm":
+                report.attempt(title, lambda: run_commands(report, title, block, folder))
             elif block.kind == "console":
                 report.attempt(title, lambda: fresh.append((block, check_commands(report, title, block, folder))))
     if printed.UPDATE:

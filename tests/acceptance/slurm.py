@@ -1,6 +1,7 @@
 """A Slurm of one node, started by hand: gpt under `srun --mpi=pmix` and under srun alone gives the bits of meshrun; `--signal` ends a batch job with a
 checkpoint and exit code 75, and requeued it goes on to the curve of a run that nothing stopped."""
 import contextlib
+import glob
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import numpy as np
 
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
+from texts import markdown
 
 SEED = 20261122
 GPT = dict(batch=8, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
@@ -142,9 +144,25 @@ def run(small):
                     slurm.run("srun", "-n", 2, *options, *arguments(folder, log, steps))
                     report.true(f"{name}: the bits of two processes on one host", losses(f"{folder}/{log}.jsonl") == here, f"{steps} steps")
                 requeues(report, slurm, folder, small)
+                follows_page(report, slurm, folder)
 
     report.attempt("slurm", action)
     return report
+
+
+def follows_page(report, slurm, folder):
+    """The commands of the page about Slurm, as they stand there."""
+    os.mkdir(f"{folder}/page")
+    os.symlink(f"{TOP}/specs", f"{folder}/page/specs")
+    with open(f"{TOP}/specs/howto/slurm.md") as file:
+        first, *_ = blocks = [block for block in markdown.blocks(file.read()) if block.kind == "sh"]
+    submits, = [block for block in blocks if block.name == "slurm"]
+    path = f"{os.path.dirname(meshc())}:{os.environ['PATH']}"
+    for block in (first, submits):
+        execute("bash", "-exc", block.text, cwd=f"{folder}/page", env=slurm.environment | {"PATH": path, "XDG_CACHE_HOME": f"{folder}/cache"})
+    slurm.wait(lambda: not slurm.run("squeue", "-h").stdout.strip(), "the page's job does not end", seconds=120)
+    report.true("the page's job trains to its end", os.path.exists(f"{folder}/page/net-ckpt/latest/checkpoint.json"),
+                "".join(open(one).read()[-600:] for one in glob.glob(f"{folder}/page/*.out")))
 
 
 def steps_of(program, run_file, seconds):
