@@ -51,6 +51,20 @@ def check_cache(report, folder):
     report.true("run keeps the hundred used last", len(kept) == 100 and os.path.exists(f"{cache}/{kept[-1]}/count") and kept[0] == "old21", kept[:1])
 
 
+def check_how_long(report, folder):
+    """specs/quickstart says how long its build takes before it begins, and nothing where all is built."""
+    os.mkdir(f"{folder}/steps")
+    with open(f"{folder}/steps/build.ninja", "w") as file:
+        file.write("rule touch\n  command = touch $out\n" + "".join(f"build {n}: touch\n" for n in range(301)) + "build all: phony " + " ".join(map(str, range(301))) + "\n")
+
+    def said():
+        return execute("sh", "-euc", f'. {TOP}/specs/setup; build "{folder}/steps" all', env={"NO_COLOR": "1"}).stderr
+
+    cores = int(execute("nproc").stdout)
+    report.true("quickstart says how long its build takes", f"301 steps, about {-(-(602 // cores) // 60)} minutes on {cores} cores" in said())
+    report.true("and nothing of what is built", "steps" not in said().replace(f"{folder}/steps", ""))
+
+
 def check_interrupted(report, folder):
     """A `build` that is ended while it compiles ends the compiler and what that has started, and says so."""
     with open(f"{folder}/slow_compiler", "w") as file:
@@ -191,6 +205,7 @@ def run(small):
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
             check_new(report, folder)
             check_cache(report, folder)
+            check_how_long(report, folder)
             check_interrupted(report, folder)
             check_odd_names(report, folder)
             check_run_file(report, folder)

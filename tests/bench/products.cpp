@@ -1,10 +1,12 @@
-// products.cpp: the matrix products of one training step of gpt2_384.mesh on one of two ranks, by OpenBLAS, and nothing
-// else: the floor below which a step that computes whole products cannot come. Prints "median X ms".
+// products.cpp: the matrix products of one training step of gpt2_384.mesh or perceptron.mesh (the argument) on one of
+// two ranks, by OpenBLAS, and nothing else: the floor below which a step that computes whole products cannot come.
+// Prints "median X ms".
 #include <cblas.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -24,9 +26,7 @@ void linear(std::vector<Product>& all, int in, int out, int times) {
   all.push_back({true, false, in, out, tokens, times});
 }
 
-}  // namespace
-
-int main() {
+std::vector<Product> of_gpt() {
   std::vector<Product> products;
   linear(products, width, 3 * width, layers);
   linear(products, width, width, layers);
@@ -37,6 +37,24 @@ int main() {
   products.push_back({false, true, seq, seq, head_dim, 2 * attention});
   products.push_back({false, false, seq, head_dim, seq, 2 * attention});
   products.push_back({true, false, seq, head_dim, seq, 2 * attention});
+  return products;
+}
+
+/// Half of the hidden units; the first layer has no gradient of its input.
+std::vector<Product> of_perceptron() {
+  constexpr int batch = 512, from = 1024, hidden = 2048, to = 1024;
+  return {{false, false, batch, hidden, from, 1},
+          {true, false, from, hidden, batch, 1},
+          {false, false, batch, to, hidden, 1},
+          {false, true, batch, hidden, to, 1},
+          {true, false, hidden, to, batch, 1}};
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const bool perceptron = count > 1 && arguments[1] == std::string_view("perceptron");
+  const std::vector<Product> products = perceptron ? of_perceptron() : of_gpt();
   std::vector<float> a(size_t{vocab} * ffn, 0.01f), b(size_t{vocab} * ffn, 0.02f), c(size_t{vocab} * ffn);
   std::vector<double> milliseconds;
   for (int round = 0; round < 6; ++round) {

@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 """The PyTorch peer of gpt2_384.mesh: the same model, weights, tokens and optimizer, data parallel over processes (DDP, gloo).
 
-  torch_gpt2.py weights FILE.safetensors            writes initial weights under the names of the .mesh parameters
-  torch_gpt2.py train WEIGHTS TOKENS STEPS RANKS    trains and prints "loss X" for each step and "median X ms"
+  torch_gpt2.py weights FILE.safetensors                  writes initial weights under the names of the .mesh parameters
+  torch_gpt2.py train WEIGHTS TOKENS STEPS RANKS BATCH    trains and prints "loss X" for each step and "median X ms"
 """
-import json
 import math
 import os
 import statistics
-import struct
 import sys
 import time
 
@@ -19,7 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-VOCAB, LAYERS, HEADS, WIDTH, BATCH, SEQ = 4096, 6, 6, 384, 4, 256
+from weights_file import read_safetensors, write_safetensors
+
+VOCAB, LAYERS, HEADS, WIDTH, SEQ = 4096, 6, 6, 384, 256
 
 
 class Block(nn.Module):
@@ -108,26 +108,6 @@ def parameters_by_path(model):
     return table
 
 
-def write_safetensors(path, arrays):
-    header, offset = {}, 0
-    for name, array in arrays.items():
-        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for array in arrays.values():
-            file.write(np.ascontiguousarray(array, np.float32).tobytes())
-
-
-def read_safetensors(path):
-    with open(path, "rb") as file:
-        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
-        data = file.read()
-    return {name: np.array(np.frombuffer(data[e["data_offsets"][0]:e["data_offsets"][1]], np.float32)).reshape(e["shape"])
-            for name, e in header.items() if name != "__metadata__"}
-
-
 def weights(path):
     torch.manual_seed(0)
     model = Gpt()
@@ -137,7 +117,7 @@ def weights(path):
     write_safetensors(path, {name: read() for name, (read, _) in parameters_by_path(model).items()})
 
 
-def train(rank, ranks, path, tokens_path, steps):
+def train(rank, ranks, path, tokens_path, steps, batch):
     torch.set_num_threads(1)
     if hasattr(os, "sched_setaffinity"):
         cpus = sorted(os.sched_getaffinity(0))
@@ -151,9 +131,9 @@ def train(rank, ranks, path, tokens_path, steps):
     parallel = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = np.memmap(tokens_path, np.uint16, "r")
-    mine, times = BATCH // ranks, []
+    mine, times = batch // ranks, []
     for step in range(steps):
-        first = (step * BATCH + rank * mine) * SEQ
+        first = (step * batch + rank * mine) * SEQ
         token = torch.from_numpy(tokens[first:first + mine * SEQ].astype(np.int64)).view(mine, SEQ)
         target = torch.from_numpy(tokens[first + 1:first + mine * SEQ + 1].astype(np.int64)).view(mine, SEQ)
         start = time.perf_counter()
@@ -174,5 +154,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "weights":
         weights(sys.argv[2])
     else:
-        path, tokens_path, steps, ranks = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
-        torch.multiprocessing.spawn(train, args=(ranks, path, tokens_path, steps), nprocs=ranks)
+        path, tokens_path, steps, ranks, batch = sys.argv[2], sys.argv[3], *map(int, sys.argv[4:7])
+        torch.multiprocessing.spawn(train, args=(ranks, path, tokens_path, steps, batch), nprocs=ranks)

@@ -1,0 +1,85 @@
+"""What `tests/bench/train` measures: a spec, its weights and data, our program, the PyTorch peer, and the products alone."""
+import json
+import os
+import re
+import statistics
+import subprocess
+
+import numpy as np
+
+from common import meshc, run
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STEPS = 12
+PEER_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "4000000000"}
+
+
+def peer_environment(core_type):
+    return PEER_ENVIRONMENT | ({"OPENBLAS_CORETYPE": core_type} if core_type else {})
+
+
+class Case:
+    """A program of ours and its peer in a folder. `ranks` ranks of one core each, or as many threads."""
+
+    def __init__(self, folder, python, ranks):
+        self.folder, self.python, self.ranks = f"{folder}/{type(self).__name__}-{ranks}", python, ranks
+        os.makedirs(self.folder)
+        self.prepare()
+        run(meshc(), "build", f"{HERE}/{self.spec}.mesh", *self.build_options, "-o", f"{self.folder}/program")
+        with open(f"{self.folder}/run.yaml", "w") as file:
+            file.write(f"{self.data}train: {{ steps: {STEPS}, params: weights.safetensors }}\n"
+                       f"log: {{ every: 1, jsonl: {self.folder}/ours.jsonl, profile: true }}\n")
+
+    def ours(self):
+        """(losses, median ms of a step, what it went to)"""
+        run(f"{self.folder}/program/{self.spec}", "-n", self.ranks, f"{self.folder}/run.yaml")
+        with open(f"{self.folder}/ours.jsonl") as lines:
+            steps = [json.loads(line) for line in lines]
+        steps = [s for s in steps if "loss" in s]
+        breakdown = {part: statistics.median(s["breakdown_ms"][part] for s in steps[3:]) for part in steps[-1]["breakdown_ms"]}
+        return [s["loss"] for s in steps], statistics.median(s["seconds_per_step"] for s in steps[3:]) * 1e3, breakdown
+
+    def torch(self, core_type, steps=STEPS):
+        """(losses, median ms of a step)"""
+        out = run(self.python, *self.peer(steps), env=peer_environment(core_type)).stdout
+        return [float(x) for x in re.findall(r"loss ([0-9.]+)", out)], float(re.search(r"median ([0-9.]+) ms", out)[1])
+
+    def floor(self, core_type):
+        """ms of processes of one thread each that do the step's products and nothing else, with OpenBLAS."""
+        program = f"{self.folder}/floor"
+        if not os.path.exists(program):
+            run("g++", "-O2", "-std=c++20", f"{HERE}/products.cpp", "-lopenblas", "-o", program)
+        parts = [subprocess.Popen(["taskset", "-c", str(rank), program, self.spec], stdout=subprocess.PIPE, text=True,
+                                  env={**os.environ, **peer_environment(core_type)}) for rank in range(self.ranks)]
+        return max(float(re.search(r"median ([0-9.]+) ms", p.communicate()[0])[1]) for p in parts)
+
+
+class Gpt(Case):
+    """gpt2_384.mesh, data parallel; two sequences a rank."""
+    spec, peer_name = "gpt2_384", "PyTorch DDP"
+
+    def prepare(self):
+        self.batch = 2 * self.ranks
+        self.build_options = ("--mesh", f"data={self.ranks}", "--set", f"batch={self.batch}")
+        self.data = "data:\n  token:  { file: tokens.bin, type: u16, window: seq }\n  target: { of: token, shift: 1 }\n"
+        run(self.python, f"{HERE}/peers/torch_gpt2.py", "weights", f"{self.folder}/weights.safetensors")
+        tokens = self.batch * 256 * (STEPS + 1) + 1
+        np.random.default_rng(1).integers(0, 4096, tokens).astype(np.uint16).tofile(f"{self.folder}/tokens.bin")
+
+    def peer(self, steps):
+        return [f"{HERE}/peers/torch_gpt2.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/tokens.bin", steps, self.ranks, self.batch]
+
+
+class Perceptron(Case):
+    """perceptron.mesh, hidden units over ranks; PyTorch with as many threads."""
+    spec, peer_name, build_options = "perceptron", "PyTorch, two threads", ()
+    data = "data: { x: { file: x.npy }, y: { file: y.npy } }\n"
+
+    def prepare(self):
+        run(self.python, f"{HERE}/peers/torch_mlp.py", "weights", f"{self.folder}/weights.safetensors")
+        random = np.random.default_rng(1)
+        for name in "xy":
+            np.save(f"{self.folder}/{name}.npy", random.normal(size=(512, 1024)).astype(np.float32))
+
+    def peer(self, steps):
+        return [f"{HERE}/peers/torch_mlp.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/x.npy", f"{self.folder}/y.npy", steps, self.ranks]
