@@ -35,7 +35,7 @@ def train(path, x_path, y_path, steps, threads):
             layer.weight.copy_(torch.from_numpy(arrays[name].T.copy()))
             layer.bias.copy_(torch.from_numpy(arrays[f"{name}_bias"]))
     x, y = torch.from_numpy(np.load(x_path)), torch.from_numpy(np.load(y_path))
-    optimizer = torch.optim.SGD(model.parameters(), lr=10)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1)
     for _ in range(steps):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
