@@ -20,10 +20,11 @@ from common import run as execute
 from texts import arrays, catalogue, markdown, printed, run_keys
 
 PAGES = sorted(glob.glob(f"{TOP}/specs/howto/*.md"))
-TEXTS = ["grammar/README.md", "README.md", "runtime/USING.md", "runtime/ADMINISTRATION.md", "specs/README.md", "tests/README.md",
-         *(path.removeprefix(TOP + "/") for path in PAGES)]
+TEXTS = ["grammar/README.md", "README.md", "runtime/README.md", "runtime/USING.md", "runtime/ADMINISTRATION.md", "runtime/DEVELOPING.md", "specs/README.md",
+         "tests/README.md", *(path.removeprefix(TOP + "/") for path in PAGES)]
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 FILE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:h|cpp|py|mesh|yaml|g4|md))`")
+TWICE = re.compile(r"\b(tells? it|(?:is|are|was) told|told (?:of|by)|tells? of|heeds?|it so|what becomes of|behind one's back)\b")  # phrases that need a second reading
 PYTHON = "/usr/bin/python3"  # Debian's, which has NumPy
 NOT_BUILT = """dim batch = 4, seq = 4, key = 4, embed = 4, layer = 2
 model One {{
@@ -112,6 +113,7 @@ def check_names(report, name, text):
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
     links = [link for link in LINK.findall(re.sub(r"`[^`]*`", "", prose)) if "://" not in link and not os.path.exists(f"{folder}/{link}")]
     files = [file for file in FILE.findall(prose) if file not in known | own and not re.search(r"[A-Z]{3}|^(run|x|out|gpt)\b", file)]
+    report.true(f"{name}: sentences that a first reading understands", not TWICE.findall(prose), TWICE.findall(prose))
     report.true(f"{name}: its links lead somewhere", not links, links)
     report.true(f"{name}: the files that it names are there", not files, files)
 
