@@ -24,7 +24,10 @@ void Declared::find_gradients_of_turns(BodyId body) {
       for (const auto& carry : loop->carries) {
         same(carry.entering, carry.result);
         same(carry.leaving, carry.result);
-        for (const ValueId added : graph_.node(graph_.value(carry.leaving).producer).inputs) same(added, carry.result);
+        // A gradient without samples is the same in every turn: nothing is added to what entered.
+        const std::vector<ValueId>& terms = graph_.node(graph_.value(carry.leaving).producer).inputs;
+        if (std::find(terms.begin(), terms.end(), carry.entering) == terms.end()) continue;
+        for (const ValueId added : terms) same(added, carry.result);
       }
     find_gradients_of_turns(loop->body);
   }
