@@ -29,6 +29,13 @@ bool works_along(Op op, DimId samples) {
   return named;
 }
 
+/// `where`: linear in what it chooses from, together, while every turn has the same condition. Ranks complete sums
+/// before it.
+bool chooses(const Node& node) {
+  const MapOp* map = std::get_if<MapOp>(&node.op);
+  return map != nullptr && map->function == MapFunction::where;
+}
+
 bool incomplete(SampleKind kind) {
   return kind == SampleKind::sum || kind == SampleKind::max || kind == SampleKind::min;
 }
@@ -113,7 +120,7 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
     for (const auto& carry : loop.carries) {
       SampleKind& entering = kinds_[carry.entering.index];
       const SampleKind leaving = kinds_[carry.leaving.index];
-      if (entering == leaving) continue;
+      if (entering == leaving || leaving == SampleKind::zero) continue;
       if (entering != SampleKind::zero)
         return couple(id, "a carry of the loop mixes a sum over samples with what is not one");
       entering = leaving;
@@ -158,15 +165,18 @@ SampleKind SampleSums::passed_on(NodeId id) {
   const Node& at = graph_.node(id);
   const auto open = [&](ValueId v) { return incomplete(kinds_[v.index]); };
   const auto adds = [&](ValueId v) {
-    return kinds_[v.index] == SampleKind::sum || kinds_[v.index] == SampleKind::zero;
+    return kinds_[v.index] == SampleKind::sum || kinds_[v.index] == SampleKind::zero || is_zero(v);
+  };
+  const auto adding_from = [&](size_t first) {
+    return std::all_of(at.inputs.begin() + static_cast<std::ptrdiff_t>(first), at.inputs.end(), adds);
   };
   const auto count = std::ranges::count_if(at.inputs, open), adding = std::ranges::count_if(at.inputs, adds);
   bool passes = false;
   switch (definition(at.op).partial(graph_, at)) {
-    case PartialRule::completes: break;
-    case PartialRule::first: passes = adding == 1 && adds(at.inputs[0]); break;
-    case PartialRule::each: passes = adding == 1; break;
-    case PartialRule::together: passes = adding == static_cast<int64_t>(at.inputs.size()); break;
+    case PartialRule::completes: passes = chooses(at) && adding_from(1) && !open(at.inputs[0]); break;
+    case PartialRule::first: passes = adds(at.inputs[0]) && count <= (open(at.inputs[0]) ? 1 : 0); break;
+    case PartialRule::each: passes = count <= 1; break;
+    case PartialRule::together: passes = adding_from(0); break;
   }
   if (count == 0) return passes && adding > 0 ? SampleKind::zero : SampleKind::whole;
   if (!passes || std::ranges::any_of(at.inputs, [&](ValueId v) { return open(v) && !adds(v); }))
