@@ -57,7 +57,7 @@ int run(const Options& options) {
   if (!compiled) return exit_diagnostics;
   const int64_t ranks = compiled->sharded.layout.mesh.ranks();
   meshrt::require_cpus(ranks);
-  if (const int cores = meshrt::allowed_cpus(); ranks > cores) {
+  if (const int cores = meshrt::allowed_cores(); ranks > cores) {
     session.sink.lint("oversubscribed", {}, "{} ranks, but this machine has {} cores", ranks, cores);
     session.report();
     if (session.failed()) return exit_diagnostics;

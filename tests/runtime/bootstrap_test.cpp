@@ -10,7 +10,6 @@
 #include <random>
 #include <thread>
 
-#include "launch/cpus.h"
 #include "launch/door.h"
 #include "launch/host_list.h"
 #include "launch/packing.h"
@@ -263,16 +262,6 @@ TEST(Bootstrap, TorchrunStartedByAnotherLauncherComesFirst) {
   const Pairs step = {{"SLURM_STEP_NUM_TASKS", "2"}, {"PMIX_NAMESPACE", "slurm"}, {"PMIX_RANK", "1"}};
   EXPECT_EQ(job_found(step + torchrun_two), "pmix-slurm");
   EXPECT_EQ(job_found(step + torchrun_two + Pairs{{"TORCHELASTIC_RUN_ID", "r"}}), "torchrun-r--a-29500");
-}
-
-TEST(Binding, LeavesFreeCpusToTheSystem) {
-  EXPECT_TRUE(binds(Binding::automatic, 4, 4, 4));
-  EXPECT_FALSE(binds(Binding::automatic, 2, 4, 4));
-  EXPECT_FALSE(binds(Binding::automatic, 4, 4, 2));  // a quota: CPUs 0 to 3 are also those of others
-  EXPECT_FALSE(binds(Binding::automatic, 5, 4, 4));
-  EXPECT_TRUE(binds(Binding::core, 2, 4, 4));
-  EXPECT_FALSE(binds(Binding::core, 5, 4, 4));
-  EXPECT_FALSE(binds(Binding::none, 4, 4, 4));
 }
 
 }  // namespace

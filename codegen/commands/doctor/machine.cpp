@@ -26,10 +26,11 @@ std::string first_line(const std::string& path) {
 }
 
 Finding processors() {
-  const int allowed = meshrt::allowed_cpus();
+  const int allowed = meshrt::allowed_cpus(), cores = meshrt::allowed_cores();
   const auto online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const std::string of = allowed < online ? fmt::format("{} of {} (affinity or a cgroup's cpu.max)", allowed, online)
-                                          : std::to_string(allowed);
+  std::string of = allowed < online ? fmt::format("{} of {} (affinity or a cgroup's cpu.max)", allowed, online)
+                                    : std::to_string(allowed);
+  if (cores < allowed) of += fmt::format(", threads of {} cores: a rank works best on a core of its own", cores);
   if (allowed > 1) return {Health::good, "processors", of, ""};
   return {Health::slow, "processors", of, "a rank needs one each: more ranks than processors take turns"};
 }

@@ -68,7 +68,10 @@ int serve_as_agent(const std::string& coordinator, int host, double connect_time
 /// Throws Failure (Cause::usage) where so many ranks on this host would only hold each other up: above 64 a CPU.
 void require_cpus(int64_t ranks);
 
-/// CPUs this process may use: its affinity mask, limited by the cgroup's cpu.max. At least 1.
+/// CPUs this process may use: its affinity mask, limited by the quotas of its control groups (cpu.max). At least 1.
 int allowed_cpus();
+
+/// The cores that these are threads of, under the same quotas. At least 1.
+int allowed_cores();
 
 }  // namespace meshrt

@@ -10,6 +10,12 @@ namespace {
 int64_t extent(std::span<const int64_t> begin) { return begin.back() - begin.front(); }
 int64_t part(std::span<const int64_t> begin, int index) { return begin[index + 1] - begin[index]; }
 int64_t at(std::span<const int64_t> begin, int index) { return begin[index] - begin[0]; }
+int largest_part(std::span<const int64_t> begin) {
+  int largest = 0;
+  for (int i = 1; i + 1 < static_cast<int>(begin.size()); ++i)
+    if (part(begin, i) > part(begin, largest)) largest = i;
+  return largest;
+}
 
 Piece contiguous(int64_t bytes) { return {0, 1, bytes, bytes}; }
 
@@ -75,9 +81,25 @@ int64_t piece_bytes(const Call& call, int from, int to) {
 }
 
 int64_t largest_piece(const Call& call) {
+  // A piece depends on one of its two members alone, or is the product of what depends on either.
   int64_t largest = 0;
-  for (int from = 0; from < call.members; ++from)
-    for (int to = 0; to < call.members; ++to) largest = std::max(largest, piece_bytes(call, from, to));
+  switch (call.kind) {
+    case Kind::reduce_scatter:
+      for (int to = 0; to < call.members; ++to) largest = std::max(largest, piece_bytes(call, call.me, to));
+      return largest;
+    case Kind::all_gather:
+      for (int from = 0; from < call.members; ++from) largest = std::max(largest, piece_bytes(call, from, call.me));
+      return largest;
+    case Kind::all_to_all: {
+      const Exchange& e = call.exchange;
+      const int a = largest_part(e.first), b = largest_part(e.second);
+      return e.gathers_first ? piece_bytes(call, a, b) : piece_bytes(call, b, a);
+    }
+    case Kind::broadcast: return piece_bytes(call, call.root, call.root == 0 ? 1 : 0);
+    case Kind::all_reduce:
+    case Kind::permute:
+    case Kind::barrier: break;
+  }
   return largest;
 }
 

@@ -21,15 +21,20 @@ struct Parts {
     if (other >= 0 && other < count()) return other;
     return wraps ? (other + count()) % count() : -1;
   }
+  /// Rows of the next members up to `steps` away, as far as there are any.
+  int64_t rows_within(int member, int direction, int steps) const {
+    const int64_t all = begin.back() - begin.front();
+    const int last = member + direction * steps;  // beyond an end: once around, or nobody
+    if (direction > 0) {
+      if (last < count()) return begin[last + 1] - begin[member + 1];
+      return begin.back() - begin[member + 1] + (wraps ? begin[last - count() + 1] - begin.front() : 0);
+    }
+    if (last >= 0) return begin[member] - begin[last];
+    return begin[member] - begin.front() + (wraps ? all - (begin[last + count()] - begin.front()) : 0);
+  }
   /// Rows of a margin of `rows` that remain when the members up to `steps` away have given theirs.
   int64_t missing(int member, int direction, int steps, int64_t rows) const {
-    if (own(member) == 0) return 0;
-    for (int i = 1; i <= steps && rows > 0; ++i) {
-      const int other = neighbour(member, direction * i);
-      if (other < 0) break;
-      rows -= std::min(rows, own(other));
-    }
-    return rows;
+    return own(member) == 0 ? 0 : rows - std::min(rows, rows_within(member, direction, steps));
   }
   /// Rows that a member takes from the one that is so many steps away.
   int64_t taken(int member, int direction, int steps, int64_t rows) const {
@@ -38,9 +43,10 @@ struct Parts {
   /// The largest distance over which rows are taken.
   int reach(int direction, int64_t rows) const {
     int last = 0;
-    for (int steps = 1; steps < count(); ++steps)
-      for (int member = 0; member < count(); ++member)
-        if (taken(member, direction, steps, rows) > 0) last = steps;
+    for (int member = 0; member < count(); ++member) {
+      const int64_t least = missing(member, direction, count() - 1, rows);
+      while (missing(member, direction, last, rows) > least) ++last;
+    }
     return last;
   }
 };
@@ -92,7 +98,8 @@ void exchange_side(Rank* rank, const Group* group, Site site, std::byte* data, c
   const auto border = [&](int member, int64_t count) {
     return direction < 0 ? before + parts.own(member) - count : before;
   };
-  for (int steps = 1; steps <= parts.reach(direction, rows); ++steps) {
+  const int reach = parts.reach(direction, rows);
+  for (int steps = 1; steps <= reach; ++steps) {
     int from = parts.neighbour(me, direction * steps), to = parts.neighbour(me, -direction * steps);
     const int64_t received = from < 0 ? 0 : parts.taken(me, direction, steps, rows);
     const int64_t sent = to < 0 ? 0 : parts.taken(to, direction, steps, rows);

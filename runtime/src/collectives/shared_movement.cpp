@@ -3,6 +3,7 @@
 // round, the two halves of the buffer in turn.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "collectives/vector_ops.h"
@@ -100,7 +101,8 @@ void shared_movement(SharedCall& shared, const Call& call) {
   shared.await_slots();
   uint32_t rounds = 0;
   if (shared.all_in_place()) {
-    take_all(shared, call, Round(shared, call, 0, largest_piece(call)), 0);
+    constexpr int64_t whole = std::numeric_limits<int64_t>::max();
+    take_all(shared, call, Round(shared, call, 0, whole), 0);
   } else {
     constexpr int64_t line = 64;
     const int64_t chunk = one_for_all(call) ? half_bounce : half_bounce / call.members / line * line;

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <thread>
 
+#include "launch/cpus.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -67,7 +68,7 @@ Descriptor call_name(const std::string& name, int rank, std::chrono::millisecond
     if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0) {
       if (peer_of(socket.get()).uid != geteuid())
         throw Failure(Cause::environment, "another user of this host has taken the name of this job's socket");
-      send_message(socket.get(), {MessageKind::entered, rank, {}});
+      send_message(socket.get(), {MessageKind::entered, rank, cpu_list_text(cpus_in_mask())});
       return socket;
     }
     if (std::chrono::steady_clock::now() > deadline)
@@ -81,7 +82,7 @@ void AdoptedRanks::begin(const HostJob& job) {
   listener_ = Descriptor();
   callers_.clear();
   const Memory memory(job);
-  for (const Process& process : processes_) memory.welcome(job, process);
+  for (const Process& process : processes_) memory.welcome(job, process, cpus());
 }
 
 void AdoptedRanks::watch(std::vector<pollfd>& watched) const {
@@ -111,15 +112,22 @@ void AdoptedRanks::answer_calls() {
       ++caller;
       continue;
     }
-    if (received == Received::message && message.kind == MessageKind::entered) take_in(*caller, message.value);
+    if (received == Received::message && message.kind == MessageKind::entered) take_in(*caller, message);
     caller = callers_.erase(caller);
   }
 }
 
-void AdoptedRanks::take_in(Caller& caller, int rank) {
-  processes_.push_back({rank, caller.pid, std::move(caller.socket), true});
+void AdoptedRanks::take_in(Caller& caller, const Message& entered) {
+  processes_.push_back({entered.value, caller.pid, std::move(caller.socket), true});
   identities_.push_back(std::move(caller.process));
-  events_.entered(rank, caller.pid);
+  for (const int cpu : parse_cpu_list(entered.bytes).value_or(std::vector<int>())) cpus_.insert(cpu);
+  events_.entered(entered.value, caller.pid);
+}
+
+// This process's own mask says nothing: it was forked from one of the ranks, which may be bound to one CPU.
+int AdoptedRanks::cpus() const {
+  const int in_masks = std::max(1, static_cast<int>(cpus_.size()));
+  return std::min(in_masks, cpu_quota().value_or(in_masks));
 }
 
 void AdoptedRanks::signal(int number) {

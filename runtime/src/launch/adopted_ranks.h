@@ -2,6 +2,7 @@
 // socket without a path whose name they all know. Sockets of other users are turned away.
 #pragma once
 #include <chrono>
+#include <set>
 
 #include "launch/own_ranks.h"
 
@@ -29,17 +30,21 @@ class AdoptedRanks : public OwnRanks {
     pid_t pid;
   };
   void answer_calls();
-  void take_in(Caller& caller, int rank);
+  void take_in(Caller& caller, const Message& entered);
+  /// That the ranks may use together.
+  int cpus() const;
   void reap() override;
 
   Descriptor listener_;
+  std::set<int> cpus_;                  // in the masks of ranks that have come
   std::vector<Caller> callers_;         // that have not said which rank they are
   std::vector<Descriptor> identities_;  // of processes_, in their order: a number can be another process's tomorrow
 };
 
 /// Listens under a name that is free on this host; none (-1) when another process of the job has it.
 Descriptor claim_name(const std::string& name);
-/// Connects to the process that has it and tells it the rank. Throws Failure (Cause::environment) after `limit`.
+/// Connects to the process that has it and tells it the rank and its CPUs. Throws Failure (Cause::environment) after
+/// `limit`.
 Descriptor call_name(const std::string& name, int rank, std::chrono::milliseconds limit);
 
 }  // namespace meshrt

@@ -22,12 +22,12 @@ void LocalRanks::begin(const HostJob& job) {
   output_ = TaggedOutput(job.tag_output, job.log_folder);
   const std::vector<int> ranks = job.placement.ranks_of(job.host);
   const Memory memory(job);
-  const std::vector<int> cpus = cpus_in_mask();
-  const bool pin = binds(job.binding, ranks.size(), cpus.size(), allowed_cpus());
+  const std::vector<int> cpus = spread(cores_of(cpus_in_mask()));
+  const bool pin = binds(job.binding, ranks.size(), cpu_room());
   processes_.reserve(ranks.size());
   for (const int rank : ranks) {
     start(job, rank, pin ? cpus[processes_.size()] : -1);
-    memory.welcome(job, processes_.back());
+    memory.welcome(job, processes_.back(), allowed_cpus());
     events_.entered(rank, processes_.back().pid);
   }
 }

@@ -25,7 +25,8 @@ enum class MessageKind : int32_t {
   admitted,         ///< coordinator: that it has the token too
   start,            ///< coordinator: HostJob
   refused,          ///< agent: why it cannot start them
-  entered,          ///< agent: a rank runs there; `value` is its process
+  entered,          ///< agent: a rank runs there; `value` is its process. A rank that another launcher started, to its
+                    ///< agent: `value` is the rank, the bytes its CPUs (cpu_list_text)
   ended,            ///< agent: a rank's process has; `value` is waitpid's status
   signal,  ///< coordinator: pass signal `value` on to the ranks; agent: it has got this one, which asks the job to end
   alive,   ///< both: nothing to say

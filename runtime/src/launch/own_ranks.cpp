@@ -31,10 +31,10 @@ OwnRanks::Memory::Memory(const HostJob& job)
                            round_to_huge(segment_bytes(static_cast<int>(job.placement.ranks_of(job.host).size()))))),
       arena_(memory_file("meshrt-arena", 0)) {}
 
-void OwnRanks::Memory::welcome(const HostJob& job, const Process& process) const {
+void OwnRanks::Memory::welcome(const HostJob& job, const Process& process, int cpus) const {
   Welcome welcome;
   welcome.rank = process.rank;
-  welcome.cpus = allowed_cpus();
+  welcome.cpus = cpus;
   welcome.carrier = job.carrier;
   welcome.placement = job.placement;
   send_message(process.control.get(), {MessageKind::welcome, 0, pack(welcome)},

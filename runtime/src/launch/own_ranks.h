@@ -31,11 +31,12 @@ class OwnRanks : public Host {
     bool running = true;
   };
 
-  /// Tells a rank what it is, and hands it the memory that it shares with the others.
+  /// Tells a rank what it is and how many CPUs the ranks of this host have together, and hands it the memory that it
+  /// shares with the others.
   class Memory {
    public:
     explicit Memory(const HostJob& job);
-    void welcome(const HostJob& job, const Process& process) const;
+    void welcome(const HostJob& job, const Process& process, int cpus) const;
 
    private:
     Descriptor segment_, arena_;

@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <string_view>
 
 #include "meshrt/log.h"
+#include "transport/control_groups.h"
 
 namespace meshrt {
 
@@ -42,37 +42,17 @@ class Tightest {
   std::optional<MemoryLimit> found;
 };
 
-/// A group and those around it, each of which may have a limit. Pages of files (`cache_keys` of memory.stat) do not
-/// count as used: they are dropped when memory is asked for.
-void consider_groups(Tightest& tightest, const fs::path& top, const std::string& group, const char* limit_file,
-                     const char* used_file, std::initializer_list<const char*> cache_keys) {
-  for (fs::path path = fs::path(group).relative_path();; path = path.parent_path()) {
-    const fs::path folder = top / path;
-    const auto limit = number_in(folder / limit_file), used = number_in(folder / used_file);
-    if (limit && used) {
-      int64_t cache = 0;
-      for (const char* key : cache_keys) cache += entry_of(folder / "memory.stat", key, 0);
-      tightest.consider(
-          *limit - std::max<int64_t>(0, *used - cache),
-          fmt::format("the control group `/{}` with its limit of {} has", path.string(), bytes_text(*limit)));
-    }
-    if (path.empty()) return;
-  }
-}
-
+/// Each group may have a limit. Pages of files do not count as used: they are dropped when memory is asked for.
 void consider_control_groups(Tightest& tightest, const std::string& root) {
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    if (controllers.empty())
-      consider_groups(tightest, root + "/sys/fs/cgroup", group, "memory.max", "memory.current",
-                      {"inactive_file", "active_file"});
-    else if (controllers.find("memory") != std::string_view::npos)
-      consider_groups(tightest, root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                      {"total_inactive_file", "total_active_file"});
+  for (const ControlGroup& group : control_groups("memory", root)) {
+    const auto limit = number_in(group.folder / (group.unified ? "memory.max" : "memory.limit_in_bytes"));
+    const auto used = number_in(group.folder / (group.unified ? "memory.current" : "memory.usage_in_bytes"));
+    if (!limit || !used) continue;
+    int64_t cache = 0;
+    for (const char* key : {"inactive_file", "active_file"})
+      cache += entry_of(group.folder / "memory.stat", (group.unified ? "" : "total_") + std::string(key), 0);
+    tightest.consider(*limit - std::max<int64_t>(0, *used - cache),
+                      fmt::format("the control group `{}` with its limit of {} has", group.name, bytes_text(*limit)));
   }
 }
 

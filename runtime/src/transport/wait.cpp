@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/prctl.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -35,14 +36,12 @@ WaitPolicy wait_policy(int local_ranks, int cpus) {
 void Patience::rest() {
   constexpr auto yielding = 2ms;  // longer waits are imbalance, not latency: sleep
   const auto waited = now_ - start_;
-  if (waited < policy_.spin) {
-    for (int i = 0; i < 8; ++i) pause_core();
-  } else if (waited < yielding) {
+  if (waited < yielding) {
     sched_yield();
-  } else {
-    std::this_thread::sleep_for(waited < 100 * yielding ? 50us : 500us);
+    return;
   }
-  now_ = steady_clock::now();
+  prctl(PR_SET_TIMERSLACK, 1);  // by default a nap of 50 us takes 100
+  std::this_thread::sleep_for(waited < 100 * yielding ? 50us : 500us);
 }
 
 bool Patience::look_due() {
