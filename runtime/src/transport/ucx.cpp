@@ -5,7 +5,9 @@
 namespace meshrt {
 
 UcxTransport::UcxTransport(std::shared_ptr<Control> control, const WaitPolicy& policy)
-    : worker_(std::move(control), policy), policy_(policy) {}
+    : worker_(std::move(control), policy), policy_(policy) {
+  policy_.first_looks = 16;  // each of them progresses the worker
+}
 
 std::byte* UcxTransport::allocate_arena(size_t bytes) {
   // Nobody touches memory before all have found that there is enough.
