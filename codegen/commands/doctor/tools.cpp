@@ -9,6 +9,7 @@
 
 #include "codegen/commands/doctor/findings.h"
 #include "codegen/emit/build.h"
+#include "meshrt/gemm.h"
 
 namespace mesh {
 
@@ -45,8 +46,10 @@ Finding runtime() {
 }
 
 Finding blas() {
-  if (dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL) != nullptr) return {Health::good, "OpenBLAS", "found", ""};
-  return {Health::slow, "OpenBLAS", "not installed", "apt-get install libopenblas0"};
+  const std::string used = "products here: " + meshrt::multiply_name();
+  if (dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL) != nullptr)
+    return {Health::good, "OpenBLAS", "found; " + used, ""};
+  return {Health::slow, "OpenBLAS", "not installed; " + used, "apt-get install libopenblas0"};
 }
 
 /// One line for all: a laptop needs none of them.

@@ -1,8 +1,9 @@
 // gemm.h: matrix products of any extents and strides, with what follows them (bias, activation, gate, residual) applied
 // while a tile of the result is in the first-level cache. Each element is one chain of fused multiply-adds over the
-// inner extent in order, so the bits depend neither on the instruction set nor on the tiling (MESHRT_GEMM=openblas, the
-// other implementation, does not promise that). Callable from several threads at once; scratch memory belongs to the
-// thread.
+// inner extent in order, so the bits depend neither on the instruction set nor on how rows and columns are split.
+// OpenBLAS promises only the same bits for the same extents and strides; it runs what it is measured faster at, which
+// is nothing with AVX-512, and everything without AVX2 (product_choice.cpp; MESHRT_GEMM=own or openblas overrides).
+// Callable from several threads at once; scratch memory belongs to the thread.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -60,7 +61,11 @@ extern template void multiply(const Product<double>&);
 extern template void multiply_batch(const Product<float>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<double>&, std::span<const Batch>);
 
-/// Which implementation runs, for messages: "own avx512", "own avx2", "own portable" or "openblas SkylakeX".
+/// Which implementations run, for messages and for ranks to compare: "own avx512", "openblas Haswell" or
+/// "own avx2, matrices without a finish openblas Haswell".
 std::string multiply_name();
+
+/// What to tell the user where products are far slower than they could be; else empty.
+std::string multiply_warning();
 
 }  // namespace meshrt

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "meshrt/driver.h"
+#include "meshrt/gemm.h"
 #include "meshrt/log.h"
 
 namespace meshrt {
@@ -21,6 +22,7 @@ std::string info_text(const ProgramInfo& info) {
                            fmt::join(axes, ", "), mesh_size(info), mesh_size(info) == 1 ? "" : "s"));
   line("machine", info.machine);
   line("precision", info.precision);
+  line("products", multiply_name());
   line("dims", fmt::format("{}", fmt::join(dims, ", ")));
   line("samples", info.sample_dim);
   line("metrics", fmt::format("{}", fmt::join(info.metrics, ", ")));
@@ -49,6 +51,7 @@ std::string info_json(const ProgramInfo& info) {
                        {"mesh", {{"name", info.mesh_name}, {"axes", mesh}, {"ranks", mesh_size(info)}}},
                        {"machine", info.machine},
                        {"precision", info.precision},
+                       {"products", multiply_name()},
                        {"dims", dims},
                        {"sample_dim", info.sample_dim},
                        {"metrics", info.metrics},

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "meshrt/failure.h"
+#include "meshrt/gemm.h"
 #include "report/gather.h"
 
 namespace meshrt {
@@ -40,8 +41,9 @@ constexpr const char* run_file_mark = "run file:";
 std::string identity_of(const ProgramInfo& info, const RunFile& run) {
   std::vector<std::string> mesh;
   for (const MeshAxis& axis : info.mesh) mesh.push_back(fmt::format("{}={}", axis.name, axis.size));
-  std::string text = fmt::format("runtime: {}\nprogram: {}\nlayout: {}\nmesh: {}\nprecision: {}\n", runtime_version,
-                                 info.name, info.layout, fmt::join(mesh, ","), info.precision);
+  std::string text =
+      fmt::format("runtime: {}\nprogram: {}\nlayout: {}\nmesh: {}\nprecision: {}\nproducts: {}\n", runtime_version,
+                  info.name, info.layout, fmt::join(mesh, ","), info.precision, multiply_name());
   for (const auto& [dim, size] : info.dims) text += fmt::format("dim {}: {}\n", dim, size);
   text += fmt::format("spec: {}\nschedule of collectives: {:016x}\n", info.spec_hash, schedule_hash(info));
   return text + run_file_mark + "\n" + run.written;

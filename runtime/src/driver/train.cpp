@@ -23,6 +23,7 @@
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
 #include "meshrt/finite.h"
+#include "meshrt/gemm.h"
 #include "report/gather.h"
 #include "report/run_report.h"
 #include "report/tell.h"
@@ -149,6 +150,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   check_trainable(info, run);
   heed_timeout(rank, run);
   check_same_job(rank, info, run);
+  if (const std::string slow = multiply_warning(); !slow.empty() && rank.rank() == 0) tell("warning: {}\n", slow);
   prepare(rank, program);
   Batches batches(program.tensors(), info, run, run.data, "data");
   std::optional<Validator> validator;

@@ -1,5 +1,4 @@
-// blas.h: products by OpenBLAS, opened at run time: the other implementation behind gemm.h, chosen by
-// MESHRT_GEMM=openblas.
+// blas.h: products by OpenBLAS, opened at run time: the other implementation behind gemm.h (product_choice.h chooses).
 #pragma once
 #include <string>
 
@@ -9,11 +8,11 @@ namespace meshrt {
 
 class Blas {
  public:
-  /// Opens libopenblas.so.0 with one thread. Throws Failure when it is not there.
+  /// Opens libopenblas.so.0 with one thread and the kernels for this processor. Throws Failure when it is not there.
   Blas();
 
   /// c = a · b, plus c where the product accumulates; nothing of `finish`. False where the strides are none that BLAS
-  /// takes.
+  /// takes, or an extent is longer than its int.
   bool multiply(const Product<float>& product) const;
   bool multiply(const Product<double>& product) const;
 

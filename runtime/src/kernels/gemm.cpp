@@ -1,7 +1,7 @@
 #include "meshrt/gemm.h"
 
-#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "blas.h"
@@ -9,23 +9,51 @@
 #include "instruction_set.h"
 #include "meshrt/failure.h"
 #include "meshrt/profile.h"
+#include "product_choice.h"
 
 namespace meshrt {
 namespace {
 
-// What MESHRT_GEMM asks for: null for our own kernels.
-std::unique_ptr<const Blas> chosen_blas() {
-  const char* name = std::getenv("MESHRT_GEMM");
-  const std::string wanted = name ? name : "own";
-  if (wanted == "openblas") return std::make_unique<const Blas>();
-  if (wanted != "own")
-    throw Failure(Cause::environment, "MESHRT_GEMM is `" + wanted + "`; it may be `own` or `openblas`");
-  return nullptr;
+struct Found {
+  std::unique_ptr<const Blas> library;
+  std::string why_not;  ///< when there is none
+};
+
+Found find_blas() {
+  try {
+    return {std::make_unique<const Blas>(), ""};
+  } catch (const Failure& failure) {
+    if (wanted_implementation() != Implementation::openblas) return {nullptr, failure.what()};
+    throw Failure(Cause::environment, std::string("MESHRT_GEMM=openblas, but ") + failure.what() +
+                                          "; install libopenblas0 or leave MESHRT_GEMM out");
+  }
 }
 
-const Blas* blas() {
-  static const std::unique_ptr<const Blas> chosen = chosen_blas();
-  return chosen.get();
+const Found& blas() {
+  static const Found found = find_blas();
+  return found;
+}
+
+/// Whether the table or MESHRT_GEMM may give any product to OpenBLAS here.
+bool may_use_blas() {
+  const auto wanted = wanted_implementation();
+  if (wanted) return *wanted == Implementation::openblas;
+  for (const ProductClass shape :
+       {ProductClass::finished, ProductClass::thin, ProductClass::small, ProductClass::matrix})
+    if (fastest<float>(instruction_set(), shape) == Implementation::openblas ||
+        fastest<double>(instruction_set(), shape) == Implementation::openblas)
+      return true;
+  return false;
+}
+
+/// OpenBLAS, where it is to run this product; null: our own kernels.
+template <class T>
+const Blas* library_for(const Product<T>& p) {
+  static const bool possible = may_use_blas();
+  if (!possible || !p.rows || !p.cols || !p.inner) return nullptr;
+  static const std::optional<Implementation> wanted = wanted_implementation();
+  if (wanted.value_or(fastest<T>(instruction_set(), class_of(p))) == Implementation::own) return nullptr;
+  return blas().library.get();
 }
 
 template <class T>
@@ -48,7 +76,7 @@ void multiply(const Product<T>& p) {
     return TraceLabel{"product " + std::to_string(p.rows) + " x " + std::to_string(p.inner) + " x " +
                       std::to_string(p.cols)};
   });
-  if (const Blas* library = blas(); library && p.rows && p.cols && p.inner && library->multiply(p)) {
+  if (const Blas* library = library_for(p); library && library->multiply(p)) {
     static const Kernel<T> complete = own_complete<T>();
     return complete(p);
   }
@@ -80,8 +108,18 @@ template void multiply_batch(const Product<float>&, std::span<const Batch>);
 template void multiply_batch(const Product<double>&, std::span<const Batch>);
 
 std::string multiply_name() {
-  if (const Blas* library = blas()) return "openblas " + library->core();
-  return std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
+  const std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
+  if (!may_use_blas() || !blas().library) return own;
+  const std::string library = "openblas " + blas().library->core();
+  const bool all = wanted_implementation() || instruction_set() == InstructionSet::portable;
+  return all ? library : own + ", matrices without a finish " + library;
+}
+
+std::string multiply_warning() {
+  if (instruction_set() != InstructionSet::portable || !may_use_blas() || blas().library) return "";
+  return "products run a hundred times slower than they could: this processor has no fused multiply-add that our "
+         "kernels could use, and " +
+         blas().why_not + "; install libopenblas0";
 }
 
 }  // namespace meshrt

@@ -1,0 +1,65 @@
+// The table, as measured by `build/tests/kernels/gemm_bench 9` (our time over OpenBLAS's, medians of turns; above 1
+// ours is faster) on a Zen 4 with OpenBLAS 0.3.21 and its Haswell kernels, the ones that it gets there:
+//
+//                           avx512                  avx2
+//                           f32         f64         f32         f64
+//   1 x 1536 x 384          3.76        2.52        3.44        1.65
+//   512 x 1 x 384           1.24        2.00        0.98        1.38
+//   30 x 4 x 1000           1.31        1.40        1.31        1.02
+//   32 x 32 x 32            1.10        1.15        1.02        1.09
+//   64 x 64 x 16            0.99        1.09        0.96        0.97
+//   128 x 128 x 128         1.04        1.09        1.03        1.05
+//   512 x 1152 x 384        1.02        1.01        1.01        0.96
+//   512 x 384 x 1536        1.04        1.01        1.02        0.92
+//   384 x 1536 x 512, TN    0.99        0.98        0.95        0.97
+//   4096 x 384 x 512, TN    1.02        0.93        0.89        0.82
+//
+// Products with a finish are ours: there the other one reads and writes the result once more. Without vector
+// instructions a fused multiply-add is a call of a function, a hundred times slower than OpenBLAS's multiplication and
+// addition.
+#include "product_choice.h"
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "meshrt/failure.h"
+
+namespace meshrt {
+namespace {
+
+enum class Element : uint8_t { f32, f64 };
+
+Implementation look_up(Element type, InstructionSet level, ProductClass shape) {
+  constexpr auto ours = Implementation::own, blas = Implementation::openblas;
+  using Row = std::array<Implementation, 4>;  // finished, thin, small, matrix
+  constexpr std::array<std::array<Row, 3>, 2> table = {{
+      // portable                  avx2                      avx512
+      {{{blas, blas, blas, blas}, {ours, ours, ours, blas}, {ours, ours, ours, ours}}},  // f32
+      {{{blas, blas, blas, blas}, {ours, ours, ours, blas}, {ours, ours, ours, ours}}},  // f64
+  }};
+  return table[static_cast<size_t>(type)][static_cast<size_t>(level)][static_cast<size_t>(shape)];
+}
+
+}  // namespace
+
+template <>
+Implementation fastest<float>(InstructionSet level, ProductClass shape) {
+  return look_up(Element::f32, level, shape);
+}
+template <>
+Implementation fastest<double>(InstructionSet level, ProductClass shape) {
+  return look_up(Element::f64, level, shape);
+}
+
+std::optional<Implementation> wanted_implementation() {
+  const char* name = std::getenv("MESHRT_GEMM");
+  const std::string wanted = name ? name : "";
+  if (wanted == "own") return Implementation::own;
+  if (wanted == "openblas") return Implementation::openblas;
+  if (!wanted.empty())
+    throw Failure(Cause::environment, "MESHRT_GEMM is `" + wanted + "`; it may be `own` or `openblas`");
+  return std::nullopt;
+}
+
+}  // namespace meshrt
