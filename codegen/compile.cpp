@@ -21,6 +21,7 @@
 #include "codegen/layout/print_sharded.h"
 #include "codegen/layout/resolve.h"
 #include "codegen/layout/rules.h"
+#include "codegen/program/fits_rank.h"
 #include "codegen/program/lower.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_program.h"
@@ -157,6 +158,7 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
 
   // sharded graph -> program
   result.program = lower(result.sharded, &evaluated, {!request.plain, !request.plain});
+  if (!fits_a_rank(result.program, sink)) return std::nullopt;
   if (const std::vector<std::string> wrong = verify_program(result.program); !wrong.empty())
     internal_error("after lower: " + wrong.front());
   passes.last("program", [&] { return print_program(result.program); });

@@ -40,9 +40,10 @@ class Plan {
     while (slot_[buffer] != buffer) buffer = slot_[buffer];
     return buffer;
   }
+  /// More than a rank can hold is refused later (fits_rank.h) and counted no further, so that sums fit their integers.
   int64_t bytes(size_t buffer) const {
     const Buffer& of = program_.buffers[buffer];
-    return aligned(of.elements * static_cast<int64_t>(meshrt::size_of(of.type)));
+    return aligned(std::min(of.elements * static_cast<int64_t>(meshrt::size_of(of.type)), most_bytes_of_a_rank + 1));
   }
 
   // ---- results in the place of operands

@@ -4,6 +4,9 @@
 
 namespace mesh {
 
+/// What a process can address: 47 bits.
+inline constexpr int64_t most_bytes_of_a_rank = int64_t{1} << 47;
+
 /// Sets Buffer::elements and Buffer::offset and Program::memory. Stored tensors come first, in the order of their
 /// declaration; others share memory where they never live at the same time, and a nest's result takes over the memory
 /// of an operand that dies there. Not `share`: every buffer has a place of its own.

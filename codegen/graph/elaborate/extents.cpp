@@ -5,7 +5,7 @@
 namespace mesh::elaboration {
 namespace {
 
-constexpr int64_t most_elements = int64_t{1} << 45;  // times as many ranks as a mesh may have: 63 bits
+constexpr int64_t most_elements = int64_t{1} << 56;  // twice their bytes, as an all_reduce sends, fit 63 bits
 constexpr int64_t most_positions = std::numeric_limits<int32_t>::max();
 
 class Extents {
@@ -37,7 +37,7 @@ class Extents {
     if (found_ || elements <= most_elements) return;
     found_ = true;
     const std::string& name = e_.graph.value(value).name;
-    auto report = e_.error("E0221", span, "{} has more elements than any machine",
+    auto report = e_.error("E0221", span, "{} has more elements than can be counted",
                            name.empty() ? "this value" : "`" + name + "`");
     report.here("{}", to_string(e_.graph, type));
     std::string sizes;
@@ -45,6 +45,7 @@ class Extents {
       sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", e_.name(dim), e_.size(dim));
     report.note(fmt::format("{}{}; at most {} are possible", sizes, turns > 1 ? fmt::format(", {} turns", turns) : "",
                             most_elements));
+    report.help("choose smaller sizes: `--set DIM=N` sets one for a command");
   }
 
   void check_positions(DimId dim, Span span) {

@@ -1,5 +1,5 @@
-// extents.h: sizes that the rest of the compiler may rely on: numbers of elements, of ranks times elements, and
-// positions are counted in integers that do not overflow.
+// extents.h: sizes that the rest of the compiler may rely on: elements, their bytes and positions are counted in
+// integers that do not overflow. Whether a rank can hold its parts is asked when they are known (program/fits_rank.h).
 #pragma once
 #include "codegen/graph/elaborate/context.h"
 
