@@ -8,17 +8,11 @@
 #include "codegen/graph/elaborate/declarations.h"
 #include "codegen/graph/elaborate/elaborate.h"
 #include "frontend/imports.h"
+#include "frontend/lint_levels.h"
 #include "frontend/unused.h"
 
 namespace mesh {
 namespace {
-
-/// Empty, and takes lints as `sink` does.
-DiagnosticSink with_levels_of(const DiagnosticSink& sink) {
-  DiagnosticSink same;
-  for (const Lint& lint : known_lints()) same.set_lint_level(lint.name, sink.lint_level(lint.name));
-  return same;
-}
 
 /// Hands on what was found. Lints of what is not chosen would only distract.
 void hand_on(const DiagnosticSink& found, DiagnosticSink& sink) {

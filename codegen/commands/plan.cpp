@@ -1,10 +1,15 @@
 // plan.cpp: `meshc plan SPEC`: what a training step will send, hold and cost, before anything runs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/compare_plans.h"
+#include "codegen/commands/plan_all.h"
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/session.h"
 
@@ -15,10 +20,53 @@ namespace {
 struct Options {
   OutputOptions output;
   SpecOptions spec;
+  bool all = false;
 };
+
+using Json = nlohmann::ordered_json;
+
+void print(const std::vector<Json>& plans, bool as_json, std::string (*table)(const std::vector<Json>&)) {
+  if (as_json) fmt::print("{}\n", Json{{"schema", 1}, {"plans", plans}}.dump(2));
+  else fmt::print("{}", table(plans));
+}
+
+/// The layouts that `--layout` names: "one,two".
+std::vector<std::string> layouts_of(const SpecOptions& spec) {
+  std::vector<std::string> names;
+  std::istringstream given(spec.layout);
+  for (std::string name; std::getline(given, name, ',');) names.push_back(name);
+  return names;
+}
+
+int side_by_side(Session& session, const std::vector<std::string>& layouts, bool as_json) {
+  std::vector<Json> plans;
+  for (const std::string& layout : layouts) {
+    session.request.layout = layout;
+    if (const std::optional<Compiled> compiled = session.compile())
+      plans.push_back(Json::parse(plan_json(*compiled, session.sources)));
+  }
+  if (session.failed()) return exit_diagnostics;
+  print(plans, as_json, compared);
+  return exit_ok;
+}
+
+int every_layout(const Options& options, Session& session) {
+  if (!options.spec.layout.empty()) throw UsageError("--all plans every layout: leave --layout out");
+  if (!options.spec.axes.empty())
+    throw UsageError("--all plans every mesh of so many ranks: give `-n N` in place of --mesh");
+  const std::vector<Json> plans = plan_all(session);
+  if (session.failed()) return exit_diagnostics;
+  if (plans.empty()) throw UsageError("the spec has no layout that --all could plan");
+  print(plans, options.output.json, table_of_plans);
+  const bool any = std::ranges::any_of(plans, [](const Json& plan) { return !plan.contains("error"); });
+  return any ? exit_ok : exit_diagnostics;
+}
 
 int plan(const Options& options) {
   Session session(options.spec, options.output);
+  if (options.all) return every_layout(options, session);
+  if (const auto layouts = layouts_of(options.spec); layouts.size() > 1)
+    return side_by_side(session, layouts, options.output.json);
   const std::optional<Compiled> compiled = session.compile();
   if (!compiled) return exit_diagnostics;
   fmt::print("{}", options.output.json ? plan_json(*compiled, session.sources) : plan_text(*compiled, session.sources));
@@ -33,14 +81,25 @@ Command plan_command() {
       "show every collective, its reason and bytes, and the memory of a rank",
       "The verdict first: the predicted time of a step on the machine (--machine, else a generic cluster), memory of\n"
       "the largest rank, the largest communication. Then every value with its placement and local shape, every\n"
-      "collective of a training step with the reason for it, memory by kind, flops. Nothing is built or run.",
+      "collective of a training step with the reason for it, memory by kind, flops. Nothing is built or run.\n"
+      "With --all: a row for every layout of the file, the fastest first; with -n N also for every mesh of N ranks "
+      "that\n"
+      "has the layout's axes. Rows at the end say why they cannot be; warnings are left out. With --layout A,B: these\n"
+      "layouts side by side.",
       {{"meshc plan gpt.mesh --layout megatron", "under a layout of the spec"},
        {"meshc plan gpt.mesh --mesh data=16,model=8", "on a mesh of another size"},
+       {"meshc plan gpt.mesh --all -n 8", "all layouts, on every mesh of 8 ranks"},
+       {"meshc plan gpt.mesh --layout megatron,sequence", "two layouts side by side"},
        {"meshc plan gpt.mesh --json", "for programs"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<Options>();
         options->spec.declare(app, false);
         options->output.declare(app, true);
+        app.add_flag("--all", options->all, "a table of all layouts (with -n N: and all their meshes of N ranks)");
+        app.get_option("--layout")
+            ->description(
+                "the layout (default: the one called default, else the only one); "
+                "A,B,...: several side by side");
         return [options] { return plan(*options); };
       }};
 }

@@ -53,11 +53,6 @@ std::vector<PlannedTensor> tensors_of(const Graph& graph) {
   return tensors;
 }
 
-std::string time_text(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);
-}
-
 /// Bytes of the largest rank by the kinds of the plan's JSON.
 Json memory_of(const Program& program) {
   const auto of = [&](std::initializer_list<BufferKind> kinds) {
@@ -94,6 +89,11 @@ std::string place_text(const Graph& graph, const SourceMap& sources, const Plann
 }
 
 }  // namespace
+
+std::string time_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);
+}
 
 std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   const ShardedGraph& sharded = compiled.sharded;
