@@ -1,5 +1,6 @@
 // place_loop.cpp: loops. A carry has one placement over all turns; a stack lies as its turns do, the loop's dim whole;
-// a carry that only adds up (the gradient of a shared parameter) stays partial until the loop is over.
+// a carry that only adds up (the gradient of a shared parameter) stays partial until the loop is over, but for the
+// gradients that micro-batches add up: these lie where the rules put them from the first turn on.
 #include <algorithm>
 
 #include "codegen/graph/rewrite.h"

@@ -163,6 +163,78 @@ def check_other_layouts(report, folder):
         report.true(f"check {' '.join(sizes)} looks at every layout on the mesh", "did you mean `data`?" in done.stderr and "not checked" not in done.stderr, done.stderr)
 
 
+PLANS = """dim batch = 48, embed = 12, hidden = 24
+model Net {
+  input x : real[batch, embed]
+  param up   : real[embed, hidden] = fan_in[embed]
+  param down : real[hidden, embed] = fan_in[hidden]
+  h    = relu(dot[embed](x, up))
+  y    = dot[hidden](h, down)
+  loss = mean[batch, embed]((y - max[batch](y)) ^ 2)
+  minimize loss with adam(lr: 1e-3)
+}
+mesh plane { data: 2, model: 2 }
+mesh line { data: * }
+layout both on plane { batch -> data; hidden -> model }
+layout plain on line { batch -> data }
+layout three on line { batch -> data; params { hidden -> data } }
+layout parts on line { batch -> data { accumulate: 3 } }
+"""
+
+
+def check_all_plans(report, folder):
+    """A row for every layout and every mesh of so many ranks, as `plan` of each says, the fastest first; one that cannot be does not hide others."""
+    with open(f"{folder}/net.mesh", "w") as file:
+        file.write(PLANS)
+    plans = json.loads(execute(meshc(), "plan", "net.mesh", "--all", "-n", "6", "-A", "batch_coupled", "--json", cwd=folder).stdout)["plans"]
+    found = sorted((plan["layout"], *plan["mesh"]["axes"].values()) for plan in plans)
+    wanted = sorted([("both", 1, 6), ("both", 2, 3), ("both", 3, 2), ("both", 6, 1), ("plain", 6), ("three", 6), ("parts", 6)])
+    report.true("plan --all -n 6: every layout on every mesh of its axes", found == wanted, found)
+    seconds = [plan["predicted_seconds"] for plan in plans]
+    report.true("plan --all: the fastest first", seconds == sorted(seconds), seconds)
+    for plan in plans:
+        axes = ",".join(f"{axis}={size}" for axis, size in plan["mesh"]["axes"].items())
+        alone = json.loads(execute(meshc(), "plan", "net.mesh", "--layout", plan["layout"], "--mesh", axes, "-A", "batch_coupled", "--json", cwd=folder).stdout)
+        report.true(f"plan --all: {plan['layout']} on {axes} as `plan` has it", plan == {key: alone[key] for key in plan})
+    lines = execute(meshc(), "plan", "net.mesh", "--all", cwd=folder).stdout.splitlines()
+    report.true("plan --all: columns", lines[0].split() == ["layout", "mesh", "step", "compute", "exposed", "sent", "memory", "a", "rank"], lines[0])
+    open_axis = "cannot be: E0409: axis `data` takes what ranks remain, and their number is not given (net.mesh:12)"
+    report.true("plan --all: what cannot be comes last and says why", [line.split()[0] for line in lines[1:]] == ["both", "plain", "three", "parts"]
+                and all(line.endswith(open_axis) and line.split()[1] == "line" for line in lines[2:]), lines)
+    coupled = execute(meshc(), "plan", "net.mesh", "--all", "-n", "2", cwd=folder).stdout.splitlines()
+    report.true("plan --all: a lint that is an error", coupled[-1].startswith("parts   data: 2  ") and "cannot be: batch_coupled: a sum over" in coupled[-1], coupled)
+    for option, value, said in (("--layout", "both", "leave --layout out"), ("--mesh", "data=2", "give `-n N` in place of --mesh")):
+        report.true(f"plan --all {option}", said in execute(meshc(), "plan", "net.mesh", "--all", option, value, code=2, cwd=folder).stderr)
+    # One mistake in the model is told once, not a row for each layout.
+    wrong = execute(meshc(), "plan", "bad.mesh", "--all", code=1, cwd=folder)
+    report.true("plan --all of a bad spec", wrong.stdout == "" and wrong.stderr.count("error[") == 1, wrong.stdout + wrong.stderr)
+    # Side by side.
+    two = ("plan", "net.mesh", "--layout", "plain,three", "-n", "2")
+    beside = json.loads(execute(meshc(), *two, "--json", cwd=folder).stdout)["plans"]
+    alone = [json.loads(execute(meshc(), "plan", "net.mesh", "--layout", name, "-n", "2", "--json", cwd=folder).stdout) for name in ("plain", "three")]
+    report.true("plan --layout plain,three --json: both plans", beside == alone)
+    rows = {tuple(re.split(r"  +", line.strip())) for line in execute(meshc(), *two, cwd=folder).stdout.splitlines()}
+    wanted = {("layout", "plain", "three"), ("mesh", "data: 2", "data: 2"), ("grads", *(sized(plan["memory"]["grads"]) for plan in alone)),
+              ("all_gather up over data, forward", "-", "576 B"), ("optimizer up.moment1", "[embed, hidden]", "[embed, hidden/data]")}
+    report.true("plan --layout plain,three: a column each", wanted <= rows, sorted(wanted - rows))
+    unknown = execute(meshc(), "plan", "net.mesh", "--layout", "plain,thre", "-n", "2", code=1, cwd=folder)
+    report.true("plan --layout plain,thre", "did you mean `three`?" in unknown.stderr and unknown.stdout == "", unknown.stderr)
+
+
+def sized(count):
+    """As the program writes it: 576 B, 1.5 KiB."""
+    return f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB"
+
+
+def check_large_model(report, gpt):
+    """A model whose attention scores no machine could hold: they are never held, and only what a rank holds has to fit."""
+    sizes = [word for size in ("seq=8192", "heads=64", "head_dim=128", "embed=8192", "layer=80", "batch=128") for word in ("--set", size)]
+    memory = json.loads(execute(meshc(), "plan", gpt, "--layout", "sequence", "--mesh", "data=128,model=8", *sizes, "--json").stdout)["memory"]
+    report.true("plan of 80 layers on 1024 ranks: what a rank holds", 2**30 < memory["peak"] < 2**37, memory)
+    one = execute(meshc(), "plan", gpt, "--layout", "sequence", "--mesh", "data=1,model=1", *sizes, "--set", "batch=100000", code=1).stderr
+    report.true("plan of what no rank can hold: one error with numbers", one.count("error[") == 1 and "error[E0221]: a rank would hold at least " in one and "TiB" in one and "-> AXIS" in one, one)
+
+
 def check_slurm(report, gpt):
     """The batch file is one for sh, has the mesh's ranks on its nodes, and keeps words together; what would be another option is refused."""
     written = execute(meshc(), "slurm", gpt, "--mesh", "data=4,model=2", "--nodes", "2", "--time", "12:00:00", "data.token.file=it's").stdout
@@ -193,6 +265,7 @@ def run(small):
         report.true("no command", execute(meshc(), code=None).returncode == 2)
         check_slurm(report, gpt)
         check_full_disk(report, gpt)
+        check_large_model(report, gpt)
         with scratch() as folder:
             bad = os.path.join(folder, "bad.mesh")
             with open(bad, "w") as file:
@@ -203,6 +276,7 @@ def run(small):
             lines = execute(meshc(), "check", bad, "--diagnostics=json", code=1).stderr.splitlines()
             report.true("--diagnostics=json", all({"level", "code", "message", "spans"} <= set(json.loads(line)) for line in lines) and lines)
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
+            check_all_plans(report, folder)
             check_new(report, folder)
             check_cache(report, folder)
             check_how_long(report, folder)
