@@ -79,8 +79,7 @@ std::vector<Row> differing_values(const std::vector<Json>& plans) {
   Rows rows(plans.size());
   for (size_t i = 0; i < plans.size(); ++i)
     for (const Json& tensor : plans[i]["tensors"]) {
-      std::string& lies =
-          rows.cell(fmt::format("{} {}", tensor["kind"].get<std::string>(), tensor["name"].get<std::string>()), i);
+      std::string& lies = rows.cell(tensor["name"], i);
       if (lies == absent) lies = placement(tensor);
     }
   std::vector<Row> differing;

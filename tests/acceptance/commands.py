@@ -215,7 +215,7 @@ def check_all_plans(report, folder):
     report.true("plan --layout plain,three --json: both plans", beside == alone)
     rows = {tuple(re.split(r"  +", line.strip())) for line in execute(meshc(), *two, cwd=folder).stdout.splitlines()}
     wanted = {("layout", "plain", "three"), ("mesh", "data: 2", "data: 2"), ("grads", *(sized(plan["memory"]["grads"]) for plan in alone)),
-              ("all_gather up over data, forward", "-", "576 B"), ("optimizer up.moment1", "[embed, hidden]", "[embed, hidden/data]")}
+              ("all_gather up over data, forward", "-", "576 B"), ("up.moment1", "[embed, hidden]", "[embed, hidden/data]")}
     report.true("plan --layout plain,three: a column each", wanted <= rows, sorted(wanted - rows))
     unknown = execute(meshc(), "plan", "net.mesh", "--layout", "plain,thre", "-n", "2", code=1, cwd=folder)
     report.true("plan --layout plain,thre", "did you mean `three`?" in unknown.stderr and unknown.stdout == "", unknown.stderr)
