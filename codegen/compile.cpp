@@ -142,6 +142,7 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   if (sink.has_errors()) return std::nullopt;
   want_norm(backward, request.wanted);
   append_watched(backward, request.watch);
+  verify_graph(backward, "append_watched");
   const Graph training = training_step(backward);
   if (passes.last("training", [&] { return print_graph(training); })) return std::nullopt;
 

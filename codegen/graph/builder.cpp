@@ -101,7 +101,17 @@ ValueId GraphBuilder::dot(ValueId a, ValueId b, std::span<const DimId> dims) {
 }
 
 ValueId GraphBuilder::rename(ValueId of, DimId from, DimId to) {
-  return from == to ? of : value(RenameOp{from, to}, {of});
+  return rename(of, std::vector{from}, std::vector{to});
+}
+
+ValueId GraphBuilder::rename(ValueId of, const std::vector<DimId>& from, const std::vector<DimId>& to) {
+  RenameOp op;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] == to[i]) continue;
+    op.from.push_back(from[i]);
+    op.to.push_back(to[i]);
+  }
+  return op.from.empty() ? of : value(op, {of});
 }
 
 ValueId GraphBuilder::position(DimId dim) { return value(PositionOp{dim}, {}); }

@@ -45,6 +45,7 @@ class GraphBuilder {
   ValueId reduce(Reduce, ValueId, std::span<const DimId> dims);
   ValueId dot(ValueId a, ValueId b, std::span<const DimId> dims);
   ValueId rename(ValueId, DimId from, DimId to);
+  ValueId rename(ValueId, const std::vector<DimId>& from, const std::vector<DimId>& to);  // all at once
   ValueId position(DimId);
   // a op b, a literal being of the other's type
   ValueId add(ValueId a, ValueId b) { return map(MapFunction::add, {a, b}); }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codegen/graph/rewrite.h"
+#include "codegen/graph/verify_graph.h"
 
 namespace mesh {
 namespace {
@@ -76,6 +77,7 @@ void decompose(Graph& graph) {
     if (const ArgReduceOp* op = std::get_if<ArgReduceOp>(&node.op)) return arg_reduce(build, node, *op);
     return {};
   });
+  verify_graph(graph, "decompose");
 }
 
 }  // namespace mesh

@@ -53,10 +53,11 @@ Graph training_step(const Graph& differentiated) {
     metric.value = value;
   }
   if (graph.objective) append_optimizer(graph, gradients_of(graph));
+  verify_graph(graph, "append_optimizer");
   decompose(graph);
   merge_equal(graph);
   remove_dead(graph);
-  verify_graph(graph, "training_step");
+  verify_graph(graph, "remove_dead");
   return graph;
 }
 
@@ -67,7 +68,7 @@ Graph evaluation(const Graph& model) {
   decompose(graph);
   merge_equal(graph);
   remove_dead(graph);
-  verify_graph(graph, "evaluation");
+  verify_graph(graph, "remove_dead");
   return graph;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace mesh {
 
 const char* name_of(Part part) {
@@ -49,6 +51,11 @@ double replaced_rate(const RateOp& rate) {
   return 0;
 }
 
+DimId renamed(const RenameOp& op, DimId dim) {
+  const auto found = std::find(op.from.begin(), op.from.end(), dim);
+  return found == op.from.end() ? dim : op.to[static_cast<size_t>(found - op.from.begin())];
+}
+
 ValueId until(const Graph& graph, const LoopOp& loop) {
   const std::vector<NodeId>& nodes = graph.body(loop.body).nodes;
   if (nodes.empty() || !std::holds_alternative<UntilOp>(graph.node(nodes.back()).op)) return {};
@@ -82,7 +89,7 @@ struct DimsOfOp {
   void operator()(ReduceOp& op) const { many(op.dims); }
   void operator()(ArgReduceOp& op) const { one(op.dim); }
   void operator()(DotOp& op) const { many(op.dims); }
-  void operator()(RenameOp& op) const { one(op.from), one(op.to); }
+  void operator()(RenameOp& op) const { many(op.from), many(op.to); }
   void operator()(SplitOp& op) const { one(op.from), many(op.to); }
   void operator()(MergeOp& op) const { many(op.from), one(op.to); }
   void operator()(TakeOp& op) const { one(op.dim); }
@@ -105,6 +112,17 @@ struct DimsOfOp {
 }  // namespace
 
 void for_each_dim(Op& op, const std::function<void(DimId&)>& visit) { std::visit(DimsOfOp{visit}, op); }
+
+size_t hash_of(const Op& op) {
+  size_t hash = op.index();
+  const auto add = [&hash](size_t more) { hash = (hash ^ more) * 1099511628211ull; };
+  if (const auto* literal = std::get_if<LiteralOp>(&op)) add(std::bit_cast<uint64_t>(literal->value.value));
+  if (const auto* map = std::get_if<MapOp>(&op)) add(static_cast<size_t>(map->function));
+  if (const auto* slice = std::get_if<SliceOp>(&op)) add(static_cast<size_t>(slice->begin));
+  Op named = op;
+  for_each_dim(named, [&](DimId& dim) { add(dim.index); });
+  return hash;
+}
 
 std::vector<DimId> sample_dims(const Graph& graph) {
   if (!graph.sample_dim) return {};

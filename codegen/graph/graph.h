@@ -3,6 +3,7 @@
 // carries the forward graph, the graph with gradients and updates, and (with placements beside it,
 // layout/sharded_graph.h) the sharded graph.
 #pragma once
+#include <bit>
 #include <functional>
 #include <map>
 #include <optional>
@@ -61,16 +62,30 @@ const char* phase_of(Part);  // forward, backward or update
 // ---- attributes: one struct an op; the variant's type is the op's kind
 // ---------------------------------------------------
 
+/// A number that an op has. Equal where all bits are: 0 is not -0, and NaN is itself.
+struct ExactNumber {
+  double value = 0;
+  operator double() const { return value; }
+  bool operator==(const ExactNumber& other) const {
+    return std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(other.value);
+  }
+};
+
 struct ReadOp {
   StoredId stored;
+  bool operator==(const ReadOp&) const = default;
 };  // () -> the stored tensor's value
 struct LiteralOp {
-  double value;
+  ExactNumber value;
+  bool operator==(const LiteralOp&) const = default;
 };  // () -> a scalar of the result's element type
 struct PositionOp {
   DimId dim;
-};                 // () -> i32[dim]: global positions
-struct StepOp {};  // () -> f64 scalar: number of this optimizer step, from 1
+  bool operator==(const PositionOp&) const = default;
+};  // () -> i32[dim]: global positions
+struct StepOp {
+  bool operator==(const StepOp&) const = default;
+};  // () -> f64 scalar: number of this optimizer step, from 1
 /// A learning rate as a function of the step: see meshrt/rate.h.
 struct Schedule {
   std::string name;                                    // constant | cosine | inverse_sqrt | linear
@@ -96,83 +111,106 @@ struct RandomOp {  // (turns of the loops around it, outermost first; turns of `
   Type element;
   std::vector<DimId> dims;
   std::vector<DimId> counted;  // their order counts the elements: `dims`, and those along which a loop takes parts
+  bool operator==(const RandomOp&) const = default;
 };
 struct MapOp {
   MapFunction function;
+  bool operator==(const MapOp&) const = default;
 };  // elementwise over the union of the operands' dims, which is one operand's
 struct BroadcastOp {
   std::vector<DimId> dims;
+  bool operator==(const BroadcastOp&) const = default;
 };  // (x) -> x's dims, then `dims`
 struct ReduceOp {
   Reduce reduce;
   std::vector<DimId> dims;
+  bool operator==(const ReduceOp&) const = default;
 };  // (x) -> without dims; sums accumulate in f32 or wider
 struct ArgReduceOp {
   bool largest;
   DimId dim;
+  bool operator==(const ArgReduceOp&) const = default;
 };  // (x) -> index(dim) without dim; the smallest index wins
 struct DotOp {
   std::vector<DimId> dims;
+  bool operator==(const DotOp&) const = default;
 };  // (a, b) -> a's remaining dims, then b's new ones; shared dims that are not contracted pair up
 struct RenameOp {
-  DimId from, to;
-};  // same memory, other name
+  std::vector<DimId> from, to;
+  bool operator==(const RenameOp&) const = default;
+};  // same memory, other names: from[i] as to[i], all at once
+/// What a dim of the operand is called in the result.
+DimId renamed(const RenameOp&, DimId);
 struct SplitOp {
   DimId from;
   std::vector<DimId> to;
+  bool operator==(const SplitOp&) const = default;
 };  // heads -> kv * group, first slowest, in place
 struct MergeOp {
   std::vector<DimId> from;
   DimId to;
+  bool operator==(const MergeOp&) const = default;
 };  // the reverse; `from` need not be adjacent in the operand: result has `to` at the first one's place
 struct TakeOp {
   DimId dim;
+  bool operator==(const TakeOp&) const = default;
 };  // (table[.., dim, ..], ids: index(dim)) -> ids' dims, then the table's others
 struct TakeGradientOp {
   DimId dim;
   std::vector<DimId> table;
+  bool operator==(const TakeGradientOp&) const = default;
 };  // (ids, d) -> [table dims]: rows of d added at ids
 struct SliceOp {
   DimId from, to;  // `to` unset: the one element at `begin`, and no dim
   int64_t begin = 0, step = 1;
+  bool operator==(const SliceOp&) const = default;
 };  // (x) -> elements begin, begin + step, .. of `from`, as `to` in its place
 struct PadOp {
   DimId from, to;
   int64_t before = 0, every = 1;
-  double value = 0;
+  ExactNumber value;
+  bool operator==(const PadOp&) const = default;
 };  // (x) -> element i of `from` at before + every * i of `to`, in its place; `value` elsewhere
 struct ShiftOp {
   DimId dim;
   int64_t distance;  // within the dim's size
   Edge edge;
+  bool operator==(const ShiftOp&) const = default;
 };  // (x) -> element i is x's element i + distance
 struct ConcatOp {
   std::vector<DimId> parts;
   DimId to;
+  bool operator==(const ConcatOp&) const = default;
 };  // (x, y, ..) -> x along parts[0], then y along parts[1], .. as `to`: in the place of parts[0]; an unset part is one
     // element of an operand without the dim, and `to` the last dim
 struct CumulativeOp {
   DimId dim;
   bool reverse = false;
+  bool operator==(const CumulativeOp&) const = default;
 };  // (x) -> element i is the sum of x's elements up to i; in reverse: from i
 struct SortOp {
   DimId dim, to;
   bool descending = false;
+  bool operator==(const SortOp&) const = default;
 };  // (x) -> x's first elements along `dim` when sorted, and their index(dim), both along `to`. Equals in order of
     // index, NaN last
 struct PlaceOp {
   DimId from, to;
+  bool operator==(const PlaceOp&) const = default;
 };  // (indices: index(to), x) -> zero but for x's elements, each at its index along `to` in the place of `from`
 // Composite, expanded after differentiation (graph/decompose.cpp) so that their gradients keep a good form. Operands:
 // x, and optionally keep (bool): entries where keep is false count as absent.
 struct SoftmaxOp {
   DimId dim;
+  bool operator==(const SoftmaxOp&) const = default;
 };  // (x[, keep]) -> x's dims; a row with nothing kept gives 0
 struct LogSoftmaxOp {
   DimId dim;
+  bool operator==(const LogSoftmaxOp&) const = default;
 };
 struct LogSumExpOp {
   std::vector<DimId> dims;
+  bool operator==(const LogSumExpOp&) const = default;
 };  // (x[, keep]) -> without dims; nothing kept gives -inf
 // Recognised (graph/recognise.cpp): softmax(mask(q k * scale)) v, never storing scores.
 struct AttentionOp {           // (q, k, v) -> (out, log_sum)
@@ -181,35 +219,45 @@ struct AttentionOp {           // (q, k, v) -> (out, log_sum)
   double scale;
   bool causal;         // position[query] >= position[key]
   int64_t window = 0;  // > 0: and position[query] - window < position[key]
+  bool operator==(const AttentionOp&) const = default;
 };
 struct AttentionGradientOp {
   AttentionOp forward;
+  bool operator==(const AttentionGradientOp&) const = default;
 };  // (q, k, v, out, log_sum, d_out) -> (d_q, d_k, d_v)
 struct UpdateOp {
   StoredId stored;
-};                  // (x) -> (): the stored tensor's value after this step
-struct UntilOp {};  // (done) -> (): the turn in which it holds is the loop's last one. Stands last in a loop's body
+  bool operator==(const UpdateOp&) const = default;
+};  // (x) -> (): the stored tensor's value after this step
+struct UntilOp {
+  bool operator==(const UntilOp&) const = default;
+};  // (done) -> (): the turn in which it holds is the loop's last one. Stands last in a loop's body
 struct LoopOp {
   DimId dim;
   BodyId body;
   bool reverse = false;  // turns from the last to the first
   struct Carry {
     ValueId initial, entering, leaving, result;
+    bool operator==(const Carry&) const = default;
   };  // outer, inner, inner, outer
   struct Slice {
     ValueId stacked, turn;
+    bool operator==(const Slice&) const = default;
   };  // outer [dim, ..] -> inner [..]
   struct Collect {
     ValueId turn, stacked;
+    bool operator==(const Collect&) const = default;
   };  // inner [..] -> outer [dim, ..]
   std::vector<Carry> carries;
   std::vector<Slice> slices;
   std::vector<Collect> collects;  // zeros for turns that are not made
   ValueId index;                  // inner: i32 scalar, the turn; unset where nobody asks
+  bool operator==(const LoopOp&) const = default;
 };
 // Inserted by the layout engine: brings a value from one placement to another; see layout/sharded_graph.h.
 struct ReshardOp {
   uint32_t step;
+  bool operator==(const ReshardOp&) const = default;
 };
 
 using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, RandomOp, MapOp, BroadcastOp, ReduceOp,
@@ -219,6 +267,8 @@ using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, RandomOp,
 
 /// Every dim that an op's attributes name.
 void for_each_dim(Op&, const std::function<void(DimId&)>& visit);
+/// Equal for equal ops.
+size_t hash_of(const Op&);
 
 struct Node {
   Op op;
@@ -236,6 +286,7 @@ struct Value {
   BodyId body;             // where it is defined; usable there and in bodies of loops inside
   std::string name;        // "layer.attn.score", "d_layer.attn.wq"; empty for a nameless intermediate
   std::string label = {};  // what a nameless one is, for readers of the emitted program: "d_layer.attn.q"
+  bool passing = false;    // stands between two changes that the spec makes at once: it has no such value
 };
 
 struct Body {

@@ -1,8 +1,11 @@
 #include "codegen/graph/op.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/graph/ops/definitions.h"
+#include "codegen/graph/print_graph.h"
 
 namespace mesh {
 
@@ -20,6 +23,34 @@ const OpDefinition& definition(const Op& op) {
   static_assert(std::size(table) == std::variant_size_v<Op>);
   return *table[op.index()];
 }
+
+namespace ops {
+
+void require(bool holds, const Graph& graph, const Node& node, const char* what) {
+  if (holds) return;
+  std::string operands;
+  for (ValueId input : node.inputs)
+    operands += fmt::format("{}{} : {}", operands.empty() ? "" : ", ", value_name(graph, input),
+                            to_string(graph, graph.type(input)));
+  internal_error(fmt::format("{}({}): {}", op_text(graph, node.op), operands, what));
+}
+
+void require_operands(const Graph& graph, const Node& node, size_t least, size_t most) {
+  require(node.inputs.size() >= least && node.inputs.size() <= most, graph, node, "another number of operands");
+}
+
+void require_dims(const Graph& graph, const Node& node, size_t i, const std::vector<DimId>& dims) {
+  for (DimId dim : dims)
+    if (!has(operand(graph, node, i).dims, dim))
+      require(false, graph, node, fmt::format("operand {} has no dim {}", i, graph.dim(dim).name).c_str());
+}
+
+void require_same_element(const Graph& graph, const Node& node, size_t i) {
+  require(operand(graph, node, i).element == operand(graph, node, 0).element, graph, node,
+          "operands of unlike element types");
+}
+
+}  // namespace ops
 
 std::vector<Factor> factors_by_name(const Graph& graph, const Node& node) {
   std::vector<Factor> factors;

@@ -28,6 +28,14 @@ struct Overloaded : Fs... {
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
+/// "rename[seq as key, heads as other]"
+std::string rename_text(const Graph& graph, const RenameOp& op) {
+  std::string text;
+  for (size_t i = 0; i < op.from.size(); ++i)
+    text += fmt::format("{}{} as {}", i == 0 ? "" : ", ", graph.dim(op.from[i]).name, graph.dim(op.to[i]).name);
+  return "rename[" + text + "]";
+}
+
 /// "slice[token = 0]", "slice[token = 1.. step 2 as patch]"
 std::string slice_text(const Graph& graph, const SliceOp& op) {
   std::string text = fmt::format("slice[{} = {}", graph.dim(op.from).name, op.begin);
@@ -40,7 +48,7 @@ std::string slice_text(const Graph& graph, const SliceOp& op) {
 std::string pad_text(const Graph& graph, const PadOp& op) {
   std::string text = fmt::format("pad[{} as {}, before {}", graph.dim(op.from).name, graph.dim(op.to).name, op.before);
   if (op.every != 1) text += fmt::format(", every {}", op.every);
-  if (op.value != 0) text += fmt::format(", value {}", op.value);
+  if (op.value != 0) text += fmt::format(", value {}", double(op.value));
   return text + "]";
 }
 
@@ -129,7 +137,7 @@ std::string op_text(const Graph& graph, const Op& op) {
   const auto of = [&](const std::vector<DimId>& dims) { return fmt::format("{}[{}]", name, dims_text(graph, dims)); };
   return std::visit(Overloaded{
                         [&](const ReadOp& o) { return "read " + graph.stored[o.stored.index].path; },
-                        [&](const LiteralOp& o) { return fmt::format("literal {}", o.value); },
+                        [&](const LiteralOp& o) { return fmt::format("literal {}", double(o.value)); },
                         [&](const PositionOp& o) { return of({o.dim}); },
                         [&](const RateOp& o) { return "rate " + to_string(o); },
                         [&](const RandomOp& o) {
@@ -145,9 +153,7 @@ std::string op_text(const Graph& graph, const Op& op) {
                           return std::string(o.largest ? "argmax[" : "argmin[") + graph.dim(o.dim).name + "]";
                         },
                         [&](const DotOp& o) { return of(o.dims); },
-                        [&](const RenameOp& o) {
-                          return fmt::format("rename[{} as {}]", graph.dim(o.from).name, graph.dim(o.to).name);
-                        },
+                        [&](const RenameOp& o) { return rename_text(graph, o); },
                         [&](const SplitOp& o) {
                           return fmt::format("split[{} as {}]", graph.dim(o.from).name, dims_text(graph, o.to, " * "));
                         },

@@ -7,6 +7,7 @@
 #include "codegen/graph/dims.h"
 #include "codegen/graph/ops/definitions.h"
 #include "codegen/graph/rewrite.h"
+#include "codegen/graph/verify_graph.h"
 
 namespace mesh {
 namespace {
@@ -133,6 +134,7 @@ void recognise(Graph& graph, const std::function<bool(DimId)>& is_split) {
     const NodeId attention = build.append(found->op, {found->q, found->k, found->v});
     return {build.graph.node(attention).results[0]};
   });
+  verify_graph(graph, "recognise");
 }
 
 }  // namespace mesh

@@ -1,11 +1,10 @@
 #include "codegen/graph/rewrite.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
-#include "codegen/graph/print_graph.h"
+#include "codegen/graph/verify_graph.h"
 
 namespace mesh {
 namespace {
@@ -160,54 +159,59 @@ void remove_dead(Graph& graph) {
   std::erase_if(graph.names, [&](const auto& entry) { return !live[entry.second.index]; });
 }
 
-std::string op_key(const Graph& graph, const Op& op) {
-  std::string key = op_text(graph, op);
-  const auto attention = [&](const AttentionOp& o) {
-    key += fmt::format(" {} {} {:a} {} {}", graph.dim(o.head_dim).name, graph.dim(o.value_dim).name, o.scale, o.causal,
-                       o.window);
-  };
-  if (const auto* literal = std::get_if<LiteralOp>(&op)) key += fmt::format(" {:a}", literal->value);
-  if (const auto* rate = std::get_if<RateOp>(&op))
-    for (const Schedule& factor : rate->factors) {
-      key += " " + factor.name + (factor.of_run ? " of run" : "");
-      for (const auto& [name, value] : factor.values) key += fmt::format(" {}={:a}", name, value);
-    }
-  if (const auto* forward = std::get_if<AttentionOp>(&op)) attention(*forward);
-  if (const auto* backward = std::get_if<AttentionGradientOp>(&op)) attention(backward->forward);
-  return key;
+namespace {
+
+/// The same op of the same operands, with results of the same types (of a literal and a cast the op does not say them).
+bool computes_the_same(const Graph& graph, const Node& a, const Node& b) {
+  return a.op == b.op && a.inputs == b.inputs &&
+         std::ranges::equal(
+             a.results, b.results, {}, [&](ValueId id) { return graph.type(id); },
+             [&](ValueId id) { return graph.type(id); });
 }
+
+size_t hash_of(const Node& node) {
+  size_t hash = hash_of(node.op);
+  for (ValueId input : node.inputs) hash = (hash ^ input.index) * 1099511628211ull;
+  return hash;
+}
+
+bool is_mergeable(const Node& node) {
+  return !std::holds_alternative<LoopOp>(node.op) && !std::holds_alternative<ReadOp>(node.op) &&
+         !std::holds_alternative<UpdateOp>(node.op) && !node.results.empty();
+}
+
+}  // namespace
 
 void merge_equal(Graph& graph) {
   std::map<ValueId, ValueId> replaced;
   for (Body& body : graph.bodies) {
-    std::map<std::string, NodeId> seen;
+    std::unordered_multimap<size_t, NodeId> seen;
     std::vector<NodeId> kept;
     for (NodeId id : body.nodes) {
       Node& node = graph.node(id);
       for (ValueId& input : node.inputs) input = resolve(replaced, input);
-      const bool mergeable = !std::holds_alternative<LoopOp>(node.op) && !std::holds_alternative<ReadOp>(node.op) &&
-                             !std::holds_alternative<UpdateOp>(node.op) && !node.results.empty();
-      if (!mergeable) {
+      NodeId equal;
+      if (is_mergeable(node)) {
+        const size_t hash = hash_of(node);
+        const auto [begin, end] = seen.equal_range(hash);
+        for (auto at = begin; at != end && !equal; ++at)
+          if (computes_the_same(graph, graph.node(at->second), node)) equal = at->second;
+        if (!equal) seen.emplace(hash, id);
+      }
+      if (!equal) {
         kept.push_back(id);
         continue;
       }
-      std::string key = op_key(graph, node.op);
-      for (ValueId input : node.inputs) key += fmt::format(" {}", input.index);
-      key += " " + to_string(graph, graph.type(node.results[0]));
-      const auto [found, fresh] = seen.emplace(key, id);
       // What the forward pass computes may serve backward, not the reverse; the first one stands earlier in any case.
-      if (fresh) {
-        kept.push_back(id);
-        continue;
-      }
-      for (size_t i = 0; i < node.results.size(); ++i) replaced[node.results[i]] = graph.node(found->second).results[i];
+      Node& first = graph.node(equal);
+      for (size_t i = 0; i < node.results.size(); ++i) replaced[node.results[i]] = first.results[i];
       // I must not wait for W.
-      Node& first = graph.node(found->second);
       if (first.part == Part::weight_gradient && node.part == Part::input_gradient) first.part = Part::input_gradient;
     }
     body.nodes = std::move(kept);
   }
   replace_values(graph, replaced);
+  verify_graph(graph, "merge_equal");
 }
 
 std::optional<double> counted(const Graph& graph, const Node& node) {
@@ -230,6 +234,7 @@ void fold_counts(Graph& graph, Counts which) {
     if (!count) return {};
     return {build.literal(*count, build.graph.type(node.results[0]).element)};
   });
+  verify_graph(graph, "fold_counts");
 }
 
 }  // namespace mesh

@@ -36,9 +36,6 @@ void expand_nodes(Graph&, const std::function<std::vector<ValueId>(GraphBuilder&
 /// Names of removed values go too.
 void remove_dead(Graph&);
 
-/// The op with all of its attributes: equal for ops that do the same, of any graphs with the same names.
-std::string op_key(const Graph&, const Op&);
-
 /// Merges nodes of a body that compute the same from the same operands.
 void merge_equal(Graph&);
 

@@ -3,6 +3,8 @@
 #pragma once
 #include <map>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "codegen/graph/graph.h"
@@ -10,8 +12,8 @@
 namespace mesh {
 
 /// Numbers values: equal numbers mean the same op of values with equal numbers. What only moves a value (a reshard)
-/// does not change its number. Graphs that share their stored tensors' paths and names of dims may be numbered
-/// together.
+/// does not change its number. A stored tensor is that of the same path in another graph, a dim that of the same name
+/// and size.
 class SameValues {
  public:
   /// By value; -1 for values that no node makes.
@@ -19,8 +21,28 @@ class SameValues {
 
  private:
   class Walk;
-  int intern(const std::string& key) { return numbers_.emplace(key, static_cast<int>(numbers_.size())).first->second; }
-  std::map<std::string, int> numbers_;
+  /// What a number stands for: what an op gives, or what a loop does with a value. Its ids are those that all graphs
+  /// have in common.
+  enum class Role : uint8_t { result, carry, slice, turn, loop, leaves, collected };
+  struct Key {
+    Role role;
+    int which = 0;        // of several results: which; of a loop: whether it goes back; in a loop: its depth
+    std::vector<int> of;  // numbers
+    Op op = LiteralOp{};
+    ValueType type = {};
+    bool operator==(const Key&) const = default;
+  };
+  struct HashOfKey {
+    size_t operator()(const Key&) const;
+  };
+
+  int intern(Key key) { return numbers_.emplace(std::move(key), static_cast<int>(numbers_.size())).first->second; }
+  DimId common_dim(const Dim&, int occurrence);
+  StoredId common_stored(const std::string& path);
+
+  std::unordered_map<Key, int, HashOfKey> numbers_;
+  std::map<std::tuple<std::string, int64_t, int>, DimId> dims_;
+  std::map<std::string, StoredId> stored_;
 };
 
 }  // namespace mesh

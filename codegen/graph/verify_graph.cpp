@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "codegen/graph/builder.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 
 namespace mesh {
@@ -36,11 +38,16 @@ class Verifier {
     defined_[id.index] = true;
   }
 
+  static std::vector<DimId> in_any_order(std::vector<DimId> dims) {
+    std::sort(dims.begin(), dims.end());
+    return dims;
+  }
+
   void same_type(ValueId a, ValueId b, const char* what) const {
     ValueType left = graph_.type(a), right = graph_.type(b);
     // A set of dims: the order is the program's business.
-    std::sort(left.dims.begin(), left.dims.end());
-    std::sort(right.dims.begin(), right.dims.end());
+    left.dims = in_any_order(left.dims);
+    right.dims = in_any_order(right.dims);
     if (left != right)
       fail(fmt::format("{}: {} is {}, {} is {}", what, value_name(graph_, a), to_string(graph_, graph_.type(a)),
                        value_name(graph_, b), to_string(graph_, graph_.type(b))));
@@ -50,9 +57,9 @@ class Verifier {
     ValueType type = graph_.type(stacked);
     if (type.dims.empty() || type.dims[0] != dim) fail(value_name(graph_, stacked) + " must have its loop's dim first");
     type.dims.erase(type.dims.begin());
-    std::sort(type.dims.begin(), type.dims.end());
+    type.dims = in_any_order(type.dims);
     ValueType one = graph_.type(turn);
-    std::sort(one.dims.begin(), one.dims.end());
+    one.dims = in_any_order(one.dims);
     if (type != one)
       fail(fmt::format("a turn of {} is not {}", value_name(graph_, stacked), to_string(graph_, graph_.type(turn))));
   }
@@ -68,6 +75,7 @@ class Verifier {
         require_defined(input, op_text(graph_, node.op));
         check_parts(node, input);
       }
+      check_types(node);
       if (std::holds_alternative<UntilOp>(node.op) && node_id != graph_.body(id).nodes.back())
         fail("`until` is not the last node of its body");
       if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) inside(*loop);
@@ -78,6 +86,33 @@ class Verifier {
     }
     at_end();
     for (ValueId value : here) defined_[value.index] = false;
+  }
+
+  /// That the operands fit the op, and the results are what it makes of them.
+  void check_types(const Node& node) const {
+    if (std::holds_alternative<LoopOp>(node.op)) return;  // inside()
+    std::vector<ValueType> made;
+    try {
+      made = definition(node.op).infer(graph_, node);
+    } catch (const std::logic_error& error) {
+      fail(error.what());
+    }
+    if (made.size() != node.results.size()) fail(op_text(graph_, node.op) + " has another number of results");
+    for (size_t i = 0; i < made.size(); ++i) check_type(node, made[i], node.results[i]);
+  }
+
+  void check_type(const Node& node, const ValueType& made, ValueId result) const {
+    const ValueType& type = graph_.type(result);
+    // Who builds a literal or a cast says of which type.
+    const MapOp* map = std::get_if<MapOp>(&node.op);
+    const bool any = std::holds_alternative<LiteralOp>(node.op) || (map && map->function == MapFunction::cast);
+    const bool same_index = any || !made.index_of || !type.index_of || made.index_of == type.index_of;
+    const std::vector<DimId> dims = in_any_order(type.dims);
+    if (std::adjacent_find(dims.begin(), dims.end()) != dims.end())
+      fail(fmt::format("{} has a dim twice: {}", value_name(graph_, result), to_string(graph_, type)));
+    if ((any || made.element == type.element) && same_index && dims == in_any_order(made.dims)) return;
+    fail(fmt::format("{} is {}, but {} gives {}", value_name(graph_, result), to_string(graph_, type),
+                     op_text(graph_, node.op), to_string(graph_, made)));
   }
 
   void check_parts(const Node& node, ValueId input) const {

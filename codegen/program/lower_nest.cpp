@@ -77,8 +77,10 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     return scalar(pass, node.inputs[0], names);
   if (const auto* op = std::get_if<RenameOp>(&node.op)) {
     Names inner = names;
-    const auto name = names.find(op->to);
-    inner[op->from] = name == names.end() ? op->to : name->second;
+    for (size_t i = 0; i < op->from.size(); ++i) {
+      const auto name = names.find(op->to[i]);
+      inner[op->from[i]] = name == names.end() ? op->to[i] : name->second;
+    }
     return scalar(pass, node.inputs[0], inner);
   }
   if (std::holds_alternative<SliceOp>(node.op)) return convert(pass, load(pass, sliced(node), names), type);

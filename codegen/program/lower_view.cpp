@@ -21,7 +21,7 @@ void Lowering::lower_rename(const Node& node) {
   if (!memory_[from.index]) return lower_formula(to);
   const auto held = dims_of(program_, *memory_[from.index]);
   std::vector<LocalDim> dims(held.begin(), held.end());
-  dims[place_of(dims, op.from)].dim = op.to;
+  for (LocalDim& local : dims) local.dim = renamed(op, local.dim);
   memory_[to.index] = Access{view(*memory_[from.index], std::move(dims)), memory_[from.index]->turns};
 }
 

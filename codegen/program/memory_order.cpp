@@ -104,7 +104,7 @@ class Orders {
         if (dim != take->dim) of(node.results[0]).push_back(dim);
     } else if (const auto* rename = std::get_if<RenameOp>(&node.op)) {
       of(node.results[0]) = of(node.inputs[0]);
-      std::replace(of(node.results[0]).begin(), of(node.results[0]).end(), rename->from, rename->to);
+      for (DimId& dim : of(node.results[0])) dim = renamed(*rename, dim);
     } else if (const auto* split = std::get_if<SplitOp>(&node.op)) {
       replace(node, {split->from}, split->to);
     } else if (const auto* merge = std::get_if<MergeOp>(&node.op)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/graph/elaborate/changes.h"
 #include "codegen/graph/elaborate/dims.h"
 #include "codegen/graph/elaborate/expressions.h"
 #include "codegen/graph/elaborate/extents.h"
@@ -11,19 +12,6 @@
 
 namespace mesh::elaboration {
 namespace {
-
-/// `heads as kv * group`, resolved: one dim on the left of a split or rename, on the right of a merge or rename. Of a
-/// slice, `token = 1.. as patch`, one on both sides; of a selection, `token = 0`, none on the right; of a neighbour,
-/// `x + 1`, the same on both.
-struct Change {
-  struct Part {
-    int64_t begin, step;
-  };
-  std::vector<DimId> from, to;
-  std::optional<Part> part;
-  Span span;
-  int64_t distance = 0;
-};
 
 std::optional<std::vector<DimId>> dims_of(Elaboration& e, const Frame& frame, const ast::Pick& pick) {
   std::vector<DimId> dims;
@@ -172,125 +160,6 @@ std::optional<Change> change_of(Elaboration& e, Frame& frame, const ast::Item& i
   return {};
 }
 
-/// Whether the change can be made to `value` as it is; reports why not.
-bool applies(Elaboration& e, ValueId value, const Change& change, Span value_span) {
-  const std::vector<DimId> dims = e.type(value).dims;
-  const auto lacking = missing_from(dims, change.from);
-  if (!lacking.empty()) {
-    e.error("E0304", change.span, "the value has no dim {}", quoted(e, lacking))
-        .label(value_span, to_string(e.graph, e.type(value)));
-    return false;
-  }
-  for (DimId dim : change.to) {
-    const bool repeated = std::count(change.to.begin(), change.to.end(), dim) > 1;
-    if (repeated || (contains(dims, dim) && !contains(change.from, dim))) {
-      e.error("E0312", change.span, "the value would have dim `{}` twice", e.name(dim))
-          .label(value_span, to_string(e.graph, e.type(value)));
-      return false;
-    }
-  }
-  return true;
-}
-
-const Edge& edge_of(const Elaboration& e, const Change& change) { return *e.graph.dim(change.from[0]).edge; }
-
-/// Whether the number beyond the ends of a dim can stand among the value's.
-bool edge_fits(Elaboration& e, ValueId value, const Change& change) {
-  if (change.distance == 0 || edge_of(e, change).kind != Edge::Kind::value) return true;
-  const ValueType type = e.type(value);
-  const double number = edge_of(e, change).value;
-  if (!literal_as(e, number, type, change.span)) return false;
-  if (!type.index_of || (number >= 0 && number < static_cast<double>(e.size(type.index_of)))) return true;
-  e.error("E0330", change.span, "{} lies beyond the ends of `{}`, and is no index of `{}`", number,
-          e.name(change.from[0]), e.name(type.index_of))
-      .label(e.graph.dim(change.from[0]).span, "its edge");
-  return false;
-}
-
-/// The neighbour at a distance; one further away than the dim is long is that at an equal distance, or the edge's.
-ValueId shifted(Elaboration& e, ValueId value, DimId dim, int64_t distance, const Edge& edge) {
-  const int64_t size = e.size(dim);
-  if (edge.kind == Edge::Kind::wrap) distance %= size;
-  if (edge.kind == Edge::Kind::clamp) distance = std::clamp(distance, 1 - size, size - 1);
-  if (distance == 0) return value;
-  if (std::abs(distance) >= size) {
-    const ValueType type = e.type(value);
-    const ValueId beyond = e.build.literal(edge.value, type.element);
-    e.graph.value(beyond).type.index_of = type.index_of;
-    return e.build.broadcast(beyond, type.dims);
-  }
-  return e.build.value(ShiftOp{dim, distance, edge}, {value});
-}
-
-ValueId changed(Elaboration& e, ValueId value, const Change& change) {
-  e.build.span = change.span;
-  if (change.distance != 0) return shifted(e, value, change.from[0], change.distance, edge_of(e, change));
-  if (change.part) {
-    if (change.from == change.to) return value;  // all of it
-    const DimId to = change.to.empty() ? DimId{} : change.to[0];
-    return e.build.value(SliceOp{change.from[0], to, change.part->begin, change.part->step}, {value});
-  }
-  if (change.from.size() == 1 && change.to.size() == 1) return e.build.rename(value, change.from[0], change.to[0]);
-  if (change.from.size() == 1) return e.build.value(SplitOp{change.from[0], change.to}, {value});
-  if (change.to.size() == 1) return e.build.value(MergeOp{change.from, change.to[0]}, {value});
-  internal_error("a change of dims has several on both sides");
-}
-
-/// Of changes that wait for each other, one starts from a dim of its own in the meantime.
-bool step_aside(Elaboration& e, Term& term, std::vector<Change>& changes) {
-  const auto one = std::find_if(changes.begin(), changes.end(), [](const Change& c) { return c.from.size() == 1; });
-  if (one == changes.end()) return false;
-  const DimId from = one->from[0];
-  const DimId aside = e.build.dim(e.name(from) + "_aside", e.size(from), e.graph.dim(from).span);
-  e.build.span = one->span;
-  term.value = e.build.rename(term.value, from, aside);
-  if (term.is_masked() && contains(e.type(term.keep).dims, from)) term.keep = e.build.rename(term.keep, from, aside);
-  one->from = {aside};
-  return true;
-}
-
-/// Changes are made at once: one waits until the dim it gives is free.
-Term apply(Elaboration& e, Term term, std::vector<Change> changes, Span value_span) {
-  while (!changes.empty()) {
-    const auto blocked = [&](const Change& change) {
-      const auto& dims = e.type(term.value).dims;
-      return std::any_of(change.to.begin(), change.to.end(), [&](DimId dim) {
-        return contains(dims, dim) && !contains(change.from, dim) &&
-               std::any_of(changes.begin(), changes.end(),
-                           [&](const Change& other) { return contains(other.from, dim); });
-      });
-    };
-    const auto ready = std::find_if_not(changes.begin(), changes.end(), blocked);
-    if (ready == changes.end()) {
-      if (step_aside(e, term, changes)) continue;
-      return not_built(e, changes.front().span, "merging dims into each other's names",
-                       "merge them in brackets of their own, one after the other");
-    }
-    if (!applies(e, term.value, *ready, value_span) || !edge_fits(e, term.value, *ready)) return Term::poison();
-    term.value = changed(e, term.value, *ready);
-    if (term.is_masked() && contains_all(e.type(term.keep).dims, ready->from)) {
-      // A number beyond the ends is there.
-      const bool number = ready->distance != 0 && edge_of(e, *ready).kind == Edge::Kind::value;
-      term.keep = number ? shifted(e, term.keep, ready->from[0], ready->distance, Edge{Edge::Kind::value, 1})
-                         : changed(e, term.keep, *ready);
-    }
-    changes.erase(ready);
-  }
-  return term;
-}
-
-/// A mask whose dims are to be split or merged needs all of them first.
-Term prepared(Elaboration& e, Term term, const std::vector<Change>& changes) {
-  if (!term.is_masked()) return term;
-  std::vector<DimId> add;
-  for (const Change& change : changes)
-    if (change.from.size() > 1)
-      for (DimId dim : missing_from(e.type(term.keep).dims, change.from))
-        if (contains(e.type(term.value).dims, dim)) add.push_back(dim);
-  term.keep = e.build.broadcast(term.keep, add);
-  return term;
-}
-
 Term size_of(Elaboration& e, Frame& frame, const ast::Index& index) {
   const auto dims = listed_dims(e, frame, index.items, "`size`");
   if (!dims) return Term::poison();
@@ -367,7 +236,7 @@ Term index_expression(Elaboration& e, Frame& frame, const ast::Index& index, Spa
     e.error("E0304", span, "{} has no dims", describe(e, term)).label(index.value->span, "here");
     return Term::poison();
   }
-  return apply(e, prepared(e, term, changes), changes, index.value->span);
+  return with_changes(e, term, changes, index.value->span);
 }
 
 }  // namespace mesh::elaboration

@@ -22,7 +22,11 @@ double elements(const Graph& graph, const Node& node) {
 
 // ---- running sums
 
-Types infer_same(const Graph& graph, const Node& node) { return {operand(graph, node, 0)}; }
+Types infer_cumulative(const Graph& graph, const Node& node) {
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, {std::get<CumulativeOp>(node.op).dim});
+  return {operand(graph, node, 0)};
+}
 
 std::vector<Factor> cumulative_factors(const Graph& graph, const Node& node) {
   return whole(graph, node, {std::get<CumulativeOp>(node.op).dim});
@@ -39,6 +43,9 @@ std::vector<ValueId> cumulative_gradient(GraphBuilder& build, NodeId id, std::sp
 
 Types infer_sort(const Graph& graph, const Node& node) {
   const SortOp& op = std::get<SortOp>(node.op);
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, {op.dim});
+  require(graph.dim(op.to).size <= graph.dim(op.dim).size, graph, node, "more elements than there are");
   const ValueType values = with_dim(operand(graph, node, 0), op.dim, op.to);
   return {values, {Type::i32, op.dim, values.dims}};
 }
@@ -62,6 +69,9 @@ std::vector<ValueId> sort_gradient(GraphBuilder& build, NodeId id, std::span<con
 
 Types infer_place(const Graph& graph, const Node& node) {
   const PlaceOp& op = std::get<PlaceOp>(node.op);
+  require_operands(graph, node, 2, 2);
+  require_dims(graph, node, 0, {op.from});
+  require_dims(graph, node, 1, {op.from});
   return {with_dim(operand(graph, node, 1), op.from, op.to)};
 }
 
@@ -72,7 +82,8 @@ std::vector<Factor> place_factors(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-const OpDefinition cumulative{"cumsum", infer_same, cumulative_factors, linear_in_first, elements, cumulative_gradient};
+const OpDefinition cumulative{"cumsum",        infer_cumulative, cumulative_factors,
+                              linear_in_first, elements,         cumulative_gradient};
 const OpDefinition sort{"sort", infer_sort, sort_factors, completes, comparisons, sort_gradient};
 const OpDefinition place{"place", infer_place, place_factors, linear_in_each, no_flops, nullptr};
 

@@ -5,8 +5,17 @@
 namespace mesh::ops {
 namespace {
 
+void require_attention(const Graph& graph, const Node& node, const AttentionOp& op, size_t operands) {
+  require_operands(graph, node, operands, operands);
+  require_dims(graph, node, 0, {op.query, op.head_dim});
+  require_dims(graph, node, 1, {op.key, op.head_dim});
+  require_dims(graph, node, 2, {op.key, op.value_dim});
+  for (size_t i = 1; i < operands; ++i) require_same_element(graph, node, i);
+}
+
 Types infer(const Graph& graph, const Node& node) {
   const AttentionOp& op = std::get<AttentionOp>(node.op);
+  require_attention(graph, node, op, 3);
   ValueType rows = operand(graph, node, 0);
   rows.dims = without(rows.dims, {op.head_dim});
   ValueType out = rows;
@@ -47,6 +56,7 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
 }
 
 Types infer_gradient(const Graph& graph, const Node& node) {
+  require_attention(graph, node, std::get<AttentionGradientOp>(node.op).forward, 6);
   return {operand(graph, node, 0), operand(graph, node, 1), operand(graph, node, 2)};
 }
 

@@ -6,6 +6,14 @@ namespace {
 
 Types infer(const Graph& graph, const Node& node) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
+  require_operands(graph, node, op.parts.size(), op.parts.size());
+  int64_t size = 0;
+  for (size_t i = 0; i < op.parts.size(); ++i) {
+    if (op.parts[i]) require_dims(graph, node, i, {op.parts[i]});
+    require_same_element(graph, node, i);
+    size += op.parts[i] ? graph.dim(op.parts[i]).size : 1;
+  }
+  require(size == graph.dim(op.to).size, graph, node, "the parts are not the whole");
   ValueType type = operand(graph, node, 0);
   if (op.parts[0]) std::replace(type.dims.begin(), type.dims.end(), op.parts[0], op.to);
   else type.dims.push_back(op.to);

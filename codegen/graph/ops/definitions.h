@@ -32,7 +32,18 @@ inline std::vector<DimId> without(const std::vector<DimId>& all, const std::vect
   return rest;
 }
 
+/// What an op needs of its operands, said where its result's type is inferred. A pass that builds something else is
+/// wrong: an internal error.
+void require(bool holds, const Graph&, const Node&, const char* what);
+void require_operands(const Graph&, const Node&, size_t least, size_t most);
+/// That operand i has the dims.
+void require_dims(const Graph&, const Node&, size_t i, const std::vector<DimId>&);
+/// That operand i is of operand 0's element type.
+void require_same_element(const Graph&, const Node&, size_t i);
+
 inline const ValueType& operand(const Graph& graph, const Node& node, size_t i) { return graph.type(node.inputs[i]); }
+/// The elements of several dims together.
+inline int64_t size_of(const Graph& graph, const std::vector<DimId>& dims) { return graph.elements({{}, {}, dims}); }
 
 inline PartialRule completes(const Graph&, const Node&) { return PartialRule::completes; }
 inline PartialRule linear_in_first(const Graph&, const Node&) { return PartialRule::first; }

@@ -8,6 +8,10 @@ namespace {
 /// The left operand's remaining dims, then the right one's new ones.
 Types infer(const Graph& graph, const Node& node) {
   const std::vector<DimId>& contracted = std::get<DotOp>(node.op).dims;
+  require_operands(graph, node, 2, 2);
+  require_dims(graph, node, 0, contracted);
+  require_dims(graph, node, 1, contracted);
+  require_same_element(graph, node, 1);
   ValueType type = operand(graph, node, 0);
   type.dims = without(type.dims, contracted);
   for (DimId dim : operand(graph, node, 1).dims)

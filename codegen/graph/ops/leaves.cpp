@@ -14,8 +14,10 @@ Types infer_position(const Graph&, const Node& node) {
   return {ValueType{Type::i32, {}, {std::get<PositionOp>(node.op).dim}}};
 }
 
-Types infer_random(const Graph&, const Node& node) {
+Types infer_random(const Graph& graph, const Node& node) {
   const RandomOp& op = std::get<RandomOp>(node.op);
+  for (ValueId turn : node.inputs)
+    require(graph.type(turn).element == Type::i32 && graph.type(turn).dims.empty(), graph, node, "a turn is a number");
   return {ValueType{op.element, {}, op.dims}};
 }
 /// Ten rounds of two products, and what makes a number of the bits.

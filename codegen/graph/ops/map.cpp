@@ -15,6 +15,13 @@ MapFunction function_of(const Node& node) { return std::get<MapOp>(node.op).func
 /// nothing around.
 Types infer(const Graph& graph, const Node& node) {
   const MapFunction function = function_of(node);
+  const size_t arity = static_cast<size_t>(info(function).operands);
+  require_operands(graph, node, arity, arity);
+  const size_t first = function == MapFunction::where ? 1 : 0;
+  for (size_t i = first; i < arity; ++i)
+    require(operand(graph, node, i).element == operand(graph, node, first).element, graph, node,
+            "operands of unlike element types");
+  require(first == 0 || operand(graph, node, 0).element == Type::boolean, graph, node, "a condition is true or false");
   std::vector<ValueId> operands = node.inputs;
   if (function == MapFunction::where) std::rotate(operands.begin(), operands.begin() + 1, operands.end());
   std::vector<DimId> all;
@@ -27,7 +34,7 @@ Types infer(const Graph& graph, const Node& node) {
       break;
     }
   if (info(function).to_boolean) return {ValueType{Type::boolean, {}, all}};
-  ValueType type = operand(graph, node, function == MapFunction::where ? 1 : 0);
+  ValueType type = operand(graph, node, first);
   type.dims = all;
   return {type};
 }

@@ -7,6 +7,7 @@ namespace mesh::ops {
 namespace {
 
 Types infer_broadcast(const Graph& graph, const Node& node) {
+  require_operands(graph, node, 1, 1);
   ValueType type = operand(graph, node, 0);
   for (DimId dim : std::get<BroadcastOp>(node.op).dims) type.dims.push_back(dim);
   return {type};
@@ -18,6 +19,8 @@ std::vector<ValueId> broadcast_gradient(GraphBuilder& build, NodeId id, std::spa
 }
 
 Types infer_reduce(const Graph& graph, const Node& node) {
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, std::get<ReduceOp>(node.op).dims);
   ValueType type = operand(graph, node, 0);
   type.dims = without(type.dims, std::get<ReduceOp>(node.op).dims);
   return {type};
@@ -56,6 +59,8 @@ std::vector<ValueId> reduce_gradient(GraphBuilder& build, NodeId id, std::span<c
 
 Types infer_arg_reduce(const Graph& graph, const Node& node) {
   const ArgReduceOp& op = std::get<ArgReduceOp>(node.op);
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, {op.dim});
   return {ValueType{Type::i32, op.dim, without(operand(graph, node, 0).dims, {op.dim})}};
 }
 

@@ -9,7 +9,13 @@ namespace {
 
 const ShiftOp& op_of(const Node& node) { return std::get<ShiftOp>(node.op); }
 
-Types infer(const Graph& graph, const Node& node) { return {operand(graph, node, 0)}; }
+Types infer(const Graph& graph, const Node& node) {
+  const ShiftOp& op = op_of(node);
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, {op.dim});
+  require(std::abs(op.distance) < graph.dim(op.dim).size, graph, node, "further than the dim is long");
+  return {operand(graph, node, 0)};
+}
 
 std::vector<Factor> factors(const Graph& graph, const Node& node) {
   const ShiftOp& op = op_of(node);

@@ -7,11 +7,19 @@ namespace {
 
 Types infer_slice(const Graph& graph, const Node& node) {
   const SliceOp& op = std::get<SliceOp>(node.op);
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, {op.from});
+  const int64_t last = op.begin + (op.to ? graph.dim(op.to).size - 1 : 0) * op.step;
+  require(op.begin >= 0 && op.step > 0 && last < graph.dim(op.from).size, graph, node, "beyond the end");
   return {with_dim(operand(graph, node, 0), op.from, op.to)};
 }
 
 Types infer_pad(const Graph& graph, const Node& node) {
   const PadOp& op = std::get<PadOp>(node.op);
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, {op.from});
+  const int64_t last = op.before + (graph.dim(op.from).size - 1) * op.every;
+  require(op.before >= 0 && op.every > 0 && last < graph.dim(op.to).size, graph, node, "beyond the end");
   return {with_dim(operand(graph, node, 0), op.from, op.to)};
 }
 

@@ -6,8 +6,25 @@
 namespace mesh::ops {
 namespace {
 
-Types infer_same(const Graph& graph, const Node& node) { return {operand(graph, node, 0)}; }
-Types infer_without(const Graph& graph, const Node& node) {
+void require_row(const Graph& graph, const Node& node, const std::vector<DimId>& dims) {
+  require_operands(graph, node, 1, 2);
+  require_dims(graph, node, 0, dims);
+  const bool masked = node.inputs.size() > 1;
+  require(!masked || operand(graph, node, 1).element == Type::boolean, graph, node, "a mask is true or false");
+  require(!masked || without(operand(graph, node, 1).dims, operand(graph, node, 0).dims).empty(), graph, node,
+          "the mask has more dims than the value");
+}
+
+Types infer_softmax(const Graph& graph, const Node& node) {
+  require_row(graph, node, {std::get<SoftmaxOp>(node.op).dim});
+  return {operand(graph, node, 0)};
+}
+Types infer_log_softmax(const Graph& graph, const Node& node) {
+  require_row(graph, node, {std::get<LogSoftmaxOp>(node.op).dim});
+  return {operand(graph, node, 0)};
+}
+Types infer_log_sum_exp(const Graph& graph, const Node& node) {
+  require_row(graph, node, std::get<LogSumExpOp>(node.op).dims);
   ValueType type = operand(graph, node, 0);
   type.dims = without(type.dims, std::get<LogSumExpOp>(node.op).dims);
   return {type};
@@ -59,8 +76,10 @@ std::vector<ValueId> log_sum_exp_gradient(GraphBuilder& build, NodeId id, std::s
 
 }  // namespace
 
-const OpDefinition softmax{"softmax", infer_same, factors_by_name, completes, flops, softmax_gradient};
-const OpDefinition log_softmax{"log_softmax", infer_same, factors_by_name, completes, flops, log_softmax_gradient};
-const OpDefinition log_sum_exp{"log_sum_exp", infer_without, factors_by_name, completes, flops, log_sum_exp_gradient};
+const OpDefinition softmax{"softmax", infer_softmax, factors_by_name, completes, flops, softmax_gradient};
+const OpDefinition log_softmax{"log_softmax", infer_log_softmax,   factors_by_name, completes,
+                               flops,         log_softmax_gradient};
+const OpDefinition log_sum_exp{"log_sum_exp", infer_log_sum_exp,   factors_by_name, completes,
+                               flops,         log_sum_exp_gradient};
 
 }  // namespace mesh::ops

@@ -6,6 +6,9 @@ namespace mesh::ops {
 namespace {
 
 Types infer_take(const Graph& graph, const Node& node) {
+  require_operands(graph, node, 2, 2);
+  require_dims(graph, node, 0, {std::get<TakeOp>(node.op).dim});
+  require(operand(graph, node, 1).element == Type::i32, graph, node, "indices are of type i32");
   ValueType type = operand(graph, node, 0);
   const std::vector<DimId> row = without(type.dims, {std::get<TakeOp>(node.op).dim});
   type.dims = operand(graph, node, 1).dims;
@@ -22,8 +25,14 @@ std::vector<ValueId> take_backward(GraphBuilder& build, NodeId id, std::span<con
 }
 
 Types infer_take_gradient(const Graph& graph, const Node& node) {
+  const TakeGradientOp& op = std::get<TakeGradientOp>(node.op);
+  require_operands(graph, node, 2, 2);
+  require(operand(graph, node, 0).element == Type::i32, graph, node, "indices are of type i32");
+  require(has(op.table, op.dim), graph, node, "the table lacks the dim of the indices");
+  require_dims(graph, node, 1, operand(graph, node, 0).dims);
+  require_dims(graph, node, 1, without(op.table, {op.dim}));
   ValueType type = operand(graph, node, 1);
-  type.dims = std::get<TakeGradientOp>(node.op).table;
+  type.dims = op.table;
   return {type};
 }
 

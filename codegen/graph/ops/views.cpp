@@ -6,16 +6,22 @@ namespace {
 
 Types infer_rename(const Graph& graph, const Node& node) {
   const RenameOp& op = std::get<RenameOp>(node.op);
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, op.from);
+  require(op.from.size() == op.to.size(), graph, node, "names without dims");
   ValueType type = operand(graph, node, 0);
-  std::replace(type.dims.begin(), type.dims.end(), op.from, op.to);
+  for (DimId& dim : type.dims) {
+    const DimId name = renamed(op, dim);
+    require(graph.dim(name).size == graph.dim(dim).size, graph, node, "a name of another size");
+    dim = name;
+  }
   return {type};
 }
 
 std::vector<Factor> rename_factors(const Graph& graph, const Node& node) {
-  const ValueType &from = operand(graph, node, 0), &to = graph.type(node.results[0]);
+  const RenameOp& op = std::get<RenameOp>(node.op);
   std::vector<Factor> factors;
-  for (size_t i = 0; i < from.dims.size(); ++i)
-    factors.push_back({{from.dims[i]}, {to.dims[i]}, graph.dim(to.dims[i]).size});
+  for (DimId dim : operand(graph, node, 0).dims) factors.push_back({{dim}, {renamed(op, dim)}, graph.dim(dim).size});
   return factors;
 }
 
@@ -27,6 +33,9 @@ std::vector<ValueId> rename_gradient(GraphBuilder& build, NodeId id, std::span<c
 
 Types infer_split(const Graph& graph, const Node& node) {
   const SplitOp& op = std::get<SplitOp>(node.op);
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, {op.from});
+  require(size_of(graph, op.to) == graph.dim(op.from).size, graph, node, "the parts are not the whole");
   ValueType type = operand(graph, node, 0);
   const auto place = type.dims.erase(std::find(type.dims.begin(), type.dims.end(), op.from));
   type.dims.insert(place, op.to.begin(), op.to.end());
@@ -35,6 +44,9 @@ Types infer_split(const Graph& graph, const Node& node) {
 
 Types infer_merge(const Graph& graph, const Node& node) {
   const MergeOp& op = std::get<MergeOp>(node.op);
+  require_operands(graph, node, 1, 1);
+  require_dims(graph, node, 0, op.from);
+  require(size_of(graph, op.from) == graph.dim(op.to).size, graph, node, "the parts are not the whole");
   ValueType type = operand(graph, node, 0);
   std::replace(type.dims.begin(), type.dims.end(), op.from[0], op.to);
   type.dims = without(type.dims, {op.from.begin() + 1, op.from.end()});
