@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/program/extent.h"
+
 namespace mesh {
 
 namespace {
@@ -93,6 +95,15 @@ void for_each_access(Step& step, const std::function<void(Access&, Use)>& visit)
 void for_each_access(const Step& step, const std::function<void(const Access&, Use)>& visit) {
   const std::function<void(Access&, Use)> same = [&](Access& access, Use use) { visit(access, use); };
   std::visit(Visit{same}, const_cast<Step&>(step).what);  // the visitor above changes nothing
+}
+
+void use_instead(Program& program, std::vector<Step>& steps, const Access& from, const Access& to) {
+  if (program.buffer(storage(program, from.buffer)).space == Space::arena)
+    program.buffer(storage(program, to.buffer)).space = Space::arena;
+  for (Step& step : steps)
+    for_each_access(step, [&](Access& access, Use) {
+      if (access == from) access = to;
+    });
 }
 
 size_t forward_steps(const Routine& routine) {

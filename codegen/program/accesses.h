@@ -19,6 +19,10 @@ void for_each_access(const Step&, const std::function<void(const Access&, Use)>&
 /// The same for one pass of a nest.
 void for_each_access(Pass&, const std::function<void(Access&, Use)>&);
 
+/// These steps use `to` where they used `from`, which no other step does. What messages need in the arena they need
+/// there.
+void use_instead(Program&, std::vector<Step>&, const Access& from, const Access& to);
+
 /// How many steps a routine begins with that belong to the forward part.
 size_t forward_steps(const Routine&);
 

@@ -33,7 +33,7 @@ class Coalescer {
           if (!load || !can_write(steps, i, load->access, pass.stores[s].to)) continue;
           const Access from = load->access, to = pass.stores[s].to;
           pass.stores.erase(pass.stores.begin() + static_cast<std::ptrdiff_t>(s));
-          rename(steps, from, to);
+          use_instead(program_, steps, from, to);
         }
     }
   }
@@ -117,15 +117,6 @@ class Coalescer {
   int count(const Access& what) const {
     const UseCounts uses = count_uses(program_);
     return uses.reads[root(what)] + uses.writes[root(what)];
-  }
-
-  void rename(std::vector<Step>& steps, const Access& from, const Access& to) {
-    Buffer& memory = program_.buffer(storage(program_, to.buffer));
-    if (program_.buffer(from.buffer).space == Space::arena) memory.space = Space::arena;
-    for (Step& step : steps)
-      for_each_access(step, [&](Access& access, Use) {
-        if (access == from) access = to;
-      });
   }
 
   /// sum = other + rows added up by index: the rows are added to `other` in place. Step i makes the rows.

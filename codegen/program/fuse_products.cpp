@@ -326,10 +326,7 @@ class ProductFuser {
     for (size_t k = 0; k < i; ++k)
       if (touches(sets_of(program_, steps[k]), made)) return;
     if (!only_here(steps, made)) return;
-    for (Step& step : steps)
-      for_each_access(step, [&](Access& access, Use) {
-        if (access == made) access = *carry;
-      });
+    use_instead(program_, steps, made, *carry);
     if (adds) {
       p.finish.plus.reset();
       p.accumulate = true;
