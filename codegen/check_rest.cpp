@@ -7,6 +7,7 @@
 
 #include "codegen/graph/elaborate/declarations.h"
 #include "codegen/graph/elaborate/elaborate.h"
+#include "codegen/graph/unused_parameters.h"
 #include "frontend/imports.h"
 #include "frontend/lint_levels.h"
 #include "frontend/unused.h"
@@ -78,7 +79,10 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
     hand_on(found, sink);
   }
   if (!chosen) return;
-  if (!sink.has_errors()) report_unused(program, sink);  // else a name that is misspelt would count as unused
+  if (!sink.has_errors()) {  // else a name that is misspelt would count as unused
+    report_unused(program, sink);
+    report_unused_parameters(*chosen, sink);
+  }
   const std::string used = chosen_layout(request, declared);
   const ast::Layout* with_sizes = declared.layout(used);  // those given are of its mesh
   for (const ast::Layout* layout : declared.layouts) {

@@ -20,7 +20,8 @@ const std::vector<Lint>& known_lints() {
       {"unchecked_layout", LintLevel::warn, "`check` leaves a layout out whose mesh takes what ranks remain (`*`)"},
       {"uneven_stages", LintLevel::warn, "the stages of a pipeline differ in cost"},
       {"unused_dim", LintLevel::warn, "a declared dim is used nowhere"},
-      {"unused_layout_rule", LintLevel::warn, "no value has the dim that a layout rule places"},
+      {"unused_layout_rule", LintLevel::warn, "a layout rule places a dim that nothing it speaks of has"},
+      {"unused_parameter", LintLevel::warn, "a parameter is trained although the loss does not depend on it"},
       {"unused_value", LintLevel::warn, "a value is computed and used nowhere"},
   };
   return lints;

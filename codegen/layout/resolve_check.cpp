@@ -69,7 +69,7 @@ std::vector<Subject> subjects_of(const Graph& graph) {
     for (ValueId result : node.results) {
       const std::string& name = graph.value(result).name;
       const bool listed = graph.names.contains(name) && graph.names.at(name) == result;
-      if (listed || !placed[result.index] || !node.span.known()) continue;
+      if (listed || !placed[result.index] || !node.span.known() || graph.value(result).passing) continue;
       if (std::holds_alternative<ReadOp>(node.op) || std::holds_alternative<LoopOp>(node.op)) continue;
       all.push_back({ValueKind::activation, name.empty() ? node.scope : name, graph.type(result), node.span,
                      op_text(graph, node.op)});
@@ -77,6 +77,18 @@ std::vector<Subject> subjects_of(const Graph& graph) {
   for (const Output& output : graph.outputs)
     if (!output.stored && placed[output.value.index])
       all.push_back({ValueKind::output, output.name, graph.type(output.value), output.span});
+  return all;
+}
+
+std::vector<Subject> turns_of_parameters(const Graph& graph) {
+  std::vector<Subject> all;
+  for (const Stored& stored : graph.stored) {
+    if (stored.kind != StoredKind::parameter || stored.stacked == 0) continue;
+    ValueType turn = stored.type;
+    turn.dims.erase(turn.dims.begin(), turn.dims.begin() + static_cast<std::ptrdiff_t>(stored.stacked));
+    for (ValueKind kind : {ValueKind::parameter, ValueKind::gradient})
+      all.push_back({kind, stored.path, turn, stored.span});
+  }
   return all;
 }
 
@@ -94,6 +106,9 @@ class Checker {
 
   void run() {
     for (const Subject& subject : subjects_of(graph_)) check(subject);
+    // A turn of a stacked parameter is one too, without the loop's dim.
+    for (const Subject& turn : turns_of_parameters(graph_)) check_ranks(turn);
+    check_effects();
     check_axes();
     for (const Rule& rule : layout_.rules) check_parts(rule);
   }
@@ -101,8 +116,8 @@ class Checker {
  private:
   void check(const Subject& subject) {
     std::vector<std::pair<AxisId, const Rule*>> taken;
+    check_ranks(subject);
     for (DimId dim : subject.type.dims) {
-      check_ranks(subject, dim);
       const Rule* rule = rule_for(layout_, subject.kind, subject.path, subject.type.dims, dim);
       if (rule == nullptr) continue;
       for (AxisId axis : rule->axes) {
@@ -126,11 +141,16 @@ class Checker {
                             unless));
   }
 
+  void check_ranks(const Subject& subject) {
+    for (DimId dim : subject.type.dims) check_ranks(subject, dim);
+  }
+
   void check_ranks(const Subject& subject, DimId dim) {
     const Rule* top = nullptr;
     std::optional<int> rank;
     for (const Rule& rule : layout_.rules) {
       const auto own = rule_rank(rule, subject.kind, subject.path, subject.type.dims, dim);
+      if (own) effective_.insert(&rule);
       if (!own || (rank && *own < *rank)) continue;
       if (rank && *own == *rank && reported_.insert({top, &rule}).second)
         sink_
@@ -143,12 +163,42 @@ class Checker {
     }
   }
 
+  void check_effects() {
+    for (const Rule& rule : layout_.rules) {
+      if (effective_.contains(&rule)) continue;
+      const bool several = rule.dims.size() > 1;
+      sink_
+          .lint("unused_layout_rule", rule.span, "no {} of `{}`{} has {} `{}`{}", spoken_of(rule), graph_.model,
+                where(rule), several ? "the dims" : "a dim", dims_text(graph_, rule.dims, "`, `"),
+                rule.unless.empty() ? "" : fmt::format(" without `{}`", dims_text(graph_, rule.unless, "` and `")))
+          .here("has no effect");
+    }
+  }
+
+  static std::string spoken_of(const Rule& rule) {
+    switch (rule.scope) {
+      case RuleScope::general: return "value";
+      case RuleScope::params: return "parameter";
+      case RuleScope::grads: return "gradient";
+      case RuleScope::optimizer: return "optimizer state";
+      case RuleScope::activations: return "activation";
+      case RuleScope::state: return "state";
+    }
+    return "value";
+  }
+
+  /// " under `layer`", " called `wq`"
+  static std::string where(const Rule& rule) {
+    if (rule.pin) return fmt::format(" called `{}`", rule.pin->text());
+    return rule.in ? fmt::format(" under `{}`", rule.in->text()) : "";
+  }
+
   void check_axes() {
     for (size_t i = 0; i < layout_.mesh.axes.size(); ++i) {
       const MeshAxis& axis = layout_.mesh.axes[i];
       const AxisId id = static_cast<AxisId>(i);
       const auto uses = [&](const Rule& rule) {
-        return std::find(rule.axes.begin(), rule.axes.end(), id) != rule.axes.end();
+        return effective_.contains(&rule) && std::find(rule.axes.begin(), rule.axes.end(), id) != rule.axes.end();
       };
       if (axis.size == 1 || std::any_of(layout_.rules.begin(), layout_.rules.end(), uses)) continue;
       if (std::find(layout_.replicated.begin(), layout_.replicated.end(), id) != layout_.replicated.end()) continue;
@@ -172,6 +222,7 @@ class Checker {
   const Layout& layout_;
   DiagnosticSink& sink_;
   std::set<std::pair<const Rule*, const Rule*>> reported_;
+  std::set<const Rule*> effective_;  // that place a dim of some value, were there no stronger ones
 };
 
 }  // namespace

@@ -6,7 +6,8 @@
 namespace mesh {
 
 /// Over every input, parameter (with its gradient and optimizer state) and named value: E0401 for one axis on two dims,
-/// E0406 for two rules of equal rank on one dim. Lints: idle_mesh_axis, idle_ranks.
+/// E0406 for two rules of equal rank on one dim. Lints: idle_mesh_axis,
+/// idle_ranks, unused_layout_rule.
 void check_rules(const Graph&, const Layout&, DiagnosticSink&);
 
 }  // namespace mesh
