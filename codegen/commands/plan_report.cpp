@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -176,7 +177,11 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
 
   std::vector<PlannedTensor> tensors = tensors_of(graph);
   size_t wide = 4;
-  for (const PlannedTensor& t : tensors) wide = std::max(wide, t.name.size());
+  std::map<std::string, int> values;  // that have the name, one after the other
+  for (const PlannedTensor& t : tensors) {
+    wide = std::max(wide, t.name.size());
+    ++values[t.name];
+  }
   for (const PlannedTensor& t : tensors) {
     const ValueType& type = graph.type(t.value);
     const Placement& placement = sharded.placement(t.value);
@@ -184,8 +189,9 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
     for (size_t i = 0; i < type.dims.size(); ++i)
       local +=
           fmt::format("{}{}", i ? ", " : "", largest_extent(mesh, graph.dim(type.dims[i]).size, placement.dims[i]));
-    text += fmt::format("  {:{}}  {:10}  {} -> [{}]\n", t.name, wide, t.kind, to_string(graph, mesh, type, placement),
-                        local);
+    const uint32_t line = line_of(sources, graph.node(graph.value(t.value).producer).span);
+    text += fmt::format("  {:{}}  {:10}  {} -> [{}]{}\n", t.name, wide, t.kind, to_string(graph, mesh, type, placement),
+                        local, values[t.name] > 1 && line > 0 ? fmt::format(", line {}", line) : "");
   }
   text += "\ncollectives, of a training step";
   if (p.collectives.empty()) text += "\n  none\n";

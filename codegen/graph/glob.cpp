@@ -20,7 +20,8 @@ bool matches_from(const std::vector<std::string>& parts, size_t p, const std::st
   if (at == std::string::npos) return false;
   const size_t after = next_part(at);
   const std::string part = path.substr(at, after == std::string::npos ? after : after - at - 1);
-  return (parts[p] == "*" || parts[p] == part) && matches_from(parts, p + 1, path, after);
+  const bool same = parts[p] == "*" || parts[p] == part || parts[p] == part.substr(0, part.find('#'));
+  return same && matches_from(parts, p + 1, path, after);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace mesh {
 
-/// A path pattern: `*` is one part, `**` any number.
+/// A path pattern: `*` is one part, `**` any number, `f` every call of an instance `f` and `f#2` the second one.
 struct Glob {
   std::vector<std::string> parts;
   /// Of a path with dots between its parts.

@@ -151,6 +151,15 @@ std::vector<Term> returned(Elaboration& e, const ast::Block& block, const Frame&
   return results;
 }
 
+/// Where the values of a call are: at the instance, as the frame that declares it is called; of the second call "f#2".
+std::string path_of_call(Elaboration& e, const Frame& frame, const Instance& instance) {
+  const Frame* owner = &frame;
+  while (owner->outer != nullptr && !instance.path.starts_with(owner->path + ".")) owner = owner->outer;
+  const std::string path = join(owner->call, instance.path.substr(owner->path.empty() ? 0 : owner->path.size() + 1));
+  const int number = ++e.tables.calls[path];
+  return number == 1 ? path : fmt::format("{}#{}", path, number);
+}
+
 std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& instance, const std::vector<Loop*>& home,
                                const ast::Call& call, Span span) {
   const ast::Block& block = *instance.block;
@@ -165,6 +174,7 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
     if (scope.rest && !rest_is_apart(e, argument.type, *scope.rest, block, argument.span)) return poisoned(block);
   Frame body;
   body.path = instance.path;
+  body.call = path_of_call(e, frame, instance);
   body.dims = &scope;
   body.home = home;
   body.block = &block;
@@ -181,7 +191,7 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
   statements(e, body, block.body);
   std::vector<Term> results = returned(e, block, body, span);
   e.build.scope = outer_scope;
-  if (results.size() == 1) record_name(e, instance.path, results.front());
+  if (results.size() == 1) record_name(e, body.call, results.front());
   return results;
 }
 

@@ -87,7 +87,8 @@ struct ClosedLoop {
 /// A body under elaboration: the model's, a block's, or that of a `repeat`.
 struct Frame {
   Frame* outer = nullptr;  // of a `repeat`: the body around it, whose names it sees
-  std::string path;        // "layer.attn"
+  std::string path;        // of what it owns: "layer.attn"
+  std::string call;        // of its values: the same, but each further call of an instance has one: "layer.attn#2"
   DimScope* dims = nullptr;
   std::vector<Loop*> home;
   std::map<std::string, Binding> names;
@@ -113,6 +114,7 @@ struct Tables {
   std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
   std::map<StoredId, StateUpdate> updates;
   std::map<std::string, int> draws;                           // of random numbers, by path
+  std::map<std::string, int> calls;                           // of instances, by path
   std::set<std::string> known;                                // names of values, of every kind, for suggestions
   std::map<std::string, Span> bound_in;                       // of the value of a name, the last `repeat` that binds it
   std::map<std::string, std::pair<Span, Span>> of_two_loops;  // names that two loops bind: where these are

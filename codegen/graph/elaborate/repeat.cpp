@@ -89,6 +89,7 @@ ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, D
   Frame body;
   body.outer = &frame;
   body.path = join(frame.path, label.text);
+  body.call = join(frame.call, label.text);
   body.dims = frame.dims;
   body.home = frame.home;
   body.block = frame.block;
@@ -110,7 +111,7 @@ ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, D
     if (!carry.typed) {
       binding.term = carry.initial;
     } else if (!carry.broken) {
-      carry.entering = e.build.argument(carry.type, loop.body, node, join(body.path, carry.name));
+      carry.entering = e.build.argument(carry.type, loop.body, node, join(body.call, carry.name));
       binding.term = Term::of(carry.entering);
     }
     body.names.emplace(carry.name, binding);
@@ -210,7 +211,7 @@ void close(Elaboration& e, Frame& frame, const ClosedLoop& closed, const std::ve
   collect_updates(e, loop, op, node, e.build.body);
   node.op = op;
   e.graph.node(loop.node) = node;
-  for (const Carry& carry : carries) record_name(e, join(frame.path, carry.name), find_name(frame, carry.name)->term);
+  for (const Carry& carry : carries) record_name(e, join(frame.call, carry.name), find_name(frame, carry.name)->term);
   frame.closed.push_back(closed);
 }
 

@@ -110,7 +110,7 @@ void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& 
     binding.span = name.span;
     frame.names.emplace(name.text, binding);
   }
-  record_name(e, join(frame.path, name.text), term);
+  record_name(e, join(frame.call, name.text), term);
 }
 
 void bind_statement(Elaboration& e, Frame& frame, const ast::Bind& statement) {
