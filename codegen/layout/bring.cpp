@@ -26,7 +26,10 @@ ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) 
   const auto key = std::make_tuple(id, to, phase, graph_.value(id).body);
   if (const auto found = brought_.find(key); found != brought_.end()) return serve(found->second);
   const ValueId viewed = through_view(id, to, need);
-  const ValueId there = viewed ? viewed : reshard(id, to, need);
+  // Margins are filled in last: readers of what lies between them share the movement before that.
+  const Placement parts = to.without_margins();
+  const bool moves_first = !viewed && parts != to && parts != placement(id);
+  const ValueId there = viewed ? viewed : reshard(moves_first ? bring(id, parts, need) : id, to, need);
   brought_[key] = there;
   return there;
 }

@@ -1,0 +1,38 @@
+// Readers of one value share its movements.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "codegen/compile.h"
+#include "codegen/layout/predict.h"
+
+namespace mesh {
+namespace {
+
+using Sent = std::tuple<std::string, CollectiveKind, int64_t, int64_t>;  // phase, kind, bytes, executions
+
+std::vector<Sent> sent_by(const std::string& model, const std::string& layout) {
+  CompileRequest request;
+  request.files = {SHARING};
+  request.model = model;
+  request.layout = layout;
+  SourceMap sources;
+  DiagnosticSink sink;
+  const std::optional<Compiled> compiled = compile(request, sources, sink);
+  EXPECT_TRUE(compiled) << model;
+  std::vector<Sent> sent;
+  if (compiled)
+    for (const PlannedCollective& one : predict(compiled->sharded).collectives)
+      sent.emplace_back(one.phase, one.kind, one.bytes, one.count);
+  std::ranges::sort(sent);
+  return sent;
+}
+
+TEST(Sharing, ANeighbourIsReadOfTheSumThatOthersRead) {
+  const int64_t all_of_h = 8 * 64 * 32 * 4 * 2 * 3 / 4;  // an all_reduce of four ranks
+  EXPECT_EQ(sent_by("Neighbour", "words"), (std::vector<Sent>{{"forward", CollectiveKind::all_reduce, all_of_h, 1}}));
+}
+
+}  // namespace
+}  // namespace mesh
