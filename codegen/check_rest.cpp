@@ -71,7 +71,7 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
   const auto graph_of = [&](const std::string& model, DiagnosticSink& into) {
     return elaborate(program, sources, {model, request.set, request.precision == "f64"}, into);
   };
-  const bool chosen = graph_of(request.model, again).has_value();
+  const std::optional<Graph> chosen = graph_of(request.model, again);
   for (const ast::Model* model : declared.models) {
     if (declared.models.size() == 1 || model->name.text == request.model) continue;
     DiagnosticSink found = with_levels_of(sink);

@@ -170,7 +170,7 @@ class Checker {
       sink_
           .lint("unused_layout_rule", rule.span, "no {} of `{}`{} has {} `{}`{}", spoken_of(rule), graph_.model,
                 where(rule), several ? "the dims" : "a dim", dims_text(graph_, rule.dims, "`, `"),
-                rule.unless.empty() ? "" : fmt::format(" without `{}`", dims_text(graph_, rule.unless, "` and `")))
+                rule.unless.empty() ? "" : fmt::format(" without `{}`", dims_text(graph_, rule.unless, "` or `")))
           .here("has no effect");
     }
   }
