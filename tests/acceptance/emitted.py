@@ -40,7 +40,7 @@ def name_of(graph):
 def texts(graph):
     """The specs to try: a random graph's layout may be refused."""
     if isinstance(graph, int):
-        return (spec(SEED + graph, attempt)[0] for attempt in range(ATTEMPTS))
+        return (spec(SEED + graph, attempt).text for attempt in range(ATTEMPTS))
     if not isinstance(graph, str):
         return iter([graph.spec])
     with open(graph) as file:

@@ -48,7 +48,7 @@ def programs(folder):
         yield Program(name, os.path.join(TOP, "specs", file), options)
     number = 0
     while True:
-        text, _ = spec(SEED + number, every=True)
+        text = spec(SEED + number, every=True).text
         path = os.path.join(folder, f"{number}.mesh")
         with open(path, "w") as file:
             file.write(text)

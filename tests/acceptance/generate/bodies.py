@@ -1,41 +1,18 @@
-"""Loops and blocks of a random model, and what lives from turn to turn or from step to step."""
-
-
-class Scope:
-    """Names that may be used: (name, dims, dims along which it really varies); instances of blocks: (name, dims, result's dims, what that varies
-    along, loops in it); values of all turns of a loop that has ended: (name, its dim, other dims)."""
-
-    def __init__(self, values, depth=0, block=False):
-        self.values, self.depth, self.block, self.lines = list(values), depth, block, []
-        self.turns = ()  # dims of the loops around it
-        self.loops_made = set()
-        self.instances, self.stacks = [], []
-        self.starts = []  # values made before a loop for a loop within it alone, to begin from in every turn
-
-    def line(self, text):
-        self.lines.append("  " * (self.depth + 1) + text)
-
-    def body(self, dim):
-        """The inside of a loop."""
-        inside = Scope(self.values, self.depth + 1, self.block)
-        inside.turns, inside.loops_made = (*self.turns, dim), self.loops_made
-        inside.instances, inside.stacks, inside.starts = list(self.instances), list(self.stacks), list(self.starts)
-        return inside
+"""Loops of a random model, and what lives from turn to turn."""
+from .brackets import LIMIT
 
 
 class Bodies:
     def bodies(self, scope):
-        """The kinds of statements of this file that may come next."""
-        kinds = [self.block] if scope.depth < 2 and len(self.blocks_open) < 2 else []
+        """The kinds of statements of loops, blocks and states that may come next."""
+        kinds = self.calls(scope)
         if len(scope.turns) < 2:
             kinds += [self.loop] * (5 if scope.starts else 1 if scope.block else 2)
-        if scope.instances:
-            kinds += [self.call]
         if self.every:
             return kinds
         if scope.turns:
             kinds += [self.turn] * 2
-        if scope.depth == 0 and not scope.block:
+        if not scope.block and (scope.depth == 0 or self.random.random() < 0.3):
             kinds += [self.state]
         return kinds
 
@@ -50,7 +27,9 @@ class Bodies:
         inside = scope.body(dim)
         if not self.every and len(inside.turns) < 2 and self.random.random() < 0.4:
             inside.starts.append(self.start(scope))
-        scope.line(f"repeat {dim} {{")
+        if scope.loops_made - {dim}:
+            self.seen("several loops")
+        scope.line(f"repeat {dim} {f'as {self.name(dim)} ' if self.random.random() < 0.3 else ''}{{")
         renewed = self.exchange(inside, carries)
         for _ in range(self.random.randint(1, 4)):
             self.step(inside)
@@ -59,7 +38,7 @@ class Bodies:
             name, dims, _ = carries[-1]
             inside.line(f"{name} = {name} + {self.all_of(inside, scope, dims)}")
         for name, dims, varies in carries:
-            if name in renewed:
+            if name in renewed or not self.every and self.random.random() < 0.4 and self.product(inside, name, dims):
                 continue
             more = self.parameter(inside, self.some(dims, 0, 2)) if self.random.random() < 0.6 else self.pick(inside)
             factor, term = self.fit(inside, last, dims), self.fit(inside, more, dims)
@@ -70,6 +49,25 @@ class Bodies:
         scope.line("}")
         if self.random.random() < 0.6:
             self.collect(scope, dim, [v for v in inside.values if v not in scope.values] + carries)
+
+    def product(self, inside, name, dims):
+        """Whether a carry got a product as its new value, with nothing after it but a name."""
+        inner = self.along(dims)
+        free = [d for d in self.plain if d not in dims and d != "batch" and self.size(dims) * self.sizes[d] <= LIMIT]
+        if not inner or not free:
+            return False
+        c = self.random.choice(inner)
+        same = [d for d in free if self.sizes[d] == self.sizes[c]]
+        if same and self.random.random() < 0.4:
+            e = self.random.choice(same)
+            inside.line(f"{name} = dot[{c}]({name}, {self.parameter(inside, [c, e])[0]})[{e} as {c}]")
+        else:
+            e = self.random.choice(free)
+            w, v = self.parameter(inside, [c, e])[0], self.parameter(inside, self.random.sample([e, c], 2))[0]
+            middle = self.random.choice(["{}", "{}", "tanh({})"]).format(f"dot[{c}]({name}, {w})")
+            inside.line(f"{name} = dot[{e}]({middle}, {v})")
+        self.seen("a carry that is a product")
+        return True
 
     def carry(self, scope):
         """A name that a loop renews: one of its own, or one bound before it, perhaps before the loop around it too."""
@@ -139,46 +137,3 @@ class Bodies:
         b = self.pick(scope)
         text = self.random.choice(["{0} / (1 + f32(position[{2}]))", "where(position[{2}] == 0, {0}, {1} * 0.5)", "where(position[{2}] % 2 == 0, {1}, {0})"])
         self.bind(scope, text.format(a[0], self.fit(scope, b, a[1]), dim), a[1], ())
-
-    # Blocks
-
-    def block(self, scope):
-        """A block of the dims of a value, an instance, one or two calls."""
-        a = self.pick(scope)
-        if not a[1]:
-            return self.unary(scope)
-        name, instance = self.name("Block"), self.name("b")
-        inside = Scope([("u", a[1], a[2])], 0, block=True)
-        inside.turns = scope.turns
-        self.blocks_open.append(name)
-        for _ in range(self.random.randint(1, 4)):
-            self.step(inside)
-        self.blocks_open.pop()
-        scope.loops_made |= inside.loops_made
-        result = inside.values[-1]
-        dims = self.brackets(result[1])
-        returned = f"{result[0]} + {self.all_of(inside, Scope([]), result[1])}" if self.every else result[0]
-        self.blocks += [f"block {name}(u : real{self.brackets(a[1])}) -> real{dims} {{", *inside.lines, f"  return {returned}", "}"]
-        scope.line(f"param {instance} : {name}")
-        b = self.bind(scope, f"{instance}({a[0]})", result[1], result[2])
-        scope.instances.append((instance, a[1], result[1], result[2], inside.loops_made))
-        if self.random.random() < 0.5:
-            self.bind(scope, f"{b[0]} + {instance}(sin({a[0]}))", result[1], result[2])
-
-    def call(self, scope):
-        """One more call of an instance, perhaps from within a loop."""
-        instance, taken, dims, varies, loops = self.random.choice(scope.instances)
-        values = [v for v in scope.values if v[1] == taken]
-        if not values or loops & set(scope.turns):
-            return self.binary(scope)
-        return self.bind(scope, f"{instance}({self.random.choice(values)[0]} * 0.7)", dims, varies if taken else ())
-
-    # Steps
-
-    def state(self, scope):
-        """What the next step reads of this one."""
-        a = self.pick(scope)
-        name, dims = self.name("s"), [d for d in a[1] if d != "batch"]
-        scope.line(f"state {name} : real{self.brackets(dims)} = {self.random.choice(['zeros', 'ones'])}")
-        scope.line(f"{name} <- 0.6 * {name} + 0.4 * {self.fit(scope, self.pick(scope), dims)}")
-        return self.bind(scope, f"{a[0]} + tanh({name}) * 0.3", a[1], a[2])

@@ -1,23 +1,38 @@
 """Random statements of a model: each binds one name from names bound before. Values stay small, and no gradient is zero but for rounding."""
+from collections import Counter
 
+from .blocks import Blocks
 from .bodies import Bodies
+from .brackets import LIMIT, Brackets
+from .states import States
 
 SMOOTH = ["tanh({0})", "sigmoid({0})", "sin({0})", "cos({0})", "relu({0})", "gelu({0})", "gelu_tanh({0})", "silu({0})", "abs({0})", "exp(tanh({0}))", "log(abs({0}) + 1.5)",
           "sqrt(abs({0}) + 0.5)", "rsqrt(abs({0}) + 0.5)", "tanh({0}) ^ 2", "(sigmoid({0}) + 0.5) ^ -1", "tanh({0}) ^ 3", "-{0}", "{0} * 0.7", "1.5 - {0}", "max({0}, 0.3)",
           "min({0}, 0.4)", "real({0}) / 2", "2 ^ tanh({0})", "erf({0})", "(abs({0}) + 0.4) ^ 1.5"]
-LIMIT = 1500  # numbers in a value
 
 
-class Expressions(Bodies):
+class Expressions(Brackets, Bodies, Blocks, States):
     def __init__(self, random, sizes, aliases, merged, parts, sums, edges, loops):
         """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; parts: {dim: one as large or smaller};
         sums: {sum: (first, second)}; edges: {dim: its edge}; loops: dims for repeat."""
         self.random, self.sizes, self.aliases, self.merged, self.parts, self.loops = random, sizes, aliases, merged, parts, loops
         self.sums, self.edges = sums, edges
         self.count, self.inputs, self.blocks, self.blocks_open = 0, [], [], []
+        self.features = Counter()  # what was drawn, by its name
+        self.named = []  # what a layout may pin: (pattern, dims)
+        self.renames = []  # those made at once: {old dim: new dim}
+        self.generics, self.generics_called = [], set()  # blocks for any dim: (name, whether it owns parameters, results)
         self.every = False  # what is bound in a loop or block always has a part in what leaves it
         self.draws = True  # random numbers too
+        self.apart = False  # samples do not mix, so that the step may run by micro-batches
         self.plain = [d for d in sizes if d not in loops]
+
+    def seen(self, feature):
+        self.features[feature] += 1
+
+    def along(self, dims):
+        """The dims that an op may run along."""
+        return [d for d in dims if d != "batch" or not self.apart]
 
     def name(self, prefix):
         self.count += 1
@@ -37,9 +52,14 @@ class Expressions(Bodies):
         return self.random.sample(dims, min(len(dims), self.random.randint(least, most)))
 
     def parameter(self, scope, dims):
-        name = self.name("w")
+        """Where samples stay apart no parameter has their dim."""
+        name, dims = self.name("w"), self.along(dims)
         scope.line(f"param {name} : real{self.brackets(dims)} = normal(std: 0.6)")
+        self.known(scope, name, dims)
         return name, tuple(dims), frozenset(dims)
+
+    def known(self, scope, name, dims):
+        self.named.append((f"**.{name}" if scope.depth or scope.block else name, tuple(dims)))
 
     def fresh(self, scope, dims):
         """A parameter or input with these dims."""
@@ -47,6 +67,7 @@ class Expressions(Bodies):
             name = self.name("x")
             self.inputs.append(f"  input {name} : real{self.brackets(dims) or '[batch]'}")
             dims = dims or ("batch",)
+            self.known(scope, name, dims)
             return name, tuple(dims), frozenset(dims)
         return self.parameter(scope, dims)
 
@@ -65,6 +86,7 @@ class Expressions(Bodies):
             scope.line(f"{name} = {text}")
         value = (name, tuple(dims), frozenset(varies) & frozenset(dims))
         scope.values.append(value)
+        self.known(scope, name, dims)
         return value
 
     def pick(self, scope):
@@ -87,6 +109,8 @@ class Expressions(Bodies):
     def fit(self, scope, value, dims):
         """`value` as a text whose dims lie within `dims`."""
         extra = [d for d in value[1] if d not in dims]
+        if "batch" in extra and self.apart:
+            return "0.4"
         return f"mean[{', '.join(extra)}]({value[0]})" if extra else value[0]
 
     def all_of(self, inside, outside, dims):
@@ -95,7 +119,7 @@ class Expressions(Bodies):
         return " + ".join(f"tanh({self.fit(inside, value, dims)}) * 0.1" for value in inside.values if value[0] not in known)
 
     def step(self, scope):
-        kinds = [self.unary] * 3 + [self.binary] * 4 + [self.dot] * 4 + [self.reduce] * 2 + [self.soft] * 2 + [self.masked, self.rename, self.fold, self.where, self.stop, self.best, self.select, self.slice]
+        kinds = [self.unary] * 3 + [self.binary] * 4 + [self.dot] * 4 + [self.reduce] * 2 + [self.soft] * 2 + [self.masked, self.rename, self.at_once, self.several, self.read_twice, self.fold, self.where, self.stop, self.best, self.select, self.slice]
         kinds += [self.concat, self.stack, self.pad, self.shift, self.shift, self.cumsum, self.sort]
         if not scope.block:
             kinds += [self.take, self.take, self.hot, self.entropy]
@@ -125,10 +149,10 @@ class Expressions(Bodies):
 
     def dot(self, scope):
         a = self.pick(scope)
-        if not a[1]:
+        if not self.along(a[1]):
             return self.unary(scope)
         b = self.pick(scope) if self.random.random() < 0.3 else None
-        contracted = self.some(a[1], 1, 2)
+        contracted = self.some(self.along(a[1]), 1, 2)
         if b is None or not set(contracted) & set(b[1]):
             batch = [d for d in a[1] if d not in contracted and d != "batch" and self.random.random() < 0.2]
             new = self.some([d for d in self.plain if d not in a[1] and d != "batch"], 0, 2)
@@ -144,10 +168,10 @@ class Expressions(Bodies):
 
     def reduce(self, scope):
         a = self.pick(scope)
-        if not a[1]:
+        if not self.along(a[1]):
             return self.unary(scope)
         op = self.random.choice(["sum", "mean", "max", "min", "logsumexp", "mean_where"])
-        over = self.some(a[1], 1, 2)
+        over = self.some(self.along(a[1]), 1, 2)
         if op in ("max", "min") and not set(over) <= a[2]:
             op = "mean"
         rest = tuple(d for d in a[1] if d not in over)
@@ -157,9 +181,9 @@ class Expressions(Bodies):
 
     def soft(self, scope):
         a = self.pick(scope)
-        if not a[1]:
+        if not self.along(a[1]):
             return self.unary(scope)
-        d = self.random.choice(a[1])
+        d = self.random.choice(self.along(a[1]))
         b = self.fresh(scope, [d])
         score = a[0]
         if self.random.random() < 0.4:
@@ -170,9 +194,9 @@ class Expressions(Bodies):
 
     def masked(self, scope):
         a = self.pick(scope)
-        if not a[1]:
+        if not self.along(a[1]):
             return self.unary(scope)
-        d = self.random.choice(a[1])
+        d = self.random.choice(self.along(a[1]))
         rest = tuple(e for e in a[1] if e != d)
         op = self.random.choice(["sum", "mean", "max", "min", "logsumexp"])
         if op in ("max", "min") and d not in a[2]:
@@ -180,81 +204,6 @@ class Expressions(Bodies):
         # position 0 is always kept, so that nothing is infinite
         keep = f"({self.condition(scope, [d] + list(rest))} or position[{d}] == 0)"
         return self.bind(scope, f"{op}[{d}](mask({a[0]}, {keep})) * 0.4", rest, a[2])
-
-    def rename(self, scope):
-        a = self.pick(scope)
-        choices = [d for d in a[1] if d in self.aliases and self.aliases[d] not in a[1]]
-        if not choices:
-            return self.binary(scope)
-        d = self.random.choice(choices)
-        to = self.aliases[d]
-        renamed = lambda dims: [to if e == d else e for e in dims]
-        b = self.bind(scope, f"{a[0]}[{d} as {to}]", tuple(renamed(a[1])), renamed(a[2]))
-        common = [e for e in a[1] if e != d]
-        dims = a[1] + (to,)
-        if common and self.size(dims) <= LIMIT and self.random.random() < 0.6:
-            c = self.random.choice(common)
-            return self.bind(scope, f"dot[{c}]({a[0]}, {b[0]}) / sqrt(size[{c}])", tuple(e for e in dims if e != c), a[2] | b[2])
-        return b
-
-    def fold(self, scope):
-        """A split or merge of dims."""
-        product = self.random.choice(list(self.merged))
-        slow, fast = self.merged[product]
-        values = [v for v in scope.values if product in v[1] and slow not in v[1] and fast not in v[1]]
-        if values and self.random.random() < 0.6:
-            a = self.random.choice(values)
-            dims = tuple(e for d in a[1] for e in ((slow, fast) if d == product else (d,)))
-            return self.bind(scope, f"{a[0]}[{product} as {slow} * {fast}]", dims, {e for e in dims if e in a[2] or (product in a[2] and e in (slow, fast))})
-        values = [v for v in scope.values if slow in v[1] and fast in v[1] and product not in v[1]]
-        if not values:
-            return self.fold_parameter(scope, product, slow, fast)
-        a = self.random.choice(values)
-        rest = [d for d in a[1] if d != fast]
-        dims = [product if d == slow else d for d in rest]
-        order = [e for d in rest for e in ((slow, fast) if d == slow else (d,))]
-        name = self.name("v")
-        scope.line(f"{name} : real{self.brackets(order)} = {a[0]}")
-        return self.bind(scope, f"{name}[{slow} * {fast} as {product}]", tuple(dims), {product if d in (slow, fast) else d for d in a[2]})
-
-    def fold_parameter(self, scope, product, slow, fast):
-        a = self.pick(scope)
-        if not a[1] or product in a[1]:
-            return self.unary(scope)
-        d = self.random.choice(a[1])
-        w = self.parameter(scope, [d, product])
-        dims = tuple(e for e in a[1] if e != d) + (product,)
-        if self.size(dims) > LIMIT:
-            return self.unary(scope)
-        return self.bind(scope, f"dot[{d}]({a[0]}, {w[0]})", dims, a[2] | w[2])
-
-    def select(self, scope):
-        a = self.pick(scope)
-        if not a[1]:
-            return self.unary(scope)
-        over = self.some(a[1], 1, 2)
-        picks = ", ".join(f"{d} = {self.random.randrange(self.sizes[d])}" for d in over)
-        return self.bind(scope, f"{a[0]}[{picks}]", tuple(d for d in a[1] if d not in over), a[2])
-
-    def slice(self, scope):
-        """A part, perhaps of every second index; often with its difference from another one."""
-        a = self.pick(scope)
-        choices = [d for d in a[1] if d in self.parts and self.parts[d] not in a[1]]
-        if not choices:
-            return self.select(scope)
-        d = self.random.choice(choices)
-        part = self.parts[d]
-        count = self.sizes[part]
-
-        def piece():
-            step = self.random.choice([s for s in (1, 1, 2, 3) if s * (count - 1) < self.sizes[d]])
-            begin = self.random.randrange(self.sizes[d] - step * (count - 1))
-            end = begin + step * (count - 1) + 1
-            return f"{a[0]}[{d} = {begin}..{'' if end == self.sizes[d] else end}{f' step {step}' if step > 1 else ''} as {part}]"
-
-        text = piece() if self.random.random() < 0.5 else f"{piece()} - {piece()} * 0.5"
-        renamed = lambda dims: [part if e == d else e for e in dims]
-        return self.bind(scope, text, tuple(renamed(a[1])), renamed(a[2]))
 
     def concat(self, scope):
         """Two values, or parts of them, side by side: whatever dims one lacks are the other's."""
@@ -302,33 +251,16 @@ class Expressions(Bodies):
         options = self.random.choice(["", f", before: {self.random.randint(0, self.sizes[e] - self.sizes[d])}"]) + self.random.choice(["", ", value: 0.4"])
         return self.bind(scope, f"pad[{d} as {e}]({a[0]}{options})", tuple(e if x == d else x for x in a[1]), ())
 
-    def shift(self, scope):
-        """A neighbour, or a stencil of several."""
-        a = self.pick(scope)
-        choices = [d for d in a[1] if d in self.edges]
-        if not choices:
-            return self.sort(scope)
-        over = self.random.sample(choices, min(len(choices), self.random.choice([1, 1, 2])))
-        pick = lambda d: f"{d} {self.random.choice('+-')} {self.random.choice([1, 1, 1, 2, 3, self.sizes[d]])}"
-        if self.random.random() < 0.4:
-            text = f"{a[0]}[{', '.join(pick(d) for d in over)}]"
-        else:
-            text = f"0.3 * ({' - '.join(f'{a[0]}[{pick(d)}]' for d in over for _ in range(self.random.randint(1, 3)))} + 2 * {a[0]})"
-        varies = set(a[2])
-        for d in over:
-            varies = varies if self.edges[d] == '"wrap"' else varies - {d} if self.edges[d] == '"clamp"' else set()
-        return self.bind(scope, text, a[1], varies if text[0] != "0" else ())
-
     def cumsum(self, scope):
         a = self.pick(scope)
-        if not a[1]:
+        if not self.along(a[1]):
             return self.unary(scope)
-        return self.bind(scope, f"cumsum[{self.random.choice(a[1])}]({a[0]}) * 0.4", a[1], a[2])
+        return self.bind(scope, f"cumsum[{self.random.choice(self.along(a[1]))}]({a[0]}) * 0.4", a[1], a[2])
 
     def sort(self, scope):
         """sort or top_k of values that are not equal."""
         a = self.pick(scope)
-        choices = [d for d in a[1] if d in a[2]]
+        choices = [d for d in self.along(a[1]) if d in a[2]]
         if not choices:
             return self.cumsum(scope)
         d = self.random.choice(choices)
@@ -355,7 +287,7 @@ class Expressions(Bodies):
 
     def best(self, scope):
         a = self.pick(scope)
-        choices = [d for d in a[1] if d in a[2]]
+        choices = [d for d in self.along(a[1]) if d in a[2]]
         if not choices:
             return self.binary(scope)
         d = self.random.choice(choices)
@@ -383,7 +315,7 @@ class Expressions(Bodies):
         if not values:
             return self.unary(scope)
         a = self.random.choice(values)
-        d = self.random.choice(a[1])
+        d = self.random.choice(self.along(a[1]))
         rest = tuple(e for e in a[1] if e != d)
         smoothing = self.random.choice(["", ", smoothing: 0.1"])
         return self.bind(scope, f"cross_entropy[{d}]({a[0]}, {self.index(d, rest)}{smoothing}) * 0.3", rest, a[2])

@@ -3,13 +3,14 @@ import re
 
 # What a random layout may rightly be told: one axis on two dims of a value, two rules of equal rank, a merge of parts that do not fit, a model that
 # mixes samples and so cannot run by micro-batches.
-REFUSALS = {"E0401", "E0406", "E0413", "batch_coupled"}
+MIXED = {"E0413", "batch_coupled"}
+REFUSALS = {"E0401", "E0406", *MIXED}
 
 
-def is_refused(messages):
-    """Whether these errors, and there are some, are only such as a random layout may rightly get."""
+def is_refused(messages, apart=False):
+    """Whether these errors, and there are some, are only such as a random layout may rightly get; apart: the model mixes no samples."""
     codes = set(re.findall(r"error\[(\w+)\]", messages))
-    return bool(codes) and codes <= REFUSALS
+    return bool(codes) and codes <= (REFUSALS - MIXED if apart else REFUSALS)
 
 
 def mesh(random):
@@ -21,8 +22,10 @@ def mesh(random):
     return axes
 
 
-def rules(random, dims, axes, share):
-    """Lines `dim -> axes unless ...`: every axis goes to a few dims, later ones only where the earlier are not."""
+def rules(random, dims, axes, share, named=()):
+    """Lines `dim -> axes unless ...`: every axis goes to a few dims, later ones only where the earlier are not. Where values are named, `unless` may
+    be left out for dims that none of them has together."""
+    together = {(d, e) for _, those in named for d in those for e in those} if random.random() < 0.5 else None
     target, users = {}, {a: [] for a in axes}
     for d in random.sample(dims, len(dims)):
         if random.random() < share:
@@ -30,17 +33,50 @@ def rules(random, dims, axes, share):
             target[d] = random.sample(list(axes), min(count, len(axes)))
     lines = []
     for d, chosen in target.items():
-        before = sorted({e for a in chosen for e in users[a]})
+        before = sorted({e for a in chosen for e in users[a] if not named or together is None or (d, e) in together})
         for a in chosen:
             users[a].append(d)
         lines.append(f"{d} -> {' * '.join(chosen)}" + (f" unless {', '.join(before)}" if before else ""))
     return lines, users
 
 
-def extras(random, lines, samples, loops):
+def pins(random, named, axes, loops):
+    """A few values alone, everything else by the cost: {pattern: rules}; inputs and late values come oftener."""
+    chosen = [random.choice([named[0], named[-1], *random.choices(named, k=2)]) for _ in range(random.randint(1, 3))]
+    found = {}
+    for pattern, dims in chosen:
+        dims = [d for d in dims if d not in loops]
+        if dims and pattern not in found:
+            axis = random.choice(list(axes))
+            d = random.choice(dims)
+            found[pattern] = [f"{d} -> {axis}"]
+            others = [(e, a) for e in dims for a in axes if e != d and a != axis]
+            if others and random.random() < 0.4:
+                found[pattern].append("{} -> {}".format(*random.choice(others)))
+    return [f"tensor {pattern} {{ {'; '.join(lines)} }}" for pattern, lines in found.items()]
+
+
+def exchange(random, renames, axes):
+    """A dim that a value has before several renames at once, and another that it has after them, on one axis: ranks exchange, as experts do."""
+    axis, changed = random.choice(list(axes)), random.choice(renames)
+    pairs = [(old, new) for old in changed for other, new in changed.items() if other != old and new not in changed]
+    pairs = pairs or [(old, old) for old in changed]
+    return [f"{', '.join(dict.fromkeys(random.choice(pairs)))} -> {axis}"]
+
+
+def zero(random, dims, axes):
+    """Samples over an axis, moments over it too, and perhaps gradients and parameters."""
+    axis = random.choice(list(axes))
+    chosen = random.sample([d for d in dims if d != "batch"], min(2, len(dims) - 1))
+    rule = f"{chosen[0]} -> {axis} unless batch" + (f"; {chosen[1]} -> {axis} unless batch, {chosen[0]}" if len(chosen) > 1 else "")
+    scopes = random.choice([["optimizer"], ["optimizer", "grads"], ["grads"], ["params"], ["params", "grads", "optimizer"]])
+    return [f"batch -> {axis}", *(f"{scope} {{ {rule} }}" for scope in scopes)]
+
+
+def extras(random, lines, samples, loops, often):
     """Now and then the step by micro-batches, and turns of a loop computed again."""
     counts = [k for k in range(2, samples + 1) if samples % k == 0]
-    if counts and random.random() < 0.3:
+    if counts and random.random() < (0.8 if often else 0.3):
         at = next((i for i, line in enumerate(lines) if line.startswith("batch -> ")), len(lines))
         lines[at:at + 1] = [(lines[at] if at < len(lines) else "batch -> none") + f" {{ accumulate: {random.choice(counts)} }}"]
     if loops and random.random() < 0.3:
@@ -48,10 +84,8 @@ def extras(random, lines, samples, loops):
         lines.append(f"{', '.join(again)} -> none {{ remat: \"layer\" }}")
 
 
-def layout(random, dims, samples=1, loops=()):
-    """samples: the size of the dim `batch`; loops: dims of `repeat`, which stay whole."""
-    axes = mesh(random)
-    lines, users = rules(random, dims, axes, random.choice([0.2, 0.4, 0.7]))
+def by_rules(random, dims, axes, named):
+    lines, users = rules(random, dims, axes, random.choice([0.2, 0.4, 0.7]), named)
     scopes = []
     for scope in ("params", "optimizer", "grads", "activations"):
         if random.random() < {"params": 0.3, "optimizer": 0.4, "grads": 0.15, "activations": 0.15}[scope]:
@@ -63,8 +97,24 @@ def layout(random, dims, samples=1, loops=()):
                 scopes.append(f"{scope} {{ {d} -> {axis}" + (f" unless {', '.join(others)}" if others else "") + " }")
             elif users[axis]:
                 scopes.append(f"{scope} {{ {random.choice(users[axis])} -> none }}")
+    return lines, scopes
+
+
+def layout(random, dims, samples=1, loops=(), model=None):
+    """samples: the size of the dim `batch`; loops: dims of `repeat`, which stay whole; model: with what may be pinned and what is renamed at once."""
+    axes = mesh(random)
+    kind = random.random()
+    lines, scopes = [], []
+    if model and model.renames and random.random() < 0.25:
+        kind, lines = 0.5, exchange(random, model.renames, axes)
+    elif model and kind < 0.25:
+        lines = pins(random, model.named, axes, loops)
+    elif len(dims) > 1 and "batch" in dims and kind < 0.4:
+        lines = zero(random, dims, axes)
+    else:
+        lines, scopes = by_rules(random, dims, axes, model.named if model else ())
     if not lines and not scopes:
         lines = [f"{random.choice(dims)} -> {list(axes)[0]}"]
-    extras(random, lines, samples, list(loops))
+    extras(random, lines, samples, list(loops), often=0.25 <= kind < 0.4)
     text = "mesh grid { " + ", ".join(f"{a}: {s}" for a, s in axes.items()) + " }\nlayout default on grid {\n"
     return text + "".join(f"  {line}\n" for line in lines + scopes) + "}\n", axes

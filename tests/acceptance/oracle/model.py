@@ -12,22 +12,28 @@ REDUCTIONS = {"sum": ops.total, "mean": ops.mean, "max": ops.extreme(torch.amax,
 
 
 class Instance:
-    """A block with parameters of its own: its dims, the path before their names, the turns of the loops around its declaration."""
+    """A block with parameters of its own: its dims, its path where parameters are, that of its first call's values, the turns of the loops around its
+    declaration."""
 
-    def __init__(self, block, dims, path, declared):
-        self.block, self.dims, self.path, self.declared = block, dims, path, declared
+    def __init__(self, name, block, dims, frame):
+        self.block, self.dims, self.path, self.call, self.declared = block, dims, frame.path + name, frame.call + name, frame.declared
 
 
 class Frame:
-    """Where statements stand: the path before their names, the turns of the loops around them (as computed, and as their parameters are declared),
-    what names mean, what a block's dims are here, and what names were in the turns of loops that have ended."""
+    """Where statements stand: the paths before the names of their parameters and of their values, the turns of the loops around them (as computed, and as
+    their parameters are declared), what names mean, what a block's dims are here, and what names were in the turns of loops that have ended."""
 
-    def __init__(self, path="", turns=(), declared=(), names=None, dims=None):
-        self.path, self.turns, self.declared, self.names, self.dims = path, turns, declared, names if names is not None else {}, dims or {}
+    def __init__(self, path="", call="", turns=(), declared=(), names=None, dims=None):
+        self.path, self.call, self.turns, self.declared, self.names, self.dims = path, call, turns, declared, names if names is not None else {}, dims or {}
         self.ended = {}
 
     def dim(self, name):
         return self.dims.get(name, name)
+
+    def turn_of(self, path, dim, turn, names):
+        """The inside of a loop, in one of its turns."""
+        here = ((dim, turn),)
+        return Frame(f"{self.path}{path}.", f"{self.call}{path}.", self.turns + here, self.declared + here, names, self.dims)
 
 
 class Model:
@@ -36,7 +42,7 @@ class Model:
     def __init__(self, text, draw):
         spec = read(text)
         self.draw, self.blocks, self.body = draw, spec["blocks"], spec["model"]
-        self.sizes, self.edges = {}, {}
+        self.sizes, self.edges, self.together = {}, {}, set()  # together: the dims of every value that an expression gives
         for name, (size, edge) in spec["dims"].items():
             self.sizes[name] = self.expression(size, Frame(names=self.sizes))
             if edge is not None:
@@ -45,7 +51,7 @@ class Model:
 
     def compute(self):
         """{path: tensor}, a name inside loops with their dims in front, a state as it is afterwards; {path: gradient}."""
-        self.found, self.next, self.optimizer = {}, {}, None
+        self.found, self.next, self.optimizer, self.calls = {}, {}, None, {}
         self.statements(self.body, Frame())
         values = {**{path: self.brought_together(turns) for path, (_, turns) in self.found.items()}, **self.next}
         gradients = {}
@@ -96,10 +102,9 @@ class Model:
 
     def remember(self, frame, name, value):
         frame.names[name] = value
-        self.record(frame, frame.path + name, value)
+        self.record(frame, frame.call + name, value)
 
     def record(self, frame, path, value):
-        """Of several calls of a block it is the last one's."""
         loops, turns = self.found.get(path, ((), {}))
         here = tuple(dim for dim, _ in frame.turns)
         turns = turns if loops == here else {}
@@ -112,11 +117,7 @@ class Model:
         if len(values) != len(names):
             raise ValueError(f"{len(values)} values for {names}")
         for name, value in zip(names, values):
-            if kind:
-                value = named(value)
-                dims = [frame.dim(d) for d in kind[1]]
-                value = value if value.keep is not None else Named(dims, ops.along(value, dims).expand([self.sizes[d] for d in dims]))
-            self.remember(frame, name, value)
+            self.remember(frame, name, self.of_type(named(value), kind, frame.dims) if kind else value)
 
     def do_input(self, frame, name, kind):
         what, dims = kind
@@ -135,17 +136,22 @@ class Model:
         frame.names[name] = Named(dims, data)
 
     def do_state(self, frame, name, kind, initial):
+        """In a loop there is one for every turn."""
         path, dims = frame.path + name, [frame.dim(d) for d in kind[1]]
         if path not in self.states:
-            self.states[path] = torch.full([self.sizes[d] for d in dims], {"zeros": 0.0, "ones": 1.0}[initial[1]], dtype=torch.float64)
-        frame.names[name] = Named(dims, self.states[path])
+            stacked = [self.sizes[d] for d, _ in frame.declared]
+            value = initial[1] if initial[0] == "number" else {"zeros": 0.0, "ones": 1.0}[initial[1]]
+            self.states[path] = torch.full(stacked + [self.sizes[d] for d in dims], float(value), dtype=torch.float64)
+        frame.names[name] = Named(dims, self.states[path][tuple(turn for _, turn in frame.declared)])
 
     def do_next(self, frame, name, expression):
-        dims = frame.names[name].dims
-        self.next[frame.path + name] = ops.along(self.expression(expression, frame), dims).expand([self.sizes[d] for d in dims]).detach()
+        dims, path = frame.names[name].dims, frame.path + name
+        value = ops.along(self.expression(expression, frame), dims).expand([self.sizes[d] for d in dims]).detach()
+        new = self.next.setdefault(path, torch.full_like(self.states[path], math.nan))
+        new[tuple(turn for _, turn in frame.declared)] = value
 
     def do_instance(self, frame, name, block, items):
-        frame.names[name] = Instance(block, [frame.dim(d) for d in items], frame.path + name + ".", frame.declared)
+        frame.names[name] = Instance(name, block, [frame.dim(d) for d in items], frame)
 
     def do_repeat(self, frame, dim, path, body):
         before = set(frame.names)
@@ -153,8 +159,10 @@ class Model:
         for turn in range(self.sizes[dim]):
             for name in set(inside) - before:
                 del inside[name]
-            self.statements(body, Frame(frame.path + path + ".", frame.turns + ((dim, turn),), frame.declared + ((dim, turn),), inside, frame.dims))
+            self.statements(body, frame.turn_of(path, dim, turn, inside))
             for name, value in inside.items():
+                if name in before and value is not frame.names[name]:
+                    value = inside[name] = self.as_declared(named(value), named(frame.names[name]))
                 if not isinstance(value, Instance):
                     turns.setdefault(name, []).append(named(value))
         for name in before:
@@ -163,13 +171,20 @@ class Model:
                 self.remember(frame, name, inside[name])
         frame.ended[dim] = turns
 
+    def as_declared(self, value, first):
+        """A carry keeps its type, and with it the order of its dims; a number takes that of what it becomes."""
+        return Named(first.dims, ops.along(value, first.dims)) if set(value.dims) == set(first.dims) else value
+
     def do_minimize(self, frame, loss, optimizer):
         self.optimizer = loss, optimizer
 
     # Expressions
 
     def expression(self, e, frame):
-        return getattr(self, "value_of_" + e[0])(frame, *e[1:])
+        value = getattr(self, "value_of_" + e[0])(frame, *e[1:])
+        if isinstance(value, Named):
+            self.together.add(frozenset(value.dims))
+        return value
 
     def value_of_number(self, frame, number):
         return number
@@ -178,7 +193,8 @@ class Model:
         return text
 
     def value_of_name(self, frame, name):
-        return frame.names[name]
+        """What is computed here is a step of training."""
+        return Named((), torch.tensor(True)) if name == "training" else frame.names[name]
 
     def value_of_unary(self, frame, op, x):
         x = self.expression(x, frame)
@@ -190,15 +206,16 @@ class Model:
         return ops.binary(op, self.expression(x, frame), self.expression(y, frame))
 
     def value_of_call(self, frame, name, items, args, settings):
+        place = id(args)  # of the call in the text
         if name == "collect":
             return self.collected(frame, frame.dim(items[0][1][0]), args[0][1])
         block = frame.names.get(name)
         args = [self.expression(a, frame) for a in args]
         settings = {key: self.expression(value, frame) for key, value in settings.items()}
         if isinstance(block, Instance):
-            return self.called(frame, block, args)
+            return self.called(frame, block, args, place)
         if name in self.blocks:
-            return self.called(frame, Instance(name, [frame.dim(d) for item in items for d in item[1]], frame.path + name + ".", frame.declared), args)
+            return self.called(frame, Instance(name, name, [frame.dim(d) for item in items for d in item[1]], frame), args, place)
         over = [frame.dim(d) for item in items if item[0] == "dims" for d in item[1]]
         to = [frame.dim(d) for item in items if item[0] == "dims" for d in item[3]]
         if name in REDUCTIONS and items:
@@ -233,19 +250,29 @@ class Model:
         turns = frame.ended[dim][name]
         return Named((dim, *turns[0].dims), torch.stack([ops.along(value, turns[0].dims) for value in turns]))
 
-    def called(self, frame, instance, args):
-        """A block's results: one, or a list."""
-        formal, arguments, body = self.blocks[instance.block]
+    def called(self, frame, instance, args, place):
+        """A block's results: one, or a list. Values of the second call that the text holds have `#2` in their path."""
+        places = self.calls.setdefault(instance.call, [])
+        if place not in places:
+            places.append(place)
+        number = places.index(place) + 1
+        call = instance.call if number == 1 else f"{instance.call}#{number}"
+        formal, arguments, types, body = self.blocks[instance.block]
         dims = dict(zip(formal, instance.dims))
-        names = {}
-        for (argument, (_, declared)), value in zip(arguments, args):
-            value, declared = named(value), [dims.get(d, d) for d in declared if d != "..."]
-            names[argument] = ops.widened(value, [d for d in declared if d not in value.dims] + list(value.dims), self.sizes)
-        results = self.statements(body, Frame(instance.path, frame.turns, instance.declared, names, dims))
+        names = {name: self.of_type(named(value), kind, dims) for (name, kind), value in zip(arguments, args)}
+        frame = Frame(f"{instance.path}.", f"{call}.", frame.turns, instance.declared, names, dims)
+        results = [self.of_type(named(value), kind, dims) for value, kind in zip(self.statements(body, frame), types)]
         if len(results) > 1:
             return results
-        self.record(frame, instance.path[:-1], results[0])
+        self.record(frame, call, results[0])
         return results[0]
+
+    def of_type(self, value, kind, dims):
+        """Repeated along what it lacks of a written type, in the type's order; `...` are its other dims."""
+        declared = [dims.get(d, d) for d in kind[1]]
+        others = [d for d in value.dims if d not in declared]
+        order = [e for d in declared for e in (others if d == "..." else [d])]
+        return value if value.keep is not None else ops.widened(value, order, self.sizes)
 
     def value_of_change(self, frame, x, items):
         """All changes at once: new dims get their names last."""

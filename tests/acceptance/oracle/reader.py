@@ -225,7 +225,7 @@ class Reader:
     # Files
 
     def file(self):
-        """{"dims": {name: (size, edge)}, "blocks": {name: (dims, [(argument, type)], body)}, "model": body}, sizes and edges as expressions."""
+        """{"dims": {name: (size, edge)}, "blocks": {name: (dims, [(argument, type)], [result's type], body)}, "model": body}, sizes and edges as expressions."""
         found = {"dims": {}, "blocks": {}, "model": None}
         self.ends()
         while word := self.next():
@@ -237,9 +237,9 @@ class Reader:
                 dims = self.listed(self.next, "]") if self.take("[") else []
                 self.expect("(")
                 arguments = self.listed(self.argument, ")")
-                while self.peek() != "{":
-                    self.next()
-                found["blocks"][name] = (dims, arguments, self.body())
+                self.expect("->")
+                results = self.listed(self.type, ")") if self.take("(") else [self.type()]
+                found["blocks"][name] = (dims, arguments, results, self.body())
             elif word == "model":
                 self.next()
                 found["model"] = self.body()
