@@ -17,7 +17,7 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct BuildOptions {
   OutputOptions output;
   SpecOptions spec;
   std::string folder;
@@ -26,7 +26,7 @@ struct Options {
 };
 
 /// A run file that lies beside the spec is not written over by the copy of another one.
-void refuse_written_over(const Options& options, const std::filesystem::path& copy) {
+void refuse_written_over(const BuildOptions& options, const std::filesystem::path& copy) {
   std::filesystem::path of_spec(options.spec.spec_files().front());
   of_spec.replace_extension(".yaml");
   std::error_code absent;
@@ -39,12 +39,12 @@ void refuse_written_over(const Options& options, const std::filesystem::path& co
 }
 
 /// A run file in the program's folder is read, also one of an earlier build or the spec's own.
-void tell_run_file(const Options& options, const std::filesystem::path& copy) {
+void tell_run_file(const BuildOptions& options, const std::filesystem::path& copy) {
   if (options.spec.run_file().empty() && std::filesystem::exists(copy))
     fmt::print(stderr, "note: no run file was given; the program reads {}, which was there before\n", copy.string());
 }
 
-int build(const Options& options) {
+int build(const BuildOptions& options) {
   for (const std::string& key : options.spec.overrides())
     if (!key.starts_with("log.watch="))
       throw UsageError(key +
@@ -93,7 +93,7 @@ Command build_command() {
        {"meshc build gpt.mesh -o out --bundle", "with the runtime's sources: builds where only a compiler and UCX are"},
        {"out/gpt -n 8 run.yaml", "run it on this host"}},
       [](CLI::App& app) -> std::function<int()> {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<BuildOptions>();
         options->spec.declare(app, true);
         app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] [RUN.yaml]")->description("");
         app.add_option("-o,--output", options->folder, "the folder to write to (default: the spec's name)")

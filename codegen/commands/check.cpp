@@ -14,12 +14,12 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct CheckOptions {
   OutputOptions output;
   SpecOptions spec;
 };
 
-int check(const Options& options) {
+int check(const CheckOptions& options) {
   Session session(options.spec, options.output);
   choose_first(session.request, session.sources);
   compile(session.request, session.sources, session.sink);
@@ -47,7 +47,7 @@ Command check_command() {
            {"meshc check gpt.mesh --layout megatron", "under another layout"},
            {"meshc check gpt.mesh -D idle_mesh_axis", "a lint as an error"}},
           [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<CheckOptions>();
             options->spec.declare(app, false);
             options->output.declare(app, true);
             return [options] { return check(*options); };

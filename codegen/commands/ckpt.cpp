@@ -10,14 +10,14 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct CkptOptions {
   std::string action;
   std::vector<std::string> paths;
   Conversion conversion;
   bool json = false;
 };
 
-int run(const Options& options) {
+int run(const CkptOptions& options) {
   const size_t wanted = options.action == "diff" || options.action == "convert" ? 2 : 1;
   if (options.paths.size() != wanted)
     throw UsageError("`meshc ckpt " + options.action + "` takes " + (wanted == 1 ? "one path" : "two paths"));
@@ -53,7 +53,7 @@ Command ckpt_command() {
        {"meshc ckpt diff out/ckpt/step-500 other/step-500", "what differs"},
        {"meshc ckpt convert out/ckpt gpt.safetensors --parameters --type bf16", "weights alone, half the size"}},
       [](CLI::App& app) -> std::function<int()> {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<CkptOptions>();
         app.add_option("action", options->action)
             ->type_name("ACTION")
             ->required()

@@ -13,7 +13,7 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct ExplainOptions {
   std::vector<std::string> codes;
 };
 
@@ -22,7 +22,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-int explain(const Options& options) {
+int explain(const ExplainOptions& options) {
   if (options.codes.empty()) {
     for (const Explanation& one : explanations()) fmt::print("{}  {}\n", one.code, one.title);
     for (const Lint& lint : known_lints()) fmt::print("{}: {}\n", lint.name, lint.meaning);
@@ -54,7 +54,7 @@ Command explain_command() {
            {"meshc explain idle_mesh_axis", "a lint"},
            {"meshc explain", "a list of all"}},
           [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<ExplainOptions>();
             app.add_option("code", options->codes, "codes of errors, names of lints")->type_name("[CODE...]");
             return [options] { return explain(*options); };
           }};

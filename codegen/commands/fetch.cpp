@@ -27,7 +27,7 @@ namespace {
 
 using Arrays = std::map<std::string, meshrt::Array>;
 
-struct Options {
+struct FetchOptions {
   OutputOptions output;
   SpecOptions spec;
   std::vector<std::string> feeds;  // "NAME=FILE.npy"
@@ -130,7 +130,7 @@ void save_parameters(const std::string& file, const Graph& graph, const Arrays& 
   meshrt::write_safetensors(file, tensors);
 }
 
-int fetch(Options options) {
+int fetch(FetchOptions options) {
   const std::vector<std::string> names = take_names(options.spec);
   if (names.empty() && options.save_params.empty())
     throw UsageError("nothing to fetch: give names of values, grad(PATH) or param(PATH) after the spec");
@@ -194,7 +194,7 @@ Command fetch_command() {
        {"meshc fetch mlp.mesh 'param(w1)' --params w.safetensors --steps 5 --precision f64 ... --out out",
         "a parameter after five steps from given ones"}},
       [](CLI::App& app) -> std::function<int()> {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<FetchOptions>();
         options->spec.declare(app, false);
         app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] NAME...")->description("");
         app.add_option("--feed", options->feeds,

@@ -17,7 +17,7 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct FmtOptions {
   OutputOptions output;
   std::vector<std::string> files;
   bool check = false;
@@ -41,7 +41,7 @@ bool replace_file(const std::string& path, const std::string& text) {
 }
 
 /// Formats one file; `-` is standard input, and its text goes to standard output.
-int format_one(const std::string& path, const Options& options) {
+int format_one(const std::string& path, const FmtOptions& options) {
   SourceMap sources;
   DiagnosticSink sink;
   std::optional<FileId> file;
@@ -77,7 +77,7 @@ int format_one(const std::string& path, const Options& options) {
   return exit_ok;
 }
 
-int run(const Options& options) {
+int run(const FmtOptions& options) {
   int code = exit_ok;
   for (const std::string& path : options.files) code = std::max(code, format_one(path, options));
   return code;
@@ -95,7 +95,7 @@ Command fmt_command() {
            {"meshc fmt --check specs/*.mesh", "lists files that are not formatted"},
            {"meshc fmt - < gpt.mesh", "from standard input to standard output"}},
           [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<FmtOptions>();
             app.add_option("FILE", options->files, "specs; - is standard input")->required();
             app.add_flag("--check", options->check, "change nothing; list what would change, exit code 1");
             options->output.declare(app, false);

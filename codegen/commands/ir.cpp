@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* cpp_pass = "cpp";
 
-struct Options {
+struct IrOptions {
   OutputOptions output;
   SpecOptions spec;
 };
@@ -31,7 +31,7 @@ std::string list_of_passes() {
   return text + fmt::format("  {:<16}{}", cpp_pass, "the emitted program");
 }
 
-int show(Options options) {
+int show(IrOptions options) {
   // The pass is the argument that is no file.
   std::string pass;
   for (const std::string& argument : options.spec.arguments)
@@ -63,7 +63,7 @@ Command ir_command() {
           {{"meshc ir gpt.mesh sharded", "every value with its placement"},
            {"meshc ir gpt.mesh cpp --mesh data=2", "the emitted program"}},
           [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<IrOptions>();
             options->spec.declare(app, false);
             app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] PASS");
             options->output.declare(app, false);

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct NewOptions {
   OutputOptions output;
   std::string name, text = "text.txt";
 };
@@ -51,7 +51,7 @@ std::string filled(std::string text, const std::vector<std::pair<std::string, st
   return text;
 }
 
-int create(const Options& options) {
+int create(const NewOptions& options) {
   const fs::path path(options.name);
   const std::string stem = path.filename();
   if (!is_word(stem))
@@ -89,7 +89,7 @@ Command new_command() {
           {{"meshc new net", "net.mesh and net.yaml, to learn text.txt"},
            {"meshc new runs/net --text book.txt", "in another folder, from another text"}},
           [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<NewOptions>();
             app.add_option("NAME", options->name, "of the files and the model")->required()->type_name("NAME");
             app.add_option("--text", options->text, "the text to learn (default: text.txt)")->type_name("FILE");
             options->output.declare(app, false);

@@ -14,7 +14,7 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct OpsOptions {
   std::vector<std::string> names;
   bool json = false, markdown = false;
 };
@@ -135,7 +135,7 @@ std::vector<std::pair<const CatalogueEntry*, std::string>> chosen(const std::vec
   return found;
 }
 
-int ops(const Options& options) {
+int ops(const OpsOptions& options) {
   const auto entries = chosen(options.names);
   if (options.markdown) {
     fmt::print("{}", markdown());
@@ -160,7 +160,7 @@ Command ops_command() {
           "In the NumPy lines `y` is the result, and `d` the gradient of the loss by it.",
           {{"meshc ops", "a list of all"}, {"meshc ops softmax", "all of one"}, {"meshc ops --json", "for programs"}},
           [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<OpsOptions>();
             app.add_option("name", options->names, "names of ops, as `meshc ops` lists them")->type_name("[NAME...]");
             auto* json = app.add_flag("--json", options->json, "print the result as JSON");
             app.add_flag("--markdown", options->markdown, "print the tables of grammar/README.md")->excludes(json);

@@ -17,7 +17,7 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct PlanOptions {
   OutputOptions output;
   SpecOptions spec;
   bool all = false;
@@ -50,7 +50,7 @@ int side_by_side(Session& session, const std::vector<std::string>& layouts, bool
   return exit_ok;
 }
 
-int every_layout(const Options& options, Session& session) {
+int every_layout(const PlanOptions& options, Session& session) {
   if (!options.spec.layout.empty()) throw UsageError("--all plans every layout: leave --layout out");
   if (!options.spec.axes.empty())
     throw UsageError("--all plans every mesh of so many ranks: give `-n N` in place of --mesh");
@@ -62,7 +62,7 @@ int every_layout(const Options& options, Session& session) {
   return any ? exit_ok : exit_diagnostics;
 }
 
-int plan(const Options& options) {
+int plan(const PlanOptions& options) {
   Session session(options.spec, options.output);
   if (options.all) return every_layout(options, session);
   if (const auto layouts = layouts_of(options.spec); layouts.size() > 1)
@@ -92,7 +92,7 @@ Command plan_command() {
        {"meshc plan gpt.mesh --layout megatron,sequence", "two layouts side by side"},
        {"meshc plan gpt.mesh --json", "for programs"}},
       [](CLI::App& app) -> std::function<int()> {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<PlanOptions>();
         options->spec.declare(app, false);
         options->output.declare(app, true);
         app.add_flag("--all", options->all, "a table of all layouts (with -n N: and all their meshes of N ranks)");

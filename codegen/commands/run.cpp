@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Options {
+struct RunOptions {
   OutputOptions output;
   SpecOptions spec;
   bool dry_run = false;
@@ -31,7 +31,7 @@ struct Options {
 };
 
 /// Tells what is wrong with the run file before anything is compiled; the program looks closer.
-void check_run_file(const Options& options) {
+void check_run_file(const RunOptions& options) {
   const std::string path = options.spec.run_file();
   const meshrt::RunFile run = meshrt::read_run_file(path, options.spec.overrides());
   const auto check = [&](const std::vector<meshrt::Source>& sources) {
@@ -51,7 +51,7 @@ void check_run_file(const Options& options) {
   meshrt::require_steps(run);
 }
 
-int run(const Options& options) {
+int run(const RunOptions& options) {
   Session session(options.spec, options.output);
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
@@ -99,7 +99,7 @@ Command run_command() {
        {"meshc run gpt.mesh big.yaml train.steps=100", "another run file, one key changed"},
        {"meshc run gpt.mesh more_layouts.mesh --layout sequence", "a layout of a second file"}},
       [](CLI::App& app) -> std::function<int()> {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<RunOptions>();
         options->spec.declare(app, true);
         app.add_flag("--dry-run", options->dry_run, "start, allocate, one all-reduce, the first batch; no training");
         app.add_option(

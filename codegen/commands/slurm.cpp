@@ -17,7 +17,7 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct SlurmOptions {
   OutputOptions output;
   SpecOptions spec;
   std::string folder, time = "01:00:00", partition, account;
@@ -44,7 +44,7 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-int print_batch_file(const Options& options) {
+int print_batch_file(const SlurmOptions& options) {
   if (!std::regex_match(options.time, std::regex(R"((\d+-)?\d+(:\d+){0,2})")))
     throw UsageError(
         fmt::format("--time: `{}` is no time for Slurm: 12:00:00, 90 (minutes) or 2-00:00:00 (days)", options.time));
@@ -96,7 +96,7 @@ Command slurm_command() {
           {{"meshc slurm gpt.mesh --nodes 2 >gpt.sh", "as many ranks on each node; then sbatch gpt.sh"},
            {"meshc slurm gpt.mesh --nodes 4 --mesh data=4,model=8 --time 12:00:00", "another mesh, twelve hours"}},
           [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<SlurmOptions>();
             options->spec.declare(app, true);
             app.add_option("--nodes", options->nodes, "number of nodes")
                 ->check(CLI::Range(1, 1'000'000))

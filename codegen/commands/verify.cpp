@@ -18,7 +18,7 @@ namespace mesh {
 
 namespace {
 
-struct Options {
+struct VerifyOptions {
   OutputOptions output;
   SpecOptions spec;
   CompareOptions compare;
@@ -58,7 +58,7 @@ Comparison merged(Comparison first, const Comparison& second) {
 }
 
 // Nothing where the spec has errors.
-std::optional<Comparison> compare(const Options& options, std::vector<std::string> wanted, std::string& title,
+std::optional<Comparison> compare(const VerifyOptions& options, std::vector<std::string> wanted, std::string& title,
                                   bool& refused) {
   const auto compile = [&](bool one_rank) {
     Session session(options.spec, options.output);
@@ -89,7 +89,7 @@ std::optional<Comparison> compare(const Options& options, std::vector<std::strin
   return compare_with_fault(options.mutation, again, reference->program, options.compare, refused);
 }
 
-int verify(const Options& options) {
+int verify(const VerifyOptions& options) {
   std::string title;
   bool refused = false;
   // The program as it is trained, then one that keeps every named value, for which less may be fused and recognised.
@@ -145,7 +145,7 @@ Command verify_command() {
            {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"},
            {"meshc verify mlp.mesh --layout data --mutate drop:1", "see it fail: with one collective left out"}},
           [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<VerifyOptions>();
             options->spec.declare(app, false);
             app.add_option("--seed", options->compare.seed, "of inputs and parameters (default 1)")->type_name("N");
             app.add_option("--steps", options->compare.steps, "training steps to make before comparing (default 1)")

@@ -20,7 +20,7 @@ struct Chosen {
 };
 
 // "drop:3"
-Chosen chosen(const std::string& text) {
+Chosen parse_fault(const std::string& text) {
   const size_t colon = text.find(':');
   for (const Fault fault : all_faults) {
     if (text.substr(0, colon) != name_of(fault) || colon == std::string::npos) continue;
@@ -100,7 +100,7 @@ class Trial {
 
 Comparison compare_with_fault(const std::string& fault, const std::function<Program()>& compile,
                               const Program& reference, const CompareOptions& options, bool& refused) {
-  if (fault != "list") return Trial(chosen(fault), compile, reference, options).run(refused);
+  if (fault != "list") return Trial(parse_fault(fault), compile, reference, options).run(refused);
   const Program program = compile();
   for (const Fault one : all_faults) fmt::print("{} {}\n", name_of(one), count_faults(program, one));
   return {};
