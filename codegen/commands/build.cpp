@@ -53,6 +53,9 @@ int build(const BuildOptions& options) {
   Session session(options.spec, options.output);
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
+  const meshrt::NamedFiles files = meshrt::NamedFiles::may_lack;
+  check_fits(session, *compiled, meshrt::read_run_file(options.spec.run_file(), options.spec.overrides(), files),
+             files);
   const std::string name = program_name(options.spec);
   const std::string folder = options.folder.empty() ? name : options.folder;
   if (!options.bundle) refuse_written_over(options, std::filesystem::path(folder) / (name + ".yaml"));

@@ -18,9 +18,13 @@ struct CkptOptions {
 };
 
 int run(const CkptOptions& options) {
-  const size_t wanted = options.action == "diff" || options.action == "convert" ? 2 : 1;
-  if (options.paths.size() != wanted)
-    throw UsageError("`meshc ckpt " + options.action + "` takes " + (wanted == 1 ? "one path" : "two paths"));
+  const bool convert = options.action == "convert";
+  const size_t wanted = options.action == "diff" || convert ? 2 : 1;
+  if (options.paths.size() < wanted || (options.paths.size() > wanted && !convert))
+    throw UsageError("`meshc ckpt " + options.action + "` takes " +
+                     (convert       ? "two paths or more, the last of which is written"
+                      : wanted == 1 ? "one path"
+                                    : "two paths"));
   const Conversion& given = options.conversion;
   if (options.action != "convert" && (!given.type.empty() || !given.names.empty() || given.parameters))
     throw UsageError("--type, --names and --parameters belong to `meshc ckpt convert`");
@@ -29,8 +33,8 @@ int run(const CkptOptions& options) {
   if (options.action == "verify") return verify_checkpoints(options.paths[0], options.json);
   if (options.action == "diff") return compare_checkpoints(options.paths[0], options.paths[1], options.json);
   Conversion conversion = given;
-  conversion.from = options.paths[0];
-  conversion.to = options.paths[1];
+  conversion.from.assign(options.paths.begin(), options.paths.end() - 1);
+  conversion.to = options.paths.back();
   return convert_checkpoint(conversion, options.json);
 }
 
@@ -45,7 +49,7 @@ Command ckpt_command() {
       "verify PATH   reads every number and compares hashes; of a run's folder, all checkpoints\n"
       "diff A B      which tensors differ, and by how much; exit code 1 when any does\n"
       "convert A B   to a checkpoint B, or to one file B.safetensors; warns of numbers that become infinite or 0 in a\n"
-      "              smaller type\n\n"
+      "              smaller type; of several A, the parameters of all together\n\n"
       "A PATH is a checkpoint, a run's folder of them (the latest is meant), a folder with a safetensors index, or a\n"
       "safetensors file.",
       {{"meshc ckpt ls out/ckpt", "what a run has written"},

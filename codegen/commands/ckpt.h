@@ -15,10 +15,11 @@ int verify_checkpoints(const std::string& path, bool json);
 int compare_checkpoints(const std::string& first, const std::string& second, bool json);
 
 struct Conversion {
-  std::string from, to;     // `to` is a checkpoint, or one file when it ends with .safetensors
-  std::string type;         // of all floats; empty: as they are
-  std::string names;        // file that says what the tensors are called there
-  bool parameters = false;  // without the optimizer
+  std::vector<std::string> from;  // several: what they hold together
+  std::string to;                 // a checkpoint, or one file when it ends with .safetensors
+  std::string type;               // of all floats; empty: as they are
+  std::string names;              // file that says what the tensors are called there
+  bool parameters = false;        // without the optimizer
 };
 int convert_checkpoint(const Conversion& conversion, bool json);
 

@@ -1,7 +1,8 @@
 #include "codegen/commands/compile_for_run.h"
 
 #include "codegen/graph/watch.h"
-#include "meshrt/run_file.h"
+#include "codegen/interpret/interpret.h"
+#include "meshrt/driver.h"
 
 namespace mesh {
 
@@ -13,6 +14,12 @@ std::optional<Compiled> compile_for_run(Session& session, const SpecOptions& spe
   } catch (const Unwatchable& refused) {
     throw run.error(run.log.watch[refused.entry].mark, refused.what(), refused.way_out);
   }
+}
+
+void check_fits(const Session& session, const Compiled& compiled, const meshrt::RunFile& run,
+                meshrt::NamedFiles files) {
+  std::vector<meshrt::Tensor> tensors = tensors_of_rank(compiled.program, &session.sources, 0);
+  meshrt::check_fits(program_info(compiled.program, &session.sources), tensors, run, files);
 }
 
 }  // namespace mesh

@@ -3,11 +3,15 @@
 #include <optional>
 
 #include "codegen/commands/session.h"
+#include "meshrt/run_file.h"
 
 namespace mesh {
 
 /// Session::compile with `log.watch` of the run file and of the command line. Throws meshrt::Failure (Cause::data) for
 /// a run file with mistakes, and for an entry that names nothing, at its place.
 std::optional<Compiled> compile_for_run(Session&, const SpecOptions&);
+
+/// meshrt::check_fits of a run file and this program.
+void check_fits(const Session&, const Compiled&, const meshrt::RunFile&, meshrt::NamedFiles);
 
 }  // namespace mesh

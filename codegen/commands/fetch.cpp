@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "codegen/commands/command.h"
@@ -18,6 +19,7 @@
 #include "meshrt/checkpoint.h"
 #include "meshrt/failure.h"
 #include "meshrt/npy.h"
+#include "meshrt/path_pattern.h"
 #include "meshrt/rename_map.h"
 #include "meshrt/safetensors.h"
 
@@ -31,8 +33,9 @@ struct FetchOptions {
   OutputOptions output;
   SpecOptions spec;
   std::vector<std::string> feeds;  // "NAME=FILE.npy"
-  std::string params, names, save_params, out;
-  uint64_t seed = 1;
+  std::vector<std::string> params, fresh;
+  std::string names, save_params, out;
+  std::optional<uint64_t> seed;
   int64_t steps = 0;  // 0: not given
 };
 
@@ -64,11 +67,25 @@ std::vector<std::string> parameter_paths(const Graph& graph) {
   return paths;
 }
 
-// Every parameter of the model must be in the file; what else is there is named and left.
-Arrays read_parameters(const std::string& file, const std::string& map, const Graph& graph) {
-  if (file.empty()) return {};
-  const meshrt::SavedTensors saved = meshrt::SavedTensors::open(file);
-  const meshrt::RenameMap names = map.empty() ? meshrt::RenameMap() : meshrt::RenameMap::read(map);
+// A pattern by which no parameter is called is a mistake.
+void check_fresh(const std::vector<std::string>& patterns, const Graph& graph) {
+  const std::vector<std::string> paths = parameter_paths(graph);
+  for (const std::string& pattern : patterns) {
+    if (!matching_paths(pattern, paths).empty()) continue;
+    const auto near = did_you_mean(pattern, paths);
+    throw meshrt::Failure(meshrt::Cause::data, fmt::format("--fresh {}: no parameter is called so{}", pattern,
+                                                           near ? fmt::format("; did you mean `{}`?", *near)
+                                                                : "; parameters are " + some_of(paths)));
+  }
+}
+
+// Every parameter of the model must be in one of the files, but for fresh ones; what else is there is named and left.
+Arrays read_parameters(const FetchOptions& options, const Graph& graph) {
+  check_fresh(options.fresh, graph);
+  if (options.params.empty()) return {};
+  const meshrt::SavedTensors saved = meshrt::SavedTensors::open(options.params);
+  const std::string& file = saved.path();
+  const meshrt::RenameMap names = options.names.empty() ? meshrt::RenameMap() : meshrt::RenameMap::read(options.names);
   Arrays arrays;
   std::vector<std::string> missing, ignored;
   std::set<std::string> used;
@@ -82,9 +99,11 @@ Arrays read_parameters(const std::string& file, const std::string& map, const Gr
     }
     const meshrt::Pieces pieces =
         pieces_of(stored.path, dims, sizes, names, [&](const auto& name) { return saved.find(name); });
+    used.insert(pieces.names.begin(), pieces.names.end());
+    const auto is_fresh = [&](const auto& pattern) { return meshrt::path_matches(pattern, stored.path); };
+    if (std::ranges::any_of(options.fresh, is_fresh)) continue;
     if (!pieces.misfit.empty()) throw meshrt::Failure(meshrt::Cause::data, fmt::format("{}: {}", file, pieces.misfit));
     missing.insert(missing.end(), pieces.missing.begin(), pieces.missing.end());
-    used.insert(pieces.names.begin(), pieces.names.end());
     if (pieces.arrays.empty()) continue;
     meshrt::Array& array = arrays[stored.path] = {pieces.arrays[0]->type, sizes, {}};
     for (const meshrt::NamedArray* piece : pieces.arrays)
@@ -94,7 +113,9 @@ Arrays read_parameters(const std::string& file, const std::string& map, const Gr
     if (!used.contains(tensor.name) && !saved.of_optimizer(tensor.name)) ignored.push_back(tensor.name);
   if (!missing.empty())
     throw meshrt::Failure(meshrt::Cause::data,
-                          fmt::format("{} lacks parameters of the model: {}{}", file, fmt::join(missing, ", "),
+                          fmt::format("{} lacks parameters of the model: {}; `--fresh PATTERN` begins them as the spec "
+                                      "says{}",
+                                      file, fmt::join(missing, ", "),
                                       ignored.empty() ? "" : fmt::format("; it has {}", fmt::join(ignored, ", "))));
   if (!ignored.empty())
     fmt::print(stderr, "note: {} also holds {}, which the model does not use\n", file, fmt::join(ignored, ", "));
@@ -127,6 +148,8 @@ void save_parameters(const std::string& file, const Graph& graph, const Arrays& 
     const meshrt::Array& array = stored.at(path);
     tensors.push_back({path, array.type, array.shape, array.data});
   }
+  std::error_code ignored;  // write_safetensors tells what is wrong
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
   meshrt::write_safetensors(file, tensors);
 }
 
@@ -134,6 +157,8 @@ int fetch(FetchOptions options) {
   const std::vector<std::string> names = take_names(options.spec);
   if (names.empty() && options.save_params.empty())
     throw UsageError("nothing to fetch: give names of values, grad(PATH) or param(PATH) after the spec");
+  if (options.seed && !options.params.empty() && options.fresh.empty())
+    throw UsageError("--seed has no effect beside --params, but for what --fresh names");
   if (options.out.empty() && !names.empty()) throw UsageError("--out DIR is needed: where do the arrays go?");
   Session session(options.spec, options.output);
   session.request.wanted = names;
@@ -145,11 +170,11 @@ int fetch(FetchOptions options) {
 
   InterpretRequest request{compiled->program, &session.sources};
   request.feeds = read_feeds(options.feeds);
-  request.stored = read_parameters(options.params, options.names, graph);
+  request.stored = read_parameters(options, graph);
   for (const Stored& stored : graph.stored)  // a state may begin from a file too
     if (stored.kind == StoredKind::state)
       if (auto first = request.feeds.extract(stored.path)) request.stored[stored.path] = std::move(first.mapped());
-  request.seed = options.seed;
+  request.seed = options.seed.value_or(1);
   request.steps = std::max<int64_t>(1, options.steps);
   request.planned_steps = request.steps;
   InterpretResult result = interpret(request);
@@ -192,7 +217,11 @@ Command fetch_command() {
        {"meshc fetch gpt.mesh layer.attn.score --layout both --feed token=t.npy --feed target=u.npy --out out",
         "a value inside the loop, computed by all ranks of a layout"},
        {"meshc fetch mlp.mesh 'param(w1)' --params w.safetensors --steps 5 --precision f64 ... --out out",
-        "a parameter after five steps from given ones"}},
+        "a parameter after five steps from given ones"},
+       {"meshc fetch lora.mesh logits --params base.safetensors --params adapter.safetensors ... --out out",
+        "parameters from two files"},
+       {"meshc fetch head.mesh --params base.safetensors --fresh '**.head' ... --save-params out/all.safetensors",
+        "all but a new head from a file; the whole is written"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<FetchOptions>();
         options->spec.declare(app, false);
@@ -203,16 +232,24 @@ Command fetch_command() {
             ->take_all()
             ->allow_extra_args(false);
         CLI::Option* params =
-            app.add_option("--params", options->params, "the parameters to begin with: a file, or a checkpoint")
+            app.add_option("--params", options->params,
+                           "the parameters to begin with: a file, or a checkpoint; of several, each has its own")
                 ->type_name("FILE.safetensors")
+                ->take_all()
+                ->allow_extra_args(false)
                 ->check(CLI::ExistingPath);
+        app.add_option("--fresh", options->fresh,
+                       "parameters that begin as the spec says, whether the files have them or not: a path or pattern")
+            ->type_name("PATTERN")
+            ->take_all()
+            ->allow_extra_args(false)
+            ->needs(params);
         app.add_option("--names", options->names, "a YAML map: what the parameters are called there")
             ->type_name("FILE.yaml")
             ->check(CLI::ExistingFile)
             ->needs(params);
         app.add_option("--seed", options->seed, "begin with the spec's initial values of this seed (default 1)")
-            ->type_name("N")
-            ->excludes(params);
+            ->type_name("N");
         app.add_option("--steps", options->steps, "training steps to make")
             ->type_name("K")
             ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));

@@ -30,25 +30,18 @@ struct RunOptions {
   std::string run_folder;
 };
 
-/// Tells what is wrong with the run file before anything is compiled; the program looks closer.
-void check_run_file(const RunOptions& options) {
+/// Tells what is wrong with the run file before anything is compiled.
+void check_run_file(const Session& session, const Compiled& compiled, const RunOptions& options) {
   const std::string path = options.spec.run_file();
   const meshrt::RunFile run = meshrt::read_run_file(path, options.spec.overrides());
-  const auto check = [&](const std::vector<meshrt::Source>& sources) {
-    for (const meshrt::Source& source : sources)
-      if (source.file.given() && !source.file.value.empty() && !fs::exists(source.file.value))
-        throw run.error(source.file.mark, fmt::format("there is no file `{}`", source.file.value));
-  };
-  check(run.data);
-  check(run.validation.data);
-  if (run.train.steps.given() || options.dry_run) return;
-  if (path.empty())
+  if (!options.dry_run && path.empty() && !run.train.steps.given())
     throw meshrt::Failure(
         meshrt::Cause::data,
         fmt::format("there is no run file: write {0}.yaml beside the spec, or give one on the command "
                     "line, with `data:` for every input and `train: {{ steps: 1000 }}`",
                     program_name(options.spec)));
-  meshrt::require_steps(run);
+  if (!options.dry_run || !run.data.empty()) check_fits(session, compiled, run, meshrt::NamedFiles::must_exist);
+  if (!options.dry_run) meshrt::require_steps(run);
 }
 
 int run(const RunOptions& options) {
@@ -62,7 +55,7 @@ int run(const RunOptions& options) {
     session.report();
     if (session.failed()) return exit_diagnostics;
   }
-  check_run_file(options);
+  check_run_file(session, *compiled, options);
   const std::string name = program_name(options.spec);
   const std::optional<fs::path> program =
       cached_program(name, emitted_text(session, options.spec, *compiled), texts_of_run(session, *compiled));

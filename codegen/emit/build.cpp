@@ -65,22 +65,37 @@ std::string find_runtime() {
 
 std::string relocated(const std::string& text, const fs::path& from, const fs::path& to) {
   static const std::regex section(R"(^([a-z_]+)\s*:)");
-  static const std::string value = R"re(\s*:\s*)(["']?)([^,"'{}\s#]+))re";
+  static const std::string value = R"re(\s*:\s*)(["']?)([^,"'{}\[\s#]+))re";
   static const std::regex of_data(R"((\b(?:file|tokenizer))" + value), of_training(R"((\b(?:params|names))" + value);
+  // Of a list of `params`: all of it in brackets, or its head, below which its items stand.
+  static const std::regex list(R"re(\bparams\s*:\s*\[([^\]]*))re"), head(R"re(\bparams\s*:\s*(#.*)?$)re"),
+      listed(R"re(()(["']?)([^,"'{}\s#]+))re"), item(R"re(^(\s*-\s+)(["']?)([^,"'{}\s#]+))re");
+  const auto moved = [&](std::string where, const std::regex& names) {
+    std::string done;
+    for (std::smatch match; std::regex_search(where, match, names); where = match.suffix()) {
+      const fs::path named = match[3].str();
+      const fs::path to_there = fs::absolute(from / named).lexically_normal().lexically_relative(fs::absolute(to));
+      done +=
+          match.prefix().str() + match[1].str() + match[2].str() + (named.is_absolute() ? named : to_there).string();
+    }
+    return done + where;
+  };
   std::istringstream lines(text);
   std::string result, line;
   const std::regex* file = nullptr;
+  bool items = false;
   while (std::getline(lines, line)) {
     std::smatch match;
     if (std::regex_search(line, match, section))
       file = match[1] == "data" || match[1] == "validation" ? &of_data : match[1] == "train" ? &of_training : nullptr;
-    for (std::string rest = line; file != nullptr && std::regex_search(rest, match, *file); rest = match.suffix()) {
-      const fs::path named = match[3].str();
-      if (named.is_absolute()) continue;
-      const std::string moved = fs::absolute(from / named).lexically_normal().lexically_relative(fs::absolute(to));
-      const std::string old = match.str(), now = match[1].str() + match[2].str() + moved;
-      line.replace(line.find(old), old.size(), now);
-    }
+    items = items && std::regex_search(line, item);
+    const bool training = file == &of_training;
+    if (items) line = moved(line, item);
+    else if (training && std::regex_search(line, match, list))
+      line = match.prefix().str() + match.str().substr(0, match.position(1) - match.position()) +
+             moved(match[1].str(), listed) + moved(match.suffix(), of_training);
+    else if (file != nullptr) line = moved(line, *file);
+    items = items || (training && std::regex_search(line, head));
     result += line + "\n";
   }
   return result;

@@ -96,18 +96,33 @@ std::string shapes_of(const EmitContext& context, const Step& step) {
   return "";
 }
 
+/// `at_line("gpt.mesh:24  score = dot[head_dim](q, k)");`, cut to `room` columns.
+std::string line_call(std::string line, size_t room) {
+  const auto call = [](const std::string& text) { return "at_line(" + string_literal(text) + ");"; };
+  constexpr const char* more = "...";
+  if (call(line).size() <= room) return call(line);
+  const auto is_within_letter = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  while (!line.empty() && call(line + more).size() > room) {
+    while (is_within_letter(line.back())) line.pop_back();
+    line.pop_back();
+  }
+  return call(line + more);
+}
+
 void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& step);
 
 }  // namespace
 
 void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::string& line_before) {
+  const bool loop = std::holds_alternative<std::unique_ptr<ForStep>>(step.what);
+  const bool backward = step.part == Part::input_gradient || step.part == Part::weight_gradient;
   std::vector<std::string> lines;
   for (const Span span : step.spans) {
     if (!span.known()) continue;
     const std::string statement = context.statement(span);
     // That a step stands in a loop is seen from where it stands.
-    if (statement.starts_with("repeat ") && !std::holds_alternative<std::unique_ptr<ForStep>>(step.what)) continue;
-    const std::string line = context.origin(span) + "  " + statement;
+    if (statement.starts_with("repeat ") && !loop) continue;
+    const std::string line = context.origin(span) + (backward ? "  gradient of " : "  ") + statement;
     if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
   }
   std::string all;
@@ -115,11 +130,20 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::st
   if (all == line_before || all.empty()) return;
   line_before = all;
   out.blank();
-  const bool backward = step.part == Part::input_gradient || step.part == Part::weight_gradient;
-  for (size_t i = 0; i < std::min(lines.size(), shown_origins); ++i)
-    out.comment(lines[i].substr(0, lines[i].find("  ")) + (backward ? "  gradient of " : "  ") +
-                lines[i].substr(lines[i].find("  ") + 2));
-  if (lines.size() > shown_origins) out.comment(fmt::format("and {} more lines", lines.size() - shown_origins));
+  // A loop's cost is that of what stands in it. Of lines fused into one loop nest the last one's, of a collective that
+  // of the line that needs it.
+  std::string counted;
+  if (!loop) {
+    const bool moves =
+        std::holds_alternative<CollectiveStep>(step.what) || std::holds_alternative<CombinedStep>(step.what);
+    const auto at = moves ? lines.begin() : lines.end() - 1;
+    counted = *at;
+    lines.erase(at);
+  }
+  const size_t comments = shown_origins - (loop ? 0 : 1), shown = std::min(lines.size(), comments);
+  for (size_t i = 0; i < shown; ++i) out.comment(lines[i]);
+  if (lines.size() > shown) out.comment(fmt::format("and {} more lines", lines.size() - shown));
+  if (!counted.empty()) out.line(line_call(counted, CppWriter::width - 2 * static_cast<size_t>(out.depth())));
 }
 
 void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& step, std::string& line_before) {

@@ -44,7 +44,8 @@ bool may_be_macro(const std::string& name) {
 /// What the emitted program itself calls things, and the members of meshrt::Model.
 const Words& own_words() {
   static const Words words = words_of(
-      "Gathered Model Offset Reduce Scattered Stack State Type Whole abs all arena arena_bytes carried carry cols "
+      "Gathered Model Offset Reduce Scattered Stack State Type Whole abs all arena arena_bytes at_line carried carry "
+      "cols "
       "constant cos count evaluate_finish "
       "evaluate_step exp floor in_arena in_own index_on info input input_at int32_t int64_t j0 j1 known "
       "list "

@@ -33,7 +33,64 @@ int line_of(const SourceMap* sources, Span span) {
   return sources && span.known() ? static_cast<int>(sources->begin(span).line) : 0;
 }
 
+// The rank's part of a buffer, dims in the order of memory.
+meshrt::Tensor part_of(const Program& program, const SourceMap* sources, int64_t rank, const Buffer& buffer,
+                       std::string name, meshrt::Role role) {
+  const MeshShape& mesh = program.sharded.layout.mesh;
+  meshrt::Tensor made{std::move(name), role, buffer.type, -1, {}, nullptr, true, {}, line_of(sources, buffer.span)};
+  std::vector<bool> splits(mesh.axes.size(), false);
+  for (const LocalDim& held : buffer.dims) {
+    const Dim& dim = program.sharded.graph.dim(held.dim);
+    const Range part = local_range(program, held, rank);
+    meshrt::LocalDim local{dim.name, dim.size, part.begin, part.end, {}};
+    for (const AxisId axis : held.placement.axes) {
+      local.axes.push_back(axis);
+      splits[axis] = true;
+    }
+    made.dims.push_back(std::move(local));
+  }
+  // Of equal copies, the one at coordinate 0 of every axis that does not split the value counts.
+  for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+    if (!splits[axis] && mesh.coordinate(rank, static_cast<AxisId>(axis)) != 0) made.primary = false;
+  return made;
+}
+
+/// The stored tensors of a rank, then its outputs, each with the buffer that holds it.
+std::vector<std::pair<meshrt::Tensor, BufferId>> held_tensors(const Program& program, const SourceMap* sources,
+                                                              int64_t rank) {
+  const Graph& graph = program.sharded.graph;
+  std::vector<std::pair<meshrt::Tensor, BufferId>> tensors;
+  for (size_t i = 0; i < graph.stored.size(); ++i) {
+    const Stored& stored = graph.stored[i];
+    const auto holds = [&](const Buffer& buffer) { return buffer.stored.index == i && !buffer.view_of; };
+    const auto found = std::ranges::find_if(program.buffers, holds);
+    if (found == program.buffers.end()) internal_error("no buffer holds " + stored.path);
+    if (!std::ranges::equal(found->dims, stored.type.dims, {}, &LocalDim::dim))
+      internal_error("the dims of " + stored.path + " are not in logical order in memory");
+    meshrt::Tensor made = part_of(program, sources, rank, *found, stored.path, role_of(stored.kind));
+    made.initial = stored.initial;
+    made.line = line_of(sources, stored.span);
+    if (stored.type.index_of) made.index_bound = graph.dim(stored.type.index_of).size;
+    tensors.emplace_back(std::move(made), BufferId{static_cast<uint32_t>(found - program.buffers.begin())});
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    if (graph.outputs[i].stored) continue;
+    const BufferId id = program.outputs[i];
+    const Buffer& buffer = program.buffer(id);
+    if (!std::ranges::equal(buffer.dims, graph.type(graph.outputs[i].value).dims, {}, &LocalDim::dim))
+      internal_error("the dims of output " + graph.outputs[i].name + " are not in logical order in memory");
+    tensors.emplace_back(part_of(program, sources, rank, buffer, graph.outputs[i].name, meshrt::Role::output), id);
+  }
+  return tensors;
+}
+
 }  // namespace
+
+std::vector<meshrt::Tensor> tensors_of_rank(const Program& program, const SourceMap* sources, int64_t rank) {
+  std::vector<meshrt::Tensor> tensors;
+  for (auto& [made, buffer] : held_tensors(program, sources, rank)) tensors.push_back(std::move(made));
+  return tensors;
+}
 
 meshrt::ProgramInfo program_info(const Program& program, const SourceMap* sources) {
   const Graph& graph = program.sharded.graph;
@@ -73,28 +130,10 @@ InterpretedProgram::InterpretedProgram(const mesh::Program& program, const Sourc
 
 InterpretedProgram::~InterpretedProgram() = default;
 
-// The rank's part of a buffer, dims in the order of memory.
-meshrt::Tensor InterpretedProgram::tensor(const Buffer& buffer, const void* data, std::string name,
-                                          meshrt::Role role) const {
-  const MeshShape& mesh = program_.sharded.layout.mesh;
-  const int64_t rank = bound_->binding.rank.rank();
-  meshrt::Tensor made{std::move(name), role, buffer.type, -1, {}, nullptr, true, {}, 0};
-  made.data = const_cast<void*>(data);
-  made.line = line_of(sources_, buffer.span);
-  std::vector<bool> splits(mesh.axes.size(), false);
-  for (const LocalDim& held : buffer.dims) {
-    const Dim& dim = program_.sharded.graph.dim(held.dim);
-    const Range part = bound_->binding.range(held);
-    meshrt::LocalDim local{dim.name, dim.size, part.begin, part.end, {}};
-    for (const AxisId axis : held.placement.axes) {
-      local.axes.push_back(axis);
-      splits[axis] = true;
-    }
-    made.dims.push_back(std::move(local));
-  }
-  // Of equal copies, the one at coordinate 0 of every axis that does not split the value counts.
-  for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
-    if (!splits[axis] && mesh.coordinate(rank, static_cast<AxisId>(axis)) != 0) made.primary = false;
+meshrt::Tensor InterpretedProgram::tensor(BufferId id, std::string name, meshrt::Role role) const {
+  const Binding& binding = bound_->binding;
+  meshrt::Tensor made = part_of(program_, sources_, binding.rank.rank(), program_.buffer(id), std::move(name), role);
+  made.data = binding.memory(id);
   return made;
 }
 
@@ -103,33 +142,13 @@ void InterpretedProgram::bind(meshrt::Rank& rank) {
     internal_error("a program for " + std::to_string(program_.sharded.layout.mesh.ranks()) + " ranks runs on " +
                    std::to_string(rank.ranks()));
   bound_ = std::make_unique<Bound>(program_, rank);
-  const Graph& graph = program_.sharded.graph;
   tensors_.clear();
   wanted_.clear();
-  for (size_t i = 0; i < graph.stored.size(); ++i) {
-    const Stored& stored = graph.stored[i];
-    const auto holds = [&](const Buffer& buffer) { return buffer.stored.index == i && !buffer.view_of; };
-    const auto found = std::ranges::find_if(program_.buffers, holds);
-    if (found == program_.buffers.end()) internal_error("no buffer holds " + stored.path);
-    if (!std::ranges::equal(found->dims, stored.type.dims, {}, &LocalDim::dim))
-      internal_error("the dims of " + stored.path + " are not in logical order in memory");
-    const BufferId id{static_cast<uint32_t>(found - program_.buffers.begin())};
-    meshrt::Tensor& made =
-        tensors_.emplace_back(tensor(*found, bound_->binding.memory(id), stored.path, role_of(stored.kind)));
-    made.initial = stored.initial;
-    made.line = line_of(sources_, stored.span);
-    if (stored.type.index_of) made.index_bound = graph.dim(stored.type.index_of).size;
+  for (auto& [made, id] : held_tensors(program_, sources_, rank.rank())) {
+    made.data = bound_->binding.memory(id);
+    tensors_.push_back(std::move(made));
   }
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    if (graph.outputs[i].stored) continue;
-    const BufferId id = program_.outputs[i];
-    const Buffer& buffer = program_.buffer(id);
-    if (!std::ranges::equal(buffer.dims, graph.type(graph.outputs[i].value).dims, {}, &LocalDim::dim))
-      internal_error("the dims of output " + graph.outputs[i].name + " are not in logical order in memory");
-    tensors_.push_back(tensor(buffer, bound_->binding.memory(id), graph.outputs[i].name, meshrt::Role::output));
-  }
-  for (const auto& [name, id] : program_.wanted)
-    wanted_.push_back(tensor(program_.buffer(id), bound_->binding.memory(id), name, meshrt::Role::output));
+  for (const auto& [name, id] : program_.wanted) wanted_.push_back(tensor(id, name, meshrt::Role::output));
   for (const Accumulator& one : program_.accumulators)
     bound_->resets.push_back(bind_step(bound_->binding, FillStep{Access{one.buffer, {}}, neutral(one.reduce)}));
   for (const Routine& routine : program_.routines)
@@ -181,9 +200,8 @@ void InterpretedProgram::evaluate_finish(std::span<double> metrics) {
 
 void InterpretedProgram::carried(std::vector<meshrt::Carried>& all) {
   for (const Accumulator& one : program_.accumulators) {
-    const Buffer& buffer = program_.buffer(one.buffer);
-    const meshrt::Tensor held = tensor(buffer, bound_->binding.memory(one.buffer), "", meshrt::Role::metric);
-    all.push_back({held.data, held.local_elements(), buffer.type, one.reduce});
+    const meshrt::Tensor held = tensor(one.buffer, "", meshrt::Role::metric);
+    all.push_back({held.data, held.local_elements(), held.type, one.reduce});
   }
 }
 

@@ -17,6 +17,9 @@ namespace mesh {
 /// What the run needs to know of a program. `sources` may be null: then nothing has a line.
 meshrt::ProgramInfo program_info(const Program&, const SourceMap* sources);
 
+/// The tensors that outlive a step or are put out, as a rank holds them, without memory: `Program::tensors` of it.
+std::vector<meshrt::Tensor> tensors_of_rank(const Program&, const SourceMap* sources, int64_t rank);
+
 /// One rank of a program. The Program is shared by all ranks, not changed, and outlives this.
 class InterpretedProgram final : public meshrt::Program {
  public:
@@ -39,7 +42,7 @@ class InterpretedProgram final : public meshrt::Program {
   struct Bound;
   void run(const std::string& routine);
   void read_metrics(const std::vector<BufferId>&, std::span<double> metrics) const;
-  meshrt::Tensor tensor(const Buffer&, const void* data, std::string name, meshrt::Role) const;
+  meshrt::Tensor tensor(BufferId, std::string name, meshrt::Role) const;
 
   const mesh::Program& program_;
   const SourceMap* sources_;

@@ -9,6 +9,7 @@ import numpy as np
 
 from common import TOP, Report, meshc, scratch
 from common import run as execute
+from oracle import safetensors
 from processes import alive, wait_until
 
 COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "data", "fmt", "ir", "ops", "explain", "new", "slurm", "doctor"}
@@ -27,12 +28,83 @@ def check_new(report, folder):
     report.true("new: its other mesh", execute(meshc(), "check", written[0], "--mesh", "data=1,model=2", code=None).returncode == 0)
     report.true("new: no warnings", execute(meshc(), "check", written[0]).stderr == "")
     log = os.path.join(folder, "log.jsonl")
-    execute(meshc(), "run", written[0], "train.steps=30", "log.every=10", f"log.jsonl={log}")
+    said = execute(meshc(), "run", written[0], "train.steps=30", "log.every=10", f"log.jsonl={log}", cwd=folder).stdout
+    report.true("new: the weights are kept, and the run says where", "\nthe parameters are in tiny_net-ckpt/step-30\n" in said and os.path.exists(f"{folder}/tiny_net-ckpt/step-30/checkpoint.json"), said[-400:])
+    report.true("new: samples are shuffled", ", shuffled" in open(f"{folder}/tiny_net-ckpt/step-30/checkpoint.json").read())
     with open(log) as file:
         losses = [entry["loss"] for entry in map(json.loads, file) if "loss" in entry]
     report.true("new: trains", len(losses) >= 3 and losses[-1] < losses[0], str(losses))
     report.true("new: nothing is written over", execute(meshc(), "new", stem, code=None).returncode == 2)
     report.true("new: not a name", execute(meshc(), "new", os.path.join(folder, "1st"), code=None).returncode == 2)
+
+
+def check_before_compiling(report, folder):
+    """What does not fit between run file and spec is said before the C++ compiler starts: there is none here."""
+    with open(f"{folder}/fit.mesh", "w") as file:
+        file.write("dim pixel = 20, batch = 16\nmodel Fit {\n  input x : real[pixel, batch]\n  input y : real[pixel]\n  param w : real[batch]\n"
+                   "  p = dot[batch](x, w)\n  output p\n  loss = mean[pixel]((p - y) ^ 2)\n  minimize loss with sgd(lr: 0.1)\n}\n")
+    np.save(f"{folder}/x.npy", np.zeros((100, 20), np.float32))
+    np.save(f"{folder}/good.npy", np.zeros((100, 16), np.float32))
+    np.save(f"{folder}/y.npy", np.zeros((100, 1), np.float32))
+    data = "data: { x: {file: good.npy}, y: {file: y.npy} }\ntrain: { steps: 3 }\n"
+    environment = {"CXX": "/bin/false", "XDG_CACHE_HOME": f"{folder}/fit_cache"}
+    for name, text, said in (
+            ("a shape", data.replace("good", "x"), "its first dim counts samples, as `pixel` does, the first dim of the first input: each must be [16], not [20]"),
+            ("a name", data.replace("y: {", "z: {"), "`Fit` has no input `z`"),
+            ("an input without data", data.replace(", y: {file: y.npy}", ""), "input `y` has no source"),
+            ("an output", data + "output: { q: {file: q.npy} }\n", "`Fit` has no output `q`"),
+            ("an output's file", data + "output: { p: {every: 1} }\n", "`output.p` names no file"),
+            ("a source without a file", data.replace("file: y.npy", "from: 1"), "`data.y` says neither `file`, `mix` nor `of`"),
+            ("data of validation", data + "validation: { x: {file: x.npy} }\n", "each must be [16], not [20]")):
+        with open(f"{folder}/fit.yaml", "w") as file:
+            file.write(text)
+        done = execute(meshc(), "run", "fit.mesh", cwd=folder, env=environment, code=None)
+        report.true(f"before compiling: {name}", done.returncode == 1 and said in done.stderr, done.stderr)
+        if name in ("a name", "an output", "an output's file"):
+            done = execute(meshc(), "build", "fit.mesh", "fit.yaml", "-o", "fit_out", cwd=folder, env=environment, code=None)
+            report.true(f"before compiling: {name}, by build", done.returncode == 1 and said in done.stderr, done.stderr)
+    with open(f"{folder}/fit.yaml", "w") as file:
+        file.write(data)
+    said = execute(meshc(), "run", "fit.mesh", cwd=folder).stdout
+    report.true("an array that is read in another shape is said", said.startswith("data: `y.npy` [100, 1] is read as `y` [pixel 20]\n"), said)
+    report.true("parameters that are not kept are said", "\nthe parameters are not kept: `checkpoint: { dir: FOLDER }` keeps them\n" in said, said)
+
+
+def check_parameters(report, folder):
+    """fetch takes parameters from several files, and leaves to the spec what is fresh."""
+    spec = f"{folder}/lora.mesh"
+    with open(spec, "w") as file:
+        file.write("dim b = 2, d = 4, r = 2, c = 3\nmodel Lora {\n  input x : real[b, d]\n  param base : real[d, c] = normal(std: 1)\n"
+                   "  param down : real[d, r] = normal(std: 1)\n  param up : real[r, c] = zeros\n  y = dot[d](x, base) + dot[r](dot[d](x, down), up)\n}\n")
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    np.save(f"{folder}/x4.npy", x)
+
+    def fetch(*more, code=0):
+        done = execute(meshc(), "fetch", spec, "y", "param(**)", "--feed", f"x={folder}/x4.npy", "--out", f"{folder}/lora", *more, code=code)
+        return {name: np.load(f"{folder}/lora/{name}.npy") for name in ("y", "param(base)", "param(down)", "param(up)")} if code == 0 else done.stderr
+
+    random = np.random.default_rng(7)
+    arrays = {name: random.normal(size=size).astype(np.float32) for name, size in (("base", (4, 3)), ("down", (4, 2)), ("up", (2, 3)))}
+    safetensors.write(f"{folder}/base.safetensors", {"base": arrays["base"]}, "<f4")
+    safetensors.write(f"{folder}/adapter.safetensors", {name: arrays[name] for name in ("down", "up")}, "<f4")
+    safetensors.write(f"{folder}/all.safetensors", arrays, "<f4")
+    base, adapter, whole = (("--params", f"{folder}/{name}.safetensors") for name in ("base", "adapter", "all"))
+    found = fetch(*base, *adapter)
+    report.check("fetch --params of two files", float(np.abs(found["y"] - (x @ arrays["base"] + x @ arrays["down"] @ arrays["up"])).max()), 1e-5)
+    merged = f"{folder}/new/folder/merged.safetensors"
+    fresh = fetch(*base, "--fresh", "down", "--fresh", "up", "--seed", "3", "--save-params", merged)
+    spec_says = fetch("--seed", "3")
+    report.true("fetch --fresh", np.array_equal(fresh["param(base)"], arrays["base"]) and np.array_equal(fresh["param(down)"], spec_says["param(down)"])
+                and np.abs(fresh["param(down)"]).max() > 0)
+    report.true("what is fresh is not read, though it is there", np.array_equal(fetch(*whole, "--fresh", "**.down", "--seed", "3")["param(down)"], spec_says["param(down)"]))
+    report.true("--save-params makes its folder", all(np.array_equal(fetch("--params", merged)[name], fresh[name]) for name in fresh))
+    for name, said, options in (("a tensor in two files", "`base` is both in `", (*base, *whole)),
+                                ("a parameter that is missing", "base.safetensors lacks parameters of the model: down, up; `--fresh PATTERN` begins them as the spec says", base),
+                                ("a pattern of nothing", "--fresh dwn: no parameter is called so; did you mean `down`?", (*base, "--fresh", "dwn"))):
+        report.true(f"fetch: {name}", said in (error := fetch(*options, code=1)), error)
+    report.true("fetch: a seed without effect", "--seed has no effect beside --params" in fetch(*whole, "--seed", "3", code=2))
+    both = execute(meshc(), "ckpt", "convert", f"{folder}/base.safetensors", f"{folder}/adapter.safetensors", f"{folder}/both.safetensors").stdout
+    report.true("ckpt convert of two", "3 tensors" in both and execute(meshc(), "ckpt", "diff", f"{folder}/both.safetensors", f"{folder}/all.safetensors").stdout == "3 tensors are the same, 0 differ\n", both)
 
 
 def check_cache(report, folder):
@@ -278,6 +350,8 @@ def run(small):
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
             check_all_plans(report, folder)
             check_new(report, folder)
+            check_before_compiling(report, folder)
+            check_parameters(report, folder)
             check_cache(report, folder)
             check_how_long(report, folder)
             check_interrupted(report, folder)

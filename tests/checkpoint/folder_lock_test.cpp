@@ -1,9 +1,12 @@
 // The lock of a folder, and file systems that have none.
 #include "report/folder_lock.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "file_system.h"
+#include "launch/host_name.h"
 #include "test_files.h"
 
 namespace meshrt {
@@ -23,10 +26,18 @@ TEST_F(FolderLockTest, KeepsASecondRunOutWhileItLives) {
     EXPECT_EQ(first.problem(), "");
     EXPECT_TRUE(FileSystem::lock_reaches_server);
     const std::string said = failure_of([this] { lock(); });
-    EXPECT_TRUE(said.starts_with("another run") && said.ends_with("writes into `c`: wait for its end, or name another"))
-        << said;
+    EXPECT_EQ(said, "another run (process " + std::to_string(getpid()) + " on " + host_name() +
+                        ") writes into `c`: wait for its end, or name another");
   }
   EXPECT_EQ(lock().problem(), "");
+}
+
+TEST_F(FolderLockTest, WhatOthersHaveWrittenIntoTheFileIsNotTold) {
+  const FolderLock first = lock();
+  for (const std::string& text : {std::string(), std::string("\x1b[31mred"), std::string("two\nlines")}) {
+    folder_.write(lock_name, text);
+    EXPECT_EQ(failure_of([this] { lock(); }), "another run writes into `c`: wait for its end, or name another");
+  }
 }
 
 TEST_F(FolderLockTest, WithoutLocksNobodyIsKeptOutAndThatIsTold) {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "file_system.h"
+#include "launch/host_name.h"
 #include "meshrt/driver.h"
 #include "meshrt/launch.h"
 #include "meshrt/npy.h"
@@ -179,10 +180,8 @@ TEST_F(ResumeTest, TwoRunsAtOnceDoNotShareAFolder) {
     const FolderLock other(folder_.path("c"), "c", "");
     const Ran ran = run(1, 1, "c", "train.steps=4");
     EXPECT_EQ(ran.code, 3);
-    std::string said = ran.failure;  // the process is told where the kernel does
-    if (const std::string process = " (process " + std::to_string(getpid()) + ")"; said.find(process) == 11)
-      said.erase(11, process.size());
-    EXPECT_EQ(said, "another run writes into `c`: wait for its end, or name another folder with `checkpoint.dir`");
+    EXPECT_EQ(ran.failure, "another run (process " + std::to_string(getpid()) + " on " + host_name() +
+                               ") writes into `c`: wait for its end, or name another folder with `checkpoint.dir`");
     EXPECT_TRUE(fs::exists(folder_.path("c/.step-9.unfinished")));
   }
   EXPECT_EQ(run(1, 1, "c", "train.steps=4").code, 0);
@@ -248,6 +247,14 @@ TEST_F(ResumeTest, ADataFileMayHaveANameOfAnyBytes) {
   const Ran on = run(1, 1, "c", "train.steps=3" + data);
   EXPECT_NE(on.out.find("goes on from c/step-2 after step 2\n"), std::string::npos) << on.out << on.failure;
   EXPECT_EQ(on.out.find("data is"), std::string::npos) << on.out;
+}
+
+TEST_F(ResumeTest, AShareOfAFileIsToldAsItIsWritten) {
+  run(1, 1, "c", "train.steps=2 data.x.to=50% data.x.from=12.50%");
+  const Ran on = run(1, 1, "c", "train.steps=3");
+  EXPECT_NE(on.out.find("data is `x: x.npy, in order` and was `x: x.npy from 12.5% to 50%, in order`"),
+            std::string::npos)
+      << on.out << on.failure;
 }
 
 TEST_F(ResumeTest, WhatHasChangedSinceIsTold) {
@@ -352,6 +359,8 @@ TEST_F(ResumeTest, ResumeMayBeForbiddenOrGiven) {
   const Ran done = run(1, 1, "c", "train.steps=8");
   EXPECT_EQ(done.code, 0);
   EXPECT_NE(done.out.find("done: 0 steps"), std::string::npos) << done.out;
+  for (const Ran& kept : {again, done})
+    EXPECT_NE(kept.out.find("\nthe parameters are in c/step-8\n"), std::string::npos) << kept.out;
 }
 
 TEST_F(ResumeTest, WhatDoesNotFitIsListedBeforeAnythingChanges) {
@@ -403,6 +412,43 @@ TEST_F(ResumeTest, DamagedNumbersAreNoticed) {
   }
 }
 
+TEST_F(ResumeTest, BeginsFromSeveralFilesAndAsTheSpecSays) {
+  run(2, 2, "c", "train.steps=2");
+  const SavedTensors saved = SavedTensors::open(folder_.path("c"));
+  const auto save = [&](const std::string& file, const std::vector<std::string>& names) {
+    std::vector<NamedArray> tensors;
+    for (const std::string& name : names) tensors.push_back(*saved.find(name));
+    write_safetensors(folder_.path(file), tensors);
+    return folder_.path(file);
+  };
+  std::vector<std::string> parameters;
+  for (const NamedArray& tensor : saved.tensors())
+    if (!saved.of_optimizer(tensor.name) && tensor.name != "turns") parameters.push_back(tensor.name);
+  std::vector<std::string> others = parameters;
+  std::erase(others, "tile");
+  const std::string all = save("all.safetensors", parameters), base = save("base.safetensors", others),
+                    tile = save("tile.safetensors", {"tile"});
+  const auto begin = [&](const std::string& name, const std::string& keys) {
+    return run(1, 2, name, "train.steps=3 " + keys);
+  };
+  const Ran whole = begin("whole", "train.params=" + all);
+  ASSERT_EQ(whole.code, 0) << whole.failure;
+  const Ran parts = begin("parts", "train.params=[" + base + "," + tile + "]");
+  EXPECT_EQ(parts.losses, whole.losses) << parts.failure;
+  // Fresh, whether the file has it or not; the rest is the file's.
+  const Ran without = begin("without", "train.params=" + base + " train.fresh=[tile]");
+  EXPECT_TRUE(without.out.starts_with("train.fresh: tile keep their initial values\n"))
+      << without.out << without.failure;
+  EXPECT_EQ(begin("in_it", "train.params=" + all + " train.fresh=[tile]").losses, without.losses);
+  EXPECT_NE(without.losses, whole.losses);
+  EXPECT_EQ(begin("twice", "train.params=[" + all + "," + tile + "]").failure,
+            "`tile` is both in `all.safetensors` and in `tile.safetensors`: which is meant? A file without it can be "
+            "written by safetensors in Python");
+  EXPECT_EQ(
+      begin("none", "train.params=" + base + " train.fresh=[tyle]").failure.substr(0, 103),
+      "`base.safetensors` does not fit the program:\n  `tyle` names no parameter: did you mean `tile`?\n  `tile` i");
+}
+
 TEST_F(ResumeTest, BeginsFromParametersOfOtherNames) {
   run(2, 2, "c", "train.steps=2");
   const SavedTensors saved = SavedTensors::open(folder_.path("c"));
@@ -419,11 +465,12 @@ TEST_F(ResumeTest, BeginsFromParametersOfOtherNames) {
   EXPECT_EQ(
       run(1, 1, "a", from).failure,
       "`theirs.safetensors` does not fit the program:\n  `tile` is not in the file\n  `scale` is not in the file\n"
-      "  `h.tile.weight` is in the file, but not in the program\n  `extra` is in the file, but not in the program");
+      "  `h.tile.weight` is in the file, but not in the program\n  `extra` is in the file, but not in the program\n"
+      "`train.fresh` names parameters that begin as the spec says, by paths or patterns");
   const std::string named = from + " checkpoint.resume=never train.names=" + folder_.path("names.yaml");
   EXPECT_EQ(run(1, 2, "a", named).failure,
             "`theirs.safetensors` does not fit the program:\n  `scale` is not in the file\n  `extra` is in the file, "
-            "but not in the program");
+            "but not in the program\n`train.fresh` names parameters that begin as the spec says, by paths or patterns");
   const Ran partial = run(1, 2, "a", named + " train.partial=true");
   EXPECT_EQ(partial.code, 0) << partial.failure;
   EXPECT_TRUE(partial.out.starts_with(

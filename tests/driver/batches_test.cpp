@@ -40,7 +40,7 @@ class BatchesTest : public testing::Test {
  protected:
   BatchesTest() {
     info_.name = "Model";
-    info_.sample_dims = {"batch"};
+    info_.sample_dim = "batch", info_.sample_dims = {"batch"};
   }
   RunFile parse(const std::string& data) const { return parse_run_file("run.yaml", "data: " + data, folder_.path("")); }
   std::string error(Inputs& inputs, const std::string& data) const {
@@ -467,7 +467,8 @@ TEST_F(BatchesTest, MistakesHaveTheirLine) {
       {"{ token: {file: a.npy}, label: {file: a.npy} }",
        "`a.npy` has the shape [4, 3], which does not fit `label` [batch 2]\n  --> run.yaml:1:45\n"
        "1 | data: { token: {file: a.npy}, label: {file: a.npy} }\n  |                                             "
-       "^^^^^"},
+       "^^^^^ its first dim counts samples, as `batch` does, the first dim of the first input: each must be [], not "
+       "[3]"},
       {"{ token: {file: a.txt, window: seq, from: 6}, label: {file: b.npy} }",
        "entries 6 to 8 of `a.txt` do not hold one sample of 3\n  --> run.yaml:1:23\n"
        "1 | data: { token: {file: a.txt, window: seq, from: 6}, label: {file: b.npy} }\n"
@@ -501,9 +502,11 @@ TEST_F(BatchesTest, MicroBatchesAreToldAsPartsOfTheBatch) {
   info_.sample_dim = "batch", info_.sample_dims = {"time", "micro_batch"};
   Inputs inputs;
   inputs.add("x", Type::i32, {dim("time", 2), dim("micro_batch", 3), dim("d", 4)});
-  EXPECT_EQ(error(inputs, "{ x: {file: a.npy} }"),
-            "`a.npy` has the shape [5, 3], which does not fit `x` [batch 6, as 2 micro-batches of 3, d 4]\n"
-            "  --> run.yaml:1:19\n1 | data: { x: {file: a.npy} }\n  |                   ^^^^^");
+  EXPECT_EQ(
+      error(inputs, "{ x: {file: a.npy} }"),
+      "`a.npy` has the shape [5, 3], which does not fit `x` [batch 6, as 2 micro-batches of 3, d 4]\n"
+      "  --> run.yaml:1:19\n1 | data: { x: {file: a.npy} }\n  |                   ^^^^^ its first dim counts samples, "
+      "as `batch` does, the first dim of the first input: each must be [4], not [3]");
 }
 
 }  // namespace

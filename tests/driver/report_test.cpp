@@ -1,5 +1,6 @@
 // What a run leaves behind: its folder, curve, trace, summary.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -10,8 +11,10 @@
 #include "meshrt/launch.h"
 #include "report/curve.h"
 #include "report/event_file.h"
+#include "report/memory_use.h"
 #include "report/run_folder.h"
 #include "report/summary.h"
+#include "report/top_lines.h"
 #include "test_files.h"
 
 namespace meshrt {
@@ -123,10 +126,10 @@ TEST_F(ReportTest, TwoRunsAtOnceDoNotShareAFolder) {
     const FolderLock other = lock_run_folder(folder_.path("r"));
     testing::internal::CaptureStderr();
     train_into("r", 2, "train: { steps: 2 }");
-    EXPECT_THAT(
-        folder_.without_folder(testing::internal::GetCapturedStderr()),
-        testing::MatchesRegex("rank 0: another run( .process [0-9]+.)? writes into `r`: wait for its end, or name "
-                              "another folder with `--run-dir`\n"));
+    EXPECT_THAT(folder_.without_folder(testing::internal::GetCapturedStderr()),
+                testing::MatchesRegex(
+                    "rank 0: another run .process [0-9]+ on [^ ]+. writes into `r`: wait for its end, or name "
+                    "another folder with `--run-dir`\n"));
     EXPECT_EQ(code_, 3);
     EXPECT_EQ(folder_.read("r/log.txt"), first);
   }
@@ -274,6 +277,64 @@ TEST_F(ReportTest, DrawsTheCurve) {
   EXPECT_LT(picture.size(), 20'000u);  // points that cannot be told apart are joined
 }
 
+// Shared memory is told by its own addresses; what is private to the process counts, with pages of libraries that were
+// written to, which are the libraries'.
+TEST(MemoryUse, TellsLibrariesAndFilesApart) {
+  const MemoryUse use = memory_use_of(
+      "55d0-55d1 r--p 00000000 08:01 11     /home/u/gpt\nRss: 8 kB\nAnonymous: 0 kB\n"
+      "55d1-55d2 r-xp 00001000 08:01 11     /home/u/gpt\nRss: 100 kB\nAnonymous: 0 kB\n"
+      "55d2-55d3 rw-p 00001000 08:01 11     /home/u/gpt\nRss: 4 kB\nAnonymous: 4 kB\n"
+      "5600-5601 rw-p 00000000 00:00 0      [heap]\nRss: 70 kB\nAnonymous: 64 kB\nVmFlags: rd wr\n"
+      "7f00-7f01 rw-p 00000000 00:00 0 \nRss: 1024 kB\nAnonymous: 1024 kB\n"
+      "7f01-7f02 rw-s 00000000 00:01 77     /memfd:meshrt (deleted)\nRss: 4096 kB\nAnonymous: 0 kB\n"
+      "7f03-7f04 r--s 00000000 08:01 12     /data/train set.bin\nRss: 500 kB\nAnonymous: 0 kB\n");
+  EXPECT_EQ(use.own, (64 + 1024) << 10);
+  EXPECT_EQ(use.libraries, 112 << 10);
+  EXPECT_EQ(use.files, 500 << 10);
+  const MemoryUse before = memory_use();
+  std::vector<char> mebibytes(64 << 20, 1);
+  const int64_t more = memory_use().own - before.own;
+  EXPECT_GE(more, 64 << 20);
+  EXPECT_LE(more, 65 << 20);
+  const auto page = static_cast<size_t>(getpagesize());
+  const auto begin = (reinterpret_cast<uintptr_t>(mebibytes.data()) + page - 1) / page * page;
+  EXPECT_EQ(resident(reinterpret_cast<void*>(begin), 32 << 20), 32 << 20);
+}
+
+TEST(TopLines, TheCostliestComeFirstAndNameTheirValues) {
+  LineCosts costs;
+  StepProfile profile;
+  for (const auto& [line, milliseconds] :
+       {std::pair("a.mesh:1  v1 = x", 2), std::pair("a.mesh:3  gradient of v3 = ...", 10),
+        std::pair("a.mesh:3  v3 = x * y", 10)}) {
+    costs.begin(line, profile);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+    while (std::chrono::steady_clock::now() < until) {}
+    if (milliseconds == 10) profile.products += 0.003;
+  }
+  costs.begin(nullptr, profile);
+  costs.begin(nullptr, profile);
+  const std::vector<TopLine> lines = top_lines(costs, 2);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].place, "a.mesh:3");
+  EXPECT_EQ(lines[0].text, "v3 = x * y");
+  EXPECT_GE(lines[0].per_step.seconds, 0.010);
+  EXPECT_DOUBLE_EQ(lines[0].per_step.products, 0.003);
+  EXPECT_NEAR(lines[0].share + lines[1].share, 1, 1e-12);
+  const std::vector<std::string> texts = top_lines_text(lines);
+  ASSERT_EQ(texts.size(), 3u);
+  EXPECT_THAT(texts[1],
+              testing::MatchesRegex(" +[0-9.]+ ms +[0-9.]+ %  a.mesh:3  v3 = x . y  products [0-9]+ %, nests .*"));
+  const char* const others[] = {"b:1", "b:2", "b:3", "b:4", "b:5", "b:6", "b:7", "b:8", "b:9", "b:10", "b:11"};
+  for (const char* line : others) costs.begin(line, profile);
+  costs.begin(nullptr, profile);
+  EXPECT_EQ(top_lines(costs, 1).size(), 10u);
+  EXPECT_TRUE(top_lines_text(top_lines(LineCosts(), 1)).empty());
+  EXPECT_EQ(value_named_by("q, k = split(x)"), "q, k");
+  EXPECT_EQ(value_named_by("u <- next"), "u");
+  EXPECT_EQ(value_named_by("minimize loss with sgd(lr: 1)"), "minimize loss with sgd(lr: 1)");
+}
+
 TEST_F(ReportTest, ACurveOfAnyLengthIsOfFewPoints) {
   Stretches curve;
   for (int step = 1; step <= 100'000; ++step) {
@@ -293,10 +354,11 @@ TEST_F(ReportTest, ComparesWithThePlan) {
       R"({"predicted_seconds": 0.002, "memory": {"peak": 4000000}, "collectives": [{"bytes": 100, "count": 3}, {"bytes": 5}]})");
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->sent, 305);
-  EXPECT_EQ(summary_text(plan, {0.0031, 305, 5'000'000}),
+  EXPECT_EQ(summary_text(plan, {0.0031, 305, 5'000'000, 9'000'000, 2'000'000, 0}),
             "a step 2.00 ms predicted, 3.10 ms measured; sent by a rank 305 B predicted, 305 B measured; memory of a "
-            "rank 3.8 MiB predicted, 4.8 MiB measured");
-  EXPECT_EQ(summary_text({}, {2.5, 0, 5'000'000}), "a step 2.50 s; sent by a rank 0 B; memory of a rank 4.8 MiB");
+            "rank 3.8 MiB predicted, 4.8 MiB measured, beside 8.6 MiB of libraries and 1.9 MiB of files");
+  EXPECT_EQ(summary_text({}, {2.5, 0, 5'000'000}),
+            "a step 2.50 s; sent by a rank 0 B; memory of a rank 4.8 MiB, beside 0 B of libraries and 0 B of files");
   EXPECT_FALSE(read_prediction("").has_value());
   EXPECT_FALSE(read_prediction("[1, 2]").has_value());
 }

@@ -67,6 +67,51 @@ output:     { u: {every: 100, file: "out/u_{step}.npy"} }
   EXPECT_EQ(run.outputs[0].file.value, "out/u_{step}.npy");
 }
 
+TEST_F(RunFileTest, ParametersComeFromOneFileOrSeveral) {
+  const auto files = [&](const std::string& text) {
+    std::vector<std::string> found;
+    for (const auto& file : parse(text).train.params) found.push_back(folder_.without_folder(file.value));
+    return found;
+  };
+  EXPECT_EQ(files("train: { params: train.bin }"), (std::vector<std::string>{"train.bin"}));
+  EXPECT_EQ(files("train: { params: [train.bin, val.bin] }"), (std::vector<std::string>{"train.bin", "val.bin"}));
+  EXPECT_TRUE(files("train: { steps: 1 }").empty());
+  const RunFile run = parse("train: { params: train.bin, fresh: ['**.head', bias] }");
+  ASSERT_EQ(run.train.fresh.size(), 2u);
+  EXPECT_EQ(run.train.fresh[0].value, "**.head");
+  EXPECT_TRUE(error("train: { fresh: [a] }").starts_with("`train` says how to read `params`, but not which\n"));
+  for (const char* value : {"{}", "[]", "[[a]]", "[{}]", ""})
+    EXPECT_TRUE(error(fmt::format("train: {{ params: {} }}", value)).starts_with("`train.params` must be a ")) << value;
+  EXPECT_TRUE(error("train: { params: [train.bin, none.bin] }")
+                  .starts_with("`train.params`: there is no file or folder `none.bin`\n  --> run.yaml:1:30\n"));
+}
+
+TEST_F(RunFileTest, WordsOfOtherPlacesSayWhere) {
+  const struct {
+    const char *text, *label;
+  } cases[] = {
+      {"train: { epochs: 5 }", "`steps` counts batches: samples / batch * 5"},
+      {"epochs: 5", "`steps` counts batches: samples / batch * 5"},
+      {"train: { batch: 32 }", "a size of the spec: `--set batch=32`, of its first input's first dim"},
+      {"train: { batch_size: many }", "a size of the spec: `--set batch=N`, of its first input's first dim"},
+      {"train: { learning_rate: 1 }", "did you mean `lr`?"},
+      {"train: { weight_decay: 1 }", "the spec says it: `minimize LOSS with OPTIMIZER(...)`"},
+      {"mesh: data=2", "the program is compiled for it: `meshc run SPEC --mesh data=2`"},
+  };
+  for (const auto& [text, label] : cases) EXPECT_TRUE(error(text).ends_with(std::string("^ ") + label)) << error(text);
+  EXPECT_TRUE(failure_of([&] {
+                parse("", {"train.batch=32"});
+              }).ends_with("^^^^^ a size of the spec: `--set batch=32`, of its first input's first dim"));
+}
+
+TEST_F(RunFileTest, ATabIsCalledATab) {
+  for (const char* text : {"train:\n\tsteps: 3\n", "train:\n  lr: 1\n \tsteps: 3\n", "train:\n\tsteps: 3\n\tlr: 1\n"})
+    EXPECT_NE(error(text).find("a tab indents this line\n  --> run.yaml:"), std::string::npos) << error(text);
+  EXPECT_EQ(error("train:\n\tsteps: 3\n"),
+            "a tab indents this line\n  --> run.yaml:2:1\n2 | \tsteps: 3\n  | ^ YAML takes spaces alone");
+  EXPECT_TRUE(error("train: { steps: 3\t\n").starts_with("this is not YAML: ")) << error("train: { steps: 3\t\n");
+}
+
 TEST_F(RunFileTest, AnEmptyFileHasDefaults) {
   for (const char* text : {"", "# nothing\n", "data:\ntrain:\nlog:\n"}) {
     const RunFile run = parse(text);

@@ -38,7 +38,7 @@ TEST_F(RunMainTest, TrainsWithProcessesAndWithThreads) {
   for (const char* how : {"-n 2 run.yaml", "--threads run.yaml", "-n 2 --threads run.yaml"}) {
     const Result result = run(how);
     EXPECT_EQ(result.code, 0) << how << result.error;
-    EXPECT_TRUE(result.out.starts_with("step 2/4  loss 4.6956  distance 2.1669  ")) << how << result.out;
+    EXPECT_TRUE(result.out.starts_with("step 2/4  loss 4.696  distance 2.167  ")) << how << result.out;
     EXPECT_NE(result.out.find("done: 4 steps"), std::string::npos) << how << result.out;
     EXPECT_EQ(result.error, "") << how;
   }

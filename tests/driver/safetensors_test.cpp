@@ -39,6 +39,33 @@ TEST(Safetensors, ComeBackInEveryType) {
   EXPECT_EQ(back.find("none"), nullptr);
 }
 
+TEST(Safetensors, OtherFormatsAreCalledByTheirNames) {
+  const TestFolder folder;
+  const struct {
+    const char* file;
+    std::string content, what;
+  } cases[] = {
+      {"w.pt", "PK\x03\x04" + std::string(60, '\x14'), "a pickle of PyTorch: `safetensors.torch.save_file("},
+      {"w.bin", "\x80\x02\x8a\x0al\xfc\x9c" + std::string(60, 'F'), "a pickle of PyTorch: `safetensors.torch"},
+      {"w.npz", "PK\x03\x04" + std::string(60, '\x14'), "an archive of NumPy: `safetensors.numpy.save_file("},
+      {"w.npy", "\x93NUMPY" + std::string(60, '\1'), "one array of NumPy: "},
+      {"w.h5", "\x89HDF\r\n\x1a\n" + std::string(60, '\1'), "HDF5: "},
+      {"w.gguf", "GGUF\x03" + std::string(60, '\0'), "GGUF, "},
+  };
+  for (const auto& [file, content, what] : cases) {
+    folder.write(file, content);
+    const std::string said = failure_of([&, name = file] { Safetensors::open(folder.path(name)); });
+    EXPECT_TRUE(
+        folder.without_folder(said).starts_with(std::string("`") + file + "` is no safetensors file but " + what))
+        << said;
+  }
+  // Headers of 640 bytes begin as old pickles do.
+  std::string header = "{}";
+  header.resize(640, ' ');
+  folder.write("x", bytes_of<uint64_t>({640}) + header);
+  EXPECT_TRUE(Safetensors::open(folder.path("x")).tensors().empty());
+}
+
 TEST(Safetensors, RejectsBadHeaders) {
   const TestFolder folder;
   const std::string invalid = "`x` is not a valid safetensors file: ";

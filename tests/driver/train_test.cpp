@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -160,7 +161,7 @@ TEST_F(TrainTest, PlainLinesAndSummary) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < out.size(); begin = out.find('\n', begin) + 1)
     lines.push_back(out.substr(begin, out.find('\n', begin) - begin));
-  ASSERT_EQ(lines.size(), 5U) << out;
+  ASSERT_EQ(lines.size(), 6U) << out;
   EXPECT_TRUE(lines[0].starts_with("step 2/5  loss 2.")) << out;
   EXPECT_NE(lines[0].find("samples/s  ETA 0:00"), std::string::npos) << out;
   EXPECT_TRUE(lines[1].starts_with("step 4/5  loss ")) << out;
@@ -169,6 +170,33 @@ TEST_F(TrainTest, PlainLinesAndSummary) {
   EXPECT_TRUE(lines[3].starts_with("validation at step 5  loss ")) << out;
   EXPECT_TRUE(lines[3].ends_with("(2 batches, 0.0 s)")) << out;
   EXPECT_TRUE(lines[4].starts_with("done: 5 steps in 0:00: loss ")) << out;
+  EXPECT_EQ(lines[5], "the parameters are not kept: `checkpoint: { dir: FOLDER }` keeps them");
+}
+
+TEST_F(TrainTest, MetricsAreToldToFourDigitsWhateverTheirSize) {
+  ProgramInfo info;
+  info.metrics = {"loss", "other"};
+  const std::string path = folder_.path("out.txt");
+  {
+    std::FILE* out = std::fopen(path.c_str(), "w");
+    LogOptions options;
+    options.out = out, options.color = Color::never, options.every = 1, options.steps = 4;
+    {
+      Log log(info, options);
+      log.step(1, std::vector{6.54321e-6, 2.0});
+      log.step(2, std::vector{0.0, -0.012345678});
+      log.step(3, std::vector{999.96, 50257.4});
+      log.validation(3, std::vector{1.23456e7, std::numeric_limits<double>::infinity()}, 1, 0);
+      log.step(4, std::vector{1e-30, 123.4});
+      log.summary();
+    }
+    std::fclose(out);
+  }
+  const std::string out = folder_.read("out.txt");
+  for (const char* text : {"step 1/4  loss 6.543e-06  other 2.000  ", "step 2/4  loss 0  other -0.01235  ",
+                           "step 3/4  loss 1000  other 50257  ", "validation at step 3  loss 1.235e+07  other inf  ",
+                           "0:00: loss 1.000e-30  other 123.4, validation loss 1.235e+07"})
+    EXPECT_NE(out.find(text), std::string::npos) << text << "\n" << out;
 }
 
 // Beside the metrics in every line, in the order of the list, each once; not in validation.
@@ -319,11 +347,11 @@ TEST_F(TrainTest, BeginsFromParametersOfAFile) {
   const std::string text = "data: { x: {file: x.npy} }\ntrain: { steps: 1, params: w.safetensors }\n";
   write_safetensors(folder_.path("w.safetensors"), std::span(&good, 1));
   // 0 1 2 3 4 0: the distances to 2 are 2 1 0 1 2 2
-  for (const int ranks : {1, 3}) EXPECT_TRUE(run(ranks, text).starts_with("step 1/1  loss 2.3333  ")) << ranks;
+  for (const int ranks : {1, 3}) EXPECT_TRUE(run(ranks, text).starts_with("step 1/1  loss 2.333  ")) << ranks;
   write_safetensors(folder_.path("w.safetensors"), std::span(&other, 1));
   EXPECT_EQ(failure(text),
             "`w.safetensors` does not fit the program:\n  `w` is not in the file\n  `v` is in the file, but not in the "
-            "program");
+            "program\n`train.fresh` names parameters that begin as the spec says, by paths or patterns");
   write_safetensors(folder_.path("w.safetensors"), std::span(&wider, 1));
   EXPECT_EQ(failure(text), "`w.safetensors` does not fit the program:\n  `w` is [1] in the file and [] in the program");
 }

@@ -47,14 +47,15 @@ validation:                         # metrics over data that is not trained on
 
 train:
   steps: 500
+  shuffle: true                     # samples in another order each time through
   # seed: 1                         # of the parameters' first values and of random ops
   # lr: 1.0e-3                      # in place of the spec's rate, or of its schedule's peak
-  # params: start.safetensors       # first values of parameters
-  # shuffle: true                   # samples in another order each time through
+  # params: start.safetensors       # first values of parameters: a file, a checkpoint, or a list of them
+  # fresh: ["table"]                # parameters that begin as the spec says all the same
   # max_time: "23:50:00"            # ends the run in time, with a checkpoint
   # timeout: 600                    # seconds that ranks wait for each other
 
-# checkpoint: { dir: @name@-ckpt, every: 100, keep: 3 }   # to go on from: the same command does
+checkpoint: { dir: @name@-ckpt, every: 100, keep: 3 }     # the weights; the same command goes on from the last
 # run: { dir: runs/first }          # in place of the next of runs/@name@-0001
 # output: { u: { every: 100, file: "u_{step}.npy" } }     # an `output u` of the model
 

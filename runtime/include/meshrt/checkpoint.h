@@ -66,7 +66,11 @@ class SavedTensors {
   /// with `model.safetensors`, or a safetensors file. Every header and every size is checked here; the numbers are read
   /// when they are touched. Throws Failure (Cause::data) that names the file and the fault.
   static SavedTensors open(const std::string& path);
+  /// The parameters and states of several, together: a base and what was trained beside it. A tensor that two of them
+  /// have is a Failure that names both.
+  static SavedTensors open(std::span<const std::string> paths);
 
+  /// As it was given; of several, with commas.
   const std::string& path() const { return path_; }
   /// Model first, then optimizer; within each in the order of the files.
   const std::vector<NamedArray>& tensors() const { return tensors_; }
@@ -74,8 +78,10 @@ class SavedTensors {
   /// Name of the file that holds the tensor, without folder.
   const std::string& file_of(std::string_view name) const;
   bool of_optimizer(std::string_view name) const;
-  /// Nothing for files of another origin.
+  /// Nothing for files of another origin, and for several together.
   const std::optional<Manifest>& manifest() const { return manifest_; }
+  /// The hash of a tensor, where a manifest gives it.
+  std::optional<uint64_t> hash_of(std::string_view name) const;
   int64_t bytes() const;  ///< of all numbers
 
  private:
@@ -83,6 +89,7 @@ class SavedTensors {
     size_t tensor;
     std::string file;
     bool optimizer;
+    std::optional<uint64_t> hash = {};
   };
   void add_file(const std::string& folder, const std::string& name, bool optimizer);
   void add_indexed(const std::string& folder, const std::string& index, bool optimizer);

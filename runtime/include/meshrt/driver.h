@@ -29,6 +29,11 @@ void prepare(Rank& rank, Program& program);
 /// better told before ranks start.
 void check_trainable(const ProgramInfo& info, const RunFile& run);
 
+/// Throws Failure (Cause::data) where `data`, `validation` or `output` of a run file do not fit the program: names, and
+/// unless files may lack the shapes of what they hold. Better told before the program is compiled: `tensors` are those
+/// of any rank, without memory. Text that has to be tokenized first is left to the run.
+void check_fits(const ProgramInfo& info, std::span<Tensor> tensors, const RunFile& run, NamedFiles files);
+
 /// check_trainable, prepare, initial values, then train.steps steps of the run file. Every rank of the job calls it
 /// with the same run file; `program` is freshly made. Returns 0, or throws a Failure: data (a mistake in the run file
 /// or its data), numeric (the loss is not finite), or what a collective throws.

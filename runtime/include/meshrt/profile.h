@@ -4,6 +4,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 namespace meshrt {
 
 struct TraceEvent;
+class LineCosts;
 
 /// Seconds by what they went to. `collectives` includes `waiting`; `calls` is the same time, a scope for each call of
 /// the program, which knows its name; `data`, before the step, is until its batch is there.
@@ -18,6 +20,27 @@ struct StepProfile {
   double data = 0, step = 0, products = 0, attention = 0, collectives = 0, waiting = 0, calls = 0;
   int64_t sent = 0;                           ///< bytes, by the formulas of collectives.h
   std::vector<TraceEvent>* events = nullptr;  ///< where every scope is noted by itself; null: nowhere
+  LineCosts* lines = nullptr;                 ///< where each line of the spec has its own; null: nowhere
+};
+
+/// Seconds that went to one line of the spec, and the parts of them that a StepProfile knows.
+struct LineCost {
+  double seconds = 0, products = 0, attention = 0, collectives = 0, waiting = 0;
+};
+
+/// What each line of the spec costs, over all steps. What a program does between two calls of at_line belongs to the
+/// first of them.
+class LineCosts {
+ public:
+  /// A line begins, as in at_line; nullptr: none does, the step ends.
+  void begin(const char* line, const StepProfile& so_far);
+  const std::map<const char*, LineCost>& lines() const { return lines_; }
+
+ private:
+  std::map<const char*, LineCost> lines_;
+  const char* line_ = nullptr;
+  std::chrono::steady_clock::time_point start_;
+  LineCost before_;  // the parts when the line began
 };
 
 /// What one scope of a trace did.
@@ -35,6 +58,11 @@ struct TraceEvent {
 
 /// What this thread's rank measures into; null: nothing.
 StepProfile*& thread_profile();
+
+/// What follows comes from this line of the spec, "gpt.mesh:24  score = dot[head_dim](q, k)", a literal.
+inline void at_line(const char* line) {
+  if (StepProfile* const profile = thread_profile(); profile && profile->lines) profile->lines->begin(line, *profile);
+}
 
 struct NoLabel {
   TraceLabel operator()() const { return {}; }

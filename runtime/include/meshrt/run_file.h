@@ -7,6 +7,7 @@
 //               token: {mix: [{file: web.bin, weight: 0.7}, {file: books.bin, weight: 0.3}], window: seq}
 //   validation: { every: 250, steps: 20, token: {from: 95%} }
 //   train:      { steps: 5000, seed: 1, shuffle: true, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
+//               params: [base.safetensors, adapter.safetensors], fresh: ["**.head"]
 //   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto, async: true, file_size: 5 GB }
 //   log:        { every: 10, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop, profile: false }
 //               trace: {steps: 10..12, file: out/trace.json}
@@ -97,13 +98,14 @@ struct Train {
   Given<int64_t> steps;
   Given<uint64_t> seed{1, {}};
   Given<double> rate{-1, {}};  ///< in place of the spec's rate or its schedule's peak; negative: the spec's
-  Given<std::string> params;   ///< safetensors file, or folder of them, with the parameters to begin with; not given:
-                               ///< the spec's initial values
-  Given<std::string> names;    ///< file that says what the tensors are called in `params`
-  Given<bool> partial{false, {}};  ///< whether `params` may lack tensors, or have others
-  Given<bool> shuffle{false, {}};  ///< each pass over the samples in an order of its own
-  Given<double> timeout{0, {}};    ///< seconds a rank waits for another; 0: the launcher's default
-  Given<double> max_time{0, {}};   ///< seconds after which training ends; 0: never
+  /// Safetensors files, or folders of them, with the parameters to begin with; none: the spec's initial values.
+  std::vector<Given<std::string>> params;
+  std::vector<Given<std::string>> fresh;  ///< paths and patterns of those that begin as the spec says all the same
+  Given<std::string> names;               ///< file that says what the tensors are called in `params`
+  Given<bool> partial{false, {}};         ///< whether `params` may lack tensors, or have others
+  Given<bool> shuffle{false, {}};         ///< each pass over the samples in an order of its own
+  Given<double> timeout{0, {}};           ///< seconds a rank waits for another; 0: the launcher's default
+  Given<double> max_time{0, {}};          ///< seconds after which training ends; 0: never
 };
 
 struct Checkpoint {

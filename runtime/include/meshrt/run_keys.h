@@ -16,6 +16,7 @@ struct RunKey {
     whole,    ///< a whole number of at least `least`
     positive,
     text,
+    texts,  ///< a text, or a list of them
     word,   ///< one of `words`
     truth,  ///< true or false
     range,  ///< "10..12"
@@ -42,6 +43,10 @@ const RunSection& run_section(std::string_view path);
 /// The keys called `name`, as they are set: "dir" -> "checkpoint.dir", "run.dir". Not those under a name that the
 /// user chooses.
 std::vector<std::string> run_keys_called(std::string_view name);
+
+/// Where that is said which no run file says, of a word that one would look for there: "batch" is a size of the spec.
+/// `value` is what was written beside it. Empty for other words.
+std::string said_elsewhere(std::string_view name, std::string_view value);
 
 /// A JSON Schema of run files.
 std::string run_file_schema();

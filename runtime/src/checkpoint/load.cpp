@@ -12,6 +12,7 @@
 #include "driver/elements.h"
 #include "driver/suggest.h"
 #include "meshrt/failure.h"
+#include "meshrt/path_pattern.h"
 
 namespace meshrt {
 
@@ -54,10 +55,17 @@ class Matcher {
                                       [&](const std::string& name) { return saved_.find(name); });
       expected_.insert(pieces.names.begin(), pieces.names.end());
       if (options_.parameters_only && tensor.role != Role::parameter) continue;
+      if (is_fresh(tensor.name)) {
+        unmatched.fresh.push_back(tensor.name);
+        continue;
+      }
       if (!pieces.misfit.empty()) wrong_.push_back(pieces.misfit);
       unmatched.missing.insert(unmatched.missing.end(), pieces.missing.begin(), pieces.missing.end());
       if (!pieces.arrays.empty()) compare(tensor, pieces.arrays);
     }
+    for (const std::string& pattern : options_.fresh)
+      if (std::ranges::none_of(names, [&](const std::string& name) { return path_matches(pattern, name); }))
+        wrong_.push_back(fmt::format("`{}` names no parameter: {}", pattern, suggestion(pattern, names, "tensors")));
     for (const std::string& left : options_.names.tensors())
       if (std::ranges::find(names, left) == names.end())
         wrong_.push_back(
@@ -70,16 +78,23 @@ class Matcher {
       for (const std::string& name : unmatched.unexpected)
         wrong_.push_back(fmt::format("`{}` is in the file, but not in the program", name));
     }
+    missing_ = !options_.partial && !unmatched.missing.empty();
     if (!wrong_.empty()) refuse();
     return std::move(matches_);
   }
 
  private:
+  bool is_fresh(const std::string& name) const {
+    return std::ranges::any_of(options_.fresh, [&](const std::string& pattern) { return path_matches(pattern, name); });
+  }
+
   [[noreturn]] void refuse() const {
     constexpr size_t shown = 12;  // of a wholly different model all tensors are wrong
     std::string lines;
     for (size_t i = 0; i < std::min(shown, wrong_.size()); ++i) lines += "\n  " + wrong_[i];
     if (wrong_.size() > shown) lines += fmt::format("\n  and {} more", wrong_.size() - shown);
+    if (missing_ && options_.parameters_only)
+      lines += "\n`train.fresh` names parameters that begin as the spec says, by paths or patterns";
     throw Failure(Cause::data, fmt::format("`{}` does not fit the program:{}", saved_.path(), lines));
   }
 
@@ -97,6 +112,7 @@ class Matcher {
   std::vector<Match> matches_;
   std::set<std::string, std::less<>> expected_;
   std::vector<std::string> wrong_;
+  bool missing_ = false;
 };
 
 void read_part(const Match& match, const std::string& path) {
@@ -137,18 +153,19 @@ Unmatched load_tensors(Rank& rank, const ProgramInfo& info, std::span<Tensor> te
   Unmatched unmatched;
   const std::vector<Match> matches = Matcher(tensors, saved, options).match(unmatched);
   for (const Match& match : matches) read_part(match, saved.path());
-  if (!saved.manifest() || matches.empty()) return unmatched;
   std::vector<uint64_t> hashes;
   std::vector<const NamedArray*> arrays;
   for (const Match& match : matches) {
+    if (!saved.hash_of(match.arrays[0]->name)) continue;
     const std::vector<uint64_t> of_match = hash_share(match, info.mesh, rank.rank());
     hashes.insert(hashes.end(), of_match.begin(), of_match.end());
     arrays.insert(arrays.end(), match.arrays.begin(), match.arrays.end());
   }
+  if (arrays.empty()) return unmatched;
   sum_over_ranks(rank, {-1, "checkpoint"}, hashes);
   std::string damaged;
   for (size_t i = 0; i < arrays.size(); ++i)
-    if (hashes[i] != saved.manifest()->hashes.at(arrays[i]->name))
+    if (hashes[i] != saved.hash_of(arrays[i]->name))
       damaged += fmt::format("\n  `{}` in {}", arrays[i]->name, saved.file_of(arrays[i]->name));
   if (!damaged.empty())
     throw Failure(Cause::data,

@@ -12,14 +12,15 @@
 namespace meshrt {
 
 struct LoadOptions {
-  bool parameters_only = false;  ///< false: optimizer and state too, as a run that goes on needs them
-  bool partial = false;          ///< what is missing keeps its numbers, what is unexpected is left
-  RenameMap names;               ///< what tensors are called in the file
+  bool parameters_only = false;         ///< false: optimizer and state too, as a run that goes on needs them
+  bool partial = false;                 ///< what is missing keeps its numbers, what is unexpected is left
+  RenameMap names;                      ///< what tensors are called in the file
+  std::vector<std::string> fresh = {};  ///< paths and patterns of tensors that keep their numbers, saved or not
 };
 
-/// What a partial load did not find or use.
+/// What was not found, not used, and not looked for.
 struct Unmatched {
-  std::vector<std::string> missing, unexpected;
+  std::vector<std::string> missing, unexpected, fresh;
 };
 
 /// Sets the tensors from those in `saved`; floats are rounded to the tensor's type. Each rank reads its own part, and

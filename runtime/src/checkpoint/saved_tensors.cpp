@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -72,7 +73,38 @@ SavedTensors SavedTensors::open(const std::string& path) {
     if (!saved.manifest_->hashes.contains(tensor.name))
       throw Failure(Cause::data,
                     fmt::format("`{}` is damaged: {} has no hash of `{}`", path, manifest_name, tensor.name));
+  for (const auto& [tensor, hash] : saved.manifest_->hashes) saved.where_.find(tensor)->second.hash = hash;
   return saved;
+}
+
+SavedTensors SavedTensors::open(std::span<const std::string> paths) {
+  if (paths.size() == 1) return open(paths[0]);
+  SavedTensors all;
+  std::map<std::string, std::string, std::less<>> origins;
+  for (const std::string& path : paths) {
+    SavedTensors one = open(path);
+    all.path_ += (all.path_.empty() ? "" : ", ") + one.path_;
+    for (const NamedArray& tensor : one.tensors_) {
+      if (one.of_optimizer(tensor.name)) continue;
+      const auto [other, fresh] = origins.try_emplace(tensor.name, one.path_);
+      if (!fresh)
+        throw Failure(Cause::data,
+                      fmt::format("`{}` is both in `{}` and in `{}`: which is meant? A file without it can "
+                                  "be written by safetensors in Python",
+                                  tensor.name, other->second, one.path_));
+      Where where = one.where_.find(tensor.name)->second;
+      where.tensor = all.tensors_.size();
+      all.where_.try_emplace(tensor.name, std::move(where));
+      all.tensors_.push_back(tensor);
+    }
+    std::ranges::move(one.files_, std::back_inserter(all.files_));
+  }
+  return all;
+}
+
+std::optional<uint64_t> SavedTensors::hash_of(std::string_view name) const {
+  const auto found = where_.find(name);
+  return found == where_.end() ? std::nullopt : found->second.hash;
 }
 
 void SavedTensors::add_indexed(const std::string& folder, const std::string& index, bool optimizer) {

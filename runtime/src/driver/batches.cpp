@@ -68,7 +68,7 @@ bool merges_or_splits(std::span<const int64_t> file, std::span<const int64_t> in
 Batches::Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFile& run,
                  const std::vector<Source>& sources, const std::string& section)
     : tensors_(tensors), info_(info), run_(run), sources_(sources), section_(section) {
-  check_names();
+  check_names(tensors, info, run, sources, section);
   for (const Tensor& tensor : tensors_)
     if (tensor.role == Role::input) feeds_.push_back(make_feed(tensor));
   for (const Tensor& tensor : tensors_)
@@ -129,12 +129,19 @@ Batches::Part Batches::make_part(const Feed& feed, const Source& source, const O
   else if (!file_entry.empty()) file_entry.erase(file_entry.begin());
   if (!merges_or_splits(file_entry, entry)) {
     const bool long_row = file_entry.empty() && window == 0 && feed.sample_position == 0 && !entry.empty();
+    std::string way_out;
+    if (long_row)
+      way_out = fmt::format("to cut it into windows, add `window: {}`",
+                            tensor.dims[static_cast<size_t>(feed.sample_dims)].name);
+    else if (feed.sample_position >= 0 && window == 0)
+      way_out = fmt::format(
+          "its first dim counts samples, as `{}` does, the first dim of the first input: each must be "
+          "[{}], not [{}]",
+          info_.sample_dim, fmt::join(entry, ", "), fmt::join(file_entry, ", "));
     throw run_.error(opened.source->file.mark,
                      fmt::format("`{}` has the shape [{}], which does not fit `{}` {}", opened.file->path(),
                                  fmt::join(opened.file->shape(), ", "), tensor.name, shape_of(tensor, info_)),
-                     long_row ? fmt::format("to cut it into windows, add `window: {}`",
-                                            tensor.dims[static_cast<size_t>(feed.sample_dims)].name)
-                              : "");
+                     way_out);
   }
   const std::span<const int64_t> shape = opened.file->shape();
   const int64_t entry_elements = shape.empty() ? 1 : product(shape.subspan(1));
@@ -144,7 +151,8 @@ Batches::Part Batches::make_part(const Feed& feed, const Source& source, const O
                        ? opened.lines
                        : nullptr,
           .first = (opened.begin + source.shift.value) * entry_elements,
-          .stride = std::max<int64_t>(1, window) * entry_elements};
+          .stride = std::max<int64_t>(1, window) * entry_elements,
+          .reshaped = file_entry != entry};
 }
 
 int Batches::sample_position(const Tensor& tensor) const {
@@ -228,14 +236,25 @@ std::string Batches::mixture_text() const {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-void Batches::check_names() const {
+std::vector<std::string> Batches::reshaped() const {
+  std::vector<std::string> told;
+  for (const Feed& feed : feeds_)
+    for (const Part& part : feed.parts)
+      if (part.reshaped)
+        told.push_back(fmt::format("`{}` [{}] is read as {} {}", part.file->path(), fmt::join(part.file->shape(), ", "),
+                                   feed.reader, shape_of(*feed.tensor, info_)));
+  return told;
+}
+
+void Batches::check_names(std::span<const Tensor> tensors, const ProgramInfo& info, const RunFile& run,
+                          const std::vector<Source>& sources, const std::string& section) {
   std::vector<std::string> inputs;
-  for (const Tensor& tensor : tensors_)
-    if (tensor.role == Role::input || (tensor.role == Role::state && section_ == "data")) inputs.push_back(tensor.name);
-  for (const Source& source : sources_)
-    if (std::find(inputs.begin(), inputs.end(), source.input) == inputs.end() && !taken_over(run_, section_, source))
-      throw run_.error(source.mark, fmt::format("`{}` has no input `{}`", info_.name, source.input),
-                       suggestion(source.input, inputs, "inputs"));
+  for (const Tensor& tensor : tensors)
+    if (tensor.role == Role::input || (tensor.role == Role::state && section == "data")) inputs.push_back(tensor.name);
+  for (const Source& source : sources)
+    if (std::find(inputs.begin(), inputs.end(), source.input) == inputs.end() && !taken_over(run, section, source))
+      throw run.error(source.mark, fmt::format("`{}` has no input `{}`", info.name, source.input),
+                      suggestion(source.input, inputs, "inputs"));
 }
 
 const Source& Batches::source_of(const std::string& input) const {

@@ -31,6 +31,10 @@ class Batches {
   Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFile& run, const std::vector<Source>& sources,
           const std::string& section);
 
+  /// Throws where a source names no input, or, in `data`, no state.
+  static void check_names(std::span<const Tensor> tensors, const ProgramInfo& info, const RunFile& run,
+                          const std::vector<Source>& sources, const std::string& section);
+
   /// Samples in the files; 0 for a program without a sample dim (its inputs are read whole).
   int64_t samples() const { return samples_; }
   /// Samples left out because a line is longer than its input.
@@ -46,6 +50,9 @@ class Batches {
   const Source* mixture() const { return part_samples_.size() > 1 ? counted_ : nullptr; }
   /// "70 % of a.txt, 30 % of b.txt"
   std::string mixture_text() const;
+
+  /// "`y.npy` [100, 1] is read as `y` [batch 16]", of each file whose entries have other dims than its input.
+  std::vector<std::string> reshaped() const;
 
   /// What decides the order of samples. `shuffled`: every pass has an order of its own.
   void seed(uint64_t seed, bool shuffled) { order_.seed(seed, shuffled); }
@@ -73,6 +80,7 @@ class Batches {
     std::shared_ptr<const NumberArray> file;
     const LineFile* lines = nullptr;  // the file, where samples with lines that are too long are left out
     int64_t first = 0, stride = 0;
+    bool reshaped = false;  // whether dims of its entries are merged or split
   };
   // One input and where its elements lie in its files.
   struct Feed {
@@ -98,7 +106,6 @@ class Batches {
     const int after = static_cast<int>(dim) - feed.sample_position;
     return after >= 0 && after < feed.sample_dims;
   }
-  void check_names() const;
   bool names(const Tensor& tensor) const;  // whether a source does
   const Source& source_of(const std::string& input) const;
   Feed make_feed(const Tensor& tensor);

@@ -12,8 +12,8 @@ namespace meshrt {
 std::string data_text(const RunFile& run) {
   const auto cut = [](const char* word, const Given<Cut>& at) {
     if (!at.given()) return std::string();
-    return at.value.scale == 0 ? fmt::format(" {} {}", word, at.value.count)
-                               : fmt::format(" {} {}/{}%", word, at.value.count, at.value.scale);
+    if (at.value.scale == 0) return fmt::format(" {} {}", word, at.value.count);
+    return fmt::format(" {} {}%", word, static_cast<double>(at.value.count) / static_cast<double>(at.value.scale));
   };
   std::vector<std::string> parts;
   for (const Source& source : run.data) {

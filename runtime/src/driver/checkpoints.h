@@ -41,6 +41,9 @@ class Checkpoints {
   /// Waits for the checkpoint under way.
   void finish();
 
+  /// The checkpoint that was written or loaded last; empty: there is none.
+  std::string newest() const { return newest_ < 0 ? "" : folder_.finished(newest_); }
+
   /// Called on every rank before a checkpoint of this step is begun; may throw.
   std::function<void(int64_t step)> before_writing;
   /// Where lines for the log go; called on rank 0.

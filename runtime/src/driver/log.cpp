@@ -33,9 +33,13 @@ size_t terminal_columns(std::FILE* file) {
   return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+/// Four significant digits, zeros too, so that a column of them stays where it is; all those before the point.
 std::string number_text(double value) {
-  if (!std::isfinite(value)) return fmt::format("{}", value);
-  return std::abs(value) < 1000 ? fmt::format("{:.4f}", value) : fmt::format("{:.5g}", value);
+  if (std::abs(value) >= 1000 && std::abs(value) < 1e6) return fmt::format("{:.0f}", value);
+  if (value == 0) return "0";
+  std::string text = fmt::format("{:#.4g}", value);
+  if (text.ends_with('.')) text.pop_back();  // 999.96
+  return text;
 }
 
 Json json_of(const std::vector<std::string>& names, std::span<const double> numbers) {
@@ -224,11 +228,10 @@ std::string Log::metrics_text(std::span<const double> metrics) const {
   return fmt::format("{}", fmt::join(parts, "  "));
 }
 
-// Last in the line: a narrow terminal cuts them off, and nothing else. Norms may be small, so places count from the
-// first digit.
+// Last in the line: a narrow terminal cuts them off, and nothing else.
 std::string Log::norms_text(std::span<const double> norms) const {
   std::string text;
-  for (size_t i = 0; i < norms.size(); ++i) text += fmt::format("  {} {:.4g}", options_.watched[i], norms[i]);
+  for (size_t i = 0; i < norms.size(); ++i) text += fmt::format("  {} {}", options_.watched[i], number_text(norms[i]));
   return text;
 }
 

@@ -35,23 +35,29 @@ bool is_something_else(const std::string& path) {
 
 }  // namespace
 
-Outputs::Outputs(Rank& rank, Program& program, const RunFile& run) : rank_(rank) {
-  const std::vector<std::string>& known = program.info().outputs;
-  for (const Output& output : run.outputs) {
-    if (std::find(known.begin(), known.end(), output.name) == known.end())
-      throw run.error(output.mark, fmt::format("`{}` has no output `{}`", program.info().name, output.name),
-                      known.empty() ? fmt::format("`output {}` in the model makes it one", output.name)
-                                    : suggestion(output.name, known, "outputs"));
+void check_outputs(const ProgramInfo& info, const RunFile& run) {
+  for (size_t i = 0; i < run.outputs.size(); ++i) {
+    const Output& output = run.outputs[i];
+    if (std::ranges::find(info.outputs, output.name) == info.outputs.end())
+      throw run.error(output.mark, fmt::format("`{}` has no output `{}`", info.name, output.name),
+                      info.outputs.empty() ? fmt::format("`output {}` in the model makes it one", output.name)
+                                           : suggestion(output.name, info.outputs, "outputs"));
     if (output.file.value.empty())
       throw run.error(output.mark, fmt::format("`output.{}` names no file", output.name),
                       fmt::format("`{{file: \"out/{}_{{step}}.npy\"}}`", output.name));
-    for (const Written& other : written_)
-      if (other.file == output.file.value)
+    for (const Output& other : std::span(run.outputs).first(i))
+      if (other.file.value == output.file.value)
         throw run.error(output.file.mark,
-                        fmt::format("`{}` and `{}` would be written to one file", other.tensor->name, output.name));
+                        fmt::format("`{}` and `{}` would be written to one file", other.name, output.name));
     if (is_something_else(output.file.value))
       throw run.error(output.file.mark, fmt::format("`{}` is no npy file, and is not written over", output.file.value),
                       "name another file");
+  }
+}
+
+Outputs::Outputs(Rank& rank, Program& program, const RunFile& run) : rank_(rank) {
+  check_outputs(program.info(), run);
+  for (const Output& output : run.outputs) {
     const std::span<Tensor> tensors = program.tensors();
     const auto called = [&](const Tensor& t) { return t.name == output.name; };
     auto tensor = std::find_if(tensors.begin(), tensors.end(),

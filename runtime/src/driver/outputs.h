@@ -8,10 +8,13 @@
 
 namespace meshrt {
 
+/// Throws Failure (Cause::data), with the line of the run file, for a name that the spec does not put out, and for a
+/// file that is not named, would be that of another output, or is there and no array.
+void check_outputs(const ProgramInfo& info, const RunFile& run);
+
 class Outputs {
  public:
-  /// Throws Failure (Cause::data), with the line of the run file, for a name that the spec does not put out, and for a
-  /// file that is not named or would be that of another output.
+  /// check_outputs, too.
   Outputs(Rank& rank, Program& program, const RunFile& run);
 
   /// After step `step`: writes what is due. Without `every` that is once, after the last step. Collective.

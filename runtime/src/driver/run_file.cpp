@@ -246,13 +246,15 @@ class RunFileReader {
     train.seed = {static_cast<uint64_t>(seed.value), seed.mark};
     train.shuffle = map.truth("shuffle", false);
     train.rate = map.positive("lr", -1);
-    train.params = map.text("params");
-    if (!train.params.value.empty()) resolve_existing(train.params, map.path_of("params"), true);
+    train.params = map.texts("params");
+    for (Given<std::string>& file : train.params) resolve_existing(file, map.path_of("params"), true);
+    if (const YamlNode* fresh = map.names("fresh"))
+      for (const YamlNode& item : fresh->items) train.fresh.push_back({item.scalar, item.mark});
     train.names = map.text("names");
     if (!train.names.value.empty()) resolve_existing(train.names, map.path_of("names"));
     train.partial = map.truth("partial", false);
-    for (const Mark& mark : {train.names.mark, train.partial.mark})
-      if (mark.text >= 0 && !train.params.given())
+    for (const Mark& mark : {train.names.mark, train.partial.mark, train.fresh.empty() ? Mark{} : train.fresh[0].mark})
+      if (mark.text >= 0 && train.params.empty())
         errors_.add(mark, "`train` says how to read `params`, but not which", "`params: PATH`");
     train.timeout = map.positive("timeout", 0);
     train.max_time = map.duration("max_time", 0);

@@ -62,8 +62,10 @@ std::vector<RunSection> made_sections() {
         {"seed", Kind::whole, "the seed of every random number (1)"},
         {"shuffle", Kind::truth, "each pass over the samples has an order of its own (false)"},
         {"lr", Kind::positive, "the learning rate, or the peak of its schedule (the spec's)"},
-        {"params", Kind::text, "a safetensors file or a checkpoint with the parameters to begin with"},
+        {"params", Kind::texts,
+         "safetensors files or checkpoints with the parameters to begin with, each in one of them"},
         {"names", Kind::text, "a YAML map `ours: theirs` for the names in `params`"},
+        {"fresh", Kind::names, "parameters that begin as the spec says, not from `params`: paths or patterns"},
         {"partial", Kind::truth, "`params` may lack tensors, or have others (false)"},
         {"timeout", Kind::positive, "seconds a rank waits for another (600)"},
         {"max_time", Kind::duration, "the run ends after this time, with a checkpoint"}}},
@@ -82,7 +84,7 @@ std::vector<RunSection> made_sections() {
          "values to log beside the metrics: `learning_rate`; the norm of all gradients before clipping, `grad_norm`; "
          "the norms of parameters, by path or pattern, and of their gradients, `grad(PATH)`"},
         {"nonfinite", Kind::word, "what happens when the loss is not finite (stop)", 0, {"stop", "warn", "ignore"}},
-        {"profile", Kind::truth, "prints where the time of a step goes (false)"},
+        {"profile", Kind::truth, "prints where the time of a step goes, and which lines of the spec cost most (false)"},
         {"trace", Kind::section, "records some steps for a timeline"}}},
       {"log.trace",
        {{"steps", Kind::range, "which steps"},
@@ -106,6 +108,23 @@ const RunSection& run_section(std::string_view path) {
   const auto found = std::ranges::find(run_sections(), path, &RunSection::path);
   if (found == run_sections().end()) throw std::logic_error(fmt::format("run files have no section `{}`", path));
   return *found;
+}
+
+std::string said_elsewhere(std::string_view name, std::string_view value) {
+  const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
+    return std::ranges::find(words, name) != words.end();
+  };
+  const bool number = !value.empty() && value.find_first_not_of("0123456789_") == std::string_view::npos;
+  if (is_one_of({"batch", "batch_size"}))
+    return fmt::format("a size of the spec: `--set batch={}`, of its first input's first dim", number ? value : "N");
+  if (is_one_of({"epochs", "epoch", "num_epochs", "max_epochs"}))
+    return fmt::format("`steps` counts batches: samples / batch * {}", number ? value : "epochs");
+  if (is_one_of({"learning_rate", "rate"})) return "did you mean `lr`?";
+  if (is_one_of({"optimizer", "weight_decay", "momentum", "clip", "schedule", "warmup"}))
+    return "the spec says it: `minimize LOSS with OPTIMIZER(...)`";
+  if (is_one_of({"layout", "mesh", "precision"}))
+    return fmt::format("the program is compiled for it: `meshc run SPEC --{} {}`", name, value.empty() ? "..." : value);
+  return "";
 }
 
 std::vector<std::string> run_keys_called(std::string_view name) {

@@ -19,6 +19,10 @@ Json value_of(const RunKey& key) {
                {{{"type", "number"}, {"exclusiveMinimum", 0}},
                 {{"type", "string"}, {"pattern", "^[0-9_.]+([eE][-+]?[0-9]+)?$"}}}}};
     case Kind::text: return {{"type", {"string", "number"}}, {"minLength", 1}};
+    case Kind::texts:
+      return {{"anyOf",
+               {{{"type", {"string", "number"}}, {"minLength", 1}},
+                {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}, {"minLength", 1}}}}}}};
     case Kind::word: return {{"enum", key.words}};
     case Kind::truth: return {{"type", "boolean"}};
     case Kind::bytes:

@@ -50,13 +50,32 @@ class HeaderReader {
                                               : fmt::format("`{}`: tensor `{}`: {}", path_, tensor, why));
   }
 
+  /// What else is called weights, by its first bytes, which give a safetensors file a header of impossible length.
+  std::string other_format() const {
+    const auto begins = [&](std::string_view magic) {
+      return bytes_.size() >= magic.size() && std::memcmp(bytes_.data(), magic.data(), magic.size()) == 0;
+    };
+    if (begins("PK\x03\x04") && path_.ends_with(".npz"))
+      return "an archive of NumPy: `safetensors.numpy.save_file(dict(np.load(FILE)), \"w.safetensors\")` writes it "
+             "anew";
+    if (begins("PK\x03\x04") || begins("\x80\x02") || begins("\x80\x04"))
+      return "a pickle of PyTorch: `safetensors.torch.save_file(torch.load(FILE), \"w.safetensors\")` writes it anew";
+    if (begins("\x93NUMPY"))
+      return "one array of NumPy: `safetensors.numpy.save_file({NAME: np.load(FILE)}, \"w.safetensors\")` names it";
+    if (begins("\x89HDF")) return "HDF5: read it in Python, and write it by `safetensors.numpy.save_file`";
+    if (begins("GGUF")) return "GGUF, whose numbers are packed: take the model's safetensors";
+    return "";
+  }
+
   Json parse() {
     constexpr uint64_t longest_header = 100'000'000;  // the reference implementation's limit
     uint64_t length = 0;
     if (bytes_.size() < sizeof length) fail("", "it is shorter than its first number");
     std::memcpy(&length, bytes_.data(), sizeof length);
-    if (length > longest_header || length > bytes_.size() - sizeof length)
-      fail("", fmt::format("its header would have {} bytes, but the file has {}", length, bytes_.size()));
+    const bool too_long = length > longest_header || length > bytes_.size() - sizeof length;
+    if (const std::string other = too_long ? other_format() : ""; !other.empty())
+      throw Failure(Cause::data, fmt::format("`{}` is no safetensors file but {}", path_, other));
+    if (too_long) fail("", fmt::format("its header would have {} bytes, but the file has {}", length, bytes_.size()));
     data_ = bytes_.subspan(sizeof length + length);
     const auto* text = reinterpret_cast<const char*>(bytes_.data()) + sizeof length;
     // A duplicated name would silently lose a tensor; depth is bounded so that nesting cannot exhaust the stack.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -60,20 +61,24 @@ void tell_left_out(Log& log, const char* section, const Batches& batches) {
                        grouped(batches.left_out()), grouped(batches.left_out() + batches.samples())));
 }
 
-/// Parameters of another origin in place of the initial ones; a note when not all fit.
+/// Parameters of another origin in place of the initial ones; a note when not all are.
 std::string load_parameters(Rank& rank, Program& program, const Train& train) {
-  LoadOptions options{.parameters_only = true, .partial = train.partial.value, .names = {}};
+  LoadOptions options{.parameters_only = true, .partial = train.partial.value, .names = {}, .fresh = {}};
   if (train.names.given()) options.names = RenameMap::read(train.names.value);
-  const SavedTensors saved = SavedTensors::open(train.params.value);
+  for (const Given<std::string>& pattern : train.fresh) options.fresh.push_back(pattern.value);
+  std::vector<std::string> files;
+  for (const Given<std::string>& file : train.params) files.push_back(file.value);
+  const SavedTensors saved = SavedTensors::open(files);
   const Unmatched unmatched = load_tensors(rank, program.info(), program.tensors(), saved, options);
-  std::string note;
+  std::vector<std::string> notes;
   if (!unmatched.missing.empty())
-    note +=
-        fmt::format("`{}` lacks {}: they keep their initial values", saved.path(), fmt::join(unmatched.missing, ", "));
+    notes.push_back(
+        fmt::format("`{}` lacks {}: they keep their initial values", saved.path(), fmt::join(unmatched.missing, ", ")));
   if (!unmatched.unexpected.empty())
-    note += fmt::format("{}`{}` also has {}: left", note.empty() ? "" : "\n", saved.path(),
-                        fmt::join(unmatched.unexpected, ", "));
-  return note;
+    notes.push_back(fmt::format("`{}` also has {}: left", saved.path(), fmt::join(unmatched.unexpected, ", ")));
+  if (!unmatched.fresh.empty())
+    notes.push_back(fmt::format("train.fresh: {} keep their initial values", fmt::join(unmatched.fresh, ", ")));
+  return fmt::format("{}", fmt::join(notes, "\n"));
 }
 
 /// What a rank finds in the data of the batch at `position` that is not finite; empty: nothing. Collective.
@@ -133,7 +138,7 @@ void heed_timeout(Rank& rank, const RunFile& run) {
 /// Where the run goes on, and what the run file says that this leaves without effect.
 void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t step) {
   log.note(fmt::format("goes on from {} after step {}", from, step));
-  if (run.train.params.given()) log.note("train.params is not read: the checkpoint has the parameters");
+  if (!run.train.params.empty()) log.note("train.params is not read: the checkpoint has the parameters");
   if (step >= run.train.steps.value)
     log.note(
         fmt::format("nothing is left to do of train.steps={}: give more, or begin anew with another checkpoint.dir",
@@ -161,7 +166,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   Moment moment =
       resumed.value_or(Moment{.step = 0, .position = 0, .seed = run.train.seed.value, .steps = run.train.steps.value});
   std::string loaded;
-  if (!resumed && run.train.params.given()) loaded = load_parameters(rank, program, run.train);
+  if (!resumed && !run.train.params.empty()) loaded = load_parameters(rank, program, run.train);
   if (!resumed) batches.fill_state();
   batches.seed(moment.seed, run.train.shuffle.value);
   ReadAhead reader(batches);
@@ -175,6 +180,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       if (!note.empty()) log->note(note);
     checkpoints.tell = [&](const std::string& text) { log->note(text); };
     if (batches.mixture() != nullptr) log->note("data: " + batches.mixture_text());
+    for (const std::string& told : batches.reshaped()) log->note("data: " + told);
     tell_left_out(*log, "data", batches);
     if (validator) tell_left_out(*log, "validation", validator->batches());
     if (!loaded.empty()) log->note(loaded);
@@ -245,6 +251,10 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   if (log && !stopped.empty())
     log->note(fmt::format("{} has ended the run after step {} of {}", stopped, moment.step, steps));
   if (log) log->summary();
+  const auto is_parameter = [](const Tensor& tensor) { return tensor.role == Role::parameter; };
+  if (log && std::ranges::any_of(program.tensors(), is_parameter))
+    log->note(checkpoints.newest().empty() ? "the parameters are not kept: `checkpoint: { dir: FOLDER }` keeps them"
+                                           : fmt::format("the parameters are in {}", checkpoints.newest()));
   for (const std::string& news : report.finish())
     if (log) log->note(news);
   return stopped.empty() || !run.checkpoint.folder.given() ? 0 : exit_stopped;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <stdexcept>
 
 #include "driver/suggest.h"
@@ -28,11 +29,13 @@ MapReader::MapReader(const YamlNode* node, std::string path, const RunSection& s
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
     const std::vector<std::string> elsewhere = run_keys_called(entry.key);
     const bool misplaced = path_.empty() && !elsewhere.empty();
+    const std::string of_others = said_elsewhere(entry.key, entry.value.scalar);
     errors_.add(entry.mark,
                 path_.empty() ? fmt::format("unknown key `{}`", entry.key)
                               : fmt::format("unknown key `{}` in `{}`", entry.key, path_),
-                misplaced ? fmt::format("did you mean `{}`?", fmt::join(elsewhere, "` or `"))
-                          : suggestion(entry.key, known, "keys"));
+                misplaced            ? fmt::format("did you mean `{}`?", fmt::join(elsewhere, "` or `"))
+                : !of_others.empty() ? of_others
+                                     : suggestion(entry.key, known, "keys"));
   }
 }
 
@@ -96,6 +99,19 @@ Given<std::string> MapReader::text(std::string_view key, std::string otherwise) 
     return {std::move(otherwise), node->mark};
   }
   return {node->scalar, node->mark};
+}
+
+std::vector<Given<std::string>> MapReader::texts(std::string_view key) const {
+  known(key, RunKey::Kind::texts);
+  const YamlNode* node = find(key);
+  if (node == nullptr) return {};
+  std::vector<Given<std::string>> texts;
+  const bool list = node->kind == YamlNode::Kind::list && !node->items.empty();
+  for (const YamlNode& one : list ? std::span<const YamlNode>(node->items) : std::span<const YamlNode>(node, 1)) {
+    if (one.kind == YamlNode::Kind::scalar && !one.scalar.empty()) texts.push_back({one.scalar, one.mark});
+    else mismatch(key, one, list ? "a list of texts" : "a text, or a list of them");
+  }
+  return texts;
 }
 
 Given<int> MapReader::word(std::string_view key) const { return one_of(key, known(key, RunKey::Kind::word).words); }

@@ -26,6 +26,8 @@ class MapReader {
   /// A number above zero.
   Given<double> positive(std::string_view key, double otherwise) const;
   Given<std::string> text(std::string_view key, std::string otherwise = "") const;
+  /// One text, or each of a list. Empty when it is not given.
+  std::vector<Given<std::string>> texts(std::string_view key) const;
   /// The index of one of the key's words. -1 when not given or not one of them.
   Given<int> word(std::string_view key) const;
   /// `true` or `false`.

@@ -95,6 +95,22 @@ void write(YAML::Emitter& out, const YamlNode& node, const std::map<Mark, std::s
   }
 }
 
+/// Where a line up to `last` (the first is 0) is indented by a tab, which YAML refuses for other reasons.
+std::optional<YAML::Mark> indenting_tab(const std::string& content, int last) {
+  YAML::Mark place;
+  place.line = 0;
+  for (size_t at = 0; place.line <= last && at <= content.size(); ++place.line) {
+    const size_t text = std::min(content.find_first_not_of(" \t", at), content.size());
+    const size_t tab = content.find('\t', at);
+    place.column = static_cast<int>(tab - at);
+    if (tab < text) return place;
+    const size_t end = content.find('\n', at);
+    if (end == std::string::npos) break;
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
 /// Hears where documents begin, and nothing else.
 class Documents : public YAML::EventHandler {
  public:
@@ -133,6 +149,10 @@ YamlNode parse_text(const std::string& content, TextPlace place, RunErrors& erro
     }
     return TreeMaker(text, column_shift, errors).make(YAML::Load(content));
   } catch (const YAML::Exception& error) {
+    if (const auto tab = indenting_tab(content, error.mark.line); tab && place.column_shift == 0)
+      return errors.add({text, tab->line + 1, tab->column + 1, 1}, "a tab indents this line",
+                        "YAML takes spaces alone"),
+             YamlNode{};
     const Mark mark{text, std::max(0, error.mark.line) + 1,
                     std::max(0, error.mark.column) + 1 + (error.mark.line <= 0 ? column_shift : 0), 1};
     const auto at = static_cast<size_t>(std::max(0, error.mark.pos));

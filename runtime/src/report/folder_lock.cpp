@@ -3,37 +3,40 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <string_view>
 #include <thread>
 
+#include "launch/host_name.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
 
 namespace {
 
-/// " (process 4711)", if it runs on this host and the kernel tells.
+/// " (process 4711 on node3)", as the holder has written into the locked file; "" where it could not.
 std::string holder_of(int file) {
-  struct stat status {};
-  if (fstat(file, &status) != 0) return "";
-  const std::string place = fmt::format("{:02x}:{:02x}:{}", major(status.st_dev), minor(status.st_dev), status.st_ino);
-  std::ifstream locks("/proc/locks");
-  for (std::string line; std::getline(locks, line);) {
-    std::istringstream words(line);
-    std::string number, kind, how, access, process, locked;
-    words >> number >> kind >> how >> access >> process >> locked;
-    if (kind == "FLOCK" && locked == place && process != "0" && process != "-1")
-      return fmt::format(" (process {})", process);
-  }
-  return "";
+  std::array<char, 256> text{};
+  const ssize_t length = pread(file, text.data(), text.size(), 0);
+  const std::string_view holder(text.data(), static_cast<size_t>(std::max<ssize_t>(0, length)));
+  const bool plain = std::ranges::all_of(holder, [](char c) { return c >= ' ' && c <= '~'; });
+  return holder.empty() || !plain ? "" : fmt::format(" ({})", holder);
+}
+
+/// The kernel knows the holder too, but not of other hosts, and /proc/locks may be slow to read, with every signal
+/// waiting.
+void sign(int file) {
+  const std::string holder = fmt::format("process {} on {}", getpid(), host_name());
+  // On a full disk the file stays empty, and a second run is told no process.
+  if (ftruncate(file, 0) == 0) [[maybe_unused]]
+    const ssize_t written = pwrite(file, holder.data(), holder.size(), 0);
 }
 
 }  // namespace
@@ -64,6 +67,7 @@ FolderLock::FolderLock(const std::string& folder, const std::string& folder_told
                                                     holder_of(file_.get()), folder_told, way_out));
     std::this_thread::sleep_for(nap);
   }
+  sign(file_.get());
 }
 
 }  // namespace meshrt

@@ -11,7 +11,7 @@ class FolderLock {
  public:
   FolderLock() = default;
   /// Locks `folder`, which is there, while this lives. Throws Failure (Cause::environment) when another run holds it
-  /// and does not end within a second: that `folder_told` is in use, by which process if that is known, and `way_out`.
+  /// and does not end within a second: that `folder_told` is in use, by which process of which host, and `way_out`.
   FolderLock(const std::string& folder, const std::string& folder_told, const std::string& way_out);
 
   /// Why nobody is kept out, in words; empty: the folder is locked.
@@ -22,7 +22,8 @@ class FolderLock {
   std::string problem_;
 };
 
-/// The file in the folder that is locked. It stays: a run that took it away could take another run's.
+/// The file in the folder that is locked, with the name of the process that holds it or held it last. It stays: a run
+/// that took it away could take another run's.
 inline constexpr const char* lock_name = ".lock";
 
 }  // namespace meshrt

@@ -11,6 +11,7 @@
 #include "report/summary.h"
 #include "report/tell.h"
 #include "report/text_file.h"
+#include "report/top_lines.h"
 #include "transport/wait.h"
 
 namespace meshrt {
@@ -76,12 +77,14 @@ StepProfile RunReport::step(int64_t step, const std::function<void()>& run) {
   flight_.step(step);
   StepProfile profile;
   if (trace_) profile.events = trace_->events_of(step);
+  if (profiled_ && step > resumed_ + 1) profile.lines = &lines_;
   const bool counted = step <= resumed_ + 2;  // every step sends the same
   const auto start = std::chrono::steady_clock::now();
   {
     const Profiling profiling(profiled_ || profile.events || counted ? &profile : nullptr);
     const Timed timed(&StepProfile::step);
     run();
+    at_line(nullptr);
   }
   if (counted) sent_ = profile.sent;
   if (step == resumed_ + 1) return profile;  // the first touches what the others find in place
@@ -109,13 +112,15 @@ std::vector<std::string> RunReport::finish() {
   std::vector<std::string> news;
   if (trace_ && trace_->finish()) news.push_back(trace_news());
   if (steps_ == 0) return news;
-  const Measured measured = most_of_all(rank_, {seconds_ / static_cast<double>(steps_), sent_, 0});
+  const Measured measured = most_of_all(rank_, seconds_ / static_cast<double>(steps_), sent_);
   if (rank_.rank() != 0) return news;
+  const std::vector<TopLine> lines = top_lines(lines_, steps_);
+  for (const std::string& text : top_lines_text(lines)) news.push_back(text);
   const auto predicted = read_prediction(plan());
   if (!predicted && folder_.empty()) return news;
   news.push_back(summary_text(predicted, measured));
   if (folder_.empty()) return news;
-  offer_text(in(folder_, "summary.json"), summary_json(predicted, measured, info_));
+  offer_text(in(folder_, "summary.json"), summary_json(predicted, measured, lines, info_));
   news.push_back(fmt::format("this run is kept in {}", folder_));
   return news;
 }

@@ -46,6 +46,7 @@ class RunReport {
   Rank& rank_;
   const ProgramInfo& info_;
   bool profiled_;
+  LineCosts lines_;
   int64_t resumed_;
   FolderLock lock_;
   std::string set_aside_;

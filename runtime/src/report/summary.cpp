@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "launch/host_name.h"
 #include "meshrt/collectives.h"
 #include "meshrt/log.h"
 #include "report/gather.h"
+#include "report/memory_use.h"
 
 namespace meshrt {
 
@@ -35,12 +39,23 @@ std::optional<Predicted> read_prediction(const std::string& plan_json) {
   return predicted;
 }
 
-Measured most_of_all(Rank& rank, Measured own) {
+Measured most_of_all(Rank& rank, double seconds, int64_t sent) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::array numbers = {own.seconds, static_cast<double>(own.sent), static_cast<double>(usage.ru_maxrss) * 1024};
+  // Ranks that are threads have one process together.
+  const std::string process = fmt::format("{} of {}", getpid(), host_name());
+  const auto together = std::ranges::count(gather_texts(rank, "summary", process), process);
+  const MemoryUse use = memory_use();
+  const int64_t arena = resident(rank.arena(), rank.arena_bytes());
+  std::array numbers = {seconds,
+                        static_cast<double>(sent),
+                        static_cast<double>(use.own / together + arena),
+                        static_cast<double>(use.libraries),
+                        static_cast<double>(use.files),
+                        static_cast<double>(usage.ru_maxrss) * 1024};
   all_reduce(rank, world(rank), {-1, "summary"}, numbers.data(), numbers.size(), Type::f64, Reduce::max);
-  return {numbers[0], static_cast<int64_t>(numbers[1]), static_cast<int64_t>(numbers[2])};
+  const auto bytes = [&](size_t i) { return static_cast<int64_t>(numbers[i]); };
+  return {numbers[0], bytes(1), bytes(2), bytes(3), bytes(4), bytes(5)};
 }
 
 std::string summary_text(const std::optional<Predicted>& predicted, const Measured& measured) {
@@ -49,18 +64,35 @@ std::string summary_text(const std::optional<Predicted>& predicted, const Measur
                      : fmt::format("{} {}", what, after);
   };
   const Predicted p = predicted.value_or(Predicted{});
-  return fmt::format("{}; {}; {}", pair("a step", time_text(p.seconds), time_text(measured.seconds)),
+  return fmt::format("{}; {}; {}, beside {} of libraries and {} of files",
+                     pair("a step", time_text(p.seconds), time_text(measured.seconds)),
                      pair("sent by a rank", bytes_text(p.sent), bytes_text(measured.sent)),
-                     pair("memory of a rank", bytes_text(p.memory), bytes_text(measured.memory)));
+                     pair("memory of a rank", bytes_text(p.memory), bytes_text(measured.memory)),
+                     bytes_text(measured.libraries), bytes_text(measured.files));
 }
 
-std::string summary_json(const std::optional<Predicted>& predicted, const Measured& measured, const ProgramInfo& info) {
+std::string summary_json(const std::optional<Predicted>& predicted, const Measured& measured,
+                         const std::vector<TopLine>& lines, const ProgramInfo& info) {
   Json summary = {{"schema", 1}, {"program", info.name}, {"spec_hash", info.spec_hash}, {"machine", info.machine}};
   const auto numbers = [](const auto& of) {
     return Json{{"seconds_per_step", of.seconds}, {"bytes_sent_per_step", of.sent}, {"memory_bytes", of.memory}};
   };
   if (predicted) summary["predicted"] = numbers(*predicted);
   summary["measured"] = numbers(measured);
+  summary["measured"]["libraries_bytes"] = measured.libraries;
+  summary["measured"]["files_bytes"] = measured.files;
+  summary["measured"]["resident_bytes"] = measured.resident;
+  for (const TopLine& line : lines)
+    summary["lines"].push_back({{"file", line.place.substr(0, line.place.rfind(':'))},
+                                {"line", std::stoi(line.place.substr(line.place.rfind(':') + 1))},
+                                {"value", value_named_by(line.text)},
+                                {"text", line.text},
+                                {"seconds_per_step", line.per_step.seconds},
+                                {"share", line.share},
+                                {"products", line.per_step.products},
+                                {"attention", line.per_step.attention},
+                                {"collectives", line.per_step.collectives},
+                                {"waiting", line.per_step.waiting}});
   return summary.dump(2) + "\n";
 }
 

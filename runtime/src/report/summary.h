@@ -6,6 +6,7 @@
 
 #include "meshrt/program.h"
 #include "meshrt/rank.h"
+#include "report/top_lines.h"
 
 namespace meshrt {
 
@@ -23,14 +24,17 @@ std::optional<Predicted> read_prediction(const std::string& plan_json);
 struct Measured {
   double seconds = 0;  ///< a step, without the first
   int64_t sent = 0;    ///< a step
-  int64_t memory = 0;  ///< resident at most, with libraries and what was read
+  int64_t memory = 0;  ///< of a rank's own: the program's two blocks, and what the runtime needs beside them
+  int64_t libraries = 0, files = 0;  ///< the program and its libraries; data and other files that are mapped
+  int64_t resident = 0;              ///< of a process at most, all of it
 };
 
-/// The most of all ranks. Collective; `own.memory` is found here.
-Measured most_of_all(Rank& rank, Measured own);
+/// The most of all ranks. Collective; memory is found here.
+Measured most_of_all(Rank& rank, double seconds, int64_t sent);
 
 /// "step 1.6 ms predicted, 2.0 ms measured · sent ... · memory ..." for people, and as JSON.
 std::string summary_text(const std::optional<Predicted>& predicted, const Measured& measured);
-std::string summary_json(const std::optional<Predicted>& predicted, const Measured& measured, const ProgramInfo& info);
+std::string summary_json(const std::optional<Predicted>& predicted, const Measured& measured,
+                         const std::vector<TopLine>& lines, const ProgramInfo& info);
 
 }  // namespace meshrt

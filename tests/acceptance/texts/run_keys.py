@@ -17,6 +17,8 @@ def value(schema):
     """What a key takes, in a few words."""
     if "enum" in schema:
         return ", ".join(f"`{word}`" for word in schema["enum"])
+    if "anyOf" in schema and schema["anyOf"][-1].get("type") == "array":
+        return "text, or a list of texts"
     if "anyOf" in schema:
         return VALUES[next(one["pattern"] for one in schema["anyOf"] if "pattern" in one)]
     if schema["type"] == "boolean":
