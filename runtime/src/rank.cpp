@@ -22,7 +22,7 @@ void Rank::allocate(size_t arena, size_t own) {
   const size_t here = placement.neighbours(rank_).size();
   const std::string who = placement.one_host() ? fmt::format("this job of {} ranks", here)
                                                : fmt::format("the part of {} ranks on this host", here);
-  require_memory((round_to_huge(arena) + round_to_huge(own)) * here, who.c_str());
+  require_memory((round_to_huge(arena) + round_to_huge(own) + transport_->own_bytes()) * here, who.c_str());
   arena_ = transport_->allocate_arena(arena);
   arena_bytes_ = arena;
   own_memory_ = std::make_unique<Mapping>(own, -1);

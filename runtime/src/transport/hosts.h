@@ -12,6 +12,7 @@ class HostsTransport : public Transport {
                  const WaitPolicy& policy);
 
   std::byte* allocate_arena(size_t bytes) override { return shared_.allocate_arena(bytes); }
+  size_t own_bytes() const override { return ucx_.own_bytes(); }
   void post(const Group& group, const Call& call) override;
   void finish(const Group& group, const Call& call) override;
   void set_timeout(double seconds) override;

@@ -28,6 +28,8 @@ class Transport {
   /// Memory of this rank that peers of the same transport may read and write where it is shared; zeroed, 2 MiB aligned.
   /// Collective, called once.
   virtual std::byte* allocate_arena(size_t bytes) = 0;
+  /// The most memory that it takes for itself, beside that.
+  virtual size_t own_bytes() const { return 0; }
 
   Ticket start(const Group& group, Call call);
   void wait(Ticket ticket);

@@ -22,6 +22,10 @@ void UcxTransport::set_timeout(double seconds) {
   worker_.set_timeout(seconds);
 }
 
+size_t UcxTransport::own_bytes() const {
+  return static_cast<size_t>(UcxCall::most_rooms(worker_.control().welcome().ranks()));
+}
+
 void UcxTransport::progress() {
   UcxWorker::Batch none;
   worker_.progress(none);

@@ -20,6 +20,7 @@ class UcxTransport : public Transport {
   void post(const Group& group, const Call& call) override;
   void finish(const Group& group, const Call& call) override;
   void set_timeout(double seconds) override;
+  size_t own_bytes() const override;
   /// Moves messages along that nobody waits for, and takes in what the launcher has to say.
   void progress();
 
@@ -38,11 +39,17 @@ class UcxTransport : public Transport {
     std::vector<std::byte> own, theirs;
   };
 
+  /// Pieces packed to be sent, or received to be used, of the call under way.
+  struct Room {
+    std::unique_ptr<std::byte[]> data;
+    int64_t bytes = 0;
+  };
+
   UcxWorker worker_;
   WaitPolicy policy_;
   Mapping arena_;
   std::vector<std::vector<Round>> rounds_;  // by group, by sequence number modulo max_pending
-  std::vector<std::byte> outgoing_, incoming_;
+  Room outgoing_, incoming_;
 };
 
 }  // namespace meshrt

@@ -1,6 +1,9 @@
 // ucx_call.h: one call of one member over UCX: announcements, and rounds of messages. The algorithms in
 // collectives/ucx_*.cpp are written with this.
 #pragma once
+#include <algorithm>
+#include <memory>
+
 #include "transport/ucx.h"
 
 namespace meshrt {
@@ -12,6 +15,14 @@ class UcxCall {
 
   /// Contributions of at most this many bytes travel with the announcement.
   static constexpr int64_t small_payload = 4096;
+
+  /// A pair of members exchanges this much at a time: 1 MiB, and less in large groups, so that a rank's rooms stay
+  /// bounded.
+  static constexpr int64_t round_bytes(int members) {
+    return std::min(mebi, std::max(shortest_round, most_room / members / page * page));
+  }
+  /// The most that a rank of a job of so many ranks needs for outgoing() and incoming() together.
+  static constexpr int64_t most_rooms(int ranks) { return 2 * ranks * round_bytes(ranks); }
 
   void announce();
   /// Waits for every partner's announcement and throws Failure (Cause::mismatch) when one is of another call.
@@ -30,9 +41,12 @@ class UcxCall {
   std::byte* incoming(int64_t count, int64_t bytes) { return room(transport_.incoming_, count * bytes); }
 
  private:
-  static std::byte* room(std::vector<std::byte>& buffer, int64_t bytes) {
-    if (static_cast<int64_t>(buffer.size()) < bytes) buffer.resize(bytes);
-    return buffer.data();
+  static constexpr int64_t mebi = 1 << 20, page = 4096;
+  static constexpr int64_t most_room = 16 * mebi, shortest_round = 4 * page;
+
+  static std::byte* room(UcxTransport::Room& room, int64_t bytes) {
+    if (room.bytes < bytes) room = {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
+    return room.data.get();
   }
   UcxTransport::Round& round() const { return transport_.rounds_[group_.id][call_.sequence % Transport::max_pending]; }
   bool is_partner(int member) const;
