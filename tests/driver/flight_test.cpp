@@ -1,5 +1,10 @@
 // What ranks did last, and whether they run the same thing.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
 
 #include "collectives/call.h"
 #include "driver/same_job.h"
@@ -65,6 +70,53 @@ TEST(Flight, IsOffWithoutAFolderOrAPlace) {
   EXPECT_EQ(FlightRecorder::current(), nullptr);
 }
 
+// While a rank runs its file is in memory, and costs the disk of the folder nothing.
+TEST(Flight, LiesInMemoryUntilTheEnd) {
+  const TestFolder folder;
+  const std::string path = flight_path(folder.path(""), 3);
+  std::string memory;
+  {
+    FlightRecorder recorder(folder.path(""), 3, 4, info_of_two_sites());
+    memory = std::filesystem::read_symlink(path);
+    EXPECT_THAT(memory, testing::MatchesRegex("/dev/shm/meshrt-flight-.*-rank-0003-......"));
+    EXPECT_EQ(read_flight(path)->rank, 3);
+  }
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(path)));
+  EXPECT_FALSE(std::filesystem::exists(memory));
+  EXPECT_EQ(read_flight(path)->rank, 3);
+}
+
+// What a rank that is killed with its launcher leaves is read, and taken away, by the postmortem.
+TEST(Flight, OutlivesARankThatIsKilled) {
+  const TestFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    FlightRecorder recorder(folder.path(""), 0, 1, info_of_two_sites());
+    recorder.step(7);
+    recorder.begin(call_of(Kind::all_reduce, {0, "d_w"}, 12));
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  const std::string path = flight_path(folder.path(""), 0), memory = std::filesystem::read_symlink(path);
+  EXPECT_THAT(postmortem(folder.path("")), testing::StartsWith("rank 0 ended in all_reduce of 'd_w'"));
+  EXPECT_FALSE(std::filesystem::exists(memory));
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(path)));
+  EXPECT_THAT(postmortem(folder.path("")), testing::StartsWith("rank 0 ended in all_reduce of 'd_w'"));
+}
+
+TEST(Flight, OnAnotherHostThePostmortemSaysWhereItIs) {
+  const TestFolder folder;
+  folder.write("flight/none", "");
+  const std::string memory = "/dev/shm/meshrt-flight-elsewhere-rank-0000-abcdef";
+  std::filesystem::create_symlink(memory, folder.path("flight/rank-0000"));
+  try {
+    postmortem(folder.path(""));
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("in the memory of their hosts are " + memory));
+  }
+}
+
 TEST(Flight, RefusesOtherFiles) {
   const TestFolder folder;
   { const FlightRecorder recorder(folder.path(""), 0, 1, info_of_two_sites()); }
@@ -74,6 +126,7 @@ TEST(Flight, RefusesOtherFiles) {
   bytes[0] = 'x';
   EXPECT_FALSE(read_flight(folder.write("foreign", bytes)));
   EXPECT_FALSE(read_flight(folder.path("missing")));
+  EXPECT_FALSE(read_flight("/dev/zero"));
   // Numbers that no recorder writes.
   bytes = folder.read("flight/rank-0000");
   for (size_t i = 8; i < bytes.size(); i += 7) bytes[i] = '\xff';

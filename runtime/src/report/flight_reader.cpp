@@ -1,18 +1,24 @@
 #include "report/flight_reader.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <map>
 
 #include "collectives/fingerprint.h"
+#include "launch/descriptor.h"
+#include "launch/host_name.h"
 #include "meshrt/failure.h"
+#include "report/flight_place.h"
 #include "report/flight_recorder.h"
-#include "report/text_file.h"
 
 namespace meshrt {
 
@@ -50,13 +56,28 @@ std::string clock_time(int64_t nanoseconds) {
   return fmt::format("{:%H:%M:%S}.{:03}", fmt::localtime(seconds), nanoseconds / 1'000'000 % 1000);
 }
 
-std::vector<Flight> read_flights(const std::string& folder) {
-  std::vector<Flight> flights;
+/// Recorders of ranks that are gone are moved to where they belong: their launcher was killed too.
+void bring_home_if_over(const std::string& path, const Flight& flight) {
+  if (flight.host == host_name() && kill(flight.pid, 0) != 0 && errno == ESRCH) bring_flight_home(path);
+}
+
+std::vector<Flight> read_flights(const std::string& folder, std::vector<std::string>& elsewhere) {
+  std::vector<std::string> paths;
   std::error_code ignored;
   for (const fs::path& place : {fs::path(folder) / "flight", fs::path(folder)})
     for (const fs::directory_entry& entry : fs::directory_iterator(place, ignored))
-      if (entry.path().filename().string().starts_with("rank-") && flights.size() < 100'000)
-        if (auto flight = read_flight(entry.path().string())) flights.push_back(std::move(*flight));
+      if (entry.path().filename().string().starts_with("rank-") && !entry.path().has_extension() &&
+          paths.size() < 100'000)
+        paths.push_back(entry.path().string());
+  std::vector<Flight> flights;
+  for (const std::string& path : paths) {
+    if (auto flight = read_flight(path)) {
+      bring_home_if_over(path, *flight);
+      flights.push_back(std::move(*flight));
+    } else if (const std::string memory = flight_elsewhere(path); !memory.empty()) {
+      elsewhere.push_back(memory);
+    }
+  }
   std::ranges::sort(flights, {}, &Flight::rank);
   return flights;
 }
@@ -95,13 +116,14 @@ std::string verdict(const std::vector<Flight>& flights) {
 }  // namespace
 
 std::optional<Flight> read_flight(const std::string& path) {
-  std::string bytes;
-  try {
-    bytes = read_text(path);
-  } catch (const Failure&) {
-    return std::nullopt;  // who asks has a failure to tell of already
-  }
-  if (bytes.size() != sizeof(FlightFile) || std::memcmp(bytes.data(), "meshrtF1", 8) != 0) return std::nullopt;
+  // The path may be what somebody has made up: no device, no pipe, nothing large.
+  const Descriptor opened(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  std::string bytes(sizeof(FlightFile), '\0');
+  if (opened.get() < 0 || fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size != sizeof(FlightFile) || pread(opened.get(), bytes.data(), bytes.size(), 0) != status.st_size ||
+      std::memcmp(bytes.data(), "meshrtF1", 8) != 0)
+    return std::nullopt;
   const auto storage = std::make_unique<std::byte[]>(sizeof(FlightFile) + alignof(FlightFile));
   std::memcpy(storage.get(), bytes.data(), bytes.size());
   const auto& file = *reinterpret_cast<const FlightFile*>(storage.get());
@@ -146,12 +168,18 @@ std::string folder_of_recorder(const std::string& path) {
 }
 
 std::string postmortem(const std::string& folder) {
-  const std::vector<Flight> flights = read_flights(folder);
+  std::vector<std::string> elsewhere;
+  const std::vector<Flight> flights = read_flights(folder, elsewhere);
+  std::ranges::sort(elsewhere);
+  const std::string others =
+      elsewhere.empty() ? "" : fmt::format("in the memory of their hosts are {}", fmt::join(elsewhere, ", "));
+  if (flights.empty() && !others.empty())
+    throw Failure(Cause::data, fmt::format("the flight recorders of `{}` are not here: {}", folder, others));
   if (flights.empty())
     throw Failure(Cause::data, fmt::format("`{}` holds no flight recorders: it is not the folder of a run (`meshrun "
                                            "postmortem runs/NAME-0001`)",
                                            folder));
-  std::string text = verdict(flights) + "\n";
+  std::string text = verdict(flights) + "\n" + (others.empty() ? "" : others + "\n");
   for (const Flight& flight : flights) {
     text += fmt::format("\nrank {} (pid {} on {}), step {}: {}\n", flight.rank, flight.pid, flight.host, flight.step,
                         flight.finished          ? "ended in order"

@@ -1,6 +1,5 @@
 #include "report/flight_recorder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <filesystem>
 
 #include "launch/descriptor.h"
+#include "report/flight_place.h"
 
 namespace meshrt {
 
@@ -27,13 +27,9 @@ void copy_text(char (&to)[room], const std::string& text) {
   std::strncpy(to, text.c_str(), room - 1);
 }
 
-/// The file in memory, its room on the disk reserved: to write where there is none would kill the rank.
 FlightFile* map_file(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  unlink(path.c_str());  // a file that is cut short under another run's mapping would kill that
-  const Descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (file.get() < 0 || posix_fallocate(file.get(), 0, sizeof(FlightFile)) != 0) return nullptr;
+  const Descriptor file = make_flight_file(path, sizeof(FlightFile));
+  if (file.get() < 0) return nullptr;
   void* memory = mmap(nullptr, sizeof(FlightFile), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   return memory == MAP_FAILED ? nullptr : static_cast<FlightFile*>(memory);
 }
@@ -71,7 +67,9 @@ FlightRecorder::FlightRecorder(const std::string& folder, int rank, int ranks, c
 
 FlightRecorder::~FlightRecorder() {
   current() = before_;
-  if (file_) munmap(file_, sizeof *file_);
+  if (!file_) return;
+  munmap(file_, sizeof *file_);
+  bring_flight_home(path_);
 }
 
 FlightCall* FlightRecorder::begin(const Call& call) {

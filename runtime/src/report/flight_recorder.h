@@ -1,6 +1,6 @@
-// flight_recorder.h: the last collectives of a rank, in a file of the run's folder that is mapped into its memory: what
-// is written there stays when the rank is killed, and costs no system call. `meshrun postmortem` and the launcher read
-// it.
+// flight_recorder.h: the last collectives of a rank, in a file that is mapped into its memory (flight_place.h): what is
+// written there stays when the rank is killed, and costs no system call. `meshrun postmortem` and the launcher read it
+// in the run's folder.
 #pragma once
 #include <atomic>
 #include <cstddef>

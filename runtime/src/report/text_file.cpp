@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -35,9 +36,12 @@ void read_pieces(const std::string& path, const std::function<void(std::string_v
   }
 }
 
-/// Returns errno.
-int write_new(const std::string& path, const std::string& text, Durable durable) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+/// A new file whose name begins with `path` and gets an end that nobody else has. Returns errno.
+int write_new(std::string& path, const std::string& text, Durable durable) {
+  uint32_t word = 0;
+  if (getentropy(&word, sizeof word) != 0) return errno;
+  path += fmt::format("-{:08x}", word);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return errno;
   int error = write_all(file, text) != text.size() || (durable == Durable::yes && fsync(file) != 0) ? errno : 0;
   if (close(file) != 0 && error == 0) error = errno;  // network file systems tell late
@@ -61,7 +65,7 @@ size_t write_all(int file, std::string_view bytes) {
 void write_text(const std::string& path, const std::string& text, Durable durable) {
   std::error_code ignored;
   if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) fs::create_directories(folder, ignored);
-  const std::string unfinished = path + ".unfinished";
+  std::string unfinished = path + ".unfinished";
   int error = write_new(unfinished, text, durable);
   if (error == 0 && rename(unfinished.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0) return;

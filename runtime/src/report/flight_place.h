@@ -1,0 +1,22 @@
+// flight_place.h: where the file of a flight recorder lies: in this host's memory (/dev/shm) while its rank runs, so
+// that a rank never waits for the disk of the run's folder, and never dies with it. In the folder is a link to it; at
+// the end the file takes the link's place. A rank that is killed leaves that to its launcher; what a killed launcher
+// leaves, `meshrun postmortem` and the next run in the folder take away.
+#pragma once
+#include <string>
+
+#include "launch/descriptor.h"
+
+namespace meshrt {
+
+/// A new file of so many bytes for the recorder `path`, whose room is reserved; in the folder itself where there is no
+/// /dev/shm, or no links. -1 where there is no room. What was there is removed.
+Descriptor make_flight_file(const std::string& path, size_t bytes);
+
+/// Moves what `path` leads to to its place. Where that cannot be written, everything stays as it is.
+void bring_flight_home(const std::string& path);
+
+/// Where in the memory of its host a recorder is, whose link is here and whose file is not; empty: that is not so.
+std::string flight_elsewhere(const std::string& path);
+
+}  // namespace meshrt
