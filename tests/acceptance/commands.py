@@ -361,6 +361,8 @@ def run(small):
             check_other_cpu(report, folder)
         doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
         report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
+        said = execute(meshc(), "doctor", env={"UCX_TCP_PORT_RANGE": "50000-50999", "MESHRT_TOKEN": "a-secret-of-this-test", "MESHRT_ADDRESS": "10.1.2.3"}).stdout
+        report.true("doctor: what listens", all(words in said for words in ("on no network", "a TCP port at MESHRT_ADDRESS=10.1.2.3", "UCX_TCP_PORT_RANGE=50000-50999 of every rank", "MESHRT_TOKEN\n")), said)
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})
         report.true("doctor without a compiler", done.returncode == 3 and "apt-get install g++" in done.stdout, done.stdout)
         report.true("check", execute(meshc(), "check", gpt, "--layout", "default").returncode == 0)

@@ -11,7 +11,7 @@ from common import run as execute
 
 SEED = 20261122
 KINDS = ("run_file", "run_json", "names", "safetensors", "llm_c", "raw", "megatron", "idx", "npy", "gzip", "flight")
-SOCKET = ("door", "coordinator", "orders")
+SOCKET = ("door", "coordinator", "link", "orders")
 SECONDS = 600  # of a processor, for each kind
 PART = 20_000  # mutants of one process
 

@@ -14,6 +14,7 @@ from network import Network, permitted, without_table
 from processes import running_from, wait_until
 
 SEED = 20261122
+TOKEN = "a-secret-of-these-four-hosts"
 GPT = dict(batch=8, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
 MESHRUN = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(meshc()))), "runtime", "meshrun")
 
@@ -64,11 +65,13 @@ def by_hand(net, variables):
 
 
 def torchrun_variables(rank, local):
-    return {"RANK": rank, "WORLD_SIZE": 8, "LOCAL_RANK": local, "LOCAL_WORLD_SIZE": 2, "MASTER_ADDR": "10.213.0.1", "MASTER_PORT": 29500, "TORCHELASTIC_RUN_ID": "run"}
+    return {"RANK": rank, "WORLD_SIZE": 8, "LOCAL_RANK": local, "LOCAL_WORLD_SIZE": 2, "MASTER_ADDR": "10.213.0.1", "MASTER_PORT": 29500, "TORCHELASTIC_RUN_ID": "run",
+            "MESHRT_TOKEN": TOKEN}
 
 
 def slurm_variables(rank, local):
-    return {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": 8, "SLURM_LOCALID": local, "SLURM_JOB_ID": 1234, "SLURM_STEP_ID": 0, "SLURM_STEP_NODELIST": "10.213.0.[1-4]"}
+    return {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": 8, "SLURM_LOCALID": local, "SLURM_JOB_ID": 1234, "SLURM_STEP_ID": 0, "SLURM_STEP_NODELIST": "10.213.0.[1-4]",
+            "MESHRT_TOKEN": TOKEN}
 
 
 LAUNCHERS = {"mpirun (PMIx)": by_mpirun, "mpiexec.hydra (PMI-1)": by_hydra, "torchrun's variables": lambda net: by_hand(net, torchrun_variables),
@@ -159,6 +162,10 @@ def fails(report, folder, small):
 
 
 def refuses(report, folder):
+    with Network(folder, 4) as net:
+        alone = execute(*by_hand(net, lambda rank, local: {**slurm_variables(rank, local), "MESHRT_TOKEN": "", "HOME": folder, "MESHRT_MUNGE_SOCKET": f"{folder}/none"}), f"{folder}/many/gpt",
+                        f"{folder}/run.yaml", code=None)
+        report.true("hosts that share no secret are refused, with a way out", "share no secret" in alone.stderr and "openssl rand -hex 16 >~/.meshrt-token" in alone.stderr, alone.stderr[:300])
     with Network(folder, 2) as net:
         program = f"{folder}/one/gpt"
         wrong = execute(*net.head(MESHRUN, "--hosts", "10.213.0.1,10.213.0.9", "--ssh", net.shell, program), code=3)

@@ -8,7 +8,7 @@ import time
 
 from common import Report, json_lines, scratch
 from common import run as execute
-from hosts import MESHRUN, SEED, build, curve
+from hosts import MESHRUN, SEED, TOKEN, build, curve
 from network import Network, permitted
 from processes import alive, children, rank_of, status, wait_until
 
@@ -161,13 +161,15 @@ def over_hosts(report, folder, here):
             return subprocess.Popen(["ip", "netns", "exec", net.name(number + 1), *command], env={**os.environ, "MESHRT_TOKEN": token}, stdout=subprocess.DEVNULL,
                                     stderr=subprocess.PIPE, text=True)
 
+        short = node(1, "swordfish").communicate(timeout=60)[1]
+        report.true("--node-rank: a short token is refused", "MESHRT_TOKEN has 9 characters" in short and "openssl rand -hex 16" in short, short.strip()[-300:])
         log = f"{folder}/nodes.jsonl"
         program = [f"{folder}/many/gpt", f"{folder}/run.yaml", f"train.steps={STEPS}", f"log.jsonl={log}", "log.every=1"]
-        nodes = [node(0, "secret", *program)]
-        stranger = node(2, "another", *program)
+        nodes = [node(0, TOKEN, *program)]
+        stranger = node(2, "another-secret-than-theirs", *program)
         _, refused = stranger.communicate(timeout=60)
         report.true("--node-rank: a node with another token is refused", stranger.returncode == 3 and "does not take this host in" in refused, refused.strip()[-300:])
-        nodes += [node(number, "secret", *program) for number in (1, 2, 3)]
+        nodes += [node(number, TOKEN, *program) for number in (1, 2, 3)]
         said = [job.communicate(timeout=60)[1] for job in nodes]
         report.true("--node-rank, --coordinator: all nodes end well", [job.returncode for job in nodes] == [0] * 4, said[-1][-300:])
         report.true("--node-rank: the coordinator tells of the stranger", "was turned away: it does not have this job's token" in said[0], said[0][-300:])
@@ -176,7 +178,7 @@ def over_hosts(report, folder, here):
             ckpt = f"{folder}/told{len(told)}"
             program = [f"{folder}/many/gpt", f"{folder}/run.yaml", "train.steps=1000000", "log.every=1", f"checkpoint.dir={ckpt}", "log.jsonl=" + log]
             os.remove(log)
-            nodes = [node(number, "secret", *program) for number in range(4)]
+            nodes = [node(number, TOKEN, *program) for number in range(4)]
             wait_until(lambda: os.path.exists(log) and len(json_lines(log)) > 3)
             for number in told:
                 nodes[number].send_signal(signal.SIGTERM)

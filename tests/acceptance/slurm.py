@@ -33,6 +33,14 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def munged(folder):
+    """The command of a MUNGE daemon with a key and a socket (`munge.socket`) of its own."""
+    with open(os.open(f"{folder}/munge.key", os.O_WRONLY | os.O_CREAT, 0o400), "wb") as file:
+        file.write(os.urandom(128))
+    own = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
+    return ["munged", "-F", "--force", *(f"--{option}={folder}/munge.{name}" for option, name in own.items())]
+
+
 class Slurm:
     """Its processes, all of whose files are in one folder; `environment` is what its commands need."""
 
@@ -76,11 +84,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
         for name in ("state", "spool"):
             os.mkdir(f"{self.folder}/{name}")
         os.chmod(self.folder, 0o755)
-        with open(os.open(f"{self.folder}/munge.key", os.O_WRONLY | os.O_CREAT, 0o400), "wb") as file:
-            file.write(os.urandom(128))
         self.configure()
-        own = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
-        self.start("munged", "-F", "--force", *(f"--{option}={self.folder}/munge.{name}" for option, name in own.items()))
+        self.start(*munged(self.folder))
         self.wait(lambda: os.path.exists(f"{self.folder}/munge.socket"), "munged does not start")
         self.start("slurmctld", "-D")
         self.start("slurmd", "-D")

@@ -20,7 +20,7 @@ struct Finding {
 
 /// Processors, memory, shared memory, huge pages, limits.
 std::vector<Finding> look_at_machine();
-/// UCX and what it could go over.
+/// UCX and what it could go over; what a job listens at, and who gets in.
 std::vector<Finding> look_at_network();
 /// The C++ compiler, the runtime, libraries, and programs that start ranks.
 std::vector<Finding> look_at_tools();

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "codegen/commands/doctor/findings.h"
+#include "meshrt/listening.h"
 
 namespace mesh {
 
@@ -60,6 +61,11 @@ Finding infiniband() {
 
 }  // namespace
 
-std::vector<Finding> look_at_network() { return {ucx(), interfaces(), infiniband()}; }
+std::vector<Finding> look_at_network() {
+  std::vector<Finding> findings = {ucx(), interfaces(), infiniband()};
+  for (const meshrt::Listening& one : meshrt::what_listens())
+    findings.push_back({Health::good, one.job, one.where, one.advice});
+  return findings;
+}
 
 }  // namespace mesh

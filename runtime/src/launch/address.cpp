@@ -18,6 +18,7 @@
 #include <sstream>
 #include <thread>
 
+#include "launch/local_name.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -39,9 +40,8 @@ Resolved resolve(const std::string& host, int port, int type, std::string& why) 
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = type;
-  hints.ai_flags = host.empty() ? AI_PASSIVE : 0;
   addrinfo* list = nullptr;
-  const int code = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (code != 0) why = fmt::format("the name cannot be resolved: {}", gai_strerror(code));
   return Resolved(code == 0 ? list : nullptr);
 }
@@ -62,6 +62,11 @@ int port_number(const sockaddr_storage& address) {
 
 // One try; an empty descriptor and why when it fails.
 Descriptor try_to_connect(const Address& address, std::chrono::milliseconds limit, std::string& why) {
+  if (address.is_local_name()) {
+    Descriptor socket = call_once(address.host, SOCK_STREAM);
+    if (socket.get() < 0) why = std::strerror(errno);
+    return socket;
+  }
   const Resolved list = resolve(address.host, address.port, SOCK_STREAM, why);
   for (const addrinfo* at = list.get(); at; at = at->ai_next) {
     Descriptor socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -80,13 +85,29 @@ Descriptor try_to_connect(const Address& address, std::chrono::milliseconds limi
   return {};
 }
 
+// -1 where it cannot be.
+Descriptor listen_there(const std::string& host, int port, std::string& why) {
+  const Resolved list = resolve(host, port, SOCK_STREAM, why);
+  for (const addrinfo* at = list.get(); at; at = at->ai_next) {
+    Descriptor socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int on = 1;
+    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (at->ai_family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(socket.get(), 1024) == 0) return socket;
+    why = std::strerror(errno);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Address::text() const {
+  if (is_local_name()) return host;
   return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
 }
 
 Address parse_address(const std::string& text, const std::string& what) {
+  if (text.starts_with('@')) return {text, 0};
   const size_t colon = text.rfind(':');
   const bool bracketed = text.starts_with('[');
   const size_t end = bracketed ? text.find(']') : colon;
@@ -109,17 +130,29 @@ std::vector<Address> parse_addresses(const std::string& text, const std::string&
   return addresses;
 }
 
-Descriptor listen_at(const std::string& host, int port) {
-  std::string why = "there is no such address";
-  const Resolved list = resolve(host, port, SOCK_STREAM, why);
-  for (const addrinfo* at = list.get(); at; at = at->ai_next) {
-    Descriptor socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const int on = 1;
-    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(socket.get(), 1024) == 0) return socket;
-    why = std::strerror(errno);
+std::vector<Descriptor> listen_at(const std::vector<std::string>& hosts, int port) {
+  std::vector<Descriptor> sockets;
+  if (hosts.size() == 1 && hosts[0].starts_with('@')) {
+    sockets.push_back(listen_under(hosts[0], SOCK_STREAM));
+    if (sockets[0].get() < 0) throw unreachable("another process has the name of this job's socket");
+    return sockets;
   }
-  throw unreachable(fmt::format("cannot listen at {}: {}", Address{host.empty() ? "*" : host, port}.text(), why));
+  std::string why = "there is no such address";
+  constexpr int tries = 20;  // until a free port is free everywhere
+  for (int left = port == 0 ? tries : 1; left > 0 && sockets.size() < hosts.size(); --left) {
+    std::vector<Descriptor> found;
+    for (const std::string& host : hosts) {
+      Descriptor socket = listen_there(host, found.empty() ? port : port_of(found[0].get()), why);
+      // Where others expect this host at one port, somebody else must not be there.
+      if (socket.get() < 0 && port != 0 && why == std::strerror(EADDRINUSE))
+        throw unreachable(fmt::format("cannot listen at {}: {}", Address{host, port}.text(), why));
+      if (socket.get() >= 0) found.push_back(std::move(socket));
+    }
+    if (found.size() > sockets.size()) sockets = std::move(found);
+  }
+  if (sockets.empty())
+    throw unreachable(fmt::format("cannot listen at {}: {}", Address{hosts.at(0), port}.text(), why));
+  return sockets;
 }
 
 int port_of(int socket) {
@@ -183,7 +216,23 @@ std::string interface_of(const std::string& address) {
   return "";
 }
 
-bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+std::vector<std::string> addresses_as(const std::string& host) {
+  std::string why;
+  std::vector<std::string> found;
+  const Resolved list = resolve(host, 0, SOCK_STREAM, why);
+  for (const addrinfo* at = list.get(); at; at = at->ai_next)
+    if (const std::string number = number_of(at->ai_addr);
+        (!interface_of(number).empty() || is_loopback(number)) && std::ranges::find(found, number) == found.end())
+      found.push_back(number);
+  if (is_loopback(host) || !std::ranges::all_of(found, is_loopback)) return found;
+  for (const std::string& own : own_addresses())
+    if (std::ranges::find(found, own) == found.end()) found.push_back(own);
+  return found;
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1" || address == "localhost";
+}
 
 std::string own_address_of(int socket) {
   sockaddr_storage address{};
@@ -196,7 +245,15 @@ std::string peer_name(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "a host that is gone";
+  if (address.ss_family == AF_UNIX) return fmt::format("process {} of this host", peer_of(socket).pid);
   return Address{number_of(reinterpret_cast<sockaddr*>(&address)), port_number(address)}.text();
+}
+
+std::string peer_host(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+  return number_of(reinterpret_cast<sockaddr*>(&address));
 }
 
 }  // namespace meshrt

@@ -3,72 +3,27 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <thread>
 
 #include "launch/cpus.h"
+#include "launch/local_name.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
 
-namespace {
+Descriptor claim_name(const std::string& name) { return listen_under(name, SOCK_SEQPACKET); }
 
-// The first byte 0: a name of the network namespace, not of a file, that goes with its socket.
-socklen_t abstract_address(const std::string& name, sockaddr_un& address) {
-  address = {};
-  address.sun_family = AF_UNIX;
-  const size_t length = std::min(name.size(), sizeof address.sun_path - 1);
-  std::memcpy(address.sun_path + 1, name.data(), length);
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-}
-
-Descriptor packet_socket(int flags) {
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
-  if (socket.get() < 0)
-    throw Failure(Cause::environment, fmt::format("cannot make a socket: {}", std::strerror(errno)));
-  return socket;
-}
-
-// The process at the other end; none of another user.
-ucred peer_of(int socket) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) peer.uid = static_cast<uid_t>(-1);
-  return peer;
-}
-
-}  // namespace
-
-Descriptor claim_name(const std::string& name) {
-  Descriptor socket = packet_socket(SOCK_NONBLOCK);
-  sockaddr_un address;
-  const socklen_t length = abstract_address(name, address);
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
-    if (errno == EADDRINUSE) return {};
-    throw Failure(Cause::environment, fmt::format("cannot name a socket: {}", std::strerror(errno)));
-  }
-  if (listen(socket.get(), 1024) != 0)
-    throw Failure(Cause::environment, fmt::format("cannot listen at a socket: {}", std::strerror(errno)));
-  return socket;
-}
-
-Descriptor call_name(const std::string& name, int rank, std::chrono::milliseconds limit) {
-  sockaddr_un address;
-  const socklen_t length = abstract_address(name, address);
+Descriptor call_name(const std::string& name, int rank, const std::string& word, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (;;) {
-    Descriptor socket = packet_socket(0);
-    if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) == 0) {
-      if (peer_of(socket.get()).uid != geteuid())
-        throw Failure(Cause::environment, "another user of this host has taken the name of this job's socket");
-      send_message(socket.get(), {MessageKind::entered, rank, cpu_list_text(cpus_in_mask())});
+    if (Descriptor socket = call_once(name, SOCK_SEQPACKET); socket.get() >= 0) {
+      send_message(socket.get(), {MessageKind::entered, rank, word + cpu_list_text(cpus_in_mask())});
       return socket;
     }
     if (std::chrono::steady_clock::now() > deadline)
@@ -76,6 +31,11 @@ Descriptor call_name(const std::string& name, int rank, std::chrono::millisecond
                     fmt::format("rank {} does not find the launcher of this host: {}", rank, std::strerror(errno)));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+}
+
+AdoptedRanks::~AdoptedRanks() {
+  AdoptedRanks::clear();
+  bring_flights_home();
 }
 
 void AdoptedRanks::begin(const HostJob& job) {
@@ -87,7 +47,7 @@ void AdoptedRanks::begin(const HostJob& job) {
 
 void AdoptedRanks::watch(std::vector<pollfd>& watched) const {
   OwnRanks::watch(watched);
-  watched.push_back({listener_.get(), POLLIN, 0});
+  if (std::chrono::steady_clock::now() >= rests_until_) watched.push_back({listener_.get(), POLLIN, 0});
   for (const Caller& caller : callers_) watched.push_back({caller.socket.get(), POLLIN, 0});
 }
 
@@ -97,8 +57,10 @@ void AdoptedRanks::advance() {
 }
 
 void AdoptedRanks::answer_calls() {
+  constexpr auto rest = std::chrono::milliseconds(100);  // when this process has no descriptor left
   for (;;) {
     Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0 && errno != EAGAIN) rests_until_ = std::chrono::steady_clock::now() + rest;
     if (socket.get() < 0) break;
     const ucred peer = peer_of(socket.get());
     if (peer.uid != geteuid()) continue;
@@ -112,15 +74,21 @@ void AdoptedRanks::answer_calls() {
       ++caller;
       continue;
     }
-    if (received == Received::message && message.kind == MessageKind::entered) take_in(*caller, message);
+    if (received == Received::message && message.kind == MessageKind::entered && message.bytes.starts_with(word_))
+      take_in(*caller, message);
     caller = callers_.erase(caller);
   }
 }
 
 void AdoptedRanks::take_in(Caller& caller, const Message& entered) {
-  processes_.push_back({entered.value, caller.pid, std::move(caller.socket), true});
+  Process process;
+  process.rank = entered.value;
+  process.pid = caller.pid;
+  process.control = std::move(caller.socket);
+  processes_.push_back(std::move(process));
   identities_.push_back(std::move(caller.process));
-  for (const int cpu : parse_cpu_list(entered.bytes).value_or(std::vector<int>())) cpus_.insert(cpu);
+  for (const int cpu : parse_cpu_list(entered.bytes.substr(word_.size())).value_or(std::vector<int>()))
+    cpus_.insert(cpu);
   events_.entered(entered.value, caller.pid);
 }
 

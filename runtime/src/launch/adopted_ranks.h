@@ -3,6 +3,8 @@
 #pragma once
 #include <chrono>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "launch/own_ranks.h"
 
@@ -10,9 +12,10 @@ namespace meshrt {
 
 class AdoptedRanks : public OwnRanks {
  public:
-  /// `listener`: see claim_name.
-  AdoptedRanks(Descriptor listener, HostEvents& events) : OwnRanks(events), listener_(std::move(listener)) {}
-  ~AdoptedRanks() override { clear(); }
+  /// `listener`: see claim_name. Ranks know `word`.
+  AdoptedRanks(Descriptor listener, std::string word, HostEvents& events)
+      : OwnRanks(events), listener_(std::move(listener)), word_(std::move(word)) {}
+  ~AdoptedRanks() override;
   AdoptedRanks(const AdoptedRanks&) = delete;
   AdoptedRanks& operator=(const AdoptedRanks&) = delete;
 
@@ -36,6 +39,8 @@ class AdoptedRanks : public OwnRanks {
   void reap() override;
 
   Descriptor listener_;
+  std::string word_;
+  std::chrono::steady_clock::time_point rests_until_{};
   std::set<int> cpus_;                  // in the masks of ranks that have come
   std::vector<Caller> callers_;         // that have not said which rank they are
   std::vector<Descriptor> identities_;  // of processes_, in their order: a number can be another process's tomorrow
@@ -43,8 +48,8 @@ class AdoptedRanks : public OwnRanks {
 
 /// Listens under a name that is free on this host; none (-1) when another process of the job has it.
 Descriptor claim_name(const std::string& name);
-/// Connects to the process that has it and tells it the rank and its CPUs. Throws Failure (Cause::environment) after
-/// `limit`.
-Descriptor call_name(const std::string& name, int rank, std::chrono::milliseconds limit);
+/// Connects to the process that has it and tells it the rank, its CPUs, and the word by which it knows this job's.
+/// Throws Failure (Cause::environment) after `limit`.
+Descriptor call_name(const std::string& name, int rank, const std::string& word, std::chrono::milliseconds limit);
 
 }  // namespace meshrt

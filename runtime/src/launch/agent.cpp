@@ -12,6 +12,7 @@
 #include "launch/host_name.h"
 #include "launch/local_ranks.h"
 #include "meshrt/failure.h"
+#include "report/tell.h"
 
 namespace meshrt {
 
@@ -50,6 +51,9 @@ int Agent::run() {
       return 0;
     }
   }
+  if (!link_->fault().empty())
+    tell("error: host {}: the connection to the coordinator ({}) is ended: {}\n", host_name(), link_->peer(),
+         link_->fault());
   return exit_code(Cause::environment);
 }
 
@@ -102,10 +106,11 @@ void Agent::part() {
   }
 }
 
-int run_agent(const std::vector<Address>& coordinator, const Token& token, int host, std::chrono::milliseconds limit) {
+int run_agent(const std::vector<Address>& coordinator, const Secret& secret, int host,
+              std::chrono::milliseconds limit) {
   const Signals signals;
   Agent agent(
-      enter(coordinator, token, {host, host_name()}, limit),
+      enter(coordinator, secret, {host, host_name()}, limit),
       [](HostEvents& events) { return std::make_unique<LocalRanks>(events); }, &signals);
   return agent.run();
 }

@@ -10,8 +10,8 @@
 #include "launch/address.h"
 #include "launch/link.h"
 #include "launch/own_ranks.h"
+#include "launch/secret.h"
 #include "launch/signals.h"
-#include "launch/token.h"
 
 namespace meshrt {
 
@@ -47,6 +47,6 @@ class Agent : private HostEvents {
 
 /// The agent that meshrun starts as host `host` of its job, with ranks of its own. Throws Failure (Cause::environment)
 /// when the coordinator cannot be reached.
-int run_agent(const std::vector<Address>& coordinator, const Token& token, int host, std::chrono::milliseconds limit);
+int run_agent(const std::vector<Address>& coordinator, const Secret& secret, int host, std::chrono::milliseconds limit);
 
 }  // namespace meshrt

@@ -1,6 +1,7 @@
 #include "launch/bootstrap.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -11,10 +12,10 @@
 
 namespace meshrt {
 
-std::optional<int> number_from_environment(const char* name) {
+std::optional<int64_t> number_from_environment(const char* name) {
   const char* text = std::getenv(name);
   if (!text || !*text) return std::nullopt;
-  int number = 0;
+  int64_t number = 0;
   const std::string_view digits = text;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size() || number < 0)
@@ -52,19 +53,32 @@ std::unique_ptr<Bootstrap> find_bootstrap() {
   return nullptr;
 }
 
+bool same_numbers(const char* one, const char* other) {
+  const auto first = number_from_environment(one), second = number_from_environment(other);
+  return first && first == second;
+}
+
 std::string first_host(const std::string& list) {
-  const size_t bracket = list.find('['), comma = list.find(',');
-  if (bracket == std::string::npos || comma < bracket) return list.substr(0, comma);
-  const size_t end = list.find_first_of("-,]", bracket);
-  const size_t close = list.find(']', bracket);
-  if (end == std::string::npos || close == std::string::npos) return "";
-  const size_t next = list.find(',', close);
-  const std::string rest = list.substr(close + 1, next == std::string::npos ? next : next - close - 1);
-  return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1) + rest;
+  std::string host;
+  for (size_t at = 0; at < list.size() && list[at] != ',';) {
+    if (list[at] != '[') {
+      host += list[at++];
+      continue;
+    }
+    const size_t end = list.find_first_of("-,]", at), close = list.find(']', at);
+    if (end == std::string::npos || close == std::string::npos) return "";
+    host += list.substr(at + 1, end - at - 1);
+    at = close + 1;
+  }
+  return host;
+}
+
+std::string door_name(const std::string& job) {
+  return "@meshrt-door-" + Token::from(fmt::format("{} {}", geteuid(), job)).text();
 }
 
 std::string as_word(const Meeting& meeting) {
-  std::string word = meeting.token.text();
+  std::string word = meeting.secret.text();
   for (const Address& address : meeting.coordinator) word += "," + address.text();
   return word;
 }
@@ -73,7 +87,7 @@ Meeting from_word(const std::string& word) {
   std::istringstream parts(word);
   std::string part;
   std::getline(parts, part, ',');
-  Meeting meeting{{}, Token::from(part), 0};
+  Meeting meeting{{}, Secret::from(part), 0};
   while (std::getline(parts, part, ','))
     meeting.coordinator.push_back(parse_address(part, "the coordinator's address"));
   if (meeting.coordinator.empty())

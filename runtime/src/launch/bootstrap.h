@@ -1,20 +1,21 @@
 // bootstrap.h: jobs whose ranks another launcher has started: how a rank learns its number, and how all of them learn
 // where rank 0's coordinator listens.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "launch/address.h"
-#include "launch/token.h"
+#include "launch/secret.h"
 
 namespace meshrt {
 
 /// Where the coordinator of a job is, and what one needs to join it.
 struct Meeting {
   std::vector<Address> coordinator;
-  Token token;
+  Secret secret;
   int ranks = 0;  ///< of the whole job
 };
 
@@ -26,10 +27,12 @@ class Bootstrap {
   /// A name that is the same for all ranks of the job on one host, and different from other jobs there.
   virtual std::string job() = 0;
 
-  /// Where rank 0 listens; 0: at a free port.
-  virtual int port() const { return 0; }
-  /// The token, where launchers give nothing to pass one on with; none: rank 0 draws one.
-  virtual std::optional<Token> given_token() { return std::nullopt; }
+  /// Whether all ranks are on this host, as far as the launcher says.
+  virtual bool one_host() const = 0;
+  /// Where all expect rank 0 to listen; none: it tells them.
+  virtual std::optional<Address> given_address() { return std::nullopt; }
+  /// The secret, where launchers give nothing to pass one on with; none: rank 0 draws a token. Throws Failure.
+  virtual std::optional<Secret> given_secret() { return std::nullopt; }
   /// Rank 0 gives what it has (without `ranks`), all get it. Collective. Throws Failure (Cause::environment).
   virtual Meeting meet(const Meeting& mine) = 0;
 
@@ -52,10 +55,15 @@ std::unique_ptr<Bootstrap> slurm_bootstrap();
 
 /// A whole number of the environment; none when it is not set. Throws Failure (Cause::environment) when it is no
 /// number.
-std::optional<int> number_from_environment(const char* name);
+std::optional<int64_t> number_from_environment(const char* name);
+/// Whether both are set, and to the same.
+bool same_numbers(const char* one, const char* other);
 
-/// The first of a list as Slurm writes it: "n[03-05,9],x" -> "n03".
+/// The first of a list as Slurm writes it: "rack[1-2]n[03-05,9],x" -> "rack1n03".
 std::string first_host(const std::string& list);
+
+/// Under which the coordinator of a job of one host listens.
+std::string door_name(const std::string& job);
 
 /// A Meeting as one word, and back; `ranks` is not part of it.
 std::string as_word(const Meeting& meeting);

@@ -1,6 +1,5 @@
-// Launchers that give ranks nothing to exchange words with: rank 0 listens where everybody can reckon it does. The
-// token is MESHRT_TOKEN; without it, it follows from the job's name, and keeps other jobs out, but nobody who knows the
-// name.
+// Launchers that give ranks nothing to exchange words with: rank 0 listens where everybody can reckon it does, and the
+// hosts have a secret of their own. On one host the kernel tells whose processes come, and none is needed.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -19,23 +18,32 @@ std::string word_from_environment(const char* name) {
 
 class FixedBootstrap : public Bootstrap {
  public:
-  FixedBootstrap(int rank, int ranks, std::string job, Address coordinator)
-      : Bootstrap(rank), ranks_(ranks), job_(std::move(job)), coordinator_(std::move(coordinator)) {
-    if (const auto port = number_from_environment("MESHRT_PORT")) coordinator_.port = *port;
+  FixedBootstrap(int64_t rank, int64_t ranks, std::string job, Address coordinator, bool one_host)
+      : Bootstrap(static_cast<int>(rank)),
+        ranks_(static_cast<int>(ranks)),
+        job_(std::move(job)),
+        coordinator_(std::move(coordinator)),
+        one_host_(one_host) {
+    if (const auto port = number_from_environment("MESHRT_PORT")) coordinator_.port = static_cast<int>(*port);
   }
 
   std::string job() override { return job_; }
-  int port() const override { return coordinator_.port; }
-  std::optional<Token> given_token() override {
-    const std::string secret = word_from_environment("MESHRT_TOKEN");
-    return Token::from(secret.empty() ? job_ : secret);
+  bool one_host() const override { return one_host_; }
+  std::optional<Address> given_address() override { return coordinator_; }
+  std::optional<Secret> given_secret() override {
+    if (!secret_) secret_ = one_host_ ? Secret(Token::from(job_)) : shared_secret(job_);
+    return secret_;
   }
-  Meeting meet(const Meeting&) override { return {{coordinator_}, *given_token(), ranks_}; }
+  Meeting meet(const Meeting&) override {
+    return {{one_host_ ? Address{door_name(job_), 0} : coordinator_}, *given_secret(), ranks_};
+  }
 
  private:
   int ranks_;
   std::string job_;
   Address coordinator_;
+  bool one_host_;
+  std::optional<Secret> secret_;
 };
 
 }  // namespace
@@ -49,7 +57,8 @@ std::unique_ptr<Bootstrap> torchrun_bootstrap() {
   const bool taken = word_from_environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
   const std::string job = fmt::format("torchrun-{}-{}-{}-{}", word_from_environment("TORCHELASTIC_RUN_ID"),
                                       word_from_environment("TORCHELASTIC_RESTART_COUNT"), host, *port);
-  return std::make_unique<FixedBootstrap>(*rank, *ranks, job, Address{host, *port + taken});
+  const bool one_host = is_loopback(host) || same_numbers("LOCAL_WORLD_SIZE", "WORLD_SIZE");
+  return std::make_unique<FixedBootstrap>(*rank, *ranks, job, Address{host, static_cast<int>(*port) + taken}, one_host);
 }
 
 std::unique_ptr<Bootstrap> slurm_bootstrap() {
@@ -57,13 +66,15 @@ std::unique_ptr<Bootstrap> slurm_bootstrap() {
   const auto rank = number_from_environment("SLURM_PROCID"), ranks = number_from_environment("SLURM_STEP_NUM_TASKS"),
              job = number_from_environment("SLURM_JOB_ID"), step = number_from_environment("SLURM_STEP_ID");
   if (!rank || !ranks || !job || !step) return nullptr;
-  std::string host = first_host(word_from_environment("SLURM_STEP_NODELIST"));
-  if (host.empty()) host = first_host(word_from_environment("SLURM_JOB_NODELIST"));
+  std::string list = word_from_environment("SLURM_STEP_NODELIST");
+  if (list.empty()) list = word_from_environment("SLURM_JOB_NODELIST");
+  const std::string host = first_host(list);
   if (host.empty()) throw Failure(Cause::environment, "SLURM_STEP_NODELIST names no host");
   // Ranks of one step agree, steps and jobs that run side by side differ; below the range of ports that are given out.
-  const int port = 20000 + (*job * 7 + *step) % 10000;
+  const int port = static_cast<int>(20000 + (*job * 7 + *step) % 10000);
   const std::string name = fmt::format("slurm-{}-{}-{}", *job, *step, word_from_environment("SLURM_RESTART_COUNT"));
-  return std::make_unique<FixedBootstrap>(*rank, *ranks, name, Address{host, port});
+  const bool one_host = number_from_environment("SLURM_STEP_NUM_NODES") == 1 || list == host;
+  return std::make_unique<FixedBootstrap>(*rank, *ranks, name, Address{host, port}, one_host);
 }
 
 }  // namespace meshrt

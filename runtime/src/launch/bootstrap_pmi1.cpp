@@ -74,6 +74,8 @@ class Pmi1Bootstrap : public Bootstrap {
     return "pmi-" + space_;
   }
 
+  bool one_host() const override { return same_numbers("MPI_LOCALNRANKS", "PMI_SIZE"); }
+
   Meeting meet(const Meeting& mine) override {
     job();
     if (rank() == 0)
@@ -99,7 +101,7 @@ std::unique_ptr<Bootstrap> pmi1_bootstrap() {
              ranks = number_from_environment("PMI_SIZE");
   // Slurm's plug-in pmi2 has the same variables and one more, and speaks another language.
   if (!socket || !rank || !ranks || std::getenv("PMI_JOBID")) return nullptr;
-  return std::make_unique<Pmi1Bootstrap>(*rank, *ranks, *socket);
+  return std::make_unique<Pmi1Bootstrap>(static_cast<int>(*rank), static_cast<int>(*ranks), static_cast<int>(*socket));
 }
 
 }  // namespace meshrt

@@ -54,6 +54,11 @@ class PmixBootstrap : public Bootstrap {
   PmixBootstrap(int rank, std::string space) : Bootstrap(rank), space_(std::move(space)) {}
 
   std::string job() override { return "pmix-" + space_; }
+  // PMIx itself would tell once it is started, which is after the coordinator has to listen.
+  bool one_host() const override {
+    if (space_.starts_with("slurm")) return number_from_environment("SLURM_STEP_NUM_NODES") == 1;
+    return same_numbers("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE");
+  }
 
   // The library runs threads from here to its end.
   Meeting meet(const Meeting& mine) override {
@@ -107,7 +112,7 @@ std::unique_ptr<Bootstrap> pmix_bootstrap() {
   const char* space = std::getenv("PMIX_NAMESPACE");
   const auto rank = number_from_environment("PMIX_RANK");
   if (!space || !rank) return nullptr;
-  return std::make_unique<PmixBootstrap>(*rank, space);
+  return std::make_unique<PmixBootstrap>(static_cast<int>(*rank), space);
 }
 
 #else

@@ -37,7 +37,7 @@ class Control {
   void finished() { send_message(socket_.get(), {MessageKind::finished, 0, {}}); }
   /// False when the launcher is gone, and nobody hears it.
   bool failed(int32_t cause, const std::string& what) {
-    return send_message(socket_.get(), {MessageKind::failed, cause, what});
+    return send_message(socket_.get(), {MessageKind::failed, cause, what.substr(0, most_bytes)});
   }
 
  private:

@@ -34,10 +34,11 @@ std::chrono::milliseconds connect_limit() {
 }
 
 // What a service must not hold open: the ends of pipes, sockets of the launcher that wait for them to close.
-void close_all_but(int kept, int also) {
+void close_all_but(const std::vector<int>& kept) {
   std::vector<int> others;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-    if (const int number = std::atoi(entry.path().filename().c_str()); number > 2 && number != kept && number != also)
+    if (const int number = std::atoi(entry.path().filename().c_str());
+        number > 2 && std::ranges::find(kept, number) == kept.end())
       others.push_back(number);
   std::ranges::for_each(others, close);
 }
@@ -45,8 +46,8 @@ void close_all_but(int kept, int also) {
 // A process beside this rank, which learns of the meeting when there is one.
 class Service {
  public:
-  /// Forks; there `run` gets the meeting, and its result ends the process. `kept` stays open.
-  Service(int kept, const std::function<void(const Meeting&)>& run);
+  /// Forks; there `run` gets the meeting, and its result ends the process. `kept` stay open.
+  Service(std::vector<int> kept, const std::function<void(const Meeting&)>& run);
   void begin(const Meeting& meeting) const;
 
  private:
@@ -63,7 +64,7 @@ std::string read_all(int pipe) {
   return text;
 }
 
-Service::Service(int kept, const std::function<void(const Meeting&)>& run) {
+Service::Service(std::vector<int> kept, const std::function<void(const Meeting&)>& run) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw Failure(Cause::environment, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
@@ -77,7 +78,8 @@ Service::Service(int kept, const std::function<void(const Meeting&)>& run) {
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   dup2(nothing, STDIN_FILENO);
   dup2(nothing, STDOUT_FILENO);
-  close_all_but(kept, theirs.get());
+  kept.push_back(theirs.get());
+  close_all_but(kept);
   try {
     const std::string text = read_all(theirs.get());
     if (text.empty()) _exit(0);  // the rank has ended, and will have said why
@@ -104,25 +106,50 @@ void Service::begin(const Meeting& meeting) const {
     throw Failure(Cause::environment, "the launcher of this host has ended at once");
 }
 
+// What only ranks of this job know.
+std::string word_of(const Meeting& meeting) { return Token::from(as_word(meeting)).text(); }
+
 void serve_host(Descriptor listener, const Meeting& meeting) {
-  auto link = enter(meeting.coordinator, meeting.token, {-1, host_name()}, connect_limit());
-  Agent agent(
-      std::move(link), [&](HostEvents& events) { return std::make_unique<AdoptedRanks>(std::move(listener), events); },
-      nullptr);
-  const int code = agent.run();
-  if (code != 0 && agent.has_begun())
+  auto link = enter(meeting.coordinator, meeting.secret, {-1, host_name()}, connect_limit());
+  int code = 0;
+  bool begun = false;
+  {
+    Agent agent(
+        std::move(link),
+        [&](HostEvents& events) {
+          return std::make_unique<AdoptedRanks>(std::move(listener), word_of(meeting), events);
+        },
+        nullptr);
+    code = agent.run();
+    begun = agent.has_begun();
+  }
+  if (code != 0 && begun)
     throw Failure(Cause::environment, "the coordinator of the job, beside rank 0, is gone: the ranks here are stopped");
   _exit(code);
 }
 
-// Where other hosts may reach this one: what is asked for, or every address that it has.
-std::vector<Address> offered_addresses(int port) {
+std::string chosen_address() {
+  const char* chosen = std::getenv("MESHRT_ADDRESS");
+  return chosen ? chosen : "";
+}
+
+// Where rank 0 listens. A job of one host is on no network, unless an address is asked for, as where ranks are in
+// containers with networks of their own.
+std::vector<std::string> listening_hosts(Bootstrap& bootstrap) {
+  if (const std::string chosen = chosen_address(); !chosen.empty()) return addresses_as(chosen);
+  if (bootstrap.one_host()) return {door_name(bootstrap.job())};
+  if (const auto given = bootstrap.given_address()) return addresses_as(given->host);
   constexpr size_t most = 8;
   std::vector<std::string> hosts = own_addresses();
-  if (const char* chosen = std::getenv("MESHRT_ADDRESS"); chosen && *chosen) hosts = {chosen};
+  hosts.resize(std::min(hosts.size(), most));
+  return hosts;
+}
+
+// Where the others look for it.
+std::vector<Address> offered_addresses(std::vector<std::string> hosts, int port) {
+  if (const std::string chosen = chosen_address(); !chosen.empty()) hosts = {chosen};
   std::vector<Address> addresses;
-  for (const std::string& host : hosts)
-    if (addresses.size() < most) addresses.push_back({host, port});
+  for (const std::string& host : hosts) addresses.push_back({host, host.starts_with('@') ? 0 : port});
   return addresses;
 }
 
@@ -133,20 +160,25 @@ Descriptor join_foreign_job(Bootstrap& bootstrap) {
   for (const char* name : {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}) setenv(name, "1", 0);
   const std::string name = fmt::format("meshrt-{}-{}", geteuid(), bootstrap.job());
   std::vector<Service> services;
-  Meeting mine;
+  Meeting mine{{}, Token(), 0};
   if (bootstrap.rank() == 0) {
-    mine.token = bootstrap.given_token().value_or(Token::draw());
-    auto door = std::make_unique<Door>("", bootstrap.port(), mine.token);
-    mine.coordinator = offered_addresses(door->port());
-    services.emplace_back(door->descriptor(),
+    mine.secret = bootstrap.given_secret().value_or(Token::draw());
+    const std::vector<std::string> hosts = listening_hosts(bootstrap);
+    const auto given = bootstrap.given_address();
+    auto door = std::make_unique<Door>(hosts, given ? given->port : 0, mine.secret);
+    mine.coordinator = offered_addresses(hosts, door->port());
+    std::vector<int> kept;
+    for (const Descriptor& listener : door->listeners()) kept.push_back(listener.get());
+    services.emplace_back(kept,
                           [&](const Meeting& meeting) { _exit(coordinate(*door, meeting.ranks, connect_limit())); });
   }
   if (Descriptor listener = claim_name(name); listener.get() >= 0)
-    services.emplace_back(listener.get(), [&](const Meeting& meeting) { serve_host(std::move(listener), meeting); });
+    services.emplace_back(std::vector{listener.get()},
+                          [&](const Meeting& meeting) { serve_host(std::move(listener), meeting); });
   const Meeting meeting = bootstrap.meet(mine);
   for (const Service& service : services) service.begin(meeting);
   services.clear();  // closes their pipes: they have all there is
-  return call_name(name, bootstrap.rank(), connect_limit());
+  return call_name(name, bootstrap.rank(), word_of(meeting), connect_limit());
 }
 
 }  // namespace meshrt

@@ -66,7 +66,8 @@ class Gathering {
       if (received == Received::nothing) return;
       if (received == Received::closed)
         throw Failure(Cause::environment,
-                      fmt::format("host {} has left before all ranks had come", guest.visitor.hello.name));
+                      fmt::format("host {} has left before all ranks had come{}{}", guest.visitor.hello.name,
+                                  link.fault().empty() ? "" : ": ", link.fault()));
       if (message.kind == MessageKind::entered) take_in(guest, rank, message.value);
       if (message.kind == MessageKind::ended)
         throw Failure(Cause::environment,

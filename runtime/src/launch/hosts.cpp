@@ -37,7 +37,7 @@ std::vector<std::string> passed_on(const std::vector<std::string>& wanted) {
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text = *entry;
     if (std::ranges::any_of(prefixes, [&](const char* prefix) { return text.starts_with(prefix); }) &&
-        !text.starts_with("MESHRT_TOKEN="))
+        !text.starts_with("MESHRT_TOKEN"))
       result.emplace_back(text);
   }
   for (const std::string& variable : wanted) {
@@ -63,10 +63,9 @@ class HostsLauncher {
  public:
   HostsLauncher(const Placement& placement, const std::vector<std::string>& command, const HostsOptions& options)
       : options_(options),
-        token_(options.started_elsewhere ? token_from_environment() : Token::draw()),
+        token_(options.started_elsewhere ? token_of_nodes() : Token::draw()),
         addresses_(addresses_for(placement)),
-        door_(std::in_place, options.started_elsewhere || addresses_.size() > 1 ? "" : addresses_[0], options.port,
-              token_) {
+        door_(std::in_place, listening_hosts(), options.port, token_) {
     job_.placement = placement;
     job_.carrier = choose_carrier(options.launch.transport, placement.one_host());
     job_.command = found(command);
@@ -95,12 +94,24 @@ class HostsLauncher {
   // Where agents may find this host: by the route to the first of the others. A name that only the command of
   // options_.shell understands, as an alias of ssh, shows no route: any of this host's addresses may be the one.
   std::vector<std::string> addresses_for(const Placement& placement) const {
-    if (!options_.address.empty()) return {options_.address};
     if (options_.started_elsewhere) return {"127.0.0.1"};
+    if (!options_.address.empty()) return {options_.address};
     const auto other = std::ranges::find_if_not(placement.hosts, is_this_host);
     if (other == placement.hosts.end()) return {"127.0.0.1"};
     if (const auto address = address_towards(*other)) return {*address};
     return own_addresses();
+  }
+
+  // Only there: this host may have networks that the job has nothing to do with.
+  std::vector<std::string> listening_hosts() const {
+    std::vector<std::string> hosts = addresses_;
+    if (!options_.address.empty()) {
+      hosts = addresses_as(options_.address);
+      if (options_.started_elsewhere) hosts.insert(hosts.end(), addresses_.begin(), addresses_.end());
+    }
+    std::ranges::sort(hosts);
+    hosts.erase(std::ranges::unique(hosts).begin(), hosts.end());
+    return hosts;
   }
 
   // "10.0.0.1:4711,192.168.0.7:4711"
@@ -180,11 +191,12 @@ class HostsLauncher {
 
 }  // namespace
 
-Token token_from_environment() {
-  const char* text = std::getenv("MESHRT_TOKEN");
-  if (!text || !*text)
-    throw Failure(Cause::usage, "set MESHRT_TOKEN to one secret on all nodes: with it, only they can join the job");
-  return Token::from(text);
+Token token_of_nodes() {
+  if (const auto token = token_from_environment()) return *token;
+  throw Failure(
+      Cause::usage,
+      "set MESHRT_TOKEN to one secret on all nodes, or MESHRT_TOKEN_FILE to a file with it: with it, only they "
+      "can join the job");
 }
 
 int launch_hosts(const Placement& placement, const std::vector<std::string>& command, const HostsOptions& options) {

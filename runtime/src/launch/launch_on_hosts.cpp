@@ -55,13 +55,14 @@ int run_as_node(const std::vector<std::string>& command, const SeveralHosts& opt
                   "--max-restarts cannot restart nodes that are started elsewhere: let that restart them");
   const Address coordinator = parse_address(options.coordinator, "--coordinator");
   if (options.node_rank > 0)
-    return run_agent({coordinator}, token_from_environment(), options.node_rank, milliseconds(options.connect_timeout));
+    return run_agent({coordinator}, token_of_nodes(), options.node_rank, milliseconds(options.connect_timeout));
   std::vector<HostSlots> nodes;
   nodes.reserve(static_cast<size_t>(options.nodes));
   for (int node = 0; node < options.nodes; ++node) nodes.push_back({fmt::format("node {}", node), options.per_node});
   HostsOptions job = hosts_options(options);
   job.started_elsewhere = true;
   job.port = coordinator.port;
+  if (job.address.empty()) job.address = coordinator.host;
   return launch_hosts(place_ranks(nodes, {}), command, job);
 }
 

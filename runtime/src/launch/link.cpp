@@ -1,25 +1,21 @@
 #include "launch/link.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "launch/address.h"
+#include "meshrt/failure.h"
 
 namespace meshrt {
 
 namespace {
-
-struct Head {
-  uint32_t bytes;
-  int32_t kind, rank, value;
-};
 
 constexpr size_t most_waiting = 256 << 20;  // bytes that a peer has not taken
 constexpr auto between_signs = std::chrono::seconds(2);
@@ -42,31 +38,56 @@ Link::Link(Descriptor socket)
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
 }
 
+void Link::append(std::string_view piece) {
+  out_.append(piece);
+  if (sent_) out_ += sent_->next(piece);
+}
+
 void Link::send(int rank, const Message& message) {
   if (closed()) return;
-  const size_t bytes = std::min(message.bytes.size(), most_bytes);
-  const Head head{static_cast<uint32_t>(bytes), static_cast<int32_t>(message.kind), rank, message.value};
-  out_.append(reinterpret_cast<const char*>(&head), sizeof head);
-  out_.append(message.bytes, 0, bytes);
+  if (message.bytes.size() > longest_message)
+    throw Failure(Cause::environment, fmt::format("a message of {} bytes to {} is too long: {} bytes are the most",
+                                                  message.bytes.size(), peer_, longest_message));
+  const Head head{static_cast<uint32_t>(message.bytes.size()), static_cast<int32_t>(message.kind), rank, message.value};
+  append({reinterpret_cast<const char*>(&head), sizeof head});
+  if (!message.bytes.empty()) append(message.bytes);
   write_some();
-  if (out_.size() > most_waiting) close();
+  if (out_.size() > most_waiting) give_up("it takes nothing of what it is sent");
+}
+
+void Link::give_up(const std::string& fault) {
+  fault_ = fault;
+  in_.clear();
+  close();
+}
+
+// The next bytes that have come, if they are all there and their seal fits.
+bool Link::take(size_t bytes, std::string& piece) {
+  const size_t whole = bytes + (expected_ ? Seal::bytes : 0);
+  if (in_.size() < whole) return false;
+  piece.assign(in_, 0, bytes);
+  if (expected_ && std::string_view(in_).substr(bytes, Seal::bytes) != expected_->next(piece)) {
+    give_up("something was changed, put in, left out or repeated on the way: somebody else speaks on this network");
+    return false;
+  }
+  in_.erase(0, whole);
+  return true;
 }
 
 Received Link::receive(int& rank, Message& message) {
-  Head head{};
-  if (in_.size() < sizeof head) return closed() ? Received::closed : Received::nothing;
-  std::memcpy(&head, in_.data(), sizeof head);
-  if (head.bytes > longest_) {
-    in_.clear();
-    close();
-    return Received::closed;
+  const auto nothing = [&] { return closed() ? Received::closed : Received::nothing; };
+  std::string piece;
+  if (!head_) {
+    if (!take(sizeof(Head), piece)) return nothing();
+    std::memcpy(&head_.emplace(), piece.data(), sizeof(Head));
+    if (head_->bytes > longest_) give_up("it sends what is no message");
   }
-  if (in_.size() < sizeof head + head.bytes) return closed() ? Received::closed : Received::nothing;
-  rank = head.rank;
-  message.kind = static_cast<MessageKind>(head.kind);
-  message.value = head.value;
-  message.bytes.assign(in_, sizeof head, head.bytes);
-  in_.erase(0, sizeof head + head.bytes);
+  if (!fault_.empty() || (head_->bytes > 0 && !take(head_->bytes, message.bytes))) return nothing();
+  if (head_->bytes == 0) message.bytes.clear();
+  rank = head_->rank;
+  message.kind = static_cast<MessageKind>(head_->kind);
+  message.value = head_->value;
+  head_.reset();
   return Received::message;
 }
 
@@ -82,7 +103,7 @@ void Link::advance() {
 void Link::read_some() {
   std::array<char, 65536> room;
   // What has come is taken out before more is read, so little can pile up.
-  while (!closed() && in_.size() <= longest_ + sizeof(Head)) {
+  while (!closed() && in_.size() <= longest_ + sizeof(Head) + 2 * Seal::bytes) {
     const ssize_t length = recv(socket_.get(), room.data(), room.size(), 0);
     if (length > 0) {
       in_.append(room.data(), length);

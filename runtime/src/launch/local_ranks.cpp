@@ -37,6 +37,7 @@ LocalRanks::~LocalRanks() {
   for (const Process& process : processes_)
     if (process.running) waitpid(process.pid, nullptr, 0);
   output_.finish();
+  bring_flights_home();
 }
 
 void LocalRanks::start(const HostJob& job, int rank, int cpu) {

@@ -1,5 +1,6 @@
 #include "launch/message.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "meshrt/failure.h"
 
 namespace meshrt {
 
@@ -19,12 +22,15 @@ struct MessageHead {
   int32_t kind, value;
 };
 
-}  // namespace
-
-bool send_message(int socket, const Message& message, const std::vector<int>& descriptors) {
+// errno, or 0.
+int send_packet(int socket, const Message& message, const std::vector<int>& descriptors, int flags) {
+  if (message.bytes.size() > most_bytes)
+    throw Failure(Cause::environment,
+                  fmt::format("{} bytes are too many for one message between a launcher and its ranks, which has at "
+                              "most {}: a job of fewer ranks needs fewer",
+                              message.bytes.size(), most_bytes));
   MessageHead head{static_cast<int32_t>(message.kind), message.value};
-  iovec parts[2] = {{&head, sizeof head},
-                    {const_cast<char*>(message.bytes.data()), std::min(message.bytes.size(), most_bytes)}};
+  iovec parts[2] = {{&head, sizeof head}, {const_cast<char*>(message.bytes.data()), message.bytes.size()}};
   msghdr packet{};
   packet.msg_iov = parts;
   packet.msg_iovlen = 2;
@@ -38,20 +44,24 @@ bool send_message(int socket, const Message& message, const std::vector<int>& de
     rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
     std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
   }
+  while (sendmsg(socket, &packet, MSG_NOSIGNAL | flags) < 0)
+    if (errno != EINTR) return errno;
+  return 0;
+}
+
+}  // namespace
+
+bool send_message(int socket, const Message& message, const std::vector<int>& descriptors) {
   for (;;) {
-    if (sendmsg(socket, &packet, MSG_NOSIGNAL) >= 0) return true;
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN) return false;
+    const int error = send_packet(socket, message, descriptors, 0);
+    if (error != EAGAIN) return error == 0;
     pollfd writable{socket, POLLOUT, 0};
     poll(&writable, 1, -1);
   }
 }
 
-void offer_message(int socket, const Message& message) {
-  const MessageHead head{static_cast<int32_t>(message.kind), message.value};
-  std::string packet(reinterpret_cast<const char*>(&head), sizeof head);
-  packet += message.bytes;
-  ::send(socket, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+bool offer_message(int socket, const Message& message) {
+  return send_packet(socket, message, {}, MSG_DONTWAIT) != EAGAIN;
 }
 
 Received receive_message(int socket, Message& message, std::vector<int>* descriptors) {

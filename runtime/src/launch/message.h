@@ -24,9 +24,10 @@ enum class MessageKind : int32_t {
   proof,            ///< agent: that it has the token, and Hello
   admitted,         ///< coordinator: that it has the token too
   start,            ///< coordinator: HostJob
-  refused,          ///< agent: why it cannot start them
+  refused,          ///< coordinator: the proof is wrong; agent: why it cannot start them
   entered,          ///< agent: a rank runs there; `value` is its process. A rank that another launcher started, to its
-                    ///< agent: `value` is the rank, the bytes its CPUs (cpu_list_text)
+                    ///< agent: `value` is the rank, the bytes a word that only this job knows and its CPUs
+                    ///< (cpu_list_text)
   ended,            ///< agent: a rank's process has; `value` is waitpid's status
   signal,  ///< coordinator: pass signal `value` on to the ranks; agent: it has got this one, which asks the job to end
   alive,   ///< both: nothing to say
@@ -39,13 +40,14 @@ struct Message {
   std::string bytes;
 };
 
-constexpr size_t most_bytes = 128 << 10;  ///< of one message; longer texts are cut
+constexpr size_t most_bytes = 128 << 10;  ///< of one message within a host
 
-/// Sends one message; false when the other side is gone. `descriptors` travel along (at most 2).
+/// Sends one message; false when the other side is gone. `descriptors` travel along (at most 2). Throws Failure
+/// (Cause::environment) when it is too long.
 bool send_message(int socket, const Message& message, const std::vector<int>& descriptors = {});
 
-/// Sends it if there is room, else not.
-void offer_message(int socket, const Message& message);
+/// The same, but never waits: false when there is no room. To a side that is gone nothing is sent.
+bool offer_message(int socket, const Message& message);
 
 enum class Received { message, nothing, closed };
 /// Receives one message if there is one.

@@ -10,6 +10,7 @@
 
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "report/flight_place.h"
 #include "transport/memory.h"
 #include "transport/segment.h"
 
@@ -42,19 +43,38 @@ void OwnRanks::Memory::welcome(const HostJob& job, const Process& process, int c
 }
 
 void OwnRanks::watch(std::vector<pollfd>& watched) const {
-  for (const Process& process : processes_) watched.push_back({process.control.get(), POLLIN, 0});
+  for (const Process& process : processes_)
+    watched.push_back(
+        {process.control.get(), static_cast<short>(process.outbox.empty() ? POLLIN : POLLIN | POLLOUT), 0});
 }
 
 void OwnRanks::advance() {
   // Messages first: a rank that fails says why before it ends.
   for (Process& process : processes_) read_control(process);
   reap();
+  for (Process& process : processes_) write_control(process);
 }
 
 void OwnRanks::send(int rank, const Message& message) {
-  for (const Process& process : processes_)
+  for (Process& process : processes_)
     if (process.control.get() >= 0 && (rank == every_rank || rank == process.rank))
-      send_message(process.control.get(), message);
+      process.outbox.send(process.control.get(), message);
+}
+
+// A rank that takes nothing for long is stopped, and what it has not taken must not grow for ever.
+void OwnRanks::write_control(Process& process) {
+  if (process.control.get() < 0 || process.outbox.empty()) return;
+  process.outbox.flush(process.control.get());
+  if (!process.outbox.overflown()) return;
+  process.control = Descriptor();
+  events_.received(process.rank, {MessageKind::failed, static_cast<int32_t>(Cause::timeout),
+                                  fmt::format("it takes nothing of what its launcher has for it, more than {} MiB",
+                                              Outbox::most_waiting >> 20)});
+}
+
+void OwnRanks::bring_flights_home() const {
+  for (const Process& process : processes_)
+    if (!process.recorder.empty()) bring_flight_home(process.recorder);
 }
 
 bool OwnRanks::any_running() const { return std::ranges::any_of(processes_, &Process::running); }
@@ -68,6 +88,7 @@ void OwnRanks::read_control(Process& process) {
       process.control = Descriptor();
       return;
     }
+    if (message.kind == MessageKind::beat && !message.bytes.empty()) process.recorder = message.bytes;
     if (message.kind == MessageKind::failed) flush();  // what it printed stands before why it failed
     events_.received(process.rank, message);
   }

@@ -5,6 +5,7 @@
 
 #include "launch/descriptor.h"
 #include "launch/host.h"
+#include "launch/outbox.h"
 #include "launch/welcome.h"
 
 namespace meshrt {
@@ -29,6 +30,8 @@ class OwnRanks : public Host {
     pid_t pid = 0;  ///< 0: not known here
     Descriptor control;
     bool running = true;
+    Outbox outbox;         ///< what it has not taken yet
+    std::string recorder;  ///< path of its flight recorder
   };
 
   /// Tells a rank what it is and how many CPUs the ranks of this host have together, and hands it the memory that it
@@ -43,6 +46,9 @@ class OwnRanks : public Host {
   };
 
   void read_control(Process& process);
+  void write_control(Process& process);
+  /// Of ranks that could not do it themselves. When all are gone: a disk that hangs must not keep ranks alive.
+  void bring_flights_home() const;
   /// Tells of processes that have ended, after their last words.
   virtual void reap() = 0;
 

@@ -6,11 +6,18 @@
 #include <csignal>
 #include <utility>
 
+#include "meshrt/failure.h"
+
 namespace meshrt {
 
 RemoteHost::RemoteHost(std::unique_ptr<Link> link, const HostJob& job, HostEvents& events)
     : link_(std::move(link)), host_(job.host), events_(events), running_(job.placement.ranks_of(job.host)) {
-  link_->send(every_rank, {MessageKind::start, 0, pack(job)});
+  const std::string text = pack(job);
+  if (text.size() > Link::longest_message)
+    throw Failure(Cause::usage, fmt::format("what host {} is told of the job has {} bytes, {} are the most: are there "
+                                            "long variables of -x?",
+                                            job.placement.hosts[job.host], text.size(), Link::longest_message));
+  link_->send(every_rank, {MessageKind::start, 0, text});
 }
 
 void RemoteHost::advance() {
@@ -21,7 +28,10 @@ void RemoteHost::advance() {
   for (;;) {
     const Received received = link_->receive(rank, message);
     if (received == Received::nothing) break;
-    if (received == Received::closed) return lose("its agent has ended, or the connection to it is lost");
+    if (received == Received::closed)
+      return lose(link_->fault().empty()
+                      ? "its agent has ended, or the connection to it is lost"
+                      : fmt::format("the connection to it ({}) is ended: {}", link_->peer(), link_->fault()));
     take(rank, message);
   }
   if (link_->silent())
