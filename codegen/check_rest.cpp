@@ -8,6 +8,7 @@
 #include "codegen/graph/elaborate/declarations.h"
 #include "codegen/graph/elaborate/elaborate.h"
 #include "codegen/graph/unused_parameters.h"
+#include "codegen/layout/resolve_mesh.h"
 #include "frontend/imports.h"
 #include "frontend/lint_levels.h"
 #include "frontend/unused.h"
@@ -100,6 +101,13 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
     if (open != nullptr && std::ranges::any_of(found.diagnostics(), of_ranks))
       report_unchecked(*layout, *open, request, sink);
     else hand_on(found, sink);
+  }
+  for (const ast::Mesh* mesh : declared.meshes) {
+    const auto uses = [&](const ast::Layout* layout) { return layout->mesh.text == mesh->name.text; };
+    if (std::ranges::any_of(declared.layouts, uses)) continue;
+    DiagnosticSink found;
+    check_mesh(*mesh, declared, *chosen, {{}, {}, {}, request.set}, found);
+    hand_on(found, sink);
   }
 }
 

@@ -123,8 +123,9 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   verify_graph(*model, "elaborate");
   if (passes.last("graph", [&] { return print_graph(*model); })) return std::nullopt;
   const std::optional<Layout> layout =
-      request.one_rank ? one_rank()
-                       : resolve_layout(program, *model, {request.layout, request.mesh, request.ranks}, sources, sink);
+      request.one_rank
+          ? one_rank()
+          : resolve_layout(program, *model, {request.layout, request.mesh, request.ranks, request.set}, sources, sink);
   const std::optional<Machine> machine =
       request.machine_file.empty() ? Machine{} : read_machine(request.machine_file, sink);
   if (!layout || !machine || sink.has_errors()) return std::nullopt;

@@ -16,17 +16,18 @@
 namespace mesh {
 
 struct CompileRequest {
-  std::vector<std::string> files;            // the spec, then files with more layouts
-  std::string model, layout;                 // empty: the only one, or the default
-  std::string precision;                     // "", "f32" or "f64"
-  std::map<std::string, int64_t> set, mesh;  // --set dim=n, --mesh axis=n
-  std::optional<int64_t> ranks;              // -n
-  std::string machine_file;                  // empty: the generic machine
-  std::vector<std::string> wanted;           // names that fetch and verify ask for; "grad(PATH)" too
-  std::vector<std::string> watch;            // entries of `log.watch`; one that names nothing: throws Unwatchable
-  bool one_rank = false;                     // ignores layouts
-  bool plain = false;                        // nothing recognised, nothing fused, no memory shared
-  std::string stop_after;                    // a pass of pass_names(), for `check` and `ir`; empty: all
+  std::vector<std::string> files;          // the spec, then files with more layouts
+  std::string model, layout;               // empty: the only one, or the default
+  std::string precision;                   // "", "f32" or "f64"
+  std::map<std::string, std::string> set;  // --set dim=n, const=number: as it would be written
+  std::map<std::string, int64_t> mesh;     // --mesh axis=n
+  std::optional<int64_t> ranks;            // -n
+  std::string machine_file;                // empty: the generic machine
+  std::vector<std::string> wanted;         // names that fetch and verify ask for; "grad(PATH)" too
+  std::vector<std::string> watch;          // entries of `log.watch`; one that names nothing: throws Unwatchable
+  bool one_rank = false;                   // ignores layouts
+  bool plain = false;                      // nothing recognised, nothing fused, no memory shared
+  std::string stop_after;                  // a pass of pass_names(), for `check` and `ir`; empty: all
   std::function<void(const std::string& pass, const std::string& text)> dump;  // called after each pass if set
 };
 

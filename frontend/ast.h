@@ -67,10 +67,10 @@ struct Parameter {
   ExprPtr initial;  // null: an instance of a block
 };
 
-// `state u : f64[x, y] = zeros`
+// `state u : f64[x, y] = zeros`, `state average = w`
 struct State {
   std::vector<Name> names;
-  Type type;
+  std::optional<Type> type;
   ExprPtr initial;
 };
 
@@ -173,7 +173,7 @@ struct Scope {
 
 // `tensor layer.moe.gate { expert -> none }`
 struct Pin {
-  Glob tensor;
+  std::vector<Glob> tensors;
   Rules rules;
 };
 
@@ -246,10 +246,15 @@ struct Version {
   Number number;
 };
 
-// `const window = 4096`
+// `window = 4096` of a `const`
 struct Constant {
   Name name;
   ExprPtr value;
+};
+
+// `const window = 4096, base = 10000`
+struct Constants {
+  std::vector<Constant> constants;
 };
 
 // One group of arguments of a block: `x, y : real[..., d]`
@@ -310,7 +315,7 @@ struct Budget {
 };
 
 struct Decl {
-  using Node = std::variant<Import, Version, Dims, Constant, Require, Block, Model, Mesh, Layout, Precision, Budget>;
+  using Node = std::variant<Import, Version, Dims, Constants, Require, Block, Model, Mesh, Layout, Precision, Budget>;
 
   Node node;
   Span span;

@@ -85,7 +85,7 @@ class Printer {
     line("param {} : {}{}", names(parameter.names), mesh::print(parameter.type), initial);
   }
   void put(const ast::State& state) {
-    line("state {} : {} = {}", names(state.names), mesh::print(state.type), mesh::print(*state.initial));
+    line("state {}{} = {}", names(state.names), typed(state.type), mesh::print(*state.initial));
   }
   void put(const ast::Metric& metric) { line("metric {} = {}", metric.name.text, mesh::print(*metric.value)); }
   void put(const ast::Repeat& repeat) {
@@ -123,7 +123,7 @@ class Printer {
     line("{} -> {}{}{}", dims, place.target.none ? "none" : place.target.axes.text(), unless, with);
   }
   void put(const ast::Scope& scope) { braces(scope.scope.text, scope.rules); }
-  void put(const ast::Pin& pin) { braces(fmt::format("tensor {}", pin.tensor.text()), pin.rules); }
+  void put(const ast::Pin& pin) { braces(fmt::format("tensor {}", globs(pin.tensors)), pin.rules); }
   void put(const ast::Within& within) { braces(fmt::format("in {}", within.path.text()), within.rules); }
   void put(const ast::Replicate& replicate) { line("replicate over {}", names(replicate.axes)); }
   void put(const ast::Auto&) { line("auto"); }
@@ -153,7 +153,11 @@ class Printer {
     line("import {}", path != nullptr ? path->text() : fmt::format("\"{}\"", std::get<std::string>(import.target)));
   }
   void put(const ast::Version& version) { line("language {}", version.number.text); }
-  void put(const ast::Constant& constant) { line("const {} = {}", constant.name.text, mesh::print(*constant.value)); }
+  void put(const ast::Constants& constants) {
+    line("const {}", list(constants.constants, [](const ast::Constant& one) {
+           return fmt::format("{} = {}", one.name.text, mesh::print(*one.value));
+         }));
+  }
   void put(const ast::Block& block) {
     const std::string dims = block.dims.empty() ? "" : fmt::format("[{}]", names(block.dims));
     const std::string inputs = list(block.inputs, [](const ast::BlockInput& input) {

@@ -43,6 +43,10 @@ std::optional<Rational> Rational::make(Wide numerator, Wide denominator) {
 }
 
 std::optional<Rational> Rational::parse(std::string_view literal) {
+  if (literal.starts_with('-')) {
+    const std::optional<Rational> positive = parse(literal.substr(1));
+    return positive ? subtract(0, *positive) : std::nullopt;
+  }
   const Wide limit = Wide{1} << 120;
   Wide digits = 0;
   int exponent = 0;

@@ -16,7 +16,7 @@ class Rational {
 
   // Nothing when the denominator is 0 or a part does not fit after reducing.
   static std::optional<Rational> make(__int128 numerator, __int128 denominator);
-  // A literal of the language, exactly: `50_257`, `1.25`, `3e-4`.
+  // A literal of the language, exactly: `50_257`, `1.25`, `3e-4`; with a sign before it, too.
   static std::optional<Rational> parse(std::string_view literal);
 
   std::int64_t numerator() const { return numerator_; }

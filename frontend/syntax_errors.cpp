@@ -46,8 +46,9 @@ class Fault {
   Fault(const SyntaxFault& fault, DiagnosticSink& sink) : fault_(fault), sink_(sink), found_(fault.tokens[fault.at]) {}
 
   void report() {
-    if (half_a_part() || foreign_operator() || unfinished_line() || unknown_rule() || missing_arrow() ||
-        reserved_name() || wrong_place() || equals_sign() || unknown_keyword() || lone_expression() || missing_sign()) {
+    if (half_a_part() || foreign_operator() || comma_of_rules() || method() || chosen_by_if() || size_as_dim() ||
+        unfinished_line() || unknown_rule() || missing_arrow() || reserved_name() || wrong_place() || equals_sign() ||
+        unknown_keyword() || lone_expression() || missing_sign()) {
       return;
     }
     general();
@@ -124,6 +125,42 @@ class Fault {
       return true;
     }
     return false;
+  }
+
+  // `batch -> data, hidden -> model`
+  bool comma_of_rules() {
+    if (fault_.list != "rules" || !found_.is(",")) return false;
+    sink_.error("E0101", found_.span, "expected `;` or a new line between two rules, found `,`")
+        .here("did you mean `;`?")
+        .fix(found_.span, ";");
+    return true;
+  }
+
+  // `(x + y).relu()`
+  bool method() {
+    const Token& name = token(fault_.at + 1);
+    if (!found_.is(".") || name.kind != TokenKind::word || (!previous().is(")") && !previous().is("]"))) return false;
+    sink_.error("E0101", cover(found_.span, name.span), "values have no methods")
+        .help("a function takes its values in parentheses: `{}(...)`", name.text);
+    return true;
+  }
+
+  // `a if training else b`
+  bool chosen_by_if() {
+    if (!found_.is("if") || fault_.list != "body" || fault_.at < fault_.first + 2) return false;
+    sink_.error("E0101", found_.span, "expected an operator or the end of the statement, found `if`")
+        .help("`where(condition, a, b)` chooses");
+    return true;
+  }
+
+  // `real[20, hidden]`
+  bool size_as_dim() {
+    if (fault_.rule != "slot" && fault_.rule != "type") return false;
+    if (found_.kind != TokenKind::number || (!previous().is("[") && !previous().is(","))) return false;
+    sink_.error("E0101", found_.span, "expected a dim, found `{}`", found_.text)
+        .here("sizes have names")
+        .help("`dim n = {}` declares one: `n` then stands here", found_.text);
+    return true;
   }
 
   bool assignment_operator(const Token& op, const Token& equals) {

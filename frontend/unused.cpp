@@ -136,7 +136,9 @@ class Mentions {
   // ---- declarations ----
   void add(const ast::Import&) {}
   void add(const ast::Version&) {}
-  void add(const ast::Constant& constant) { add(constant.value); }
+  void add(const ast::Constants& constants) {
+    for (const ast::Constant& constant : constants.constants) add(constant.value);
+  }
   void add(const ast::Block& block) {
     for (const ast::BlockInput& input : block.inputs) add(input.type);
     add(block.results);
@@ -158,7 +160,7 @@ class Mentions {
   }
   void add(const ast::Scope& scope) { add(scope.rules); }
   void add(const ast::Pin& pin) {
-    add(pin.tensor);
+    add(pin.tensors);
     add(pin.rules);
   }
   void add(const ast::Within& within) { add(within.rules); }

@@ -14,6 +14,7 @@
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
 #include "codegen/graph/want.h"
+#include "codegen/interpret/arrays.h"
 #include "codegen/interpret/interpret.h"
 #include "frontend/suggest.h"
 #include "meshrt/checkpoint.h"
@@ -171,9 +172,17 @@ int fetch(FetchOptions options) {
   InterpretRequest request{compiled->program, &session.sources};
   request.feeds = read_feeds(options.feeds);
   request.stored = read_parameters(options, graph);
-  for (const Stored& stored : graph.stored)  // a state may begin from a file too
-    if (stored.kind == StoredKind::state)
-      if (auto first = request.feeds.extract(stored.path)) request.stored[stored.path] = std::move(first.mapped());
+  for (const Stored& stored : graph.stored) {  // a state may begin from a file too
+    if (stored.kind != StoredKind::state) continue;
+    auto first = request.feeds.extract(stored.path);
+    if (!first) continue;
+    request.stored[stored.path] = std::move(first.mapped());
+    // In place of the expression that the spec has for it.
+    const std::string flag = stored.path + ".begun";
+    if (std::ranges::find(graph.stored, flag, &Stored::path) == graph.stored.end()) continue;
+    meshrt::Array& begun = request.stored[flag] = make_array(Type::boolean, {});
+    begun.data.front() = std::byte{1};
+  }
   request.seed = options.seed.value_or(1);
   request.steps = std::max<int64_t>(1, options.steps);
   request.planned_steps = request.steps;

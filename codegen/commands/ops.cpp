@@ -8,6 +8,7 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/graph/elaborate/catalogue.h"
+#include "codegen/graph/elaborate/other_names.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
@@ -128,6 +129,8 @@ std::vector<std::pair<const CatalogueEntry*, std::string>> chosen(const std::vec
     }
   for (const std::string& name : names) {
     if (std::ranges::count(known, name) > 0) continue;
+    if (const std::string_view written = elaboration::written_here(name); !written.empty())
+      throw UsageError(fmt::format("there is no op `{}`: {}", name, written));
     const auto near = did_you_mean(name, known);
     throw UsageError(fmt::format("there is no op `{}`; {}", name,
                                  near ? fmt::format("did you mean `{}`?", *near) : "`meshc ops` lists them"));
@@ -142,7 +145,11 @@ int ops(const OpsOptions& options) {
   } else if (options.json) {
     nlohmann::ordered_json listed = nlohmann::ordered_json::array();
     for (const auto& [entry, family] : entries) listed.push_back(entry_json(*entry, family));
-    fmt::print("{}\n", nlohmann::ordered_json({{"schema", 1}, {"dims", catalogue_dims}, {"ops", listed}}).dump(2));
+    nlohmann::ordered_json elsewhere = nlohmann::ordered_json::object();
+    for (const elaboration::OtherName& other : elaboration::other_names()) elsewhere[other.name] = other.written;
+    fmt::print("{}\n", nlohmann::ordered_json(
+                           {{"schema", 1}, {"dims", catalogue_dims}, {"ops", listed}, {"elsewhere", elsewhere}})
+                           .dump(2));
   } else if (options.names.empty()) {
     fmt::print("{}", list_text());
   } else {

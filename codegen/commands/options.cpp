@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -38,7 +39,8 @@ void refuse_bare_key(const std::string& argument) {
                                fmt::join(keys, "` or `")));
 }
 
-std::string joined(const std::map<std::string, int64_t>& settings) {
+template <class T>
+std::string joined(const std::map<std::string, T>& settings) {
   std::string text;
   for (const auto& [name, value] : settings) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, value);
   return text;
@@ -75,7 +77,10 @@ void SpecOptions::declare(CLI::App& app, bool with_run_file) {
                       : "the spec, and files with more layouts")
       ->required()
       ->type_name(runs ? "SPEC [LAYOUTS.mesh] [RUN.yaml] [KEY=VALUE...]" : "SPEC [LAYOUTS.mesh]");
-  app.add_option("--set", sets, "another size for a dim")->type_name("DIM=N")->take_all()->allow_extra_args(false);
+  app.add_option("--set", sets, "another size for a dim, another number for a const")
+      ->type_name("NAME=NUMBER")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--mesh", axes, "other sizes for the layout's mesh; an axis not named becomes 1")
       ->type_name("AXIS=N,...")
       ->take_all()
@@ -148,8 +153,8 @@ CompileRequest SpecOptions::request() const {
   request.model = model;
   request.layout = layout;
   request.precision = precision;
-  request.set = parse_settings(sets, "--set");
-  request.mesh = parse_settings(axes, "--mesh");
+  request.set = parse_numbers(sets);
+  request.mesh = parse_sizes(axes);
   if (ranks > 0) request.ranks = ranks;
   request.machine_file = machine;
   return request;
@@ -163,17 +168,20 @@ std::string SpecOptions::canonical_command() const {
   };
   add("--model", model);
   add("--layout", layout);
-  add("--mesh", joined(parse_settings(axes, "--mesh")));
+  add("--mesh", joined(parse_sizes(axes)));
   add("-n", ranks > 0 ? std::to_string(ranks) : "");
-  add("--set", joined(parse_settings(sets, "--set")));
+  add("--set", joined(parse_numbers(sets)));
   add("--precision", precision);
   add("--machine", fs::path(machine).filename().string());
   if (find_nonfinite) command += " --find-nonfinite";
   return command;
 }
 
-std::map<std::string, int64_t> parse_settings(const std::vector<std::string>& texts, const std::string& option) {
-  std::map<std::string, int64_t> settings;
+namespace {
+
+/// {name, digits} of each "name=digits"; the digits without `_`.
+std::vector<std::pair<std::string, std::string>> assignments(const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::string>> found;
   for (const std::string& text : texts) {
     for (size_t at = 0; at <= text.size();) {
       const size_t end = std::min(text.find(',', at), text.size());
@@ -182,15 +190,42 @@ std::map<std::string, int64_t> parse_settings(const std::vector<std::string>& te
       const size_t equals = one.find('=');
       std::string digits = equals == std::string::npos ? "" : one.substr(equals + 1);
       std::erase(digits, '_');
-      int64_t value = 0;
-      const auto [stopped, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      if (equals == 0 || digits.empty() || error != std::errc() || stopped != digits.data() + digits.size() ||
-          value < 1)
-        throw UsageError(fmt::format("{} {}: expected NAME=N with a whole number from 1", option, one));
-      settings[one.substr(0, equals)] = value;
+      found.emplace_back(one.substr(0, equals), digits);
     }
   }
-  return settings;
+  return found;
+}
+
+/// Whether the whole text is a number of the type.
+template <class T>
+bool reads_as(const std::string& digits, T& value) {
+  const auto [stopped, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return !digits.empty() && error == std::errc() && stopped == digits.data() + digits.size();
+}
+
+}  // namespace
+
+std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto& [name, digits] : assignments(texts)) {
+    int64_t value = 0;
+    if (name.empty() || !reads_as(digits, value) || value < 1)
+      throw UsageError(fmt::format("--mesh {}={}: expected AXIS=N with a whole number from 1", name, digits));
+    sizes[name] = value;
+  }
+  return sizes;
+}
+
+std::map<std::string, std::string> parse_numbers(const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> numbers;
+  for (const auto& [name, digits] : assignments(texts)) {
+    double value = 0;
+    if (name.empty() || !reads_as(digits, value) || !std::isfinite(value))
+      throw UsageError(
+          fmt::format("--set {}={}: expected NAME=NUMBER, the size of a dim or the value of a const", name, digits));
+    numbers[name] = digits;
+  }
+  return numbers;
 }
 
 }  // namespace mesh

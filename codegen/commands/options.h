@@ -47,7 +47,9 @@ struct SpecOptions {
   std::string canonical_command() const;
 };
 
-/// "a=2,b=2" -> {a: 2, b: 2}; UsageError names the option.
-std::map<std::string, int64_t> parse_settings(const std::vector<std::string>& texts, const std::string& option);
+/// "a=2,b=2" of `--mesh` -> {a: 2, b: 2}; UsageError for what is no whole number from 1.
+std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& texts);
+/// "batch=1_024,eps=-2.5e-4" of `--set` -> {batch: "1024", eps: "-2.5e-4"}; UsageError for what is no number.
+std::map<std::string, std::string> parse_numbers(const std::vector<std::string>& texts);
 
 }  // namespace mesh

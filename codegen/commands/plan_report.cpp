@@ -206,7 +206,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
                         c.count > 1 ? fmt::format(" x {}", c.count) : "",
                         time_text(c.seconds * static_cast<double>(c.count)), c.phase,
                         c.span.known() ? ", " + place_text(graph, sources, c) : "",
-                        first == c.tensor ? "" : ", in the call of " + first, c.reason);
+                        first == c.tensor ? "" : ", sent together with " + first, c.reason);
   }
   text += "\nmemory of the largest rank\n";
   for (const auto& [kind, bytes] : memory.items())

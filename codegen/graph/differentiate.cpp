@@ -89,9 +89,11 @@ class Differentiator {
     return build.broadcast(build.literal(0, type.element), type.dims);
   }
 
-  /// Names a gradient after its value, or what made that.
+  /// Names a gradient after its value, or what that is a view of, or what made it.
   void label(ValueId gradient, ValueId of) {
     std::string& text = graph_.value(gradient).label;
+    while (graph_.value(of).name.empty() && is_view(graph_.node(graph_.value(of).producer).op))
+      of = graph_.node(graph_.value(of).producer).inputs[0];
     const Value& value = graph_.value(of);
     if (text.empty()) text = "d_" + (value.name.empty() ? simple_name(graph_.node(value.producer).op) : value.name);
   }

@@ -41,15 +41,19 @@ enum class MapFunction : uint8_t {
   cos,
   abs,
   floor,
+  round,
+  sign,
+  log1p,
+  expm1,
+  softplus,
   square,
   reciprocal,  // (a)
   gelu_slope,
   gelu_tanh_slope,
-  silu_slope,
-  sign,   // derivatives that are cheaper whole
-  where,  // (condition, a, b)
-  cast,   // (a) -> the result's element type
-  copy,   // (a): used for stop_gradient
+  silu_slope,  // derivatives that are cheaper whole
+  where,       // (condition, a, b)
+  cast,        // (a) -> the result's element type
+  copy,        // (a): used for stop_gradient
 };
 
 struct MapFunctionInfo {

@@ -6,12 +6,13 @@
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
-namespace {
 
 bool is_view(const Op& op) {
   return std::holds_alternative<RenameOp>(op) || std::holds_alternative<SplitOp>(op) ||
          std::holds_alternative<MergeOp>(op);
 }
+
+namespace {
 
 bool is_product(const Op& op) {
   return std::holds_alternative<DotOp>(op) || std::holds_alternative<TakeOp>(op) ||
@@ -166,7 +167,8 @@ ValueId Stash::stash(ValueId value, BodyId in) {
     ValueType type = graph_.type(value);
     type.dims.insert(type.dims.begin(), from.dim);
     const std::string& name = graph_.value(value).name;
-    graph_.values.push_back({type, forward, graph_.node(forward).body, name.empty() ? "" : name + ".stash"});
+    graph_.values.push_back(
+        {type, forward, graph_.node(forward).body, name.empty() || name.ends_with(".stash") ? name : name + ".stash"});
     stacked = ValueId{static_cast<uint32_t>(graph_.values.size() - 1)};
     from.collects.push_back({value, stacked});
   }

@@ -127,6 +127,10 @@ ChunkFunction analytic(MapFunction function) {
     case MapFunction::sin: return unary<A, A>([](A a) { return meshrt::sin(a); });
     case MapFunction::cos: return unary<A, A>([](A a) { return meshrt::cos(a); });
     case MapFunction::floor: return unary<A, A>([](A a) { return meshrt::floor(a); });
+    case MapFunction::round: return unary<A, A>([](A a) { return meshrt::round(a); });
+    case MapFunction::log1p: return unary<A, A>([](A a) { return meshrt::log1p(a); });
+    case MapFunction::expm1: return unary<A, A>([](A a) { return meshrt::expm1(a); });
+    case MapFunction::softplus: return unary<A, A>([](A a) { return meshrt::softplus(a); });
     case MapFunction::reciprocal: return unary<A, A>([](A a) { return 1 / a; });
     case MapFunction::gelu_slope: return unary<A, A>([](A a) { return meshrt::gelu_slope(a); });
     case MapFunction::gelu_tanh_slope: return unary<A, A>([](A a) { return meshrt::gelu_tanh_slope(a); });

@@ -81,7 +81,7 @@ void Placer::loop(NodeId id) {
     const Placement lies = carry_placement(carry);
     carry.initial =
         bring(carry.initial, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims),
-              "the loop carries it so");
+              "the loop, whose carry lies so");
     set_placement(carry.entering, lies, "the loop's carry");
     set_placement(carry.result, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
                   "the loop's carry");
@@ -120,7 +120,7 @@ void Placer::loop(NodeId id) {
     carry.leaving =
         bring(carry.leaving,
               reordered(placement(carry.entering), graph_.type(carry.entering).dims, graph_.type(carry.leaving).dims),
-              "the loop carries it so");
+              "the loop, whose carry lies so");
   }
   for (auto& collect : op.collects) {
     collect.turn = collected(collect.turn);

@@ -18,6 +18,7 @@ struct LayoutOptions {
   std::string layout;                   // empty: the one called `default`, else the only one
   std::map<std::string, int64_t> mesh;  // --mesh a=2,b=2: replaces the mesh's sizes, an axis not named becomes 1
   std::optional<int64_t> ranks;         // -n: fills the one axis written `*`, else must equal the mesh's size
+  std::map<std::string, std::string> set = {};  // --set, of which consts may give sizes of axes
 };
 
 /// `graph` is the elaborated model that the layout places. A file without layouts gives one rank. Rules whose axes all

@@ -10,15 +10,20 @@ namespace mesh {
 namespace {
 
 /// Dims and consts, whose sizes elaboration has found to be good.
-SizeScope sizes_of(const Graph& graph, const Declarations& declared, DiagnosticSink& sink) {
+SizeScope sizes_of(const Graph& graph, const Declarations& declared, const LayoutOptions& options,
+                   DiagnosticSink& sink) {
   SizeScope scope;
-  scope.find = [&graph, &declared, &sink](const std::string& name) -> std::optional<NamedSize> {
+  scope.find = [&](const std::string& name) -> std::optional<NamedSize> {
     for (const Dim& dim : graph.dims)
       if (dim.name == name) return NamedSize{Rational(dim.size), dim.span, {}};
-    for (const ast::Constant* constant : declared.constants)
-      if (constant->name.text == name)
-        return NamedSize{
-            evaluate_fraction(*constant->value, sizes_of(graph, declared, sink), sink), constant->name.span, {}};
+    for (const ast::Constant* constant : declared.constants) {
+      if (constant->name.text != name) continue;
+      const auto set = options.set.find(name);
+      const auto value = set != options.set.end()
+                             ? Rational::parse(set->second)
+                             : evaluate_fraction(*constant->value, sizes_of(graph, declared, options, sink), sink);
+      return NamedSize{value, constant->name.span, {}};
+    }
     return {};
   };
   return scope;
@@ -129,12 +134,11 @@ bool fit_ranks(const ast::Mesh& written, MeshShape& mesh, const LayoutOptions& o
   return true;
 }
 
-}  // namespace
-
-std::optional<MeshShape> resolve_mesh(const ast::Mesh& written, const Declarations& declared, const Graph& graph,
-                                      const LayoutOptions& options, DiagnosticSink& sink) {
+/// Its axes, without strides; one written `*` has size 0. Nothing when an error was reported.
+std::optional<MeshShape> axes_of(const ast::Mesh& written, const Declarations& declared, const Graph& graph,
+                                 const LayoutOptions& options, DiagnosticSink& sink) {
   const size_t errors_before = sink.error_count();
-  const SizeScope scope = sizes_of(graph, declared, sink);
+  const SizeScope scope = sizes_of(graph, declared, options, sink);
   MeshShape mesh{written.name.text, {}, written.name.span};
   check_named_axes(written, options, sink);
   for (const ast::Axis& axis : written.axes) {
@@ -160,9 +164,23 @@ std::optional<MeshShape> resolve_mesh(const ast::Mesh& written, const Declaratio
   if (mesh.axes.empty())
     sink.error("E0409", mesh.span, "mesh `{}` has no axes", mesh.name)
         .help(fmt::format("`mesh {} {{ data: 1 }}` has one, of one rank", mesh.name));
-  if (sink.error_count() > errors_before || !fit_ranks(written, mesh, options, sink)) return {};
+  if (sink.error_count() > errors_before) return {};
+  return mesh;
+}
+
+}  // namespace
+
+void check_mesh(const ast::Mesh& written, const Declarations& declared, const Graph& graph,
+                const LayoutOptions& options, DiagnosticSink& sink) {
+  axes_of(written, declared, graph, options, sink);
+}
+
+std::optional<MeshShape> resolve_mesh(const ast::Mesh& written, const Declarations& declared, const Graph& graph,
+                                      const LayoutOptions& options, DiagnosticSink& sink) {
+  std::optional<MeshShape> mesh = axes_of(written, declared, graph, options, sink);
+  if (!mesh || !fit_ranks(written, *mesh, options, sink)) return {};
   int64_t stride = 1;
-  for (auto axis = mesh.axes.rbegin(); axis != mesh.axes.rend(); ++axis) {
+  for (auto axis = mesh->axes.rbegin(); axis != mesh->axes.rend(); ++axis) {
     axis->stride = stride;
     stride *= axis->size;
   }

@@ -11,4 +11,7 @@ namespace mesh {
 std::optional<MeshShape> resolve_mesh(const ast::Mesh&, const Declarations&, const Graph&, const LayoutOptions&,
                                       DiagnosticSink&);
 
+/// The same of a mesh that no layout uses, whose axis `*` needs no number of ranks.
+void check_mesh(const ast::Mesh&, const Declarations&, const Graph&, const LayoutOptions&, DiagnosticSink&);
+
 }  // namespace mesh

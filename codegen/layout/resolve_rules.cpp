@@ -199,15 +199,18 @@ class Rules {
     add(scope.rules, around);
   }
 
-  void add_pin(const ast::Pin& pin, Around around) {
+  void add_pin(const ast::Pin& pin, const Around& around) {
     if (around.pin || around.scope != RuleScope::general) {
-      sink_.error("E0408", pin.tensor.span, "a tensor pin inside {}", around.pin ? "another" : "a scope")
+      sink_.error("E0408", pin.tensors.front().span, "a tensor pin inside {}", around.pin ? "another" : "a scope")
           .help("write it beside: a pin stands above both");
       return;
     }
-    around.pin = glob_of(pin.tensor, around.in);
-    around.in.reset();
-    if (matches_something(*around.pin, pin.tensor, false)) add(pin.rules, around);
+    for (const ast::Glob& tensor : pin.tensors) {
+      Around inside = around;
+      inside.pin = glob_of(tensor, around.in);
+      inside.in.reset();
+      if (matches_something(*inside.pin, tensor, false)) add(pin.rules, inside);
+    }
   }
 
   void add_within(const ast::Within& within, Around around) {

@@ -259,7 +259,7 @@ class Builder {
     if (auto* c = as<Parser::ParameterStatementContext>(any))
       return ast::Parameter{names(c->names()), type(c->type()), expr(c->expr())};
     if (auto* c = as<Parser::StateStatementContext>(any))
-      return ast::State{names(c->names()), type(c->type()), expr(c->expr())};
+      return ast::State{names(c->names()), maybe(c->type()), expr(c->expr())};
     if (auto* c = as<Parser::DimsStatementContext>(any)) return dims(c->dims());
     if (auto* c = as<Parser::RequireStatementContext>(any)) return ast::Require{expr(c->expr())};
     if (auto* c = as<Parser::MetricStatementContext>(any)) return ast::Metric{name(c->name()), expr(c->expr())};
@@ -308,7 +308,7 @@ class Builder {
                         attributes(c->attributes())};
     }
     if (auto* c = as<Parser::ScopeRuleContext>(any)) return ast::Scope{word(c->children.front()), rules(c->rules())};
-    if (auto* c = as<Parser::PinRuleContext>(any)) return ast::Pin{glob(c->glob()), rules(c->rules())};
+    if (auto* c = as<Parser::PinRuleContext>(any)) return ast::Pin{globs(c->globs()), rules(c->rules())};
     if (auto* c = as<Parser::WithinRuleContext>(any)) return ast::Within{glob(c->glob()), rules(c->rules())};
     if (auto* c = as<Parser::ReplicateRuleContext>(any)) return ast::Replicate{names(c->names())};
     if (as<Parser::AutoRuleContext>(any) != nullptr) return ast::Auto{};
@@ -341,7 +341,10 @@ class Builder {
     }
     if (auto* c = as<Parser::VersionDeclContext>(any)) return ast::Version{number(c->NUMBER())};
     if (auto* c = as<Parser::DimsDeclContext>(any)) return dims(c->dims());
-    if (auto* c = as<Parser::ConstantDeclContext>(any)) return ast::Constant{name(c->name()), expr(c->expr())};
+    if (auto* c = as<Parser::ConstantsDeclContext>(any))
+      return ast::Constants{each(c->constant(), [&](auto* one) {
+        return ast::Constant{name(one->name()), expr(one->expr())};
+      })};
     if (auto* c = as<Parser::RequireDeclContext>(any)) return ast::Require{expr(c->expr())};
     if (auto* c = as<Parser::BlockDeclContext>(any)) {
       std::vector<ast::BlockInput> inputs = each(c->port(), [&](auto* one) {

@@ -6,6 +6,7 @@ import numpy as np
 
 from common import Report, json_lines, meshc, scratch
 from common import run as execute
+from oracle import safetensors
 
 SEED = 20261120
 BOUND = 1e-12
@@ -87,6 +88,64 @@ mesh line { all: 2 }
 layout whole on line { replicate over all }
 layout split on line { n -> all }
 """
+
+
+BEGIN = """dim x = 8, y = 6, layer = 3
+model Begin {
+  input step_of : f64[x, y]
+  param w : real[x, y] = normal(std: 1)
+  state average = w
+  state wave : f64[x, y] = where(position[x] < 3, sin(f64(position[x]) / 2), 0.1) * f64(step_of)
+  state kept : i32[x] = position[x] * 2
+  average <- 0.5 * average + w * 0
+  wave    <- wave + 1
+  deep = 0.0 * sum[x, y](w)
+  repeat layer {
+    param v : real[y] = normal(std: 1)
+    state slow = v
+    slow <- 0.5 * slow
+    deep = deep + sum[y](slow)
+  }
+  metric depth = deep
+  metric first = sum[x](kept)
+  loss = mean[x, y]((w - average) ^ 2)
+  minimize loss with sgd(lr: 0)
+}
+mesh plane { rows: 3, columns: 2 }
+layout whole on plane { replicate over rows; replicate over columns }
+layout tiles on plane { x -> rows; y -> columns }
+"""
+
+
+def check_beginnings(report, folder, random, layouts):
+    """States that begin as a parameter or an expression: after some steps, resumed from a checkpoint, and where a file is given in its place."""
+    spec, steps = f"{folder}/begin.mesh", 4
+    with open(spec, "w") as file:
+        file.write(BEGIN)
+    w, v, given, own = random.normal(size=(8, 6)), random.normal(size=(3, 6)), random.normal(size=(8, 6)), random.normal(size=(8, 6))
+    safetensors.write(f"{folder}/begin.safetensors", {"w": w, "layer.v": v})
+    np.save(f"{folder}/step_of.npy", given)
+    np.save(f"{folder}/own.npy", own)
+    wave = np.where(np.arange(8) < 3, np.sin(np.arange(8) / 2), 0.1)[:, None] * given
+    for layout in layouts:
+        for title, begins, options in (("an expression", wave, ()), ("a file in its place", own, ("--feed", f"wave={folder}/own.npy"))):
+            expected = {"average": w * 0.5**steps, "wave": begins + steps, "kept": np.arange(8) * 2, "layer.slow": v * 0.5**steps}
+            out = f"{folder}/begun-{layout}-{len(options)}"
+            execute(meshc(), "fetch", spec, *expected, "--layout", layout, "--feed", f"step_of={folder}/step_of.npy", *options, "--params", f"{folder}/begin.safetensors",
+                    "--steps", steps, "--precision", "f64", "--out", out)
+            worst = max((far(np.load(f"{out}/{name}.npy"), value), name) for name, value in expected.items())
+            report.check(f"states that begin as {title}, after {steps} steps, layout {layout}, worst {worst[1]}", f"{worst[0]:.1e}", BOUND, worst[0] <= BOUND)
+        execute(meshc(), "verify", spec, "--layout", layout, "--steps", "3")
+        report.true(f"states that begin as an expression: verify, layout {layout}", True)
+        # Two halves with a checkpoint between them, and a validation before the first step, which sees what the states begin as.
+        lines = f"{folder}/begin-{layout}.jsonl"
+        settings = [f"data.step_of.file={folder}/step_of.npy", f"validation.step_of.file={folder}/step_of.npy", "validation.every=1", f"checkpoint.dir={folder}/ck-{layout}", "checkpoint.every=2",
+                    "log.every=1", f"train.params={folder}/begin.safetensors"]
+        for until in (2, 4):
+            execute(meshc(), "run", spec, "--layout", layout, *settings[:6], *(settings[6:] if until == 2 else []), f"train.steps={until}", f"log.jsonl={lines}", "-A", "oversubscribed")
+            logged = {line["step"]: line for line in json_lines(lines) if "depth" in line}
+            wrong = max(abs(logged[step]["depth"] - v.sum() * 0.5 ** (step - 1)) for step in range(until - 1, until + 1))
+            report.check(f"states that begin as an expression, to step {until}, layout {layout}", f"{wrong:.1e}", 1e-5, wrong <= 1e-5)
 
 
 def field_after(source, u, steps):
@@ -212,6 +271,7 @@ def run(small):
     print(f"seed {SEED}")
     with scratch() as folder:
         report.attempt("a field", lambda: check_field(report, folder, random, ("whole", "tiles") if small else ("whole", "rows", "tiles"), ("rows",) if small else ("whole", "rows", "tiles")))
+        report.attempt("beginnings", lambda: check_beginnings(report, folder, random, ("whole", "tiles")))
         report.attempt("statistics", lambda: check_statistics(report, folder, random, ("whole", "split"), ("split",) if small else ("whole", "split"), small))
         report.attempt("parameters", lambda: check_parameters(report, folder, random, ("whole", "split")))
     return report

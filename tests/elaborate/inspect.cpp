@@ -13,14 +13,19 @@
 
 namespace {
 
-void read_sizes(const std::string& text, std::map<std::string, int64_t>& into) {
+int64_t whole(const std::string& digits) { return std::stoll(digits); }
+std::string as_written(const std::string& digits) { return digits; }
+
+/// "a=2,b=2", each number through `read`.
+template <class T>
+void read_numbers(const std::string& text, std::map<std::string, T>& into, T (*read)(const std::string&)) {
   size_t begin = 0;
   while (begin < text.size()) {
     size_t end = text.find(',', begin);
     if (end == std::string::npos) end = text.size();
     const std::string part = text.substr(begin, end - begin);
     const size_t equals = part.find('=');
-    into[part.substr(0, equals)] = std::stoll(part.substr(equals + 1));
+    into[part.substr(0, equals)] = read(part.substr(equals + 1));
     begin = end + 1;
   }
 }
@@ -60,13 +65,14 @@ int main(int argc, char** argv) {
     if (word == "--f64") options.f64 = true;
     else if (word == "--quiet") show_graph = false;
     else if (word == "--layout") layout_options.layout = argv[++i];
-    else if (word == "--mesh") read_sizes(argv[++i], layout_options.mesh);
+    else if (word == "--mesh") read_numbers(argv[++i], layout_options.mesh, whole);
     else if (word == "--ranks") layout_options.ranks = std::stoll(argv[++i]);
     else if (word == "--model") options.model = argv[++i];
-    else if (word == "--set") read_sizes(argv[++i], options.set);
+    else if (word == "--set") read_numbers(argv[++i], options.set, as_written);
     else if (word == "--want") options.want_values.emplace_back(argv[++i]);
     else files.push_back(word);
   }
+  layout_options.set = options.set;
   mesh::SourceMap sources;
   mesh::DiagnosticSink sink;
   const mesh::SourceProgram program = mesh::load_program(files, sources, sink);

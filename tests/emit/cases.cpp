@@ -10,9 +10,9 @@ namespace mesh::tests {
 
 namespace {
 
-const std::map<std::string, int64_t> small_mlp = {{"batch", 6}, {"pixel", 20}, {"hidden", 18}};
-const std::map<std::string, int64_t> small_gpt = {{"batch", 4},    {"seq", 8},    {"embed", 12}, {"heads", 2},
-                                                  {"head_dim", 6}, {"vocab", 19}, {"layer", 2}};
+const std::map<std::string, std::string> small_mlp = {{"batch", "6"}, {"pixel", "20"}, {"hidden", "18"}};
+const std::map<std::string, std::string> small_gpt = {
+    {"batch", "4"}, {"seq", "8"}, {"embed", "12"}, {"heads", "2"}, {"head_dim", "6"}, {"vocab", "19"}, {"layer", "2"}};
 
 /// A pattern names what is named already, too.
 const std::vector<std::string> watched = {"grad_norm", "grad(**)", "**"};

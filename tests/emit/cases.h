@@ -14,7 +14,7 @@ struct Case {
   std::string spec;  // path below the root of the project
   std::string layout;
   std::map<std::string, int64_t> mesh;
-  std::map<std::string, int64_t> set;
+  std::map<std::string, std::string> set;
   std::string precision = "f32", model = "";
   std::vector<std::string> watch = {};
 };

@@ -43,7 +43,7 @@ TEST(Text, gpt_is_as_long_for_96_layers_as_for_2) {
   for (const char* name : {"gpt_data", "gpt_megatron"}) {
     const Case two = find_case(name);
     Case many = two;
-    many.set["layer"] = 96;
+    many.set["layer"] = "96";
     EXPECT_EQ(lines_of(emitted(two)), lines_of(emitted(many))) << name;
   }
   EXPECT_LE(lines_of(emitted(find_case("gpt_data"))), most_lines);

@@ -31,8 +31,9 @@ TEST(SyntaxErrors, Goldens) {
 TEST(SyntaxErrors, FixesCureTheMistake) {
   for (const std::string text :
        {"dim x 4\n", "dim x == 4\n", "mesh m { data 2 }\n", "layout l on m { a > b }\n", "layout l on m { a => b }\n",
-        "model M { x := 3 }\n", "model M { x = y ** 2 }\n", "model M { x = f(a = 2) }\n", "model M { x = f(a; b) }\n",
-        "model M { x = f(a] }\n", "require a = b\n", "modle M { }\n", "model M\n  x = 3\n}\n"}) {
+        "layout l on m { a -> b, c -> d }\n", "model M { x := 3 }\n", "model M { x = y ** 2 }\n",
+        "model M { x = f(a = 2) }\n", "model M { x = f(a; b) }\n", "model M { x = f(a] }\n", "require a = b\n",
+        "modle M { }\n", "model M\n  x = 3\n}\n"}) {
     const Parsed parsed(text);
     const auto diagnostics = parsed.sink.diagnostics();
     ASSERT_EQ(diagnostics.size(), 1U) << parsed.messages();

@@ -80,9 +80,15 @@ TYPED_TEST(Math, Elementary) {
   CHECK(cos, f32 ? -0x1p20 : -0x1p30, f32 ? 0x1p20 : 0x1p30);
   CHECK(cos, -1e5, 1e5);
   CHECK(cos, -4, 4);
+  CHECK(expm1, f32 ? -87 : -700, f32 ? 88.72 : 709.78);
+  CHECK(expm1, -1, 1);
+  CHECK(log1p, -0.999, 1);
+  CHECK(log1p, 0, f32 ? 3e38 : 1e308);
   CHECK(sqrt, 0, 1e30);
   CHECK(floor, -1e6, 1e6);
 #undef CHECK
+  expect_within<T>(
+      "round", 0, -1e6, 1e6, [](T x) { return round(x); }, [](Exact x) { return std::nearbyint(x); });
   expect_within<T>(
       "rsqrt", bound, 1e-30, 1e30, [](T x) { return rsqrt(x); }, [](Exact x) { return 1 / std::sqrt(x); });
 }
@@ -93,6 +99,9 @@ TYPED_TEST(Math, Activations) {
       "sigmoid", 3, -80, 80, [](T x) { return sigmoid(x); }, exact_sigmoid);
   expect_within<T>(
       "silu", 3, -80, 80, [](T x) { return silu(x); }, [](Exact x) { return x * exact_sigmoid(x); });
+  expect_within<T>(
+      "softplus", 4, -80, 120, [](T x) { return softplus(x); },
+      [](Exact x) { return std::max(x, Exact(0)) + std::log1p(std::exp(-std::abs(x))); });
   expect_within<T>(
       "gelu", 12, -3, 10, [](T x) { return gelu(x); }, [](Exact x) { return x * exact_normal(x); });
   expect_within<T>(
@@ -187,6 +196,12 @@ TYPED_TEST(Math, Ends) {
   check(
       "floor", [](T x) { return meshrt::floor(x); }, [](T x) { return std::floor(x); }, false);
   check(
+      "round", [](T x) { return meshrt::round(x); }, [](T x) { return std::nearbyint(x); }, false);
+  check(
+      "expm1", [](T x) { return meshrt::expm1(x); }, [](T x) { return std::expm1(x); }, false);
+  check(
+      "log1p", [](T x) { return meshrt::log1p(x); }, [](T x) { return std::log1p(x); }, false);
+  check(
       "sin", [](T x) { return meshrt::sin(x); }, [](T x) { return std::abs(x) < 1e6 ? std::sin(x) : T(NAN); }, true);
   check(
       "cos", [](T x) { return meshrt::cos(x); }, [](T x) { return std::abs(x) < 1e6 ? std::cos(x) : T(NAN); }, true);
@@ -199,7 +214,12 @@ TYPED_TEST(Math, Ends) {
   EXPECT_EQ(meshrt::gelu(T(100)), T(100));
   EXPECT_EQ(meshrt::gelu(T(-100)), T(0));
   EXPECT_EQ(meshrt::sign(T(-3)), T(-1));
-  EXPECT_EQ(meshrt::sign(nan), T(0));
+  EXPECT_TRUE(std::isnan(meshrt::sign(nan)) && std::isnan(meshrt::softplus(nan)));
+  EXPECT_EQ(meshrt::softplus(T(100)), T(100));
+  EXPECT_EQ(meshrt::softplus(-inf), T(0));
+  EXPECT_EQ(meshrt::softplus(inf), inf);
+  for (const T half : {T(0.5), T(-0.5), T(1.5), T(2.5), T(-2.5)})
+    EXPECT_EQ(meshrt::round(half), std::nearbyint(half)) << half;
   EXPECT_EQ(meshrt::abs(-3), 3);
 }
 

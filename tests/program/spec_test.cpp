@@ -51,7 +51,8 @@ TEST(Specs, passes_run_in_the_order_of_their_list) {
 TEST(Specs, gpt_under_its_layouts) {
   CompileRequest request;
   request.files = {SPECS "/gpt.mesh"};
-  request.set = {{"batch", 3}, {"seq", 10}, {"embed", 12}, {"heads", 3}, {"head_dim", 4}, {"vocab", 11}, {"layer", 2}};
+  request.set = {{"batch", "3"},    {"seq", "10"},   {"embed", "12"}, {"heads", "3"},
+                 {"head_dim", "4"}, {"vocab", "11"}, {"layer", "2"}};
   const InterpretResult expected = reference(request);
   for (const auto& [data, model] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {3, 1}, {1, 3}}) {
     request.mesh = {{"data", data}, {"model", model}};
@@ -64,7 +65,8 @@ TEST(Specs, gpt_under_layouts_that_its_file_does_not_show) {
   CompileRequest request;
   request.files = {SPECS "/gpt.mesh", LAYOUTS};
   request.precision = "f64";
-  request.set = {{"batch", 3}, {"seq", 7}, {"embed", 10}, {"heads", 2}, {"head_dim", 5}, {"vocab", 11}, {"layer", 2}};
+  request.set = {{"batch", "3"},    {"seq", "7"},    {"embed", "10"}, {"heads", "2"},
+                 {"head_dim", "5"}, {"vocab", "11"}, {"layer", "2"}};
   request.wanted = {"logits", "layer.h", "layer.attn.q", "layer.feed", "grad(layer.attn.wq)", "grad(wte)", "grad_norm"};
   const InterpretResult expected = reference(request);
   EXPECT_EQ(expected.wanted.size(), request.wanted.size());
@@ -89,7 +91,7 @@ TEST(Specs, results_are_not_written_over_what_is_still_read) {
 TEST(Specs, mlp_under_its_six_layouts) {
   CompileRequest request;
   request.files = {SPECS "/mlp.mesh"};
-  request.set = {{"batch", 6}, {"pixel", 10}, {"hidden", 9}, {"class", 5}};
+  request.set = {{"batch", "6"}, {"pixel", "10"}, {"hidden", "9"}, {"class", "5"}};
   const InterpretResult expected = reference(request);
   for (const char* layout : {"whole", "data", "model", "both", "weights", "three"}) {
     request.layout = layout;

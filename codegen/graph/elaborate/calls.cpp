@@ -137,8 +137,12 @@ bool draws_random_numbers(const std::string& name) {
 std::vector<Term> call_expression(Elaboration& e, Frame& frame, const ast::Call& call, Span span) {
   const std::string name = call.callee.text();
   if (!call.callee.simple()) {
-    e.error("E0203", call.callee.span, "`{}` is no function, block or instance that can be called here", name)
-        .help("an instance is called by the name that `param` gives it, in the body that declares it");
+    auto report =
+        e.error("E0203", call.callee.span, "`{}` is no function, block or instance that can be called here", name);
+    const std::string last = call.callee.parts.back().text, of = name.substr(0, name.rfind('.'));
+    if (!functions_named(last).empty())
+      report.help(fmt::format("a function takes its values in parentheses: `{}({})`", last, of));
+    else report.help("an instance is called by the name that `param` gives it, in the body that declares it");
     return give_up(e, frame, call);
   }
   if (const Binding* binding = find_name(frame, name)) {

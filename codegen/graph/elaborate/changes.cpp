@@ -70,6 +70,7 @@ ValueId shifted(Elaboration& e, ValueId value, DimId dim, int64_t distance, cons
 /// Any change but a rename.
 ValueId changed(Elaboration& e, ValueId value, const Change& change) {
   e.build.span = change.span;
+  if (change.index) return e.build.value(TakeOp{change.from[0]}, {value, change.index});
   if (change.distance != 0) return shifted(e, value, change.from[0], change.distance, edge_of(e, change));
   if (change.part) {
     if (change.from == change.to) return value;  // all of it
@@ -83,6 +84,7 @@ ValueId changed(Elaboration& e, ValueId value, const Change& change) {
 
 /// A mask whose dims are to be split or merged needs all of them first.
 Term prepared(Elaboration& e, Term term, const std::vector<Change>& changes) {
+  term.choice = nullptr;
   if (!term.is_masked()) return term;
   std::vector<DimId> add;
   for (const Change& change : changes)

@@ -18,6 +18,7 @@ struct Change {
   std::optional<Part> part;
   Span span;
   int64_t distance = 0;
+  ValueId index = {};  // of a selection: where it is computed
 };
 
 /// The value with the changes made. Poison after E0304, E0312, E0330.

@@ -21,20 +21,36 @@
 
 namespace mesh::elaboration {
 
+struct Choice;
+
+/// A number without an element type, or one of several by a condition.
+struct Untyped {
+  double number = 0;
+  std::shared_ptr<const Choice> choice;  // null: `number`
+};
+/// `where(condition, 0.1, 0)`: takes the element type that it meets, as a number does.
+struct Choice {
+  ValueId condition;
+  Untyped yes, no;
+};
+
 /// What an expression gives. Poison stands for a mistake that was reported: whatever uses it says nothing more.
 struct Term {
   enum class Kind : uint8_t { poison, number, truth, tensor, masked };
   Kind kind = Kind::poison;
-  double number = 0;   // number: without an element type until it meets one
-  bool truth = false;  // truth: `true`, `false` and what folds to them
-  ValueId value;       // tensor; of masked the score
-  ValueId keep;        // masked: entries where it is false count as absent
+  double number = 0;                               // number: without an element type until it meets one
+  bool truth = false;                              // truth: `true`, `false` and what folds to them
+  ValueId value;                                   // tensor; of masked the score
+  ValueId keep;                                    // masked: entries where it is false count as absent
+  std::shared_ptr<const Choice> choice = nullptr;  // tensor: of numbers alone; `value` has them as default_float
 
   bool poisoned() const { return kind == Kind::poison; }
   bool is_number() const { return kind == Kind::number; }
   bool is_truth() const { return kind == Kind::truth; }
   bool is_tensor() const { return kind == Kind::tensor; }
   bool is_masked() const { return kind == Kind::masked; }
+  /// It takes the element type of what it meets.
+  bool is_untyped() const { return is_number() || choice != nullptr; }
 
   static Term poison() { return {}; }
   static Term of(double number) { return {Kind::number, number, false, {}, {}}; }
@@ -71,7 +87,7 @@ struct Instance {
 struct Binding {
   enum class Kind : uint8_t { value, stored, instance };
   Kind kind = Kind::value;
-  Term term;        // value
+  Term term;        // value; of a state that begins as an expression, what it is in this step
   StoredId stored;  // stored: an input, a parameter
   const Instance* instance = nullptr;
   std::vector<Loop*> home;  // stored, instance: the loops whose dims come first in what it owns
@@ -103,7 +119,8 @@ struct Frame {
 /// `s <- value`. In a `repeat` the value is a turn's until the loop closes.
 struct StateUpdate {
   ValueId value;
-  Span span, call;  // of the statement; of the call of the block that it stands in, if it does
+  Span span, call;         // of the statement; of the call of the block that it stands in, if it does
+  bool unchanged = false;  // no statement: the state keeps what it begins as
 };
 
 /// What a trial of a loop's body may change and must be able to take back.
@@ -113,10 +130,11 @@ struct Tables {
   std::map<std::string, Span> unnamed;               // instances that a call made, by path
   std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
   std::map<StoredId, StateUpdate> updates;
-  std::map<std::string, int> draws;                           // of random numbers, by path
-  std::map<std::string, int> calls;                           // of instances, by path
-  std::set<std::string> known;                                // names of values, of every kind, for suggestions
-  std::map<std::string, Span> bound_in;                       // of the value of a name, the last `repeat` that binds it
+  std::map<StoredId, StoredId> begun;    // of a state that begins as an expression, the one that says whether it has
+  std::map<std::string, int> draws;      // of random numbers, by path
+  std::map<std::string, int> calls;      // of instances, by path
+  std::set<std::string> known;           // names of values, of every kind, for suggestions
+  std::map<std::string, Span> bound_in;  // of the value of a name, the last `repeat` that binds it
   std::map<std::string, std::pair<Span, Span>> of_two_loops;  // names that two loops bind: where these are
   bool too_large = false;                                     // E0119 was reported: no more blocks are inlined
 };

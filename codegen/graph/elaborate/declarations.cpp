@@ -47,8 +47,9 @@ Declarations declarations_of(const SourceProgram& program, DiagnosticSink& sink)
       if (const auto* list = std::get_if<ast::Dims>(&decl.node)) {
         for (const ast::Dim& dim : list->dims)
           if (dims.add(dim.name)) all.dims.push_back(&dim);
-      } else if (const auto* constant = std::get_if<ast::Constant>(&decl.node)) {
-        if (constants.add(constant->name)) all.constants.push_back(constant);
+      } else if (const auto* list = std::get_if<ast::Constants>(&decl.node)) {
+        for (const ast::Constant& constant : list->constants)
+          if (constants.add(constant.name)) all.constants.push_back(&constant);
       } else if (const auto* require = std::get_if<ast::Require>(&decl.node)) {
         all.requirements.push_back(require);
       } else if (const auto* block = std::get_if<ast::Block>(&decl.node)) {

@@ -1,6 +1,7 @@
 #include "codegen/graph/elaborate/dims.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "codegen/graph/elaborate/expressions.h"
 #include "frontend/size.h"
@@ -58,13 +59,13 @@ class Globals {
 
   NamedSize size_of(const ast::Dim& dim) {
     NamedSize size{{}, dim.name.span, {}};
-    const auto set = e_.options.set.find(dim.name.text);
-    if (set != e_.options.set.end()) {
-      size.origin = fmt::format("{0} = {1} was set on the command line (--set {0}={1}), over `{0} = {2}` on line {3}",
-                                dim.name.text, set->second, e_.sources.text(dim.size->span),
-                                e_.sources.begin(dim.name.span).line);
-      if (set->second >= 1) size.value = Rational(set->second);
-      else e_.error("E0208", dim.name.span, "dim `{}` must be at least 1", dim.name.text).note(size.origin);
+    if (const std::string* set = given(dim.name, *dim.size, size)) {
+      size.value = Rational::parse(*set);
+      const bool whole = size.value && size.value->whole();
+      if (whole && size.value->numerator() >= 1) return size;
+      size.value.reset();
+      e_.error("E0208", dim.name.span, "dim `{}` must be {}", dim.name.text, whole ? "at least 1" : "a whole number")
+          .note(size.origin);
       return size;
     }
     const auto value = evaluate_size(*dim.size, scope_, *e_.sink, "dim `" + dim.name.text + "`");
@@ -72,9 +73,26 @@ class Globals {
     return size;
   }
 
+  /// What `--set` gives in place of `written`; says so in `size`. Null: nothing.
+  const std::string* given(const ast::Name& name, const ast::Expr& written, NamedSize& size) const {
+    const auto set = e_.options.set.find(name.text);
+    if (set == e_.options.set.end()) return nullptr;
+    size.origin = fmt::format("{0} = {1} was set on the command line (--set {0}={1}), over `{0} = {2}` on line {3}",
+                              name.text, set->second, e_.sources.text(written.span), e_.sources.begin(name.span).line);
+    return &set->second;
+  }
+
   NamedSize value_of(const ast::Constant& constant) {
     NamedSize size{{}, constant.name.span, {}};
     const std::string& name = constant.name.text;
+    if (const std::string* set = given(constant.name, *constant.value, size)) {
+      if (ast::as<ast::Bool>(ast::without_parentheses(*constant.value)) != nullptr)
+        e_.error("E0208", constant.name.span, "const `{}` is a truth value, not a number", name).note(size.origin);
+      e_.constants[name] = Term::of(std::strtod(set->c_str(), nullptr));
+      size.value = Rational::parse(*set);
+      size.inexact = !size.value;
+      return size;
+    }
     // A plain number needs not be an exact fraction of 64 bits: `const small = 1e-30`.
     if (const auto* number = ast::as<ast::Number>(ast::without_parentheses(*constant.value))) {
       e_.constants[name] = Term::of(number->value);
@@ -174,15 +192,14 @@ void fold(Elaboration& e, const ast::Constant& constant) {
 
 void declare_globals(Elaboration& e) {
   for (const auto& [name, size] : e.options.set) {
-    const bool known = std::any_of(e.declared.dims.begin(), e.declared.dims.end(),
-                                   [&, &set = name](const ast::Dim* dim) { return dim->name.text == set; });
-    if (known) continue;
-    auto report = e.error("E0208", Span{}, "`--set {}={}` names no dim", name, size);
-    std::vector<std::string> dims;
-    for (const ast::Dim* dim : e.declared.dims) dims.push_back(dim->name.text);
-    if (const auto near = did_you_mean(name, dims))
+    std::vector<std::string> known;
+    for (const ast::Dim* dim : e.declared.dims) known.push_back(dim->name.text);
+    for (const ast::Constant* constant : e.declared.constants) known.push_back(constant->name.text);
+    if (std::ranges::count(known, name) > 0) continue;
+    auto report = e.error("E0208", Span{}, "`--set {}={}` names no dim and no const", name, size);
+    if (const auto near = did_you_mean(name, known))
       report.help(fmt::format("did you mean `--set {}={}`?", *near, size));
-    else report.note("dims of the spec: " + quoted(dims));
+    else report.note("dims and consts of the spec: " + quoted(known));
   }
   Globals globals(e);
   globals.evaluate();

@@ -16,7 +16,7 @@ namespace mesh {
 
 struct ElaborateOptions {
   std::string model;                          // empty: the only one
-  std::map<std::string, int64_t> set;         // --set dim=n, over the sizes written in the spec
+  std::map<std::string, std::string> set;     // --set name=number, over dims and consts as the spec has them
   bool f64 = false;                           // `real`, `f32` and literals are f64 in the whole program
   std::vector<std::string> want_values = {};  // names or patterns (`layer.**`) of values that Graph::wanted must give
   bool training = true;                       // what `training` means; without it nothing is updated

@@ -74,7 +74,7 @@ Term named(Elaboration& e, Frame& frame, const ast::Path& path) {
     }
     switch (binding->kind) {
       case Binding::Kind::value: return binding->term;
-      case Binding::Kind::stored: return Term::of(read_stored(e, *binding));
+      case Binding::Kind::stored: return binding->term.poisoned() ? Term::of(read_stored(e, *binding)) : binding->term;
       case Binding::Kind::instance:
         e.error("E0205", name.span, "`{}` is an instance of block `{}`, not a value", name.text,
                 binding->instance->block->name.text)

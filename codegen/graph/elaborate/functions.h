@@ -62,6 +62,9 @@ Term smaller(Elaboration&, CallSite&);
 Term larger(Elaboration&, CallSite&);
 Term where(Elaboration&, CallSite&);
 Term stop_gradient(Elaboration&, CallSite&);
+Term elu(Elaboration&, CallSite&);  // functions_composed.cpp
+Term leaky_relu(Elaboration&, CallSite&);
+Term sigmoid_cross_entropy(Elaboration&, CallSite&);
 Term sum(Elaboration&, CallSite&);  // functions_reduce.cpp
 Term mean(Elaboration&, CallSite&);
 Term max(Elaboration&, CallSite&);
@@ -69,6 +72,8 @@ Term min(Elaboration&, CallSite&);
 Term argmax(Elaboration&, CallSite&);
 Term cumsum(Elaboration&, CallSite&);  // functions_along.cpp
 Term sort(Elaboration&, CallSite&);
+Term flip(Elaboration&, CallSite&);
+Term roll(Elaboration&, CallSite&);
 Term top_k(Elaboration&, CallSite&);
 Term concat(Elaboration&, CallSite&);  // functions_shape.cpp
 Term stack(Elaboration&, CallSite&);

@@ -1,4 +1,4 @@
-// What runs along one dim from end to end: running sums and sorting.
+// What runs along one dim from end to end: running sums, sorting, and the same elements in another order.
 #include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/operators.h"
 #include "codegen/graph/elaborate/terms.h"
@@ -15,6 +15,14 @@ ValueId operand(Elaboration& e, const CallSite& site, DimId dim, Span dim_span) 
   one.dim_spans = {dim_span};
   if (!has_dims(e, one, site.arguments[0], site.spans[0])) return {};
   return x;
+}
+
+/// A dim for the places of a flipped `dim`: one for all that flip it.
+DimId counted_back(Elaboration& e, DimId dim) {
+  const std::string name = e.name(dim) + "_back";
+  for (uint32_t i = 0; i < e.graph.dims.size(); ++i)
+    if (e.graph.dims[i].name == name && e.graph.dims[i].span == e.graph.dim(dim).span) return DimId{i};
+  return e.build.dim(name, e.size(dim), e.graph.dim(dim).span);
 }
 
 /// The sorted values; their indices are the node's second result.
@@ -63,6 +71,37 @@ Term top_k(Elaboration& e, CallSite& site) {
   const NodeId node = sorted(e, site, x, {from, to, true});
   site.further.push_back(Term::of(e.graph.node(node).results[1]));
   return Term::of(e.graph.node(node).results[0]);
+}
+
+/// The last first: read at indices that count down.
+Term flip(Elaboration& e, CallSite& site) {
+  const DimId dim = site.dim();
+  const ValueId x = operand(e, site, dim, site.dim_spans[0]);
+  if (!x) return Term::poison();
+  e.build.span = site.span;
+  const ValueType type = e.type(x);
+  const DimId back = counted_back(e, dim);
+  const ValueId last = e.build.literal(static_cast<double>(e.size(dim) - 1), Type::i32);
+  const ValueId index = e.build.cast(e.build.subtract(last, e.build.position(back)), Type::i32, dim);
+  const ValueId flipped = e.build.rename(e.build.value(TakeOp{dim}, {x, index}), back, dim);
+  return Term::of(e.build.in_order(flipped, type.dims));
+}
+
+/// Each element `by` further along the dim, those at the end come first.
+Term roll(Elaboration& e, CallSite& site) {
+  const ValueId x = operand(e, site, site.dim(), site.dim_spans[0]);
+  if (site.options.count("by") == 0) {
+    e.error("E0310", site.span, "`roll` needs `by:`")
+        .help(fmt::format("`roll[{}]({}, by: 1)` moves each element one further", e.name(site.dim()),
+                          e.sources.text(site.spans[0])));
+    return Term::poison();
+  }
+  const auto by = whole_option(e, site, "by", 0);
+  if (!x || !by) return Term::poison();
+  const int64_t distance = -*by % e.size(site.dim());
+  e.build.span = site.span;
+  if (distance == 0) return Term::of(x);
+  return Term::of(e.build.value(ShiftOp{site.dim(), distance, Edge{Edge::Kind::wrap}}, {x}));
 }
 
 }  // namespace mesh::elaboration::functions

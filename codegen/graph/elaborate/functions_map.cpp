@@ -1,9 +1,11 @@
 // Elementwise functions of specs: f(x), min(a, b), where(c, a, b).
+#include <algorithm>
 #include <cmath>
 
 #include "codegen/graph/elaborate/functions.h"
 #include "codegen/graph/elaborate/operators.h"
 #include "codegen/graph/elaborate/terms.h"
+#include "meshrt/math.h"
 
 namespace mesh::elaboration::functions {
 namespace {
@@ -25,16 +27,21 @@ const Row& row_named(std::string_view name) {
       {"cos", F::cos, false, [](double x) { return std::cos(x); }},
       {"erf", F::erf, false, [](double x) { return std::erf(x); }},
       {"exp", F::exp, false, [](double x) { return std::exp(x); }},
+      {"expm1", F::expm1, false, [](double x) { return std::expm1(x); }},
       {"floor", F::floor, false, [](double x) { return std::floor(x); }},
       {"gelu", F::gelu, false, [](double x) { return x * standard_normal(x); }},
       {"gelu_tanh", F::gelu_tanh, false,
        [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }},
       {"log", F::log, false, [](double x) { return std::log(x); }},
+      {"log1p", F::log1p, false, [](double x) { return std::log1p(x); }},
       {"relu", F::relu, true, [](double x) { return x > 0 ? x : 0; }},
+      {"round", F::round, false, [](double x) { return std::nearbyint(x); }},
       {"rsqrt", F::rsqrt, false, [](double x) { return 1 / std::sqrt(x); }},
       {"sigmoid", F::sigmoid, false, [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"sign", F::sign, true, [](double x) { return meshrt::sign(x); }},
       {"silu", F::silu, false, [](double x) { return x / (1 + std::exp(-x)); }},
       {"sin", F::sin, false, [](double x) { return std::sin(x); }},
+      {"softplus", F::softplus, false, [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }},
       {"sqrt", F::sqrt, false, [](double x) { return std::sqrt(x); }},
       {"tanh", F::tanh, false, [](double x) { return std::tanh(x); }},
   };
@@ -98,7 +105,11 @@ Term where(Elaboration& e, CallSite& site) {
   if (!pair || !one_sided(e, {chooses, pair->left, pair->right}, site.spans, site.callee, site.name))
     return Term::poison();
   e.build.span = site.span;
-  return Term::of(e.build.map(F::where, {chooses, pair->left, pair->right}));
+  Term result = Term::of(e.build.map(F::where, {chooses, pair->left, pair->right}));
+  const Term &yes = site.arguments[1], &no = site.arguments[2];
+  if (yes.is_untyped() && no.is_untyped())
+    result.choice = std::make_shared<Choice>(chooses, Untyped{yes.number, yes.choice}, Untyped{no.number, no.choice});
+  return result;
 }
 
 Term stop_gradient(Elaboration& e, CallSite& site) {

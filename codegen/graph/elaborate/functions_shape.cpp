@@ -18,7 +18,9 @@ std::vector<ValueId> alike(Elaboration& e, const CallSite& site) {
       e.error("E0310", site.spans[i], "{} takes tensors", site.name).here("this is {}", describe(e, term));
       return {};
     }
-    if (i > 0 && !meet(e, site.arguments[0], term, site.spans[0], site.spans[i], site.callee, site.name)) return {};
+    // Tensors as they are: a choice of numbers has one element type here.
+    const Term first = Term::of(site.arguments[0].value), other = Term::of(term.value);
+    if (i > 0 && !meet(e, first, other, site.spans[0], site.spans[i], site.callee, site.name)) return {};
     values.push_back(term.value);
   }
   return values;

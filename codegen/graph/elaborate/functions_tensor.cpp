@@ -94,7 +94,11 @@ Term take(Elaboration& e, CallSite& site) {
     e.error("E0312", site.span, "`take`: both the table and the indices have dim `{}`", e.name(dim))
         .label(site.spans[0], describe(e, site.arguments[0]))
         .label(site.spans[1], describe(e, site.arguments[1]))
-        .help(fmt::format("rename it in one of them: `x[{} as other]`", e.name(dim)));
+        .help(fmt::format("to read along `{0}` at an index of each `{1}`: `dot[{0}]({2}, one_hot[{0}]({3}))`",
+                          e.name(site.dim()), e.name(dim), e.sources.text(site.spans[0]),
+                          e.sources.text(site.spans[1])))
+        .help(fmt::format("to read for each `{0}` of the indices the entries of all: rename it, `({1})[{0} as other]`",
+                          e.name(dim), e.sources.text(site.spans[1])));
     return Term::poison();
   }
   e.build.span = site.span;

@@ -95,11 +95,43 @@ std::optional<Initial> drawn(Elaboration& e, DimScope& scope, const ast::Call& c
   return Initial{kind, a, b};
 }
 
-}  // namespace
-
-std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast::Expr& expr) {
+const std::vector<std::string>& initial_names() {
   static const std::vector<std::string> names = {"fan_in",           "he_normal", "normal", "ones",
                                                  "truncated_normal", "uniform",   "zeros"};
+  return names;
+}
+
+}  // namespace
+
+bool is_computed(const Elaboration& e, const std::string& path, const ast::Expr& expr) {
+  const auto any = [&](const ast::ExprPtr& inner) { return inner != nullptr && is_computed(e, path, *inner); };
+  if (const auto* name = ast::as<ast::Path>(expr)) {
+    const std::string text = name->text();
+    if (e.tables.stored.contains(join(path, text))) return true;
+    return !e.constants.contains(text) && text != "training" && !did_you_mean(text, initial_names());
+  }
+  if (const auto* index = ast::as<ast::Index>(expr)) {
+    const auto* of = ast::as<ast::Path>(*index->value);
+    const std::string text = of == nullptr ? "" : of->text();
+    return text != "size" && !std::ranges::count(initial_names(), text);
+  }
+  if (const auto* call = ast::as<ast::Call>(expr)) {
+    const std::string text = call->callee.text();
+    if (std::ranges::count(initial_names(), text) > 0) return false;
+    return !call->items.empty() || e.declared.blocks.contains(text) || text.starts_with("random_") ||
+           std::ranges::any_of(call->arguments, [&](const ast::Argument& one) { return any(one.value); });
+  }
+  if (const auto* cast = ast::as<ast::Cast>(expr)) return any(cast->value);
+  if (const auto* unary = ast::as<ast::Unary>(expr)) return any(unary->operand);
+  if (const auto* binary = ast::as<ast::Binary>(expr)) return any(binary->left) || any(binary->right);
+  if (const auto* compare = ast::as<ast::Compare>(expr)) return any(compare->left) || any(compare->right);
+  if (const auto* logical = ast::as<ast::Logical>(expr)) return any(logical->left) || any(logical->right);
+  const auto* group = ast::as<ast::Group>(expr);
+  return group != nullptr && std::ranges::any_of(group->values, any);
+}
+
+std::optional<Initial> initial_value(Elaboration& e, DimScope& scope, const ast::Expr& expr) {
+  const std::vector<std::string>& names = initial_names();
   if (const auto* index = ast::as<ast::Index>(expr)) {
     if (const auto* path = ast::as<ast::Path>(*index->value)) {
       const std::string name = path->text();

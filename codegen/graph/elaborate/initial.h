@@ -6,6 +6,10 @@
 
 namespace mesh::elaboration {
 
+/// Whether a state's initial value, in the body `path`, is an expression that a step has to compute: it names a
+/// parameter, an input or a value, or positions.
+bool is_computed(const Elaboration&, const std::string& path, const ast::Expr&);
+
 /// Nothing when an error was reported (E0318).
 std::optional<meshrt::Initial> initial_value(Elaboration&, DimScope&, const ast::Expr&);
 

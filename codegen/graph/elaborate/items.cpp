@@ -39,18 +39,19 @@ std::string size_text(const Elaboration& e, const std::vector<DimId>& dims) {
   return fmt::format("{} = {} = {}", names, sizes, product(e, dims));
 }
 
-/// A number within brackets, where a bare dim is its size.
-std::optional<int64_t> whole_number(Elaboration& e, Frame& frame, const ast::Expr& expr, const std::string& what) {
+/// What stands within brackets, where a bare dim is its size.
+Term within_brackets(Elaboration& e, Frame& frame, const ast::Expr& expr) {
   Frame inside;
   inside.outer = &frame;
   inside.dims = frame.dims;
   inside.attributes = true;
-  const Term term = expression(e, inside, expr);
+  return expression(e, inside, expr);
+}
+
+std::optional<int64_t> whole(Elaboration& e, const Term& term, const ast::Expr& expr, const std::string& what) {
   if (term.poisoned()) return {};
   if (!term.is_number()) {
-    e.error("E0315", expr.span, "{} must be a number that is known now", what)
-        .here("this is {}", describe(e, term))
-        .help("`take[dim](x, i)` reads at indices that are computed");
+    e.error("E0315", expr.span, "{} must be a number that is known now", what).here("this is {}", describe(e, term));
     return {};
   }
   if (std::floor(term.number) == term.number && std::abs(term.number) < 9e15) return static_cast<int64_t>(term.number);
@@ -58,9 +59,34 @@ std::optional<int64_t> whole_number(Elaboration& e, Frame& frame, const ast::Exp
   return {};
 }
 
+std::optional<int64_t> whole_number(Elaboration& e, Frame& frame, const ast::Expr& expr, const std::string& what) {
+  return whole(e, within_brackets(e, frame, expr), expr, what);
+}
+
+/// `h[seq = position[seq]]` in `repeat seq`: one index that is computed. E0315 for several, and for what is no index.
+std::optional<Change> computed_selection(Elaboration& e, DimId dim, ValueId index, const ast::Item& item) {
+  const ast::Expr& expr = *item.range->begin;
+  const ValueType type = e.type(index);
+  const bool counts = type.element == Type::i32 && (!type.index_of || type.index_of == dim);
+  if (!counts || !type.dims.empty()) {
+    auto report = e.error("E0315", expr.span, "an index within brackets is one whole number");
+    report.here(to_string(e.graph, type));
+    const std::string text(e.sources.text(expr.span));
+    const std::string cast = type.index_of == dim ? text : fmt::format("index({})({})", e.name(dim), text);
+    report.help(fmt::format("`take[{}](..., {})` reads at several", e.name(dim), cast));
+    return {};
+  }
+  e.build.span = expr.span;
+  Change change{{dim}, {}, {}, item.span};
+  change.index = e.build.cast(index, Type::i32, dim);
+  return change;
+}
+
 std::optional<Change> selection(Elaboration& e, Frame& frame, const ast::Item& item) {
   const DimId dim = dim_named(e, *frame.dims, item.pick.name());
-  const auto index = whole_number(e, frame, *item.range->begin, "an index");
+  const Term term = within_brackets(e, frame, *item.range->begin);
+  if (dim && term.is_tensor()) return computed_selection(e, dim, term.value, item);
+  const auto index = whole(e, term, *item.range->begin, "an index");
   if (!dim || !index) return {};
   if (*index < 0 || *index >= e.size(dim)) {
     auto report = e.error("E0330", item.range->begin->span, "`{}` has no index {}", e.name(dim), *index);
@@ -72,9 +98,23 @@ std::optional<Change> selection(Elaboration& e, Frame& frame, const ast::Item& i
   return Change{{dim}, {}, Change::Part{*index, 1}, item.span};
 }
 
+/// `3.. step -1`, which is read as a slice up to `step - 1`. E0330.
+bool counts_down(Elaboration& e, Frame& frame, const ast::Item& item) {
+  const ast::ExprPtr& end = item.range->end;
+  const auto* difference = end == nullptr ? nullptr : ast::as<ast::Binary>(*end);
+  if (difference == nullptr || difference->op != ast::BinaryOp::subtract) return false;
+  const auto* word = ast::as<ast::Path>(*difference->left);
+  if (word == nullptr || word->text() != "step" || find_name(frame, "step") != nullptr) return false;
+  const std::string dim = item.pick.name().text;
+  e.error("E0330", end->span, "a slice counts upwards: its step is a whole number of at least 1")
+      .help(fmt::format("`flip[{0}](x)` has the last of `{0}` first; a slice of it counts from the end", dim));
+  return true;
+}
+
 std::optional<Change> slice(Elaboration& e, Frame& frame, const ast::Item& item) {
   const ast::Range& range = *item.range;
   const DimId dim = dim_named(e, *frame.dims, item.pick.name());
+  if (counts_down(e, frame, item)) return {};
   const auto begin = whole_number(e, frame, *range.begin, "the beginning of a slice");
   const auto end = range.end ? whole_number(e, frame, *range.end, "the end of a slice")
                    : dim     ? std::optional(e.size(dim))
@@ -153,10 +193,14 @@ std::optional<Change> change_of(Elaboration& e, Frame& frame, const ast::Item& i
     case ast::ItemKind::dim:
     case ast::ItemKind::rest: break;
   }
-  e.error("E0311", item.span, "brackets after a value change its dims, and this changes nothing")
-      .help(
-          "`x[seq as key]` renames, `x[heads as kv * group]` splits, `x[kv * group as heads]` merges, `x[seq = 0]` "
-          "selects");
+  auto report = e.error("E0311", item.span, "brackets after a value change its dims, and this changes nothing");
+  if (item.kind() == ast::ItemKind::dim)
+    for (const Loop* loop : e.loops)
+      if (item.pick.name().text == e.name(loop->dim))
+        report.help(fmt::format("`x[{0} = position[{0}]]` is that of this turn of `repeat {0}`", e.name(loop->dim)));
+  report.help(
+      "`x[seq as key]` renames, `x[heads as kv * group]` splits, `x[kv * group as heads]` merges, `x[seq = 0]` "
+      "selects");
   return {};
 }
 

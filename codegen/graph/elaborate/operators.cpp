@@ -146,7 +146,10 @@ Term arithmetic(Elaboration& e, F function, const Term& left, const Term& right,
   }
   if (!one_sided(e, {pair->left, pair->right}, {at.left, at.right}, at.at, at.what)) return Term::poison();
   e.build.span = at.whole;
-  return Term::of(e.build.map(function, {pair->left, pair->right}));
+  const ValueId value = e.build.map(function, {pair->left, pair->right});
+  if (right.is_number()) return with_numbers(left, value, [&](double x) { return *fold(function, x, right.number); });
+  if (left.is_number()) return with_numbers(right, value, [&](double x) { return *fold(function, left.number, x); });
+  return Term::of(value);
 }
 
 Term unary_expression(Elaboration& e, Frame& frame, const ast::Unary& unary, Span span) {
@@ -162,7 +165,7 @@ Term unary_expression(Elaboration& e, Frame& frame, const ast::Unary& unary, Spa
   const ValueId value = tensor_of(e, operand, unary.operand->span);
   if (!value || !is_numeric(e, value, unary.operand->span, "`-`")) return Term::poison();
   e.build.span = span;
-  return Term::of(e.build.map(F::negate, {value}));
+  return with_numbers(operand, e.build.map(F::negate, {value}), [](double x) { return -x; });
 }
 
 Term binary_expression(Elaboration& e, Frame& frame, const ast::Binary& binary, Span span) {

@@ -175,13 +175,44 @@ void declare_parameter(Elaboration& e, DimScope& scope, const std::string& path,
     declare_stored(e, scope, path, StoredKind::parameter, name, *written, *initial, loops);
 }
 
+/// The type of a state that is written without: that of the parameter or state that it begins as. E0318.
+std::optional<WrittenType> type_of_initial(Elaboration& e, const std::string& path, const ast::State& state) {
+  const auto* name = ast::as<ast::Path>(*state.initial);
+  const auto known = name == nullptr ? e.tables.stored.end() : e.tables.stored.find(join(path, name->text()));
+  if (known == e.tables.stored.end()) {
+    e.error("E0318", state.names.front().span, "state `{}` needs a type", state.names.front().text)
+        .help(fmt::format("`state {} : real[...] = {}`; one that begins as a parameter has the type of that",
+                          state.names.front().text, e.sources.text(state.initial->span)));
+    return {};
+  }
+  const Stored& of = e.graph.stored[known->second.index];
+  const auto own = of.type.dims.begin() + static_cast<std::ptrdiff_t>(of.stacked);
+  return WrittenType{of.type.element, of.type.index_of, {own, of.type.dims.end()}, false, 0, state.names.front().span};
+}
+
+/// A state that says whether another, which begins as an expression, has had its first step.
+void declare_begun(Elaboration& e, const std::string& path, const ast::Name& name) {
+  const auto state = e.tables.stored.find(join(path, name.text));
+  if (state == e.tables.stored.end()) return;
+  const std::string full = state->first + ".begun";
+  e.build.span = name.span;
+  e.build.scope = path;
+  const StoredId flag =
+      e.build.stored(StoredKind::state, full, {Type::boolean, {}, {}}, {meshrt::Initial::Kind::zeros});
+  e.tables.stored[full] = flag;
+  e.tables.begun[state->second] = flag;
+}
+
 void declare_states(Elaboration& e, DimScope& scope, const std::string& path, const ast::State& state,
                     const std::vector<DimId>& loops) {
-  const auto written = written_type(e, scope, state.type);
-  const auto initial = initial_value(e, scope, *state.initial);
-  if (!written || !initial || !fits(e, *written, *initial, *state.initial)) return;
-  for (const ast::Name& name : state.names)
+  const auto written = state.type ? written_type(e, scope, *state.type) : type_of_initial(e, path, state);
+  const bool computed = is_computed(e, path, *state.initial);
+  const auto initial = computed ? meshrt::Initial{} : initial_value(e, scope, *state.initial);
+  if (!written || !initial || (!computed && !fits(e, *written, *initial, *state.initial))) return;
+  for (const ast::Name& name : state.names) {
     declare_stored(e, scope, path, StoredKind::state, name, *written, *initial, loops);
+    if (computed) declare_begun(e, path, name);
+  }
 }
 
 void declare_inputs(Elaboration& e, DimScope& scope, const std::string& path, const ast::Port& port, Span span,
@@ -206,10 +237,11 @@ bool owns_parameters(const Elaboration& e, const ast::Block& block) {
 
 void declare_body(Elaboration& e, DimScope& scope, const std::string& path, const ast::Body& body,
                   const std::vector<DimId>& loops) {
+  // A body's dims are known in all of it, as those of a file are.
+  for (const ast::Statement& statement : body)
+    if (const auto* dims = std::get_if<ast::Dims>(&statement.node)) declare_local(e, scope, *dims);
   for (const ast::Statement& statement : body) {
-    if (const auto* dims = std::get_if<ast::Dims>(&statement.node)) {
-      declare_local(e, scope, *dims);
-    } else if (const auto* port = std::get_if<ast::Port>(&statement.node)) {
+    if (const auto* port = std::get_if<ast::Port>(&statement.node)) {
       declare_inputs(e, scope, path, *port, statement.span, loops);
     } else if (const auto* parameter = std::get_if<ast::Parameter>(&statement.node)) {
       declare_parameter(e, scope, path, *parameter, loops);

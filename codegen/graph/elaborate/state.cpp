@@ -130,7 +130,29 @@ void update_statement(Elaboration& e, Frame& frame, const ast::Update& statement
   if (cast.poisoned() || !e.options.training) return;
   const StateUpdate update{cast.value, statement.name.span, e.calls.empty() ? Span{} : e.calls.back().second};
   const auto [first, fresh] = e.tables.updates.try_emplace(state->stored, update);
-  if (!fresh) updated_twice(e, stored, first->second, update);
+  if (first->second.unchanged) first->second = update;
+  else if (!fresh) updated_twice(e, stored, first->second, update);
+}
+
+void begin_state(Elaboration& e, Frame& frame, Binding& state, const ast::Expr& initial) {
+  const auto flag = e.tables.begun.find(state.stored);
+  if (state.kind != Binding::Kind::stored || flag == e.tables.begun.end()) return;
+  const Stored stored = e.graph.stored[state.stored.index];
+  ValueType type = stored.type;
+  type.dims.erase(type.dims.begin(), type.dims.begin() + static_cast<std::ptrdiff_t>(state.home.size()));
+  const std::string what = fmt::format("state `{}` is declared", stored.path);
+  const Term first = as_written(e, expression(e, frame, initial), type, initial.span, stored.span, what, true, "E0318");
+  if (first.poisoned()) {
+    state.kind = Binding::Kind::value;
+    return;
+  }
+  // Nothing flows back through what it begins as: it is a number from the first step on.
+  e.build.span = initial.span;
+  const ValueId begins = e.build.map(MapFunction::copy, {first.value}), held = read_stored(e, state);
+  const ValueId value = e.build.map(MapFunction::where, {e.graph.stored[flag->second.index].value, held, begins});
+  state.term = Term::of(value);
+  if (e.options.training || e.loops.empty())
+    e.tables.updates.try_emplace(state.stored, StateUpdate{value, state.span, {}, true});
 }
 
 void collect_updates(Elaboration& e, const Loop& loop, LoopOp& op, Node& node, BodyId outer) {
@@ -146,11 +168,14 @@ void collect_updates(Elaboration& e, const Loop& loop, LoopOp& op, Node& node, B
 }
 
 void finish_updates(Elaboration& e) {
+  for (const auto& [state, flag] : e.tables.begun)
+    if (e.options.training)
+      e.tables.updates[flag] = {e.build.literal(1, Type::boolean), e.graph.stored[state.index].span, {}};
   for (uint32_t i = 0; i < e.graph.stored.size(); ++i) {
     const Stored stored = e.graph.stored[i];
     if (stored.kind != StoredKind::state) continue;
     const auto update = e.tables.updates.find(StoredId{i});
-    if (update != e.tables.updates.end()) {
+    if (update != e.tables.updates.end() && e.options.training) {
       Value& value = e.graph.value(update->second.value);
       const size_t last = stored.path.rfind('.') == std::string::npos ? 0 : stored.path.rfind('.') + 1;
       if (value.name.empty()) value.name = stored.path.substr(0, last) + "next_" + stored.path.substr(last);

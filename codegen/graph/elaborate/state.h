@@ -5,6 +5,10 @@
 
 namespace mesh::elaboration {
 
+/// What a state that begins as an expression is in this step: until its first update, the expression. A state that no
+/// statement updates keeps it.
+void begin_state(Elaboration&, Frame&, Binding& state, const ast::Expr& initial);
+
 /// E0509 for a state that the step would update more than once.
 void update_statement(Elaboration&, Frame&, const ast::Update&);
 

@@ -57,6 +57,11 @@ void bind_owned(Elaboration& e, Frame& frame, const std::vector<ast::Name>& name
   }
 }
 
+void state_statement(Elaboration& e, Frame& frame, const ast::State& state) {
+  bind_owned(e, frame, state.names);
+  for (const ast::Name& name : state.names) begin_state(e, frame, frame.names.at(name.text), *state.initial);
+}
+
 void port_statement(Elaboration& e, Frame& frame, const ast::Port& port, Span span) {
   if (port.direction == ast::Port::Direction::input) bind_owned(e, frame, port.names);
   else needs_model(e, frame, span, "an output");  // results_of_model
@@ -174,7 +179,7 @@ void statements(Elaboration& e, Frame& frame, const ast::Body& body) {
     else if (const auto* s = std::get_if<ast::Require>(&statement.node)) check_requirement(e, *frame.dims, *s);
     else if (std::holds_alternative<ast::Metric>(statement.node))
       needs_model(e, frame, statement.span, "a metric");  // results_of_model
-    else if (const auto* s = std::get_if<ast::State>(&statement.node)) bind_owned(e, frame, s->names);
+    else if (const auto* s = std::get_if<ast::State>(&statement.node)) state_statement(e, frame, *s);
     else if (const auto* s = std::get_if<ast::Update>(&statement.node)) update_statement(e, frame, *s);
     else if (std::holds_alternative<ast::Generate>(statement.node)) {
       not_built(e, statement.span, "`generate`", "training and evaluation do not need it: leave it out");

@@ -144,14 +144,47 @@ ValueId literal_as(Elaboration& e, double number, const ValueType& like, Span sp
   return e.build.literal(number, like.element);
 }
 
+namespace {
+
+/// Whether a type holds every number of it.
+bool holds_all(Type element, const Untyped& untyped) {
+  if (untyped.choice == nullptr) return holds(element, untyped.number);
+  return holds_all(element, untyped.choice->yes) && holds_all(element, untyped.choice->no);
+}
+
+ValueId untyped_as(Elaboration& e, const Untyped& untyped, const ValueType& like, Span span) {
+  if (untyped.choice == nullptr) return literal_as(e, untyped.number, like, span);
+  const ValueId yes = untyped_as(e, untyped.choice->yes, like, span);
+  const ValueId no = yes ? untyped_as(e, untyped.choice->no, like, span) : yes;
+  return no ? e.build.map(MapFunction::where, {untyped.choice->condition, yes, no}) : no;
+}
+
+Untyped changed(const Untyped& untyped, const std::function<double(double)>& change) {
+  if (untyped.choice == nullptr) return {change(untyped.number), nullptr};
+  const Choice& choice = *untyped.choice;
+  return {0, std::make_shared<Choice>(choice.condition, changed(choice.yes, change), changed(choice.no, change))};
+}
+
+}  // namespace
+
+ValueId untyped_as(Elaboration& e, const Term& term, const ValueType& like, Span span) {
+  return untyped_as(e, Untyped{term.number, term.choice}, like, span);
+}
+
+Term with_numbers(const Term& term, ValueId value, const std::function<double(double)>& change) {
+  Term result = Term::of(value);
+  if (term.choice != nullptr) result.choice = changed({0, term.choice}, change).choice;
+  return result;
+}
+
 std::optional<Pair> meet(Elaboration& e, const Term& left, const Term& right, Span left_span, Span right_span, Span at,
                          const std::string& what) {
   if (left.poisoned() || right.poisoned()) return {};
   Pair pair;
-  if (left.is_number() && right.is_tensor()) {
-    pair = {literal_as(e, left.number, e.type(right.value), left_span), right.value};
-  } else if (right.is_number() && left.is_tensor()) {
-    pair = {left.value, literal_as(e, right.number, e.type(left.value), right_span)};
+  if (left.is_untyped() && right.is_tensor() && !right.is_untyped()) {
+    pair = {untyped_as(e, left, e.type(right.value), left_span), right.value};
+  } else if (right.is_untyped() && left.is_tensor() && !left.is_untyped()) {
+    pair = {left.value, untyped_as(e, right, e.type(left.value), right_span)};
   } else {
     pair.left = tensor_of(e, left, left_span);
     pair.right = tensor_of(e, right, right_span);
@@ -159,7 +192,7 @@ std::optional<Pair> meet(Elaboration& e, const Term& left, const Term& right, Sp
   e.build.span = at;
   if (!pair.left || !pair.right) return {};
   const ValueType l = e.type(pair.left), r = e.type(pair.right);
-  const bool literal_meets_index = left.is_number() || right.is_number();
+  const bool literal_meets_index = left.is_untyped() || right.is_untyped();
   if (l.element == r.element && (l.index_of == r.index_of || literal_meets_index)) return pair;
   auto report = e.error("E0309", at, "{} mixes {} and {}", what, element_text(e, l), element_text(e, r));
   report.label(left_span, describe(e, left)).label(right_span, describe(e, right));
@@ -269,8 +302,10 @@ Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span 
     if (wanted.index_of) e.graph.value(scalar).type.index_of = wanted.index_of;
     return Term::of(e.build.broadcast(scalar, wanted.dims));
   }
-  ValueId value = tensor_of(e, term, value_span);
+  const bool takes_type = term.choice != nullptr && wanted.element != Type::boolean;
+  ValueId value = takes_type ? untyped_as(e, term, wanted, value_span) : tensor_of(e, term, value_span);
   if (!value) return Term::poison();
+  if (takes_type) e.graph.value(value).type.index_of = wanted.index_of;
   const ValueType given = e.type(value);
   const auto extra = missing_from(wanted.dims, given.dims), lacking = missing_from(given.dims, wanted.dims);
   const bool same_element = given.element == wanted.element && given.index_of == wanted.index_of;
@@ -314,7 +349,8 @@ Term cast_to(Elaboration& e, const Term& term, Type element, DimId index_of, Spa
     e.graph.value(value).type.index_of = index_of;
     return Term::of(value);
   }
-  const ValueId value = tensor_of(e, term, span);
+  const bool takes_type = term.choice != nullptr && element != Type::boolean && holds_all(element, {0, term.choice});
+  const ValueId value = takes_type ? untyped_as(e, term, {element, {}, {}}, span) : tensor_of(e, term, span);
   if (!value) return Term::poison();
   return Term::of(e.build.cast(value, element, index_of));
 }

@@ -1,6 +1,7 @@
 // terms.h: element types and dims of terms: reading types as written, bringing operands together, casting where a type
 // is written. Language, Dims 2, 4 and 6.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,12 @@ ValueId tensor_of(Elaboration&, const Term&, Span, std::optional<Type> element =
 
 /// A number written as `element`; E0309 when that cannot hold it (0.5 as i32). Unset then.
 ValueId literal_as(Elaboration&, double number, const ValueType& like, Span);
+
+/// The same of a number or a choice of numbers.
+ValueId untyped_as(Elaboration&, const Term&, const ValueType& like, Span);
+
+/// The term with `change` made to each of its numbers, where it consists of numbers; `value` is what it is as a tensor.
+Term with_numbers(const Term&, ValueId value, const std::function<double(double)>& change);
 
 /// Two operands, brought to one element type.
 struct Pair {

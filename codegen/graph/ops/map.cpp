@@ -104,6 +104,9 @@ ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t whic
     case F::sin: return times(one(F::cos, a));
     case F::cos: return one(F::negate, times(one(F::sin, a)));
     case F::abs: return times(one(F::sign, a));
+    case F::log1p: return build.divide(d, build.add(a, 1.0));
+    case F::expm1: return times(one(F::exp, a));
+    case F::softplus: return times(one(F::sigmoid, a));
     case F::square: return times(build.multiply(a, 2.0));
     case F::reciprocal: return one(F::negate, times(one(F::square, y)));
     case F::where:

@@ -11,6 +11,12 @@ MESHRT_INLINE T relu(T x) {
   else return detail::select(x < 0, T(0), x);
 }
 
+/// log(1 + e^x), which is x where e^x is large
+template <class T>
+MESHRT_INLINE T softplus(T x) {
+  return relu(x) + log1p(exp(-abs(x)));
+}
+
 /// x sigmoid(x)
 template <class T>
 MESHRT_INLINE T silu(T x) {

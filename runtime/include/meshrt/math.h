@@ -97,10 +97,12 @@ MESHRT_INLINE T copy_sign(T magnitude, T sign) {
   using namespace detail;
   return number<T>((bits(magnitude) & ~sign_bit<T>) | (bits(sign) & sign_bit<T>));
 }
-/// -1, 0 or 1; 0 for NaN.
+/// -1, 0 or 1.
 template <class T>
 MESHRT_INLINE T sign(T x) {
-  return T(x > 0) - T(x < 0);
+  const T of = T(x > 0) - T(x < 0);
+  if constexpr (std::is_integral_v<T>) return of;
+  else return detail::select(x == x, of, x);
 }
 /// The larger of two; `a` where they are equal or one is NaN.
 template <class T>
@@ -119,14 +121,19 @@ MESHRT_INLINE T remainder(T a, T b) {
   else if constexpr (detail::single<T>) return __builtin_fmodf(a, b);
   else return __builtin_fmod(a, b);
 }
-/// The largest integer not above x.
+/// The nearest integer; of two that are as near, the even one.
 template <class T>
-MESHRT_INLINE T floor(T x) {
+MESHRT_INLINE T round(T x) {
   using namespace detail;
   constexpr T integers = T(Bits<T>(1) << Form<T>::mantissa);  // from here on every number is one
   const T a = abs(x), nearest = copy_sign((a + integers) - integers, x);
-  const T below = copy_sign(nearest - select(nearest > x, T(1), T(0)), x);
-  return select(a < integers, below, x);
+  return select(a < integers, nearest, x);
+}
+/// The largest integer not above x.
+template <class T>
+MESHRT_INLINE T floor(T x) {
+  const T nearest = round(x);
+  return copy_sign(nearest - detail::select(nearest > x, T(1), T(0)), x);
 }
 template <class T>
 MESHRT_INLINE T square(T x) {
@@ -188,6 +195,18 @@ MESHRT_INLINE T exp(T x) {
   return select(!(x <= high), x + infinity<T>, inside);
 }
 
+/// e^x - 1, with all its digits where x is near 0.
+template <class T>
+MESHRT_INLINE T expm1(T x) {
+  using namespace detail;
+  constexpr T low = single<T> ? T(-20) : T(-40);  // -1 to the last place from here on
+  constexpr T high = single<T> ? T(88.72283f) : T(709.782712893384);
+  const auto [rest, power] = split_exponential(select(x < low, low, x));
+  // Half of the result, for 2^n is infinite at the upper end.
+  const T half = number<T>(bits(T(0.5)) + power), y = 2 * fma(rest, half, half - T(0.5));
+  return select(!(x <= high), x + infinity<T>, copy_sign(y, x));
+}
+
 namespace detail {
 
 // x = 2^exponent (1 + fraction) with 1 + fraction in [sqrt(1/2), sqrt(2)), for positive finite x, denormal ones too.
@@ -232,6 +251,15 @@ MESHRT_INLINE T log(T x) {
   }
   const T nothing = select(x == 0, -infinity<T>, std::numeric_limits<T>::quiet_NaN());
   return select(x > 0, select(x < infinity<T>, y, x), nothing);
+}
+
+/// Natural logarithm of 1 + x, with all its digits where x is near 0; -inf for -1, NaN below.
+template <class T>
+MESHRT_INLINE T log1p(T x) {
+  using namespace detail;
+  const T u = 1 + x, lost = select(x < 1, x - (u - 1), 1 - (u - x));  // what the sum rounds off
+  const T y = log(u), whole = copy_sign(y + lost / u, x);
+  return select((x > -1) & (x < infinity<T>), whole, y);
 }
 
 // ---- functions made of them ----

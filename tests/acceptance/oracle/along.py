@@ -1,4 +1,4 @@
-"""cumsum, sort, top_k."""
+"""cumsum, sort, top_k, flip, roll."""
 import numpy as np
 
 from .case import Case
@@ -34,6 +34,23 @@ def cases():
     yield Case("top_k of equals", "t, i1 = top_k[c as l](k1)\ny = p1 * real(i32(i1) + t)", {"p1": "l"}, "a l", lambda v: equals(v), inputs={"k1": "i32 a c"},
                values={"k1": np.array([[1, 1, 1, 1, 1], [0, 2, 2, 0, 2], [3, 1, 3, 1, 2]], np.int32)})
     yield Case("sort in a loop", "h = p1\nrepeat l {\n  param g : real[b] = ones\n  h = sort[b](h * g) * 0.5 + h\n}\ny = h", {"p1": "a b"}, "a b", sort_in_a_loop, inner={"l.g": "l b"})
+    yield Case("flip", "y = flip[b](p1) * p2", {"p1": "a b", "p2": "b"}, "a b", lambda v: v.p1[:, ::-1] * v.p2)
+    yield Case("flip along the first dim", "y = flip[c](p1)", {"p1": "c a"}, "c a", lambda v: v.p1[::-1])
+    yield Case("flip of an expression, twice", "y = flip[c](tanh(flip[b](p1 * p2)))", {"p1": "b c", "p2": "c"}, "b c", lambda v: np.tanh(v.p1 * v.p2)[::-1, ::-1])
+    yield Case("sums from the end", "y = flip[c](cumsum[c](flip[c](p1)))", {"p1": "a c"}, "a c", lambda v: v.p1[:, ::-1].cumsum(1)[:, ::-1])
+    yield Case("flip of indices", "i1 = flip[a](k1)\ny = take[c](p1, i1)", {"p1": "c b"}, "a b", lambda v: {"i1": v.k1[::-1], "y": v.p1[v.k1[::-1]]}, inputs={"k1": "index(c) a"})
+    yield Case("flip in a loop", "h = p1\nrepeat l {\n  param g : real[b] = ones\n  h = flip[b](h * g) + h\n}\ny = h", {"p1": "a b"}, "a b", flip_in_a_loop, inner={"l.g": "l b"})
+    for by in (1, -2, 4, 13, 0):
+        yield Case(f"roll by {by}", f"y = roll[c](p1, by: {by}) * p2", {"p1": "a c", "p2": "c"}, "a c", lambda v, by=by: np.roll(v.p1, by, 1) * v.p2)
+    yield Case("roll along the first dim", "y = roll[e](sin(p1), by: -1)", {"p1": "e b"}, "e b", lambda v: np.roll(np.sin(v.p1), -1, 0))
+    yield Case("roll of bools", "c1 = roll[a](k1, by: 1)\ny = where(c1, p1, 0)", {"p1": "a"}, "a", lambda v: {"c1": np.roll(v.k1, 1), "y": np.where(np.roll(v.k1, 1), v.p1, 0)}, inputs={"k1": "bool a"})
+
+
+def flip_in_a_loop(v):
+    h = v.p1
+    for i in range(3):
+        h = (h * v.l_g[i])[:, ::-1] + h
+    return h
 
 
 def in_a_loop(v):

@@ -11,6 +11,11 @@ UNARY = {
     "exp(p1)": (np.exp, False), "log(p1)": (np.log, True), "sqrt(p1)": (np.sqrt, True), "rsqrt(p1)": (lambda x: 1 / np.sqrt(x), True),
     "tanh(p1)": (np.tanh, False), "sigmoid(p1)": (r.sigmoid, False), "relu(p1)": (r.relu, False), "gelu(p1)": (r.gelu, False),
     "gelu_tanh(p1)": (r.gelu_tanh, False), "silu(p1)": (lambda x: x * r.sigmoid(x), False), "sin(p1)": (np.sin, False),
+    "log1p(p1)": (np.log1p, True), "log1p(p1 / 4)": (lambda x: np.log1p(x / 4), False), "expm1(p1)": (np.expm1, False),
+    "softplus(p1)": (lambda x: np.logaddexp(0, x), False), "softplus(p1 * 60)": (lambda x: np.logaddexp(0, x * 60), False),
+    "sign(p1) * p1": (np.abs, False), "round(p1 * 3)": (lambda x: np.round(x * 3), False),
+    "elu(p1)": (lambda x: np.where(x > 0, x, np.expm1(x)), False), "elu(p1 * 50, alpha: 0.3)": (lambda x: np.where(x > 0, x * 50, np.longdouble(0.3) * np.expm1(x * 50)), False),
+    "leaky_relu(p1)": (lambda x: np.where(x > 0, x, x * np.longdouble(0.01)), False), "leaky_relu(p1, slope: 0.25)": (lambda x: np.where(x > 0, x, x / 4), False),
     "cos(p1)": (np.cos, False), "abs(p1)": (np.abs, False), "-p1": (lambda x: -x, False), "p1 ^ 2": (lambda x: x**2, False),
     "p1 ^ 0.5": (np.sqrt, True), "p1 ^ -1": (lambda x: 1 / x, False), "p1 ^ 3": (lambda x: x**3, False),
     "p1 ^ 1.5": (lambda x: x ** np.longdouble(1.5), True), "p1 ^ 1": (lambda x: x, False), "p1 ^ 0": (lambda x: x**0, False),
@@ -42,6 +47,10 @@ def cases():
     yield Case("p1 ^ p2, broadcast", "y = p1 ^ p2", {"p1": "a b", "p2": "b"}, "a b", lambda v: v.p1**v.p2, positive=True)
     yield Case("p1 % p2", "y = p1 % p2", TWO, "a b", lambda v: v.p1 % v.p2, positive=True)
     yield Case("p1 % p2, of either sign", "y = p1 % p2", TWO, "a b", lambda v: np.fmod(v.p1, v.p2))
+    yield Case("sigmoid_cross_entropy", "y = sigmoid_cross_entropy(p1, p2)", TWO, "a b", lambda v: np.logaddexp(0, v.p1) - v.p1 * v.p2)
+    yield Case("sigmoid_cross_entropy of large logits", "y = sigmoid_cross_entropy(p1 * 60, p2)", {"p1": "a b", "p2": "b"}, "a b",
+               lambda v: v.p2 * np.logaddexp(0, -60 * v.p1) + (1 - v.p2) * np.logaddexp(0, 60 * v.p1))
+    yield Case("sigmoid_cross_entropy of bools", "y = sigmoid_cross_entropy(p1, k1)", AB, "a b", lambda v: np.logaddexp(0, v.p1) - v.p1 * v.k1, inputs={"k1": "bool a b"})
     yield Case("max of two", "y = max(p1, p2)", TWO, "a b", lambda v: np.maximum(v.p1, v.p2))
     yield Case("min of two", "y = min(p1, p2)", TWO, "a b", lambda v: np.minimum(v.p1, v.p2))
     yield Case("max, broadcast", "y = max(p2, p1)", {"p1": "a b", "p2": "a"}, "a b", lambda v: np.maximum(v.p2[:, None], v.p1))
@@ -62,6 +71,10 @@ def comparisons():
     yield Case("and, broadcast both ways", "c1 = k1 and k2\ny = where(c1, p1, p2)", {"p1": "a b", "p2": "b"}, "a b",
                lambda v: {"c1": v.k1[:, None] & v.k2, "y": np.where(v.k1[:, None] & v.k2, v.p1, v.p2)}, inputs={"k1": "bool a", "k2": "bool b"})
     yield Case("where of literals", "y = where(k1, 1, 0.25) * p1", AB, "a b", lambda v: np.where(v.k1, 1, 0.25) * v.p1, inputs={"k1": "bool a b"})
+    yield Case("where of numbers takes an integer's type", "i1 = k2 + where(k1, size[b], -where(p1 > 0, 2, 0) * 3)\ny = p1 * real(i1)", {"p1": "a"}, "a",
+               lambda v: {"i1": v.k2 + np.where(v.k1, 4, np.where(v.p1 > 0, -6, 0)), "y": v.p1 * (v.k2 + np.where(v.k1, 4, np.where(v.p1 > 0, -6, 0)))}, inputs={"k1": "bool a", "k2": "i32 a"})
+    yield Case("where of numbers keeps the digits of f64", "y = p1 + real((f64(k2) * 0 + where(k1, 0.1, 0.2) - where(k1, f64(0.1), f64(0.2))) * 1e9)", {"p1": "a"}, "a",
+               lambda v: v.p1, inputs={"k1": "bool a", "k2": "i32 a"})
     yield Case("where, condition is smaller", "y = where(k1, p1, p2)", TWO, "a b", lambda v: np.where(v.k1[:, None], v.p1, v.p2), inputs={"k1": "bool a"})
     yield Case("where of numbers of the model", "y = where(k1, p1, p2)", {"p1": "", "p2": "b"}, "b", lambda v: np.where(v.k1, v.p1, v.p2), inputs={"k1": "bool b"})
     yield Case("true and false", "y = where(p1 > 0 or false, p1, where(true, p1 * 3, 1))", AB, "a b", lambda v: np.where(v.p1 > 0, v.p1, v.p1 * 3))

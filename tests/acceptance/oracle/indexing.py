@@ -14,6 +14,8 @@ def cases():
     yield Case("take of an expression", "y = take[c](exp(p1) * p2, k1)", {"p1": "c b", "p2": "b"}, "a b", lambda v: (np.exp(v.p1) * v.p2)[v.k1], inputs={"k1": "index(c) a"})
     yield Case("one table, two takes and a dot", "y = dot[b](take[c](p1, k1) + take[c](p1, k2), p1)", {"p1": "c b"}, "a c",
                lambda v: (v.p1[v.k1] + v.p1[v.k2]) @ v.p1.T, inputs={"k1": "index(c) a", "k2": "index(c) a"})
+    yield Case("one index that is computed", "y = p1[c = k1] * p2", {"p1": "a c b", "p2": "b"}, "a b", lambda v: v.p1[:, int(v.k1)] * v.p2, inputs={"k1": "index(c)"})
+    yield Case("the element of this turn", "h = p1\nrepeat l {\n  h = tanh(h + p2[l = position[l]] * p2[l = 2 - position[l]])\n}\ny = h", {"p1": "a b", "p2": "l b"}, "a b", by_turns)
     yield Case("argmax", "i1 = argmax[b](p1)\ni2 = argmax[a](p1)\ny = p2 * f32(i1)", {"p1": "a b", "p2": "a"}, "a",
                lambda v: {"i1": v.p1.argmax(1), "i2": v.p1.argmax(0), "y": v.p2 * v.p1.argmax(1)})
     yield Case("accuracy", "m1 = mean[a](argmax[c](p1) == k1)\ny = p1", {"p1": "a c"}, "a c", lambda v: {"m1": (v.p1.argmax(1) == v.k1).mean(), "y": v.p1}, inputs={"k1": "index(c) a"})
@@ -33,3 +35,10 @@ def cases():
     yield Case("mean of cross_entropy with where", "y = mean[a, b](cross_entropy[c](dot[d](p1, p2), k1), where: k1 != 0)", {"p1": "a b d", "p2": "c d"}, "",
                lambda v: r.mean(r.cross_entropy(v.p1 @ v.p2.T, v.k1), (0, 1), v.k1 != 0), inputs={"k1": "index(c) a b"})
     yield Case("cross_entropy of large numbers", "y = cross_entropy[c](p1 * 1000, k1)", {"p1": "a c"}, "a", lambda v: r.cross_entropy(v.p1 * 1000, v.k1), inputs={"k1": "index(c) a"})
+
+
+def by_turns(v):
+    h = v.p1
+    for i in range(3):
+        h = np.tanh(h + v.p2[i] * v.p2[2 - i])
+    return h
