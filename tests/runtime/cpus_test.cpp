@@ -135,7 +135,7 @@ struct NoEvents : HostEvents {
 /// Enters as a rank from a thread of the CPUs `cpu` alone (-1: of all); the CPUs that its welcome tells of.
 int cpus_told(const std::string& name, int rank, int cpu) {
   if (cpu >= 0) pin_to(cpu);
-  const Descriptor socket = call_name(name, rank, 10s);
+  const Descriptor socket = call_name(name, rank, "word", 10s);
   Message message;
   std::vector<int> files;
   while (receive_message(socket.get(), message, &files) == Received::nothing) std::this_thread::yield();
@@ -150,7 +150,7 @@ std::vector<int> cpus_told_to_ranks_bound_to(const std::vector<int>& cpus) {
   std::thread([&] {
     pin_to(cpus.front());  // as the rank that the agent is forked from
     NoEvents events;
-    AdoptedRanks agent(claim_name(name), events);
+    AdoptedRanks agent(claim_name(name), "word", events);
     for (int rank = 0; rank < ranks; ++rank)
       told.push_back(std::async(std::launch::async, cpus_told, name, rank, cpus[rank]));
     while (events.ranks < ranks) agent.advance(), std::this_thread::sleep_for(1ms);

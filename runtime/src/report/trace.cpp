@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "launch/host_name.h"
 #include "meshrt/collectives.h"
 #include "report/gather.h"
 #include "report/text_file.h"
@@ -24,12 +25,6 @@ constexpr auto shortest_nest = std::chrono::microseconds(2);
 
 double microseconds(Clock::time_point time) {
   return std::chrono::duration<double, std::micro>(time.time_since_epoch()).count();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 /// Events of one rank as JSON objects, joined by commas.
