@@ -17,26 +17,22 @@ struct Subject {
   std::string op = {};  // that gives a value without a name
 };
 
-/// Values that depend on something stored; the others have no placement.
+/// Values that depend on something stored or carried by a loop; the others have no placement.
 std::vector<bool> placed_values(const Graph& graph) {
   std::vector<bool> placed(graph.values.size());
-  const auto spread = [&](ValueId from, ValueId to) {
-    if (!placed[from.index] || placed[to.index]) return false;
-    placed[to.index] = true;
-    return true;
+  const auto keep = [&](ValueId value) {
+    const bool fresh = !placed[value.index];
+    placed[value.index] = true;
+    return fresh;
   };
+  const auto spread = [&](ValueId from, ValueId to) { return placed[from.index] && keep(to); };
   for (bool changed = true; changed;) {
     changed = false;
     for (const Node& node : graph.nodes) {
       if (std::holds_alternative<ReadOp>(node.op)) {
-        for (ValueId result : node.results) {
-          changed = changed || !placed[result.index];
-          placed[result.index] = true;
-        }
+        for (ValueId result : node.results) changed |= keep(result);
       } else if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
-        for (const auto& carry : loop->carries)
-          changed |= spread(carry.initial, carry.entering) | spread(carry.leaving, carry.entering) |
-                     spread(carry.leaving, carry.result);
+        for (const auto& carry : loop->carries) changed |= keep(carry.entering) | keep(carry.result);
         for (const auto& slice : loop->slices) changed |= spread(slice.stacked, slice.turn);
         for (const auto& collect : loop->collects) changed |= spread(collect.turn, collect.stacked);
       } else {
