@@ -11,6 +11,7 @@
 #include "driver/finite_watch.h"
 #include "fit_mean.h"
 #include "meshrt/driver.h"
+#include "meshrt/gemm.h"
 #include "meshrt/launch.h"
 #include "meshrt/npy.h"
 #include "meshrt/safetensors.h"
@@ -438,15 +439,19 @@ TEST(Info, TellsTheProgramAsTextAndJson) {
             "FitMean from fit.mesh (0123abcd)\n"
             "  layout     data\n"
             "  mesh       { all 4 }: 4 ranks\n"
-            "  dims       batch 6\n"
-            "  samples    batch\n"
-            "  metrics    loss, distance\n"
-            "  watches    grad_norm, w\n"
-            "  rate       0.1\n"
-            "  memory     8.0 KiB a rank, 4.0 KiB of them shared\n");
+            "  products   " +
+                multiply_name() +
+                "\n"
+                "  dims       batch 6\n"
+                "  samples    batch\n"
+                "  metrics    loss, distance\n"
+                "  watches    grad_norm, w\n"
+                "  rate       0.1\n"
+                "  memory     8.0 KiB a rank, 4.0 KiB of them shared\n");
   const auto json = nlohmann::json::parse(info_json(info));
   EXPECT_EQ(json["mesh"]["ranks"], 4);
   EXPECT_EQ(json["dims"]["batch"], 6);
+  EXPECT_EQ(json["products"], multiply_name());
 }
 
 TEST(Log, FormatsTimesAndNumbers) {
