@@ -41,7 +41,7 @@ def check_new(report, folder):
 def check_before_compiling(report, folder):
     """What does not fit between run file and spec is said before the C++ compiler starts: there is none here."""
     with open(f"{folder}/fit.mesh", "w") as file:
-        file.write("dim pixel = 20, batch = 16\nmodel Fit {\n  input x : real[pixel, batch]\n  input y : real[pixel]\n  param w : real[batch]\n"
+        file.write("dim pixel = 20, batch = 16\nmodel Fit {\n  input x : real[pixel, batch]\n  input y : real[pixel]\n  param w : real[batch] = zeros\n"
                    "  p = dot[batch](x, w)\n  output p\n  loss = mean[pixel]((p - y) ^ 2)\n  minimize loss with sgd(lr: 0.1)\n}\n")
     np.save(f"{folder}/x.npy", np.zeros((100, 20), np.float32))
     np.save(f"{folder}/good.npy", np.zeros((100, 16), np.float32))

@@ -108,7 +108,7 @@ TEST_F(RunFileTest, ATabIsCalledATab) {
   for (const char* text : {"train:\n\tsteps: 3\n", "train:\n  lr: 1\n \tsteps: 3\n", "train:\n\tsteps: 3\n\tlr: 1\n"})
     EXPECT_NE(error(text).find("a tab indents this line\n  --> run.yaml:"), std::string::npos) << error(text);
   EXPECT_EQ(error("train:\n\tsteps: 3\n"),
-            "a tab indents this line\n  --> run.yaml:2:1\n2 | \tsteps: 3\n  | ^ YAML takes spaces alone");
+            "a tab indents this line\n  --> run.yaml:2:1\n2 |  steps: 3\n  | ^ YAML takes spaces alone");
   EXPECT_TRUE(error("train: { steps: 3\t\n").starts_with("this is not YAML: ")) << error("train: { steps: 3\t\n");
 }
 
@@ -269,7 +269,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"train: { colour: 10 }",
        "unknown key `colour` in `train`\n  --> run.yaml:1:10\n1 | train: { colour: 10 }\n  |          ^^^^^^ known "
        "keys: steps, seed, shuffle, lr, "
-       "params, names, partial, timeout, max_time"},
+       "params, names, fresh, partial, timeout, max_time"},
       {"data: { a: {file: train.bin, windw: seq} }",
        "unknown key `windw` in `data.a`\n  --> run.yaml:1:30\n1 | data: { a: {file: train.bin, windw: seq} }\n"
        "  |                              ^^^^^ did you mean `window`?"},
@@ -313,7 +313,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "`train.steps` or `log.trace.steps`?"},
       {"train: 10",
        "`train` must be a map of keys and values, not `10`\n  --> run.yaml:1:8\n1 | train: 10\n  |        ^^ keys: "
-       "steps, seed, shuffle, lr, params, names, partial, timeout, max_time"},
+       "steps, seed, shuffle, lr, params, names, fresh, partial, timeout, max_time"},
       {"- a",
        "a run file must be a map of keys and values, not a list\n  --> run.yaml:1:1\n1 | - a\n  | ^ keys: data, "
        "validation, train, checkpoint, "
@@ -436,7 +436,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {",train: 1\n", "one document is expected, here a second one begins\n  --> run.yaml:1:1\n1 | ,train: 1\n  | ^"},
       {"# Größe\ntrain: { größe: 1 }",
        "unknown key `größe` in `train`\n  --> run.yaml:2:10\n2 | train: { größe: 1 }\n  |          ^^^^^ known keys: "
-       "steps, seed, shuffle, lr, params, names, partial, timeout, max_time"},
+       "steps, seed, shuffle, lr, params, names, fresh, partial, timeout, max_time"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(error(text), message) << text;
 }
