@@ -15,7 +15,7 @@ from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from hosts import MESHRUN, TOKEN, by_hand, by_hydra, by_mpirun
 from network import Network, permitted
-from processes import children, wait_until
+from processes import children, running_from, wait_until
 from slurm import free_port, munged
 
 SEED = 20261125
@@ -94,7 +94,7 @@ class Bench:
     def sockets(self, job):
         """Of meshrun and of the program; other launchers have sockets of their own, which their ranks inherit."""
         ours, others = [], []
-        for pid in [job.pid, *children(job.pid)]:
+        for pid in {job.pid, *children(job.pid), *running_from(self.folder)}:  # mpirun's agents leave its tree
             try:
                 (ours if os.readlink(f"/proc/{pid}/exe") in (MESHRUN, self.program) else others).append(pid)
             except OSError:
