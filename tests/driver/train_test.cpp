@@ -216,11 +216,11 @@ TEST_F(TrainTest, LogsWhatIsWatched) {
   EXPECT_NEAR(lines[2]["watch"]["w"].get<double>(), second, 1e-6);
   EXPECT_NEAR(lines[2]["watch"]["grad_norm"].get<double>(), 2 * (second - 11.0 / 6), 1e-6);
   EXPECT_FALSE(lines[3].contains("watch"));
-  EXPECT_NE(out.find("  ETA 0:00  w 4  grad_norm 4.667\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("  ETA 0:00  w 4.000  grad_norm 4.667\n"), std::string::npos) << out;
   const std::string fewer = run(1, text + "[w] }");
-  EXPECT_NE(fewer.find("  w 4\n"), std::string::npos) << fewer;
+  EXPECT_NE(fewer.find("  w 4.000\n"), std::string::npos) << fewer;
   EXPECT_EQ(json_lines(folder_.read("m.jsonl"))[1]["watch"].size(), 1U);
-  EXPECT_EQ(run(1, text + "[] }").find("w 4"), std::string::npos);
+  EXPECT_EQ(run(1, text + "[] }").find("w 4.000"), std::string::npos);
   EXPECT_FALSE(json_lines(folder_.read("m.jsonl"))[1].contains("watch"));
 }
 

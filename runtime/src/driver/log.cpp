@@ -35,11 +35,8 @@ size_t terminal_columns(std::FILE* file) {
 
 /// Four significant digits, zeros too, so that a column of them stays where it is; all those before the point.
 std::string number_text(double value) {
-  if (std::abs(value) >= 1000 && std::abs(value) < 1e6) return fmt::format("{:.0f}", value);
-  if (value == 0) return "0";
-  std::string text = fmt::format("{:#.4g}", value);
-  if (text.ends_with('.')) text.pop_back();  // 999.96
-  return text;
+  if (std::abs(value) >= 999.95 && std::abs(value) < 1e6) return fmt::format("{:.0f}", value);
+  return value == 0 ? "0" : fmt::format("{:#.4g}", value);
 }
 
 Json json_of(const std::vector<std::string>& names, std::span<const double> numbers) {
