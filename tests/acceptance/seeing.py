@@ -177,7 +177,10 @@ def check_profile(report, folder, environment):
     report.true("all lines together: a step", 0.8 * step < total < 1.05 * step and abs(sum(line["share"] for line in lines.values()) - 1) < 1e-6, f"{total} of {step} s")
     h, g, y = (lines[value] for value in "hgy")
     report.true("products of their lines", h["products"] > 0.5 * h["seconds_per_step"] and y["products"] > 0.3 * y["seconds_per_step"], (h, y))
-    report.true("a collective of the line that leaves a partial sum", y["collectives"] > 0 and h["collectives"] < y["collectives"], (h, y))
+    with open(f"{folder}/cost/plan.json") as file:
+        planned = {call["line"] for call in json.load(file)["collectives"]}
+    moving = {line["line"] for line in lines.values() if line["collectives"] > 0}
+    report.true("collectives of the lines that the plan names", moving == planned and lines["loss"]["line"] in planned, f"{moving}, planned {planned}")
     report.true("a nest of its line", g["products"] + g["collectives"] < 0.5 * g["seconds_per_step"], g)
     report.true("the sorted lines, told", [line["share"] for line in summary["lines"]] == sorted((line["share"] for line in summary["lines"]), reverse=True)
                 and re.search(r"\nthe lines of the spec that cost rank 0 most, in a step:\n +[\d.]+ ms +[\d.]+ %  cost.mesh:\d+ +\w", said), said[-900:])

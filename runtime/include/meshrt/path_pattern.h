@@ -7,7 +7,7 @@
 namespace meshrt {
 
 /// Whether the parts of a pattern match a path of parts with dots between: `*` is any one part, `**` any number of
-/// them. A part without `#` matches every call of a block: `lap` matches `lap#2`.
+/// them; a name stands for all calls of its block, `lap` for `lap#2` too.
 bool path_matches(std::span<const std::string> pattern, std::string_view path);
 /// The same for a pattern with dots between its parts.
 bool path_matches(std::string_view pattern, std::string_view path);
