@@ -91,7 +91,7 @@ def seen_by_vim(path, folder):
 
 
 def check_vim(report):
-    words = set(re.findall(r"[a-z_]+", read(f"{EDITORS}/vim/syntax/mesh.vim")))
+    words = set(re.findall(r"[a-z_][a-z_0-9]*", read(f"{EDITORS}/vim/syntax/mesh.vim")))
     for word in keywords() + functions():
         report.true(f"vim: {word}", word in words)
     if "+syntax" not in (execute("vim", "--version", code=None).stdout if shutil.which("vim") else ""):
