@@ -11,6 +11,9 @@ SMOOTH = ["tanh({0})", "sigmoid({0})", "sin({0})", "cos({0})", "relu({0})", "gel
           "min({0}, 0.4)", "real({0}) / 2", "2 ^ tanh({0})", "erf({0})", "(abs({0}) + 0.4) ^ 1.5"]
 
 
+NUMBER = "0.4"  # stands for a value of samples where they may not mix
+
+
 class Expressions(Brackets, Bodies, Blocks, States):
     def __init__(self, random, sizes, aliases, merged, parts, sums, edges, loops):
         """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; parts: {dim: one as large or smaller};
@@ -61,12 +64,19 @@ class Expressions(Brackets, Bodies, Blocks, States):
     def known(self, scope, name, dims):
         self.named.append((f"**.{name}" if scope.depth or scope.block else name, tuple(dims)))
 
+    def input(self, name, kind, dims):
+        """An input with these dims in any order, but for that of samples which micro-batches cut."""
+        dims = list(dims)
+        if self.apart and "batch" in dims:
+            dims = ["batch"] + [d for d in dims if d != "batch"]
+        self.inputs.append(f"  input {name} : {kind}{self.brackets(dims)}")
+        return tuple(dims)
+
     def fresh(self, scope, dims):
         """A parameter or input with these dims."""
         if scope.depth == 0 and not scope.block and self.random.random() < 0.3:
             name = self.name("x")
-            self.inputs.append(f"  input {name} : real{self.brackets(dims) or '[batch]'}")
-            dims = dims or ("batch",)
+            dims = self.input(name, "real", dims or ("batch",))
             self.known(scope, name, dims)
             return name, tuple(dims), frozenset(dims)
         return self.parameter(scope, dims)
@@ -74,7 +84,7 @@ class Expressions(Brackets, Bodies, Blocks, States):
     def index(self, dim, dims):
         """An index input; blocks may not read it."""
         name = self.name("i")
-        self.inputs.append(f"  input {name} : index({dim}){self.brackets(dims)}")
+        self.input(name, f"index({dim})", dims)
         return name
 
     def bind(self, scope, text, dims, varies):
@@ -97,7 +107,7 @@ class Expressions(Brackets, Bodies, Blocks, States):
         """A bool over some of the dims that no rounding changes."""
         if not scope.block and not self.every and self.random.random() < 0.2:
             name = self.name("k")
-            self.inputs.append(f"  input {name} : bool{self.brackets(self.some(dims))}")
+            self.input(name, "bool", self.some(dims))
             return name
         d = self.random.choice(dims)
         others = [e for e in dims if e != d]
@@ -110,7 +120,7 @@ class Expressions(Brackets, Bodies, Blocks, States):
         """`value` as a text whose dims lie within `dims`."""
         extra = [d for d in value[1] if d not in dims]
         if "batch" in extra and self.apart:
-            return "0.4"
+            return NUMBER
         return f"mean[{', '.join(extra)}]({value[0]})" if extra else value[0]
 
     def all_of(self, inside, outside, dims):
@@ -232,7 +242,7 @@ class Expressions(Brackets, Bodies, Blocks, States):
             return self.shift(scope)
         d = self.random.choice(choices)
         values = [a[0]] + [f"{self.fit(scope, self.pick(scope), a[1])} * 0.{i + 3}" for i in range(1, self.sizes[d])]
-        values = [v if set(self.dims_of(scope, v)) <= set(a[1]) else a[0] for v in values]
+        values = [v if set(self.dims_of(scope, v)) <= set(a[1]) and not v.startswith(NUMBER) else a[0] for v in values]
         self.random.shuffle(values)
         lead = values.index(a[0])
         values[0], values[lead] = values[lead], values[0]

@@ -236,11 +236,17 @@ class Model:
             "one_hot": lambda: ops.one_hot(args[0], over[0], self.sizes[over[0]]),
             "cross_entropy": lambda: ops.cross_entropy(args[0], over[0], args[1], **settings),
             "top_k": lambda: ops.top_k(args[0], over[0], to[0], self.sizes[to[0]]),
-            "concat": lambda: ops.concat(args[0], over[0], args[1], over[1], to[0], self.sizes),
+            "concat": lambda: self.concat(*args, *over, *to),
             "stack": lambda: ops.stack([named(a) for a in args], over[0]),
             "pad": lambda: ops.pad(args[0], over[0], to[0], self.sizes[to[0]], **settings),
         }
         return special[name]()
+
+    def concat(self, x, y, first, second, to):
+        """Both operands are values with all of the result's other dims, too."""
+        both = ops.concat(x, first, y, second, to, self.sizes)
+        self.together |= {frozenset(both.dims) - {to} | {dim} for dim in (first, second)}
+        return both
 
     def position(self, frame, dim):
         turns = dict(frame.turns)
