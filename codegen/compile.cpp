@@ -12,6 +12,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/recognise.h"
 #include "codegen/graph/rewrite.h"
+#include "codegen/graph/sink_renames.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/graph/want.h"
 #include "codegen/graph/watch.h"
@@ -70,8 +71,10 @@ std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
   return names;
 }
 
-void recognise_under(const Layout& layout, Graph& graph) {
+/// One form for what a spec may write in several.
+void normalise(const Layout& layout, Graph& graph) {
   recognise(graph, [&](DimId dim) { return may_split(layout, dim); });
+  sink_renames(graph);
 }
 
 /// What an evaluation computes of a batch. What it shares with the training step is reported of that already: the sink
@@ -82,7 +85,7 @@ std::optional<Graph> evaluation_step(const CompileRequest& request, const Source
   options.want_values.clear();
   std::optional<Graph> graph = elaborate(program, sources, options, sink);
   if (!graph) return std::nullopt;
-  if (!request.plain) recognise_under(layout, *graph);
+  if (!request.plain) normalise(layout, *graph);
   if (layout.accumulate > 1) {
     // What a mean within a loop counts is not carried from batch to batch, and a sum over samples is complete too late.
     fold_counts(*graph, Counts::in_loops);
@@ -99,7 +102,7 @@ const std::vector<std::pair<std::string, std::string>>& pass_names() {
   static const std::vector<std::pair<std::string, std::string>> names{
       {"ast", "the syntax tree of the spec, as canonical source"},
       {"graph", "typed ops on global tensors with named dims: blocks inlined, sizes known"},
-      {"recognised", "the same with attention as one op"},
+      {"recognised", "the same with attention as one op and dims renamed as late as possible"},
       {"differentiated", "with gradients: loops that run backwards, stashes, I and W apart"},
       {"training", "with clipping, optimizer and updates; composite ops written out"},
       {"sharded", "every value with its placement, every movement of data an op with its reason"},
@@ -132,7 +135,7 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
 
   // graph -> stages -> backward -> updates
   Graph forward = *model;
-  if (!request.plain) recognise_under(*layout, forward);
+  if (!request.plain) normalise(*layout, forward);
   if (passes.last("recognised", [&] { return print_graph(forward); })) return std::nullopt;
   if (layout->accumulate > 1) declare_micro_batches(forward, layout->accumulate, layout->accumulate_span);
   Graph backward = differentiated(forward, layout->remat);

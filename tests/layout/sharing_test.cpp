@@ -1,4 +1,4 @@
-// Readers of one value share its movements.
+// Readers of one value share its movements, and what a spec may write in two ways is placed in one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,6 +32,12 @@ std::vector<Sent> sent_by(const std::string& model, const std::string& layout) {
 TEST(Sharing, ANeighbourIsReadOfTheSumThatOthersRead) {
   const int64_t all_of_h = 8 * 64 * 32 * 4 * 2 * 3 / 4;  // an all_reduce of four ranks
   EXPECT_EQ(sent_by("Neighbour", "words"), (std::vector<Sent>{{"forward", CollectiveKind::all_reduce, all_of_h, 1}}));
+}
+
+TEST(Sharing, ARenameIsPlacedAlikeBeforeAProductAndAfterIt) {
+  const std::vector<Sent> sent = sent_by("RenamesLast", "lengthwise");
+  EXPECT_FALSE(sent.empty());
+  EXPECT_EQ(sent_by("RenamesFirst", "lengthwise"), sent);
 }
 
 }  // namespace
