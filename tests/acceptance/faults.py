@@ -143,6 +143,7 @@ def check_unheard(report, bench):
 
 def check_full_report(report, bench):
     """The disk of the run's folder, not that of its checkpoints, is full for a while, and at the end."""
+    before = leftovers()
     disk, ckpt = f"{bench.folder}/report.disk", f"{bench.folder}/report.ckpt"
     mounted = f"mkdir -p {disk} && mount -t tmpfs -o size=8m none {disk} && exec \"$@\""
     command = [bench.program, "-n", str(RANKS), bench.run_file, "log.every=5", f"checkpoint.dir={ckpt}", "--run-dir", f"{disk}/run"]
@@ -190,6 +191,7 @@ def check_full_report(report, bench):
         good = found[0] == told[0] and told[after + 2] in found and not set(told[lost:after]) <= set(found)
         report.true(f"a full folder: {name} has the steps before and after", good, f"{len(found)} of {len(told)} lines")
     report.true(f"a full folder at the end: exit code {job.returncode}", job.returncode == 75 and os.path.exists(f"{ckpt}/latest/checkpoint.json"))
+    report.true("a full folder at the end: no recorder stays in memory", leftovers() <= before, leftovers() - before)
     for name in GROWING:
         lines = said(name)
         # Where one line has no room, a shorter one may have it.

@@ -13,8 +13,11 @@ namespace meshrt {
 /// /dev/shm, or no links. -1 where there is no room. What was there is removed.
 Descriptor make_flight_file(const std::string& path, size_t bytes);
 
-/// Moves what `path` leads to to its place. Where that cannot be written, everything stays as it is.
-void bring_flight_home(const std::string& path);
+/// Moves what `path` leads to to its place. Where that cannot be written, everything stays as it is, and false.
+bool bring_flight_home(const std::string& path);
+
+/// Removes the file and the link to it.
+void drop_flight(const std::string& path);
 
 /// Where in the memory of its host a recorder is, whose link is here and whose file is not; empty: that is not so.
 std::string flight_elsewhere(const std::string& path);

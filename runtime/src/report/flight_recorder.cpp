@@ -68,8 +68,10 @@ FlightRecorder::FlightRecorder(const std::string& folder, int rank, int ranks, c
 FlightRecorder::~FlightRecorder() {
   current() = before_;
   if (!file_) return;
+  const bool in_order = file_->finished.load(std::memory_order_relaxed) == 1;
   munmap(file_, sizeof *file_);
-  bring_flight_home(path_);
+  // Where the disk is full, only what may explain a failure stays in memory.
+  if (!bring_flight_home(path_) && in_order) drop_flight(path_);
 }
 
 FlightCall* FlightRecorder::begin(const Call& call) {
