@@ -41,11 +41,12 @@ def leftovers():
 
 
 def wait_until(condition, seconds=20):
+    """Returns when it has once been true: what it asks about may be over a moment later."""
     deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
+    while not condition():
+        if time.monotonic() >= deadline:
+            raise RuntimeError(f"what was waited for did not happen within {seconds} s")
         time.sleep(0.005)
-    if not condition():
-        raise RuntimeError(f"what was waited for did not happen within {seconds} s")
 
 
 def running_from(folder):
