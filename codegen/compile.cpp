@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/check_limits.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/elaborate/elaborate.h"
 #include "codegen/graph/entries.h"
@@ -125,10 +126,11 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   if (!model) return std::nullopt;
   verify_graph(*model, "elaborate");
   if (passes.last("graph", [&] { return print_graph(*model); })) return std::nullopt;
+  const LayoutOptions chosen{request.layout, request.mesh, request.ranks, request.set};
   const std::optional<Layout> layout =
-      request.one_rank
-          ? one_rank()
-          : resolve_layout(program, *model, {request.layout, request.mesh, request.ranks, request.set}, sources, sink);
+      request.one_rank ? one_rank() : resolve_layout(program, *model, chosen, sources, sink);
+  const std::vector<Limit> budget =
+      layout ? resolve_budget(program, *model, *layout, chosen, sources, sink) : std::vector<Limit>();
   const std::optional<Machine> machine =
       request.machine_file.empty() ? Machine{} : read_machine(request.machine_file, sink);
   if (!layout || !machine || sink.has_errors()) return std::nullopt;
@@ -167,6 +169,8 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   if (const std::vector<std::string> wrong = verify_program(result.program); !wrong.empty())
     internal_error("after lower: " + wrong.front());
   passes.last("program", [&] { return print_program(result.program); });
+  check_limits(request, budget, result, sources, sink);
+  if (sink.has_errors() && !request.past_limits) return std::nullopt;
   return result;
 }
 

@@ -16,6 +16,7 @@ const std::vector<Lint>& known_lints() {
       {"idle_mesh_axis", LintLevel::warn, "no rule of the layout uses a mesh axis: its ranks repeat the same work"},
       {"idle_ranks", LintLevel::warn, "a dim is smaller than the mesh axis that splits it: some ranks own nothing"},
       {"not_built_yet", LintLevel::warn, "a construct that this version understands but cannot compile yet"},
+      {"over_memory", LintLevel::warn, "ranks hold more memory than a host, or `--memory`, gives them"},
       {"oversubscribed", LintLevel::warn, "more ranks than this machine has cores"},
       {"unchecked_layout", LintLevel::warn, "`check` leaves a layout out whose mesh takes what ranks remain (`*`)"},
       {"uneven_stages", LintLevel::warn, "the stages of a pipeline differ in cost"},

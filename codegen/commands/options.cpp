@@ -92,6 +92,11 @@ void SpecOptions::declare(CLI::App& app, bool with_run_file) {
       ->type_name("NAME");
   app.add_option("--model", model, "the model, where the spec has several")->type_name("NAME");
   app.add_option("--machine", machine, "machine description whose costs decide placements")->type_name("FILE");
+  app.add_option("--memory", memory, "memory of a rank, in place of what the machine says: warns where more is held")
+      ->check([](const std::string& text) {
+        return parse_bytes(text) ? "" : "a size such as 16GiB, 500MiB or 64GB is expected, not `" + text + "`";
+      })
+      ->type_name("SIZE");
   app.add_option("--precision", precision, "f32, or f64 for tests")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->type_name("TYPE");
@@ -157,6 +162,7 @@ CompileRequest SpecOptions::request() const {
   request.mesh = parse_sizes(axes);
   if (ranks > 0) request.ranks = ranks;
   request.machine_file = machine;
+  request.memory = parse_bytes(memory);
   return request;
 }
 

@@ -31,7 +31,8 @@ struct SpecOptions {
   std::vector<std::string> arguments;
   std::vector<std::string> sets, axes;  // as written: "dim=n", "a=2,b=2"
   std::string layout, model, machine, precision;
-  int64_t ranks = 0;  // 0: not given
+  std::string memory;  // of a rank: "16GiB"
+  int64_t ranks = 0;   // 0: not given
   std::vector<std::string> warned, allowed, denied;
   bool find_nonfinite = false;
   bool runs = false;  // the command reads a run file

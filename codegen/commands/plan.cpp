@@ -67,10 +67,13 @@ int plan(const PlanOptions& options) {
   if (options.all) return every_layout(options, session);
   if (const auto layouts = layouts_of(options.spec); layouts.size() > 1)
     return side_by_side(session, layouts, options.output.json);
-  const std::optional<Compiled> compiled = session.compile();
-  if (!compiled) return exit_diagnostics;
-  fmt::print("{}", options.output.json ? plan_json(*compiled, session.sources) : plan_text(*compiled, session.sources));
-  return exit_ok;
+  session.request.past_limits = true;  // a plan that breaks its budget is what one wants to see
+  const std::optional<Compiled> compiled = compile(session.request, session.sources, session.sink);
+  session.report();
+  if (compiled)
+    fmt::print("{}",
+               options.output.json ? plan_json(*compiled, session.sources) : plan_text(*compiled, session.sources));
+  return session.failed() ? exit_diagnostics : exit_ok;
 }
 
 }  // namespace
@@ -82,6 +85,7 @@ Command plan_command() {
       "The verdict first: the predicted time of a step on the machine (--machine, else a generic cluster), memory of\n"
       "the largest rank, the largest communication. Then every value with its placement and local shape, every\n"
       "collective of a training step with the reason for it, memory by kind, flops. Nothing is built or run.\n"
+      "Then whether it fits (--memory 16GiB of a rank, or what the machine says of a host), and the layout's budget.\n"
       "With --all: a row for every layout of the file, the fastest first; with -n N also for every mesh of N ranks "
       "that\n"
       "has the layout's axes. Rows at the end say why they cannot be; warnings are left out. With --layout A,B: these\n"
@@ -90,6 +94,7 @@ Command plan_command() {
        {"meshc plan gpt.mesh --mesh data=16,model=8", "on a mesh of another size"},
        {"meshc plan gpt.mesh --all -n 8", "all layouts, on every mesh of 8 ranks"},
        {"meshc plan gpt.mesh --layout megatron,sequence", "two layouts side by side"},
+       {"meshc plan gpt.mesh --memory 16GiB", "whether a rank fits"},
        {"meshc plan gpt.mesh --json", "for programs"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<PlanOptions>();

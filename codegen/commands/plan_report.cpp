@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "codegen/commands/table.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cost.h"
 #include "codegen/layout/predict.h"
@@ -71,12 +72,54 @@ Json memory_of(const Program& program) {
           {"workspace", of({BufferKind::workspace})}};
 }
 
-int64_t volume(const PlannedCollective& collective) { return collective.bytes * collective.count; }
-
 int64_t bytes_of(const Prediction& step) {
   int64_t bytes = 0;
   for (const PlannedCollective& collective : step.collectives) bytes += volume(collective);
   return bytes;
+}
+
+/// What a limit of the budget is at: a number of bytes or of collectives, or their counts by kind.
+Json at_of(const LimitState& state) {
+  if (state.limit.what != Limit::What::counts) return state.at;
+  Json counts = Json::object();
+  for (const auto& [kind, count] : state.counts) counts[name_of(kind)] = count;
+  return counts;
+}
+
+std::string at_text(const LimitState& state) {
+  using enum Limit::What;
+  if (state.limit.what == memory || state.limit.what == bytes) return meshrt::bytes_text(state.at);
+  if (state.limit.what == forbidden) return state.at == 0 ? "none" : fmt::format("{} of them", state.at);
+  std::string text;
+  for (const auto& [kind, count] : state.counts)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name_of(kind));
+  return text.empty() ? "none" : text;
+}
+
+Json budget_of(const Compiled& compiled, const SourceMap& sources) {
+  Json limits = Json::array();
+  for (const LimitState& state : compiled.budget)
+    limits.push_back({{"limit", state.limit.text},
+                      {"at", at_of(state)},
+                      {"holds", state.holds},
+                      {"file", sources.file_name(state.limit.span)},
+                      {"line", sources.begin(state.limit.span).line}});
+  return limits;
+}
+
+std::string budget_text(const Compiled& compiled) {
+  if (compiled.budget.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const LimitState& state : compiled.budget)
+    rows.push_back({"  " + state.limit.text, at_text(state), state.holds ? "" : "broken"});
+  return "\nbudget\n" + in_columns(rows);
+}
+
+/// "a host holds 8 ranks: 12.3 GiB of 256.0 GiB"
+std::string room_text(const Room& room) {
+  const std::string whose = room.ranks > 1 ? fmt::format("{} ranks of a host", room.ranks) : "a rank";
+  return fmt::format("{}: {} of {}, {}\n", whose, meshrt::bytes_text(room.needed), meshrt::bytes_text(room.bytes),
+                     room.fits() ? "fits" : meshrt::bytes_text(room.needed - room.bytes) + " too much");
 }
 
 uint32_t line_of(const SourceMap& sources, Span span) { return span.known() ? sources.begin(span).line : 0; }
@@ -144,6 +187,9 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
                                    {"reason", c.reason}});
   }
   plan["memory"] = memory_of(compiled.program);
+  plan["budget"] = budget_of(compiled, sources);
+  if (const auto& room = compiled.room)
+    plan["room"] = {{"ranks", room->ranks}, {"needed", room->needed}, {"bytes", room->bytes}, {"fits", room->fits()}};
   plan["flops"] = prediction.flops;
   plan["communication_bytes"] = bytes_of(prediction);
   plan["compute_seconds"] = prediction.compute_seconds;
@@ -211,6 +257,8 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   text += "\nmemory of the largest rank\n";
   for (const auto& [kind, bytes] : memory.items())
     text += fmt::format("  {:12} {:>12}\n", kind, meshrt::bytes_text(bytes.get<int64_t>()));
+  if (compiled.room) text += "  " + room_text(*compiled.room);
+  text += budget_text(compiled);
   text += fmt::format("\nflops of a step, all ranks: {:.4g}\n", p.flops);
   return text;
 }

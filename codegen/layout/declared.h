@@ -26,15 +26,16 @@ class Declared {
   Placement of(const Output&) const;
   /// The path of the parameter whose final gradient this is, or null.
   const std::string* parameter_of_gradient(ValueId) const;
-  /// The rule that binds `dim` of a value, for explanations; null if none.
-  const Rule* rule(ValueId, DimId dim) const;
-
- private:
+  /// What a value is to the rules, and the path by which they name it.
   struct Kind {
     ValueKind kind;
     std::string path;
   };
   Kind kind_of(ValueId) const;
+  /// The rule that binds `dim` of a value, for explanations; null if none.
+  const Rule* rule(ValueId, DimId dim) const;
+
+ private:
   void find_gradients_of_turns(BodyId);
 
   const Graph& graph_;

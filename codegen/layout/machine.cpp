@@ -91,7 +91,8 @@ std::optional<Machine> read_machine(const std::string& path, DiagnosticSink& sin
                                         [&](const YAML::Node& n) {
                                           read.keys(n, {{"ranks", read.number(ranks)},
                                                         {"latency_us", read.number(machine.node_latency_us)},
-                                                        {"gbs", read.number(machine.node_gbs)}});
+                                                        {"gbs", read.number(machine.node_gbs)},
+                                                        {"memory_gib", read.number(machine.node_memory_gib)}});
                                         }},
                                        {"network", [&](const YAML::Node& n) {
                                           read.keys(n, {{"latency_us", read.number(machine.network_latency_us)},

@@ -16,12 +16,13 @@ struct Machine {
   int64_t node_ranks = 64;                                      // consecutive ranks that share a host
   double node_latency_us = 1, node_gbs = 10;                    // between ranks of a host
   double network_latency_us = 5, network_gbs = 3;               // between hosts, a rank's share
+  double node_memory_gib = 0;                                   // of a host, shared by its ranks; 0: not said
   std::string hash;  // of the text it was read from; empty for the generic one
 };
 
-/// Reads `name, gflops {f32, f64, bf16}, memory_gbs, node {ranks, latency_us, gbs}, network {latency_us, gbs}`; keys
-/// that are absent keep the generic machine's values. Nothing, and errors E0601 (cannot be read) or E0602 (line and
-/// key), when it is wrong.
+/// Reads `name, gflops {f32, f64, bf16}, memory_gbs, node {ranks, latency_us, gbs, memory_gib}, network {latency_us,
+/// gbs}`; keys that are absent keep the generic machine's values. Nothing, and errors E0601 (cannot be read) or E0602
+/// (line and key), when it is wrong.
 std::optional<Machine> read_machine(const std::string& path, DiagnosticSink&);
 
 }  // namespace mesh

@@ -6,6 +6,7 @@
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cost.h"
+#include "codegen/layout/declared.h"
 
 namespace mesh {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 class Predictor {
  public:
   Predictor(const ShardedGraph& sharded, const std::vector<uint32_t>& calls)
-      : sharded_(sharded), calls_(calls), graph_(sharded.graph) {
+      : sharded_(sharded), calls_(calls), graph_(sharded.graph), declared_(sharded.graph, sharded.layout) {
     for (const Node& node : graph_.nodes)
       if (const UpdateOp* update = std::get_if<UpdateOp>(&node.op)) updates_[node.inputs[0]] = update->stored;
   }
@@ -40,9 +41,10 @@ class Predictor {
     const double saved =
         call == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0);
     const double seconds = step.seconds - saved;
+    const Declared::Kind moved = moved_kind(node);
     result_.collectives.push_back({step.kind, step.axes, sharded_.layout.mesh.size(step.axes), moved_name(node),
                                    step.bytes, times, seconds, phase_of(node.part), node.span, node.scope, step.reason,
-                                   step.rule, call});
+                                   step.rule, moved.kind, moved.path, node.results[0], call});
     result_.communication_seconds += seconds * static_cast<double>(times);
   }
 
@@ -64,6 +66,24 @@ class Predictor {
     const ValueId gathered = gathered_from(reshard.results[0]);
     const bool named = gathered && !known_as(graph_, gathered).empty();
     return named ? known_as(graph_, gathered) : op_text(graph_, graph_.node(graph_.value(value).producer).op);
+  }
+
+  /// What the rules take it for: the stored tensor that it becomes, else what it comes from.
+  Declared::Kind moved_kind(const Node& reshard) const {
+    if (const auto updated = updates_.find(reshard.results[0]); updated != updates_.end())
+      return declared_.kind_of(graph_.stored[updated->second.index].value);
+    for (ValueId value : {reshard.results[0], gathered_from(reshard.results[0])})
+      if (value && declared_.parameter_of_gradient(value)) return declared_.kind_of(value);
+    ValueId value = reshard.inputs[0];
+    while (!declared_.parameter_of_gradient(value)) {
+      const Node& producer = graph_.node(graph_.value(value).producer);
+      if (const ValueId stacked = slice_of(producer, value)) value = stacked;
+      else if (std::holds_alternative<ReshardOp>(producer.op)) value = producer.inputs[0];
+      else break;
+    }
+    const Declared::Kind kind = declared_.kind_of(value);
+    const bool scope_only = kind.kind == ValueKind::activation && graph_.names.count(kind.path) == 0;
+    return scope_only ? Declared::Kind{kind.kind, ""} : kind;
   }
 
   /// What all turns of a loop together make of its value.
@@ -114,6 +134,7 @@ class Predictor {
   const ShardedGraph& sharded_;
   const std::vector<uint32_t>& calls_;
   const Graph& graph_;
+  const Declared declared_;
   std::map<ValueId, StoredId> updates_;  // what is written back at the end of the step
   Prediction result_;
 };

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/layout/rules.h"
 #include "codegen/layout/sharded_graph.h"
 
 namespace mesh {
@@ -21,8 +22,14 @@ struct PlannedCollective {
   std::string scope;   // of that: "layer.norm1"; empty in the model itself
   std::string reason;
   Span rule;
-  uint32_t call;  // collectives with one number are made in one call
+  ValueKind of;      // what it moves is to the rules, and the path by which they name that:
+  std::string path;  // of a gradient its parameter's; empty where the spec has no name for it
+  ValueId moved;     // as the movement leaves it
+  uint32_t call;     // collectives with one number are made in one call
 };
+
+/// Bytes of a step.
+inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.count; }
 
 struct Prediction {
   double flops = 0;                            // of the whole model, one step

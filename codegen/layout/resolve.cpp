@@ -55,15 +55,6 @@ std::optional<Layout> one_rank(const LayoutOptions& options, DiagnosticSink& sin
   return {};
 }
 
-/// E0901: limits that this version would not check.
-void refuse_budgets(const Declarations& declared, const std::string& layout, DiagnosticSink& sink) {
-  for (const ast::Budget* budget : declared.budgets)
-    if (budget->layout.text == layout)
-      sink.error("E0901", budget->layout.span, "`budget` is not built yet")
-          .here("its limits would not be checked")
-          .help("leave it out; `meshc plan` shows memory and every collective");
-}
-
 /// Every word of the spec's other models: a rule for a dim that only they name is no mistake.
 std::set<std::string> words_of_others(const Declarations& declared, const std::string& model,
                                       const SourceProgram& program, const SourceMap& sources) {
@@ -90,7 +81,6 @@ std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& 
   if (declared.layouts.empty()) return one_rank(options, sink);
   const ast::Layout* written = choose(declared, options, sink);
   if (written == nullptr) return {};
-  refuse_budgets(declared, written->name.text, sink);
   const ast::Mesh* mesh = declared.mesh(written->mesh.text);
   if (mesh == nullptr) {
     std::vector<std::string> names;

@@ -7,9 +7,7 @@
 #include "frontend/suggest.h"
 
 namespace mesh {
-namespace {
 
-/// Dims and consts, whose sizes elaboration has found to be good.
 SizeScope sizes_of(const Graph& graph, const Declarations& declared, const LayoutOptions& options,
                    DiagnosticSink& sink) {
   SizeScope scope;
@@ -28,6 +26,8 @@ SizeScope sizes_of(const Graph& graph, const Declarations& declared, const Layou
   };
   return scope;
 }
+
+namespace {
 
 /// "data=2,model=2": what `--mesh` would take.
 std::string sizes_of_two(const ast::Mesh& mesh) {

@@ -19,19 +19,18 @@ bool scope_covers(RuleScope scope, ValueKind kind) {
   return false;
 }
 
-/// `in PATH` covers what lies under the path.
+bool side_by_side(const std::vector<DimId>& merged, const std::vector<DimId>& dims) {
+  return std::search(dims.begin(), dims.end(), merged.begin(), merged.end()) != dims.end();
+}
+
+}  // namespace
+
 bool lies_under(const Glob& in, const std::string& path) {
   if (in.matches(path)) return true;
   for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
     if (in.matches(path.substr(0, dot))) return true;
   return false;
 }
-
-bool side_by_side(const std::vector<DimId>& merged, const std::vector<DimId>& dims) {
-  return std::search(dims.begin(), dims.end(), merged.begin(), merged.end()) != dims.end();
-}
-
-}  // namespace
 
 std::optional<int> rule_rank(const Rule& rule, ValueKind kind, const std::string& path, const std::vector<DimId>& dims,
                              DimId dim) {

@@ -21,6 +21,9 @@ const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const st
 /// The same rules where a step runs by micro-batches: what is said of samples holds of each micro-batch.
 Layout for_micro_batches(const Layout&, const MicroBatches&);
 
+/// Whether `in PATH` covers what has this path: that one, or what lies under it.
+bool lies_under(const Glob& in, const std::string& path);
+
 /// Whether some rule gives `dim` to an axis, for any value.
 bool may_split(const Layout&, DimId dim);
 

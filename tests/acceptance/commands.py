@@ -367,7 +367,7 @@ def run(small):
         report.true("doctor without a compiler", done.returncode == 3 and "apt-get install g++" in done.stdout, done.stdout)
         report.true("check", execute(meshc(), "check", gpt, "--layout", "default").returncode == 0)
         plan = json.loads(execute(meshc(), "plan", gpt, "--json").stdout)
-        report.true("plan --json", {"schema", "mesh", "tensors", "collectives", "memory", "flops", "predicted_seconds"} <= set(plan))
+        report.true("plan --json", {"schema", "mesh", "tensors", "collectives", "memory", "budget", "flops", "predicted_seconds"} <= set(plan))
         wide = ("plan", gpt, "--layout", "megatron")
         places = {c["tensor"]: c["file"] for c in json.loads(execute(meshc(), *wide, "--json").stdout)["collectives"]}
         places = places["d_layer.norm2"], places["layer.attn"]

@@ -26,7 +26,8 @@ def build(folder, **further):
     with open(f"{folder}/run.yaml", "w") as file:
         file.write("data: { token: {file: tokens.bin, type: u16, window: seq}, target: {of: token, shift: 1} }\n")
     with open(f"{folder}/layouts.mesh", "w") as file:
-        file.write("mesh single { only: 1 }\nlayout one on single { }\n")
+        file.write("mesh single { only: 1 }\nlayout one on single { }\nmesh near { data: 2, model: 2 within node }\nlayout near on near { batch -> data; heads, ffn -> model }\n"
+                   "mesh far { data: 1, model: 4 within node }\nlayout far on far { batch -> data; heads, ffn -> model }\n")
     for name, layout in (("one", ["--layout", "one"]), ("many", ["--mesh", "data=4,model=2"]), *further.items()):
         execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", f"{folder}/layouts.mesh", *layout, *sets(**GPT), "--precision", "f64", "-o", f"{folder}/{name}")
 
@@ -161,6 +162,15 @@ def fails(report, folder, small):
     ends(report, folder, "a host is cut off", lambda net, _: net.cut(3), "host 10.213.0.3: ", 15.0)
 
 
+def keeps_axes_within_hosts(report, folder):
+    with Network(folder, 2) as net:
+        _, said = curve(folder, "near", 2, *net.meshrun(MESHRUN), f"{folder}/near/gpt")
+        report.true("an axis `within node` whose ranks share a host: trains", "within node" not in said, said[-300:])
+        far = execute(*net.meshrun(MESHRUN), f"{folder}/far/gpt", f"{folder}/run.yaml", code=2)
+        words = "mesh axis `model` is `within node`, but its ranks 0 and 2 run on 10.213.0.1 and 10.213.0.2: start 4 ranks on each host"
+        report.true("one whose ranks do not is refused before the first step, with ranks, hosts and a way out", words in far.stderr and "step" not in far.stdout, far.stderr[-400:])
+
+
 def refuses(report, folder):
     with Network(folder, 4) as net:
         alone = execute(*by_hand(net, lambda rank, local: {**slurm_variables(rank, local), "MESHRT_TOKEN": "", "HOME": folder, "MESHRT_MUNGE_SOCKET": f"{folder}/none"}), f"{folder}/many/gpt",
@@ -190,7 +200,8 @@ def run(small):
 
     def action():
         with scratch() as folder:
-            build(folder)
+            build(folder, near=["--layout", "near"], far=["--layout", "far"])
+            keeps_axes_within_hosts(report, folder)
             trains(report, folder, small)
             fails(report, folder, small)
             refuses(report, folder)

@@ -17,11 +17,15 @@ TEST(Nodes, AnAxisThatLeavesItsHostIsTold) {
   const ProgramInfo inner = info_of({{"data", 2, 2}, {"model", 2, 1, true}});
   EXPECT_EQ(split_node(inner, placed({0, 0, 1, 1})), "");
   EXPECT_EQ(split_node(inner, Placement::together(4, "ant")), "");
-  EXPECT_EQ(split_node(inner, placed({0, 0, 0, 1})),
-            "mesh axis `model` is `within node`, but its ranks 2 and 3 run on ant and bee");
+  EXPECT_EQ(
+      split_node(inner, placed({0, 0, 0, 1})),
+      "mesh axis `model` is `within node`, but its ranks 2 and 3 run on ant and bee: start 2 ranks on each host, or a "
+      "multiple, or leave `within node` out of the mesh");
   const ProgramInfo outer = info_of({{"data", 2, 2, true}, {"model", 2, 1}});
-  EXPECT_EQ(split_node(outer, placed({0, 0, 1, 1})),
-            "mesh axis `data` is `within node`, but its ranks 0 and 2 run on ant and bee");
+  EXPECT_EQ(
+      split_node(outer, placed({0, 0, 1, 1})),
+      "mesh axis `data` is `within node`, but its ranks 0 and 2 run on ant and bee: start 4 ranks on each host, or a "
+      "multiple, or leave `within node` out of the mesh");
   EXPECT_EQ(split_node(info_of({{"data", 4, 1}}), placed({0, 0, 0, 1})), "");
 }
 

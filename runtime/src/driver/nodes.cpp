@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "meshrt/collectives.h"
+#include "meshrt/failure.h"
 #include "report/gather.h"
 #include "report/tell.h"
 #include "transport/transport.h"
@@ -71,8 +72,11 @@ std::string split_node(const ProgramInfo& info, const Placement& placement) {
     for (int rank = 0; rank < placement.ranks(); ++rank) {
       const int first = rank - rank / axis.stride % axis.size * axis.stride;
       if (placement.host_of_rank[rank] != placement.host_of_rank[first])
-        return fmt::format("mesh axis `{}` is `within node`, but its ranks {} and {} run on {} and {}", axis.name,
-                           first, rank, placement.host_name(first), placement.host_name(rank));
+        return fmt::format(
+            "mesh axis `{}` is `within node`, but its ranks {} and {} run on {} and {}: start {} ranks on each host, "
+            "or "
+            "a multiple, or leave `within node` out of the mesh",
+            axis.name, first, rank, placement.host_name(first), placement.host_name(rank), axis.stride * axis.size);
     }
   }
   return "";
@@ -100,15 +104,10 @@ std::string placement_table(const ProgramInfo& info, const Placement& placement)
 }
 
 void check_nodes(const Rank& rank, const ProgramInfo& info) {
-  if (rank.rank() != 0) return;
   const Placement& placement = rank.transport().placement();
   const char* wanted = std::getenv("MESHRT_DISPLAY_MAP");
-  if (!placement.one_host() || (wanted && *wanted)) tell("{}", placement_table(info, placement));
-  if (const std::string problem = split_node(info, placement); !problem.empty())
-    tell(
-        "warning: {}: its collectives go over the network\n"
-        "  start as many ranks on each host as the axis has, or a multiple; the last axis is innermost\n",
-        problem);
+  if (rank.rank() == 0 && (!placement.one_host() || (wanted && *wanted))) tell("{}", placement_table(info, placement));
+  if (const std::string problem = split_node(info, placement); !problem.empty()) throw Failure(Cause::usage, problem);
 }
 
 }  // namespace meshrt

@@ -122,10 +122,10 @@ void prepare(Rank& rank, Program& program) {
     throw Failure(Cause::usage, fmt::format("the job has {} ranks, but `{}` is compiled for the {} of its mesh",
                                             rank.ranks(), info.name, mesh_size(info)));
   name_sites(places_of(info));
+  check_nodes(rank, info);
   check_memory(rank, info);
   rank.allocate(info.arena_bytes, info.own_bytes);
   program.bind(rank);
-  check_nodes(rank, info);
 }
 
 /// MESHRT_TIMEOUT, which a launcher's --timeout sets, stands over the run file.

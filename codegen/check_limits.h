@@ -1,0 +1,16 @@
+// check_limits.h: whether the compiled program keeps what was set for it: the budget of its layout, and the memory of a
+// host.
+#pragma once
+#include <vector>
+
+#include "codegen/compile.h"
+
+namespace mesh {
+
+/// Sets `budget` and `room`. A limit that is broken is an error with what breaks it, its line and a way out that was
+/// compiled on trial: E0415 (memory), E0416 (bytes), E0417 (forbidden), E0418 (counts). More memory than there is: the
+/// lint over_memory. Nothing is measured where the program is not the one to be run (`wanted`, `plain`, `one_rank`).
+void check_limits(const CompileRequest&, const std::vector<Limit>& budget, Compiled&, const SourceMap&,
+                  DiagnosticSink&);
+
+}  // namespace mesh

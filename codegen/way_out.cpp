@@ -1,0 +1,232 @@
+#include "codegen/way_out.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/graph/elaborate/declarations.h"
+#include "codegen/layout/predict.h"
+#include "codegen/program/combine.h"
+#include "codegen/program/largest_values.h"
+#include "frontend/imports.h"
+#include "frontend/lint_levels.h"
+
+namespace mesh {
+namespace {
+
+constexpr size_t most_trials = 24;
+
+/// The files of a request as the map of its sources names them.
+CompileRequest from_memory(CompileRequest request) {
+  std::ranges::replace(request.files, "-", "<stdin>");
+  return request;
+}
+
+SourceMap changed(const SourceMap& sources, const Change& change) {
+  SourceMap copy;
+  for (FileId file = 1; file <= sources.size(); ++file) {
+    std::string text(sources.text(file));
+    if (file == change.at.file) text.replace(change.at.begin, change.at.size(), change.text);
+    copy.add(sources.name(file), std::move(text));
+  }
+  return copy;
+}
+
+/// Writes changes of one layout.
+class Writer {
+ public:
+  Writer(const CompileRequest& request, const SourceMap& sources, const Compiled& compiled)
+      : graph_(compiled.sharded.graph), layout_(compiled.sharded.layout), sources_(sources) {
+    SourceMap copy = sources;  // of which the library is a file once more
+    DiagnosticSink unheard;
+    program_ = load_program(from_memory(request).files, copy, unheard);
+    for (const Ast& file : program_.files)
+      for (const ast::Decl& decl : file.decls)
+        if (const auto* layout = std::get_if<ast::Layout>(&decl.node); layout && layout->name.text == layout_.name)
+          if (written_ == nullptr) {
+            written_ = layout;
+            span_ = decl.span;
+          }
+  }
+
+  bool writes() const { return written_ != nullptr && span_.file <= sources_.size(); }
+
+  void add(const std::string& rule) {
+    if (!writes() || !seen_.insert(rule).second) return;
+    const uint32_t brace = span_.end - 1, line = sources_.line_of(span_.file, brace);
+    const uint32_t begin = sources_.line_begin(span_.file, line);
+    const bool own_line = sources_.text(Span{span_.file, begin, brace}).find_first_not_of(' ') == std::string::npos;
+    if (own_line) changes_.push_back({{span_.file, begin, begin}, "  " + rule + "\n", rule, false});
+    else
+      changes_.push_back(
+          {{span_.file, brace, brace}, (written_->rules.empty() ? " " : "; ") + rule + " ", rule, false});
+  }
+
+  /// Micro-batches twice, four and eight times as many as now.
+  void accumulate() {
+    if (!writes() || !layout_batch()) return;
+    const ast::Rule* rule = rule_of_batch();
+    for (const int64_t times : {2, 4, 8}) {
+      const std::string more = fmt::format("accumulate: {}", times * layout_.accumulate);
+      if (rule == nullptr) {
+        add(fmt::format("{} -> none {{ {} }}", graph_.dim(layout_batch()).name, more));
+        continue;
+      }
+      const auto& place = std::get<ast::Place>(rule->node);
+      const std::string text(sources_.text(rule->span));
+      if (place.attributes.empty())
+        changes_.push_back({{rule->span.file, rule->span.end, rule->span.end},
+                            fmt::format(" {{ {} }}", more),
+                            fmt::format("{} {{ {} }}", text, more),
+                            true});
+      else if (place.attributes.size() == 1 && place.attributes[0].key.text == "accumulate") {
+        const Span old = place.attributes[0].span;
+        std::string shown = text;
+        shown.replace(old.begin - rule->span.begin, old.size(), more);
+        changes_.push_back({old, more, shown, true});
+      }
+    }
+  }
+
+  std::vector<Change> changes() && { return std::move(changes_); }
+
+ private:
+  DimId layout_batch() const { return graph_.micro_batches.samples ? graph_.micro_batches.samples : graph_.sample_dim; }
+
+  const ast::Rule* rule_of_batch() const {
+    for (const ast::Rule& rule : written_->rules)
+      if (const auto* place = std::get_if<ast::Place>(&rule.node))
+        if (place->dims.size() == 1 && place->dims[0].text() == graph_.dim(layout_batch()).name) return &rule;
+    return nullptr;
+  }
+
+  const Graph& graph_;
+  const Layout& layout_;
+  const SourceMap& sources_;
+  SourceProgram program_;
+  const ast::Layout* written_ = nullptr;
+  Span span_;
+  std::vector<Change> changes_;
+  std::set<std::string> seen_;
+};
+
+/// The scopes whose rules decide where a value lies.
+std::vector<std::string> scopes_of(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::parameter: return {"params", "optimizer"};
+    case ValueKind::gradient: return {"grads", "params", "optimizer"};
+    case ValueKind::optimizer: return {"optimizer", "params"};
+    case ValueKind::state: return {"state"};
+    case ValueKind::activation: return {"activations"};
+    case ValueKind::input:
+    case ValueKind::output: return {};
+  }
+  return {};
+}
+
+/// " unless heads, ffn": dims that have the axis already, with which a value cannot be split once more.
+std::string unless(const Graph& graph, const Layout& layout, AxisId axis) {
+  std::set<std::string> dims;
+  for (const Rule& rule : layout.rules)
+    if (rule.scope == RuleScope::general && !rule.in && !rule.pin && contains(rule.axes, axis))
+      for (const DimId dim : rule.dims) dims.insert(graph.dim(dim).name);
+  return dims.empty() ? "" : fmt::format(" unless {}", fmt::join(dims, ", "));
+}
+
+void add_rules(const Compiled& compiled, const PlannedCollective& culprit, Writer& writer) {
+  const ShardedGraph& sharded = compiled.sharded;
+  const Graph& graph = sharded.graph;
+  const std::vector<DimId>& dims = graph.type(culprit.moved).dims;
+  const Placement& from = sharded.placement(graph.node(graph.value(culprit.moved).producer).inputs[0]);
+  const Placement& to = sharded.placement(culprit.moved);
+  for (const AxisId axis : culprit.axes)
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const std::string& name = graph.dim(dims[i]).name;
+      const bool was_split = contains(from.dims[i].axes, axis), is_split = contains(to.dims[i].axes, axis);
+      if (was_split == is_split && was_split) continue;
+      const std::string rule = was_split ? fmt::format("{} -> none", name)
+                                         : fmt::format("{} -> {}", name, sharded.layout.mesh.axes[axis].name);
+      if (!culprit.path.empty()) writer.add(fmt::format("tensor {} {{ {} }}", culprit.path, rule));
+      for (const std::string& scope : scopes_of(culprit.of)) {
+        writer.add(fmt::format("{} {{ {} }}", scope, rule));
+        if (!was_split) writer.add(fmt::format("{} {{ {}{} }}", scope, rule, unless(graph, sharded.layout, axis)));
+      }
+    }
+}
+
+int64_t warnings(const DiagnosticSink& sink) {
+  return std::ranges::count_if(sink.diagnostics(), [](const Diagnostic& one) {
+    return one.level == Level::warning && one.code != "over_memory";  // which may be what is to be helped
+  });
+}
+
+}  // namespace
+
+std::optional<WayOut> find_way_out(const CompileRequest& request, const SourceMap& sources,
+                                   const std::vector<Change>& changes, const DiagnosticSink& told, const Excess& excess,
+                                   int64_t now) {
+  std::optional<WayOut> best;
+  std::pair<int64_t, double> least{now, 0};  // excess, then seconds
+  CompileRequest trial = from_memory(request);
+  trial.on_trial = trial.past_limits = true;
+  trial.dump = nullptr;
+  for (size_t i = 0; i < std::min(changes.size(), most_trials); ++i) {
+    SourceMap edited = changed(sources, changes[i]);
+    DiagnosticSink found = with_levels_of(told);
+    std::optional<Compiled> compiled = compile(trial, edited, found);
+    if (!compiled || warnings(found) > warnings(told)) continue;
+    const std::optional<int64_t> left = excess(*compiled);
+    if (!left) continue;
+    const Prediction step = predict(compiled->sharded, calls_of_reshards(compiled->program));
+    const std::pair<int64_t, double> reached{*left, step.compute_seconds + step.communication_seconds};
+    if (reached >= least) continue;
+    least = reached;
+    best = WayOut{changes[i], std::move(*compiled), *left};
+  }
+  return best;
+}
+
+std::vector<Change> changes_for(const CompileRequest& request, const SourceMap& sources, const Compiled& compiled,
+                                const std::vector<PlannedCollective>& culprits) {
+  Writer writer(request, sources, compiled);
+  for (const PlannedCollective& culprit : culprits) add_rules(compiled, culprit, writer);
+  return std::move(writer).changes();
+}
+
+std::vector<Change> changes_for_memory(const CompileRequest& request, const SourceMap& sources,
+                                       const Compiled& compiled) {
+  const Graph& graph = compiled.sharded.graph;
+  const MeshShape& mesh = compiled.sharded.layout.mesh;
+  Writer writer(request, sources, compiled);
+  writer.accumulate();
+  for (const Node& node : graph.nodes)
+    if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); loop && loop->dim != graph.micro_batches.time)
+      writer.add(fmt::format("{} -> none {{ remat: \"layer\" }}", graph.dim(loop->dim).name));
+  size_t looked_at = 0;
+  for (const Buffer* buffer : largest_buffers(compiled.program)) {
+    if (++looked_at > 6) break;
+    std::vector<AxisId> used;
+    for (const LocalDim& dim : buffer->dims)
+      used.insert(used.end(), dim.placement.axes.begin(), dim.placement.axes.end());
+    for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+      for (const LocalDim& dim : buffer->dims) {
+        if (contains(used, static_cast<AxisId>(axis)) || mesh.axes[axis].size < 2) continue;
+        const std::string rule = fmt::format("{} -> {}", graph.dim(dim.dim).name, mesh.axes[axis].name);
+        switch (buffer->kind) {
+          case BufferKind::parameter: writer.add(fmt::format("params {{ {} }}", rule)); break;
+          case BufferKind::optimizer: writer.add(fmt::format("optimizer {{ {} }}", rule)); break;
+          case BufferKind::gradient: writer.add(fmt::format("grads {{ {} }}", rule)); break;
+          case BufferKind::state: writer.add(fmt::format("state {{ {} }}", rule)); break;
+          case BufferKind::input:
+          case BufferKind::activation:
+          case BufferKind::workspace:
+          case BufferKind::result: writer.add(fmt::format("activations {{ {} }}", rule)); break;
+        }
+      }
+  }
+  return std::move(writer).changes();
+}
+
+}  // namespace mesh

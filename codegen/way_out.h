@@ -1,0 +1,41 @@
+// way_out.h: the rule that would help, found by trying: each that may is written into the layout, and that is compiled.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/compile.h"
+
+namespace mesh {
+
+/// A change of the layout's text.
+struct Change {
+  Span at;
+  std::string text;   // that takes its place
+  std::string shown;  // the rule as it then stands: "batch -> data { accumulate: 2 }"
+  bool replaces;      // a rule that is there
+};
+
+struct WayOut {
+  Change change;
+  Compiled compiled;
+  int64_t excess;  // what is still too much: 0 where the change helps
+};
+
+/// How far a program is from what is wanted, in the unit of that; nothing where it breaks something else.
+using Excess = std::function<std::optional<int64_t>(const Compiled&)>;
+
+/// Of the changes under which the spec compiles without a new warning, the one with the least excess; of equals the one
+/// with the fastest step, then the first. Nothing where none has less than `now`.
+std::optional<WayOut> find_way_out(const CompileRequest&, const SourceMap&, const std::vector<Change>&,
+                                   const DiagnosticSink& told, const Excess&, int64_t now);
+
+/// What may keep a collective from being needed, or make another one of it: rules for what it moves.
+std::vector<Change> changes_for(const CompileRequest&, const SourceMap&, const Compiled&,
+                                const std::vector<PlannedCollective>& culprits);
+
+/// What may save memory: micro-batches, remat, and rules that split what is large.
+std::vector<Change> changes_for_memory(const CompileRequest&, const SourceMap&, const Compiled&);
+
+}  // namespace mesh
