@@ -95,7 +95,8 @@ class Limits {
     axis(bound.over, limit);
     if (limit.what == Limit::What::memory && bound.over)
       sink_.error("E0414", bound.over->span, "`peak_memory` is of a rank, not of an axis")
-          .help("leave `over {}` out", bound.over->text);
+          .help("write it of a rank: `peak_memory {} {}`", bound.op == ast::CompareOp::equal ? "==" : "<=",
+                sources_.text(cover(bound.value->span, bound.unit ? bound.unit->span : bound.value->span)));
     limit.exactly = bound.op == ast::CompareOp::equal;
     bytes(bound, limit);
   }
