@@ -76,7 +76,7 @@ int print_batch_file(const SlurmOptions& options) {
       "#SBATCH --requeue\n"
       "# So many seconds before the end: the run writes a checkpoint and ends with code 75.\n"
       "#SBATCH --signal=USR1@{1}\n\n"
-      "# Where `srun --mpi=list` has no pmix, leave --mpi=pmix out.\n"
+      "# Where `srun --mpi=list` has no pmix, leave --mpi=pmix out; several nodes then need MUNGE or ~/.meshrt-token.\n"
       "srun --mpi=pmix {2}\n"
       "code=$?\n"
       "# In the queue again; a job that Slurm has restarted goes on from its newest checkpoint.\n"
