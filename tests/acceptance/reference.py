@@ -198,6 +198,19 @@ def check_not_built(report):
             report.true(f"not built yet: {construct}", good, "" if good else done.stdout)
 
 
+def check_settings(report):
+    """Every option of meshrun and every variable that a program or command reads stands on a page of the runtime, and no other variable does."""
+    pages = "".join(open(f"{TOP}/{name}", encoding="utf-8").read() for name in TEXTS if name.startswith("runtime/"))
+    build = os.path.dirname(os.path.dirname(os.path.dirname(meshc())))
+    options = set(re.findall(r"--[a-z][a-z-]+", execute(f"{build}/runtime/meshrun", "--help").stdout)) - {"--help", "--np", "--ranks", "--host"}
+    missing = sorted(option for option in options if not re.search(rf"{option}(?![a-z-])", pages))
+    report.true(f"{len(options)} options of meshrun are on a page", options and not missing, missing)
+    read = {name for path in tracked() if path.startswith(("runtime/src/", "codegen/")) and path.endswith(".cpp")
+            for name in re.findall(r'"((?:MESHRT|MESHRUN)_[A-Z_]+)[="]', open(f"{TOP}/{path}", encoding="utf-8").read())} - {"MESHRT_ISA_LEVEL"}  # for tests alone
+    told = set(re.findall(r"\b(?:MESHRT|MESHRUN)_[A-Z]+(?:_[A-Z]+)*\b", pages))
+    report.true(f"{len(read)} variables are on a page", read and read == told, sorted(read ^ told))
+
+
 def run(small):
     report = Report()
     dims, ops = catalogue.read()
@@ -207,4 +220,5 @@ def run(small):
     for name in TEXTS:
         report.attempt(name, lambda name=name: check_text(report, name))
     check_not_built(report)
+    check_settings(report)
     return report
