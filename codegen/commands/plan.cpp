@@ -12,6 +12,7 @@
 #include "codegen/commands/plan_all.h"
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/session.h"
+#include "frontend/lint_levels.h"
 
 namespace mesh {
 
@@ -38,16 +39,25 @@ std::vector<std::string> layouts_of(const SpecOptions& spec) {
   return names;
 }
 
+/// A plan that breaks its budget is what one wants to see: it is given beside the errors.
+std::optional<Compiled> compile_past_limits(Session& session) {
+  session.request.past_limits = true;
+  DiagnosticSink found = with_levels_of(session.sink);  // errors of another layout would stop this one
+  std::optional<Compiled> compiled = compile(session.request, session.sources, found);
+  for (Diagnostic& one : found.diagnostics()) session.sink.add(std::move(one));
+  session.report();
+  return compiled;
+}
+
 int side_by_side(Session& session, const std::vector<std::string>& layouts, bool as_json) {
   std::vector<Json> plans;
   for (const std::string& layout : layouts) {
     session.request.layout = layout;
-    if (const std::optional<Compiled> compiled = session.compile())
+    if (const std::optional<Compiled> compiled = compile_past_limits(session))
       plans.push_back(Json::parse(plan_json(*compiled, session.sources)));
   }
-  if (session.failed()) return exit_diagnostics;
-  print(plans, as_json, compared);
-  return exit_ok;
+  if (plans.size() == layouts.size()) print(plans, as_json, compared);
+  return session.failed() ? exit_diagnostics : exit_ok;
 }
 
 int every_layout(const PlanOptions& options, Session& session) {
@@ -67,9 +77,7 @@ int plan(const PlanOptions& options) {
   if (options.all) return every_layout(options, session);
   if (const auto layouts = layouts_of(options.spec); layouts.size() > 1)
     return side_by_side(session, layouts, options.output.json);
-  session.request.past_limits = true;  // a plan that breaks its budget is what one wants to see
-  const std::optional<Compiled> compiled = compile(session.request, session.sources, session.sink);
-  session.report();
+  const std::optional<Compiled> compiled = compile_past_limits(session);
   if (compiled)
     fmt::print("{}",
                options.output.json ? plan_json(*compiled, session.sources) : plan_text(*compiled, session.sources));

@@ -3,6 +3,7 @@ into the spec, keeps it; memory of a host and of a rank."""
 import json
 import os
 import re
+import subprocess
 
 from common import Report, meshc, scratch
 from common import run as execute
@@ -113,6 +114,11 @@ def check_plan(report, folder):
     report.true("plan --json: each limit and what it is at", found == wanted and [one["line"] for one in plan["budget"]] == [22, 23, 24, 25], plan["budget"])
     text = execute(meshc(), "plan", path, code=1).stdout
     report.true("plan: the plan is shown, with its broken limit", re.search(r"\nbudget\n.*\n  bytes over all <= 1 KiB +[\d.]+ KiB +broken\n", text), text[-400:])
+    beside = execute(meshc(), "plan", path, "--layout", "default,split", code=1)
+    report.true("plan of two layouts: both are shown", "error[E0416]" in beside.stderr and "exposed communication" in beside.stdout, beside.stdout[:200])
+    with open(path) as file:
+        piped = subprocess.run([meshc(), "plan", "-"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    report.true("plan of the standard input: the same, with its way out", piped.stdout.replace('<stdin>', 'x.mesh') == text and "help: " in piped.stderr, piped.stderr)
     write(path, SPEC)
     report.true("plan --json without a budget", json.loads(execute(meshc(), "plan", path, "--json").stdout)["budget"] == [])
 
