@@ -89,13 +89,18 @@ T reduced(Reduce op, T a, T b) {
   else return a + b;
 }
 
+/// The balanced binary tree over members [begin, end): its left half is as long as the largest power of two below it.
+template <class Value>
+auto reduced_tree(Reduce op, size_t begin, size_t end, Value value_of) -> decltype(value_of(begin)) {
+  if (end - begin == 1) return value_of(begin);
+  const size_t middle = begin + std::bit_floor(end - begin - 1);
+  return reduced(op, reduced_tree(op, begin, middle, value_of), reduced_tree(op, middle, end, value_of));
+}
+
 template <class T>
 void reduce_all(Reduce op, Bytes& out, const std::vector<Bytes>& in) {
-  for (size_t at = 0; at < out.size(); at += sizeof(T)) {
-    T x = get<T>(&in[0][at]);
-    for (size_t m = 1; m < in.size(); ++m) x = reduced(op, x, get<T>(&in[m][at]));
-    put(&out[at], x);
-  }
+  for (size_t at = 0; at < out.size(); at += sizeof(T))
+    put(&out[at], reduced_tree(op, 0, in.size(), [&](size_t m) { return get<T>(&in[m][at]); }));
 }
 
 Bytes reduce_oracle(Type type, Reduce op, const std::vector<Bytes>& in) {
@@ -109,11 +114,8 @@ Bytes reduce_oracle(Type type, Reduce op, const std::vector<Bytes>& in) {
     case Type::boolean: reduce_all<bool>(op, out, in); break;
     case Type::bf16:
     case Type::f16:
-      for (size_t at = 0; at < out.size(); at += 2) {
-        float x = f32_of(type, &in[0][at]);
-        for (size_t m = 1; m < in.size(); ++m) x = reduced(op, x, f32_of(type, &in[m][at]));
-        put_f32(type, &out[at], x);
-      }
+      for (size_t at = 0; at < out.size(); at += 2)
+        put_f32(type, &out[at], reduced_tree(op, 0, in.size(), [&](size_t m) { return f32_of(type, &in[m][at]); }));
   }
   return out;
 }

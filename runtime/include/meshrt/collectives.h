@@ -1,5 +1,6 @@
 // collectives.h: what ranks of a group do together. All calls are made by every member of the group in the same order.
-// Sums go in group order on every rank, so all members get the same bits, whatever the transport.
+// Sums go in a balanced binary tree over the order of the group, ((0 1) (2 3)) 4, so all members get the same bits,
+// whatever the transport and whatever it sends.
 //
 // Buffers in the arena (see Rank::arena) are read and written in place by the peers of a host; others are staged, which
 // costs two copies. Members' buffers need not lie at equal offsets. An input and an output do not overlap, but for a

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectives/vector_ops.h"
+#include "transport/cache_lines.h"
 #include "transport/shared_call.h"
 
 namespace meshrt {
@@ -34,12 +35,15 @@ void sum_small(SharedCall& shared, const Call& call, int64_t bytes) {
 }
 
 void sum_in_place(SharedCall& shared, const Call& call, const Item& item, int64_t begin, int64_t end) {
-  constexpr int64_t block = 16 << 10;  // stays in the first-level cache between the sum and the copies
+  constexpr int64_t block = 4 << 10;  // stays in the first-level cache between the sum and the copies, and the next too
   const auto size = static_cast<int64_t>(size_of(call.type));
   auto& sources = sources_of(shared.size());
   for (int64_t at = begin; at < end; at += block) {
     const int64_t length = std::min(block, end - at);
-    for (int member = 0; member < shared.size(); ++member) sources[member] = shared.source_of(member, item) + at;
+    for (int member = 0; member < shared.size(); ++member) {
+      sources[member] = shared.source_of(member, item) + at;
+      if (member != shared.me()) own_ahead(sources[member] + length, std::min(block, end - at - length));
+    }
     std::byte* mine = item.destination + at;
     vector_ops().reduce(call.type, call.reduce, mine, sources.data(), shared.size(), length / size);
     for (int member = 0; member < shared.size(); ++member) {

@@ -1,7 +1,7 @@
 // Collectives over UCX: every pair exchanges its pieces directly, in rounds of at most UcxCall::round_bytes a pair, so
 // that buffers for packing stay small. A member of a group of k sends k - 1 messages a round; runs that are contiguous
-// are sent and received in place, those of several values are packed. Sums wait for the pieces of all members and go in
-// group order, as over shared memory. All-reduce: up to small_payload with the announcements; above as a reduce-scatter
+// are sent and received in place, those of several values are packed. Sums wait for the pieces of all members and are
+// taken as over shared memory. All-reduce: up to small_payload with the announcements; above as a reduce-scatter
 // of slices, then an all-gather.
 #include <algorithm>
 #include <vector>

@@ -78,34 +78,63 @@ void store(std::byte* to, T x) {
   __builtin_memcpy(to, &x, sizeof x);
 }
 
+// Values of `count` elements or vectors, combined one by one.
+template <class T, int count>
+struct Several {
+  T value[count];
+};
+
+template <Reduce op, class T, int count>
+Several<T, count> apply(const Several<T, count>& a, const Several<T, count>& b) {
+  Several<T, count> result;
+  for (int i = 0; i < count; ++i) result.value[i] = static_cast<T>(apply<op>(a.value[i], b.value[i]));
+  return result;
+}
+
+// What sources 0, 1, .. give, combined in a binary tree over their order: of seven ((0 1) (2 3)) ((4 5) 6). So every
+// algorithm that combines neighbours first, whatever it sends, gives the same bits.
+template <Reduce op, class Load>
+auto combined(int sources, Load load_source) {
+  constexpr int deepest = 32;
+  decltype(load_source(0)) waiting[deepest];  // of 2^h sources each, the longest first
+  int height = 0;
+  for (int s = 0; s < sources; ++s) {
+    auto x = load_source(s);
+    for (int n = s; n & 1; n >>= 1) x = apply<op>(waiting[--height], x);
+    waiting[height++] = x;
+  }
+  auto x = waiting[--height];
+  while (height > 0) x = apply<op>(waiting[--height], x);
+  return x;
+}
+
 // Types that the processor adds as they are stored: four vectors at a time, then elements.
-template <Reduce op, class T>
+template <Reduce op, class T, int fixed>
 void reduce_plain(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
   typedef T Vector __attribute__((vector_size(width)));
   constexpr int64_t lane = width / sizeof(T), group = 4 * lane;
+  if constexpr (fixed > 0) sources = fixed;
   int64_t i = 0;
   for (; i + group <= count; i += group) {
-    const std::byte* first = from[0] + i * sizeof(T);
-    Vector a = load<Vector>(first), b = load<Vector>(first + width), c = load<Vector>(first + 2 * width),
-           d = load<Vector>(first + 3 * width);
-    for (int s = 1; s < sources; ++s) {
-      const std::byte* next = from[s] + i * sizeof(T);
-      a = apply<op>(a, load<Vector>(next));
-      b = apply<op>(b, load<Vector>(next + width));
-      c = apply<op>(c, load<Vector>(next + 2 * width));
-      d = apply<op>(d, load<Vector>(next + 3 * width));
-    }
-    std::byte* out = to + i * sizeof(T);
-    store(out, a);
-    store(out + width, b);
-    store(out + 2 * width, c);
-    store(out + 3 * width, d);
+    const auto x = combined<op>(sources, [&](int s) {
+      Several<Vector, 4> loaded;
+      for (int v = 0; v < 4; ++v) loaded.value[v] = load<Vector>(from[s] + i * sizeof(T) + v * width);
+      return loaded;
+    });
+    for (int v = 0; v < 4; ++v) store(to + i * sizeof(T) + v * width, x.value[v]);
   }
   for (; i < count; ++i) {
-    T x = load<T>(from[0] + i * sizeof(T));
-    for (int s = 1; s < sources; ++s) x = static_cast<T>(apply<op>(x, load<T>(from[s] + i * sizeof(T))));
-    store(to + i * sizeof(T), x);
+    const auto x = combined<op>(sources, [&](int s) { return Several<T, 1>{{load<T>(from[s] + i * sizeof(T))}}; });
+    store(to + i * sizeof(T), x.value[0]);
   }
+}
+
+// Groups of two and four, the most frequent ones, keep everything in registers.
+template <Reduce op, class T>
+void reduce_plain(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
+  if (sources == 2) return reduce_plain<op, T, 2>(to, from, sources, count);
+  if (sources == 4) return reduce_plain<op, T, 4>(to, from, sources, count);
+  reduce_plain<op, T, 0>(to, from, sources, count);
 }
 
 // Types that add up in another one.
@@ -113,16 +142,15 @@ template <Reduce op, class Element>
 void reduce_converted(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
   using Stored = typename Element::Stored;
   using Held = decltype(Element::load(Stored{}));
-  constexpr int64_t block = 256;
-  Held held[block];
+  constexpr int block = 64;
   for (int64_t i = 0; i < count; i += block) {
-    const int64_t n = count - i < block ? count - i : block;
-    for (int64_t e = 0; e < n; ++e) held[e] = Element::load(load<Stored>(from[0] + (i + e) * sizeof(Stored)));
-    for (int s = 1; s < sources; ++s)
-      for (int64_t e = 0; e < n; ++e)
-        held[e] =
-            static_cast<Held>(apply<op>(held[e], Element::load(load<Stored>(from[s] + (i + e) * sizeof(Stored)))));
-    for (int64_t e = 0; e < n; ++e) store(to + (i + e) * sizeof(Stored), Element::store(held[e]));
+    const auto n = static_cast<int>(count - i < block ? count - i : block);
+    const auto x = combined<op>(sources, [&](int s) {
+      Several<Held, block> held{};
+      for (int e = 0; e < n; ++e) held.value[e] = Element::load(load<Stored>(from[s] + (i + e) * sizeof(Stored)));
+      return held;
+    });
+    for (int e = 0; e < n; ++e) store(to + (i + e) * sizeof(Stored), Element::store(x.value[e]));
   }
 }
 

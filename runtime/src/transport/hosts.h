@@ -1,5 +1,5 @@
 // hosts.h: the transport of a job of several hosts. A group whose ranks run on one host shares its memory; every other
-// group exchanges messages. Both sum in group order, so results do not depend on where ranks run.
+// group exchanges messages. Both sum in one tree over the group's order, so results do not depend on where ranks run.
 #pragma once
 #include "transport/shared.h"
 #include "transport/ucx.h"

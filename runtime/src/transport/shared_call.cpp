@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "meshrt/failure.h"
+#include "transport/cache_lines.h"
 
 namespace meshrt {
 
@@ -48,6 +49,9 @@ void SharedCall::announce() {
     else if (bytes <= small_payload) pack_values(call_, small(me()), 0, bytes);
   }
   mine.sequence.store(call_.sequence, std::memory_order_release);
+  // The others have read the next slots in their last round; this core owns them again before it writes them.
+  own_ahead(static_cast<const void*>(&slot(me(), call_.sequence + 1)));
+  own_ahead(static_cast<const void*>(&slot(me(), call_.sequence + 2)));
 }
 
 void SharedCall::await_sequence(int member, uint32_t sequence) {
