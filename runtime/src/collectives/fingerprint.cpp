@@ -67,23 +67,11 @@ const char* name_of(Kind kind) {
 Fingerprint fingerprint(const Group& group, const Call& call) {
   uint64_t axes = 0;
   for (const Axis& axis : group.axes) axes = mix(mix(axes, axis.size), axis.stride);
-  Fingerprint print;
-  print.sequence = call.sequence;
-  print.site = call.site.id;
-  print.kind = call.kind;
-  print.type = call.type;
-  print.reduce = call.reduce;
-  print.members = static_cast<uint8_t>(group.size());
-  print.axes = static_cast<uint32_t>(axes >> 32);
-  print.count = call.count();
-  print.shape = shape_of(call);
-  return print;
-}
-
-ValueName value_name(Site site) {
-  ValueName name;
-  std::strncpy(name.text, site.value, sizeof name.text - 1);
-  return name;
+  const auto word = [](auto low, auto high) { return static_cast<uint64_t>(high) << 32 | static_cast<uint32_t>(low); };
+  const uint32_t kinds = static_cast<uint32_t>(call.kind) | static_cast<uint32_t>(call.type) << 8 |
+                         static_cast<uint32_t>(call.reduce) << 16 | static_cast<uint32_t>(group.size()) << 24;
+  return std::bit_cast<Fingerprint>(std::array{word(call.sequence, call.site.id), word(kinds, axes >> 32),
+                                               static_cast<uint64_t>(call.count()), shape_of(call)});
 }
 
 void check_match(const Group& group, const Call& call, const Fingerprint& mine, int index, const Fingerprint& theirs,
@@ -95,7 +83,7 @@ void check_match(const Group& group, const Call& call, const Fingerprint& mine, 
     if (index == call.from) fits = their_to == call.me && theirs.count == call.receive_count;
     if (index == call.to) fits = fits && their_from == call.me;
   } else if (fits) {
-    fits = std::memcmp(&mine, &theirs, sizeof mine) == 0;
+    fits = same(mine, theirs);
   }
   if (fits) return;
   std::string detail;

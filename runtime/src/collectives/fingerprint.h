@@ -1,8 +1,11 @@
 // fingerprint.h: what members tell each other of their calls, so that those that diverge are noticed, and what is said
 // of a call to people.
 #pragma once
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "collectives/call.h"
@@ -27,11 +30,19 @@ static_assert(sizeof(Fingerprint) == 32);
 
 Fingerprint fingerprint(const Group& group, const Call& call);
 
+/// Whether two are equal. Word by word, as `fingerprint` makes them: what was written a moment ago in other pieces
+/// would have to reach the cache first.
+inline bool same(const Fingerprint& a, const Fingerprint& b) {
+  using Words = std::array<uint64_t, 4>;
+  return std::bit_cast<Words>(a) == std::bit_cast<Words>(b);
+}
+
 /// The name of the value, as far as it fits, for messages.
 struct ValueName {
   char text[32] = {};
+  /// In place, for the same reason.
+  void assign(Site site) { std::strncpy(text, site.value, sizeof text - 1); }
 };
-ValueName value_name(Site site);
 
 /// Throws Failure (Cause::mismatch) naming both ranks unless member `index`'s announcement fits this member's call.
 void check_match(const Group& group, const Call& call, const Fingerprint& mine, int index, const Fingerprint& theirs,

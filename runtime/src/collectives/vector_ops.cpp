@@ -78,19 +78,6 @@ void store(std::byte* to, T x) {
   __builtin_memcpy(to, &x, sizeof x);
 }
 
-// Values of `count` elements or vectors, combined one by one.
-template <class T, int count>
-struct Several {
-  T value[count];
-};
-
-template <Reduce op, class T, int count>
-Several<T, count> apply(const Several<T, count>& a, const Several<T, count>& b) {
-  Several<T, count> result;
-  for (int i = 0; i < count; ++i) result.value[i] = static_cast<T>(apply<op>(a.value[i], b.value[i]));
-  return result;
-}
-
 // What sources 0, 1, .. give, combined in a binary tree over their order: of seven ((0 1) (2 3)) ((4 5) 6). So every
 // algorithm that combines neighbours first, whatever it sends, gives the same bits.
 template <Reduce op, class Load>
@@ -108,28 +95,32 @@ auto combined(int sources, Load load_source) {
   return x;
 }
 
+// Two and four sources, the most frequent groups, stay in registers; `fixed` is 0 for any other number.
+template <Reduce op, int fixed, class Load>
+auto combined(int sources, Load load_source) {
+  if constexpr (fixed == 2) return apply<op>(load_source(0), load_source(1));
+  else if constexpr (fixed == 4)
+    return apply<op>(apply<op>(load_source(0), load_source(1)), apply<op>(load_source(2), load_source(3)));
+  else return combined<op>(sources, load_source);
+}
+
 // Types that the processor adds as they are stored: four vectors at a time, then elements.
 template <Reduce op, class T, int fixed>
 void reduce_plain(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
   typedef T Vector __attribute__((vector_size(width)));
-  constexpr int64_t lane = width / sizeof(T), group = 4 * lane;
-  if constexpr (fixed > 0) sources = fixed;
-  int64_t i = 0;
-  for (; i + group <= count; i += group) {
-    const auto x = combined<op>(sources, [&](int s) {
-      Several<Vector, 4> loaded;
-      for (int v = 0; v < 4; ++v) loaded.value[v] = load<Vector>(from[s] + i * sizeof(T) + v * width);
-      return loaded;
-    });
-    for (int v = 0; v < 4; ++v) store(to + i * sizeof(T) + v * width, x.value[v]);
+  constexpr int64_t vectors = 4, group = vectors * width, size = sizeof(T);
+  const int64_t bytes = count * size;
+  int64_t at = 0;
+  for (; at + group <= bytes; at += group) {
+    Vector sums[vectors];
+    for (int64_t v = 0; v < vectors; ++v)
+      sums[v] = combined<op, fixed>(sources, [&](int s) { return load<Vector>(from[s] + at + v * width); });
+    for (int64_t v = 0; v < vectors; ++v) store(to + at + v * width, sums[v]);
   }
-  for (; i < count; ++i) {
-    const auto x = combined<op>(sources, [&](int s) { return Several<T, 1>{{load<T>(from[s] + i * sizeof(T))}}; });
-    store(to + i * sizeof(T), x.value[0]);
-  }
+  for (; at < bytes; at += size)
+    store<T>(to + at, combined<op, fixed>(sources, [&](int s) { return load<T>(from[s] + at); }));
 }
 
-// Groups of two and four, the most frequent ones, keep everything in registers.
 template <Reduce op, class T>
 void reduce_plain(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
   if (sources == 2) return reduce_plain<op, T, 2>(to, from, sources, count);
@@ -137,7 +128,19 @@ void reduce_plain(std::byte* to, const std::byte* const* from, int sources, int6
   reduce_plain<op, T, 0>(to, from, sources, count);
 }
 
-// Types that add up in another one.
+// Elements of a type that adds up in another one.
+template <class Held, int count>
+struct Block {
+  Held value[count];
+};
+
+template <Reduce op, class Held, int count>
+Block<Held, count> apply(const Block<Held, count>& a, const Block<Held, count>& b) {
+  Block<Held, count> result;
+  for (int i = 0; i < count; ++i) result.value[i] = static_cast<Held>(apply<op>(a.value[i], b.value[i]));
+  return result;
+}
+
 template <Reduce op, class Element>
 void reduce_converted(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
   using Stored = typename Element::Stored;
@@ -146,7 +149,7 @@ void reduce_converted(std::byte* to, const std::byte* const* from, int sources, 
   for (int64_t i = 0; i < count; i += block) {
     const auto n = static_cast<int>(count - i < block ? count - i : block);
     const auto x = combined<op>(sources, [&](int s) {
-      Several<Held, block> held{};
+      Block<Held, block> held{};
       for (int e = 0; e < n; ++e) held.value[e] = Element::load(load<Stored>(from[s] + (i + e) * sizeof(Stored)));
       return held;
     });

@@ -42,7 +42,7 @@ void SharedCall::announce() {
   Slot& mine = slot(me(), call_.sequence);
   mine.print = fingerprint(group_, call_);
   mine.source = announce_sources();
-  mine.value = value_name(call_.site);
+  mine.value.assign(call_.site);
   if (call_.kind == Kind::all_reduce) {
     const int64_t bytes = source_bytes(call_);
     if (bytes <= line_payload) pack_values(call_, mine.payload, 0, bytes);
@@ -66,8 +66,7 @@ void SharedCall::await_slot(int member) {
   await_sequence(member, call_.sequence);
   const Slot& theirs = slot(member, call_.sequence);
   const Slot& mine = slot(me(), call_.sequence);
-  if (std::memcmp(&theirs.print, &mine.print, sizeof theirs.print) != 0)
-    check_match(group_, call_, mine.print, member, theirs.print, theirs.value);
+  if (!same(theirs.print, mine.print)) check_match(group_, call_, mine.print, member, theirs.print, theirs.value);
 }
 
 void SharedCall::await_slots() {

@@ -20,7 +20,7 @@ void Transport::finish_oldest(Queue& queue) {
   queue.finished = sequence;
 }
 
-Ticket Transport::start(const Group& group, Call call) {
+Ticket Transport::start(const Group& group, const Call& call) {
   const Timed timed(&StepProfile::collectives);
   if (group.size() == 1) {
     run_alone(call);
@@ -28,11 +28,12 @@ Ticket Transport::start(const Group& group, Call call) {
   }
   Queue& queue = queue_of(group);
   if (queue.started - queue.finished == max_pending) finish_oldest(queue);
-  call.sequence = ++queue.started;
-  Call& kept = queue.calls[call.sequence % max_pending];
+  const uint32_t sequence = ++queue.started;
+  Call& kept = queue.calls[sequence % max_pending];
   kept = call;
+  kept.sequence = sequence;
   post(group, kept);
-  return {group.id, call.sequence};
+  return {group.id, sequence};
 }
 
 void Transport::wait(Ticket ticket) {

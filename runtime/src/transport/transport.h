@@ -31,7 +31,7 @@ class Transport {
   /// The most memory that it takes for itself, beside that.
   virtual size_t own_bytes() const { return 0; }
 
-  Ticket start(const Group& group, Call call);
+  Ticket start(const Group& group, const Call& call);
   void wait(Ticket ticket);
 
   /// Seconds that a rank waits for another from now on.

@@ -29,7 +29,8 @@ void UcxCall::announce() {
   round.own.resize(message_bytes());
   round.theirs.resize(message_bytes() * group_.size());
   round.received.resize(group_.size());
-  const UcxTransport::Announcement text{fingerprint(group_, call_), value_name(call_.site)};
+  UcxTransport::Announcement text{fingerprint(group_, call_), {}};
+  text.value.assign(call_.site);
   std::memcpy(round.own.data(), &text, sizeof text);
   int64_t bytes = sizeof text;
   if (const int64_t data = source_bytes(call_); call_.kind == Kind::all_reduce && data <= small_payload) {
