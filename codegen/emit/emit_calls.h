@@ -8,8 +8,6 @@ void emit_product(EmitContext&, CppWriter&, const ProductStep&);
 void emit_attention(EmitContext&, CppWriter&, Scope&, const AttentionStep&);
 void emit_take(EmitContext&, CppWriter&, const TakeStep&);
 void emit_take_gradient(EmitContext&, CppWriter&, const TakeGradientStep&);
-void emit_sort(EmitContext&, CppWriter&, const SortStep&);
-void emit_sort_gradient(EmitContext&, CppWriter&, const PlaceStep&);
 void emit_copy(EmitContext&, CppWriter&, Scope&, const CopyStep&);
 void emit_fill(EmitContext&, CppWriter&, const FillStep&);
 /// `span` is the place in the spec that the call names when it fails.

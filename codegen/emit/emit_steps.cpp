@@ -10,6 +10,7 @@
 #include "codegen/emit/outline.h"
 #include "codegen/graph/builder.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/step.h"
 
 namespace mesh {
 
@@ -34,10 +35,14 @@ const std::string& name_of(const EmitContext& context, const Access& access) {
   return context.names.buffer(access.buffer);
 }
 
-std::string shape(const EmitContext& context, const Access& access) {
+}  // namespace
+
+std::string local_shape(const EmitContext& context, const Access& access) {
   const std::string dims = dims_text(context, dims_of(context.program, access), ", ");
   return name_of(context, access) + (dims.empty() ? "" : " [" + dims + "]");
 }
+
+namespace {
 
 /// "x, y [batch/data 2, seq 256]; z [seq 256]": neighbours of one shape together.
 std::string shapes(const EmitContext& context, const std::vector<const Access*>& accesses) {
@@ -70,30 +75,34 @@ std::string product_text(const EmitContext& context, const ProductStep& step) {
   return text;
 }
 
-/// What a step makes, with local shapes.
+/// What a step makes, with local shapes; "" where its own text says that.
 std::string shapes_of(const EmitContext& context, const Step& step) {
-  if (const auto* product = std::get_if<ProductStep>(&step.what)) return product_text(context, *product);
-  if (const auto* nest = std::get_if<Nest>(&step.what)) {
-    std::vector<const Access*> made;
-    for (const Pass& pass : nest->passes) {
-      for (const Pass::Store& store : pass.stores) made.push_back(&store.to);
-      for (const Pass::Accumulate& one : pass.accumulates) made.push_back(&one.to);
+  struct Visit {
+    const EmitContext& context;
+    std::string pair(const Access& from, const char* between, const Access& to) const {
+      return local_shape(context, from) + between + local_shape(context, to);
     }
-    return "-> " + shapes(context, made);
-  }
-  if (const auto* attention = std::get_if<AttentionStep>(&step.what))
-    return shapes(context, {&attention->q, &attention->k, &attention->v});
-  if (const auto* take = std::get_if<TakeStep>(&step.what))
-    return shape(context, take->table) + " at " + shape(context, take->ids);
-  if (const auto* take = std::get_if<TakeGradientStep>(&step.what))
-    return shape(context, take->d) + " at " + shape(context, take->ids);
-  if (const auto* copy = std::get_if<CopyStep>(&step.what))
-    return shape(context, copy->from) + " -> " + shape(context, copy->to);
-  if (const auto* sort = std::get_if<SortStep>(&step.what))
-    return shape(context, sort->from) + " -> " + shape(context, sort->values);
-  if (const auto* place = std::get_if<PlaceStep>(&step.what))
-    return shape(context, place->from) + " -> " + shape(context, place->to);
-  return "";
+    std::string operator()(const Nest& nest) const {
+      std::vector<const Access*> made;
+      for (const Pass& pass : nest.passes) {
+        for (const Pass::Store& store : pass.stores) made.push_back(&store.to);
+        for (const Pass::Accumulate& one : pass.accumulates) made.push_back(&one.to);
+      }
+      return "-> " + shapes(context, made);
+    }
+    std::string operator()(const ProductStep& product) const { return product_text(context, product); }
+    std::string operator()(const AttentionStep& a) const { return shapes(context, {&a.q, &a.k, &a.v}); }
+    std::string operator()(const TakeStep& take) const { return pair(take.table, " at ", take.ids); }
+    std::string operator()(const TakeGradientStep& take) const { return pair(take.d, " at ", take.ids); }
+    std::string operator()(const DefinedStep& step) const { return step.definition->shapes(context, step); }
+    std::string operator()(const CopyStep& copy) const { return pair(copy.from, " -> ", copy.to); }
+    std::string operator()(const FillStep&) const { return ""; }
+    std::string operator()(const CollectiveStep&) const { return ""; }
+    std::string operator()(const CombinedStep&) const { return ""; }
+    std::string operator()(const UntilStep&) const { return ""; }
+    std::string operator()(const std::unique_ptr<ForStep>&) const { return ""; }
+  };
+  return std::visit(Visit{context}, step.what);
 }
 
 /// `at_line("gpt.mesh:24  score = dot[head_dim](q, k)");`, cut to `room` columns.
@@ -159,21 +168,26 @@ void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
     if (const std::optional<std::string> call = context.outline->call(*nest)) return out.line(*call);
   if (const std::string text = shapes_of(context, step); !text.empty()) out.comment("  " + text);
   for (const std::string& note : step.notes) out.comment("  " + note);
-  if (const auto* nest = std::get_if<Nest>(&step.what)) return emit_nest(context, out, scope, *nest);
-  if (const auto* product = std::get_if<ProductStep>(&step.what)) return emit_product(context, out, *product);
-  if (const auto* attention = std::get_if<AttentionStep>(&step.what))
-    return emit_attention(context, out, scope, *attention);
-  if (const auto* take = std::get_if<TakeStep>(&step.what)) return emit_take(context, out, *take);
-  if (const auto* take = std::get_if<TakeGradientStep>(&step.what)) return emit_take_gradient(context, out, *take);
-  if (const auto* sort = std::get_if<SortStep>(&step.what)) return emit_sort(context, out, *sort);
-  if (const auto* place = std::get_if<PlaceStep>(&step.what)) return emit_sort_gradient(context, out, *place);
-  if (const auto* copy = std::get_if<CopyStep>(&step.what)) return emit_copy(context, out, scope, *copy);
-  if (const auto* fill = std::get_if<FillStep>(&step.what)) return emit_fill(context, out, *fill);
-  if (const auto* collective = std::get_if<CollectiveStep>(&step.what))
-    return emit_collective(context, out, *collective, step.spans.empty() ? Span{} : step.spans.front());
-  if (const auto* combined = std::get_if<CombinedStep>(&step.what))
-    return emit_combined(context, out, *combined, step.spans.empty() ? Span{} : step.spans.front());
-  internal_error("a step of a loop itself reached emit_step");
+  struct Visit {
+    EmitContext& context;
+    CppWriter& out;
+    Scope& scope;
+    Span span;
+    void operator()(const Nest& nest) const { emit_nest(context, out, scope, nest); }
+    void operator()(const ProductStep& product) const { emit_product(context, out, product); }
+    void operator()(const AttentionStep& attention) const { emit_attention(context, out, scope, attention); }
+    void operator()(const TakeStep& take) const { emit_take(context, out, take); }
+    void operator()(const TakeGradientStep& take) const { emit_take_gradient(context, out, take); }
+    void operator()(const DefinedStep& step) const { step.definition->emit(context, out, step); }
+    void operator()(const CopyStep& copy) const { emit_copy(context, out, scope, copy); }
+    void operator()(const FillStep& fill) const { emit_fill(context, out, fill); }
+    void operator()(const CollectiveStep& collective) const { emit_collective(context, out, collective, span); }
+    void operator()(const CombinedStep& combined) const { emit_combined(context, out, combined, span); }
+    void operator()(const UntilStep&) const { of_loop(); }
+    void operator()(const std::unique_ptr<ForStep>&) const { of_loop(); }
+    static void of_loop() { internal_error("a step of a loop itself reached emit_step"); }
+  };
+  std::visit(Visit{context, out, scope, step.spans.empty() ? Span{} : step.spans.front()}, step.what);
 }
 
 }  // namespace

@@ -13,4 +13,7 @@ void emit_step(EmitContext&, CppWriter&, Scope&, const Step&, std::string& line_
 /// for as `at_line("gpt.mesh:24  score = ...")`; `// gpt.mesh:46  repeat layer {`.
 void emit_origin(EmitContext&, CppWriter&, const Step&, std::string& line_before);
 
+/// "x [batch/data 2, seq 256]": what a rank holds of it, for comments.
+std::string local_shape(const EmitContext&, const Access&);
+
 }  // namespace mesh

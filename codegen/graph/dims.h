@@ -25,6 +25,16 @@ inline bool is_stretch(const Dims& memory, const Dims& group) {
   return group.empty() || std::search(memory.begin(), memory.end(), group.begin(), group.end()) != memory.end();
 }
 
+/// The order with `from` (the first of which keeps the place) replaced by `to`.
+inline Dims replaced(const Dims& order, const Dims& from, const Dims& to) {
+  Dims result;
+  for (DimId dim : order) {
+    if (dim == from[0]) result.insert(result.end(), to.begin(), to.end());
+    else if (!has(from, dim)) result.push_back(dim);
+  }
+  return result;
+}
+
 /// The type with `to` in place of `from`; without `from` where `to` is no dim.
 inline ValueType with_dim(ValueType type, DimId from, DimId to) {
   const auto place = std::find(type.dims.begin(), type.dims.end(), from);

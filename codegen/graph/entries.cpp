@@ -4,6 +4,7 @@
 #include "codegen/graph/decompose.h"
 #include "codegen/graph/differentiate.h"
 #include "codegen/graph/norms.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/optimizer.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
@@ -28,9 +29,7 @@ namespace {
 /// A stored tensor under another name, as it was before the update: a copy. Other values as they are.
 ValueId kept(Graph& graph, ValueId value) {
   const Node* from = &graph.node(graph.value(value).producer);
-  while (std::holds_alternative<RenameOp>(from->op) || std::holds_alternative<SplitOp>(from->op) ||
-         std::holds_alternative<MergeOp>(from->op))
-    from = &graph.node(graph.value(from->inputs[0]).producer);
+  while (is_view(from->op)) from = &graph.node(graph.value(from->inputs[0]).producer);
   if (!std::holds_alternative<ReadOp>(from->op)) return value;
   GraphBuilder build(graph);
   build.span = from->span;

@@ -99,8 +99,7 @@ struct DimsOfOp {
   void operator()(ShiftOp& op) const { one(op.dim); }
   void operator()(ConcatOp& op) const { many(op.parts), one(op.to); }
   void operator()(CumulativeOp& op) const { one(op.dim); }
-  void operator()(SortOp& op) const { one(op.dim), one(op.to); }
-  void operator()(PlaceOp& op) const { one(op.from), one(op.to); }
+  void operator()(DefinedOp& op) const { many(op.dims); }
   void operator()(SoftmaxOp& op) const { one(op.dim); }
   void operator()(LogSoftmaxOp& op) const { one(op.dim); }
   void operator()(LogSumExpOp& op) const { many(op.dims); }
@@ -113,12 +112,26 @@ struct DimsOfOp {
 
 void for_each_dim(Op& op, const std::function<void(DimId&)>& visit) { std::visit(DimsOfOp{visit}, op); }
 
+namespace {
+
+/// The numbers that tell apart ops of which graphs have many.
+struct Numbers {
+  const std::function<void(size_t)> add;
+  void operator()(const LiteralOp& literal) const { add(std::bit_cast<uint64_t>(literal.value.value)); }
+  void operator()(const MapOp& map) const { add(static_cast<size_t>(map.function)); }
+  void operator()(const SliceOp& slice) const { add(static_cast<size_t>(slice.begin)); }
+  void operator()(const DefinedOp& op) const {
+    for (int64_t number : op.numbers) add(static_cast<size_t>(number));
+  }
+  void operator()(const auto&) const {}
+};
+
+}  // namespace
+
 size_t hash_of(const Op& op) {
   size_t hash = op.index();
   const auto add = [&hash](size_t more) { hash = (hash ^ more) * 1099511628211ull; };
-  if (const auto* literal = std::get_if<LiteralOp>(&op)) add(std::bit_cast<uint64_t>(literal->value.value));
-  if (const auto* map = std::get_if<MapOp>(&op)) add(static_cast<size_t>(map->function));
-  if (const auto* slice = std::get_if<SliceOp>(&op)) add(static_cast<size_t>(slice->begin));
+  std::visit(Numbers{add}, op);
   Op named = op;
   for_each_dim(named, [&](DimId& dim) { add(dim.index); });
   return hash;

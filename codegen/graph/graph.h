@@ -188,16 +188,6 @@ struct CumulativeOp {
   bool reverse = false;
   bool operator==(const CumulativeOp&) const = default;
 };  // (x) -> element i is the sum of x's elements up to i; in reverse: from i
-struct SortOp {
-  DimId dim, to;
-  bool descending = false;
-  bool operator==(const SortOp&) const = default;
-};  // (x) -> x's first elements along `dim` when sorted, and their index(dim), both along `to`. Equals in order of
-    // index, NaN last
-struct PlaceOp {
-  DimId from, to;
-  bool operator==(const PlaceOp&) const = default;
-};  // (indices: index(to), x) -> zero but for x's elements, each at its index along `to` in the place of `from`
 // Composite, expanded after differentiation (graph/decompose.cpp) so that their gradients keep a good form. Operands:
 // x, and optionally keep (bool): entries where keep is false count as absent.
 struct SoftmaxOp {
@@ -254,6 +244,15 @@ struct LoopOp {
   ValueId index;                  // inner: i32 scalar, the turn; unset where nobody asks
   bool operator==(const LoopOp&) const = default;
 };
+struct OpKind;
+/// An op that passes know by its definition alone (graph/op.h). What its dims and numbers mean its own file knows
+/// (codegen/ops/).
+struct DefinedOp {
+  const OpKind* kind;
+  std::vector<DimId> dims;
+  std::vector<int64_t> numbers;
+  bool operator==(const DefinedOp&) const = default;
+};
 // Inserted by the layout engine: brings a value from one placement to another; see layout/sharded_graph.h.
 struct ReshardOp {
   uint32_t step;
@@ -262,7 +261,7 @@ struct ReshardOp {
 
 using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, RandomOp, MapOp, BroadcastOp, ReduceOp,
                         ArgReduceOp, DotOp, RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, ShiftOp,
-                        ConcatOp, CumulativeOp, SortOp, PlaceOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp, AttentionOp,
+                        ConcatOp, CumulativeOp, DefinedOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp, AttentionOp,
                         AttentionGradientOp, UpdateOp, UntilOp, LoopOp, ReshardOp>;
 
 /// Every dim that an op's attributes name.

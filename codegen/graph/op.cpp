@@ -10,18 +10,14 @@
 namespace mesh {
 
 const OpDefinition& definition(const Op& op) {
-  // In the order of the variant `Op`.
-  static const OpDefinition* const table[] = {
-      &ops::read,        &ops::literal,     &ops::position,  &ops::step,
-      &ops::rate,        &ops::random,      &ops::map,       &ops::broadcast,
-      &ops::reduce,      &ops::arg_reduce,  &ops::dot,       &ops::rename,
-      &ops::split,       &ops::merge,       &ops::take,      &ops::take_gradient,
-      &ops::slice,       &ops::pad,         &ops::shift,     &ops::concat,
-      &ops::cumulative,  &ops::sort,        &ops::place,     &ops::softmax,
-      &ops::log_softmax, &ops::log_sum_exp, &ops::attention, &ops::attention_gradient,
-      &ops::update,      &ops::until,       &ops::loop,      &ops::reshard};
-  static_assert(std::size(table) == std::variant_size_v<Op>);
-  return *table[op.index()];
+  return std::visit([](const auto& one) -> const OpDefinition& { return ops::definition_of(one); }, op);
+}
+
+bool is_view(const Op& op) { return definition(op).effort(op) == Effort::view; }
+
+bool reads_beside(const Graph& graph, const Node& node) {
+  const std::vector<Factor> factors = definition(node.op).factors(graph, node);
+  return std::ranges::any_of(factors, [](const Factor& factor) { return bool(factor.margin); });
 }
 
 namespace ops {
@@ -50,6 +46,15 @@ void require_same_element(const Graph& graph, const Node& node, size_t i) {
           "operands of unlike element types");
 }
 
+std::vector<Factor> factors_but_whole(const Graph& graph, const Node& node, std::initializer_list<DimId> dims) {
+  std::vector<Factor> factors = factors_by_name(graph, node);
+  for (Factor& factor : factors)
+    for (const std::vector<DimId>* side : {&factor.operands, &factor.results})
+      for (DimId dim : *side)
+        if (dim && std::ranges::find(dims, dim) != dims.end()) factor.splittable = false;
+  return factors;
+}
+
 }  // namespace ops
 
 std::vector<Factor> factors_by_name(const Graph& graph, const Node& node) {
@@ -70,11 +75,9 @@ std::vector<Factor> factors_by_name(const Graph& graph, const Node& node) {
   return factors;
 }
 
-std::string simple_name(const Op& op) {
-  if (const auto* map = std::get_if<MapOp>(&op)) return std::string(info(map->function).name);
-  if (const auto* reduce = std::get_if<ReduceOp>(&op)) return meshrt::name_of(reduce->reduce);
-  if (std::holds_alternative<DotOp>(op)) return "product";
-  return std::string(definition(op).name);
+std::string simple_name(const Op& op, size_t result) {
+  const OpDefinition& of = definition(op);
+  return of.called ? of.called(op, result) : std::string(of.name);
 }
 
 }  // namespace mesh

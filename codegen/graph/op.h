@@ -2,9 +2,13 @@
 // types, how dims of operands and results correspond (from which the layout engine derives everything), the gradient,
 // and the work. With named dims most ops share the default correspondence: a dim of the same name is the same factor.
 #pragma once
+#include <concepts>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codegen/graph/builder.h"
@@ -34,22 +38,129 @@ enum class PartialRule : uint8_t {
   together    // linear in all operands together: all partial over the same axes (add, subtract), or one operand only
 };
 
+/// What an op must say of itself: a definition that leaves one of these out does not compile.
+template <class T>
+class Said {
+ public:
+  template <class What>
+  requires std::convertible_to<What, T>
+  constexpr Said(What&& what) : what_(std::forward<What>(what)) {}
+  constexpr operator const T&() const { return what_; }
+
+ private:
+  T what_;
+};
+
+/// What it costs to compute an op once more.
+enum class Effort : uint8_t {
+  view,    // nothing: other names for the same elements
+  cheap,   // less than a turn of writing and reading its result
+  dear,    // more than that
+  lookup,  // rows of memory by index
+  product  // many operations an element
+};
+
+/// Where a value that lowering meets is no memory but a formula, computed by each of its readers. All false: never.
+struct Formula {
+  bool always = false;
+  bool of_formulas = false;  // where its operands are formulas too
+  bool in_parts = false;     // where its readers need parts of it alone
+  bool alone = false;        // where it has one reader
+};
+
+/// A reduction over dims that the op names.
+struct Reduction {
+  Reduce reduce;
+  std::vector<DimId> dims;
+};
+
+/// What is known while the orders are chosen in which values lie in memory: by value, those that were chosen, and those
+/// that readers would like.
+struct MemoryOrders {
+  const Graph& graph;
+  std::vector<std::vector<DimId>> chosen;
+  std::vector<std::optional<std::vector<DimId>>> wished;
+
+  const std::vector<DimId>& of(ValueId value) const { return chosen[value.index]; }
+};
+
+/// How an op's operands and results lie in memory.
+struct MemoryOrder {
+  enum class Kind : uint8_t {
+    anchored,    // memory dictates the order of its results
+    spread,      // no memory of its own: lies as its readers like
+    elementwise  // its operands and its result lie alike
+  } kind;
+  /// The dims of a result as they shall lie, of operands whose order is chosen. Null: the logical order, or that of an
+  /// elementwise op's operands.
+  std::vector<DimId> (*choose)(const MemoryOrders&, const Node&, size_t result);
+  /// How it would like its operands to lie. Null: it takes them as they are.
+  void (*wish)(const Graph&, const Node&, const std::function<void(ValueId, std::vector<DimId>)>& wish_for);
+};
+
+/// The number that a value is in all its elements, if that is known.
+using NumberOf = std::function<std::optional<double>(ValueId)>;
+
+/// Everything that passes ask of an op. They ask this and not which op it is.
 struct OpDefinition {
-  std::string_view name;
-  std::vector<ValueType> (*infer)(const Graph&, const Node&);
-  std::vector<Factor> (*factors)(const Graph&, const Node&);
-  PartialRule (*partial)(const Graph&, const Node&);
-  /// Multiplications and additions of one execution on the whole tensors.
-  double (*flops)(const Graph&, const Node&);
+  Said<std::string_view> name;
+  /// What a nameless result of it may be called: "gelu", "product", "sum". Null: its name.
+  Said<std::string (*)(const Op&, size_t result)> called;
+
+  // ---- its types, layouts and gradient
+  Said<std::vector<ValueType> (*)(const Graph&, const Node&)> infer;
+  Said<std::vector<Factor> (*)(const Graph&, const Node&)> factors;
+  Said<PartialRule (*)(const Graph&, const Node&)> partial;
   /// Given the results' gradients (unset where nothing flows), returns the operands' (unset where none is needed:
   /// `wanted[i]` false, or not differentiable). Null: no gradient flows.
-  std::vector<ValueId> (*gradient)(GraphBuilder&, NodeId, std::span<const ValueId> d_results,
-                                   const std::vector<bool>& wanted);
+  Said<std::vector<ValueId> (*)(GraphBuilder&, NodeId, std::span<const ValueId> d_results,
+                                const std::vector<bool>& wanted)>
+      gradient;
+  /// The same in simpler ops, after differentiation. Null: it is simple.
+  Said<std::vector<ValueId> (*)(GraphBuilder&, const Node&)> expand;
+
+  // ---- its meaning
+  /// What is reduced over which dims, where that is all it does with them. Null: nothing.
+  Said<Reduction (*)(const Op&)> reduction;
+  /// The number that each element of its result is, from those of its operands. Null: never known.
+  Said<std::optional<double> (*)(const Graph&, const Node&, const NumberOf&)> number;
+  /// Of operands whose dims are renamed it gives its result with dims renamed alike.
+  Said<bool> names_dims_alike;
+  /// It does more along a dim that it names than to have it or to add up over it.
+  Said<bool> works_along_dims;
+
+  // ---- its cost
+  /// Multiplications and additions of one execution on the whole tensors.
+  Said<double (*)(const Graph&, const Node&)> flops;
+  Said<Effort (*)(const Op&)> effort;
+
+  // ---- its lowering
+  /// Whether it reads its operands element by element, so that these may be formulas; else they must be in memory.
+  Said<bool (*)(const Graph&, const Node&)> reads_elements;
+  Said<Formula (*)(const Op&)> formula;
+  Said<MemoryOrder> memory_order;
+};
+
+class Lowering;
+
+/// All that there is to know of an op that passes do not know by a type of its own: see DefinedOp.
+struct OpKind {
+  OpDefinition definition;
+  /// As dumps and errors print it.
+  Said<std::string (*)(const Graph&, const DefinedOp&)> text;
+  /// Into steps (program/lowering.h).
+  Said<void (*)(Lowering&, const Node&)> lower;
 };
 
 const OpDefinition& definition(const Op&);
-/// What a nameless value that it makes may be called: "gelu", "product", "sum".
-std::string simple_name(const Op&);
+/// What a nameless result of the op may be called.
+std::string simple_name(const Op&, size_t result = 0);
+/// Other names for the same elements.
+bool is_view(const Op&);
+/// The number of a literal, through broadcasts.
+std::optional<double> literal_number(const Graph&, ValueId);
+/// Whether the op reads elements beside those of the same part (a shift does).
+bool reads_beside(const Graph&, const Node&);
 /// Same-name factors over all operands and results, in order of first appearance; contracted dims are those no result
 /// has.
 std::vector<Factor> factors_by_name(const Graph&, const Node&);

@@ -169,13 +169,7 @@ std::string op_text(const Graph& graph, const Op& op) {
                         [&](const CumulativeOp& o) {
                           return fmt::format("cumsum[{}{}]", graph.dim(o.dim).name, o.reverse ? ", reverse" : "");
                         },
-                        [&](const SortOp& o) {
-                          return fmt::format("sort[{} as {}{}]", graph.dim(o.dim).name, graph.dim(o.to).name,
-                                             o.descending ? ", descending" : "");
-                        },
-                        [&](const PlaceOp& o) {
-                          return fmt::format("place[{} as {}]", graph.dim(o.from).name, graph.dim(o.to).name);
-                        },
+                        [&](const DefinedOp& o) { return o.kind->text(graph, o); },
                         [&](const SoftmaxOp& o) { return of({o.dim}); },
                         [&](const LogSoftmaxOp& o) { return of({o.dim}); },
                         [&](const LogSumExpOp& o) { return of(o.dims); },

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "codegen/graph/dims.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/ops/definitions.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
@@ -61,17 +62,12 @@ class Recogniser {
     return std::holds_alternative<T>(node.op) && uses != uses_.end() && uses->second == 1 ? &node : nullptr;
   }
 
-  std::optional<double> literal(ValueId id) const {
-    const LiteralOp* op = std::get_if<LiteralOp>(&producer(id).op);
-    return op ? std::optional(op->value) : std::nullopt;
-  }
-
   /// dot[head_dim](q, k), times or over a number.
   const Node* scaled_product(ValueId id, double& scale) const {
     if (const Node* map = only_user_of<MapOp>(id)) {
       const F function = std::get<MapOp>(map->op).function;
       if (function != F::multiply && function != F::divide) return nullptr;
-      const auto number = literal(map->inputs[1]);
+      const auto number = literal_number(graph_, map->inputs[1]);
       if (!number) return nullptr;
       scale = function == F::divide ? 1 / *number : *number;
       id = map->inputs[0];

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "codegen/graph/op.h"
 #include "codegen/graph/verify_graph.h"
 
 namespace mesh {
@@ -215,15 +216,9 @@ void merge_equal(Graph& graph) {
 }
 
 std::optional<double> counted(const Graph& graph, const Node& node) {
-  const ReduceOp* reduce = std::get_if<ReduceOp>(&node.op);
-  if (!reduce || reduce->reduce != Reduce::sum || !graph.type(node.results[0]).dims.empty()) return {};
-  const Node& broadcast = graph.node(graph.value(node.inputs[0]).producer);
-  if (!std::holds_alternative<BroadcastOp>(broadcast.op)) return {};
-  const LiteralOp* literal = std::get_if<LiteralOp>(&graph.node(graph.value(broadcast.inputs[0]).producer).op);
-  if (!literal) return {};
-  double count = literal->value;
-  for (DimId dim : reduce->dims) count *= static_cast<double>(graph.dim(dim).size);
-  return count;
+  const OpDefinition& op = definition(node.op);
+  if (!op.reduction || !op.number || !graph.type(node.results[0]).dims.empty()) return {};
+  return op.number(graph, node, [&](ValueId value) { return literal_number(graph, value); });
 }
 
 void fold_counts(Graph& graph, Counts which) {

@@ -20,10 +20,7 @@ SampleKind kind_of(Reduce reduce) {
 
 /// Whether the op does more with a dim that it names than to add up over it or to have it.
 bool works_along(Op op, DimId samples) {
-  if (std::holds_alternative<DotOp>(op) || std::holds_alternative<ReduceOp>(op) ||
-      std::holds_alternative<BroadcastOp>(op) || std::holds_alternative<PositionOp>(op) ||
-      std::holds_alternative<TakeGradientOp>(op) || std::holds_alternative<RandomOp>(op))
-    return false;
+  if (!definition(op).works_along_dims) return false;
   bool named = false;
   for_each_dim(op, [&](DimId& dim) { named = named || dim == samples; });
   return named;
@@ -101,12 +98,7 @@ void SampleSums::node(NodeId id) {
   else op(id);
 }
 
-bool SampleSums::is_zero(ValueId id) const {
-  const Node* at = &graph_.node(graph_.value(id).producer);
-  while (std::holds_alternative<BroadcastOp>(at->op)) at = &graph_.node(graph_.value(at->inputs[0]).producer);
-  const LiteralOp* literal = std::get_if<LiteralOp>(&at->op);
-  return literal && literal->value == 0;
-}
+bool SampleSums::is_zero(ValueId id) const { return literal_number(graph_, id) == 0.0; }
 
 void SampleSums::loop(const LoopOp& loop, NodeId id) {
   for (const auto& slice : loop.slices) kinds_[slice.turn.index] = kinds_[slice.stacked.index];

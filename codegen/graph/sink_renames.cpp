@@ -18,11 +18,6 @@ const Node* rename_of(const Graph& graph, ValueId value) {
   return graph.value(value).name.empty() && std::holds_alternative<RenameOp>(node.op) ? &node : nullptr;
 }
 
-bool names_dims_alike(const Op& op) {
-  return std::holds_alternative<MapOp>(op) || std::holds_alternative<DotOp>(op) ||
-         std::holds_alternative<ReduceOp>(op) || std::holds_alternative<BroadcastOp>(op);
-}
-
 /// The operands without the rename, where the op would give the same of them but for the names of dims. The other
 /// operands, and the op itself, must know neither the old names nor the new ones.
 std::optional<std::vector<ValueId>> operands_before(const Graph& graph, const Node& node, const RenameOp& rename) {
@@ -56,7 +51,7 @@ bool sink_once(Graph& graph) {
   bool found = false;
   expand_nodes(graph, [&](GraphBuilder& build, NodeId id) -> std::vector<ValueId> {
     const Node node = build.graph.node(id);
-    if (!names_dims_alike(node.op)) return {};
+    if (!definition(node.op).names_dims_alike) return {};
     for (ValueId input : node.inputs) {
       const Node* of = rename_of(build.graph, input);
       if (of == nullptr) continue;

@@ -3,34 +3,20 @@
 #include <algorithm>
 
 #include "codegen/graph/builder.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
 
-bool is_view(const Op& op) {
-  return std::holds_alternative<RenameOp>(op) || std::holds_alternative<SplitOp>(op) ||
-         std::holds_alternative<MergeOp>(op);
-}
-
 namespace {
 
-bool is_product(const Op& op) {
-  return std::holds_alternative<DotOp>(op) || std::holds_alternative<TakeOp>(op) ||
-         std::holds_alternative<TakeGradientOp>(op) || std::holds_alternative<AttentionOp>(op) ||
-         std::holds_alternative<AttentionGradientOp>(op);
+/// A product or a lookup reads memory.
+bool reads_memory(const Op& op) {
+  const Effort effort = definition(op).effort(op);
+  return effort == Effort::product || effort == Effort::lookup;
 }
 
-/// Uniform numbers cost less than a turn of reading and writing them.
-bool is_uniform(const Op& op) {
-  const RandomOp* random = std::get_if<RandomOp>(&op);
-  return random && random->distribution == Distribution::uniform;
-}
-
-bool is_cheap(const Op& op) {
-  if (const MapOp* map = std::get_if<MapOp>(&op)) return info(map->function).cheap;
-  return is_view(op) || std::holds_alternative<BroadcastOp>(op) || std::holds_alternative<LiteralOp>(op) ||
-         std::holds_alternative<PositionOp>(op) || std::holds_alternative<StepOp>(op) || is_uniform(op);
-}
+bool is_cheap(const Op& op) { return definition(op).effort(op) <= Effort::cheap; }
 
 }  // namespace
 
@@ -41,7 +27,7 @@ void Stash::bring_forward_values() {
 
 void Stash::mark_products_operands(BodyId backward) {
   for (NodeId id : graph_.body(backward).nodes) {
-    if (!is_product(graph_.node(id).op)) continue;
+    if (!reads_memory(graph_.node(id).op)) continue;
     for (ValueId input : graph_.node(id).inputs) {
       materialised_.insert(input);
       for (const Node* from = &graph_.node(graph_.value(input).producer); is_view(from->op);) {
@@ -138,7 +124,7 @@ ValueId Stash::resolve(ValueId value, BodyId in) {
 /// How many neighbours a formula takes together, each of which would be stashed by itself.
 int Stash::shifts_in(ValueId value) const {
   const Node& node = graph_.node(graph_.value(value).producer);
-  if (std::holds_alternative<ShiftOp>(node.op)) return 1;
+  if (node.body == graph_.value(value).body && reads_beside(graph_, node)) return 1;
   if (node.body != graph_.value(value).body || !is_cheap(node.op)) return 0;
   int sum = 0;
   for (ValueId input : node.inputs)

@@ -12,9 +12,6 @@
 
 namespace mesh {
 
-/// Other names for the same elements.
-bool is_view(const Op&);
-
 class Stash {
  public:
   /// `remat`: the dims of loops whose turns are computed again.

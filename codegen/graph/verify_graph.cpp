@@ -103,14 +103,11 @@ class Verifier {
 
   void check_type(const Node& node, const ValueType& made, ValueId result) const {
     const ValueType& type = graph_.type(result);
-    // Who builds a literal or a cast says of which type.
-    const MapOp* map = std::get_if<MapOp>(&node.op);
-    const bool any = std::holds_alternative<LiteralOp>(node.op) || (map && map->function == MapFunction::cast);
-    const bool same_index = any || !made.index_of || !type.index_of || made.index_of == type.index_of;
+    const bool same_index = !made.index_of || !type.index_of || made.index_of == type.index_of;
     const std::vector<DimId> dims = in_any_order(type.dims);
     if (std::adjacent_find(dims.begin(), dims.end()) != dims.end())
       fail(fmt::format("{} has a dim twice: {}", value_name(graph_, result), to_string(graph_, type)));
-    if ((any || made.element == type.element) && same_index && dims == in_any_order(made.dims)) return;
+    if (made.element == type.element && same_index && dims == in_any_order(made.dims)) return;
     fail(fmt::format("{} is {}, but {} gives {}", value_name(graph_, result), to_string(graph_, type),
                      op_text(graph_, node.op), to_string(graph_, made)));
   }

@@ -8,6 +8,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/functions.h"
 #include "codegen/interpret/nest.h"
+#include "codegen/program/step.h"
 
 namespace mesh {
 
@@ -28,6 +29,8 @@ std::vector<Action> bind_steps(Binding& binding, std::span<const Step> steps) {
 Action bind_step(Binding& binding, const Nest& nest) {
   return [bound = std::make_shared<BoundNest>(binding, nest)] { bound->run(); };
 }
+
+Action bind_step(Binding& binding, const DefinedStep& step) { return step.definition->bind(binding, step); }
 
 Action bind_step(Binding&, const UntilStep&) { internal_error("an `until` step is not the last one of its loop"); }
 

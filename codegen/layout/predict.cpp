@@ -122,8 +122,7 @@ class Predictor {
     for (ValueId output : node.results) consider(output);
     const double share = static_cast<double>(sharded_.layout.mesh.size(axes));
     // Elementwise work is fused with its neighbours: its operands are mostly in the cache.
-    const bool product = std::holds_alternative<DotOp>(node.op) || std::holds_alternative<AttentionOp>(node.op) ||
-                         std::holds_alternative<AttentionGradientOp>(node.op);
+    const bool product = definition(node.op).effort(node.op) == Effort::product;
     const ValueId operand = node.inputs.empty() ? node.results[0] : node.inputs[0];  // none: random numbers
     result_.flops += flops * static_cast<double>(times);
     result_.compute_seconds +=

@@ -40,11 +40,6 @@ bool may_pass(const OpContext& op, AxisId axis) {
   return false;
 }
 
-bool is_view(const Op& op) {
-  return std::holds_alternative<RenameOp>(op) || std::holds_alternative<SplitOp>(op) ||
-         std::holds_alternative<MergeOp>(op);
-}
-
 constexpr int no_factor = -1, passes = -2;
 
 /// What may become of one axis, the preferred choice on equal cost first.

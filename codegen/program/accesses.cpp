@@ -46,15 +46,9 @@ struct Visit {
     visit(t.d, Use::read);
     visit(t.table, t.adds ? Use::update : Use::write);
   }
-  void operator()(SortStep& s) const {
-    visit(s.from, Use::read);
-    visit(s.values, Use::write);
-    visit(s.indices, Use::write);
-  }
-  void operator()(PlaceStep& p) const {
-    visit(p.indices, Use::read);
-    visit(p.from, Use::read);
-    visit(p.to, Use::write);
+  void operator()(DefinedStep& s) const {
+    for (Access& access : s.reads) visit(access, Use::read);
+    for (Access& access : s.writes) visit(access, Use::write);
   }
   void operator()(CollectiveStep& c) const {
     if (c.from == c.to) {  // in place: both stay equal

@@ -53,7 +53,6 @@ std::string Lowering::name_by_producer(ValueId value) const {
     if (next == value) return "next_" + stored_name(graph_, update->stored);
   }
   const Node& node = graph_.node(graph_.value(value).producer);
-  if (std::holds_alternative<AttentionOp>(node.op) && node.results[1] == value) return "log_sum";
   if (std::holds_alternative<ReshardOp>(node.op)) return short_name(node.inputs[0]);
   if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
     for (const LoopOp::Collect& collect : loop->collects)
@@ -65,7 +64,7 @@ std::string Lowering::name_by_producer(ValueId value) const {
       if (slice.turn == value) return short_name(slice.stacked);
     return "carry";
   }
-  return simple_name(node.op);
+  return simple_name(node.op, static_cast<size_t>(std::ranges::find(node.results, value) - node.results.begin()));
 }
 
 }  // namespace mesh

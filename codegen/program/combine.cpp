@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/program/fuse.h"
+#include "codegen/program/step.h"
 
 namespace mesh {
 
@@ -12,8 +13,21 @@ using Phase = CollectiveStep::Phase;
 
 /// Steps that may change places with collectives: what takes long, or repeats, stands still.
 bool is_light(const Step& step) {
-  return std::holds_alternative<Nest>(step.what) || std::holds_alternative<CollectiveStep>(step.what) ||
-         std::holds_alternative<CopyStep>(step.what) || std::holds_alternative<FillStep>(step.what);
+  struct Visit {
+    bool operator()(const Nest&) const { return true; }
+    bool operator()(const CollectiveStep&) const { return true; }
+    bool operator()(const CopyStep&) const { return true; }
+    bool operator()(const FillStep&) const { return true; }
+    bool operator()(const ProductStep&) const { return false; }
+    bool operator()(const AttentionStep&) const { return false; }
+    bool operator()(const TakeStep&) const { return false; }
+    bool operator()(const TakeGradientStep&) const { return false; }
+    bool operator()(const CombinedStep&) const { return false; }
+    bool operator()(const UntilStep&) const { return false; }
+    bool operator()(const std::unique_ptr<ForStep>&) const { return false; }
+    bool operator()(const DefinedStep& s) const { return s.definition->is_light; }
+  };
+  return std::visit(Visit{}, step.what);
 }
 
 const CollectiveStep* combinable(const Step& step) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
@@ -54,10 +55,8 @@ class Cutter {
     const auto has_samples = [&](const std::vector<DimId>& dims) {
       return std::find(dims.begin(), dims.end(), graph_.sample_dim) != dims.end();
     };
-    if (const auto* reduce = std::get_if<ReduceOp>(&node.op); reduce && has_samples(reduce->dims))
-      return reduce->reduce;
-    if (const auto* dot = std::get_if<DotOp>(&node.op); dot && has_samples(dot->dims)) return Reduce::sum;
-    return {};
+    const auto reduction = definition(node.op).reduction;
+    return reduction && has_samples(reduction(node.op).dims) ? std::optional(reduction(node.op).reduce) : std::nullopt;
   }
 
   /// How micro-batches combine in what their loop gives. A sum that was made within a loop of theirs has been divided
@@ -81,10 +80,8 @@ class Cutter {
     if (graph_.value(value).body == graph_.root() || !seen.insert(value).second) return false;
     const auto reads = [&](ValueId read) { return sums_in_a_loop(read, turns, seen); };
     const Node& node = producer(value);
-    const std::vector<DimId>* summed = nullptr;
-    if (const auto* reduce = std::get_if<ReduceOp>(&node.op)) summed = &reduce->dims;
-    if (const auto* dot = std::get_if<DotOp>(&node.op)) summed = &dot->dims;
-    if (node.body != turns && summed != nullptr && std::ranges::count(*summed, graph_.micro_batches.micro) > 0)
+    const auto reduction = definition(node.op).reduction;
+    if (node.body != turns && reduction && std::ranges::count(reduction(node.op).dims, graph_.micro_batches.micro) > 0)
       return true;
     return std::ranges::any_of(sources_of(graph_, value), reads);
   }

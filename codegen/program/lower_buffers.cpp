@@ -1,6 +1,7 @@
 // lower_buffers.cpp: where values lie in memory, under which dims and in which order.
 #include <algorithm>
 
+#include "codegen/graph/op.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
 
@@ -113,9 +114,7 @@ bool Lowering::is_alone(ValueId value) const {
   if (const auto* loop = std::get_if<LoopOp>(&producer.op))
     return std::any_of(loop->collects.begin(), loop->collects.end(),
                        [&](const LoopOp::Collect& collect) { return collect.stacked == value; });
-  if (std::holds_alternative<RenameOp>(producer.op) || std::holds_alternative<SplitOp>(producer.op) ||
-      std::holds_alternative<MergeOp>(producer.op))
-    return false;
+  if (is_view(producer.op)) return false;
   if (std::holds_alternative<ReshardOp>(producer.op) && memory_[producer.inputs[0].index] == memory_[value.index])
     return is_alone(producer.inputs[0]);
   return true;

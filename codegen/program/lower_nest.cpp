@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/dims.h"
+#include "codegen/graph/op.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
 
@@ -66,34 +67,64 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
   if (const auto number = constant(value)) return push(pass, {Scalar::Literal{*number}, type});
   if (const auto turn = turn_.find(value); turn != turn_.end()) return push(pass, {Scalar::Turn{turn->second}, type});
   const Node& node = graph_.node(graph_.value(value).producer);
-  if (const auto* op = std::get_if<PositionOp>(&node.op)) {
-    const auto name = names.find(op->dim);
-    return push(pass, {Scalar::Index{name == names.end() ? op->dim : name->second}, type});
-  }
-  if (std::holds_alternative<StepOp>(node.op)) return push(pass, {Scalar::StepNumber{}, type});
-  if (const auto* op = std::get_if<RateOp>(&node.op)) return push(pass, {Scalar::Rate{*op}, type});
-  if (const auto* op = std::get_if<RandomOp>(&node.op)) return push(pass, {random(*op, node, names), type});
-  if (std::holds_alternative<BroadcastOp>(node.op) || std::holds_alternative<ReshardOp>(node.op))
-    return scalar(pass, node.inputs[0], names);
-  if (const auto* op = std::get_if<RenameOp>(&node.op)) {
-    Names inner = names;
-    for (size_t i = 0; i < op->from.size(); ++i) {
-      const auto name = names.find(op->to[i]);
-      inner[op->from[i]] = name == names.end() ? op->to[i] : name->second;
+  struct Visit {
+    Lowering& to;
+    Pass& pass;
+    const Node& node;
+    const Names& names;
+    Type type;
+    DimId named(DimId dim) const {
+      const auto name = names.find(dim);
+      return name == names.end() ? dim : name->second;
     }
-    return scalar(pass, node.inputs[0], inner);
-  }
-  if (std::holds_alternative<SliceOp>(node.op)) return convert(pass, load(pass, sliced(node), names), type);
-  if (std::holds_alternative<ShiftOp>(node.op)) return convert(pass, load(pass, shifted(node), names), type);
-  if (std::holds_alternative<PadOp>(node.op)) return convert(pass, load(pass, padded(node), names), type);
-  if (const auto* op = std::get_if<MapOp>(&node.op)) {
-    if (op->function == MapFunction::cast && graph_.type(node.inputs[0]).element == type)  // other dims' order alone
-      return scalar(pass, node.inputs[0], names);
-    std::vector<int> operands;
-    for (ValueId input : node.inputs) operands.push_back(scalar(pass, input, names));
-    return apply(pass, op->function, std::move(operands), type);
-  }
-  internal_error("value " + graph_.value(value).name + " is neither in memory nor a formula");
+    int operand() const { return to.scalar(pass, node.inputs[0], names); }
+    int operator()(const PositionOp& op) const { return push(pass, {Scalar::Index{named(op.dim)}, type}); }
+    int operator()(const StepOp&) const { return push(pass, {Scalar::StepNumber{}, type}); }
+    int operator()(const RateOp& op) const { return push(pass, {Scalar::Rate{op}, type}); }
+    int operator()(const RandomOp& op) const { return push(pass, {to.random(op, node, names), type}); }
+    int operator()(const BroadcastOp&) const { return operand(); }
+    int operator()(const ReshardOp&) const { return operand(); }
+    int operator()(const RenameOp& op) const {
+      Names inner = names;
+      for (size_t i = 0; i < op.from.size(); ++i) inner[op.from[i]] = named(op.to[i]);
+      return to.scalar(pass, node.inputs[0], inner);
+    }
+    int loaded(const Access& access) const { return to.convert(pass, to.load(pass, access, names), type); }
+    int operator()(const SliceOp&) const { return loaded(to.sliced(node)); }
+    int operator()(const ShiftOp&) const { return loaded(to.shifted(node)); }
+    int operator()(const PadOp&) const { return loaded(to.padded(node)); }
+    int operator()(const MapOp& op) const {
+      if (op.function == MapFunction::cast && to.graph_.type(node.inputs[0]).element == type)
+        return operand();  // other dims' order alone
+      std::vector<int> operands;
+      for (ValueId input : node.inputs) operands.push_back(to.scalar(pass, input, names));
+      return to.apply(pass, op.function, std::move(operands), type);
+    }
+    int no_formula() const {
+      internal_error("a value of " + simple_name(node.op) + " is neither in memory nor a formula");
+    }
+    int operator()(const ReadOp&) const { return no_formula(); }
+    int operator()(const LiteralOp&) const { return no_formula(); }
+    int operator()(const ReduceOp&) const { return no_formula(); }
+    int operator()(const ArgReduceOp&) const { return no_formula(); }
+    int operator()(const DotOp&) const { return no_formula(); }
+    int operator()(const SplitOp&) const { return no_formula(); }
+    int operator()(const MergeOp&) const { return no_formula(); }
+    int operator()(const TakeOp&) const { return no_formula(); }
+    int operator()(const TakeGradientOp&) const { return no_formula(); }
+    int operator()(const ConcatOp&) const { return no_formula(); }
+    int operator()(const CumulativeOp&) const { return no_formula(); }
+    int operator()(const DefinedOp&) const { return no_formula(); }
+    int operator()(const SoftmaxOp&) const { return no_formula(); }
+    int operator()(const LogSoftmaxOp&) const { return no_formula(); }
+    int operator()(const LogSumExpOp&) const { return no_formula(); }
+    int operator()(const AttentionOp&) const { return no_formula(); }
+    int operator()(const AttentionGradientOp&) const { return no_formula(); }
+    int operator()(const UpdateOp&) const { return no_formula(); }
+    int operator()(const UntilOp&) const { return no_formula(); }
+    int operator()(const LoopOp&) const { return no_formula(); }
+  };
+  return std::visit(Visit{*this, pass, node, names, type}, node.op);
 }
 
 Scalar::Random Lowering::random(const RandomOp& op, const Node& node, const Names& names) const {

@@ -23,34 +23,17 @@ Lowering::Lowering(Program& program, const ShardedGraph& sharded, std::vector<Bu
   find_readers();
 }
 
-namespace {
-
-/// A running sum from the beginning takes its operand element by element.
-bool is_forward(const Op& op) {
-  const auto* sum = std::get_if<CumulativeOp>(&op);
-  return sum && !sum->reverse;
-}
-
-}  // namespace
-
 void Lowering::find_readers() {
   const auto need = [&](ValueId value) { needs_memory_[value.index] = true; };
   for (const Body& body : graph_.bodies) {
     for (NodeId id : body.nodes) {
       const Node& node = graph_.node(id);
       for (ValueId input : node.inputs) ++readers_[input.index];
-      const bool in_nests = std::holds_alternative<MapOp>(node.op) || std::holds_alternative<BroadcastOp>(node.op) ||
-                            std::holds_alternative<ReduceOp>(node.op) || std::holds_alternative<ArgReduceOp>(node.op) ||
-                            std::holds_alternative<RandomOp>(node.op) || std::holds_alternative<RenameOp>(node.op) ||
-                            std::holds_alternative<ReshardOp>(node.op) || std::holds_alternative<ConcatOp>(node.op) ||
-                            is_forward(node.op);
       const auto* reshard = std::get_if<ReshardOp>(&node.op);
       const bool slices = reshard && sharded_.steps[reshard->step].kind == CollectiveKind::slice;
       const bool moves = reshard && !slices && sharded_.steps[reshard->step].kind != CollectiveKind::permute;
       if (slices) ++slices_[node.inputs[0].index];
-      const bool sliced_twice = std::holds_alternative<SliceOp>(node.op) &&
-                                std::holds_alternative<SliceOp>(graph_.node(graph_.value(node.inputs[0]).producer).op);
-      if ((!in_nests && !sliced_twice) || (moves && !constant(node.results[0])))
+      if (!definition(node.op).reads_elements(graph_, node) || (moves && !constant(node.results[0])))
         for (ValueId input : node.inputs) need(input);
       if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
         for (const LoopOp::Carry& carry : loop->carries) need(carry.leaving), ++readers_[carry.leaving.index];
@@ -114,8 +97,7 @@ void Lowering::lower_node(NodeId id) {
     void operator()(const ShiftOp&) const { formula(); }
     void operator()(const ConcatOp&) const { to.lower_concat(node); }
     void operator()(const CumulativeOp&) const { to.lower_cumulative(node); }
-    void operator()(const SortOp&) const { to.lower_sort(node); }
-    void operator()(const PlaceOp&) const { to.lower_place(node); }
+    void operator()(const DefinedOp& op) const { op.kind->lower(to, node); }
     void operator()(const AttentionOp&) const { to.lower_attention(node); }
     void operator()(const AttentionGradientOp&) const { to.lower_attention_gradient(node); }
     void operator()(const UpdateOp&) const { to.updates_.push_back(&node); }
@@ -138,26 +120,13 @@ bool Lowering::could_be_formula(ValueId value) const {
   const Node& node = graph_.node(producer);
   if (std::holds_alternative<LoopOp>(node.op)) return false;
   if (constant(value)) return true;
-  if (std::holds_alternative<LiteralOp>(node.op) || std::holds_alternative<PositionOp>(node.op) ||
-      std::holds_alternative<StepOp>(node.op) || std::holds_alternative<RateOp>(node.op) ||
-      std::holds_alternative<BroadcastOp>(node.op))
-    return true;
-  if (const auto* random = std::get_if<RandomOp>(&node.op))  // what is dear is made once
-    return random->distribution == Distribution::uniform || readers_[value.index] == 1;
   if (const auto* reshard = std::get_if<ReshardOp>(&node.op))
     return sharded_.steps[reshard->step].kind == CollectiveKind::slice;
-  if (std::holds_alternative<RenameOp>(node.op)) return is_formula(node.inputs[0]);
-  if (std::holds_alternative<SliceOp>(node.op) || std::holds_alternative<PadOp>(node.op) ||
-      std::holds_alternative<ShiftOp>(node.op))
-    return true;
-  if (const auto* map = std::get_if<MapOp>(&node.op)) {
-    if (map->function == MapFunction::cast || map->function == MapFunction::copy) return true;
-    if (readers_[value.index] > 0 && slices_[value.index] == readers_[value.index])
-      return true;  // only parts are needed
-    return info(map->function).cheap &&
-           std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return is_formula(input); });
-  }
-  return false;
+  const Formula formula = definition(node.op).formula(node.op);
+  if (formula.always || (formula.alone && readers_[value.index] == 1)) return true;
+  if (formula.in_parts && readers_[value.index] > 0 && slices_[value.index] == readers_[value.index]) return true;
+  return formula.of_formulas &&
+         std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return is_formula(input); });
 }
 
 bool Lowering::is_formula(ValueId value) const {

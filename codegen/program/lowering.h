@@ -44,6 +44,21 @@ class Lowering {
   /// The number that the value is everywhere, if that is known: literals, and counts (sums of literals).
   std::optional<double> constant(ValueId) const;
 
+  // ---- for ops that lower themselves (OpKind::lower)
+
+  const Program& program() const { return program_; }
+  /// Where the value lies; a formula gets a place.
+  Access in_memory(ValueId);
+  /// The same with its dims in this order, copied where it lies otherwise.
+  Access in_order(const Access& from, const std::vector<DimId>& order);
+  /// A place for a result of the node, with its dims in the order that was chosen for it.
+  Access allocate(ValueId);
+  bool lies_in(const Access&, const std::vector<DimId>& order) const;
+  /// A place for the same value with its dims in this order.
+  Access turned(const Access& like, const std::vector<DimId>& order);
+  /// The next step, of the node's lines.
+  Step& emit(StepKind);
+
  private:
   using Names = std::map<DimId, DimId>;  // a value's dim -> the name it has in the nest at hand; absent: the same
 
@@ -53,25 +68,18 @@ class Lowering {
   void lower_node(NodeId);
   bool is_formula(ValueId) const;
   bool could_be_formula(ValueId) const;
-  Step& emit(StepKind);
 
   // lower_constants.cpp
-  std::optional<double> count(const Node&) const;
-  std::optional<double> folded(const MapOp&, const Node&) const;
+  std::optional<double> number(const Node&) const;
 
   // lower_buffers.cpp
   std::vector<LocalDim> local_dims(ValueId) const;
   BufferKind kind_of(ValueId) const;
-  Access allocate(ValueId);
   BufferId new_buffer(std::string name, std::string path, Type, std::vector<LocalDim>, BufferKind, Span);
   BufferId view(const Access&, std::vector<LocalDim> dims);
-  Access in_memory(ValueId);
   bool is_alone(ValueId) const;
   void copy(const Access& from, const Access& to);
-  bool lies_in(const Access&, const std::vector<DimId>& order) const;
-  Access turned(const Access& like, const std::vector<DimId>& order);
   Access reordered(const Access& from, const std::vector<DimId>& order);
-  Access in_order(const Access& from, const std::vector<DimId>& order);
 
   // buffer_names.cpp
   std::string short_name(ValueId) const;
@@ -102,10 +110,8 @@ class Lowering {
   void lower_margins(const Node&);
   ValueId with_all_margins(ValueId) const;
 
-  // lower_along.cpp
+  // lower_cumulative.cpp
   void lower_cumulative(const Node&);
-  void lower_sort(const Node&);
-  void lower_place(const Node&);
 
   // lower_product.cpp
   void lower_dot(const Node&);

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "codegen/program/extent.h"
+#include "codegen/program/step.h"
 
 namespace mesh {
 
@@ -233,14 +234,7 @@ class Printer {
     return fmt::format("take gradient[{}] {} {} {} at {}", dim(t.dim), access(t.table),
                        t.adds ? "also +=" : "+=", access(t.d), access(t.ids));
   }
-  std::string text(const SortStep& s) const {
-    return fmt::format("sort[{} as {}{}] {}, {} = {}", dim(s.dim), dim(s.to), s.descending ? ", descending" : "",
-                       access(s.values), access(s.indices), access(s.from));
-  }
-  std::string text(const PlaceStep& p) const {
-    return fmt::format("place[{} as {}] {} = {} at {}", dim(p.from_dim), dim(p.to_dim), access(p.to), access(p.from),
-                       access(p.indices));
-  }
+  std::string text(const DefinedStep& s) const { return s.definition->text(program_, s); }
   std::string text(const CollectiveStep& c) const {
     if (c.kind == CollectiveKind::permute && c.from_dim >= 0) {
       const LocalDim& local = c.before[static_cast<size_t>(c.from_dim)];

@@ -196,17 +196,14 @@ struct TakeGradientStep {
   bool adds = false;
 };
 
-/// The first elements along `dim` when sorted, along `to`, and where they stood.
-struct SortStep {
-  Access from, values, indices;
-  DimId dim, to;
-  bool descending = false;
-};
-
-/// to = 0 but for the elements of `from`, each at its index along `to_dim`.
-struct PlaceStep {
-  Access indices, from, to;
-  DimId from_dim, to_dim;
+struct StepDefinition;
+/// A step that passes know by its definition alone (program/step.h). What its accesses, dims and numbers mean its own
+/// file knows (codegen/ops/). It writes all elements of what it writes.
+struct DefinedStep {
+  const StepDefinition* definition;
+  std::vector<Access> reads, writes;
+  std::vector<DimId> dims;
+  std::vector<int64_t> numbers;
 };
 
 /// A permute of a dim fills its margins in place, from the neighbours' parts and by the margin's edge; without axes,
@@ -244,8 +241,8 @@ struct UntilStep {
 };
 
 struct ForStep;
-using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, SortStep, PlaceStep,
-                              CollectiveStep, CombinedStep, CopyStep, FillStep, UntilStep, std::unique_ptr<ForStep>>;
+using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, DefinedStep, CollectiveStep,
+                              CombinedStep, CopyStep, FillStep, UntilStep, std::unique_ptr<ForStep>>;
 
 struct Step {
   StepKind what;

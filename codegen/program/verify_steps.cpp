@@ -9,6 +9,7 @@
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/print_program.h"
+#include "codegen/program/step.h"
 
 namespace mesh {
 
@@ -118,27 +119,11 @@ class StepVerifier {
     if (!dim.margin || dim.axes != c.axes) say("fills other margins than its dim has");
   }
 
-  void operator()(const SortStep& s) {
-    same_parts({s.from, s.values, s.indices});
-    along(s.from, s.dim, s.values, s.to);
-    if (!std::ranges::equal(dims_of(program_, s.values), dims_of(program_, s.indices)))
-      say("gives values and indices that lie in different orders");
-  }
-  void operator()(const PlaceStep& p) {
-    same_parts({p.indices, p.from, p.to});
-    along(p.from, p.from_dim, p.to, p.to_dim);
-    if (!std::ranges::equal(dims_of(program_, p.from), dims_of(program_, p.indices)))
-      say("has values and indices that lie in different orders");
-  }
-  /// Both lie alike but for one dim, whole in each.
-  void along(const Access& from, DimId from_dim, const Access& to, DimId to_dim) {
-    std::vector<LocalDim> expected;
-    for (const LocalDim& local : dims_of(program_, from))
-      expected.push_back(local.dim == from_dim ? LocalDim{to_dim, {}} : local);
-    if (!part(from, from_dim) || *part(from, from_dim) != DimPlacement{} ||
-        !std::ranges::equal(expected, dims_of(program_, to)))
-      say(fmt::format("does not lead from whole {} to whole {} of a value that lies alike", name(from_dim),
-                      name(to_dim)));
+  void operator()(const DefinedStep& s) {
+    std::vector<Access> all = s.reads;
+    all.insert(all.end(), s.writes.begin(), s.writes.end());
+    same_parts(all);
+    s.definition->verify(program_, s, [this](const std::string& what) { say(what); });
   }
   void operator()(const CombinedStep& c) {
     for (const CollectiveStep& one : c.collectives) {

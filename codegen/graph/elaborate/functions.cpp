@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen/graph/elaborate/dims.h"
+#include "codegen/graph/elaborate/terms.h"
 
 namespace mesh::elaboration {
 namespace {
@@ -156,6 +157,15 @@ bool has_dims(Elaboration& e, const CallSite& site, const Term& term, Span span)
     return false;
   }
   return true;
+}
+
+ValueId tensor_with(Elaboration& e, const CallSite& site, DimId dim, Span dim_span) {
+  const ValueId x = tensor_of(e, site.arguments[0], site.spans[0]);
+  if (!x) return {};
+  CallSite one = site;
+  one.dims = {dim};
+  one.dim_spans = {dim_span};
+  return has_dims(e, one, site.arguments[0], site.spans[0]) ? x : ValueId{};
 }
 
 }  // namespace mesh::elaboration

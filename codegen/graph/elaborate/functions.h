@@ -54,6 +54,8 @@ std::optional<bool> truth_option(Elaboration&, const CallSite&, const std::strin
 
 /// E0304 unless the term is a tensor or masked value that has every dim of the brackets.
 bool has_dims(Elaboration&, const CallSite&, const Term&, Span);
+/// The first argument as a tensor, if it has the dim.
+ValueId tensor_with(Elaboration&, const CallSite&, DimId, Span dim_span);
 
 // One family a file.
 namespace functions {

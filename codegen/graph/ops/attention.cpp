@@ -27,12 +27,7 @@ Types infer(const Graph& graph, const Node& node) {
 }
 
 std::vector<Factor> keep_whole(const Graph& graph, const Node& node, const AttentionOp& op) {
-  std::vector<Factor> factors = factors_by_name(graph, node);
-  for (Factor& factor : factors)
-    for (const std::vector<DimId>* side : {&factor.operands, &factor.results})
-      for (DimId dim : *side)
-        if (dim && (dim == op.key || dim == op.head_dim || dim == op.value_dim)) factor.splittable = false;
-  return factors;
+  return factors_but_whole(graph, node, {op.key, op.head_dim, op.value_dim});
 }
 
 std::vector<Factor> factors(const Graph& graph, const Node& node) {
@@ -72,10 +67,52 @@ double gradient_flops(const Graph& graph, const Node& node) {
   return (op.causal ? 5 : 10) * scores;
 }
 
+std::string result_name(const Op&, size_t result) { return result == 1 ? "log_sum" : "attention"; }
+
 }  // namespace
 
-const OpDefinition attention{"attention", infer, factors, completes, forward_flops, gradient};
-const OpDefinition attention_gradient{"attention_gradient", infer_gradient, gradient_factors, completes,
-                                      gradient_flops,       nullptr};
+const OpDefinition& definition_of(const AttentionOp&) {
+  static constexpr OpDefinition attention{
+      .name = "attention",
+      .called = result_name,
+      .infer = infer,
+      .factors = factors,
+      .partial = completes,
+      .gradient = gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = forward_flops,
+      .effort = costs<Effort::product>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return attention;
+}
+
+const OpDefinition& definition_of(const AttentionGradientOp&) {
+  static constexpr OpDefinition attention_gradient{
+      .name = "attention_gradient",
+      .called = nullptr,
+      .infer = infer_gradient,
+      .factors = gradient_factors,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = gradient_flops,
+      .effort = costs<Effort::product>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return attention_gradient;
+}
 
 }  // namespace mesh::ops

@@ -46,8 +46,34 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
   return result;
 }
 
+Dims order(const MemoryOrders& orders, const Node& node, size_t) {
+  const ConcatOp& op = std::get<ConcatOp>(node.op);
+  if (const auto& wish = orders.wished[node.results[0].index]) return *wish;
+  return op.parts[0] ? replaced(orders.of(node.inputs[0]), {op.parts[0]}, {op.to}) : orders.of(node.results[0]);
+}
+
 }  // namespace
 
-const OpDefinition concat{"concat", infer, factors, partial, no_flops, gradient};
+const OpDefinition& definition_of(const ConcatOp&) {
+  static constexpr OpDefinition concat{
+      .name = "concat",
+      .called = nullptr,
+      .infer = infer,
+      .factors = factors,
+      .partial = partial,
+      .gradient = gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_nests,
+      .formula = no_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, nullptr},
+  };
+  return concat;
+}
 
 }  // namespace mesh::ops

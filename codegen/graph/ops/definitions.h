@@ -8,19 +8,50 @@
 
 namespace mesh::ops {
 
-extern const OpDefinition read, literal, position, step, rate, random;  // leaves.cpp
-extern const OpDefinition map;                                          // map.cpp
-extern const OpDefinition broadcast, reduce, arg_reduce;                // reduce.cpp
-extern const OpDefinition dot;                                          // dot.cpp
-extern const OpDefinition rename, split, merge;                         // views.cpp
-extern const OpDefinition take, take_gradient;                          // take.cpp
-extern const OpDefinition slice, pad;                                   // slice.cpp
-extern const OpDefinition shift;                                        // shift.cpp
-extern const OpDefinition concat;                                       // concat.cpp
-extern const OpDefinition cumulative, sort, place;                      // along.cpp
-extern const OpDefinition softmax, log_softmax, log_sum_exp;            // softmax.cpp
-extern const OpDefinition attention, attention_gradient;                // attention.cpp
-extern const OpDefinition update, until, loop, reshard;                 // structure.cpp
+// leaves.cpp
+const OpDefinition& definition_of(const ReadOp&);
+const OpDefinition& definition_of(const LiteralOp&);
+const OpDefinition& definition_of(const PositionOp&);
+const OpDefinition& definition_of(const StepOp&);
+const OpDefinition& definition_of(const RateOp&);
+const OpDefinition& definition_of(const RandomOp&);
+// map.cpp
+const OpDefinition& definition_of(const MapOp&);
+// reduce.cpp
+const OpDefinition& definition_of(const BroadcastOp&);
+const OpDefinition& definition_of(const ReduceOp&);
+const OpDefinition& definition_of(const ArgReduceOp&);
+// dot.cpp
+const OpDefinition& definition_of(const DotOp&);
+// views.cpp
+const OpDefinition& definition_of(const RenameOp&);
+const OpDefinition& definition_of(const SplitOp&);
+const OpDefinition& definition_of(const MergeOp&);
+// take.cpp
+const OpDefinition& definition_of(const TakeOp&);
+const OpDefinition& definition_of(const TakeGradientOp&);
+// slice.cpp
+const OpDefinition& definition_of(const SliceOp&);
+const OpDefinition& definition_of(const PadOp&);
+// shift.cpp
+const OpDefinition& definition_of(const ShiftOp&);
+// concat.cpp
+const OpDefinition& definition_of(const ConcatOp&);
+// cumulative.cpp
+const OpDefinition& definition_of(const CumulativeOp&);
+inline const OpDefinition& definition_of(const DefinedOp& op) { return op.kind->definition; }
+// softmax.cpp
+const OpDefinition& definition_of(const SoftmaxOp&);
+const OpDefinition& definition_of(const LogSoftmaxOp&);
+const OpDefinition& definition_of(const LogSumExpOp&);
+// attention.cpp
+const OpDefinition& definition_of(const AttentionOp&);
+const OpDefinition& definition_of(const AttentionGradientOp&);
+// structure.cpp
+const OpDefinition& definition_of(const UpdateOp&);
+const OpDefinition& definition_of(const UntilOp&);
+const OpDefinition& definition_of(const LoopOp&);
+const OpDefinition& definition_of(const ReshardOp&);
 
 using Types = std::vector<ValueType>;
 
@@ -49,8 +80,32 @@ inline PartialRule completes(const Graph&, const Node&) { return PartialRule::co
 inline PartialRule linear_in_first(const Graph&, const Node&) { return PartialRule::first; }
 inline PartialRule linear_in_each(const Graph&, const Node&) { return PartialRule::each; }
 
+template <Effort effort>
+Effort costs(const Op&) {
+  return effort;
+}
+
+inline bool in_nests(const Graph&, const Node&) { return true; }
+inline bool in_memory(const Graph&, const Node&) { return false; }
+inline Formula no_formula(const Op&) { return {}; }
+inline Formula always_formula(const Op&) { return {.always = true}; }
+inline std::optional<double> number_of_operand(const Graph&, const Node& node, const NumberOf& number_of) {
+  return number_of(node.inputs[0]);
+}
+
+inline Dims as_operand(const MemoryOrders& orders, const Node& node, size_t) { return orders.of(node.inputs[0]); }
+inline constexpr MemoryOrder logical_order{MemoryOrder::Kind::anchored, nullptr, nullptr};
+inline constexpr MemoryOrder order_of_operand{MemoryOrder::Kind::anchored, as_operand, nullptr};
+
+/// The factors by name; those of the given dims stay whole.
+std::vector<Factor> factors_but_whole(const Graph&, const Node&, std::initializer_list<DimId> dims);
+
 /// Nothing is computed: a view, or data that is only read.
 inline double no_flops(const Graph&, const Node&) { return 0; }
+/// One operation for each element of the first operand.
+inline double one_each(const Graph& graph, const Node& node) {
+  return static_cast<double>(graph.elements(operand(graph, node, 0)));
+}
 /// `d` summed over the dims that `like` lacks: the gradient of an operand that was broadcast.
 inline ValueId sum_to(GraphBuilder& build, ValueId d, ValueId like) {
   const std::vector<DimId> extra = without(build.graph.type(d).dims, build.graph.type(like).dims);

@@ -64,8 +64,69 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
   return result;
 }
 
+std::string product_name(const Op&, size_t) { return "product"; }
+
+Reduction reduction(const Op& op) { return {Reduce::sum, std::get<DotOp>(op).dims}; }
+
+/// The wish, else the logical order, where that is plain; else loops' dims, rows, columns.
+Dims order(const MemoryOrders& orders, const Node& node, size_t) {
+  const Dims& contracted = std::get<DotOp>(node.op).dims;
+  const Dims &a = orders.of(node.inputs[0]), &b = orders.of(node.inputs[1]);
+  const auto plain = [&](const Dims& c) {
+    const auto is_batch = [&](DimId dim) { return has(a, dim) && has(b, dim); };
+    const Dims rows = filtered(c, [&](DimId dim) { return !has(b, dim); });
+    const Dims cols = filtered(c, [&](DimId dim) { return !has(a, dim); });
+    return (c.empty() || !is_batch(c.back())) && is_stretch(c, rows) && is_stretch(c, cols) && is_stretch(a, rows) &&
+           is_stretch(b, cols);
+  };
+  const auto& wish = orders.wished[node.results[0].index];
+  if (wish && plain(*wish)) return *wish;
+  const Dims& logical = orders.graph.type(node.results[0]).dims;
+  if (plain(logical)) return logical;
+  Dims order = filtered(a, [&](DimId dim) { return has(b, dim) && !has(contracted, dim); });
+  for (DimId dim : a)
+    if (!has(b, dim)) order.push_back(dim);
+  for (DimId dim : b)
+    if (!has(a, dim)) order.push_back(dim);
+  return order;
+}
+
+/// Contracted dims side by side, as they lie in the other operand, where they do not do so by themselves.
+void wish(const Graph& graph, const Node& node, const std::function<void(ValueId, Dims)>& wish_for) {
+  const Dims& contracted = std::get<DotOp>(node.op).dims;
+  for (size_t side = 0; side < 2; ++side) {
+    const Dims &own = graph.type(node.inputs[side]).dims, &other = graph.type(node.inputs[1 - side]).dims;
+    const auto is_inner = [&](DimId dim) { return has(contracted, dim); };
+    const Dims inner = filtered(other, is_inner);
+    if (is_stretch(own, inner) || !is_stretch(other, inner)) continue;
+    Dims order = filtered(own, [&](DimId dim) { return !is_inner(dim); });
+    order.insert(order.end(), inner.begin(), inner.end());
+    wish_for(node.inputs[side], order);
+  }
+}
+
 }  // namespace
 
-const OpDefinition dot{"dot", infer, factors_by_name, linear_in_each, flops, gradient};
+const OpDefinition& definition_of(const DotOp&) {
+  static constexpr OpDefinition dot{
+      .name = "dot",
+      .called = product_name,
+      .infer = infer,
+      .factors = factors_by_name,
+      .partial = linear_in_each,
+      .gradient = gradient,
+      .expand = nullptr,
+      .reduction = reduction,
+      .number = nullptr,
+      .names_dims_alike = true,
+      .works_along_dims = false,
+      .flops = flops,
+      .effort = costs<Effort::product>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, wish},
+  };
+  return dot;
+}
 
 }  // namespace mesh::ops

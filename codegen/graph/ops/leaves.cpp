@@ -2,13 +2,32 @@
 // numbers.
 #include "codegen/graph/ops/definitions.h"
 
+namespace mesh {
+
+std::optional<double> literal_number(const Graph& graph, ValueId value) {
+  const Node* at = &graph.node(graph.value(value).producer);
+  while (std::holds_alternative<BroadcastOp>(at->op)) at = &graph.node(graph.value(at->inputs[0]).producer);
+  const LiteralOp* literal = std::get_if<LiteralOp>(&at->op);
+  return literal ? std::optional<double>(literal->value) : std::nullopt;
+}
+
+}  // namespace mesh
+
 namespace mesh::ops {
 namespace {
 
 Types infer_read(const Graph& graph, const Node& node) {
   return {graph.stored[std::get<ReadOp>(node.op).stored.index].type};
 }
-Types infer_f32(const Graph&, const Node&) { return {ValueType{Type::f32, {}, {}}}; }
+/// Who builds it says of which type.
+Types infer_literal(const Graph& graph, const Node& node) {
+  if (node.results.empty()) return {ValueType{Type::f32, {}, {}}};
+  const ValueType& type = graph.type(node.results[0]);
+  return {ValueType{type.element, type.index_of, {}}};
+}
+std::optional<double> literal_value(const Graph&, const Node& node, const NumberOf&) {
+  return std::get<LiteralOp>(node.op).value;
+}
 Types infer_f64(const Graph&, const Node&) { return {ValueType{Type::f64, {}, {}}}; }
 Types infer_position(const Graph&, const Node& node) {
   return {ValueType{Type::i32, {}, {std::get<PositionOp>(node.op).dim}}};
@@ -26,14 +45,148 @@ double random_flops(const Graph& graph, const Node& node) {
   return (normal ? 120.0 : 60.0) * static_cast<double>(graph.elements(graph.type(node.results[0])));
 }
 
+/// Uniform numbers cost less than a turn of reading and writing them.
+Effort random_effort(const Op& op) {
+  return std::get<RandomOp>(op).distribution == Distribution::uniform ? Effort::cheap : Effort::dear;
+}
+/// What is dear is made once.
+Formula random_formula(const Op& op) {
+  const bool cheap = random_effort(op) == Effort::cheap;
+  return {.always = cheap, .alone = !cheap};
+}
+
 }  // namespace
 
-const OpDefinition read{"read", infer_read, factors_by_name, completes, no_flops, nullptr};
-const OpDefinition literal{"literal", infer_f32, factors_by_name,
-                           completes, no_flops,  nullptr};  // the builder sets the type
-const OpDefinition position{"position", infer_position, factors_by_name, completes, no_flops, nullptr};
-const OpDefinition step{"step", infer_f64, factors_by_name, completes, no_flops, nullptr};
-const OpDefinition rate{"rate", infer_f64, factors_by_name, completes, no_flops, nullptr};
-const OpDefinition random{"random", infer_random, factors_by_name, completes, random_flops, nullptr};
+const OpDefinition& definition_of(const ReadOp&) {
+  static constexpr OpDefinition read{
+      .name = "read",
+      .called = nullptr,
+      .infer = infer_read,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return read;
+}
+
+const OpDefinition& definition_of(const LiteralOp&) {
+  static constexpr OpDefinition literal{
+      .name = "literal",
+      .called = nullptr,
+      .infer = infer_literal,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = literal_value,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::cheap>,
+      .reads_elements = in_memory,
+      .formula = always_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::spread, nullptr, nullptr},
+  };
+  return literal;
+}
+
+const OpDefinition& definition_of(const PositionOp&) {
+  static constexpr OpDefinition position{
+      .name = "position",
+      .called = nullptr,
+      .infer = infer_position,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = false,
+      .flops = no_flops,
+      .effort = costs<Effort::cheap>,
+      .reads_elements = in_memory,
+      .formula = always_formula,
+      .memory_order = logical_order,
+  };
+  return position;
+}
+
+const OpDefinition& definition_of(const StepOp&) {
+  static constexpr OpDefinition step{
+      .name = "step",
+      .called = nullptr,
+      .infer = infer_f64,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::cheap>,
+      .reads_elements = in_memory,
+      .formula = always_formula,
+      .memory_order = logical_order,
+  };
+  return step;
+}
+
+const OpDefinition& definition_of(const RateOp&) {
+  static constexpr OpDefinition rate{
+      .name = "rate",
+      .called = nullptr,
+      .infer = infer_f64,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = always_formula,
+      .memory_order = logical_order,
+  };
+  return rate;
+}
+
+const OpDefinition& definition_of(const RandomOp&) {
+  static constexpr OpDefinition random{
+      .name = "random",
+      .called = nullptr,
+      .infer = infer_random,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = false,
+      .flops = random_flops,
+      .effort = random_effort,
+      .reads_elements = in_nests,
+      .formula = random_formula,
+      .memory_order = logical_order,
+  };
+  return random;
+}
 
 }  // namespace mesh::ops

@@ -34,6 +34,10 @@ Types infer(const Graph& graph, const Node& node) {
       break;
     }
   if (info(function).to_boolean) return {ValueType{Type::boolean, {}, all}};
+  if (function == MapFunction::cast && !node.results.empty()) {  // who builds a cast says of which type
+    const ValueType& type = graph.type(node.results[0]);
+    return {ValueType{type.element, type.index_of, all}};
+  }
   ValueType type = operand(graph, node, first);
   type.dims = all;
   return {type};
@@ -132,8 +136,66 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
   return result;
 }
 
+std::string function_name(const Op& op, size_t) { return std::string(info(std::get<MapOp>(op).function).name); }
+
+/// Arithmetic on known numbers, rounded as at run time.
+std::optional<double> number(const Graph& graph, const Node& node, const NumberOf& number_of) {
+  const Type type = graph.type(node.results[0]).element;
+  const auto rounded = [&](double number) {
+    return type == Type::f32 ? static_cast<double>(static_cast<float>(number)) : number;
+  };
+  if (type != Type::f32 && type != Type::f64) return {};
+  std::vector<double> of;
+  for (ValueId input : node.inputs) {
+    const std::optional<double> number = number_of(input);
+    if (!number) return {};
+    of.push_back(*number);
+  }
+  // Only where the number survives: a cast to a narrower type is left to run time.
+  if (function_of(node) == MapFunction::cast)
+    return rounded(of[0]) == of[0] || type == Type::f64 ? std::optional(of[0]) : std::nullopt;
+  for (double& number : of) number = rounded(number);
+  switch (function_of(node)) {  // exact operations of the hardware alone: one rounding, of f32 even by way of f64
+    case MapFunction::add: return rounded(of[0] + of[1]);
+    case MapFunction::subtract: return rounded(of[0] - of[1]);
+    case MapFunction::multiply: return rounded(of[0] * of[1]);
+    case MapFunction::divide: return rounded(of[0] / of[1]);
+    case MapFunction::negate: return -of[0];
+    default: return {};
+  }
+}
+
+Effort effort(const Op& op) { return info(std::get<MapOp>(op).function).cheap ? Effort::cheap : Effort::dear; }
+
+Formula formula(const Op& op) {
+  const MapFunction function = std::get<MapOp>(op).function;
+  return {.always = function == MapFunction::cast || function == MapFunction::copy,
+          .of_formulas = info(function).cheap,
+          .in_parts = true};
+}
+
 }  // namespace
 
-const OpDefinition map{"map", infer, factors_by_name, partial, flops, gradient};
+const OpDefinition& definition_of(const MapOp&) {
+  static constexpr OpDefinition map{
+      .name = "map",
+      .called = function_name,
+      .infer = infer,
+      .factors = factors_by_name,
+      .partial = partial,
+      .gradient = gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = number,
+      .names_dims_alike = true,
+      .works_along_dims = false,
+      .flops = flops,
+      .effort = effort,
+      .reads_elements = in_nests,
+      .formula = formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::elementwise, nullptr, nullptr},
+  };
+  return map;
+}
 
 }  // namespace mesh::ops

@@ -36,10 +36,6 @@ PartialRule reduce_partial(const Graph&, const Node& node) {
   return std::get<ReduceOp>(node.op).reduce == Reduce::sum ? PartialRule::first : PartialRule::completes;
 }
 
-double one_each(const Graph& graph, const Node& node) {
-  return static_cast<double>(graph.elements(operand(graph, node, 0)));
-}
-
 /// Sum: d spread over the reduced dims. Max and min: d goes to the entries that equal the result, shared among ties.
 std::vector<ValueId> reduce_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
                                      const std::vector<bool>&) {
@@ -70,11 +66,105 @@ std::vector<Factor> arg_reduce_factors(const Graph& graph, const Node& node) {
   return factors;
 }
 
+std::string reduce_name(const Op& op, size_t) { return meshrt::name_of(std::get<ReduceOp>(op).reduce); }
+
+Reduction reduction(const Op& op) { return {std::get<ReduceOp>(op).reduce, std::get<ReduceOp>(op).dims}; }
+
+/// The sum of equal numbers.
+std::optional<double> count(const Graph& graph, const Node& node, const NumberOf& number_of) {
+  const ReduceOp& op = std::get<ReduceOp>(node.op);
+  if (op.reduce != Reduce::sum) return {};
+  std::optional<double> sum = number_of(node.inputs[0]);
+  if (sum)
+    for (DimId dim : op.dims) *sum *= static_cast<double>(graph.dim(dim).size);
+  return sum;
+}
+
+Dims reduced_order(const MemoryOrders& orders, const Node& node, size_t) {
+  const ReduceOp& op = std::get<ReduceOp>(node.op);
+  return filtered(orders.of(node.inputs[0]), [&](DimId dim) { return !has(op.dims, dim); });
+}
+
+/// The smallest position whose entry equals the row's extreme; the dim's last where none does (NaN).
+std::vector<ValueId> expand_arg_reduce(GraphBuilder& build, const Node& node) {
+  using F = MapFunction;
+  const ArgReduceOp& op = std::get<ArgReduceOp>(node.op);
+  const DimId dim[] = {op.dim};
+  const ValueId x = node.inputs[0], best = build.reduce(op.largest ? Reduce::max : Reduce::min, x, dim);
+  const double last = static_cast<double>(build.graph.dim(op.dim).size - 1);
+  const ValueId where =
+      build.map(F::where, {build.map(F::equal, {x, best}), build.position(op.dim), build.literal(last, Type::i32)});
+  const ValueId found = build.reduce(Reduce::min, where, dim);
+  build.graph.value(found).type.index_of = op.dim;
+  return {found};
+}
+
 }  // namespace
 
-const OpDefinition broadcast{"broadcast",     infer_broadcast, factors_by_name,
-                             linear_in_first, no_flops,        broadcast_gradient};
-const OpDefinition reduce{"reduce", infer_reduce, reduce_factors, reduce_partial, one_each, reduce_gradient};
-const OpDefinition arg_reduce{"arg_reduce", infer_arg_reduce, arg_reduce_factors, completes, one_each, nullptr};
+const OpDefinition& definition_of(const BroadcastOp&) {
+  static constexpr OpDefinition broadcast{
+      .name = "broadcast",
+      .called = nullptr,
+      .infer = infer_broadcast,
+      .factors = factors_by_name,
+      .partial = linear_in_first,
+      .gradient = broadcast_gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = number_of_operand,
+      .names_dims_alike = true,
+      .works_along_dims = false,
+      .flops = no_flops,
+      .effort = costs<Effort::cheap>,
+      .reads_elements = in_nests,
+      .formula = always_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::spread, nullptr, nullptr},
+  };
+  return broadcast;
+}
+
+const OpDefinition& definition_of(const ReduceOp&) {
+  static constexpr OpDefinition reduce{
+      .name = "reduce",
+      .called = reduce_name,
+      .infer = infer_reduce,
+      .factors = reduce_factors,
+      .partial = reduce_partial,
+      .gradient = reduce_gradient,
+      .expand = nullptr,
+      .reduction = reduction,
+      .number = count,
+      .names_dims_alike = true,
+      .works_along_dims = false,
+      .flops = one_each,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_nests,
+      .formula = no_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, reduced_order, nullptr},
+  };
+  return reduce;
+}
+
+const OpDefinition& definition_of(const ArgReduceOp&) {
+  static constexpr OpDefinition arg_reduce{
+      .name = "arg_reduce",
+      .called = nullptr,
+      .infer = infer_arg_reduce,
+      .factors = arg_reduce_factors,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = expand_arg_reduce,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = one_each,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_nests,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return arg_reduce;
+}
 
 }  // namespace mesh::ops

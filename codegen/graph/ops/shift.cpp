@@ -64,6 +64,26 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
 
 }  // namespace
 
-const OpDefinition shift{"shift", infer, factors, partial, no_flops, gradient};
+const OpDefinition& definition_of(const ShiftOp&) {
+  static constexpr OpDefinition shift{
+      .name = "shift",
+      .called = nullptr,
+      .infer = infer,
+      .factors = factors,
+      .partial = partial,
+      .gradient = gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = always_formula,
+      .memory_order = order_of_operand,
+  };
+  return shift;
+}
 
 }  // namespace mesh::ops

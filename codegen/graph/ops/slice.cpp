@@ -64,9 +64,65 @@ std::vector<ValueId> pad_gradient(GraphBuilder& build, NodeId id, std::span<cons
   return {build.value(SliceOp{op.to, op.from, op.before, op.every}, {d[0]})};
 }
 
+/// A slice of a slice is one slice.
+bool is_of_a_slice(const Graph& graph, const Node& node) {
+  return std::holds_alternative<SliceOp>(graph.node(graph.value(node.inputs[0]).producer).op);
+}
+
+Dims sliced_order(const MemoryOrders& orders, const Node& node, size_t) {
+  const SliceOp& op = std::get<SliceOp>(node.op);
+  return replaced(orders.of(node.inputs[0]), {op.from}, op.to ? Dims{op.to} : Dims{});
+}
+
+Dims padded_order(const MemoryOrders& orders, const Node& node, size_t) {
+  const PadOp& op = std::get<PadOp>(node.op);
+  return replaced(orders.of(node.inputs[0]), {op.from}, {op.to});
+}
+
 }  // namespace
 
-const OpDefinition slice{"slice", infer_slice, slice_factors, linear_in_first, no_flops, slice_gradient};
-const OpDefinition pad{"pad", infer_pad, pad_factors, pad_partial, no_flops, pad_gradient};
+const OpDefinition& definition_of(const SliceOp&) {
+  static constexpr OpDefinition slice{
+      .name = "slice",
+      .called = nullptr,
+      .infer = infer_slice,
+      .factors = slice_factors,
+      .partial = linear_in_first,
+      .gradient = slice_gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = is_of_a_slice,
+      .formula = always_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, sliced_order, nullptr},
+  };
+  return slice;
+}
+
+const OpDefinition& definition_of(const PadOp&) {
+  static constexpr OpDefinition pad{
+      .name = "pad",
+      .called = nullptr,
+      .infer = infer_pad,
+      .factors = pad_factors,
+      .partial = pad_partial,
+      .gradient = pad_gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = always_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, padded_order, nullptr},
+  };
+  return pad;
+}
 
 }  // namespace mesh::ops

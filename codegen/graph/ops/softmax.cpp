@@ -74,12 +74,120 @@ std::vector<ValueId> log_sum_exp_gradient(GraphBuilder& build, NodeId id, std::s
   return result;
 }
 
+// ---- in simpler ops
+
+using F = MapFunction;
+
+/// The numbers of one row: its maximum (0 where nothing counts), exp(x - maximum) where it counts, and their sum.
+struct Row {
+  ValueId top, exponential, total;
+};
+
+Row row_of(GraphBuilder& build, const Node& node, const std::vector<DimId>& dims) {
+  const ValueId x = node.inputs[0];
+  const Type element = build.graph.type(x).element;
+  const bool masked = node.inputs.size() > 1;
+  const auto number = [&](double value) { return build.literal(value, element); };
+  const auto keep = [&](ValueId value, double other) {
+    return masked ? build.map(F::where, {node.inputs[1], value, number(other)}) : value;
+  };
+  Row row;
+  row.top = build.reduce(Reduce::max, keep(x, -INFINITY), dims);
+  if (masked) row.top = build.map(F::where, {build.map(F::equal, {row.top, number(-INFINITY)}), number(0), row.top});
+  row.exponential = keep(build.map(F::exp, {build.subtract(x, row.top)}), 0);
+  row.total = build.reduce(Reduce::sum, row.exponential, dims);
+  return row;
+}
+
+std::vector<ValueId> expand_softmax(GraphBuilder& build, const Node& node) {
+  const Row row = row_of(build, node, {std::get<SoftmaxOp>(node.op).dim});
+  ValueId total = row.total;
+  if (node.inputs.size() > 1) {  // a row with nothing kept gives 0
+    const Type element = build.graph.type(total).element;
+    total = build.map(F::where,
+                      {build.map(F::equal, {total, build.literal(0, element)}), build.literal(1, element), total});
+  }
+  return {build.multiply(row.exponential, build.map(F::reciprocal, {total}))};
+}
+
+std::vector<ValueId> expand_log_sum_exp(GraphBuilder& build, const Node& node) {
+  const Row row = row_of(build, node, std::get<LogSumExpOp>(node.op).dims);
+  return {build.add(build.map(F::log, {row.total}), row.top)};
+}
+
+std::vector<ValueId> expand_log_softmax(GraphBuilder& build, const Node& node) {
+  const Row row = row_of(build, node, {std::get<LogSoftmaxOp>(node.op).dim});
+  const ValueId y = build.subtract(node.inputs[0], build.add(build.map(F::log, {row.total}), row.top));
+  if (node.inputs.size() < 2) return {y};
+  return {build.map(F::where, {node.inputs[1], y, build.literal(-INFINITY, build.graph.type(y).element)})};
+}
+
 }  // namespace
 
-const OpDefinition softmax{"softmax", infer_softmax, factors_by_name, completes, flops, softmax_gradient};
-const OpDefinition log_softmax{"log_softmax", infer_log_softmax,   factors_by_name, completes,
-                               flops,         log_softmax_gradient};
-const OpDefinition log_sum_exp{"log_sum_exp", infer_log_sum_exp,   factors_by_name, completes,
-                               flops,         log_sum_exp_gradient};
+const OpDefinition& definition_of(const SoftmaxOp&) {
+  static constexpr OpDefinition softmax{
+      .name = "softmax",
+      .called = nullptr,
+      .infer = infer_softmax,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = softmax_gradient,
+      .expand = expand_softmax,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return softmax;
+}
+
+const OpDefinition& definition_of(const LogSoftmaxOp&) {
+  static constexpr OpDefinition log_softmax{
+      .name = "log_softmax",
+      .called = nullptr,
+      .infer = infer_log_softmax,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = log_softmax_gradient,
+      .expand = expand_log_softmax,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return log_softmax;
+}
+
+const OpDefinition& definition_of(const LogSumExpOp&) {
+  static constexpr OpDefinition log_sum_exp{
+      .name = "log_sum_exp",
+      .called = nullptr,
+      .infer = infer_log_sum_exp,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = log_sum_exp_gradient,
+      .expand = expand_log_sum_exp,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return log_sum_exp;
+}
 
 }  // namespace mesh::ops

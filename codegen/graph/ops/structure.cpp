@@ -33,9 +33,92 @@ Types infer_reshard(const Graph& graph, const Node& node) {
 
 // A loop's results are made by whoever builds it, with its carries and collects; its gradient is
 // graph/differentiate.cpp.
-const OpDefinition loop{"repeat", infer_nothing, factors_by_name, completes, no_flops, nullptr};
-const OpDefinition update{"update", infer_update, factors_by_name, completes, no_flops, nullptr};
-const OpDefinition until{"until", infer_until, factors_by_name, completes, no_flops, nullptr};
-const OpDefinition reshard{"reshard", infer_reshard, factors_by_name, completes, no_flops, nullptr};
+const OpDefinition& definition_of(const LoopOp&) {
+  static constexpr OpDefinition loop{
+      .name = "repeat",
+      .called = nullptr,
+      .infer = infer_nothing,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return loop;
+}
+
+const OpDefinition& definition_of(const UpdateOp&) {
+  static constexpr OpDefinition update{
+      .name = "update",
+      .called = nullptr,
+      .infer = infer_update,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return update;
+}
+
+const OpDefinition& definition_of(const UntilOp&) {
+  static constexpr OpDefinition until{
+      .name = "until",
+      .called = nullptr,
+      .infer = infer_until,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return until;
+}
+
+const OpDefinition& definition_of(const ReshardOp&) {
+  static constexpr OpDefinition reshard{
+      .name = "reshard",
+      .called = nullptr,
+      .infer = infer_reshard,
+      .factors = factors_by_name,
+      .partial = completes,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::dear>,
+      .reads_elements = in_nests,
+      .formula = no_formula,
+      .memory_order = order_of_operand,
+  };
+  return reshard;
+}
 
 }  // namespace mesh::ops

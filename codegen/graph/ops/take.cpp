@@ -40,10 +40,57 @@ double additions(const Graph& graph, const Node& node) {
   return static_cast<double>(graph.elements(operand(graph, node, 1)));
 }
 
+Dims order(const MemoryOrders& orders, const Node& node, size_t) {
+  Dims order = orders.of(node.inputs[1]);
+  for (DimId dim : orders.of(node.inputs[0]))
+    if (dim != std::get<TakeOp>(node.op).dim) order.push_back(dim);
+  return order;
+}
+
 }  // namespace
 
-const OpDefinition take{"take", infer_take, factors_by_name, linear_in_first, no_flops, take_backward};
-const OpDefinition take_gradient{"take_gradient", infer_take_gradient, factors_by_name,
-                                 linear_in_each,  additions,           nullptr};
+const OpDefinition& definition_of(const TakeOp&) {
+  static constexpr OpDefinition take{
+      .name = "take",
+      .called = nullptr,
+      .infer = infer_take,
+      .factors = factors_by_name,
+      .partial = linear_in_first,
+      .gradient = take_backward,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::lookup>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, nullptr},
+  };
+  return take;
+}
+
+const OpDefinition& definition_of(const TakeGradientOp&) {
+  static constexpr OpDefinition take_gradient{
+      .name = "take_gradient",
+      .called = nullptr,
+      .infer = infer_take_gradient,
+      .factors = factors_by_name,
+      .partial = linear_in_each,
+      .gradient = nullptr,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = false,
+      .flops = additions,
+      .effort = costs<Effort::lookup>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = logical_order,
+  };
+  return take_gradient;
+}
 
 }  // namespace mesh::ops

@@ -96,10 +96,97 @@ std::vector<ValueId> merge_gradient(GraphBuilder& build, NodeId id, std::span<co
   return {build.value(SplitOp{op.to, op.from}, {d[0]})};
 }
 
+Dims renamed_order(const MemoryOrders& orders, const Node& node, size_t) {
+  Dims order = orders.of(node.inputs[0]);
+  for (DimId& dim : order) dim = renamed(std::get<RenameOp>(node.op), dim);
+  return order;
+}
+
+Dims split_order(const MemoryOrders& orders, const Node& node, size_t) {
+  const SplitOp& op = std::get<SplitOp>(node.op);
+  return replaced(orders.of(node.inputs[0]), {op.from}, op.to);
+}
+
+Dims merged_order(const MemoryOrders& orders, const Node& node, size_t) {
+  const MergeOp& op = std::get<MergeOp>(node.op);
+  return replaced(orders.of(node.inputs[0]), op.from, {op.to});
+}
+
+/// What is put together can be put together in the order in which it is merged.
+void wish_of_merge(const Graph& graph, const Node& node, const std::function<void(ValueId, Dims)>& wish_for) {
+  if (!std::holds_alternative<ConcatOp>(graph.node(graph.value(node.inputs[0]).producer).op)) return;
+  const MergeOp& op = std::get<MergeOp>(node.op);
+  wish_for(node.inputs[0], replaced(graph.type(node.results[0]).dims, {op.to}, op.from));
+}
+
+Formula rename_formula(const Op&) { return {.of_formulas = true}; }
+
 }  // namespace
 
-const OpDefinition rename{"rename", infer_rename, rename_factors, linear_in_first, no_flops, rename_gradient};
-const OpDefinition split{"split", infer_split, split_factors, linear_in_first, no_flops, split_gradient};
-const OpDefinition merge{"merge", infer_merge, merge_factors, linear_in_first, no_flops, merge_gradient};
+const OpDefinition& definition_of(const RenameOp&) {
+  static constexpr OpDefinition rename{
+      .name = "rename",
+      .called = nullptr,
+      .infer = infer_rename,
+      .factors = rename_factors,
+      .partial = linear_in_first,
+      .gradient = rename_gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = number_of_operand,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::view>,
+      .reads_elements = in_nests,
+      .formula = rename_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, renamed_order, nullptr},
+  };
+  return rename;
+}
+
+const OpDefinition& definition_of(const SplitOp&) {
+  static constexpr OpDefinition split{
+      .name = "split",
+      .called = nullptr,
+      .infer = infer_split,
+      .factors = split_factors,
+      .partial = linear_in_first,
+      .gradient = split_gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::view>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, split_order, nullptr},
+  };
+  return split;
+}
+
+const OpDefinition& definition_of(const MergeOp&) {
+  static constexpr OpDefinition merge{
+      .name = "merge",
+      .called = nullptr,
+      .infer = infer_merge,
+      .factors = merge_factors,
+      .partial = linear_in_first,
+      .gradient = merge_gradient,
+      .expand = nullptr,
+      .reduction = nullptr,
+      .number = nullptr,
+      .names_dims_alike = false,
+      .works_along_dims = true,
+      .flops = no_flops,
+      .effort = costs<Effort::view>,
+      .reads_elements = in_memory,
+      .formula = no_formula,
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, merged_order, wish_of_merge},
+  };
+  return merge;
+}
 
 }  // namespace mesh::ops
