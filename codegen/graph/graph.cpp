@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codegen/graph/hash.h"
+
 namespace mesh {
 
 const char* name_of(Part part) {
@@ -130,7 +132,7 @@ struct Numbers {
 
 size_t hash_of(const Op& op) {
   size_t hash = op.index();
-  const auto add = [&hash](size_t more) { hash = (hash ^ more) * 1099511628211ull; };
+  const auto add = [&hash](size_t more) { hash = hash_with(hash, more); };
   std::visit(Numbers{add}, op);
   Op named = op;
   for_each_dim(named, [&](DimId& dim) { add(dim.index); });

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "codegen/graph/hash.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/verify_graph.h"
 
@@ -172,7 +173,7 @@ bool computes_the_same(const Graph& graph, const Node& a, const Node& b) {
 
 size_t hash_of(const Node& node) {
   size_t hash = hash_of(node.op);
-  for (ValueId input : node.inputs) hash = (hash ^ input.index) * 1099511628211ull;
+  for (ValueId input : node.inputs) hash = hash_with(hash, input.index);
   return hash;
 }
 

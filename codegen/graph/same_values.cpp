@@ -1,12 +1,13 @@
 #include "codegen/graph/same_values.h"
 
+#include "codegen/graph/hash.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
 
 size_t SameValues::HashOfKey::operator()(const Key& key) const {
   size_t hash = hash_of(key.op) + static_cast<size_t>(key.role);
-  const auto add = [&hash](size_t more) { hash = (hash ^ more) * 1099511628211ull; };
+  const auto add = [&hash](size_t more) { hash = hash_with(hash, more); };
   add(static_cast<size_t>(key.which));
   for (const int number : key.of) add(static_cast<size_t>(number));
   return hash;

@@ -4,14 +4,13 @@
 #include <map>
 
 #include "codegen/graph/builder.h"
+#include "codegen/graph/dims.h"
 #include "codegen/interpret/steps.h"
 #include "meshrt/gemm.h"
 
 namespace mesh {
 
 namespace {
-
-using Dims = std::vector<DimId>;
 
 class ProductBinder {
  public:
