@@ -85,9 +85,10 @@ TEST_P(NewOp, keeps_its_dim_whole) {
     ++found;
     EXPECT_EQ(op_text(sharded.graph, node.op), "neighbour_product[point]");
     EXPECT_TRUE(sharded.placement(node.inputs[0]).dims[1].axes.empty());
+    const Node& producer = sharded.graph.node(sharded.graph.value(node.inputs[0]).producer);
+    EXPECT_EQ(std::holds_alternative<ReshardOp>(producer.op), GetParam().name == "points");
   }
   EXPECT_EQ(found, 1u);
-  EXPECT_EQ(sharded.steps.empty(), GetParam().name == "whole");
 }
 
 TEST_P(NewOp, is_one_step_that_is_printed_and_verified) {
