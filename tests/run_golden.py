@@ -5,7 +5,8 @@
     tests/run_golden.py --bless --command ... FILE OR FOLDER...        writes what is printed now
 
 A case is a spec. Its first line may be `//! OPTIONS` for the command. What is expected follows the line
-`//// expected`, each line behind `// `, so that the file stays a spec. The command runs in the file's folder.
+`//// expected`, each line behind `// `, so that the file stays a spec. The command runs in the file's folder. With
+`--no-spec` the command gets the options alone.
 """
 import argparse
 import difflib
@@ -18,13 +19,13 @@ import sys
 MARK = "//// expected\n"
 
 
-def run(command, path):
+def run(command, path, no_spec):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     spec, _, expected = text.partition(MARK)
     first = spec.split("\n", 1)[0]
     options = shlex.split(first[3:]) if first.startswith("//!") else []
-    result = subprocess.run(command + [os.path.basename(path)] + options, cwd=os.path.dirname(path) or ".",
+    result = subprocess.run(command + ([] if no_spec else [os.path.basename(path)]) + options, cwd=os.path.dirname(path) or ".",
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
                             env={**os.environ, "NO_COLOR": "1"})
     if result.returncode not in (0, 1):
@@ -39,6 +40,7 @@ def commented(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--command", required=True, help="the program, and what stands before the file's name")
+    parser.add_argument("--no-spec", action="store_true", help="the command reads no spec")
     parser.add_argument("--bless", action="store_true", help="write what is printed into the cases")
     parser.add_argument("files", nargs="+")
     arguments = parser.parse_args()
@@ -49,7 +51,7 @@ def main():
     files = [path for given in arguments.files
              for path in (glob.glob(os.path.join(given, "*.mesh")) if os.path.isdir(given) else [given])]
     for path in sorted(files):
-        spec, expected, printed = run(command, path)
+        spec, expected, printed = run(command, path, arguments.no_spec)
         found = commented(printed)
         if found == expected:
             continue

@@ -48,6 +48,7 @@ Command ir_command();
 Command new_command();
 Command ops_command();
 Command plan_command();
+Command reshard_command();
 Command run_command();
 Command slurm_command();
 Command verify_command();

@@ -13,6 +13,8 @@ class Session {
  public:
   /// UsageError for a lint that does not exist.
   Session(const SpecOptions&, const OutputOptions&);
+  /// For a command that reads no spec.
+  explicit Session(const OutputOptions& output) : output_(output) {}
 
   /// Compiles and prints what was reported on stderr. Nothing after an error, or where the request stops early.
   std::optional<Compiled> compile();

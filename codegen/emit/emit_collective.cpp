@@ -70,6 +70,16 @@ struct Emitter {
                        product(before, step.from_dim + 1, static_cast<int>(before.size())), margin.before, margin.after,
                        kind);
   }
+  /// The name of this rank's partners in a permute.
+  const std::string& partners() const {
+    std::string& name = context.partners[{step.axes, step.to_axes}];
+    if (name.empty()) {
+      name = context.group(step.axes) + "_to";
+      for (const AxisId axis : step.to_axes) name += "_" + identifier(context.mesh().axes[axis].name);
+      name = context.names.reserve(name);
+    }
+    return name;
+  }
   /// Whole dims of the exchange: from the side that holds each.
   std::string exchange() const {
     const bool gathers_first = step.from_dim < step.to_dim;
@@ -181,6 +191,11 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
       out.line(fmt::format("meshrt::all_to_all({}, {}, {}, {}, {});", head, from, to, emitter.exchange(), type));
       return;
     case CollectiveKind::permute:
+      out.line(fmt::format("meshrt::permute({}, {}, {}, {}.to, {}, {}, {}.from, {});", head, from,
+                           elements(context, step.from), emitter.partners(), to, elements(context, step.to),
+                           emitter.partners(), type));
+      return;
+    case CollectiveKind::halo:
       out.line(fmt::format("meshrt::exchange_margins({}, {}, {}, {}, {});", head, to,
                            part_table(context, {emitter.own_margins().dim, {}}, step.axes), emitter.margins(), type));
       return;

@@ -45,6 +45,8 @@ struct EmitContext {
   std::vector<Span> sites = {};                            // what meshrt::Site::id counts
   std::map<std::vector<AxisId>, std::string> groups = {};  // axes -> "over_data"; in the order of first use below
   std::vector<std::vector<AxisId>> group_order = {};
+  /// Of permutes, by the axes of the group and their order afterwards: "over_x_y_to_y_x".
+  std::map<std::pair<std::vector<AxisId>, std::vector<AxisId>>, std::string> partners = {};
   std::vector<std::pair<std::string, std::string>> parts = {};  // tables of part boundaries: name, initialiser
   std::map<uint32_t, std::string> tickets = {};            // of collectives that are waited for later, by their step
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate

@@ -108,11 +108,16 @@ void emit_place(EmitContext& context, CppWriter& out) {
                                 parts, part));
   }
   for (const auto& [name, declaration] : context.parts) lines.push_back(declaration + ";");
-  for (const std::vector<AxisId>& axes : context.group_order) {
+  const auto array = [&](const std::vector<AxisId>& axes) {
     std::string list;
     for (const AxisId axis : axes) list += (list.empty() ? "" : ", ") + context.names.axis(axis);
-    lines.push_back(fmt::format("const meshrt::Group& {} = rank.group(std::array{{{}}});", context.group(axes), list));
-  }
+    return "std::array{" + list + "}";
+  };
+  for (const std::vector<AxisId>& axes : context.group_order)
+    lines.push_back(fmt::format("const meshrt::Group& {} = rank.group({});", context.group(axes), array(axes)));
+  for (const auto& [axes, name] : context.partners)
+    lines.push_back(fmt::format("const meshrt::Partners {} = meshrt::partners({}, {});", name,
+                                context.group(axes.first), array(axes.second)));
   for (const auto& [step, ticket] : context.tickets) lines.push_back("meshrt::Ticket " + ticket + ";");
   if (lines.empty()) return;
   out.blank();

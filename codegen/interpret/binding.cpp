@@ -66,14 +66,18 @@ size_t position_of(const Binding& binding, const Access& access, DimId dim) {
   internal_error("buffer " + binding.buffer(access).name + " has no dim " + binding.name(dim));
 }
 
-const meshrt::Group& group_of(Binding& binding, const std::vector<AxisId>& axes) {
+std::vector<meshrt::Axis> axes_of(const Binding& binding, const std::vector<AxisId>& axes) {
   std::vector<meshrt::Axis> of;
   of.reserve(axes.size());
   for (const AxisId axis : axes) {
     const MeshAxis& known = binding.mesh().axes[axis];
     of.push_back({static_cast<int>(known.size), static_cast<int>(known.stride)});
   }
-  return binding.rank.group(of);
+  return of;
+}
+
+const meshrt::Group& group_of(Binding& binding, const std::vector<AxisId>& axes) {
+  return binding.rank.group(axes_of(binding, axes));
 }
 
 }  // namespace mesh

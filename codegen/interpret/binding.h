@@ -72,6 +72,7 @@ Window window(const Binding&, const Access&, std::span<const LocalDim> nest);
 /// Position of a dim in the dims of an access (after its turns), or an internal error.
 size_t position_of(const Binding&, const Access&, DimId);
 /// The ranks that differ only along these axes, in this order.
+std::vector<meshrt::Axis> axes_of(const Binding&, const std::vector<AxisId>& axes);
 const meshrt::Group& group_of(Binding&, const std::vector<AxisId>& axes);
 
 }  // namespace mesh

@@ -158,20 +158,15 @@ Action permute(const Bound& bound) {
     for (const LocalDim& dim : dims) ranges.push_back(local_range(program, dim, rank));
     return ranges;
   };
-  const int self = bound.binding.rank.rank();
-  const auto mine = held(step.before, self), needed = held(step.after, self);
-  int to = -1, from = -1;
-  for (int k = 0; k < bound.group.size(); ++k) {
-    const int member = bound.group.members[static_cast<size_t>(k)];
-    if (to < 0 && held(step.after, member) == mine) to = k;
-    if (from < 0 && held(step.before, member) == needed) from = k;
-  }
-  if (to < 0 || from < 0) fault(bound.binding, step, "no member of the group holds the part that another needs");
+  const meshrt::Partners partners = meshrt::partners(bound.group, axes_of(bound.binding, step.to_axes));
+  const int sender = bound.group.members[static_cast<size_t>(partners.from)];
+  if (held(step.before, sender) != held(step.after, bound.binding.rank.rank()))
+    fault(bound.binding, step, "the member that sends holds another part than is needed");
   const int64_t sent = extents(bound.binding, step.before, 0, step.before.size());
   const int64_t received = extents(bound.binding, step.after, 0, step.after.size());
   return [=] {
-    meshrt::permute(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding), sent, to,
-                    bound.to.at(bound.binding), received, from, bound.type);
+    meshrt::permute(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding), sent, partners.to,
+                    bound.to.at(bound.binding), received, partners.from, bound.type);
   };
 }
 
@@ -251,7 +246,7 @@ Action bind_step(Binding& binding, const CollectiveStep& step) {
     return [&binding, ticket] { meshrt::wait(binding.rank, *ticket); };
   }
   const bool starts = step.phase == Phase::start;
-  if (step.kind == CollectiveKind::permute && step.from_dim >= 0) {
+  if (step.kind == CollectiveKind::halo) {
     if (starts || step.from != step.to) fault(binding, step, "margins are filled at once and in place");
     return margins(binding, step, step.axes.empty() ? nullptr : &group_of(binding, step.axes),
                    {static_cast<int32_t>(step.step), from.name.c_str()});
@@ -274,6 +269,7 @@ Action bind_step(Binding& binding, const CollectiveStep& step) {
     case CollectiveKind::all_gather: return all_gather(bound);
     case CollectiveKind::all_to_all: whole_only(); return all_to_all(bound);
     case CollectiveKind::permute: whole_only(); return permute(bound);
+    case CollectiveKind::halo:
     case CollectiveKind::broadcast:
     case CollectiveKind::slice: break;
   }

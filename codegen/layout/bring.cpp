@@ -139,7 +139,7 @@ ValueId Placer::reshard(ValueId id, const Placement& to, const std::string& need
   ValueId at = id;
   for (size_t i = 0; i < way.steps.size(); ++i) {
     ReshardStep step = way.steps[i];
-    step.reason = reason(step, at, way.placements[i], need);
+    step.reason = reason(step, at, way.placements[i], to, need);
     step.rule = rule_of(step, at);
     GraphBuilder build(graph_);
     build.body = graph_.value(id).body;
@@ -195,19 +195,39 @@ std::string Placer::completion_reason(const ReshardStep& step, ValueId id, const
   return fmt::format("{}needed by {}", text, need);
 }
 
-std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement& after, const std::string& need) const {
+std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement& after, const Placement& to,
+                           const std::string& need) const {
   const auto dim = [&](int at) { return graph_.dim(graph_.type(id).dims[at]).name; };
   const std::string over = axes_text(layout_.mesh, step.axes);
+  const auto is_wanted = [&](int at) { return after.dims[at].axes == to.dims[at].axes; };
+  const auto on_the_way = [&] {
+    return fmt::format("on the way to {}, as {} needs it", to_string(graph_, layout_.mesh, graph_.type(id), to), need);
+  };
   switch (step.kind) {
     case CollectiveKind::all_reduce:
     case CollectiveKind::reduce_scatter: return completion_reason(step, id, need);
     case CollectiveKind::all_gather:
+      if (contains(to.dims[step.from_dim].axes, step.axes[0])) return on_the_way();
       return fmt::format("`{}` is split over `{}`, and {} needs all of it", dim(step.from_dim), over, need);
     case CollectiveKind::all_to_all:
+      if (!contains(to.dims[step.to_dim].axes, step.axes[0])) return on_the_way();
       return fmt::format("`{}` is split over `{}`, and {} splits `{}` instead", dim(step.from_dim), over, need,
                          dim(step.to_dim));
-    case CollectiveKind::slice: return fmt::format("{} needs only this rank's part of `{}`", need, dim(step.to_dim));
     case CollectiveKind::permute: {
+      std::string moved;
+      for (int i = 0; i < static_cast<int>(after.dims.size()); ++i) {
+        const std::vector<AxisId>& now = placement(id).dims[i].axes;
+        if (now == after.dims[i].axes) continue;
+        if (!is_wanted(i)) return on_the_way();
+        moved += fmt::format("{}`{}` over `{}` instead of `{}`", moved.empty() ? "" : " and ", dim(i),
+                             axes_text(layout_.mesh, after.dims[i].axes), axes_text(layout_.mesh, now));
+      }
+      return fmt::format("{} splits {}: each part goes to another rank as it is", need, moved);
+    }
+    case CollectiveKind::slice:
+      if (!contains(to.dims[step.to_dim].axes, step.axes[0])) return on_the_way();
+      return fmt::format("{} needs only this rank's part of `{}`", need, dim(step.to_dim));
+    case CollectiveKind::halo: {
       const Margin& margin = after.dims[step.from_dim].margin;
       return fmt::format("halo exchange: `{}` is split over `{}`, and each part is read with {} before it and {} after",
                          dim(step.from_dim), over, margin.before, margin.after);

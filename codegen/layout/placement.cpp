@@ -7,16 +7,6 @@
 #include "meshrt/collectives.h"
 
 namespace mesh {
-namespace {
-
-/// The linear index of a rank over a dim's axes, the first slowest.
-int64_t linear_index(const MeshShape& mesh, const std::vector<AxisId>& axes, int64_t rank) {
-  int64_t index = 0;
-  for (AxisId axis : axes) index = index * mesh.axes[axis].size + mesh.coordinate(rank, axis);
-  return index;
-}
-
-}  // namespace
 
 bool Placement::uses(AxisId axis) const {
   for (const DimPlacement& dim : dims)
@@ -34,8 +24,14 @@ Placement Placement::without_margins() const {
   return result;
 }
 
+int64_t index_over(const MeshShape& mesh, const std::vector<AxisId>& axes, int64_t rank) {
+  int64_t index = 0;
+  for (AxisId axis : axes) index = index * mesh.axes[axis].size + mesh.coordinate(rank, axis);
+  return index;
+}
+
 Range owned_block(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t rank) {
-  const int64_t parts = mesh.size(dim.axes), index = linear_index(mesh, dim.axes, rank);
+  const int64_t parts = mesh.size(dim.axes), index = index_over(mesh, dim.axes, rank);
   return {meshrt::part_begin(size, index, parts), meshrt::part_begin(size, index + 1, parts)};
 }
 

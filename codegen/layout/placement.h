@@ -53,6 +53,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+/// The index of a rank over axes, the first slowest.
+int64_t index_over(const MeshShape&, const std::vector<AxisId>& axes, int64_t rank);
 /// What the rank with these mesh coordinates (of `rank`) owns of a dim of `size`, as global indices in order.
 std::vector<Range> owned(const MeshShape&, int64_t size, const DimPlacement&, int64_t rank);
 /// For block ownership, which is one range: the same.

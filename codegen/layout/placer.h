@@ -45,7 +45,8 @@ class Placer {
   void collect_margins();
   std::vector<Factor> factors_of(const Node&) const;
   double seconds(ValueId, const Placement& to);
-  std::string reason(const ReshardStep&, ValueId, const Placement& after, const std::string& need) const;
+  std::string reason(const ReshardStep&, ValueId, const Placement& after, const Placement& to,
+                     const std::string& need) const;
   std::string completion_reason(const ReshardStep&, ValueId, const std::string& need) const;
   Span rule_of(const ReshardStep&, ValueId) const;
 

@@ -2,79 +2,43 @@
 
 #include <algorithm>
 #include <queue>
+#include <ranges>
+#include <tuple>
+
+#include "codegen/layout/reshard_moves.h"
+#include "codegen/layout/traffic.h"
 
 namespace mesh {
 namespace {
 
-struct Move {
-  CollectiveKind kind;
-  AxisId axis;
-  int from_dim, to_dim;
-  Reduce reduce;
-  Placement after;
-};
-
-/// Whether `axes` followed by `axis` is how `target` begins.
-bool continues(const std::vector<AxisId>& axes, AxisId axis, const std::vector<AxisId>& target) {
-  return axes.size() < target.size() && std::equal(axes.begin(), axes.end(), target.begin()) &&
-         target[axes.size()] == axis;
+bool is_prefix(const std::vector<AxisId>& axes, const std::vector<AxisId>& of) {
+  return axes.size() <= of.size() && std::equal(axes.begin(), axes.end(), of.begin());
 }
 
-bool is_prefix(const std::vector<AxisId>& axes, const std::vector<AxisId>& target) {
-  return axes.size() <= target.size() && std::equal(axes.begin(), axes.end(), target.begin());
-}
-
-bool has_partial(const Placement& placement, AxisId axis) {
-  return std::any_of(placement.partial.begin(), placement.partial.end(),
-                     [&](const Partial& p) { return p.axis == axis; });
-}
-
-/// One axis at a time: completed, scattered, gathered, moved to another dim, or sliced.
-std::vector<Move> moves(const MeshShape& mesh, const Placement& at, const Placement& to) {
-  std::vector<Move> all;
-  const auto attach = [&](Placement base, AxisId axis, const auto& add) {  // to every dim that wants `axis` next
-    for (size_t j = 0; j < base.dims.size(); ++j)
-      if (continues(base.dims[j].axes, axis, to.dims[j].axes)) {
-        Placement after = base;
-        after.dims[j].axes.push_back(axis);
-        add(static_cast<int>(j), after);
-      }
-  };
-  for (const Partial& partial : at.partial) {
-    if (has_partial(to, partial.axis)) continue;
-    Placement done = at;
-    std::erase(done.partial, partial);
-    all.push_back({CollectiveKind::all_reduce, partial.axis, -1, -1, partial.reduce, done});
-    attach(done, partial.axis, [&](int j, const Placement& after) {
-      all.push_back({CollectiveKind::reduce_scatter, partial.axis, -1, j, partial.reduce, after});
-    });
+/// Elements that a rank receives at least before a value that lies as `at` lies as `to`. None is more than the average
+/// of all ranks.
+double still_needed(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& at,
+                    const Placement& to) {
+  double needed = 1, all = 1;  // of a rank, of the value
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    needed *= static_cast<double>(graph.dim(type.dims[i]).size / mesh.size(to.dims[i].axes));
+    all *= static_cast<double>(graph.dim(type.dims[i]).size);
   }
-  for (size_t i = 0; i < at.dims.size(); ++i) {
-    const auto& axes = at.dims[i].axes;
-    if (axes.empty() || is_prefix(axes, to.dims[i].axes)) continue;
-    const AxisId axis = axes.back();
-    Placement without = at;
-    without.dims[i].axes.pop_back();
-    all.push_back({CollectiveKind::all_gather, axis, static_cast<int>(i), -1, Reduce::sum, without});
-    attach(without, axis, [&](int j, const Placement& after) {
-      if (j != static_cast<int>(i))
-        all.push_back({CollectiveKind::all_to_all, axis, static_cast<int>(i), j, Reduce::sum, after});
-    });
+  int64_t terms = 1, kept = 1;
+  for (const Partial& partial : at.partial)
+    (std::ranges::count(to.partial, partial) > 0 ? kept : terms) *= mesh.axes[partial.axis].size;
+  // Of each element all terms but one are sent, and its sum to all that need it but one.
+  if (terms > 1)
+    return needed +
+           static_cast<double>(terms - 2) * all * static_cast<double>(kept) / static_cast<double>(mesh.ranks());
+  double held = 1;
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    const std::vector<AxisId>&has = at.dims[i].axes, &wants = to.dims[i].axes;
+    if (!is_prefix(has, wants) && !is_prefix(wants, has)) return needed;  // there is a rank that holds nothing of it
+    const int64_t parts = std::max(mesh.size(has), mesh.size(wants));
+    held *= static_cast<double>((graph.dim(type.dims[i]).size + parts - 1) / parts);
   }
-  for (AxisId axis = 0; axis != mesh.axes.size(); ++axis)
-    if (!at.uses(axis))
-      attach(at, axis, [&](int j, const Placement& after) {
-        all.push_back({CollectiveKind::slice, axis, -1, j, Reduce::sum, after});
-      });
-  return all;
-}
-
-/// Joins `move` to `last` where one collective over both axes does the same.
-bool joins(const ReshardStep& last, const Move& move) {
-  if (last.kind != move.kind || last.from_dim != move.from_dim || last.to_dim != move.to_dim ||
-      last.reduce != move.reduce)
-    return false;
-  return move.kind != CollectiveKind::all_to_all;
+  return std::max(0.0, needed - held);
 }
 
 }  // namespace
@@ -88,6 +52,12 @@ const std::optional<ReshardPath>& ReshardPlanner::plan(const ValueType& type, co
   return known_[key] = std::move(path);
 }
 
+void ReshardPlanner::price(const ValueType& type, const Placement& before, const Placement& after,
+                           ReshardStep& step) const {
+  step.bytes = sent_bytes(graph_, mesh_, type, before, after, step);
+  step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, step.bytes);
+}
+
 std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, const Placement& from,
                                                         const Placement& to) {
   const Placement parts = to.without_margins();
@@ -98,18 +68,9 @@ std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, c
     const DimPlacement& dim = to.dims[i];
     if (!dim.margin) continue;
     at.dims[i].margin = dim.margin;
-    // Whole slabs of what is held in the end: a row of the dim is everything else, with its margins.
-    Placement row = to;
-    row.dims[i] = {};
-    ValueType others = type;
-    others.dims.erase(others.dims.begin() + static_cast<std::ptrdiff_t>(i));
-    row.dims.erase(row.dims.begin() + static_cast<std::ptrdiff_t>(i));
-    const int64_t rows = margin_rows(graph_.dim(type.dims[i]).size, mesh_.size(dim.axes), dim.margin);
-    ReshardStep step{
-        CollectiveKind::permute, dim.axes, static_cast<int>(i), static_cast<int>(i), Reduce::sum, 0, 0, {}, {}};
-    step.bytes =
-        rows * local_elements(graph_, mesh_, others, row) * static_cast<int64_t>(meshrt::size_of(type.element));
-    step.seconds = collective_seconds(machine_, mesh_, dim.axes, step.kind, step.bytes);
+    const int position = static_cast<int>(i);
+    ReshardStep step{CollectiveKind::halo, dim.axes, position, position, {}, Reduce::sum, 0, 0, {}, {}};
+    price(type, parts, to, step);
     path->seconds += step.seconds;
     path->steps.push_back(std::move(step));
     path->placements.push_back(at);
@@ -117,77 +78,91 @@ std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, c
   return path;
 }
 
+/// Those that split the value on either side, and others, along which all hold the same and which can share the work,
+/// while they are few: every axis multiplies the ways.
+std::vector<AxisId> ReshardPlanner::axes_for(const Placement& from, const Placement& to) const {
+  std::vector<AxisId> used, others;
+  for (AxisId axis = 0; axis != mesh_.axes.size(); ++axis) {
+    if (from.uses(axis) || to.uses(axis)) used.push_back(axis);
+    else if (mesh_.axes[axis].size > 1) others.push_back(axis);
+  }
+  for (size_t i = 0; i < others.size() && used.size() < many_axes; ++i) used.push_back(others[i]);
+  return used;
+}
+
+/// Time that no way from one placement to the other takes less than.
+double ReshardPlanner::least_seconds(const ValueType& type, const Placement& at, const Placement& to) const {
+  const double elements = still_needed(graph_, mesh_, type, at, to);
+  if (elements == 0) return 0;
+  const bool one_host = mesh_.ranks() <= machine_.node_ranks;
+  const double rate = one_host ? machine_.node_gbs : std::max(machine_.node_gbs, machine_.network_gbs);
+  const double latency =
+      one_host ? machine_.node_latency_us : std::min(machine_.node_latency_us, machine_.network_latency_us);
+  return 1e-6 * latency + elements * static_cast<double>(meshrt::size_of(type.element)) / (1e9 * rate);
+}
+
 std::optional<ReshardPath> ReshardPlanner::search(const ValueType& type, const Placement& from,
                                                   const Placement& to) const {
   for (const Partial& partial : to.partial)
-    if (!has_partial(from, partial.axis)) return std::nullopt;
-  const auto bytes = [&](const Placement& p) {
-    return local_elements(graph_, mesh_, type, p) * static_cast<int64_t>(meshrt::size_of(type.element));
-  };
-  // S of a collective: what the group holds together, before a scatter or after a gather.
-  const auto volume = [&](CollectiveKind kind, const Placement& before, const Placement& after) {
-    return kind == CollectiveKind::all_gather ? bytes(after) : bytes(before);
-  };
-  struct State {
+    if (std::ranges::count(from.partial, partial) == 0) return std::nullopt;
+  const std::vector<AxisId> axes = axes_for(from, to);
+  struct Reached {
     double seconds;
-    int moves;
+    Placement before;
+    ReshardStep step;  // by which it was
+  };
+  std::map<Placement, Reached> reached;
+  struct State {
+    double least;  // of the whole way by this placement
+    double seconds;
     Placement placement;
     bool operator>(const State& o) const {
-      return std::tie(seconds, moves, placement) > std::tie(o.seconds, o.moves, o.placement);
+      return std::tie(least, o.seconds, placement) > std::tie(o.least, seconds, o.placement);
     }
   };
-  std::map<Placement, std::pair<double, std::pair<Placement, Move>>> best;  // seconds, and how it was reached
   std::priority_queue<State, std::vector<State>, std::greater<>> open;
-  best[from] = {0, {}};
+  reached[from] = {};
   open.push({0, 0, from});
-  while (!open.empty()) {
+  while (!open.empty() && open.top().placement != to) {
     const State state = open.top();
     open.pop();
-    if (state.placement == to) break;
-    if (state.seconds > best[state.placement].first) continue;
-    for (const Move& move : moves(mesh_, state.placement, to)) {
-      const double seconds =
-          state.seconds + 1e-12 +
-          collective_seconds(machine_, mesh_, {move.axis}, move.kind, volume(move.kind, state.placement, move.after));
-      const auto known = best.find(move.after);
-      if (known != best.end() && known->second.first <= seconds) continue;
-      best[move.after] = {seconds, {state.placement, move}};
-      open.push({seconds, state.moves + 1, move.after});
+    const Reached& here = reached[state.placement];
+    if (state.seconds > here.seconds) continue;
+    const bool permuted = state.placement != from && here.step.kind == CollectiveKind::permute;
+    for (Move& move : moves(mesh_, axes, state.placement, to, permuted)) {
+      price(type, state.placement, move.after, move.step);
+      const double seconds = state.seconds + each_step_seconds + move.step.seconds;
+      const auto known = reached.find(move.after);
+      if (known != reached.end() && known->second.seconds <= seconds) continue;
+      open.push({seconds + least_seconds(type, move.after, to), seconds, move.after});
+      reached.insert_or_assign(move.after, Reached{seconds, state.placement, std::move(move.step)});
     }
   }
-  if (!best.count(to)) return std::nullopt;
-  std::vector<Move> way;
-  for (Placement at = to; at != from;) {
-    const auto& [before, move] = best[at].second;
-    way.push_back(move);
-    at = before;
-  }
-  std::reverse(way.begin(), way.end());
-
+  if (open.empty()) return std::nullopt;
   ReshardPath path;
-  Placement before = from;
-  std::vector<Placement> begins;
-  for (const Move& move : way) {
-    if (!path.steps.empty() && joins(path.steps.back(), move)) {
-      // Gathers take minor axes first; a group lists its axes major first.
-      auto& axes = path.steps.back().axes;
-      axes.insert(move.kind == CollectiveKind::all_gather ? axes.begin() : axes.end(), move.axis);
-      path.placements.back() = move.after;
-    } else {
-      path.steps.push_back({move.kind, {move.axis}, move.from_dim, move.to_dim, move.reduce, 0, 0, {}, {}});
-      path.placements.push_back(move.after);
-      begins.push_back(before);
-    }
-    before = move.after;
+  for (Placement at = to; at != from; at = reached[at].before) {
+    path.steps.push_back(reached[at].step);
+    path.placements.push_back(at);
   }
-  for (size_t i = 0; i < path.steps.size(); ++i) {
-    ReshardStep& step = path.steps[i];
-    const int64_t size = volume(step.kind, begins[i], path.placements[i]);
-    step.bytes = collective_bytes(step.kind, mesh_.size(step.axes), size);
-    step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, size);
-    path.seconds += step.seconds;
-  }
+  std::ranges::reverse(path.steps);
+  std::ranges::reverse(path.placements);
+  join_slices(path);
+  for (const ReshardStep& step : path.steps) path.seconds += step.seconds;
   return path;
+}
+
+/// Slices of a dim over several axes, one behind the other, are one step.
+void ReshardPlanner::join_slices(ReshardPath& path) {
+  for (size_t i = 1; i < path.steps.size();) {
+    ReshardStep &last = path.steps[i - 1], &next = path.steps[i];
+    if (next.kind != CollectiveKind::slice || last.kind != next.kind || last.to_dim != next.to_dim) {
+      ++i;
+      continue;
+    }
+    last.axes.insert(last.axes.end(), next.axes.begin(), next.axes.end());
+    path.steps.erase(path.steps.begin() + static_cast<std::ptrdiff_t>(i));
+    path.placements.erase(path.placements.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+  }
 }
 
 }  // namespace mesh

@@ -12,7 +12,7 @@ namespace mesh {
 
 struct ReshardPath {
   double seconds = 0;
-  std::vector<ReshardStep> steps;     // neighbouring steps of a kind over one dim are one step over several axes
+  std::vector<ReshardStep> steps;
   std::vector<Placement> placements;  // after each step; the last is the target
 };
 
@@ -21,13 +21,21 @@ class ReshardPlanner {
   ReshardPlanner(const Graph& graph, const MeshShape& mesh, const Machine& machine)
       : graph_(graph), mesh_(mesh), machine_(machine) {}
 
-  /// Dijkstra over placements; moves only bring axes where the target wants them or take away what it does not. Nothing
-  /// when the target has a partial that the source has not. Margins are fetched last, a step for each dim.
+  /// The way that takes the least time by the machine's description: A* over placements, every step a collective over a
+  /// list of axes (reshard_moves.h). Nothing when the target has a partial that the source has not. Margins are fetched
+  /// last, a step for each dim.
   const std::optional<ReshardPath>& plan(const ValueType&, const Placement& from, const Placement& to);
 
  private:
   std::optional<ReshardPath> with_margins(const ValueType&, const Placement& from, const Placement& to);
   std::optional<ReshardPath> search(const ValueType&, const Placement& from, const Placement& to) const;
+  void price(const ValueType&, const Placement& before, const Placement& after, ReshardStep&) const;
+  double least_seconds(const ValueType&, const Placement& at, const Placement& to) const;
+  std::vector<AxisId> axes_for(const Placement& from, const Placement& to) const;
+  static void join_slices(ReshardPath&);
+
+  static constexpr size_t many_axes = 4;
+  static constexpr double each_step_seconds = 1e-12;  // of two ways that take equally long the one of fewer steps
 
   const Graph& graph_;
   const MeshShape& mesh_;

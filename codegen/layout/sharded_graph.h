@@ -10,18 +10,29 @@
 
 namespace mesh {
 
-enum class CollectiveKind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, permute, broadcast, slice };
+enum class CollectiveKind : uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  permute,
+  halo,
+  broadcast,
+  slice
+};
 const char* name_of(CollectiveKind);  // "all_reduce"
 
 /// One collective over the ranks that differ only in `axes` (one group, ordered major first).
 /// all_reduce: completes a partial. reduce_scatter: completes it and leaves `to_dim` split. all_gather: makes the split
-/// of `from_dim` whole. all_to_all: moves the split from `from_dim` to `to_dim`. permute: fetches the margins of
-/// `from_dim` over all of its axes, which may be none. slice: `to_dim` becomes split, nothing is sent. The axes of a
-/// dim that are gathered are always the last (minor) ones of its list; axes that a step adds are appended.
+/// of `from_dim` whole. all_to_all: moves the split from `from_dim` to `to_dim`. permute: parts as they are change
+/// owners, each member sends what it holds to one other. halo: fetches the margins of `from_dim` over all of its axes,
+/// which may be none. slice: `to_dim` becomes split, nothing is sent. The axes of a dim that are gathered are always
+/// the last (minor) ones of its list; axes that a step adds are appended.
 struct ReshardStep {
   CollectiveKind kind;
   std::vector<AxisId> axes;
   int from_dim = -1, to_dim = -1;  // positions in the value's dims
+  std::vector<AxisId> to_axes;     // of a permute: the same axes in the order in which they number the parts afterwards
   Reduce reduce = Reduce::sum;
   int64_t bytes = 0;   // what the rank that sends most sends in one execution
   double seconds = 0;  // predicted, by the machine description

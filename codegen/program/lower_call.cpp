@@ -95,7 +95,7 @@ void Lowering::lower_reshard(const Node& node) {
   const ValueId from = node.inputs[0], to = node.results[0];
   const uint32_t index = std::get<ReshardOp>(node.op).step;
   const ReshardStep& reshard = sharded_.steps[index];
-  if (reshard.kind == CollectiveKind::permute) return lower_margins(node);
+  if (reshard.kind == CollectiveKind::halo) return lower_margins(node);
   if (constant(to)) return lower_formula(to);
   if (reshard.kind == CollectiveKind::slice) {
     if (is_formula(to)) return;
@@ -108,6 +108,7 @@ void Lowering::lower_reshard(const Node& node) {
   CollectiveStep step{};
   step.kind = reshard.kind;
   step.axes = reshard.axes;
+  step.to_axes = reshard.to_axes;
   step.reduce = reshard.reduce;
   step.step = first_step_ + index;
   if (reshard.kind == CollectiveKind::all_reduce) {  // in place, of a total in its wider type

@@ -78,7 +78,7 @@ ValueId Lowering::with_all_margins(ValueId value) const {
   for (NodeId id : graph_.body(graph_.value(value).body).nodes) {
     const Node& node = graph_.node(id);
     const auto* reshard = std::get_if<ReshardOp>(&node.op);
-    if (reshard && node.inputs[0] == value && sharded_.steps[reshard->step].kind == CollectiveKind::permute)
+    if (reshard && node.inputs[0] == value && sharded_.steps[reshard->step].kind == CollectiveKind::halo)
       return with_all_margins(node.results[0]);
   }
   return value;

@@ -31,7 +31,7 @@ void Lowering::find_readers() {
       for (ValueId input : node.inputs) ++readers_[input.index];
       const auto* reshard = std::get_if<ReshardOp>(&node.op);
       const bool slices = reshard && sharded_.steps[reshard->step].kind == CollectiveKind::slice;
-      const bool moves = reshard && !slices && sharded_.steps[reshard->step].kind != CollectiveKind::permute;
+      const bool moves = reshard && !slices && sharded_.steps[reshard->step].kind != CollectiveKind::halo;
       if (slices) ++slices_[node.inputs[0].index];
       if (!definition(node.op).reads_elements(graph_, node) || (moves && !constant(node.results[0])))
         for (ValueId input : node.inputs) need(input);

@@ -87,14 +87,13 @@ class Printer {
     return loop.index < dim_of_loop_.size() ? dim(dim_of_loop_[loop.index]) : "?";
   }
   std::string axis(AxisId id) const { return program_.sharded.layout.mesh.axes[id].name; }
+  std::string axes(const std::vector<AxisId>& of) const { return axes_text(program_.sharded.layout.mesh, of, "*"); }
   std::string names(const std::vector<DimId>& dims) const {
     return list(dims, [&](DimId id) { return dim(id); });
   }
   std::string local_dims(std::span<const LocalDim> dims) const {
     return list(dims, [&](const LocalDim& local) {
-      return dim(local.dim) + (local.placement.axes.empty() ? "" : "/") +
-             list(
-                 local.placement.axes, [&](AxisId id) { return axis(id); }, "*") +
+      return dim(local.dim) + (local.placement.axes.empty() ? "" : "/") + axes(local.placement.axes) +
              margin(local.placement.margin);
     });
   }
@@ -236,17 +235,15 @@ class Printer {
   }
   std::string text(const DefinedStep& s) const { return s.definition->text(program_, s); }
   std::string text(const CollectiveStep& c) const {
-    if (c.kind == CollectiveKind::permute && c.from_dim >= 0) {
+    if (c.kind == CollectiveKind::halo) {
       const LocalDim& local = c.before[static_cast<size_t>(c.from_dim)];
-      const std::string over = list(
-          c.axes, [&](AxisId id) { return axis(id); }, "*");
-      return fmt::format("{}margins of {} in {}", over.empty() ? "" : "permute over " + over + " ", dim(local.dim),
+      const std::string over = axes(c.axes);
+      return fmt::format("{}margins of {} in {}", over.empty() ? "" : "halo over " + over + " ", dim(local.dim),
                          access(c.to));
     }
     static constexpr const char* phases[] = {"", " start", " wait"};
-    std::string text = fmt::format("{}{} over {}", name_of(c.kind), phases[static_cast<size_t>(c.phase)],
-                                   list(
-                                       c.axes, [&](AxisId id) { return axis(id); }, "*"));
+    std::string text = fmt::format("{}{} over {}", name_of(c.kind), phases[static_cast<size_t>(c.phase)], axes(c.axes));
+    if (c.kind == CollectiveKind::permute) text += " to " + axes(c.to_axes);
     if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
       text += fmt::format(" {}", meshrt::name_of(c.reduce));
     if (c.from_dim >= 0) text += " of " + dim(c.before[static_cast<size_t>(c.from_dim)].dim);

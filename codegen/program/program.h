@@ -206,12 +206,12 @@ struct DefinedStep {
   std::vector<int64_t> numbers;
 };
 
-/// A permute of a dim fills its margins in place, from the neighbours' parts and by the margin's edge; without axes,
-/// from the rank's own elements.
+/// A halo of a dim fills its margins in place, from the neighbours' parts and by the margin's edge; without axes, from
+/// the rank's own elements.
 struct CollectiveStep {
   CollectiveKind kind;
-  Access from, to;  // equal for all_reduce, and for a permute that fills margins
-  std::vector<AxisId> axes;
+  Access from, to;                      // equal for all_reduce and halo
+  std::vector<AxisId> axes, to_axes;    // as in ReshardStep
   int from_dim = -1, to_dim = -1;       // positions in the dims of the access (after turns)
   std::vector<LocalDim> before, after;  // dims of the value on both sides, as positions refer to
   Reduce reduce = Reduce::sum;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "codegen/graph/dims.h"
 #include "codegen/program/accesses.h"
@@ -81,7 +82,7 @@ class StepVerifier {
   void operator()(const CollectiveStep& c) {
     if (c.step >= program_.sharded.steps.size()) return say("belongs to no reshard step");
     const ReshardStep& reshard = program_.sharded.steps[c.step];
-    if (reshard.kind != c.kind || reshard.axes != c.axes || reshard.reduce != c.reduce)
+    if (reshard.kind != c.kind || reshard.axes != c.axes || reshard.to_axes != c.to_axes || reshard.reduce != c.reduce)
       say("is not the collective that the layout asked for");
     if (!std::ranges::equal(c.before, dims_of(program_, c.from)) ||
         !std::ranges::equal(c.after, dims_of(program_, c.to)))
@@ -103,8 +104,9 @@ class StepVerifier {
       auto& axes = expected[static_cast<size_t>(at)].placement.axes;
       axes.insert(axes.end(), c.axes.begin(), c.axes.end());
     };
-    if (c.kind == CollectiveKind::permute && c.from_dim >= 0) return margins(c);
-    if (c.kind == CollectiveKind::permute || c.kind == CollectiveKind::broadcast) return;
+    if (c.kind == CollectiveKind::halo) return margins(c);
+    if (c.kind == CollectiveKind::permute) return owners(c);
+    if (c.kind == CollectiveKind::broadcast) return;
     if (c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::all_to_all) gathers(c.from_dim);
     if (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all ||
         c.kind == CollectiveKind::slice)
@@ -114,9 +116,31 @@ class StepVerifier {
 
   void margins(const CollectiveStep& c) {
     if (c.from != c.to) say("does not fill margins in place");
-    if (c.from_dim >= static_cast<int>(c.before.size())) return say("fills margins of a dim that there is not");
+    if (c.from_dim < 0 || c.from_dim >= static_cast<int>(c.before.size()))
+      return say("fills margins of a dim that there is not");
     const DimPlacement& dim = c.before[static_cast<size_t>(c.from_dim)].placement;
     if (!dim.margin || dim.axes != c.axes) say("fills other margins than its dim has");
+  }
+
+  /// Each member gets the part that it needs from the one that holds it.
+  void owners(const CollectiveStep& c) {
+    if (!std::ranges::is_permutation(c.axes, c.to_axes)) return say("numbers its parts over other axes than its group");
+    const MeshShape& mesh = program_.sharded.layout.mesh;
+    const auto rank_of = [&](int64_t index) {
+      int64_t rank = 0;
+      for (const AxisId axis : std::views::reverse(c.axes)) {
+        rank += index % mesh.axes[axis].size * mesh.axes[axis].stride;
+        index /= mesh.axes[axis].size;
+      }
+      return rank;
+    };
+    for (int64_t member = 0; member < mesh.size(c.axes); ++member) {
+      const int64_t needs = rank_of(member), holds = rank_of(index_over(mesh, c.to_axes, needs));
+      for (size_t i = 0; i < std::min(c.before.size(), c.after.size()); ++i)
+        if (c.before[i].dim != c.after[i].dim ||
+            local_range(program_, c.before[i], holds) != local_range(program_, c.after[i], needs))
+          return say(fmt::format("gives rank {} another part of {} than it needs", needs, name(c.after[i].dim)));
+    }
   }
 
   void operator()(const DefinedStep& s) {

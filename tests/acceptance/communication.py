@@ -45,7 +45,7 @@ def neighbours(report, folder, mesh, rows, columns):
         plan = json.loads(execute(meshc(), "plan", path, "--mesh", mesh, "--json").stdout)
         for phase in ("forward", "backward"):
             found = sorted((c["kind"], c["bytes"], c["count"]) for c in plan["collectives"] if c["phase"] == phase and c["count"] > 1)
-            expected = sorted(("permute", cells * 8, 5) for cells in (rows, columns))
+            expected = sorted(("halo", cells * 8, 5) for cells in (rows, columns))
             report.check(f"heat on {mesh}, {phase}: {found}", found, expected, found == expected)
 
     report.attempt(f"heat on {mesh}", action)

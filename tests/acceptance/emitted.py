@@ -1,6 +1,7 @@
 """Random graphs, and specs that once failed, emitted as C++ and run on their ranks: after three steps and an evaluation every parameter, optimizer state, output and metric has the bits that
 the interpreter gives."""
 import glob
+import math
 import os
 import re
 import subprocess
@@ -11,12 +12,15 @@ from common import run as execute
 from constructs import loops, sizes, values
 from generate.layouts import is_refused
 from generate.model import spec
+from generate.moved import MISMATCHED
 from graphs import ONCE_FAILED
 
 SEED = 20261121
 ATTEMPTS = 6
 # Specs of single constructs; those with several layouts or models are left out.
 CONSTRUCTS = [one for part in (sizes, loops, values) for one in part.cases() if len(one.layouts) == 1 and not one.options]
+# Movements of one tensor between placements that mismatch, on few ranks.
+MOVED = [one for one, _ in MISMATCHED if math.prod(one.mesh) <= 8]
 TOGETHER = 5  # programs in one translation unit: the runtime's headers take longer than a program
 # As build.sh compiles, into a library that tests/emit/run_emitted.cpp loads.
 COMPILE = ["c++", "-std=c++20", "-O3", f"-march={os.environ.get('TARGET', 'native')}", "-ffp-contract=off", "-fno-math-errno",
@@ -31,7 +35,9 @@ def runner():
 
 
 def name_of(graph):
-    """The name of a graph (a number, the path of a spec or a construct) in C++."""
+    """The name of a graph (a number, the path of a spec, a construct or a movement) in C++."""
+    if graph in MOVED:
+        return f"moved_{graph.name}"
     if isinstance(graph, int):
         return f"g{graph}"
     return os.path.basename(graph).removesuffix(".mesh") if isinstance(graph, str) else f"construct{CONSTRUCTS.index(graph)}"
@@ -41,6 +47,8 @@ def texts(graph):
     """The specs to try: a random graph's layout may be refused."""
     if isinstance(graph, int):
         return (spec(SEED + graph, attempt).text for attempt in range(ATTEMPTS))
+    if graph in MOVED:
+        return iter([graph.spec("f32")])
     if not isinstance(graph, str):
         return iter([graph.spec])
     with open(graph) as file:
@@ -79,8 +87,8 @@ def compare(folder, graphs):
 def run(small):
     report = Report()
     count = 4 if small else 50
-    print(f"seed {SEED}, {count} graphs, f32, each under a random layout of 1 to 8 ranks; those that once failed; single constructs")
-    graphs = [*range(count), *sorted(glob.glob(ONCE_FAILED)), *CONSTRUCTS]
+    print(f"seed {SEED}, {count} graphs, f32, each under a random layout of 1 to 8 ranks; those that once failed; single constructs; movements of one tensor")
+    graphs = [*range(count), *sorted(glob.glob(ONCE_FAILED)), *CONSTRUCTS, *MOVED]
     with scratch() as folder, ThreadPoolExecutor(2) as pool:
         found = {}
         for part in pool.map(lambda first: compare(folder, graphs[first:first + TOGETHER]), range(0, len(graphs), TOGETHER)):

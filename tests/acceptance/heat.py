@@ -30,8 +30,8 @@ def far(got, right):
 def check_plan(report, title, size, mesh):
     """Both neighbours of a rank are one exchange; an axis of one rank needs none."""
     plan = json.loads(execute(meshc(), "plan", SPEC, *sets(**size), "--mesh", mesh, "--json").stdout)
-    halos = [(c["axes"], c["tensor"], c["count"]) for c in plan["collectives"] if c["kind"] == "permute"]
-    others = [c["kind"] for c in plan["collectives"] if c["kind"] != "permute"]
+    halos = [(c["axes"], c["tensor"], c["count"]) for c in plan["collectives"] if c["kind"] == "halo"]
+    others = [c["kind"] for c in plan["collectives"] if c["kind"] != "halo"]
     wanted = [([axis], "u", 1) for axis, ranks in plan["mesh"]["axes"].items() if ranks > 1]
     good = halos == wanted and others == ["all_reduce"] * bool(wanted)
     report.true(f"{title}: one halo exchange per axis and step, besides them the sum of the metric", good, f"{halos}, {others}")

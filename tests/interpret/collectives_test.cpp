@@ -131,6 +131,7 @@ TEST(Permute, GivesEveryPartToItsNewOwner) {
   const LocalDim before = split(a, {0, 1}), after = split(a, {1, 0});
   const BufferId from = made.buffer("from", Type::i32, {before}), to = made.buffer("to", Type::i32, {after});
   made.add_collective(CollectiveKind::permute, from, to, {0, 1}, -1, -1);
+  std::get<CollectiveStep>(made.steps[0].what).to_axes = {1, 0};
   made.run(
       [&](const View& view) {
         for (int64_t i = 0; i < view.range(before).size(); ++i)
@@ -142,15 +143,15 @@ TEST(Permute, GivesEveryPartToItsNewOwner) {
       });
 }
 
-TEST(Permute, FillsMargins) {
+TEST(Halo, FillsMargins) {
   HandMade made({{"x", 4}});
   const DimId a = made.dim("a", 6), b = made.dim("b", 3);  // parts of 1, 2, 1 and 2: margins reach over two of them
   LocalDim wide = split(a, {0}), turned = whole(b);
   wide.placement.margin = {3, 2, {Edge::Kind::clamp}};
   turned.placement.margin = {0, 1, {Edge::Kind::wrap}};
   const BufferId x = made.buffer("x", Type::i32, {wide, turned});
-  made.add_collective(CollectiveKind::permute, x, x, {0}, 0, 0);
-  made.add_collective(CollectiveKind::permute, x, x, {}, 1, 1);
+  made.add_collective(CollectiveKind::halo, x, x, {0}, 0, 0);
+  made.add_collective(CollectiveKind::halo, x, x, {}, 1, 1);
   made.run(
       [&](const View& view) {
         const Range own = view.range(split(a, {0}));

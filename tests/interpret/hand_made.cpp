@@ -43,7 +43,7 @@ void HandMade::add_collective(CollectiveKind kind, BufferId from, BufferId to, s
   step.after = program.buffer(to).dims;
   step.reduce = reduce;
   step.step = static_cast<uint32_t>(program.sharded.steps.size());
-  program.sharded.steps.push_back({kind, std::move(axes), from_dim, to_dim, reduce, 0, 0, "test", {}});
+  program.sharded.steps.push_back({kind, std::move(axes), from_dim, to_dim, {}, reduce, 0, 0, "test", {}});
   add(std::move(step));
 }
 

@@ -39,13 +39,22 @@ TEST_F(Reshard, MovingAnAxisIsAnAllToAll) {
   EXPECT_EQ(path({{{{1}}, {}}, {}, {}}, {{{}, {{1}}}, {}, {}}), "all_to_all 24576");
 }
 TEST_F(Reshard, PartialToSplitIsAReduceScatter) {
-  EXPECT_EQ(path({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{}, {{1}}}, {}, {}}), "reduce_scatter 98304");
+  EXPECT_EQ(path({{{{0}}, {}}, {{1, Reduce::sum}}, {}}, {{{{0}}, {{1}}}, {}, {}}), "reduce_scatter 49152");
+}
+TEST_F(Reshard, RanksThatHoldTheSameShareASum) {
+  EXPECT_EQ(path({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{}, {{1}}}, {}, {}}),
+            "slice 0, reduce_scatter 49152, all_gather 16384");
+}
+TEST_F(Reshard, AnAxisOfOneRankCostsNothing) {
+  mesh.axes[1] = {"columns", 1, 1, {}};
+  EXPECT_EQ(path({{{{0}}, {}}, {}, {}}, {{{{0, 1}}, {}}, {}, {}}), "slice 0");
+  EXPECT_EQ(path({{{{1, 0}}, {}}, {}, {}}, {{{{0}}, {{1}}}, {}, {}}), "permute 0, all_to_all 0");
 }
 TEST_F(Reshard, PartialOverTwoAxesIsOneAllReduce) {
   EXPECT_EQ(path({{{}, {}}, {{0, Reduce::sum}, {1, Reduce::sum}}, {}}, whole), "all_reduce 229376");
 }
-TEST_F(Reshard, MinorAxisIsGatheredFirst) {
-  EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, {{{{1}}, {}}, {}, {}}), "all_gather 114688, slice 0");
+TEST_F(Reshard, PartsGoToOtherRanksBeforeTheMajorAxisIsGathered) {
+  EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, {{{{1}}, {}}, {}, {}}), "permute 16384, all_gather 16384");
 }
 TEST_F(Reshard, NothingMakesAPartial) { EXPECT_EQ(path(whole, {{{}, {}}, {{1, Reduce::sum}}, {}}), "none"); }
 
@@ -68,14 +77,14 @@ TEST_F(LeastBytes, IsAnEighthWhereTheOrderOfAxesTurns) {
   EXPECT_EQ(least({{{{0, 1}}, {}}, {}, {}}, {{{{1, 0}}, {}}, {}, {}}), value_bytes / 8);
 }
 TEST_F(LeastBytes, OfASumIsAllThatIsNeededOrGiven) {
-  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, whole), value_bytes);
-  // Four members give three quarters away, in each row, though both rows have equal copies.
-  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{{1}}, {}}, {}, {}}), value_bytes * 3 / 4);
+  // Both rows have equal copies: each element is added once, by three messages, and its sum goes to seven more ranks.
+  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, whole), value_bytes * 10 / 8);
+  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{{1}}, {}}, {}, {}}), value_bytes / 2);
   // A row completes only the half that it needs.
   EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{{0, 1}}, {}}, {}, {}}), value_bytes * 3 / 8);
 }
 TEST_F(LeastBytes, IsSentWhereASumIsScattered) {
-  const Placement from{{{}, {}}, {{1, Reduce::sum}}, {}}, to{{{}, {{1}}}, {}, {}};
+  const Placement from{{{{0}}, {}}, {{1, Reduce::sum}}, {}}, to{{{{0}}, {{1}}}, {}, {}};
   EXPECT_EQ(path(from, to), "reduce_scatter " + std::to_string(least(from, to)));
 }
 

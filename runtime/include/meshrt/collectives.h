@@ -88,6 +88,13 @@ void broadcast(Rank&, const Group&, Site, void* data, int64_t count, Type, int r
 void permute(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive,
              int64_t receive_count, int from, Type);
 
+/// Whom a member sends its part to and whom it gets its new part from.
+struct Partners {
+  int to, from;
+};
+/// Where the member that is k-th by `numbering`, the group's axes in another order, gets the part of the group's k-th.
+Partners partners(const Group&, std::span<const Axis> numbering);
+
 /// The margins of a rank's part of a dim: [outer, before + own + after, inner] elements, row-major.
 struct Margins {
   int64_t outer, inner;

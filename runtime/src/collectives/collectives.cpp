@@ -211,6 +211,19 @@ void permute(Rank& rank, const Group& group, Site site, const void* send, int64_
                  type);
 }
 
+Partners partners(const Group& group, std::span<const Axis> numbering) {
+  const auto index = [&](int member, std::span<const Axis> axes) {
+    int result = 0;
+    for (const Axis& axis : axes)
+      result = result * axis.size + group.members[static_cast<size_t>(member)] / axis.stride % axis.size;
+    return result;
+  };
+  Partners found{-1, index(group.index, numbering)};
+  for (int member = 0; member < group.size(); ++member)
+    if (index(member, numbering) == group.index) found.to = member;
+  return found;
+}
+
 void barrier(Rank& rank, const Group& group, Site site) {
   run(rank, group, make_call(group, Kind::barrier, site, nullptr, nullptr, Type::u8));
 }

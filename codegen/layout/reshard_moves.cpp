@@ -1,0 +1,134 @@
+#include "codegen/layout/reshard_moves.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "codegen/layout/permutation.h"
+
+namespace mesh {
+namespace {
+
+using Axes = std::vector<AxisId>;
+
+class Moves {
+ public:
+  Moves(const MeshShape& mesh, const Axes& axes, const Placement& at, const Placement& to)
+      : mesh_(mesh), axes_(axes), at_(at), to_(to) {}
+
+  void completions() {
+    std::vector<Partial> pending;
+    for (const Partial& partial : at_.partial)
+      if (std::ranges::find(to_.partial, partial) == to_.partial.end()) pending.push_back(partial);
+    for (const Reduce reduce : {Reduce::sum, Reduce::max, Reduce::min}) {
+      Axes axes;
+      for (const Partial& partial : pending)
+        if (partial.reduce == reduce) axes.push_back(partial.axis);
+      lists(axes, [&](const Axes& chosen) { complete(chosen, reduce); });
+    }
+  }
+
+  /// The last axes of a dim, which then is whole but for the others, or another dim gets them.
+  void departures() {
+    for (int i = 0; i < dims(); ++i) {
+      const Axes& axes = at_.dims[static_cast<size_t>(i)].axes;
+      for (size_t kept = axes.size(); kept-- > 0;) {
+        const Axes leaving(axes.begin() + static_cast<std::ptrdiff_t>(kept), axes.end());
+        Placement without = at_;
+        without.dims[static_cast<size_t>(i)].axes.resize(kept);
+        for (int j = 0; j < dims(); ++j)
+          if (j != i) add(CollectiveKind::all_to_all, leaving, i, j, split(without, j, leaving));
+        add(CollectiveKind::all_gather, leaving, i, -1, std::move(without));
+      }
+    }
+  }
+
+  void slices() {
+    for (const AxisId axis : axes_) {
+      if (at_.uses(axis)) continue;
+      for (int j = 0; j < dims(); ++j) add(CollectiveKind::slice, {axis}, -1, j, split(at_, j, {axis}));
+    }
+  }
+
+  /// Every placement with as many parts of each dim.
+  void permutes() {
+    Placement after = at_;
+    for (DimPlacement& dim : after.dims) dim.axes.clear();
+    deal(after, 0, 1);
+  }
+
+  std::vector<Move> all;
+
+ private:
+  int dims() const { return static_cast<int>(at_.dims.size()); }
+  static Placement split(Placement placement, int dim, const Axes& axes) {
+    Axes& to = placement.dims[static_cast<size_t>(dim)].axes;
+    to.insert(to.end(), axes.begin(), axes.end());
+    return placement;
+  }
+  void add(CollectiveKind kind, const Axes& axes, int from_dim, int to_dim, Placement after,
+           Reduce reduce = Reduce::sum) {
+    all.push_back({{kind, axes, from_dim, to_dim, {}, reduce, 0, 0, {}, {}}, std::move(after)});
+  }
+
+  void complete(const Axes& axes, Reduce reduce) {
+    Placement done = at_;
+    std::erase_if(done.partial, [&](const Partial& partial) { return contains(axes, partial.axis); });
+    for (int j = 0; j < dims(); ++j) add(CollectiveKind::reduce_scatter, axes, -1, j, split(done, j, axes), reduce);
+    if (std::ranges::is_sorted(axes)) add(CollectiveKind::all_reduce, axes, -1, -1, std::move(done), reduce);
+  }
+
+  /// Every list of some of the axes, in any order.
+  static void lists(const Axes& axes, const std::function<void(const Axes&)>& use) {
+    Axes chosen;
+    const std::function<void()> more = [&] {
+      if (!chosen.empty()) use(chosen);
+      for (const AxisId axis : axes) {
+        if (contains(chosen, axis)) continue;
+        chosen.push_back(axis);
+        more();
+        chosen.pop_back();
+      }
+    };
+    more();
+  }
+
+  /// Gives dim `i`, which has `parts` parts so far, as many as it has now, and then the dims behind it.
+  void deal(Placement& after, size_t i, int64_t parts) {
+    if (i == after.dims.size()) {
+      if (after != at_) permute(after);
+      return;
+    }
+    const int64_t wanted = mesh_.size(at_.dims[i].axes);
+    if (parts == wanted) return deal(after, i + 1, 1);
+    for (const AxisId axis : axes_) {
+      const int64_t size = mesh_.axes[axis].size;
+      if (wanted % (parts * size) != 0 || after.uses(axis)) continue;
+      after.dims[i].axes.push_back(axis);
+      deal(after, i, parts * size);
+      after.dims[i].axes.pop_back();
+    }
+  }
+  void permute(const Placement& after) {
+    const Permutation moved = *permutation(mesh_, at_, after);
+    add(CollectiveKind::permute, moved.axes, -1, -1, after);
+    all.back().step.to_axes = moved.to_axes;
+  }
+
+  const MeshShape& mesh_;
+  const Axes& axes_;
+  const Placement &at_, &to_;
+};
+
+}  // namespace
+
+std::vector<Move> moves(const MeshShape& mesh, const std::vector<AxisId>& axes, const Placement& at,
+                        const Placement& to, bool permuted) {
+  Moves found(mesh, axes, at, to);
+  found.completions();
+  found.departures();
+  found.slices();
+  if (!permuted) found.permutes();
+  return std::move(found.all);
+}
+
+}  // namespace mesh

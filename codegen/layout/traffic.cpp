@@ -1,0 +1,156 @@
+#include "codegen/layout/traffic.h"
+
+#include <algorithm>
+
+#include "codegen/layout/permutation.h"
+#include "meshrt/collectives.h"
+
+namespace mesh {
+namespace {
+
+/// A dim in equal parts, but for the rounding of their boundaries.
+struct Parts {
+  int64_t size, count;
+  bool even() const { return size % count == 0; }
+  int64_t largest() const { return (size + count - 1) / count; }
+  int64_t extent(int64_t part) const {
+    return meshrt::part_begin(size, part + 1, count) - meshrt::part_begin(size, part, count);
+  }
+};
+
+class Sender {
+ public:
+  Sender(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& before,
+         const Placement& after, const ReshardStep& step)
+      : graph_(graph),
+        mesh_(mesh),
+        type_(type),
+        before_(before),
+        after_(after),
+        step_(step),
+        members_(mesh.size(step.axes)) {}
+
+  int64_t elements() const {
+    if (members_ == 1) return 0;
+    switch (step_.kind) {
+      case CollectiveKind::all_reduce: return share(2, held(-1));
+      case CollectiveKind::broadcast: return share(1, held(-1));
+      case CollectiveKind::reduce_scatter: return scattered() * held(step_.to_dim);
+      case CollectiveKind::all_gather:
+        return (members_ - 1) * parts(before_, step_.from_dim).largest() * held(step_.from_dim);
+      case CollectiveKind::all_to_all: return exchanged() * held(step_.from_dim, step_.to_dim);
+      case CollectiveKind::permute: return permuted();
+      case CollectiveKind::halo: return margins();
+      case CollectiveKind::slice: return 0;
+    }
+    return 0;
+  }
+
+ private:
+  Parts parts(const Placement& placement, int dim) const {
+    const auto at = static_cast<size_t>(dim);
+    return {graph_.dim(type_.dims[at]).size, mesh_.size(placement.dims[at].axes)};
+  }
+  int64_t share(int64_t times, int64_t elements) const {
+    return static_cast<int64_t>(static_cast<__int128>(times) * (members_ - 1) * elements / members_);
+  }
+  /// Elements of the largest part before, but for the dims that the step changes.
+  int64_t held(int but, int and_but = -1) const {
+    int64_t n = 1;
+    for (int i = 0; i < static_cast<int>(type_.dims.size()); ++i)
+      if (i != but && i != and_but) n *= parts(before_, i).largest();
+    return n;
+  }
+
+  /// Of `to_dim`, a member's part of `whole` and what it gives away of it, for the m-th of the group.
+  int64_t given(const Parts& whole, const Parts& cut, int64_t part, int64_t m) const {
+    return whole.extent(part) - cut.extent(part * members_ + m);
+  }
+  int64_t scattered() const {
+    const Parts whole = parts(before_, step_.to_dim), cut = parts(after_, step_.to_dim);
+    if (cut.even()) return whole.largest() - cut.largest();
+    int64_t most = 0;
+    for (int64_t part = 0; part < whole.count; ++part)
+      for (int64_t m = 0; m < members_; ++m) most = std::max(most, given(whole, cut, part, m));
+    return most;
+  }
+  int64_t exchanged() const {
+    const Parts own = parts(before_, step_.from_dim), whole = parts(before_, step_.to_dim),
+                cut = parts(after_, step_.to_dim);
+    if (own.even() && cut.even()) return own.largest() * (whole.largest() - cut.largest());
+    int64_t most = 0;
+    for (int64_t m = 0; m < members_; ++m) {
+      int64_t rows = 0, columns = 0;
+      for (int64_t part = m; part < own.count; part += members_) rows = std::max(rows, own.extent(part));
+      for (int64_t part = 0; part < whole.count; ++part) columns = std::max(columns, given(whole, cut, part, m));
+      most = std::max(most, rows * columns);
+    }
+    return most;
+  }
+  /// The largest part that changes its owner.
+  int64_t permuted() const {
+    bool even = true;
+    for (int i = 0; i < static_cast<int>(type_.dims.size()); ++i) even = even && parts(before_, i).even();
+    if (even) return held(-1);
+    int64_t most = 0;
+    for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
+      if (index_over(mesh_, step_.axes, rank) == index_over(mesh_, step_.to_axes, rank)) continue;
+      int64_t n = 1;
+      for (size_t i = 0; i < type_.dims.size(); ++i)
+        n *= owned_block(mesh_, graph_.dim(type_.dims[i]).size, before_.dims[i], rank).size();
+      most = std::max(most, n);
+    }
+    return most;
+  }
+  /// Whole slabs of what is held in the end: a row of the dim is everything else, with its margins.
+  int64_t margins() const {
+    const auto dim = static_cast<size_t>(step_.from_dim);
+    const int64_t size = graph_.dim(type_.dims[dim]).size;
+    int64_t n = margin_rows(size, mesh_.size(after_.dims[dim].axes), after_.dims[dim].margin);
+    for (size_t i = 0; i < type_.dims.size(); ++i)
+      if (i != dim) n *= largest_extent(mesh_, graph_.dim(type_.dims[i]).size, after_.dims[i]);
+    return n;
+  }
+
+  const Graph& graph_;
+  const MeshShape& mesh_;
+  const ValueType& type_;
+  const Placement &before_, &after_;
+  const ReshardStep& step_;
+  const int64_t members_;
+};
+
+}  // namespace
+
+int64_t sent_bytes(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& before,
+                   const Placement& after, const ReshardStep& step) {
+  return Sender(graph, mesh, type, before, after, step).elements() *
+         static_cast<int64_t>(meshrt::size_of(type.element));
+}
+
+int64_t margin_rows(int64_t size, int64_t parts, const Margin& margin) {
+  const auto extent = [&](int64_t part) {
+    return meshrt::part_begin(size, part + 1, parts) - meshrt::part_begin(size, part, parts);
+  };
+  std::vector<int64_t> sent(static_cast<size_t>(parts));
+  for (int64_t part = 0; part < parts; ++part) {
+    if (extent(part) == 0) continue;
+    for (const auto& [direction, margin_size] : {std::pair(-1, margin.before), std::pair(1, margin.after)}) {
+      // From the nearest parts; further ones only where these are smaller than the margin.
+      int64_t missing = margin_size;
+      for (int64_t steps = 1; steps < parts && missing > 0; ++steps) {
+        int64_t other = part + direction * steps;
+        if (other < 0 || other >= parts) {
+          if (margin.edge.kind != Edge::Kind::wrap) break;
+          other = (other + parts) % parts;
+        }
+        const int64_t rows = std::min(missing, extent(other));
+        sent[static_cast<size_t>(other)] += rows;
+        missing -= rows;
+      }
+    }
+  }
+  return *std::max_element(sent.begin(), sent.end());
+}
+
+}  // namespace mesh
