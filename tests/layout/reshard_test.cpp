@@ -48,7 +48,7 @@ TEST_F(Reshard, RanksThatHoldTheSameShareASum) {
 TEST_F(Reshard, AnAxisOfOneRankCostsNothing) {
   mesh.axes[1] = {"columns", 1, 1, {}};
   EXPECT_EQ(path({{{{0}}, {}}, {}, {}}, {{{{0, 1}}, {}}, {}, {}}), "slice 0");
-  EXPECT_EQ(path({{{{1, 0}}, {}}, {}, {}}, {{{{0}}, {{1}}}, {}, {}}), "permute 0, all_to_all 0");
+  EXPECT_EQ(path({{{{1, 0}}, {}}, {}, {}}, {{{{0}}, {{1}}}, {}, {}}), "permute 0, slice 0");
 }
 TEST_F(Reshard, PartialOverTwoAxesIsOneAllReduce) {
   EXPECT_EQ(path({{{}, {}}, {{0, Reduce::sum}, {1, Reduce::sum}}, {}}, whole), "all_reduce 229376");
