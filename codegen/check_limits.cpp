@@ -35,18 +35,18 @@ std::string counts_text(const CollectiveCounts& counts) {
 class Checker {
  public:
   Checker(const CompileRequest& request, Compiled& compiled, const SourceMap& sources, DiagnosticSink& sink)
-      : request_(request), compiled_(compiled), mesh_(compiled.sharded.layout.mesh), sources_(sources), sink_(sink) {}
+      : request_(request), compiled_(compiled), mesh_(compiled.sharded().layout.mesh), sources_(sources), sink_(sink) {}
 
   void budget(const std::vector<Limit>& limits) {
     if (limits.empty()) return;
-    const Prediction step = predict(compiled_.sharded, calls_of_reshards(compiled_.program));
+    const Prediction step = predict(compiled_.sharded(), calls_of_reshards(compiled_.program));
     for (const Limit& limit : limits) compiled_.budget.push_back(measure(limit, step, peak_of(compiled_)));
     for (size_t i = 0; i < limits.size(); ++i)
       if (!compiled_.budget[i].holds) broken(i);
   }
 
   void room() {
-    const Machine& machine = compiled_.sharded.machine;
+    const Machine& machine = compiled_.sharded().machine;
     const int64_t peak = peak_of(compiled_);
     if (request_.memory) {
       compiled_.room = Room{1, peak, *request_.memory};
@@ -59,7 +59,7 @@ class Checker {
   }
 
  private:
-  std::string whose() const { return fmt::format("the budget of layout `{}`", compiled_.sharded.layout.name); }
+  std::string whose() const { return fmt::format("the budget of layout `{}`", compiled_.sharded().layout.name); }
 
   void broken(size_t index) {
     const LimitState& state = compiled_.budget[index];
@@ -126,7 +126,7 @@ class Checker {
             ? sink_.lint("over_memory", Span{}, "a rank holds {}, and --memory gives it {}", bytes_text(room.needed),
                          bytes_text(room.bytes))
             : sink_.lint("over_memory", Span{}, "{} ranks of a host hold {}, and a host of machine `{}` has {}",
-                         room.ranks, bytes_text(room.needed), compiled_.sharded.machine.name, bytes_text(room.bytes));
+                         room.ranks, bytes_text(room.needed), compiled_.sharded().machine.name, bytes_text(room.bytes));
     report.note(
         fmt::format("{} too much{}", bytes_text(room.needed - room.bytes),
                     room.ranks > 1 ? fmt::format("; each rank holds {}", bytes_text(room.needed / room.ranks)) : ""));
@@ -217,7 +217,7 @@ class Checker {
                     Effect effect) const {
     if (request_.on_trial) return;
     const auto way = find_way_out(request_, sources_, changes, sink_, excess, now);
-    const std::string& layout = compiled_.sharded.layout.name;
+    const std::string& layout = compiled_.sharded().layout.name;
     if (!way) {
       report.help("no single rule that was tried helps; `meshc plan SPEC --all -n N` compares layouts and meshes");
     } else if (way->excess > 0) {

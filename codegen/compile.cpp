@@ -1,8 +1,7 @@
 #include "codegen/compile.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
+#include <fmt/ranges.h>
 
 #include "codegen/check_limits.h"
 #include "codegen/graph/builder.h"
@@ -46,24 +45,33 @@ std::string hash_of(const CompileRequest& request, const SourceMap& sources, con
   add(request.model + "," + request.precision + "," + layout.name + "," + machine.hash);
   for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
   for (const std::string& entry : request.watch) add("watch " + entry);
+  for (const ValuesEntry& entry : request.entries) add(fmt::format("{}: {}", entry.name, fmt::join(entry.values, ",")));
   return fmt::format("{:016x}", hash);
 }
 
-/// Reports each pass, and says when to stop.
-class Passes {
- public:
-  explicit Passes(const CompileRequest& request) : request_(request) {}
-  template <class Print>
-  bool last(const char* pass, Print print) {
-    if (request_.dump) request_.dump(pass, print());
-    return request_.stop_after == pass;
-  }
-
- private:
-  const CompileRequest& request_;
+/// An entry to compile, and how far it has come.
+struct EntryWork {
+  std::string name, meaning;
+  Purpose purpose;
+  std::vector<std::string> values = {};  // that it must give: outputs, or of the step what fetch and verify ask for
+  Graph graph = {};
+  ShardedGraph sharded = {};
+  bool is_step() const { return purpose.kind == Purpose::Kind::train; }
+  bool over_batches() const { return purpose.kind == Purpose::Kind::evaluate; }
 };
 
-Layout one_rank() { return {}; }
+/// What the passes read and write. Each reports what is wrong with the spec.
+struct Compilation {
+  const CompileRequest& request;
+  SourceMap& sources;
+  DiagnosticSink& sink;
+  SourceProgram program = {};
+  std::optional<Layout> layout = {};  // known with the graph of the first entry
+  std::vector<Limit> budget = {};
+  Machine machine = {};
+  EntryWork entry = {};  // the one under way
+  Compiled result = {};
+};
 
 std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
@@ -72,106 +80,177 @@ std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
   return names;
 }
 
-/// One form for what a spec may write in several.
-void normalise(const Layout& layout, Graph& graph) {
-  recognise(graph, [&](DimId dim) { return may_split(layout, dim); });
-  sink_renames(graph);
+// ---- the passes
+
+void parse(Compilation& c) { c.program = load_program(c.request.files, c.sources, c.sink); }
+
+/// Layout and machine of all entries.
+void choose_layout(Compilation& c) {
+  const CompileRequest& request = c.request;
+  const LayoutOptions chosen{request.layout, request.mesh, request.ranks, request.set};
+  c.layout = request.one_rank ? Layout{} : resolve_layout(c.program, c.entry.graph, chosen, c.sources, c.sink);
+  if (c.layout) c.budget = resolve_budget(c.program, c.entry.graph, *c.layout, chosen, c.sources, c.sink);
+  if (request.machine_file.empty()) return;
+  if (std::optional<Machine> machine = read_machine(request.machine_file, c.sink)) c.machine = std::move(*machine);
 }
 
-/// What an evaluation computes of a batch. What it shares with the training step is reported of that already: the sink
-/// drops what it was told before.
-std::optional<Graph> evaluation_step(const CompileRequest& request, const SourceProgram& program, const Layout& layout,
-                                     ElaborateOptions options, SourceMap& sources, DiagnosticSink& sink) {
-  options.training = false;
-  options.want_values.clear();
-  std::optional<Graph> graph = elaborate(program, sources, options, sink);
-  if (!graph) return std::nullopt;
-  if (!request.plain) normalise(layout, *graph);
-  if (layout.accumulate > 1) {
-    // What a mean within a loop counts is not carried from batch to batch, and a sum over samples is complete too late.
-    fold_counts(*graph, Counts::in_loops);
-    declare_micro_batches(*graph, layout.accumulate, layout.accumulate_span);
+void elaborate_entry(Compilation& c) {
+  const CompileRequest& request = c.request;
+  EntryWork& entry = c.entry;
+  std::optional<Graph> graph =
+      elaborate(c.program, c.sources,
+                {request.model, request.set, request.precision == "f64", entry.values, entry.purpose}, c.sink);
+  if (!graph) return;
+  entry.graph = std::move(*graph);
+  if (!c.layout) choose_layout(c);
+  switch (entry.purpose.kind) {
+    case Purpose::Kind::train: break;
+    case Purpose::Kind::evaluate: return keep_metrics(entry.graph);
+    case Purpose::Kind::begin: return keep_updates(entry.graph);
+    case Purpose::Kind::values: return keep_values(entry.graph);
   }
-  run_by_micro_batches(*graph, sink);
-  if (sink.has_errors()) return std::nullopt;
-  return evaluation(*graph);
+}
+
+/// One form for what a spec may write in several.
+void recognise_ops(Compilation& c) {
+  if (c.request.plain) return;
+  recognise(c.entry.graph, [&](DimId dim) { return may_split(*c.layout, dim); });
+  sink_renames(c.entry.graph);
+}
+
+/// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
+void differentiate_entry(Compilation& c) {
+  Graph& graph = c.entry.graph;
+  const bool cut = c.layout->accumulate > 1;
+  if (c.entry.over_batches() && cut) fold_counts(graph, Counts::in_loops);
+  if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
+  if (!c.entry.over_batches()) graph = differentiated(graph, c.layout->remat);
+  if (c.entry.is_step()) want_gradients(graph, c.request.wanted, c.sink);
+}
+
+void complete_entry(Compilation& c) {
+  Graph& graph = c.entry.graph;
+  run_by_micro_batches(graph, c.sink);
+  if (c.sink.has_errors()) return;
+  if (c.entry.is_step()) {
+    want_norm(graph, c.request.wanted);
+    append_watched(graph, c.request.watch);
+    verify_graph(graph, "append_watched");
+  }
+  graph = completed(graph);
+}
+
+void place_entry(Compilation& c) {
+  const Graph& graph = c.entry.graph;
+  c.entry.sharded = place(graph, for_micro_batches(*c.layout, graph.micro_batches), c.machine);
+  if (c.entry.is_step()) report_costly_reshards(c.entry.sharded, c.sink);
+}
+
+void lower_entries(Compilation& c) {
+  c.result.spec_hash = hash_of(c.request, c.sources, *c.layout, c.machine);
+  c.result.program = lower(c.result.entries, {!c.request.plain, !c.request.plain});
+  fits_a_rank(c.result.program, c.sink);
+}
+
+// ---- their list
+
+enum class Of : uint8_t { spec, entry, program };
+
+struct CompilerPass {
+  Of of;
+  const char* name;
+  const char* meaning;
+  void (*run)(Compilation&);
+  std::string (*print)(const Compilation&);
+  void (*verify)(const Compilation&, const char* pass);
+};
+
+std::string graph_text(const Compilation& c) { return print_graph(c.entry.graph); }
+void check_graph(const Compilation& c, const char* pass) { verify_graph(c.entry.graph, pass); }
+void check_program(const Compilation& c, const char* pass) {
+  if (const std::vector<std::string> wrong = verify_program(c.result.program); !wrong.empty())
+    internal_error(fmt::format("after {}: {}", pass, wrong.front()));
+}
+
+const CompilerPass passes[] = {
+    {Of::spec, "ast", "the syntax tree of the spec, as canonical source", parse,
+     [](const Compilation& c) { return print(c.program.files[c.program.spec]); },
+     [](const Compilation&, const char*) {}},
+    {Of::entry, "graph", "typed ops on global tensors with named dims: blocks inlined, sizes known", elaborate_entry,
+     graph_text, check_graph},
+    {Of::entry, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
+     graph_text, check_graph},
+    {Of::entry, "differentiated", "with gradients: loops that run backwards, stashes, I and W apart",
+     differentiate_entry, graph_text, check_graph},
+    {Of::entry, "complete", "with clipping, optimizer and updates; composite ops written out", complete_entry,
+     graph_text, check_graph},
+    {Of::entry, "sharded", "every value with its placement, every movement of data an op with its reason", place_entry,
+     [](const Compilation& c) { return print_sharded(c.entry.sharded); },
+     [](const Compilation& c, const char* pass) { verify_graph(c.entry.sharded.graph, pass); }},
+    {Of::program, "program", "what one rank executes: buffers, loop nests, calls, collectives", lower_entries,
+     [](const Compilation& c) { return print_program(c.result.program); }, check_program}};
+
+/// Whether to go on: not after an error, nor after the pass at which the request stops.
+bool run(Compilation& c, Of of) {
+  const std::string entry = of == Of::entry ? c.entry.name : "";
+  for (const CompilerPass& pass : passes) {
+    if (pass.of != of) continue;
+    pass.run(c);
+    if (c.sink.has_errors()) return false;
+    pass.verify(c, pass.name);
+    if (c.request.dump) c.request.dump(entry, pass.name, pass.print(c));
+    if (c.request.stop_after == pass.name && (of != Of::entry || entry == c.request.stop_entry)) return false;
+  }
+  return true;
+}
+
+bool compile_entry(Compilation& c, EntryWork entry) {
+  c.entry = std::move(entry);
+  if (!run(c, Of::entry)) return false;
+  Entry made{c.entry.name, c.entry.meaning, std::move(c.entry.sharded), c.entry.over_batches()};
+  const auto is_begun = [&](const Stored& stored) {
+    return c.entry.purpose.kind == Purpose::Kind::begin && stored.path == c.entry.purpose.state;
+  };
+  const std::vector<Stored>& stored = made.sharded.graph.stored;
+  for (uint32_t i = 0; i < stored.size(); ++i)
+    if (is_begun(stored[i])) made.begins = StoredId{i};
+  c.result.entries.push_back(std::move(made));
+  return true;
+}
+
+/// The entries beside the training step, of which the first values of states are known with it.
+std::vector<EntryWork> other_entries(const Compilation& c) {
+  using Kind = Purpose::Kind;
+  std::vector<EntryWork> entries{
+      {"evaluate", "a batch of evaluation; its metrics are over all batches", {Kind::evaluate}}};
+  for (const Stored& stored : c.result.sharded().graph.stored)
+    if (stored.computed)
+      entries.push_back({"begin." + stored.path, "what `" + stored.path + "` begins as", {Kind::begin, stored.path}});
+  for (const ValuesEntry& one : c.request.entries)
+    entries.push_back(
+        {one.name, fmt::format("{} of a batch", fmt::join(one.values, ", ")), {Kind::values}, one.values});
+  return entries;
 }
 
 }  // namespace
 
-const std::vector<std::pair<std::string, std::string>>& pass_names() {
-  static const std::vector<std::pair<std::string, std::string>> names{
-      {"ast", "the syntax tree of the spec, as canonical source"},
-      {"graph", "typed ops on global tensors with named dims: blocks inlined, sizes known"},
-      {"recognised", "the same with attention as one op and dims renamed as late as possible"},
-      {"differentiated", "with gradients: loops that run backwards, stashes, I and W apart"},
-      {"training", "with clipping, optimizer and updates; composite ops written out"},
-      {"sharded", "every value with its placement, every movement of data an op with its reason"},
-      {"evaluation", "the forward graph of a batch of evaluation, sharded"},
-      {"program", "what one rank executes: buffers, loop nests, calls, collectives"}};
+std::vector<std::pair<std::string, std::string>> pass_names() {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const CompilerPass& pass : passes) names.emplace_back(pass.name, pass.meaning);
   return names;
 }
 
 std::optional<Compiled> compile(const CompileRequest& request, SourceMap& sources, DiagnosticSink& sink) {
-  Passes passes(request);
-
-  // text -> syntax tree
-  const SourceProgram program = load_program(request.files, sources, sink);
-  if (program.files.empty()) return std::nullopt;
-  if (passes.last("ast", [&] { return print(program.files[program.spec]); })) return std::nullopt;
-
-  // syntax tree -> graph and layout
-  ElaborateOptions options{request.model, request.set, request.precision == "f64", forward_names(request.wanted)};
-  const std::optional<Graph> model = elaborate(program, sources, options, sink);
-  if (!model) return std::nullopt;
-  verify_graph(*model, "elaborate");
-  if (passes.last("graph", [&] { return print_graph(*model); })) return std::nullopt;
-  const LayoutOptions chosen{request.layout, request.mesh, request.ranks, request.set};
-  const std::optional<Layout> layout =
-      request.one_rank ? one_rank() : resolve_layout(program, *model, chosen, sources, sink);
-  const std::vector<Limit> budget =
-      layout ? resolve_budget(program, *model, *layout, chosen, sources, sink) : std::vector<Limit>();
-  const std::optional<Machine> machine =
-      request.machine_file.empty() ? Machine{} : read_machine(request.machine_file, sink);
-  if (!layout || !machine || sink.has_errors()) return std::nullopt;
-
-  // graph -> stages -> backward -> updates
-  Graph forward = *model;
-  if (!request.plain) normalise(*layout, forward);
-  if (passes.last("recognised", [&] { return print_graph(forward); })) return std::nullopt;
-  if (layout->accumulate > 1) declare_micro_batches(forward, layout->accumulate, layout->accumulate_span);
-  Graph backward = differentiated(forward, layout->remat);
-  want_gradients(backward, request.wanted, sink);
+  Compilation c{request, sources, sink};
+  if (!run(c, Of::spec) || c.program.files.empty()) return std::nullopt;
+  if (!compile_entry(c, {"train", "one optimizer step", {}, forward_names(request.wanted)})) return std::nullopt;
+  for (EntryWork& entry : other_entries(c))
+    if (!compile_entry(c, std::move(entry))) return std::nullopt;
+  run(c, Of::program);
   if (sink.has_errors()) return std::nullopt;
-  if (passes.last("differentiated", [&] { return print_graph(backward); })) return std::nullopt;
-  run_by_micro_batches(backward, sink);
-  if (sink.has_errors()) return std::nullopt;
-  want_norm(backward, request.wanted);
-  append_watched(backward, request.watch);
-  verify_graph(backward, "append_watched");
-  const Graph training = training_step(backward);
-  if (passes.last("training", [&] { return print_graph(training); })) return std::nullopt;
-
-  // graph -> sharded graph
-  const Layout rules = for_micro_batches(*layout, forward.micro_batches);
-  Compiled result{*model, place(training, rules, *machine), {}, hash_of(request, sources, *layout, *machine)};
-  report_costly_reshards(result.sharded, sink);
-  if (sink.has_errors()) return std::nullopt;
-  if (passes.last("sharded", [&] { return print_sharded(result.sharded); })) return std::nullopt;
-  const std::optional<Graph> evaluating = evaluation_step(request, program, *layout, options, sources, sink);
-  if (!evaluating) return std::nullopt;
-  const ShardedGraph evaluated = place(*evaluating, rules, *machine);
-  if (passes.last("evaluation", [&] { return print_sharded(evaluated); })) return std::nullopt;
-
-  // sharded graph -> program
-  result.program = lower(result.sharded, &evaluated, {!request.plain, !request.plain});
-  if (!fits_a_rank(result.program, sink)) return std::nullopt;
-  if (const std::vector<std::string> wrong = verify_program(result.program); !wrong.empty())
-    internal_error("after lower: " + wrong.front());
-  passes.last("program", [&] { return print_program(result.program); });
-  check_limits(request, budget, result, sources, sink);
+  check_limits(request, c.budget, c.result, sources, sink);
   if (sink.has_errors() && !request.past_limits) return std::nullopt;
-  return result;
+  return std::move(c.result);
 }
 
 }  // namespace mesh

@@ -7,14 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "codegen/graph/graph.h"
 #include "codegen/layout/budget.h"
-#include "codegen/layout/sharded_graph.h"
+#include "codegen/program/entry.h"
 #include "codegen/program/program.h"
 #include "frontend/diagnostic.h"
 #include "frontend/source.h"
 
 namespace mesh {
+
+/// An entry beside those that every program has: named values of the model on given inputs, as `training = false` has
+/// them. They are its outputs, tensors called "ENTRY.VALUE".
+struct ValuesEntry {
+  std::string name;
+  std::vector<std::string> values;
+};
 
 struct CompileRequest {
   std::vector<std::string> files;          // the spec, then files with more layouts
@@ -29,10 +35,13 @@ struct CompileRequest {
   std::optional<int64_t> memory;           // --memory: bytes that a rank may take
   bool past_limits = false;                // gives the result although the layout's budget is broken
   bool on_trial = false;                   // a way out is tried: none is looked for
+  std::vector<ValuesEntry> entries;        // beside "train", "evaluate" and "begin.STATE"
   bool one_rank = false;                   // ignores layouts
   bool plain = false;                      // nothing recognised, nothing fused, no memory shared
   std::string stop_after;                  // a pass of pass_names(), for `check` and `ir`; empty: all
-  std::function<void(const std::string& pass, const std::string& text)> dump;  // called after each pass if set
+  std::string stop_entry = "train";        // the entry for which it stops there
+  /// Called after each pass if set; `entry` is empty for a pass of the spec or of the whole program.
+  std::function<void(const std::string& entry, const std::string& pass, const std::string& text)> dump;
 };
 
 /// The memory that was said to be there, of a host or of a rank.
@@ -44,16 +53,16 @@ struct Room {
 };
 
 struct Compiled {
-  Graph graph;           // the elaborated model, forward only
-  ShardedGraph sharded;  // the training step
+  std::vector<Entry> entries;  // the training step first, then evaluation, then the others
   Program program;
   std::string spec_hash;                // of all files and of what was set on the command line
   std::vector<LimitState> budget = {};  // of the layout
   std::optional<Room> room = {};        // nothing is known of it: unset
+  const ShardedGraph& sharded() const { return entries.front().sharded; }
 };
 
 /// The passes in order, with a line on each: what `meshc ir SPEC PASS` accepts.
-const std::vector<std::pair<std::string, std::string>>& pass_names();
+std::vector<std::pair<std::string, std::string>> pass_names();
 
 /// Nothing when an error was reported (or after `stop_after`). A compiler's own mistake is an exception
 /// (std::logic_error).

@@ -38,7 +38,7 @@ SourceMap changed(const SourceMap& sources, const Change& change) {
 class Writer {
  public:
   Writer(const CompileRequest& request, const SourceMap& sources, const Compiled& compiled)
-      : graph_(compiled.sharded.graph), layout_(compiled.sharded.layout), sources_(sources) {
+      : graph_(compiled.sharded().graph), layout_(compiled.sharded().layout), sources_(sources) {
     SourceMap copy = sources;  // of which the library is a file once more
     DiagnosticSink unheard;
     program_ = load_program(from_memory(request).files, copy, unheard);
@@ -136,7 +136,7 @@ std::string unless(const Graph& graph, const Layout& layout, AxisId axis) {
 }
 
 void add_rules(const Compiled& compiled, const PlannedCollective& culprit, Writer& writer) {
-  const ShardedGraph& sharded = compiled.sharded;
+  const ShardedGraph& sharded = compiled.sharded();
   const Graph& graph = sharded.graph;
   const std::vector<DimId>& dims = graph.type(culprit.moved).dims;
   const Placement& from = sharded.placement(graph.node(graph.value(culprit.moved).producer).inputs[0]);
@@ -179,7 +179,7 @@ std::optional<WayOut> find_way_out(const CompileRequest& request, const SourceMa
     if (!compiled || warnings(found) > warnings(told)) continue;
     const std::optional<int64_t> left = excess(*compiled);
     if (!left) continue;
-    const Prediction step = predict(compiled->sharded, calls_of_reshards(compiled->program));
+    const Prediction step = predict(compiled->sharded(), calls_of_reshards(compiled->program));
     const std::pair<int64_t, double> reached{*left, step.compute_seconds + step.communication_seconds};
     if (reached >= least) continue;
     least = reached;
@@ -197,8 +197,8 @@ std::vector<Change> changes_for(const CompileRequest& request, const SourceMap& 
 
 std::vector<Change> changes_for_memory(const CompileRequest& request, const SourceMap& sources,
                                        const Compiled& compiled) {
-  const Graph& graph = compiled.sharded.graph;
-  const MeshShape& mesh = compiled.sharded.layout.mesh;
+  const Graph& graph = compiled.sharded().graph;
+  const MeshShape& mesh = compiled.sharded().layout.mesh;
   Writer writer(request, sources, compiled);
   writer.accumulate();
   for (const Node& node : graph.nodes)

@@ -72,7 +72,7 @@ int build(const BuildOptions& options) {
     return exit_ok;
   }
   if (!build_program(plan)) return exit_interrupted;
-  const int64_t ranks = compiled->sharded.layout.mesh.ranks();
+  const int64_t ranks = compiled->sharded().layout.mesh.ranks();
   const std::string program = (std::filesystem::path(folder) / name).string();
   if (options.only_write) fmt::print(stderr, "wrote {}.cpp; compile it with {}/build.sh\n", program, folder);
   else fmt::print(stderr, "built {} for {} rank{}\n", program, ranks, ranks == 1 ? "" : "s");

@@ -177,11 +177,6 @@ int fetch(FetchOptions options) {
     auto first = request.feeds.extract(stored.path);
     if (!first) continue;
     request.stored[stored.path] = std::move(first.mapped());
-    // In place of the expression that the spec has for it.
-    const std::string flag = stored.path + ".begun";
-    if (std::ranges::find(graph.stored, flag, &Stored::path) == graph.stored.end()) continue;
-    meshrt::Array& begun = request.stored[flag] = make_array(Type::boolean, {});
-    begun.data.front() = std::byte{1};
   }
   request.seed = options.seed.value_or(1);
   request.steps = std::max<int64_t>(1, options.steps);

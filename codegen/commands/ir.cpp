@@ -16,13 +16,14 @@ namespace {
 constexpr const char* cpp_pass = "cpp";
 
 struct IrOptions {
+  std::string entry = "train";
   OutputOptions output;
   SpecOptions spec;
 };
 
 bool is_pass(const std::string& name) {
-  return name == cpp_pass ||
-         std::ranges::find(pass_names(), name, &std::pair<std::string, std::string>::first) != pass_names().end();
+  const auto passes = pass_names();
+  return name == cpp_pass || std::ranges::find(passes, name, &decltype(passes)::value_type::first) != passes.end();
 }
 
 std::string list_of_passes() {
@@ -47,11 +48,21 @@ int show(IrOptions options) {
     return exit_ok;
   }
   session.request.stop_after = pass;
-  session.request.dump = [&](const std::string& name, const std::string& text) {
-    if (name == pass) fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+  session.request.stop_entry = options.entry;
+  bool shown = false;
+  session.request.dump = [&](const std::string& entry, const std::string& name, const std::string& text) {
+    if (name != pass || (!entry.empty() && entry != options.entry)) return;
+    fmt::print("{}{}", text, text.ends_with('\n') ? "" : "\n");
+    shown = true;
   };
-  session.compile();
-  return session.failed() ? exit_diagnostics : exit_ok;
+  const std::optional<Compiled> compiled = session.compile();
+  if (session.failed()) return exit_diagnostics;
+  if (!shown) {
+    std::string known;
+    for (const Entry& entry : compiled->entries) known += (known.empty() ? "" : ", ") + entry.name;
+    throw UsageError(fmt::format("the program has no entry `{}`; its entries are: {}", options.entry, known));
+  }
+  return exit_ok;
 }
 
 }  // namespace
@@ -61,11 +72,14 @@ Command ir_command() {
           "show what the compiler holds after a pass",
           "Passes:\n" + list_of_passes(),
           {{"meshc ir gpt.mesh sharded", "every value with its placement"},
+           {"meshc ir gpt.mesh sharded --entry evaluate", "the same of an evaluation"},
            {"meshc ir gpt.mesh cpp --mesh data=2", "the emitted program"}},
           [](CLI::App& app) -> std::function<int()> {
             auto options = std::make_shared<IrOptions>();
             options->spec.declare(app, false);
             app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] PASS");
+            app.add_option("--entry", options->entry, "train, evaluate, or begin.STATE for what a state begins as")
+                ->capture_default_str();
             options->output.declare(app, false);
             return [options] { return show(*options); };
           }};

@@ -140,7 +140,7 @@ std::string time_text(double seconds) {
 }
 
 std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
-  const ShardedGraph& sharded = compiled.sharded;
+  const ShardedGraph& sharded = compiled.sharded();
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
   const Prediction prediction = predict(sharded, calls_of_reshards(compiled.program));
@@ -199,7 +199,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
 }
 
 std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
-  const ShardedGraph& sharded = compiled.sharded;
+  const ShardedGraph& sharded = compiled.sharded();
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
   const Prediction p = predict(sharded, calls_of_reshards(compiled.program));

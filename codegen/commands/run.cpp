@@ -48,7 +48,7 @@ int run(const RunOptions& options) {
   Session session(options.spec, options.output);
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
-  const int64_t ranks = compiled->sharded.layout.mesh.ranks();
+  const int64_t ranks = compiled->sharded().layout.mesh.ranks();
   meshrt::require_cpus(ranks);
   if (const int cores = meshrt::allowed_cores(); ranks > cores) {
     session.sink.lint("oversubscribed", {}, "{} ranks, but this machine has {} cores", ranks, cores);

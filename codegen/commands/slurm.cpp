@@ -54,7 +54,7 @@ int print_batch_file(const SlurmOptions& options) {
   // Reads the run file too, whose mistakes the job would find after hours in the queue.
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
-  const int64_t ranks = compiled->sharded.layout.mesh.ranks();
+  const int64_t ranks = compiled->sharded().layout.mesh.ranks();
   if (ranks % options.nodes != 0)
     throw UsageError(fmt::format("{} rank{} on {} nodes: as many are to run on each, so --nodes has to divide {}",
                                  ranks, ranks == 1 ? "" : "s", options.nodes, ranks));

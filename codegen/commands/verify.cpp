@@ -69,7 +69,7 @@ std::optional<Comparison> compare(const VerifyOptions& options, std::vector<std:
     session.request.plain = one_rank && session.request.precision == "f64";
     std::optional<Compiled> compiled = session.compile();
     if (compiled && !one_rank) {
-      const Layout& layout = compiled->sharded.layout;
+      const Layout& layout = compiled->sharded().layout;
       title = fmt::format("{}: {} rank{} against one, {}", layout.name.empty() ? "no layout" : "layout " + layout.name,
                           layout.mesh.ranks(), layout.mesh.ranks() == 1 ? "" : "s", session.request.precision);
     }
@@ -77,7 +77,7 @@ std::optional<Comparison> compare(const VerifyOptions& options, std::vector<std:
   };
   std::optional<Compiled> reference = compile(true);
   if (!reference) return std::nullopt;
-  if (const std::optional<Objective>& objective = reference->graph.objective) {
+  if (const std::optional<Objective>& objective = reference->sharded().graph.objective) {
     wanted.emplace_back("grad(**)");
     if (objective->values.contains("clip")) wanted.emplace_back(norm_name);
     reference = compile(true);

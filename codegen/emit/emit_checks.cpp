@@ -70,7 +70,7 @@ void check_made(EmitContext& context, CppWriter& out, const Step& step) {
   for (const Access& access : made_by(step)) {
     const Buffer& buffer = context.program.buffer(access.buffer);
     // Metrics after the loss are shown and lead no further: `exp(loss)` may be infinite while all is well.
-    const std::vector<BufferId>& metrics = context.program.metrics;
+    const std::vector<BufferId>& metrics = context.program.step().results;
     const auto metric = std::find(metrics.begin(), metrics.end(), access.buffer);
     if (metric != metrics.begin() && metric != metrics.end()) continue;
     // Of a place that is written in parts the rest holds what was there before.

@@ -67,13 +67,14 @@ class RoutineEmitter {
  public:
   RoutineEmitter(EmitContext& context, FunctionTable& table) : context_(context), table_(table) {}
 
-  std::string write(const Routine& routine) {
+  std::string write(uint32_t number) {
     CppWriter out(body_depth);
     Scope scope(context_.names);
-    if (routine.after_forward) out.line(table_.forward_);
+    const Routine& routine = context_.program.routines[number];
+    if (routine.after_forward_of) out.line(table_.forward_.at(*routine.after_forward_of));
     const auto begins = phase_begins(routine.steps);
-    const bool shared = &routine == &context_.program.routines.front() &&
-                        std::ranges::any_of(context_.program.routines, &Routine::after_forward);
+    const bool shared = std::ranges::any_of(context_.program.routines,
+                                            [&](const Routine& other) { return other.after_forward_of == number; });
     if (begins.size() == 1 && !shared) {
       write_steps(out, scope, routine.steps, 0, routine.steps.size(), "");
       return out.text();
@@ -86,7 +87,7 @@ class RoutineEmitter {
       write_steps(body, inner, routine.steps, begins[i], end, "");
       const std::string phase = phase_of(step_part(routine.steps[begins[i]]));
       out.line(table_.call(context_, phase, "", {}, body.text()));
-      if (shared && i == 0) table_.forward_ = table_.calls_.back();
+      if (shared && i == 0) table_.forward_[number] = table_.calls_.back();
     }
     return out.text();
   }
@@ -196,7 +197,7 @@ class RoutineEmitter {
   std::vector<std::string> turns_;  // variables of the loops under way
 };
 
-std::string FunctionTable::routine(EmitContext& context, const Routine& routine) {
+std::string FunctionTable::routine(EmitContext& context, uint32_t routine) {
   return RoutineEmitter(context, *this).write(routine);
 }
 

@@ -1,6 +1,7 @@
 // emit_functions.h: routines as functions: one for each phase of the step, one for each block instance and direction,
 // a real `for` for each `repeat`. Equal functions are written once.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,9 @@ struct EmittedFunction {
 
 class FunctionTable {
  public:
-  /// The statements of a routine; functions that it calls are added to the table, in the order of their first call. The
-  /// routine of training comes first.
-  std::string routine(EmitContext&, const Routine&);
+  /// The statements of a routine; functions that it calls are added to the table, in the order of their first call. One
+  /// that others begin with comes before them.
+  std::string routine(EmitContext&, uint32_t routine);
   const std::vector<EmittedFunction>& functions() const { return functions_; }
   /// A function that is called by its own head's name.
   void add(EmittedFunction function) {
@@ -33,7 +34,7 @@ class FunctionTable {
                    const std::vector<std::string>& turns, const std::string& body);
   std::vector<EmittedFunction> functions_;
   std::vector<std::string> calls_;
-  std::string forward_;  // the call of the training step's forward part
+  std::map<uint32_t, std::string> forward_;  // by routine: the call of its forward part
 };
 
 }  // namespace mesh

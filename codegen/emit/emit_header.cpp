@@ -96,8 +96,7 @@ void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& option
   row("numbers", options.precision);
 
   TrafficTable table;
-  for (const Routine& routine : program.routines)
-    if (routine.name == "train_step") count_traffic(program, routine.steps, 1, table);
+  count_traffic(program, program.routines[program.step().run].steps, 1, table);
   for (const auto& [key, one] : table) {
     std::vector<std::string> axes;
     for (const AxisId axis : key.second) axes.push_back(mesh.axes[axis].name);

@@ -93,6 +93,11 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
       else out.line(fmt::format("info.metrics.push_back({});", string_literal(metric.name)));
     for (const Output& output : graph.outputs)
       out.line(fmt::format("info.outputs.push_back({});", string_literal(output.name)));
+    for (const EntryPoint& entry : program.entries) {
+      const std::string begins = entry.begins ? ", " + string_literal(graph.stored[entry.begins.index].path) : "";
+      out.line(fmt::format("info.entries.push_back({{{}, {}{}}});", string_literal(entry.name), entry.results.size(),
+                           begins));
+    }
     if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");

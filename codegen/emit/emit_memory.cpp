@@ -106,11 +106,10 @@ std::string listed(EmitContext& context, const Buffer& buffer) {
 }
 
 /// `output_at(0x000003'0400, "mixed", "batch/data embed", 17)`
-std::string listed_output(EmitContext& context, const Buffer& buffer, const Output& output) {
+std::string listed_output(EmitContext& context, const Buffer& buffer, const EntryPoint::Output& output) {
   return fmt::format("output_at{}({}, {}, {}, {})", buffer.type == Type::f32 ? "" : "<" + cpp_type(buffer.type) + ">",
                      offset_text(buffer, Space::own), string_literal(output.name),
-                     string_literal(dims_text(context, buffer, context.graph().type(output.value).dims)),
-                     line_of(context, output.span));
+                     string_literal(dims_text(context, buffer, output.dims)), line_of(context, output.span));
 }
 
 /// One row of the table: the buffer's declaration, and the line of the spec.
@@ -120,9 +119,9 @@ std::pair<std::string, std::string> row(EmitContext& context, BufferId id) {
   const std::string declared =
       (context.names.is_stack(id) ? "const Stack<" + type + "> " : type + "* const ") + context.names.buffer(id);
   if (buffer.stored) return {declared + " = " + listed(context, buffer) + ";", ""};
-  for (size_t i = 0; i < context.program.outputs.size(); ++i)
-    if (context.program.outputs[i] == id)
-      return {declared + " = " + listed_output(context, buffer, context.graph().outputs[i]) + ";", ""};
+  for (const EntryPoint& entry : context.program.entries)
+    for (const EntryPoint::Output& output : entry.outputs)
+      if (output.buffer == id) return {declared + " = " + listed_output(context, buffer, output) + ";", ""};
   return {fmt::format("{} = {}<{}, {}>();", declared, buffer.space == Space::arena ? "arena" : "own",
                       array_type(context, buffer), offset_text(buffer.offset)),
           context.origin(buffer.span)};

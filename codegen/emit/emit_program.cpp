@@ -64,23 +64,51 @@ std::string rate_lines(const RateOp& rate) {
   return out.text();
 }
 
-/// `metrics[0] = loss[0];` for each metric.
-std::string metric_lines(const EmitContext& context, const std::vector<BufferId>& metrics) {
+/// `results[0] = loss[0];` for each number.
+std::string result_lines(const EmitContext& context, const std::vector<BufferId>& results) {
   CppWriter out(member_depth + 1);
-  for (size_t i = 0; i < metrics.size(); ++i) out.line(fmt::format("metrics[{}] = {};", i, value(context, metrics[i])));
+  for (size_t i = 0; i < results.size(); ++i) out.line(fmt::format("results[{}] = {};", i, value(context, results[i])));
   return out.text();
 }
 
-/// `carry<double>(all, &loss_sum, 1, Reduce::sum);` for what an evaluation carries.
-std::string carried_lines(EmitContext& context) {
+/// `carry<double>(all, &loss_sum, 1, Reduce::sum);` for what an entry carries from call to call.
+std::string carried_lines(EmitContext& context, const std::vector<Accumulator>& carried) {
   CppWriter out(member_depth + 1);
-  for (const Accumulator& one : context.program.accumulators) {
+  for (const Accumulator& one : carried) {
     const Access all{one.buffer, {}};
     const std::string count = context.names.is_number(one.buffer) ? "1" : elements(context, all);
     out.line(fmt::format("carry<{}>(all, {}, {}, Reduce::{});", cpp_type(context.program.buffer(one.buffer).type),
                          address(context, all), count, meshrt::name_of(one.reduce)));
   }
   return out.text();
+}
+
+/// The functions that meshrt::Program calls, as meshrt::Entry names them. Gives the entry's row in the table of them.
+std::string emit_entry(EmitContext& context, CppWriter& out, size_t index, const std::vector<std::string>& routines) {
+  const EntryPoint& entry = context.program.entries[index];
+  const std::string& name = context.names.entry(index);
+  const auto head = [](const std::string& function, const std::string& type, const std::string& argument, bool used) {
+    return "void " + function + "(" + type + (used ? " " + argument : "") + ")";
+  };
+  const std::string numbers = "std::span<double>", results = result_lines(context, entry.results);
+  std::string meaning = entry.meaning + ".";
+  meaning.front() = static_cast<char>(toupper(static_cast<unsigned char>(meaning.front())));
+  CppWriter check(member_depth + 1);
+  if (context.find_nonfinite && index == 0) check_stored(context, check);
+  const std::string run = check.text() + routines[entry.run];
+  std::string row = "&" + context.names.model() + "::" + name;
+  if (!entry.finish) {
+    emit_function(out, meaning, head(name, numbers, "results", !entry.results.empty()), run + results);
+    return row;
+  }
+  emit_function(out, meaning, head(name, numbers, "", false), run);
+  emit_function(out, "", head(name + "_finish", numbers, "results", !entry.results.empty()),
+                routines[*entry.finish] + results);
+  row += ", &" + context.names.model() + "::" + name + "_finish";
+  if (entry.carried.empty()) return row;
+  emit_function(out, "", head(name + "_carried", "std::vector<meshrt::Carried>&", "all", true),
+                carried_lines(context, entry.carried));
+  return row + ", &" + context.names.model() + "::" + name + "_carried";
 }
 
 }  // namespace
@@ -94,29 +122,15 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   FunctionTable table;
   Outline outline(context, table);
   context.outline = &outline;
-  std::map<std::string, std::string> routines;
-  for (const Routine& routine : program.routines) routines[routine.name] = table.routine(context, routine);
+  std::vector<std::string> routines;
+  for (uint32_t i = 0; i < program.routines.size(); ++i) routines.push_back(table.routine(context, i));
   CppWriter members(member_depth);
   emit_memory(context, members);
   CppWriter functions(member_depth);
   for (const EmittedFunction& function : table.functions())
     emit_function(functions, function.comment, function.head, function.body);
-  CppWriter begin_step(member_depth + 1);
-  begin_step.line("step = input;");
-  if (options.find_nonfinite) check_stored(context, begin_step);
-  const auto metrics = [&](const std::vector<BufferId>& ids) {
-    return ids.empty() ? std::string("std::span<double>") : std::string("std::span<double> metrics");
-  };
-  emit_function(functions, "One optimizer step.",
-                "void train_step(const meshrt::StepInput& input, " + metrics(program.metrics) + ")",
-                begin_step.text() + routines["train_step"] + metric_lines(context, program.metrics));
-  const std::string carried = carried_lines(context);
-  emit_function(functions, "Evaluation: sums and counts over batches, then the metrics over all of them.",
-                "void carried(std::vector<meshrt::Carried>&" + std::string(carried.empty() ? "" : " all") + ")",
-                carried);
-  emit_function(functions, "", "void evaluate_step()", routines["evaluate_step"]);
-  emit_function(functions, "", "void evaluate_finish(" + metrics(program.evaluated) + ")",
-                routines["evaluate_finish"] + metric_lines(context, program.evaluated));
+  std::vector<std::string> entries;
+  for (size_t i = 0; i < program.entries.size(); ++i) entries.push_back(emit_entry(context, functions, i, routines));
   for (const auto& [rate, name] : context.rates)
     emit_function(functions, "The learning rate of this step: the run file's, else the spec's.",
                   "double " + name + "() const", rate_lines(rate));
@@ -140,8 +154,14 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
     out.insert("\n" + members.text());
     out.insert("\n" + functions.text());
   }
+  out.blank();
+  out.comment("What the program does when it is called, in the order of program_info().entries.");
+  {
+    const auto block = out.block("constexpr meshrt::Entry<" + model + "> entries[] =", ";");
+    for (const std::string& row : entries) out.line("{" + row + "},");
+  }
   emit_function(out, "", "std::unique_ptr<meshrt::Program> make()",
-                "  return std::make_unique<meshrt::Emitted<" + model + ", program_info>>();\n", 0);
+                "  return std::make_unique<meshrt::Emitted<" + model + ", program_info, entries>>();\n", 0);
   out.blank();
   out.line("}  // namespace");
   out.blank();

@@ -44,16 +44,11 @@ bool may_be_macro(const std::string& name) {
 /// What the emitted program itself calls things, and the members of meshrt::Model.
 const Words& own_words() {
   static const Words words = words_of(
-      "Gathered Model Offset Reduce Scattered Stack State Type Whole abs all arena arena_bytes at_line carried carry "
-      "cols "
-      "constant cos count evaluate_finish "
-      "evaluate_step exp floor in_arena in_own index_on info input input_at int32_t int64_t j0 j1 known "
-      "list "
-      "log main make mesh meshrt metrics normal ones optimizer_at output_at own own_bytes parameter_at place pow "
-      "program_info rank "
-      "rate "
-      "rows sin size_t sqrt state_at state_of std step table_ tanh tensors train_step truncated_normal uint8_t uniform "
-      "y0 y1");
+      "Gathered Model Offset Reduce Scattered Stack State Type Whole abs all arena arena_bytes at_line carry "
+      "cols constant cos count entries exp floor in_arena in_own index_on info input_at int32_t int64_t j0 j1 known "
+      "list log main make mesh meshrt normal ones optimizer_at output_at own own_bytes parameter_at place pow "
+      "program_info rank rate results rows sin size_t sqrt state_at state_of std step table_ tanh tensors "
+      "truncated_normal uint8_t uniform y0 y1");
   return words;
 }
 
@@ -111,6 +106,12 @@ std::string cpp_type(Type type) {
 Names::Names(const Program& program) : program_(program), loop_dims_(program.loops) {
   const Graph& graph = program.sharded.graph;
   taken_.insert(own_words().begin(), own_words().end());
+  for (const EntryPoint& entry : program.entries) {
+    std::string name = reserve(identifier(entry.name));
+    for (const char* suffix : {"_carried", "_finish"})
+      if (entry.finish) taken_.insert(name + suffix);
+    entries_.push_back(std::move(name));
+  }
   model_ = reserve(identifier(graph.model));
   for (const Dim& dim : graph.dims) sizes_.push_back(reserve(identifier(dim.name)));
   for (const Buffer& buffer : program.buffers)
@@ -140,7 +141,9 @@ void Names::find_numbers() {
     if (buffer.dims.empty() && !buffer.view_of && buffer.space == Space::own && !buffer.stored && buffer.offset >= 0)
       numbers_.insert(BufferId{i});
   }
-  for (const BufferId id : program_.outputs) numbers_.erase(storage(program_, id));  // they are listed by their place
+  for (const EntryPoint& entry : program_.entries)
+    for (const EntryPoint::Output& output : entry.outputs)
+      numbers_.erase(storage(program_, output.buffer));  // they are listed by their place
 }
 
 void Names::find_states() {

@@ -26,6 +26,9 @@ class Names {
 
   /// The struct of the program: "Gpt".
   const std::string& model() const { return model_; }
+  /// The function of an entry: "train"; of one that carries sums from call to call also "evaluate_carried" and
+  /// "evaluate_finish".
+  const std::string& entry(size_t index) const { return entries_[index]; }
   /// The dim's global size, a constexpr: "embed".
   std::string size(DimId);
   /// How many indices of the dim this rank holds: "embed", "batch_per_data".
@@ -94,7 +97,7 @@ class Names {
   const Program& program_;
   std::set<std::string> taken_;
   std::string model_;
-  std::vector<std::string> sizes_, buffers_, indices_, axes_, flat_;
+  std::vector<std::string> entries_, sizes_, buffers_, indices_, axes_, flat_;
   std::vector<DimId> loop_dims_;
   std::set<BufferId> stacks_, numbers_;
   std::vector<OptimizerState> states_;

@@ -41,8 +41,8 @@ ValueId kept(Graph& graph, ValueId value) {
 
 }  // namespace
 
-Graph training_step(const Graph& differentiated) {
-  Graph graph = differentiated;
+Graph completed(const Graph& of) {
+  Graph graph = of;
   for (Wanted& wanted : graph.wanted) wanted.value = kept(graph, wanted.value);
   for (Output& output : graph.outputs)
     if (!output.stored) output.value = kept(graph, output.value);
@@ -60,15 +60,27 @@ Graph training_step(const Graph& differentiated) {
   return graph;
 }
 
-Graph evaluation(const Graph& model) {
-  Graph graph = model;
-  graph.wanted.clear();
+void keep_metrics(Graph& graph) {
+  graph.objective.reset();
   graph.outputs.clear();
-  decompose(graph);
-  merge_equal(graph);
+  graph.wanted.clear();
   remove_dead(graph);
-  verify_graph(graph, "remove_dead");
-  return graph;
+}
+
+void keep_values(Graph& graph) {
+  std::vector<Output> values;
+  for (const Wanted& wanted : graph.wanted)
+    values.push_back({wanted.name, wanted.value, {}, graph.node(graph.value(wanted.value).producer).span});
+  graph.outputs = std::move(values);
+  graph.metrics.clear();
+  graph.objective.reset();
+  graph.wanted.clear();
+  remove_dead(graph);
+}
+
+void keep_updates(Graph& graph) {
+  graph.metrics.clear();
+  keep_metrics(graph);
 }
 
 }  // namespace mesh

@@ -1,5 +1,4 @@
-// entries.h: the graphs that are compiled, made from one elaborated model: a training step, and an evaluation of a
-// batch.
+// entries.h: the graphs of a program's entries, made of elaborated models.
 #pragma once
 #include <set>
 
@@ -10,11 +9,13 @@ namespace mesh {
 /// Forward, gradients and updates. Names "grad(PATH)" are there for every parameter that is not frozen. `remat`: dims
 /// of loops whose turns are computed again for the gradients.
 Graph differentiated(const Graph& model, const std::set<DimId>& remat = {});
-/// What is left after differentiation: optimizer, composite ops written out, equal and dead nodes removed.
-/// `Graph::wanted` and what is watched must be set before.
-Graph training_step(const Graph& differentiated);
-/// The metrics of one batch; counts stay sums, so that they add up over batches. `model` was elaborated for it: without
-/// updates.
-Graph evaluation(const Graph& model);
+/// What is left to do: the optimizer's updates where there is an objective, composite ops written out, equal and dead
+/// nodes removed. `Graph::wanted` and what is watched must be set before.
+Graph completed(const Graph&);
+/// Of a model that was elaborated for another entry than the training step: what this entry gives and nothing else. Its
+/// metrics, its wanted values as outputs, or what its updates store.
+void keep_metrics(Graph&);
+void keep_values(Graph&);
+void keep_updates(Graph&);
 
 }  // namespace mesh

@@ -14,7 +14,7 @@
 #include "codegen/graph/ids.h"
 #include "codegen/graph/map_function.h"
 #include "frontend/source.h"
-#include "meshrt/program.h"
+#include "meshrt/initial.h"
 #include "meshrt/types.h"
 
 namespace mesh {
@@ -302,9 +302,10 @@ struct Stored {
   ValueType type;
   meshrt::Initial initial;
   Span span;
-  ValueId value;       // what its ReadOp gives (root body)
-  StoredId parameter;  // of optimizer state: whose it is
-  size_t stacked = 0;  // how many of its first dims are those of the loops that it lies in
+  ValueId value;          // what its ReadOp gives (root body)
+  StoredId parameter;     // of optimizer state: whose it is
+  size_t stacked = 0;     // how many of its first dims are those of the loops that it lies in
+  bool computed = false;  // a state that begins as an expression: an entry of the program gives it its first value
 };
 
 /// `minimize loss with adamw(...) { groups }` with every key resolved per parameter.

@@ -5,7 +5,8 @@
 
 #include "codegen/program/program.h"
 #include "meshrt/npy.h"
-#include "meshrt/program.h"
+#include "meshrt/tensor.h"
+#include "meshrt/types.h"
 
 namespace mesh {
 

@@ -11,7 +11,9 @@
 #include "codegen/program/extent.h"
 #include "codegen/program/program.h"
 #include "meshrt/collectives.h"
-#include "meshrt/program.h"
+#include "meshrt/rank.h"
+#include "meshrt/step_input.h"
+#include "meshrt/types.h"
 
 namespace mesh {
 

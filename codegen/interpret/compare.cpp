@@ -92,7 +92,7 @@ Arrays random_constants(const Program& program, uint64_t seed) {
     const meshrt::Initial& initial = stored.initial;
     const bool constant = initial.kind == Kind::zeros || initial.kind == Kind::ones || initial.kind == Kind::constant;
     const bool first_value = stored.kind == StoredKind::parameter || stored.kind == StoredKind::state;
-    if (!first_value || !constant || !is_real(stored.type.element)) continue;
+    if (!first_value || !constant || stored.computed || !is_real(stored.type.element)) continue;
     const double centre = initial.kind == Kind::zeros ? 0 : initial.kind == Kind::ones ? 1 : initial.a;
     const meshrt::RandomKey key(seed, "constant " + stored.path);
     meshrt::Array array = array_for(graph, stored.type);
@@ -103,10 +103,7 @@ Arrays random_constants(const Program& program, uint64_t seed) {
 }
 
 Comparison compare_programs(const Program& program, const Program& reference, const CompareOptions& options) {
-  const auto can_evaluate = [](const Program& of) {
-    return std::ranges::find(of.routines, "evaluate_step", &Routine::name) != of.routines.end();
-  };
-  const bool evaluate = can_evaluate(program) && can_evaluate(reference);
+  const bool evaluate = program.entry("evaluate") != nullptr && reference.entry("evaluate") != nullptr;
   const auto run = [&](const Program& of) {
     InterpretRequest request{of};
     if (&of == &program) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codegen/graph/builder.h"
+#include "codegen/interpret/interpreted_program.h"
 #include "codegen/interpret/steps.h"
 #include "codegen/program/accesses.h"
 
@@ -13,8 +14,7 @@ struct InterpretedProgram::Bound {
   Bound(const mesh::Program& program, meshrt::Rank& rank) : binding(program, rank) {}
 
   Binding binding;
-  std::map<std::string, std::vector<Action>> routines;
-  std::vector<Action> resets;  // of accumulators
+  std::vector<std::vector<Action>> routines;
 };
 
 namespace {
@@ -73,14 +73,14 @@ std::vector<std::pair<meshrt::Tensor, BufferId>> held_tensors(const Program& pro
     if (stored.type.index_of) made.index_bound = graph.dim(stored.type.index_of).size;
     tensors.emplace_back(std::move(made), BufferId{static_cast<uint32_t>(found - program.buffers.begin())});
   }
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    if (graph.outputs[i].stored) continue;
-    const BufferId id = program.outputs[i];
-    const Buffer& buffer = program.buffer(id);
-    if (!std::ranges::equal(buffer.dims, graph.type(graph.outputs[i].value).dims, {}, &LocalDim::dim))
-      internal_error("the dims of output " + graph.outputs[i].name + " are not in logical order in memory");
-    tensors.emplace_back(part_of(program, sources, rank, buffer, graph.outputs[i].name, meshrt::Role::output), id);
-  }
+  for (const EntryPoint& entry : program.entries)
+    for (const EntryPoint::Output& output : entry.outputs) {
+      if (output.stored) continue;
+      const Buffer& buffer = program.buffer(output.buffer);
+      if (!std::ranges::equal(buffer.dims, output.dims, {}, &LocalDim::dim))
+        internal_error("the dims of output " + output.name + " are not in logical order in memory");
+      tensors.emplace_back(part_of(program, sources, rank, buffer, output.name, meshrt::Role::output), output.buffer);
+    }
   return tensors;
 }
 
@@ -109,6 +109,9 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
     if (metric.watched()) info.watched.push_back({metric.name, metric.pattern()});
     else info.metrics.push_back(metric.name);
   for (const Output& output : graph.outputs) info.outputs.push_back(output.name);
+  for (const EntryPoint& entry : program.entries)
+    info.entries.push_back(
+        {entry.name, entry.results.size(), entry.begins ? graph.stored[entry.begins.index].path : std::string()});
   if (graph.objective) info.rate = replaced_rate(graph.objective->rate);
   info.arena_bytes = static_cast<size_t>(program.memory.arena);
   info.own_bytes = static_cast<size_t>(program.memory.own);
@@ -148,61 +151,54 @@ void InterpretedProgram::bind(meshrt::Rank& rank) {
     made.data = bound_->binding.memory(id);
     tensors_.push_back(std::move(made));
   }
-  for (const auto& [name, id] : program_.wanted) wanted_.push_back(tensor(id, name, meshrt::Role::output));
-  for (const Accumulator& one : program_.accumulators)
-    bound_->resets.push_back(bind_step(bound_->binding, FillStep{Access{one.buffer, {}}, neutral(one.reduce)}));
-  for (const Routine& routine : program_.routines)
-    bound_->routines[routine.name] = bind_steps(bound_->binding, routine.steps);
-  for (const Routine& routine : program_.routines) {
-    if (!routine.after_forward) continue;
-    const std::vector<Action>& train = bound_->routines.at("train_step");
-    std::vector<Action>& own = bound_->routines.at(routine.name);
-    own.insert(own.begin(), train.begin(),
-               train.begin() + static_cast<std::ptrdiff_t>(forward_steps(program_.routines.front())));
+  for (const auto& [name, id] : program_.step().wanted) wanted_.push_back(tensor(id, name, meshrt::Role::output));
+  std::vector<std::vector<Action>>& routines = bound_->routines;
+  for (const Routine& routine : program_.routines) routines.push_back(bind_steps(bound_->binding, routine.steps));
+  for (size_t i = 0; i < routines.size(); ++i) {
+    const std::optional<uint32_t> other = program_.routines[i].after_forward_of;
+    if (!other) continue;
+    const std::vector<Action>& first = routines[*other];
+    routines[i].insert(routines[i].begin(), first.begin(),
+                       first.begin() + static_cast<std::ptrdiff_t>(forward_steps(program_.routines[*other])));
   }
 }
 
-void InterpretedProgram::run(const std::string& routine) {
-  const auto found = bound_->routines.find(routine);
-  if (found == bound_->routines.end()) internal_error("the program has no routine " + routine);
-  for (const Action& action : found->second) action();
+void InterpretedProgram::execute(uint32_t routine) {
+  for (const Action& action : bound_->routines[routine]) action();
 }
 
-void InterpretedProgram::read_metrics(const std::vector<BufferId>& from, std::span<double> metrics) const {
-  for (size_t i = 0; i < from.size() && i < metrics.size(); ++i) {
-    const std::byte* const at = bound_->binding.memory(from[i]);
-    if (program_.buffer(from[i]).type == Type::f64) {
-      std::memcpy(&metrics[i], at, sizeof(double));
+void InterpretedProgram::read_results(const EntryPoint& entry, std::span<double> results) const {
+  for (size_t i = 0; i < entry.results.size(); ++i) {
+    const std::byte* const at = bound_->binding.memory(entry.results[i]);
+    if (program_.buffer(entry.results[i]).type == Type::f64) {
+      std::memcpy(&results[i], at, sizeof(double));
     } else {
       float value;
       std::memcpy(&value, at, sizeof value);
-      metrics[i] = value;
+      results[i] = value;
     }
   }
 }
 
-void InterpretedProgram::train_step(const meshrt::StepInput& input, std::span<double> metrics) {
+void InterpretedProgram::run(size_t entry, const meshrt::StepInput& input, std::span<double> results) {
+  const EntryPoint& of = program_.entries[entry];
   bound_->binding.input = input;
-  run("train_step");
-  read_metrics(program_.metrics, metrics);
+  execute(of.run);
+  if (!of.finish) read_results(of, results);
 }
 
-void InterpretedProgram::evaluate_reset() {
-  for (const Action& reset : bound_->resets) reset();
-}
-
-void InterpretedProgram::evaluate_step() { run("evaluate_step"); }
-
-void InterpretedProgram::evaluate_finish(std::span<double> metrics) {
-  run("evaluate_finish");
-  read_metrics(program_.evaluated, metrics);
-}
-
-void InterpretedProgram::carried(std::vector<meshrt::Carried>& all) {
-  for (const Accumulator& one : program_.accumulators) {
+void InterpretedProgram::carried(size_t entry, std::vector<meshrt::Carried>& all) {
+  for (const Accumulator& one : program_.entries[entry].carried) {
     const meshrt::Tensor held = tensor(one.buffer, "", meshrt::Role::metric);
     all.push_back({held.data, held.local_elements(), held.type, one.reduce});
   }
+}
+
+void InterpretedProgram::finish(size_t entry, std::span<double> results) {
+  const EntryPoint& of = program_.entries[entry];
+  if (!of.finish) return;
+  execute(*of.finish);
+  read_results(of, results);
 }
 
 }  // namespace mesh

@@ -1,16 +1,17 @@
 // interpret.h: a Program executed without C++ in between: the same kernels, collectives, offsets and order of
-// operations as the emitted program, so the same numbers bit for bit. One rank of it is a meshrt::Program like an
-// emitted one; `interpret` runs a whole job, ranks as threads of this process, from whole arrays to whole arrays.
+// operations as the emitted program, so the same numbers bit for bit. One rank of it is an InterpretedProgram
+// (interpreted_program.h); `interpret` runs a whole job, ranks as threads of this process, from whole arrays to whole
+// arrays.
 #pragma once
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/program/program.h"
 #include "meshrt/npy.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/tensor.h"
 
 namespace mesh {
 
@@ -19,37 +20,6 @@ meshrt::ProgramInfo program_info(const Program&, const SourceMap* sources);
 
 /// The tensors that outlive a step or are put out, as a rank holds them, without memory: `Program::tensors` of it.
 std::vector<meshrt::Tensor> tensors_of_rank(const Program&, const SourceMap* sources, int64_t rank);
-
-/// One rank of a program. The Program is shared by all ranks, not changed, and outlives this.
-class InterpretedProgram final : public meshrt::Program {
- public:
-  explicit InterpretedProgram(const mesh::Program&, const SourceMap* sources = nullptr);
-  ~InterpretedProgram() override;
-
-  const meshrt::ProgramInfo& info() const override { return info_; }
-  void bind(meshrt::Rank&) override;
-  std::span<meshrt::Tensor> tensors() override { return tensors_; }
-  void train_step(const meshrt::StepInput&, std::span<double> metrics) override;
-  void evaluate_reset() override;
-  void evaluate_step() override;
-  void evaluate_finish(std::span<double> metrics) override;
-  void carried(std::vector<meshrt::Carried>& all) override;
-
-  /// What Program::wanted holds after a step, dims in the order of memory; Tensor::name is the wanted name.
-  std::span<const meshrt::Tensor> wanted() const { return wanted_; }
-
- private:
-  struct Bound;
-  void run(const std::string& routine);
-  void read_metrics(const std::vector<BufferId>&, std::span<double> metrics) const;
-  meshrt::Tensor tensor(BufferId, std::string name, meshrt::Role) const;
-
-  const mesh::Program& program_;
-  const SourceMap* sources_;
-  meshrt::ProgramInfo info_;
-  std::vector<meshrt::Tensor> tensors_, wanted_;
-  std::unique_ptr<Bound> bound_;
-};
 
 /// A job to interpret. Arrays are whole and in logical order.
 struct InterpretRequest {

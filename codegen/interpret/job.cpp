@@ -9,6 +9,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/arrays.h"
 #include "codegen/interpret/interpret.h"
+#include "codegen/interpret/interpreted_program.h"
 #include "frontend/suggest.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
@@ -150,7 +151,7 @@ class Job {
       before_.push_back(gathered(stored.path, stored.type, stored.type.element));
       after_.push_back(gathered(stored.path, stored.type, stored.type.element));
     }
-    for (const auto& [name, id] : request.program.wanted) {
+    for (const auto& [name, id] : request.program.step().wanted) {
       const auto found = std::ranges::find(graph.wanted, name, &Wanted::name);
       if (found == graph.wanted.end()) internal_error("nobody wants `" + name + "`");
       if (request.program.sharded.placement(found->value).is_partial())
@@ -202,7 +203,7 @@ class Job {
     result.metrics.resize(static_cast<size_t>(request_.steps + (request_.evaluated > 0 ? 1 : 0)));
     if (request_.evaluated > 0) {
       result.evaluated = std::move(result.metrics.back());
-      result.evaluated.resize(request_.program.evaluated.size());
+      result.evaluated.resize(request_.program.entry("evaluate")->results.size());
       result.metrics.pop_back();
     }
     result.digests = std::move(digests_);
@@ -237,20 +238,24 @@ class Job {
     meshrt::StepInput input;
     input.steps = request_.planned_steps;
     input.seed = request_.seed;
+    const std::vector<meshrt::EntryInfo>& entries = program.info().entries;
+    for (size_t i = 0; i < entries.size(); ++i)
+      if (!entries[i].begins.empty() && !given_.arrays.contains(entries[i].begins)) program.run(i, input, {});
     for (int64_t step = 1; step <= request_.steps; ++step) {
       if (step == request_.steps) gather(before_, stored);
       input.step = step;
-      program.train_step(input, metrics);
+      program.run(0, input, metrics);
       seen.insert(seen.end(), metrics.begin(), metrics.end());
     }
     if (request_.digest) digests_[static_cast<size_t>(rank.rank())] = digest(rank);
     gather(wanted_, program.wanted());
-    gather(outputs_, program.tensors().subspan(before_.size()));
+    gather(outputs_, program.tensors().subspan(before_.size(), outputs_.size()));
     gather(after_, stored);
     if (request_.evaluated == 0) return;
-    program.evaluate_reset();
-    for (int64_t batch = 0; batch < request_.evaluated; ++batch) program.evaluate_step();
-    program.evaluate_finish(metrics);
+    const size_t evaluate = meshrt::entry_of(program.info(), "evaluate");
+    meshrt::reset(program, evaluate);
+    for (int64_t batch = 0; batch < request_.evaluated; ++batch) program.run(evaluate, input, metrics);
+    program.finish(evaluate, metrics);
     seen.insert(seen.end(), metrics.begin(), metrics.end());
   }
 

@@ -1,7 +1,7 @@
 // rate.h: the learning rate of a step.
 #pragma once
 #include "codegen/graph/graph.h"
-#include "meshrt/program.h"
+#include "meshrt/step_input.h"
 
 namespace mesh {
 

@@ -112,14 +112,21 @@ size_t forward_steps(const Routine& routine) {
   return static_cast<size_t>(std::ranges::find_if_not(routine.steps, is_forward) - routine.steps.begin());
 }
 
+void for_each_handed_out(Program& program, const std::function<void(BufferId&)>& visit) {
+  for (EntryPoint& entry : program.entries) {
+    for (Accumulator& one : entry.carried) visit(one.buffer);
+    for (BufferId& id : entry.results) visit(id);
+    for (EntryPoint::Output& output : entry.outputs) visit(output.buffer);
+    for (auto& [name, id] : entry.wanted) visit(id);
+  }
+  for (BufferId& id : program.kept) visit(id);
+}
+
 std::vector<bool> outlive_routine(const Program& program) {
   std::vector<bool> result(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) result[i] = bool(program.buffers[i].stored);
-  for (const Accumulator& one : program.accumulators) result[one.buffer.index] = true;
-  for (const std::vector<BufferId>* ids : {&program.metrics, &program.evaluated})
-    for (BufferId id : *ids) result[id.index] = true;
-  for (const auto& [name, id] : program.wanted) result[id.index] = true;
-  for (const BufferId id : program.outputs) result[id.index] = true;
+  for_each_handed_out(const_cast<Program&>(program), [&](BufferId& id) { result[id.index] = true; });  // reads alone
+  for (const BufferId id : program.kept) result[storage(program, id).index] = true;
   return result;
 }
 

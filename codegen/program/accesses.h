@@ -26,8 +26,11 @@ void use_instead(Program&, std::vector<Step>&, const Access& from, const Access&
 /// How many steps a routine begins with that belong to the forward part.
 size_t forward_steps(const Routine&);
 
-/// Buffers that live beyond their routine or are read when it has ended: stored tensors, accumulators, metrics,
-/// outputs, wanted values. By buffer.
+/// What callers of the program's entries read: results, outputs, wanted values, and what is carried from call to call.
+void for_each_handed_out(Program&, const std::function<void(BufferId&)>&);
+
+/// Buffers that live beyond their routine or are read when it has ended: stored tensors, and what is handed out. By
+/// buffer.
 std::vector<bool> outlive_routine(const Program&);
 
 }  // namespace mesh

@@ -26,6 +26,7 @@ class Fuser {
           if (writer[read] && writer[read] != &routine) shared_[read] = true;
         for (const uint32_t written : sets.writes) writer[written] = &routine;
       }
+    for (const BufferId id : program.kept) shared_[storage(program, id).index] = true;
   }
 
   void run(std::vector<Step>& steps) {
@@ -135,7 +136,7 @@ class Fuser {
 
   Program& program_;
   bool across_;               // over products, collectives and loops
-  std::vector<bool> shared_;  // by buffer: read by another routine than the one that writes it
+  std::vector<bool> shared_;  // by buffer: read by another routine than the one that writes it, or to be
 };
 
 }  // namespace

@@ -109,7 +109,8 @@ std::vector<Lifetime> lifetimes(const Program& program) {
   }
   for (size_t i = 0; i < result.size(); ++i)
     if (program.buffers[i].stored) result[i].routine = -1;
-  for (const Accumulator& one : program.accumulators) result[one.buffer.index].routine = -1;
+  for (const EntryPoint& entry : program.entries)
+    for (const Accumulator& one : entry.carried) result[one.buffer.index].routine = -1;
   for (size_t i = 0; i < result.size(); ++i)
     if (program.buffers[i].view_of) result[i].routine = -2;
   return result;

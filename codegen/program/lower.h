@@ -1,7 +1,9 @@
-// lower.h: from a sharded graph to what one rank executes. Every node becomes steps (lower_*.cpp, one step or so a
-// node), neighbouring loop nests are merged (fuse.h), buffers get addresses (memory.h).
+// lower.h: from the sharded graphs of a model's entries to what one rank executes. Every node becomes steps
+// (lower_*.cpp, one step or so a node), neighbouring loop nests are merged (fuse.h), buffers get addresses (memory.h).
 #pragma once
-#include "codegen/layout/sharded_graph.h"
+#include <span>
+
+#include "codegen/program/entry.h"
 #include "codegen/program/program.h"
 
 namespace mesh {
@@ -11,9 +13,8 @@ struct LowerOptions {
   bool share_memory = true;  // false: a place of its own for every buffer
 };
 
-/// The program of a training step and, where `evaluate` (the forward graph of the same model: equal dims, stored
-/// tensors by the same paths) is given, of evaluation. Both graphs hold no composite ops any more
-/// (graph/decompose.cpp).
-Program lower(const ShardedGraph& train, const ShardedGraph* evaluate, const LowerOptions& = {});
+/// The program of these entries. Their graphs have equal dims, and stored tensors by the same paths; the first one's
+/// has them all.
+Program lower(std::span<const Entry> entries, const LowerOptions& = {});
 
 }  // namespace mesh

@@ -28,8 +28,7 @@ std::string text_of(const Program& program, const CollectiveStep& step) {
 class Finder {
  public:
   Finder(Program& program, Fault fault) : program_(program), fault_(fault) {
-    for (Routine& routine : program.routines)
-      if (routine.name == "train_step") walk(routine.steps);
+    walk(program.routines[program.step().run].steps);
   }
   std::vector<Place> places;
 

@@ -33,20 +33,13 @@ class Printer {
     out_ += "buffers\n";
     for (const Buffer& buffer : program_.buffers) out_ += "  " + line(buffer) + "\n";
     for (const Routine& routine : program_.routines) {
-      out_ += fmt::format("routine {}{}\n", routine.name,
-                          routine.after_forward ? ", after the forward steps of training" : "");
+      out_ += "routine " + routine.name;
+      if (routine.after_forward_of)
+        out_ += fmt::format(", after the forward steps of {}", program_.routines[*routine.after_forward_of].name);
+      out_ += "\n";
       print(routine.steps, 1);
     }
-    results("metrics", program_.metrics);
-    std::vector<BufferId> sums;
-    for (const Accumulator& one : program_.accumulators) sums.push_back(one.buffer);
-    results("accumulators", sums);
-    results("evaluated", program_.evaluated);
-    for (size_t i = 0; i < program_.outputs.size(); ++i)
-      out_ += fmt::format("output {} = {}\n", program_.sharded.graph.outputs[i].name,
-                          program_.buffer(program_.outputs[i]).name);
-    for (const auto& [name, buffer] : program_.wanted)
-      out_ += fmt::format("wanted {} = {}\n", name, program_.buffer(buffer).name);
+    for (const EntryPoint& entry : program_.entries) print(entry);
     return std::move(out_);
   }
 
@@ -116,9 +109,15 @@ class Printer {
     return text;
   }
 
-  void results(const char* what, const std::vector<BufferId>& ids) {
-    if (ids.empty()) return;
-    out_ += fmt::format("{} {}\n", what, list(ids, [&](BufferId id) { return program_.buffer(id).name; }));
+  void print(const EntryPoint& entry) {
+    const auto name = [&](BufferId id) { return program_.buffer(id).name; };
+    out_ += fmt::format("entry {}: {}\n", entry.name, entry.meaning);
+    if (!entry.carried.empty())
+      out_ += fmt::format("  carries {}\n", list(entry.carried, [&](const auto& one) { return name(one.buffer); }));
+    if (!entry.results.empty()) out_ += fmt::format("  gives {}\n", list(entry.results, name));
+    for (const EntryPoint::Output& output : entry.outputs)
+      out_ += fmt::format("  output {} = {}\n", output.name, name(output.buffer));
+    for (const auto& [wanted, buffer] : entry.wanted) out_ += fmt::format("  wanted {} = {}\n", wanted, name(buffer));
   }
 
   void find_loops(const std::vector<Step>& steps) {

@@ -260,11 +260,11 @@ struct ForStep {
   std::vector<Step> body;
 };
 
-/// One entry: what is executed for a training step, for a batch of evaluation, or to finish one.
+/// A list of steps that the program executes when it is called.
 struct Routine {
-  std::string name;  // "train_step", "evaluate_step", "evaluate_finish"
+  std::string name;  // unique in the program: "train", "evaluate", "evaluate.finish"
   std::vector<Step> steps;
-  bool after_forward = false;  // executes the forward steps of the training step first
+  std::optional<uint32_t> after_forward_of;  // executes the forward steps of that routine first
 };
 
 /// The number that a reduction starts from.
@@ -273,11 +273,30 @@ constexpr double neutral(Reduce reduce) {
   return reduce == Reduce::sum ? 0 : reduce == Reduce::max ? -infinity : infinity;
 }
 
-/// What an evaluation carries from batch to batch: evaluate_reset sets it to the reduction's neutral value,
-/// evaluate_step adds to it.
+/// What an entry carries from call to call: it begins as the reduction's neutral value, each call adds to it.
 struct Accumulator {
   BufferId buffer;
   Reduce reduce;
+};
+
+/// One thing that a program does when it is called (codegen/program/entry.h), lowered.
+struct EntryPoint {
+  std::string name, meaning;       // of Entry
+  uint32_t run = 0;                // of Program::routines: what each call executes
+  std::optional<uint32_t> finish;  // and what the end of several calls executes
+  StoredId begins;                 // of Entry
+  std::vector<Accumulator> carried;
+  std::vector<BufferId> results;  // f32 or f64 scalars, complete on every rank after the last of these routines
+  /// A whole local array with its dims in logical order, there until another entry is called.
+  struct Output {
+    std::string name;
+    BufferId buffer;
+    std::vector<DimId> dims;
+    Span span;
+    bool stored = false;  // it is a stored tensor's own buffer
+  };
+  std::vector<Output> outputs;
+  std::map<std::string, BufferId> wanted;  // for fetch and verify: whole stacked local values after a call
 };
 
 /// Memory of the largest rank, bytes.
@@ -287,17 +306,15 @@ struct MemoryPlan {
 };
 
 struct Program {
-  ShardedGraph sharded;  // of the training entry (dims, mesh, layout, reasons)
+  ShardedGraph sharded;  // of the first entry (dims, stored tensors, mesh, layout), with the movements of all entries
   std::vector<Buffer> buffers;
   std::vector<Routine> routines;
-  std::vector<BufferId>
-      metrics;  // f32 or f64 scalars, in the order of Graph::metrics, complete on every rank after train_step
-  std::vector<BufferId> evaluated;         // the same after evaluate_finish
-  std::vector<Accumulator> accumulators;   // of evaluate_step
-  std::map<std::string, BufferId> wanted;  // for fetch and verify: whole stacked local values after a step
-  std::vector<BufferId> outputs;           // of Graph::outputs, dims in logical order; a stored tensor's own buffer
-  uint32_t loops = 0;                      // LoopIds in use
+  std::vector<EntryPoint> entries;  // the training step first
+  std::vector<BufferId> kept;       // while entries are lowered: what the first leaves for one that is still to come
+  uint32_t loops = 0;               // LoopIds in use
   MemoryPlan memory;
+  const EntryPoint& step() const { return entries.front(); }
+  const EntryPoint* entry(std::string_view name) const;  // null where there is none
   Buffer& buffer(BufferId id) { return buffers[id.index]; }
   const Buffer& buffer(BufferId id) const { return buffers[id.index]; }
 };

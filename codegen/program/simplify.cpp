@@ -218,11 +218,7 @@ void drop_buffers(Program& program) {
     if (buffer.view_of) move(buffer.view_of);
   for (Routine& routine : program.routines)
     for (Step& step : routine.steps) for_each_access(step, [&](Access& access, Use) { move(access.buffer); });
-  for (Accumulator& one : program.accumulators) move(one.buffer);
-  for (auto* ids : {&program.metrics, &program.evaluated})
-    for (BufferId& id : *ids) move(id);
-  for (auto& [name, id] : program.wanted) move(id);
-  for (BufferId& id : program.outputs) move(id);
+  for_each_handed_out(program, move);
 }
 
 // ---- copies

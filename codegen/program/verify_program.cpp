@@ -27,19 +27,18 @@ class Verifier {
       routine_ = routine.name;
       written_.assign(program_.buffers.size(), false);
       for (size_t i = 0; i < program_.buffers.size(); ++i) written_[i] = bool(program_.buffers[i].stored);
-      for (const Accumulator& one : program_.accumulators) written_[one.buffer.index] = true;
+      for (const EntryPoint& entry : program_.entries)
+        for (const Accumulator& one : entry.carried) written_[one.buffer.index] = true;
       loops_.clear();
-      const std::span<const Step> train(program_.routines.front().steps);
-      if (routine.after_forward) steps(train.first(forward_steps(program_.routines.front())));
-      steps(routine.steps);
-      if (routine.name == "train_step") {
-        results(program_.metrics, "metric");
-        for (const auto& [name, id] : program_.wanted) must_be_written(id, "wanted value " + name);
-        for (const BufferId id : program_.outputs) must_be_written(id, "output " + program_.buffer(id).name);
+      if (routine.after_forward_of) {
+        const Routine& other = program_.routines[*routine.after_forward_of];
+        steps(std::span(other.steps).first(forward_steps(other)));
       }
-      if (routine.name == "evaluate_finish") results(program_.evaluated, "metric");
+      steps(routine.steps);
+      for (const EntryPoint& entry : program_.entries)
+        if (&routine == &program_.routines[entry.finish.value_or(entry.run)]) handed_out(entry);
     }
-    if (program_.metrics.size() != program_.sharded.graph.metrics.size()) say("a metric has no buffer");
+    if (program_.step().results.size() != program_.sharded.graph.metrics.size()) say("a metric has no buffer");
     for (const Metric& metric : program_.sharded.graph.metrics)
       if (program_.sharded.placement(metric.value).is_partial())
         say(fmt::format("metric {} is a partial sum", metric.name));
@@ -123,12 +122,14 @@ class Verifier {
     if (!written_[storage(program_, id).index]) say(fmt::format("{} is never written", what));
   }
 
-  void results(const std::vector<BufferId>& ids, const char* what) {
-    for (BufferId id : ids) {
+  void handed_out(const EntryPoint& entry) {
+    for (const auto& [name, id] : entry.wanted) must_be_written(id, "wanted value " + name);
+    for (const EntryPoint::Output& output : entry.outputs) must_be_written(output.buffer, "output " + output.name);
+    for (BufferId id : entry.results) {
       const Buffer& buffer = program_.buffer(id);
-      must_be_written(id, fmt::format("{} {}", what, buffer.name));
+      must_be_written(id, "metric " + buffer.name);
       if (!buffer.dims.empty() || (buffer.type != Type::f32 && buffer.type != Type::f64))
-        say(fmt::format("{} {} is {}, not a real number", what, buffer.name, to_string(program_, buffer)));
+        say(fmt::format("metric {} is {}, not a real number", buffer.name, to_string(program_, buffer)));
     }
   }
 

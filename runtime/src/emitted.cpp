@@ -74,34 +74,4 @@ void add_memory(ProgramInfo& info, std::string_view memory) {
   for (size_t k = known; k < info.memory.size(); ++k) info.memory[k].second *= 1024;
 }
 
-namespace {
-
-template <class T>
-void fill_neutral(const Carried& one) {
-  using Limits = std::numeric_limits<T>;
-  constexpr T most = Limits::has_infinity ? Limits::infinity() : Limits::max();
-  constexpr T least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  std::fill_n(static_cast<T*>(one.data), one.count,
-              one.reduce == Reduce::sum   ? T()
-              : one.reduce == Reduce::max ? least
-                                          : most);
-}
-
-}  // namespace
-
-void reset(std::span<const Carried> all) {
-  for (const Carried& one : all) {
-    switch (one.type) {
-      case Type::f64: fill_neutral<double>(one); break;
-      case Type::f32: fill_neutral<float>(one); break;
-      case Type::i64: fill_neutral<int64_t>(one); break;
-      case Type::i32: fill_neutral<int32_t>(one); break;
-      case Type::u8: fill_neutral<uint8_t>(one); break;
-      case Type::boolean: fill_neutral<bool>(one); break;
-      case Type::bf16:
-      case Type::f16: throw std::logic_error("an evaluation carries numbers of 16 bits");
-    }
-  }
-}
-
 }  // namespace meshrt

@@ -26,6 +26,7 @@ class FitMean : public Program {
     info_.metrics = {"loss", "distance"};
     info_.watched = {{"grad_norm", ""}, {"w", "**"}};
     info_.outputs = {"w", "x"};
+    info_.entries = {{"train", 4}, {"evaluate", 2}};
     info_.rate = 0.1;
     info_.arena_bytes = 4096;
     info_.own_bytes = 4096;
@@ -57,7 +58,22 @@ class FitMean : public Program {
     tensors_ = {x, w};
   }
   std::span<Tensor> tensors() override { return tensors_; }
-  void train_step(const StepInput& input, std::span<double> metrics) override {
+  void run(size_t entry, const StepInput& input, std::span<double> results) override {
+    if (entry == 0) step(input, results);
+    else sum_ += summed([](double d) { return d * d; }), count_ += batch;
+  }
+  void finish(size_t entry, std::span<double> metrics) override {
+    if (entry == 0) return;
+    metrics[0] = sum_ / count_;
+    metrics[1] = std::sqrt(metrics[0]);
+  }
+  void carried(size_t entry, std::vector<Carried>& all) override {
+    if (entry == 0) return;
+    for (double* one : {&sum_, &count_}) all.push_back({one, 1, Type::f64, Reduce::sum});
+  }
+
+ private:
+  void step(const StepInput& input, std::span<double> metrics) {
     const double sum = summed([&](double d) { return -2 * d; }), loss = summed([](double d) { return d * d; });
     const double rate = input.rate < 0 ? info_.rate : input.rate;
     metrics[2] = std::abs(sum / batch);
@@ -66,20 +82,6 @@ class FitMean : public Program {
     metrics[0] = input.step == blow_up_at_ ? std::nan("") : loss / batch;
     metrics[1] = std::sqrt(loss / batch);
   }
-  void evaluate_reset() override { sum_ = 0, count_ = 0; }
-  void evaluate_step() override {
-    sum_ += summed([](double d) { return d * d; });
-    count_ += batch;
-  }
-  void evaluate_finish(std::span<double> metrics) override {
-    metrics[0] = sum_ / count_;
-    metrics[1] = std::sqrt(metrics[0]);
-  }
-  void carried(std::vector<Carried>& all) override {
-    for (double* one : {&sum_, &count_}) all.push_back({one, 1, Type::f64, Reduce::sum});
-  }
-
- private:
   float& weight() { return *static_cast<float*>(tensors_[1].data); }
   template <class Function>
   double summed(Function function) {

@@ -377,6 +377,10 @@ TEST_F(TrainTest, WritesOutputs) {
     ASSERT_EQ(x.shape, std::vector<int64_t>{6});
     EXPECT_EQ(reinterpret_cast<const float*>(x.data.data())[1], 0);  // 24 25 .. 29 are 4 0 1 2 3 4
     EXPECT_FALSE(std::filesystem::exists(folder_.path("at" + std::to_string(ranks) + "/w_5.npy")));
+    // A validation after the same step leaves other numbers in the program's memory: outputs are the step's.
+    std::filesystem::remove(last);
+    run(ranks, fmt::format("{}validation: {{ x: {{to: 12}} }}\noutput: {{ x: {{file: '{}'}} }}", steps, last));
+    EXPECT_EQ(read_npy(last).data, x.data);
   }
   EXPECT_EQ(failure(steps + "output: { other: {file: a.npy} }"),
             "`FitMean` has no output `other`\n  --> run.yaml:3:11\n3 | output: { other: {file: a.npy} }\n"

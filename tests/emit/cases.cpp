@@ -14,6 +14,9 @@ const std::map<std::string, std::string> small_mlp = {{"batch", "6"}, {"pixel", 
 const std::map<std::string, std::string> small_gpt = {
     {"batch", "4"}, {"seq", "8"}, {"embed", "12"}, {"heads", "2"}, {"head_dim", "6"}, {"vocab", "19"}, {"layer", "2"}};
 
+/// An entry that no program has but of these tests: values of a forward pass, one of them inside the loop.
+const std::vector<ValuesEntry> scores = {{"scores", {"logits", "layer.feed"}}};
+
 /// A pattern names what is named already, too.
 const std::vector<std::string> watched = {"grad_norm", "grad(**)", "**"};
 
@@ -34,6 +37,8 @@ const std::vector<Case>& cases() {
       {"gpt_megatron", "specs/gpt.mesh", "megatron", {{"data", 2}, {"model", 2}}, small_gpt},
       {"mlp_watched", "specs/mlp.mesh", "both", {{"rows", 2}, {"columns", 2}}, small_mlp, "f32", "", watched},
       {"gpt_watched", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64", "", watched},
+      {"gpt_scores", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64", "", {}, scores},
+      {"begin_tiles", "tests/emit/specs/begin.mesh", "tiles", {{"a", 2}, {"b", 3}}, {}},
       {"functions", "tests/emit/specs/functions.mesh", "default", {{"x", 2}}, {}},
       {"slices_one", "tests/emit/specs/slices.mesh", "tokens", {{"x", 1}}, {}},
       {"slices_tokens", "tests/emit/specs/slices.mesh", "tokens", {{"x", 3}}, {}},
@@ -61,6 +66,7 @@ Compiled compiled(const Case& one, SourceMap& sources) {
   request.precision = one.precision;
   request.model = one.model;
   request.watch = one.watch;
+  request.entries = one.entries;
   DiagnosticSink sink;
   std::optional<Compiled> result = compile(request, sources, sink);
   if (!result) throw std::runtime_error(one.name + ":\n" + render_all(sink, sources));

@@ -17,6 +17,7 @@ struct Case {
   std::map<std::string, std::string> set;
   std::string precision = "f32", model = "";
   std::vector<std::string> watch = {};
+  std::vector<ValuesEntry> entries = {};
 };
 const std::vector<Case>& cases();
 

@@ -2,7 +2,7 @@
 // evaluation, on ranks that are threads.
 #include <gtest/gtest.h>
 
-#include "codegen/interpret/interpret.h"
+#include "codegen/interpret/interpreted_program.h"
 #include "tests/emit/cases.h"
 #include "tests/emit/emitted_cases.h"
 #include "tests/emit/record.h"
@@ -15,7 +15,7 @@ class Emitted : public testing::TestWithParam<Case> {};
 TEST_P(Emitted, equals_the_interpreter_bit_for_bit) {
   SourceMap sources;
   const Compiled compiled = tests::compiled(GetParam(), sources);
-  const int ranks = static_cast<int>(compiled.sharded.layout.mesh.ranks());
+  const int ranks = static_cast<int>(compiled.sharded().layout.mesh.ranks());
   const auto interpreted =
       record([&] { return std::make_unique<InterpretedProgram>(compiled.program, &sources); }, ranks);
   const auto emitted = record(emitted_cases().at(GetParam().name), ranks);

@@ -4,6 +4,7 @@
 
 #include "meshrt/driver.h"
 #include "meshrt/launch.h"
+#include "meshrt/program.h"
 
 namespace mesh::tests {
 
@@ -43,29 +44,44 @@ std::vector<Record> record(const Make& make, int ranks) {
     meshrt::prepare(rank, *program);
     meshrt::initialise(program->tensors(), 1);
     Record& record = records[static_cast<size_t>(rank.rank())];
+    const size_t train = entry_of(program->info(), "train"), evaluate = entry_of(program->info(), "evaluate");
     const size_t evaluated = program->info().metrics.size();
     std::vector<double> metrics(evaluated + program->info().watched.size());
     const auto note = [&](const std::string& name, const void* data, size_t bytes) {
       record[name] = std::string(static_cast<const char*>(data), bytes);
     };
+    const auto note_tensors = [&](const std::string& when) {
+      for (const meshrt::Tensor& tensor : program->tensors())
+        note(when + tensor.name, tensor.data, static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type));
+    };
     const auto fill_inputs = [&](uint64_t step) {
       for (meshrt::Tensor& tensor : program->tensors())
         if (tensor.role == meshrt::Role::input) fill(tensor, step);
     };
+    const std::vector<meshrt::EntryInfo>& entries = program->info().entries;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (entries[i].begins.empty()) continue;
+      fill_inputs(1);
+      program->run(i, {1, 5, -1, 1}, {});
+    }
     for (int64_t step = 1; step <= 3; ++step) {
       fill_inputs(static_cast<uint64_t>(step));
-      program->train_step({step, 5, -1, 1}, metrics);
+      program->run(train, {step, 5, -1, 1}, metrics);
       const std::string when = "step " + std::to_string(step) + " ";
       note(when + "metrics", metrics.data(), metrics.size() * sizeof(double));
-      for (const meshrt::Tensor& tensor : program->tensors())
-        note(when + tensor.name, tensor.data, static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type));
+      note_tensors(when);
+      for (size_t i = evaluate + 1; i < entries.size(); ++i) {
+        if (!entries[i].begins.empty()) continue;
+        meshrt::call(*program, i, {step, 5, -1, 1}, {});
+        note_tensors(when + entries[i].name + " ");
+      }
     }
-    program->evaluate_reset();
+    meshrt::reset(*program, evaluate);
     for (uint64_t batch = 7; batch < 9; ++batch) {
       fill_inputs(batch);
-      program->evaluate_step();
+      program->run(evaluate, {3, 5, -1, 1}, {});
     }
-    program->evaluate_finish(metrics);
+    program->finish(evaluate, metrics);
     note("evaluated metrics", metrics.data(), evaluated * sizeof(double));
     return 0;
   });

@@ -15,7 +15,8 @@ using Record = std::map<std::string, std::string>;
 
 using Make = std::function<std::unique_ptr<meshrt::Program>()>;
 
-/// Three steps and an evaluation of two batches on ranks that are threads, on inputs that depend on their places alone.
+/// Three steps, each followed by a call of every entry that the program has beside the usual ones, and an evaluation of
+/// two batches, on ranks that are threads, on inputs that depend on their places alone.
 /// By rank; throws where the run fails.
 std::vector<Record> record(const Make& make, int ranks);
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "codegen/compile.h"
-#include "codegen/interpret/interpret.h"
+#include "codegen/interpret/interpreted_program.h"
 #include "frontend/render.h"
 #include "tests/emit/record.h"
 
@@ -32,7 +32,7 @@ std::string compare(void* library, const std::string& name, const std::string& s
   request.files = {spec};
   const std::optional<Compiled> compiled = compile(request, sources, sink);
   if (!compiled) throw std::runtime_error(render_all(sink, sources));
-  const auto ranks = static_cast<int>(compiled->sharded.layout.mesh.ranks());
+  const auto ranks = static_cast<int>(compiled->sharded().layout.mesh.ranks());
   const auto interpreted =
       tests::record([&] { return std::make_unique<InterpretedProgram>(compiled->program, &sources); }, ranks);
   const MakePlain make = find(library, name);

@@ -46,7 +46,9 @@ Outcome compiled_to_placements(const std::string& text) {
   request.files = {name};
   request.stop_after = "sharded";
   bool placed = false;
-  request.dump = [&](const std::string& pass, const std::string&) { placed = placed || pass == "sharded"; };
+  request.dump = [&](const std::string&, const std::string& pass, const std::string&) {
+    placed = placed || pass == "sharded";
+  };
   try {
     mesh::choose_first(request, sources);
     mesh::compile(request, sources, sink);

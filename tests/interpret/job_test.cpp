@@ -9,6 +9,7 @@
 #include "codegen/graph/want.h"
 #include "codegen/interpret/arrays.h"
 #include "codegen/interpret/compare.h"
+#include "codegen/interpret/interpreted_program.h"
 #include "codegen/layout/place.h"
 #include "codegen/program/lower.h"
 #include "meshrt/failure.h"
@@ -29,8 +30,12 @@ Program program_of(const Graph& model, const Axes& axes, const Rules& rules) {
   want_gradients(backward, {"grad(**)"}, sink);
   EXPECT_FALSE(sink.has_errors());
   want_norm(backward, {norm_name});
-  const ShardedGraph evaluated = place(evaluation(model), under, {});
-  return lower(place(training_step(backward), under, {}), &evaluated);
+  const Entry entries[] = {{.name = "train", .meaning = "one step", .sharded = place(completed(backward), under, {})},
+                           {.name = "evaluate",
+                            .meaning = "evaluation",
+                            .sharded = place(evaluation(model), under, {}),
+                            .over_batches = true}};
+  return lower(entries);
 }
 
 struct Case {
@@ -118,7 +123,8 @@ TEST_P(Jobs, EvaluateSeveralBatches) {
           one.bind(rank);
           meshrt::initialise(one.tensors(), 1);
           std::vector<double> mine(metrics.size());
-          one.evaluate_reset();
+          const size_t evaluation = meshrt::entry_of(one.info(), "evaluate");
+          meshrt::reset(one, evaluation);
           for (uint64_t batch = 0; batch < 3; ++batch) {
             const auto feeds = random_feeds(program, batch);
             for (const meshrt::Tensor& tensor : one.tensors()) {
@@ -127,9 +133,9 @@ TEST_P(Jobs, EvaluateSeveralBatches) {
               for (size_t i = 0; i < tensor.dims.size(); ++i) order.push_back(i);
               ArrayPart(tensor, order).read(feeds.at(tensor.name));
             }
-            one.evaluate_step();
+            one.run(evaluation, {}, {});
           }
-          one.evaluate_finish(mine);
+          one.finish(evaluation, mine);
           if (rank.rank() == 0) metrics = mine;
           return 0;
         });

@@ -24,9 +24,7 @@ class Communication : public ::testing::TestWithParam<Case> {
  protected:
   static constexpr double b = 64, io = 512, hidden = 1024;
   Perceptron model{64, 512, 1024};
-  ShardedGraph placed(const Layout& layout) {
-    return place(training_step(differentiated(model.graph)), layout, Machine{});
-  }
+  ShardedGraph placed(const Layout& layout) { return place(completed(differentiated(model.graph)), layout, Machine{}); }
 };
 
 TEST_P(Communication, BatchOverOneAxis) {
@@ -63,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Meshes, Communication, ::testing::Values(Case{2, 1}, Ca
 
 TEST(Communication, OneRankSendsNothing) {
   Perceptron model(64, 512, 1024);
-  EXPECT_EQ(sent(place(training_step(differentiated(model.graph)), Layout{}, Machine{})), 0);
+  EXPECT_EQ(sent(place(completed(differentiated(model.graph)), Layout{}, Machine{})), 0);
 }
 
 }  // namespace

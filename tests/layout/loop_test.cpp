@@ -69,8 +69,8 @@ int count(const ShardedGraph& sharded, CollectiveKind kind, bool in_loop) {
 
 TEST(Loop, DataParallelGradientsAreReducedOnceAfterTheLoop) {
   Stack model;
-  const ShardedGraph sharded = place(training_step(differentiated(model.graph)),
-                                     Perceptron::layout({{"data", 2}}, {{model.batch, {0}}}), Machine{});
+  const ShardedGraph sharded =
+      place(completed(differentiated(model.graph)), Perceptron::layout({{"data", 2}}, {{model.batch, {0}}}), Machine{});
   EXPECT_EQ(count(sharded, CollectiveKind::all_reduce, true), 0) << print_sharded(sharded);
   EXPECT_EQ(count(sharded, CollectiveKind::all_reduce, false), 3);  // w, shared, loss
 }
@@ -79,7 +79,7 @@ TEST(Loop, SplitParametersAreGatheredTurnByTurn) {
   Stack model;
   Layout layout = Perceptron::layout({{"data", 2}}, {{model.batch, {0}}});
   layout.rules.push_back({{model.mid}, {0}, {}, RuleScope::params, {}, {}, {}});
-  const ShardedGraph sharded = place(training_step(differentiated(model.graph)), layout, Machine{});
+  const ShardedGraph sharded = place(completed(differentiated(model.graph)), layout, Machine{});
   EXPECT_EQ(count(sharded, CollectiveKind::all_gather, true), 2) << print_sharded(sharded);  // w, forward and backward
   EXPECT_EQ(count(sharded, CollectiveKind::reduce_scatter, true), 1) << print_sharded(sharded);  // its gradient
 }

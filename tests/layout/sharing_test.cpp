@@ -23,7 +23,7 @@ std::vector<Sent> sent_by(const std::string& model, const std::string& layout) {
   EXPECT_TRUE(compiled) << model;
   std::vector<Sent> sent;
   if (compiled)
-    for (const PlannedCollective& one : predict(compiled->sharded).collectives)
+    for (const PlannedCollective& one : predict(compiled->sharded()).collectives)
       sent.emplace_back(one.phase, one.kind, one.bytes, one.count);
   std::ranges::sort(sent);
   return sent;

@@ -15,8 +15,7 @@ using tests::expect_equal;
 using tests::layout;
 
 InterpretResult result_of(const Graph& model, const Layout& layout, bool fuse) {
-  const tests::Placed placed = tests::placed(model, layout);
-  return tests::run(lower(placed.train, &placed.evaluate, {fuse}));
+  return tests::run(lower(tests::placed(model, layout), {fuse}));
 }
 
 struct Case {
@@ -41,8 +40,7 @@ TEST(Fuse, evaluation_agrees_with_the_training_step) {
                             {"batch over 2", {{"a", 2}}, {{"batch", "a"}}},
                             {"batch over 4", {{"a", 4}}, {{"batch", "a"}}}})
       for (bool fuse : {false, true}) {
-        const tests::Placed placed = tests::placed(model, layout(model, one.axes, one.rules));
-        const Program program = lower(placed.train, &placed.evaluate, {fuse});
+        const Program program = lower(tests::placed(model, layout(model, one.axes, one.rules)), {fuse});
         const std::vector<double> trained = tests::run(program).metrics[0], found = tests::evaluate(program, 3);
         ASSERT_EQ(trained.size(), found.size());
         for (size_t i = 0; i < found.size(); ++i)

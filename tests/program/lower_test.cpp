@@ -35,8 +35,7 @@ void expect_golden(const std::string& name, const std::string& text) {
 }
 
 Program program_of(const Graph& model, const Axes& axes, const Rules& rules) {
-  const tests::Placed placed = tests::placed(model, layout(model, axes, rules));
-  return lower(placed.train, &placed.evaluate);
+  return lower(tests::placed(model, layout(model, axes, rules)));
 }
 
 TEST(Lower, perceptron_on_one_rank) {

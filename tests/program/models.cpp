@@ -149,8 +149,18 @@ Layout layout(const Graph& graph, const std::vector<std::pair<std::string, int64
   return result;
 }
 
-Placed placed(const Graph& model, const Layout& layout) {
-  return {place(training_step(differentiated(model)), layout, {}), place(evaluation(model), layout, {})};
+Graph evaluation(const Graph& model) {
+  Graph graph = model;
+  keep_metrics(graph);
+  return completed(graph);
+}
+
+std::vector<Entry> placed(const Graph& model, const Layout& layout) {
+  return {{.name = "train", .meaning = "one step", .sharded = place(completed(differentiated(model)), layout, {})},
+          {.name = "evaluate",
+           .meaning = "evaluation",
+           .sharded = place(evaluation(model), layout, {}),
+           .over_batches = true}};
 }
 
 }  // namespace mesh::tests

@@ -1,6 +1,6 @@
 // models.h: small models built node by node, for tests of programs.
 #pragma once
-#include "codegen/layout/sharded_graph.h"
+#include "codegen/program/entry.h"
 
 namespace mesh::tests {
 
@@ -12,10 +12,9 @@ Graph residual();
 /// A mesh of these axes and the rules `dim -> axis`.
 Layout layout(const Graph&, const std::vector<std::pair<std::string, int64_t>>& axes,
               const std::vector<std::pair<std::string, std::string>>& rules);
+/// The graph of an evaluation of a batch.
+Graph evaluation(const Graph& model);
 /// The training step and the evaluation of a model under a layout.
-struct Placed {
-  ShardedGraph train, evaluate;
-};
-Placed placed(const Graph& model, const Layout&);
+std::vector<Entry> placed(const Graph& model, const Layout&);
 
 }  // namespace mesh::tests

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "codegen/interpret/arrays.h"
+#include "codegen/interpret/interpreted_program.h"
 #include "meshrt/launch.h"
 
 namespace mesh::tests {
@@ -46,6 +47,13 @@ std::map<std::string, meshrt::Array> feeds(const Graph& model, StoredKind kind) 
   return arrays;
 }
 
+/// A tensor's dims as they are.
+std::vector<size_t> logical(const meshrt::Tensor& tensor) {
+  std::vector<size_t> order(tensor.dims.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  return order;
+}
+
 }  // namespace
 
 InterpretResult run(const Program& program) {
@@ -56,30 +64,65 @@ InterpretResult run(const Program& program) {
   return interpret(request);
 }
 
-std::vector<double> evaluate(const Program& program, int batches) {
+namespace {
+
+/// `body` on every rank of the program, with its inputs and parameters filled.
+template <class Body>
+void on_ranks(const Program& program, Body body) {
   std::map<std::string, meshrt::Array> arrays = feeds(program.sharded.graph, StoredKind::input);
   arrays.merge(feeds(program.sharded.graph, StoredKind::parameter));
-  std::vector<double> metrics(program.evaluated.size());
   const int code =
       meshrt::launch_threads(static_cast<int>(program.sharded.layout.mesh.ranks()), [&](meshrt::Rank& rank) {
         InterpretedProgram run(program);
         rank.allocate(run.info().arena_bytes, run.info().own_bytes);
         run.bind(rank);
-        for (const meshrt::Tensor& tensor : run.tensors()) {
-          std::vector<size_t> order(tensor.dims.size());
-          std::iota(order.begin(), order.end(), size_t{0});
+        meshrt::initialise(run.tensors(), 1);
+        for (const meshrt::Tensor& tensor : run.tensors())
           if (const auto given = arrays.find(tensor.name); given != arrays.end())
-            ArrayPart(tensor, order).read(given->second);
-        }
-        run.evaluate_reset();
-        for (int batch = 0; batch < batches; ++batch) run.evaluate_step();
-        std::vector<double> own(metrics.size());
-        run.evaluate_finish(own);
-        if (rank.rank() == 0) metrics = own;
+            ArrayPart(tensor, logical(tensor)).read(given->second);
+        body(run, rank);
         return 0;
       });
   EXPECT_EQ(code, 0);
+}
+
+}  // namespace
+
+std::vector<double> evaluate(const Program& program, int batches) {
+  std::vector<double> metrics;
+  on_ranks(program, [&](InterpretedProgram& run, meshrt::Rank& rank) {
+    const size_t entry = meshrt::entry_of(run.info(), "evaluate");
+    std::vector<double> own(run.info().entries[entry].results);
+    meshrt::reset(run, entry);
+    for (int batch = 0; batch < batches; ++batch) run.run(entry, {}, {});
+    run.finish(entry, own);
+    if (rank.rank() == 0) metrics = own;
+  });
   return metrics;
+}
+
+Called call(const Program& program, const std::string& entry) {
+  Called result;
+  for (const EntryPoint::Output& output : program.entry(entry)->outputs) {
+    meshrt::Array& array = result.outputs[output.name];
+    array.type = program.buffer(output.buffer).type;
+    for (DimId dim : output.dims) array.shape.push_back(program.sharded.graph.dim(dim).size);
+    array.data.resize(static_cast<size_t>(array.elements()) * meshrt::size_of(array.type));
+  }
+  on_ranks(program, [&](InterpretedProgram& run, meshrt::Rank& rank) {
+    const size_t train = meshrt::entry_of(run.info(), "train"), other = meshrt::entry_of(run.info(), entry);
+    std::vector<double> metrics(run.info().entries[train].results);
+    for (int64_t step = 1; step <= 3; ++step) {
+      meshrt::call(run, train, {.step = step}, metrics);
+      if (rank.rank() == 0) result.metrics.push_back(metrics);
+      if (step != 1) continue;
+      meshrt::call(run, other, {.step = step}, {});
+      for (const meshrt::Tensor& tensor : run.tensors())
+        if (const auto found = result.outputs.find(tensor.name); found != result.outputs.end() && tensor.primary)
+          ArrayPart(tensor, logical(tensor)).write(found->second);
+    }
+  });
+  return result;
 }
 
 /// Every array of the first equals that of the second: to rounding where it is real.

@@ -1,7 +1,11 @@
 // The specs of the repository, made small, as programs: fused and not, under their layouts, equal to one rank.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <span>
+
 #include "codegen/compile.h"
+#include "codegen/interpret/compare.h"
 #include "codegen/program/lower.h"
 #include "codegen/program/verify_program.h"
 #include "tests/program/numbers.h"
@@ -22,7 +26,7 @@ Compiled compiled(const CompileRequest& request) {
 void check(const CompileRequest& request, const InterpretResult& expected, const std::string& what) {
   const Compiled result = compiled(request);
   tests::expect_equal(expected, tests::run(result.program), what + ", fused");
-  const Program plain = lower(result.sharded, nullptr, {false});
+  const Program plain = lower(std::span(result.entries).first(1), {false});
   EXPECT_EQ(verify_program(plain), std::vector<std::string>{}) << what;
   tests::expect_equal(expected, tests::run(plain), what + ", not fused");
 }
@@ -31,7 +35,8 @@ InterpretResult reference(CompileRequest request) {
   request.one_rank = true;
   request.mesh.clear();
   request.layout.clear();
-  return tests::run(lower(compiled(request).sharded, nullptr, {false}));
+  const Compiled result = compiled(request);
+  return tests::run(lower(std::span(result.entries).first(1), {false}));
 }
 
 /// `meshc ir` knows a pass by the list alone; the compiler runs them by its one function.
@@ -40,12 +45,83 @@ TEST(Specs, passes_run_in_the_order_of_their_list) {
   for (const auto& [name, meaning] : pass_names()) listed.push_back(name);
   CompileRequest request;
   request.files = {SPECS "/gpt.mesh"};
-  request.dump = [&](const std::string& pass, const std::string& text) {
-    run.push_back(pass);
+  request.dump = [&](const std::string& entry, const std::string& pass, const std::string& text) {
+    if (entry.empty() || entry == "train") run.push_back(pass);
     EXPECT_FALSE(text.empty()) << pass;
   };
   compiled(request);
   EXPECT_EQ(run, listed);
+}
+
+/// An entry that only this test has: values of the forward pass, one of them inside the loop. It is computed alike on
+/// all meshes, leaves parameters and optimizer state as they are, and lies in memory that the step uses too.
+TEST(Specs, gpt_with_an_entry_of_its_own) {
+  CompileRequest request;
+  request.files = {SPECS "/gpt.mesh"};
+  request.precision = "f64";
+  request.set = {{"batch", "4"},    {"seq", "7"},    {"embed", "12"}, {"heads", "2"},
+                 {"head_dim", "6"}, {"vocab", "11"}, {"layer", "2"}};
+  request.mesh = {{"data", 1}, {"model", 1}};
+  const MemoryPlan without = compiled(request).program.memory;
+  request.entries = {{"scores", {"logits", "layer.feed"}}};
+  const Compiled one = compiled(request);
+  EXPECT_EQ(one.program.memory.own, without.own);
+  EXPECT_EQ(one.program.memory.arena, without.arena);
+  const tests::Called expected = tests::call(one.program, "scores");
+  EXPECT_EQ(expected.metrics, tests::run(one.program).metrics);
+  ASSERT_EQ(expected.outputs.size(), 2U);
+  ASSERT_TRUE(expected.outputs.contains("scores.logits"));
+  for (const auto& [data, model] : {std::pair{2, 1}, {1, 2}, {2, 2}, {3, 1}}) {
+    request.mesh = {{"data", data}, {"model", model}};
+    const tests::Called found = tests::call(compiled(request).program, "scores");
+    for (const auto& [name, array] : expected.outputs) {
+      ASSERT_EQ(array.shape, found.outputs.at(name).shape) << name;
+      const auto numbers = [](const meshrt::Array& of) {
+        return std::span(reinterpret_cast<const double*>(of.data.data()), of.data.size() / sizeof(double));
+      };
+      const auto theirs = numbers(found.outputs.at(name));
+      for (size_t i = 0; i < theirs.size(); ++i) ASSERT_NEAR(numbers(array)[i], theirs[i], 1e-9) << name;
+    }
+  }
+}
+
+/// A state that begins as an expression is computed by an entry of its own, once: the step knows nothing of it. One
+/// that reads another state sees what that began as, be it given.
+TEST(Specs, states_that_begin_as_expressions) {
+  CompileRequest request;
+  request.files = {BEGIN};
+  request.one_rank = true;
+  const Compiled one = compiled(request);
+  std::vector<std::string> names;
+  for (const EntryPoint& entry : one.program.entries) names.push_back(entry.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"train", "evaluate", "begin.slow", "begin.twice", "begin.kept",
+                                             "begin.layer.held"}));
+  const Graph& graph = one.program.sharded.graph;
+  for (const Stored& stored : graph.stored) EXPECT_FALSE(stored.path.ends_with(".begun")) << stored.path;
+  // The step changes `slow` and `layer.held` alone.
+  size_t updates = 0;
+  for (const Node& node : graph.nodes)
+    if (const auto* update = std::get_if<UpdateOp>(&node.op))
+      updates += graph.stored[update->stored.index].kind == StoredKind::state ? 1 : 0;
+  EXPECT_EQ(updates, 2U);
+
+  InterpretRequest job{one.program};
+  job.feeds = random_feeds(one.program, 1);
+  const auto numbers = [](const meshrt::Array& of) {
+    return std::span(reinterpret_cast<const float*>(of.data.data()), of.data.size() / sizeof(float));
+  };
+  const InterpretResult begun = interpret(job);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(numbers(begun.before.at("slow"))[i], numbers(begun.before.at("w"))[i]);
+  meshrt::Array given = begun.before.at("slow");
+  std::vector<float> tens(6, 10);
+  std::memcpy(given.data.data(), tens.data(), given.data.size());
+  job.stored["slow"] = given;
+  const InterpretResult with = interpret(job);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(numbers(with.before.at("slow"))[i], 10);
+    EXPECT_NEAR(numbers(with.before.at("twice"))[i] - 20,
+                numbers(begun.before.at("twice"))[i] - 2 * numbers(begun.before.at("slow"))[i], 1e-5);
+  }
 }
 
 TEST(Specs, gpt_under_its_layouts) {

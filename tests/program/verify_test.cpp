@@ -14,9 +14,8 @@ using tests::layout;
 
 Program good() {
   const Graph model = tests::residual();
-  const tests::Placed placed =
-      tests::placed(model, layout(model, {{"data", 2}, {"model", 2}}, {{"batch", "data"}, {"wide", "model"}}));
-  return lower(placed.train, &placed.evaluate);
+  return lower(
+      tests::placed(model, layout(model, {{"data", 2}, {"model", 2}}, {{"batch", "data"}, {"wide", "model"}})));
 }
 
 /// The first step of the kind, in any body of the training step.
@@ -143,7 +142,7 @@ TEST(Verify, what_finishes_a_product_lies_elsewhere) {
 
 TEST(Verify, metrics_are_scalars) {
   Program program = good();
-  program.metrics[0] = find(program, "up");
+  program.entries[0].results[0] = find(program, "up");
   expect_message(program, "not a real number");
 }
 

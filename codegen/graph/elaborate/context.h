@@ -87,7 +87,7 @@ struct Instance {
 struct Binding {
   enum class Kind : uint8_t { value, stored, instance };
   Kind kind = Kind::value;
-  Term term;        // value; of a state that begins as an expression, what it is in this step
+  Term term;        // value
   StoredId stored;  // stored: an input, a parameter
   const Instance* instance = nullptr;
   std::vector<Loop*> home;  // stored, instance: the loops whose dims come first in what it owns
@@ -119,8 +119,7 @@ struct Frame {
 /// `s <- value`. In a `repeat` the value is a turn's until the loop closes.
 struct StateUpdate {
   ValueId value;
-  Span span, call;         // of the statement; of the call of the block that it stands in, if it does
-  bool unchanged = false;  // no statement: the state keeps what it begins as
+  Span span, call;  // of the statement; of the call of the block that it stands in, if it does
 };
 
 /// What a trial of a loop's body may change and must be able to take back.
@@ -130,11 +129,10 @@ struct Tables {
   std::map<std::string, Span> unnamed;               // instances that a call made, by path
   std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
   std::map<StoredId, StateUpdate> updates;
-  std::map<StoredId, StoredId> begun;    // of a state that begins as an expression, the one that says whether it has
-  std::map<std::string, int> draws;      // of random numbers, by path
-  std::map<std::string, int> calls;      // of instances, by path
-  std::set<std::string> known;           // names of values, of every kind, for suggestions
-  std::map<std::string, Span> bound_in;  // of the value of a name, the last `repeat` that binds it
+  std::map<std::string, int> draws;                           // of random numbers, by path
+  std::map<std::string, int> calls;                           // of instances, by path
+  std::set<std::string> known;                                // names of values, of every kind, for suggestions
+  std::map<std::string, Span> bound_in;                       // of the value of a name, the last `repeat` that binds it
   std::map<std::string, std::pair<Span, Span>> of_two_loops;  // names that two loops bind: where these are
   bool too_large = false;                                     // E0119 was reported: no more blocks are inlined
 };

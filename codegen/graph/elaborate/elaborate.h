@@ -14,12 +14,20 @@
 
 namespace mesh {
 
+/// For which entry of a program a spec is elaborated.
+struct Purpose {
+  enum class Kind : uint8_t { train, evaluate, begin, values } kind = Kind::train;
+  std::string state = {};  // begin: its path
+  // What `training` means.
+  bool training() const { return kind == Kind::train || kind == Kind::begin; }
+};
+
 struct ElaborateOptions {
   std::string model;                          // empty: the only one
   std::map<std::string, std::string> set;     // --set name=number, over dims and consts as the spec has them
   bool f64 = false;                           // `real`, `f32` and literals are f64 in the whole program
   std::vector<std::string> want_values = {};  // names or patterns (`layer.**`) of values that Graph::wanted must give
-  bool training = true;                       // what `training` means; without it nothing is updated
+  Purpose purpose = {};
 };
 
 /// Nothing when an error was reported, here or before (syntax). Values wanted inside a `repeat` come with the loop's

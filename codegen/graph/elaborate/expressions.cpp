@@ -87,7 +87,7 @@ Term named(Elaboration& e, Frame& frame, const ast::Path& path) {
     if (const DimId dim = find_dim(e, *frame.dims, name.text)) return Term::of(static_cast<double>(e.size(dim)));
   if (name.text == "zeros") return Term::of(0);
   if (name.text == "ones") return Term::of(1);
-  if (name.text == "training") return Term::of_truth(e.options.training);
+  if (name.text == "training") return Term::of_truth(e.options.purpose.training());
   return unknown_name(e, frame, name);
 }
 

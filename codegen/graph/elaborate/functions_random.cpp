@@ -87,7 +87,7 @@ Term dropout(Elaboration& e, CallSite& site) {
     e.error("E0310", site.options.at("rate").second, "`rate` must be at least 0 and below 1, not {}", *rate);
     return Term::poison();
   }
-  if (*rate == 0 || !e.options.training) return Term::of(x);
+  if (*rate == 0 || !e.options.purpose.training()) return Term::of(x);
   const ValueId numbers = draw(e, site, Distribution::uniform, site.dims.empty() ? type.dims : site.dims);
   const ValueId kept = e.build.map(F::greater_equal, {numbers, e.build.literal(*rate, e.type(numbers).element)});
   const auto factor = [&](double value) { return e.build.literal(value, type.element); };

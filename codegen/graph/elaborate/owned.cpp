@@ -190,19 +190,6 @@ std::optional<WrittenType> type_of_initial(Elaboration& e, const std::string& pa
   return WrittenType{of.type.element, of.type.index_of, {own, of.type.dims.end()}, false, 0, state.names.front().span};
 }
 
-/// A state that says whether another, which begins as an expression, has had its first step.
-void declare_begun(Elaboration& e, const std::string& path, const ast::Name& name) {
-  const auto state = e.tables.stored.find(join(path, name.text));
-  if (state == e.tables.stored.end()) return;
-  const std::string full = state->first + ".begun";
-  e.build.span = name.span;
-  e.build.scope = path;
-  const StoredId flag =
-      e.build.stored(StoredKind::state, full, {Type::boolean, {}, {}}, {meshrt::Initial::Kind::zeros});
-  e.tables.stored[full] = flag;
-  e.tables.begun[state->second] = flag;
-}
-
 void declare_states(Elaboration& e, DimScope& scope, const std::string& path, const ast::State& state,
                     const std::vector<DimId>& loops) {
   const auto written = state.type ? written_type(e, scope, *state.type) : type_of_initial(e, path, state);
@@ -211,7 +198,8 @@ void declare_states(Elaboration& e, DimScope& scope, const std::string& path, co
   if (!written || !initial || (!computed && !fits(e, *written, *initial, *state.initial))) return;
   for (const ast::Name& name : state.names) {
     declare_stored(e, scope, path, StoredKind::state, name, *written, *initial, loops);
-    if (computed) declare_begun(e, path, name);
+    if (const auto state_of = e.tables.stored.find(join(path, name.text)); state_of != e.tables.stored.end())
+      e.graph.stored[state_of->second.index].computed = computed;
   }
 }
 

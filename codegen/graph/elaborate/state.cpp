@@ -127,16 +127,14 @@ void update_statement(Elaboration& e, Frame& frame, const ast::Update& statement
   type.dims.erase(type.dims.begin(), type.dims.begin() + static_cast<std::ptrdiff_t>(state->home.size()));
   const std::string what = fmt::format("state `{}` is declared", statement.name.text);
   const Term cast = as_written(e, term, type, statement.value->span, stored.span, what, false);
-  if (cast.poisoned() || !e.options.training) return;
+  if (cast.poisoned() || e.options.purpose.kind != Purpose::Kind::train) return;
   const StateUpdate update{cast.value, statement.name.span, e.calls.empty() ? Span{} : e.calls.back().second};
   const auto [first, fresh] = e.tables.updates.try_emplace(state->stored, update);
-  if (first->second.unchanged) first->second = update;
-  else if (!fresh) updated_twice(e, stored, first->second, update);
+  if (!fresh) updated_twice(e, stored, first->second, update);
 }
 
 void begin_state(Elaboration& e, Frame& frame, Binding& state, const ast::Expr& initial) {
-  const auto flag = e.tables.begun.find(state.stored);
-  if (state.kind != Binding::Kind::stored || flag == e.tables.begun.end()) return;
+  if (state.kind != Binding::Kind::stored || !e.graph.stored[state.stored.index].computed) return;
   const Stored stored = e.graph.stored[state.stored.index];
   ValueType type = stored.type;
   type.dims.erase(type.dims.begin(), type.dims.begin() + static_cast<std::ptrdiff_t>(state.home.size()));
@@ -146,13 +144,9 @@ void begin_state(Elaboration& e, Frame& frame, Binding& state, const ast::Expr& 
     state.kind = Binding::Kind::value;
     return;
   }
-  // Nothing flows back through what it begins as: it is a number from the first step on.
-  e.build.span = initial.span;
-  const ValueId begins = e.build.map(MapFunction::copy, {first.value}), held = read_stored(e, state);
-  const ValueId value = e.build.map(MapFunction::where, {e.graph.stored[flag->second.index].value, held, begins});
-  state.term = Term::of(value);
-  if (e.options.training || e.loops.empty())
-    e.tables.updates.try_emplace(state.stored, StateUpdate{value, state.span, {}, true});
+  const Purpose& purpose = e.options.purpose;
+  if (purpose.kind == Purpose::Kind::begin && purpose.state == stored.path)
+    e.tables.updates.try_emplace(state.stored, StateUpdate{first.value, initial.span, {}});
 }
 
 void collect_updates(Elaboration& e, const Loop& loop, LoopOp& op, Node& node, BodyId outer) {
@@ -168,14 +162,11 @@ void collect_updates(Elaboration& e, const Loop& loop, LoopOp& op, Node& node, B
 }
 
 void finish_updates(Elaboration& e) {
-  for (const auto& [state, flag] : e.tables.begun)
-    if (e.options.training)
-      e.tables.updates[flag] = {e.build.literal(1, Type::boolean), e.graph.stored[state.index].span, {}};
   for (uint32_t i = 0; i < e.graph.stored.size(); ++i) {
     const Stored stored = e.graph.stored[i];
     if (stored.kind != StoredKind::state) continue;
     const auto update = e.tables.updates.find(StoredId{i});
-    if (update != e.tables.updates.end() && e.options.training) {
+    if (update != e.tables.updates.end()) {
       Value& value = e.graph.value(update->second.value);
       const size_t last = stored.path.rfind('.') == std::string::npos ? 0 : stored.path.rfind('.') + 1;
       if (value.name.empty()) value.name = stored.path.substr(0, last) + "next_" + stored.path.substr(last);

@@ -5,8 +5,8 @@
 
 namespace mesh::elaboration {
 
-/// What a state that begins as an expression is in this step: until its first update, the expression. A state that no
-/// statement updates keeps it.
+/// Checks the expression that a state begins as, if it does, and makes it the state's value after this entry where that
+/// is the entry's purpose.
 void begin_state(Elaboration&, Frame&, Binding& state, const ast::Expr& initial);
 
 /// E0509 for a state that the step would update more than once.

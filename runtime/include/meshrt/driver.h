@@ -4,10 +4,14 @@
 #include <cstdio>
 
 #include "meshrt/log.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/rank.h"
 #include "meshrt/run_file.h"
+#include "meshrt/tensor.h"
 
 namespace meshrt {
+
+class Program;  // meshrt/program.h
 
 struct DriverOptions {
   std::FILE* out = stdout;  ///< where rank 0 tells its progress

@@ -162,6 +162,7 @@ class Model {
  public:
   Model(Rank& rank, const ProgramInfo& info) : rank(rank), table_(info, rank.rank()) {}
   std::span<Tensor> tensors() { return table_.tensors(); }
+  StepInput step = {};  ///< of the call under way
 
  protected:
   /// Where a tensor begins, in the space where its kind lies (parameters in the arena) unless another is named.
@@ -217,7 +218,7 @@ class Model {
   Place<T> output_at(Offset at, std::string path, std::string_view dims, int line) {
     return list<T>(Role::output, at, 2, std::move(path), dims, line, {});
   }
-  /// Lists what an evaluation carries.
+  /// Lists what an entry carries from call to call.
   template <class T>
   static void carry(std::vector<Carried>& all, T* data, int64_t count, Reduce reduce) {
     all.push_back({data, count, type_of<T>, reduce});
@@ -226,7 +227,6 @@ class Model {
   int64_t index_on(const Axis& axis) const { return rank.rank() / axis.stride % axis.size; }
 
   Rank& rank;
-  StepInput step = {};
 
  private:
   template <class Array>
@@ -251,25 +251,32 @@ class Model {
 
 // ---- programs ------------------------------------------------------------------------------------------------------
 
-/// Sets what an evaluation carries to what its sums and extremes begin from.
-void reset(std::span<const Carried> all);
+/// An entry of a program: the member functions that Program calls, in the order of ProgramInfo::entries. One that
+/// carries nothing from call to call has `run` alone.
+template <class Made>
+struct Entry {
+  void (Made::*run)(std::span<double> results);
+  void (Made::*finish)(std::span<double> results) = nullptr;
+  void (Made::*carried)(std::vector<Carried>& all) = nullptr;
+};
 
 /// The Program of a struct that is made from a Rank, when the rank has its memory.
-template <class Made, const ProgramInfo& (*program_info)()>
+template <class Made, const ProgramInfo& (*program_info)(), const auto& entries>
 class Emitted final : public Program {
  public:
   const ProgramInfo& info() const override { return program_info(); }
   void bind(Rank& rank) override { model_.emplace(rank); }
   std::span<Tensor> tensors() override { return model_->tensors(); }
-  void train_step(const StepInput& input, std::span<double> metrics) override { model_->train_step(input, metrics); }
-  void evaluate_reset() override {
-    std::vector<Carried> all;
-    carried(all);
-    reset(all);
+  void run(size_t entry, const StepInput& input, std::span<double> results) override {
+    model_->step = input;
+    (*model_.*entries[entry].run)(results);
   }
-  void evaluate_step() override { model_->evaluate_step(); }
-  void evaluate_finish(std::span<double> metrics) override { model_->evaluate_finish(metrics); }
-  void carried(std::vector<Carried>& all) override { model_->carried(all); }
+  void carried(size_t entry, std::vector<Carried>& all) override {
+    if (entries[entry].carried != nullptr) (*model_.*entries[entry].carried)(all);
+  }
+  void finish(size_t entry, std::span<double> results) override {
+    if (entries[entry].finish != nullptr) (*model_.*entries[entry].finish)(results);
+  }
 
  private:
   std::optional<Made> model_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "meshrt/profile.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 
 namespace meshrt {
 

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "meshrt/checkpoint.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 #include "meshrt/rank.h"
 #include "meshrt/rename_map.h"
+#include "meshrt/tensor.h"
 
 namespace meshrt {
 

@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/tensor.h"
 
 namespace meshrt {
 

@@ -15,7 +15,9 @@
 #include "checkpoint/tensor_part.h"
 #include "meshrt/checkpoint.h"
 #include "meshrt/collectives.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/rank.h"
+#include "meshrt/tensor.h"
 #include "transport/memory.h"
 
 namespace meshrt {

@@ -18,8 +18,9 @@
 #include "driver/sample_order.h"
 #include "meshrt/data.h"
 #include "meshrt/failure.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 #include "meshrt/run_file.h"
+#include "meshrt/tensor.h"
 
 namespace meshrt {
 
@@ -72,6 +73,7 @@ class Batches {
   void fill(int64_t position, int64_t distinct) const;
   /// Puts this rank's part of the files that name a state into it: what it begins from.
   void fill_state() const;
+  bool fills_state(std::string_view path) const;
 
  private:
   // A file that an input is read from: sample k begins at element first + k * stride.

@@ -25,12 +25,11 @@ void Batches::fill(int64_t position, int64_t distinct) const {
 }
 
 void Batches::fill_state() const {
-  for (const Feed& feed : state_) {
-    read(feed, 0, 0, static_cast<std::byte*>(feed.tensor->data));
-    // A state that the spec begins as an expression is what the file says instead.
-    const auto begun = std::ranges::find(tensors_, feed.tensor->name + ".begun", &Tensor::name);
-    if (begun != tensors_.end() && begun->role == Role::state) *static_cast<bool*>(begun->data) = true;
-  }
+  for (const Feed& feed : state_) read(feed, 0, 0, static_cast<std::byte*>(feed.tensor->data));
+}
+
+bool Batches::fills_state(std::string_view path) const {
+  return std::ranges::any_of(state_, [&](const Feed& feed) { return feed.tensor->name == path; });
 }
 
 // Visits what lies side by side in file and tensor, in the tensor's order: the file and the first of its elements.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "meshrt/checkpoint.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 #include "meshrt/run_file.h"
 
 namespace meshrt {

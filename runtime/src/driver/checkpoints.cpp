@@ -19,6 +19,7 @@
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
 #include "meshrt/log.h"
+#include "meshrt/program.h"
 #include "report/gather.h"
 
 namespace meshrt {

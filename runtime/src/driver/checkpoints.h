@@ -9,11 +9,14 @@
 
 #include "checkpoint/writer.h"
 #include "driver/stop_request.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/rank.h"
 #include "meshrt/run_file.h"
 #include "report/folder_lock.h"
 
 namespace meshrt {
+
+class Program;  // meshrt/program.h
 
 class Checkpoints {
  public:

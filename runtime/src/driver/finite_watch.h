@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 #include "meshrt/run_file.h"
+#include "meshrt/tensor.h"
 
 namespace meshrt {
 

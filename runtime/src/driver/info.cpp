@@ -43,6 +43,8 @@ std::string info_json(const ProgramInfo& info) {
   for (const auto& [name, size] : info.dims) dims[name] = size;
   Json watched = Json::array();
   for (const ProgramInfo::Watched& one : info.watched) watched.push_back(one.name);
+  Json entries = Json::array();
+  for (const EntryInfo& one : info.entries) entries.push_back(one.name);
   const Json object = {{"schema", 1},
                        {"name", info.name},
                        {"spec", info.spec},
@@ -56,6 +58,7 @@ std::string info_json(const ProgramInfo& info) {
                        {"sample_dim", info.sample_dim},
                        {"metrics", info.metrics},
                        {"watches", watched},
+                       {"entries", entries},
                        {"rate", info.rate},
                        {"memory", {{"arena_bytes", info.arena_bytes}, {"own_bytes", info.own_bytes}}}};
   return object.dump(2) + "\n";

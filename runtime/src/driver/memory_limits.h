@@ -3,7 +3,8 @@
 #pragma once
 #include <string>
 
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/rank.h"
 #include "transport/memory_limit.h"
 
 namespace meshrt {

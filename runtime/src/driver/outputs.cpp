@@ -9,6 +9,7 @@
 #include "driver/suggest.h"
 #include "meshrt/failure.h"
 #include "meshrt/npy.h"
+#include "meshrt/program.h"
 #include "meshrt/tensors_io.h"
 
 namespace meshrt {

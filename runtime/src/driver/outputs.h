@@ -3,10 +3,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/rank.h"
 #include "meshrt/run_file.h"
+#include "meshrt/tensor.h"
 
 namespace meshrt {
+
+class Program;  // meshrt/program.h
 
 /// Throws Failure (Cause::data), with the line of the run file, for a name that the spec does not put out, and for a
 /// file that is not named, would be that of another output, or is there and no array.

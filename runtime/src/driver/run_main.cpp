@@ -11,6 +11,7 @@
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "meshrt/program.h"
 #include "report/tell.h"
 
 namespace meshrt {

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/rank.h"
 #include "meshrt/run_file.h"
 
 namespace meshrt {

@@ -25,6 +25,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/finite.h"
 #include "meshrt/gemm.h"
+#include "meshrt/program.h"
 #include "report/gather.h"
 #include "report/run_report.h"
 #include "report/tell.h"
@@ -99,6 +100,13 @@ class Checking {
  private:
   FiniteChecks* before_;
 };
+
+/// The first values of states that the spec begins as an expression, but for those that the run file reads from files.
+void begin_states(Program& program, const Batches& batches, const StepInput& input) {
+  const std::vector<EntryInfo>& entries = program.info().entries;
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (!entries[i].begins.empty() && !batches.fills_state(entries[i].begins)) program.run(i, input, {});
+}
 
 /// Where its call sites stand in the spec.
 std::vector<std::string> places_of(const ProgramInfo& info) {
@@ -192,6 +200,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       validated(info.metrics.size());
   const std::span<const double> metrics = std::span(numbers).first(info.metrics.size());
   const int64_t steps = run.train.steps.value;
+  const size_t step_entry = entry_of(info, "train");
   FiniteWatch watch(info, run.log.nonfinite);
   FiniteChecks checks{.stop = run.log.nonfinite == Nonfinite::stop, .step = 0, .found = {}};
   const Checking checking(run.log.nonfinite == Nonfinite::ignore ? nullptr : &checks);
@@ -214,10 +223,9 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       ++moment.step;
       moment.position += batches.batch_size();
       checks.step = moment.step;
-      StepProfile profile = report.step(moment.step, [&] {
-        program.train_step({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed},
-                           numbers);
-      });
+      const StepInput input{.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed};
+      if (!resumed && moment.step == 1) begin_states(program, batches, input);
+      StepProfile profile = report.step(moment.step, [&] { program.run(step_entry, input, numbers); });
       for (size_t i = 0; i < watched.size(); ++i) norms[i] = numbers[metrics.size() + watched[i]];
       profile.data = waited;
       if (!checks.found.empty() && !told) tell("warning: {}\n", checks.found);
@@ -237,13 +245,13 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       const bool last = moment.step == steps || (!stopped.empty() && !run.checkpoint.folder.given());
       if (last && !run.checkpoint.folder.given()) look_at_parameters(moment.step);
       if (last || !stopped.empty()) checkpoints.last(moment);
+      outputs.write(moment.step, last);  // before another entry is called: it may take their memory
       if (validator && (last || (run.validation.every.given() && moment.step % run.validation.every.value == 0))) {
         const Clock::time_point start = Clock::now();
-        validator->run(validated);
+        validator->run(input, validated);
         read = false;
         if (log) log->validation(moment.step, validated, validator->count(), seconds_since(start));
       }
-      outputs.write(moment.step, last);
     }
     checkpoints.last(moment);  // one that began at its last step
   };

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "meshrt/program.h"
+
 namespace meshrt {
 
 namespace {
@@ -52,6 +54,7 @@ void combine_sums(std::span<const Carried> carried, const Sums& other, Function 
 
 Validator::Validator(Program& program, const RunFile& run)
     : program_(program),
+      entry_(entry_of(program.info(), "evaluate")),
       batches_(program.tensors(), program.info(), run, run.validation.data, "validation"),
       reader_(batches_) {
   const Given<int64_t>& steps = run.validation.steps;
@@ -67,22 +70,22 @@ Validator::Validator(Program& program, const RunFile& run)
   else if (batches_.samples() > 0) rest_ = batches_.samples() % batches_.batch_size();
 }
 
-void Validator::run(std::span<double> metrics) {
-  program_.evaluate_reset();
+void Validator::run(const StepInput& input, std::span<double> metrics) {
+  reset(program_, entry_);
   for (int64_t batch = 0; batch < whole_; ++batch) {
     const int64_t position = batch * batches_.batch_size();
     reader_.fill(position, batch + 1 < whole_ ? position + batches_.batch_size() : -1);
-    program_.evaluate_step();
+    program_.run(entry_, input, {});
   }
-  if (rest_ > 0) add_rest();
-  program_.evaluate_finish(metrics);
+  if (rest_ > 0) add_rest(input);
+  program_.finish(entry_, metrics);
 }
 
-void Validator::add_rest() {
+void Validator::add_rest(const StepInput& input) {
   std::vector<Carried> carried;
-  program_.carried(carried);
+  program_.carried(entry_, carried);
   const Sums whole = copy_of(carried);
-  add_samples(rest_, carried);
+  add_samples(input, rest_, carried);
   combine_sums(carried, whole, [](auto rest, auto before) { return before + rest; });
 }
 
@@ -90,16 +93,16 @@ void Validator::add_rest() {
 // alone: a batch in which they come again and again has each of them q times and the first r of them once more, so its
 // sums less those over these r, divided by q, are what is wanted. The r become fewer until a batch has all equally
 // often.
-void Validator::add_samples(int64_t distinct, std::span<const Carried> carried) {
+void Validator::add_samples(const StepInput& input, int64_t distinct, std::span<const Carried> carried) {
   const int64_t times = batches_.batch_size() / distinct, more = batches_.batch_size() % distinct;
   Sums of_more = zeros_like(carried);
   if (more > 0) {
-    add_samples(more, carried);
+    add_samples(input, more, carried);
     of_more = copy_of(carried);
   }
   combine_sums(carried, of_more, [](auto, auto) { return 0; });
   batches_.fill(whole_ * batches_.batch_size(), distinct);
-  program_.evaluate_step();
+  program_.run(entry_, input, {});
   combine_sums(carried, of_more, [&](auto sum, auto less) { return (sum - less) / static_cast<decltype(sum)>(times); });
 }
 

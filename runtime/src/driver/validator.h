@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "driver/read_ahead.h"
-#include "meshrt/program.h"
 #include "meshrt/run_file.h"
 
 namespace meshrt {
+
+class Program;  // meshrt/program.h
+struct Carried;
+struct StepInput;
 
 class Validator {
  public:
@@ -19,13 +22,15 @@ class Validator {
   int64_t count() const { return whole_ + (rest_ > 0 ? 1 : 0); }
   const Batches& batches() const { return batches_; }
 
-  void run(std::span<double> metrics);
+  /// `input`: of the step after which it happens.
+  void run(const StepInput& input, std::span<double> metrics);
 
  private:
-  void add_rest();
-  void add_samples(int64_t distinct, std::span<const Carried> carried);
+  void add_rest(const StepInput& input);
+  void add_samples(const StepInput& input, int64_t distinct, std::span<const Carried> carried);
 
   Program& program_;
+  const size_t entry_;
   Batches batches_;
   ReadAhead reader_;
   int64_t whole_ = 0;  // batches

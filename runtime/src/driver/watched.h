@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 #include "meshrt/run_file.h"
 
 namespace meshrt {

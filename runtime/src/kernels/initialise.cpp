@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "meshrt/failure.h"
-#include "meshrt/program.h"
 #include "meshrt/random.h"
+#include "meshrt/tensor.h"
 
 namespace meshrt {
 namespace {

@@ -8,7 +8,8 @@
 #include <string>
 
 #include "collectives/call.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
+#include "meshrt/types.h"
 
 namespace meshrt {
 

@@ -17,7 +17,7 @@
 #pragma once
 #include <string>
 
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 #include "meshrt/run_file.h"
 #include "report/folder_lock.h"
 

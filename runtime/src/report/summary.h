@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 #include "meshrt/rank.h"
 #include "report/top_lines.h"
 

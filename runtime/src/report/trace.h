@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "meshrt/profile.h"
-#include "meshrt/program.h"
+#include "meshrt/program_info.h"
 #include "meshrt/rank.h"
 #include "meshrt/run_file.h"
 

@@ -1,0 +1,51 @@
+// program_info.h: what a program is, the same on every rank: names, sizes, mesh, entries, memory.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace meshrt {
+
+struct MeshAxis {
+  std::string name;
+  int size, stride;
+  bool within_node = false;  ///< its ranks must run on one host
+};
+
+/// One thing that a program does when it is called. Every program has "train" and "evaluate".
+struct EntryInfo {
+  std::string name;    ///< "train", "evaluate", "begin.wave"
+  size_t results = 0;  ///< how many numbers it gives, the same on all ranks: "train" those of ProgramInfo::metrics,
+                       ///< then of `watched`; "evaluate" those of `metrics`
+  std::string begins = {};  ///< path of the state of which it computes the first value; of most entries empty
+};
+
+struct ProgramInfo {
+  std::string name, spec, spec_hash, layout, mesh_name, machine, precision;
+  std::vector<MeshAxis> mesh;
+  std::vector<std::pair<std::string, int64_t>> dims;
+  std::string sample_dim;                ///< the dim of which a batch is made; empty without `minimize`
+  std::vector<std::string> sample_dims;  ///< what it is in the input tensors, slowest first: itself, or two neighbours
+                                         ///< where a step runs by micro-batches
+  std::vector<std::string> metrics;      ///< names; the loss first
+  std::vector<std::string> outputs;      ///< names of the tensors that a run file may ask to be written
+  double rate = 0;                       ///< learning rate (or a schedule's peak) written in the spec
+  struct Watched {
+    std::string name;     ///< "layer.attn.wq", "grad(layer.attn.wq)", "grad_norm"
+    std::string pattern;  ///< the entry of `log.watch` that it matched: "**.wq"; empty: its name
+  };
+  std::vector<Watched> watched;  ///< norms that a training step gives after its metrics
+  std::vector<EntryInfo> entries;
+  size_t arena_bytes = 0, own_bytes = 0;
+  std::vector<std::pair<std::string, int64_t>> memory;  ///< bytes of the largest rank by what they hold
+  struct SourceSpan {
+    std::string file;
+    int line, column;
+    std::string text;
+  };
+  std::vector<SourceSpan> sites;  ///< what Site::id points to
+};
+
+}  // namespace meshrt
