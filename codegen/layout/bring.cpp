@@ -10,27 +10,61 @@
 #include "codegen/layout/placer.h"
 
 namespace mesh {
-namespace {
 
-/// Shared by forward, backward and update; a parameter's copy is made for each of them, so that it need not be kept.
-int phase_index(Part part) { return part == Part::forward ? 0 : part == Part::update ? 2 : 1; }
+/// A parameter's copy is made anew for forward, backward and update, so that it need not be kept.
+Placer::Phase Placer::phase_of_copies(ValueId id) const {
+  const ReadOp* read = std::get_if<ReadOp>(&graph_.node(graph_.value(id).producer).op);
+  if (!read || !consumer_ || graph_.stored[read->stored.index].kind != StoredKind::parameter) return 0;
+  const Part part = graph_.node(consumer_).part;
+  return part == Part::forward ? 0 : part == Part::update ? 2 : 1;
+}
 
-}  // namespace
+/// Where a value can be had: where it lies, what it was moved to, and, for ops of the same part, where it was made
+/// before a rule moved it. Later parts do not ask for that one: it would have to be kept for them.
+std::vector<ValueId> Placer::copies_of(ValueId id) const {
+  std::vector<ValueId> all{id};
+  const auto add = [&](ValueId of) {
+    if (const auto found = copies_.find({of, phase_of_copies(of)}); found != copies_.end())
+      for (const auto& [placement, copy] : found->second)
+        if (std::ranges::find(all, copy) == all.end()) all.push_back(copy);
+  };
+  add(id);
+  const auto made = unmoved_.find(id);
+  if (made == unmoved_.end() || !consumer_ ||
+      graph_.node(consumer_).part != graph_.node(graph_.value(made->second).producer).part)
+    return all;
+  all.push_back(made->second);
+  add(made->second);
+  return all;
+}
+
+/// The copy from which it is cheapest to have the value as `to`.
+ValueId Placer::nearest(ValueId id, const Placement& to) {
+  ValueId best = id;
+  double least = std::numeric_limits<double>::infinity();
+  for (const ValueId copy : copies_of(id)) {
+    if (placement(copy) == to) return copy;
+    if (placement(copy).has_margins()) continue;
+    const auto& path = planner_.plan(graph_.type(id), placement(copy), to);
+    if (!path || path->seconds >= least) continue;
+    least = path->seconds;
+    best = copy;
+  }
+  return best;
+}
 
 ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) {
   if (is_free(id)) return materialise(id, to);
   id = home(id);
   if (placement(id) == to) return id;
-  const bool parameter = std::holds_alternative<ReadOp>(graph_.node(graph_.value(id).producer).op);
-  const int phase = parameter && consumer_ ? phase_index(graph_.node(consumer_).part) : 0;
-  const auto key = std::make_tuple(id, to, phase, graph_.value(id).body);
-  if (const auto found = brought_.find(key); found != brought_.end()) return serve(found->second);
+  const ValueId from = nearest(id, to);
+  if (placement(from) == to) return serve(from);
   const ValueId viewed = through_view(id, to, need);
   // Margins are filled in last: readers of what lies between them share the movement before that.
   const Placement parts = to.without_margins();
   const bool moves_first = !viewed && parts != to && parts != placement(id);
-  const ValueId there = viewed ? viewed : reshard(moves_first ? bring(id, parts, need) : id, to, need);
-  brought_[key] = there;
+  const ValueId there = viewed ? viewed : reshard(id, moves_first ? bring(id, parts, need) : serve(from), to, need);
+  copies_[{id, phase_of_copies(id)}].emplace(to, there);
   return there;
 }
 
@@ -87,8 +121,8 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   Placement complete = to;
   complete.partial.clear();
   // Computed where it is used: in the consumer's body, so that loops do not read it from memory.
-  const auto key = std::make_tuple(id, to, 0, graph_.value(id).body);
-  if (const auto found = brought_.find(key); found != brought_.end()) return serve(found->second);
+  std::map<Placement, ValueId>& made_so_far = copies_[{id, 0}];
+  if (const auto found = made_so_far.find(to); found != made_so_far.end()) return serve(found->second);
   const Node node = graph_.node(graph_.value(id).producer);
   if (std::holds_alternative<LoopOp>(node.op)) return id;  // the turn
   // Free reductions (counts of positions) are computed whole and then cut.
@@ -99,7 +133,8 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   const Placement whole = Placement::whole(to.dims.size());
   ValueId made;
   if (complete.has_margins()) {
-    made = reshard(materialise(id, complete.without_margins()), complete, "its readers");
+    const ValueId parts = materialise(id, complete.without_margins());
+    made = reshard(parts, parts, complete, "its readers");
     set_placement(made, to);
   } else if (direct || complete == whole) {
     std::vector<ValueId> inputs;
@@ -107,36 +142,44 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
       inputs.push_back(materialise(node.inputs[i], operand_placement(node, i, complete)));
     made = repeat_with(id, to, inputs);
   } else {
-    made = reshard(materialise(id, whole), complete, "each rank keeps its part");
+    const ValueId all = materialise(id, whole);
+    made = reshard(all, all, complete, "each rank keeps its part");
     set_placement(made, to);
   }
-  brought_[key] = made;
+  copies_[{id, 0}].emplace(to, made);
   return made;
 }
 
 /// Renames and broadcasts are free: the movement happens before them, where other users may share it and the value is
-/// smaller.
-ValueId Placer::through_view(ValueId id, const Placement& to, const std::string& need) {
-  const Node node = graph_.node(graph_.value(id).producer);
+/// smaller. What their operand must be for that; nothing where the movement cannot happen there.
+std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
+  const Node& node = graph_.node(graph_.value(id).producer);
   if (!std::holds_alternative<RenameOp>(node.op) && !std::holds_alternative<BroadcastOp>(node.op)) return {};
   if (to.has_margins() && !std::holds_alternative<RenameOp>(node.op)) return {};
+  if (is_free(node.inputs[0])) return {};
+  const Placement& now = placement(home(node.inputs[0]));
+  if (now.partial != placement(id).partial) return {};
   Placement from = operand_placement(node, 0, to);
   from.partial = to.partial;
-  const Placement& now = placement(home(node.inputs[0]));
-  if (is_free(node.inputs[0])) return {};
-  if (now.partial != placement(id).partial) return {};
   if (!planner_.plan(graph_.type(node.inputs[0]), now, from)) return {};
-  return repeat_with(id, to, {bring(node.inputs[0], from, need)});
+  return from;
 }
 
-ValueId Placer::reshard(ValueId id, const Placement& to, const std::string& need) {
-  const auto& path = planner_.plan(graph_.type(id), placement(id), to);
+ValueId Placer::through_view(ValueId id, const Placement& to, const std::string& need) {
+  const std::optional<Placement> from = before_view(id, to);
+  if (!from) return {};
+  return repeat_with(id, to, {bring(graph_.node(graph_.value(id).producer).inputs[0], *from, need)});
+}
+
+/// From `copy`, one of the copies of `id`.
+ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std::string& need) {
+  const auto& path = planner_.plan(graph_.type(id), placement(copy), to);
   if (!path)
     internal_error(fmt::format("{} cannot be brought from {} to {}", value_name(graph_, id),
-                               to_string(graph_, layout_.mesh, graph_.type(id), placement(id)),
+                               to_string(graph_, layout_.mesh, graph_.type(id), placement(copy)),
                                to_string(graph_, layout_.mesh, graph_.type(id), to)));
   const ReshardPath way = *path;
-  ValueId at = id;
+  ValueId at = copy;
   for (size_t i = 0; i < way.steps.size(); ++i) {
     ReshardStep step = way.steps[i];
     step.reason = reason(step, at, way.placements[i], to, need);
@@ -154,14 +197,25 @@ ValueId Placer::reshard(ValueId id, const Placement& to, const std::string& need
     set_placement(next, way.placements[i], out_.provenance[id.index]);
     if (way.placements[i].is_partial() && partial_because_.count(at)) partial_because_[next] = partial_because_[at];
     emit(graph_.value(next).producer);
+    copies_[{id, phase_of_copies(id)}].emplace(way.placements[i], next);
     at = next;
   }
-  out_.movements.push_back({id, at, consumer_});
+  out_.movements.push_back({copy, at, consumer_});
   return at;
 }
 
+/// What it costs to have a value as `to`: nothing where such a copy is there already.
 double Placer::seconds(ValueId id, const Placement& to) {
-  const auto& path = planner_.plan(graph_.type(id), placement(id), to);
+  id = home(id);
+  const ValueId from = decisions_.counts_copies ? nearest(id, to) : id;
+  if (placement(from) == to) return 0;
+  if (!decisions_.counts_copies) {
+    const auto& path = planner_.plan(graph_.type(id), placement(id), to);
+    return path ? path->seconds : std::numeric_limits<double>::infinity();
+  }
+  if (const std::optional<Placement> before = before_view(id, to))
+    return seconds(graph_.node(graph_.value(id).producer).inputs[0], *before);
+  const auto& path = planner_.plan(graph_.type(id), placement(from), to);
   return path ? path->seconds : std::numeric_limits<double>::infinity();
 }
 

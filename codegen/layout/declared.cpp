@@ -63,6 +63,10 @@ const Rule* Declared::rule(ValueId id, DimId dim) const {
   return rule_for(layout_, kind.kind, kind.path, graph_.type(id).dims, dim);
 }
 
+bool Declared::may_lie_otherwise(ValueId id) const {
+  return !layout_.closed && graph_.value(id).name.empty() && kind_of(id).kind == ValueKind::activation;
+}
+
 DeclaredAxes Declared::of(ValueId id) const {
   DeclaredAxes result;
   // What the update computes on the way follows the optimizer's state: it is no activation.

@@ -20,6 +20,8 @@ class Declared {
 
   /// A second claim of an axis within one value, which only values that the compiler made can have, is left open.
   DeclaredAxes of(ValueId) const;
+  /// Whether rules bind a value only for want of something better: one that the spec has no name for.
+  bool may_lie_otherwise(ValueId) const;
   /// Of a stored tensor, which is closed: dims without a rule are whole.
   Placement of(const Stored&) const;
   /// Of an output, which is closed too.

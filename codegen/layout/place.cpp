@@ -1,5 +1,3 @@
-#include "codegen/layout/place.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,21 +5,20 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/print_graph.h"
+#include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/placer.h"
 
 namespace mesh {
 
-ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
-  return Placer(graph, layout, machine).run();
-}
-
-Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine)
+Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner,
+               const Decisions& decisions)
     : out_{graph, layout, machine, {}, {}, {}, {}},
       graph_(out_.graph),
       layout_(out_.layout),
       declared_(graph, layout),
-      planner_(out_.graph, out_.layout.mesh, out_.machine),
+      decisions_(decisions),
+      planner_(planner),
       free_(graph.values.size()),
       rebuilt_(graph.bodies.size()) {
   out_.placements.resize(graph.values.size());
@@ -30,6 +27,7 @@ Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine)
 
 ShardedGraph Placer::run() {
   collect_margins();
+  find_inner_values();
   body(graph_.root());
   const auto complete = [&](ValueId value, bool whole, const std::string& need) {
     consumer_ = {};
@@ -149,50 +147,102 @@ void Placer::node(NodeId id) {
   }
   if (graph_.node(id).part == Part::update) complete_gradients(id);
   const Node node = graph_.node(id);
-  OpContext op{graph_, layout_.mesh, node, factors_of(node), {}, {}};
+  OpContext op{graph_, layout_.mesh, node, factors_of(node), {}, {}, {}};
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
-  for (ValueId result : node.results) op.declared.push_back(declared_.of(result));
-  const std::vector<Strategy> all = strategies(op);
-  const Strategy best = cheapest(op, all);
-  settle(op, best, id);
+  for (ValueId result : node.results) {
+    op.bound.push_back(bound(result));
+    op.declared.push_back(inner_[result.index] ? declared_.of(result) : op.bound.back());
+  }
+  Choice best = cheapest(op, strategies(op));
+  for (bool better = decisions_.splits_any && best.operands > 0; better;) {
+    const Choice other = cheapest(op, neighbours(op, best.strategy));
+    better = other.seconds < best.seconds * (1 - 1e-9);
+    if (better) best = other;
+  }
+  settle(op, best.strategy, id);
 }
 
-const Strategy& Placer::cheapest(const OpContext& op, const std::vector<Strategy>& all) {
-  const Strategy* best = nullptr;
-  double least = std::numeric_limits<double>::infinity();
+Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>& all) {
+  constexpr double never = std::numeric_limits<double>::infinity();
+  Choice best{{}, never, 0};
   const double flops = definition(op.node.op).flops(graph_, op.node);
   for (const Strategy& strategy : all) {
-    double cost = 0, bytes = 0;
+    double operands = 0, results = 0, bytes = 0;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const ValueId input = op.node.inputs[i];
       const Placement required = strategy.required(op, i);
-      if (op.operands[i]) cost += seconds(home(input), required);
+      if (op.operands[i]) operands += seconds(input, required);
       bytes += static_cast<double>(local_elements(graph_, layout_.mesh, graph_.type(input), required) *
                                    static_cast<int64_t>(meshrt::size_of(graph_.type(input).element)));
     }
     for (size_t r = 0; r < op.declared.size(); ++r) {
       const ValueType& type = graph_.type(op.node.results[r]);
-      const Placement natural = strategy.natural(op, r), kept = target(op.declared[r], natural);
-      if (const auto& path = planner_.plan(type, natural, kept)) cost += path->seconds;
-      else cost = std::numeric_limits<double>::infinity();
+      const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural);
+      const auto& path = planner_.plan(type, natural, kept);
+      results += path ? path->seconds : never;
       bytes += static_cast<double>(local_elements(graph_, layout_.mesh, type, natural) *
                                    static_cast<int64_t>(meshrt::size_of(type.element)));
       // A partial value must be completed some time.
       Placement complete = kept;
       complete.partial.clear();
-      if (!kept.partial.empty()) cost += planner_.plan(type, kept, complete)->seconds;
+      if (!kept.partial.empty()) results += planner_.plan(type, kept, complete)->seconds;
     }
     double share = 1;
     for (const auto& axes : strategy.factor_axes) share *= static_cast<double>(layout_.mesh.size(axes));
-    cost += compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share, bytes);
-    if (cost < least * (1 - 1e-9)) {
-      least = cost;
-      best = &strategy;
-    }
+    const double all_seconds =
+        operands + results +
+        compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share, bytes);
+    if (all_seconds < best.seconds * (1 - 1e-9)) best = {strategy, all_seconds, operands};
   }
-  if (!best) internal_error("no strategy can split " + op_text(graph_, op.node.op));
-  return *best;
+  if (best.seconds == never && !all.empty()) internal_error("no strategy can split " + op_text(graph_, op.node.op));
+  return best;
+}
+
+/// In its part of the step, which is what counts: what is kept for a later part is read there as well.
+void Placer::find_inner_values() {
+  inner_.assign(graph_.values.size(), false);
+  if (!decisions_.frees_inner) return;
+  std::vector<int> readers(graph_.values.size());
+  const auto count = [&](ValueId& value) { ++readers[value.index]; };
+  for_each_caller(graph_, count);
+  for (const Body& body : graph_.bodies)
+    for (NodeId id : body.nodes) {
+      const Node& reader = graph_.node(id);
+      if (const LoopOp* loop = std::get_if<LoopOp>(&reader.op))
+        for (const auto& carry : loop->carries) ++readers[carry.leaving.index];
+      for (ValueId input : reader.inputs)
+        if (reader.part == graph_.node(graph_.value(input).producer).part) ++readers[input.index];
+    }
+  for (const Body& body : graph_.bodies)
+    for (NodeId id : body.nodes) {
+      const Node& reader = graph_.node(id);
+      if (!std::holds_alternative<MapOp>(reader.op)) continue;
+      for (ValueId input : reader.inputs) {
+        const Node& producer = graph_.node(graph_.value(input).producer);
+        inner_[input.index] = readers[input.index] == 1 && producer.part == reader.part &&
+                              producer.body == reader.body && !std::holds_alternative<LoopOp>(producer.op) &&
+                              declared_.may_lie_otherwise(input);
+      }
+    }
+}
+
+/// What binds a value: the rules, and in the dims that they leave open what was decided before.
+DeclaredAxes Placer::bound(ValueId id) const {
+  const auto decided = decisions_.lies.find(id);
+  const bool open = (id.index < inner_.size() && inner_[id.index]) ||
+                    (decided != decisions_.lies.end() && declared_.may_lie_otherwise(id));
+  DeclaredAxes axes = open ? DeclaredAxes(graph_.type(id).dims.size()) : declared_.of(id);
+  if (decided == decisions_.lies.end()) return axes;
+  std::vector<AxisId> used;
+  for (const auto& ruled : axes)
+    if (ruled) used.insert(used.end(), ruled->begin(), ruled->end());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i]) continue;
+    axes[i] = decided->second.dims[i].axes;
+    std::erase_if(*axes[i], [&](AxisId axis) { return contains(used, axis); });
+  }
+  return axes;
 }
 
 /// Several readers of one value share the margins that any of them needs, and so the movements that fill them.
@@ -244,7 +294,7 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
   emit(id);
   for (size_t r = 0; r < op.node.results.size(); ++r) {
     const ValueId result = op.node.results[r];
-    const Placement natural = strategy.natural(op, r), kept = target(op.declared[r], natural);
+    const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural);
     set_placement(result, natural, what);
     for (size_t f = 0; f < op.factors.size(); ++f)
       if (!op.factors[f].results[r] && !strategy.factor_axes[f].empty()) {
@@ -256,8 +306,10 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
       }
     if (natural.is_partial()) partial_because_[result] = because;
     if (kept == natural) continue;
-    const ValueId moved = bring(result, kept, "the layout's rule for it");
+    const bool ruled = kept == target(declared_.of(result), natural);
+    const ValueId moved = bring(result, kept, ruled ? "the layout's rule for it" : "what reads it later");
     home_[result] = moved;
+    unmoved_[moved] = result;
     if (graph_.value(moved).name.empty()) graph_.value(moved).name = graph_.value(result).name;
     if (graph_.value(moved).label.empty()) graph_.value(moved).label = graph_.value(result).label;
   }

@@ -34,7 +34,7 @@ void Placer::start_adding_up(const LoopOp& loop) {
 
 /// As the rules say; open dims as the carry begins.
 Placement Placer::carry_placement(const LoopOp::Carry& carry) {
-  const auto declared = declared_.of(carry.entering);
+  const auto declared = bound(carry.entering);
   Placement result = Placement::whole(declared.size());
   std::vector<AxisId> used;
   for (size_t i = 0; i < declared.size(); ++i)
@@ -56,17 +56,23 @@ Placement Placer::carry_placement(const LoopOp::Carry& carry) {
 
 /// What a loop keeps of a turn's value. Of a partial one the complete copy, where a reader inside asked for one that is
 /// no larger: whoever reads the stack then need not complete it a second time.
-ValueId Placer::collected(ValueId turn) {
+ValueId Placer::collected(const LoopOp::Collect& kept) {
+  ValueId turn = kept.turn;
   if (is_free(turn)) return materialise(turn, Placement::whole(graph_.type(turn).dims.size()));
   turn = home(turn);
+  if (const auto decided = decisions_.lies.find(kept.stacked); decided != decisions_.lies.end()) {
+    Placement lies = decided->second;
+    lies.dims.erase(lies.dims.begin());
+    const std::vector<DimId>& dims = graph_.type(kept.stacked).dims;
+    return bring(turn, reordered(lies, {dims.begin() + 1, dims.end()}, graph_.type(turn).dims), "what is kept of it");
+  }
   if (!placement(turn).is_partial()) return turn;
   const auto size = [&](ValueId value) {
     return local_elements(graph_, layout_.mesh, graph_.type(value), placement(value));
   };
   ValueId best = turn;
-  for (const auto& [key, copy] : brought_) {
-    const bool complete = std::get<ValueId>(key) == turn && !placement(copy).is_partial();
-    if (!complete || placement(copy).has_margins()) continue;
+  for (const ValueId copy : copies_of(turn)) {
+    if (placement(copy).is_partial() || placement(copy).has_margins()) continue;
     if (best == turn ? size(copy) <= size(turn) : size(copy) < size(best)) best = copy;
   }
   return best;
@@ -123,7 +129,7 @@ void Placer::loop(NodeId id) {
               "the loop, whose carry lies so");
   }
   for (auto& collect : op.collects) {
-    collect.turn = collected(collect.turn);
+    collect.turn = collected(collect);
     std::vector<DimId> rest(graph_.type(collect.stacked).dims.begin() + 1, graph_.type(collect.stacked).dims.end());
     Placement stacked = reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest);
     stacked.dims.insert(stacked.dims.begin(), DimPlacement{});

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/layout/decisions.h"
 #include "codegen/layout/declared.h"
 #include "codegen/layout/reshard.h"
 #include "codegen/layout/sharded_graph.h"
@@ -13,7 +14,8 @@ namespace mesh {
 
 class Placer {
  public:
-  Placer(const Graph&, const Layout&, const Machine&);
+  /// `planner` is of these dims, mesh and machine: what it knows serves the next placer.
+  Placer(const Graph&, const Layout&, const Machine&, ReshardPlanner& planner, const Decisions&);
   ShardedGraph run();
 
  private:
@@ -24,13 +26,19 @@ class Placer {
   void update(NodeId);
   bool adds_up(NodeId);
   void complete_gradients(NodeId);
-  const Strategy& cheapest(const OpContext&, const std::vector<Strategy>&);
+  struct Choice {
+    Strategy strategy;
+    double seconds, operands;  // all, and what of it moves operands
+  };
+  Choice cheapest(const OpContext&, const std::vector<Strategy>&);
   void settle(const OpContext&, const Strategy&, NodeId);
+  DeclaredAxes bound(ValueId) const;
+  void find_inner_values();
   // place_loop.cpp
   void loop(NodeId);
   Placement carry_placement(const LoopOp::Carry&);
   void start_adding_up(const LoopOp&);
-  ValueId collected(ValueId turn);
+  ValueId collected(const LoopOp::Collect&);
 
   // bring.cpp: values where they are needed
   /// The value with placement `to`: itself, a copy made earlier, a free value computed there, or the end of new reshard
@@ -38,8 +46,11 @@ class Placer {
   ValueId bring(ValueId, const Placement& to, const std::string& need);
   ValueId materialise(ValueId free, const Placement& to);
   ValueId through_view(ValueId, const Placement& to, const std::string& need);
-  ValueId reshard(ValueId, const Placement& to, const std::string& need);
+  ValueId reshard(ValueId, ValueId copy, const Placement& to, const std::string& need);
   ValueId serve(ValueId);
+  std::vector<ValueId> copies_of(ValueId) const;
+  ValueId nearest(ValueId, const Placement& to);
+  std::optional<Placement> before_view(ValueId, const Placement& to);
   ValueId repeat_with(ValueId, const Placement& to, const std::vector<ValueId>& inputs);
   Placement operand_placement(const Node&, size_t operand, const Placement& result) const;
   void collect_margins();
@@ -61,11 +72,16 @@ class Placer {
   Graph& graph_;  // out_.graph
   const Layout& layout_;
   Declared declared_;
-  ReshardPlanner planner_;
-  std::vector<bool> free_;           // depends on no parameter, input or state
-  std::map<ValueId, ValueId> home_;  // a result that was moved to its rule's placement at once
+  Decisions decisions_;
+  std::vector<bool> inner_;  // within an expression: no name, and one reader, which is elementwise
+  ReshardPlanner& planner_;
+  std::vector<bool> free_;              // depends on no parameter, input or state
+  std::map<ValueId, ValueId> home_;     // a result that was moved to its rule's placement at once
+  std::map<ValueId, ValueId> unmoved_;  // the reverse
+  /// Copies are shared by all readers, but those of a parameter only within a phase of the step.
   using Phase = int;
-  std::map<std::tuple<ValueId, Placement, Phase, BodyId>, ValueId> brought_;
+  Phase phase_of_copies(ValueId) const;
+  std::map<std::pair<ValueId, Phase>, std::map<Placement, ValueId>> copies_;
   /// An op that contracts a split dim leaves a partial result.
   struct Contraction {
     DimId dim;

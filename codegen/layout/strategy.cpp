@@ -88,6 +88,13 @@ std::vector<AxisId> ordered(const OpContext& op, const Factor& factor, const std
   return appearing;
 }
 
+/// Every rank must own whole steps of a merged dim.
+bool is_legal(const OpContext& op, const Strategy& strategy) {
+  for (size_t f = 0; f < op.factors.size(); ++f)
+    if (op.factors[f].granule > 1 && op.factors[f].size % op.mesh.size(strategy.factor_axes[f]) != 0) return false;
+  return true;
+}
+
 }  // namespace
 
 Placement Strategy::required(const OpContext& op, size_t operand) const {
@@ -151,17 +158,31 @@ std::vector<Strategy> strategies(const OpContext& op) {
       if (choice == passes) strategy.passing.push_back(axis);
       if (choice >= 0) strategy.factor_axes[choice].push_back(axis);
     }
-    bool legal = true;
-    for (size_t f = 0; f < op.factors.size(); ++f) {
+    for (size_t f = 0; f < op.factors.size(); ++f)
       strategy.factor_axes[f] = ordered(op, op.factors[f], strategy.factor_axes[f]);
-      // Every rank must own whole steps of a merged dim.
-      if (op.factors[f].granule > 1 && op.factors[f].size % op.mesh.size(strategy.factor_axes[f]) != 0) legal = false;
-    }
-    if (legal) all.push_back(std::move(strategy));
+    if (is_legal(op, strategy)) all.push_back(std::move(strategy));
     more = false;
     for (size_t axis = options.size(); axis-- > 0 && !more;) {
       if (++at[axis] < options[axis].size()) more = true;
       else at[axis] = 0;
+    }
+  }
+  return all;
+}
+
+std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) {
+  std::vector<Strategy> all;
+  for (AxisId axis = 0; axis != op.mesh.axes.size(); ++axis) {
+    if (op.mesh.axes[axis].size == 1) continue;
+    Strategy without = strategy;
+    std::erase(without.passing, axis);
+    for (auto& axes : without.factor_axes) std::erase(axes, axis);
+    for (size_t f = 0; f < op.factors.size(); ++f) {
+      Strategy other = without;
+      other.factor_axes[f].push_back(axis);
+      if (op.factors[f].splittable && op.factors[f].size >= op.mesh.size(other.factor_axes[f]) && is_legal(op, other) &&
+          other.factor_axes != strategy.factor_axes)
+        all.push_back(std::move(other));
     }
   }
   return all;

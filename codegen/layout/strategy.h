@@ -17,7 +17,8 @@ struct OpContext {
   const Node& node;
   std::vector<Factor> factors;
   std::vector<std::optional<Placement>> operands;  // nothing: a free value, made wherever it is needed
-  std::vector<DeclaredAxes> declared;              // by result: Declared::of
+  std::vector<DeclaredAxes> declared;              // by result: what claims axes for its dims
+  std::vector<DeclaredAxes> bound;                 // by result: what of that it must have
 };
 
 struct Strategy {
@@ -35,5 +36,8 @@ Placement target(const DeclaredAxes&, const Placement& natural);
 
 /// All strategies worth comparing, in a fixed order; on equal cost the first is taken.
 std::vector<Strategy> strategies(const OpContext&);
+
+/// Those that differ from one in what a single axis splits: any factor that can be split.
+std::vector<Strategy> neighbours(const OpContext&, const Strategy&);
 
 }  // namespace mesh

@@ -1,0 +1,137 @@
+// refine.cpp: places a graph several times, and keeps what costs least.
+#include <algorithm>
+#include <set>
+
+#include "codegen/graph/reassociate.h"
+#include "codegen/layout/place.h"
+#include "codegen/layout/placer.h"
+#include "codegen/layout/predict.h"
+#include "codegen/layout/wishes.h"
+
+namespace mesh {
+namespace {
+
+struct StepCost {
+  double seconds = 0, communication = 0;
+  explicit StepCost(const ShardedGraph& placed) {
+    const Prediction predicted = predict(placed);
+    communication = predicted.communication_seconds;
+    seconds = predicted.compute_seconds + communication;
+  }
+};
+
+class Refiner {
+ public:
+  Refiner(const Graph& graph, const Layout& layout, const Machine& machine)
+      : layout_(layout),
+        machine_(machine),
+        planner_(graph, layout_.mesh, machine_),
+        graph_(graph),
+        best_(place(graph, {})),
+        cost_(best_) {}
+
+  /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
+  ShardedGraph run() {
+    if (cost_.communication == 0 || graph_.nodes.size() > most_nodes) return std::move(best_);
+    Refiner wide = *this;
+    improve();
+    wide.decisions_.splits_any = true;
+    if (wide.take_if_cheaper(wide.graph_, wide.decisions_)) wide.improve();
+    return std::move(wide.cost_.communication < cost_.communication ? wide.best_ : best_);
+  }
+
+ private:
+  ShardedGraph place(const Graph& graph, const Decisions& decisions) {
+    return Placer(graph, layout_, machine_, planner_, decisions).run();
+  }
+
+  void improve() {
+    choose_freedom();
+    add_partial_terms_first();
+    look_ahead();
+  }
+
+  bool take_if_cheaper(const Graph& graph, const Decisions& decisions) {
+    ShardedGraph placed = place(graph, decisions);
+    const StepCost cost(placed);
+    if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
+    if (&graph != &graph_) graph_ = graph;
+    decisions_ = decisions;
+    best_ = std::move(placed);
+    cost_ = cost;
+    return true;
+  }
+
+  void choose_freedom() {
+    for (bool Decisions::*freedom : {&Decisions::frees_inner, &Decisions::counts_copies}) {
+      Decisions other = decisions_;
+      other.*freedom = !(other.*freedom);
+      take_if_cheaper(graph_, other);
+    }
+  }
+
+  /// Terms that are partial over the same axes are added before they are completed, once for all of them.
+  void add_partial_terms_first() {
+    std::vector<std::vector<Partial>> kinds;
+    const auto kind = [&](ValueId value) {
+      if (value.index >= best_.placements.size() || !best_.placement(value).is_partial()) return plain_term;
+      const std::vector<Partial>& partial = best_.placement(value).partial;
+      if (is_carry(value)) return fixed_term;
+      const auto at = std::ranges::find(kinds, partial);
+      if (at == kinds.end()) kinds.push_back(partial);
+      return static_cast<int>(std::ranges::find(kinds, partial) - kinds.begin()) + 1;
+    };
+    Graph graph = graph_;
+    if (!reassociate(graph, kind)) return;
+    const Decisions now = decisions_;
+    take_if_cheaper(graph, now);
+    choose_freedom();
+  }
+
+  /// What enters a turn; one that is partial adds up turn by turn.
+  bool is_carry(ValueId value) const {
+    const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(graph_.value(value).producer).op);
+    return loop && std::ranges::find(loop->carries, value, &LoopOp::Carry::entering) != loop->carries.end();
+  }
+
+  /// Tries the ways to do without the dearest movements, until so many in a row did not help or enough was tried.
+  void look_ahead() {
+    std::set<Lies> tried;
+    const size_t enough = std::min<size_t>(most_nodes / graph_.nodes.size(), 24);
+    size_t left = enough;
+    for (;;) {
+      const bool found = std::ranges::any_of(wishes(graph_, best_), [&](const std::vector<Lies>& ways) {
+        const double before = cost_.seconds;
+        const Decisions base = decisions_;
+        for (const Lies& way : ways) {
+          Decisions decisions = base;
+          for (const auto& [value, lies] : way) decisions.lies.insert_or_assign(value, lies);
+          if (left == 0 || !tried.insert(decisions.lies).second) continue;
+          --left;
+          take_if_cheaper(graph_, decisions);
+        }
+        return cost_.seconds < before;
+      });
+      if (!found || left == 0 || tried.size() > 4 * enough) return;
+      left = enough;
+    }
+  }
+
+  static constexpr size_t most_nodes = 15'000;  // placed in vain one after the other, about
+
+  const Layout& layout_;
+  const Machine& machine_;
+  ReshardPlanner planner_;  // of the dims of the graph that was given: rewrites add none
+  Graph graph_;
+  Decisions decisions_;
+  ShardedGraph best_;
+  StepCost cost_;
+};
+
+}  // namespace
+
+ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
+  return Refiner(graph, layout, machine).run();
+}
+
+}  // namespace mesh

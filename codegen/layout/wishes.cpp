@@ -1,0 +1,221 @@
+#include "codegen/layout/wishes.h"
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+
+#include "codegen/layout/declared.h"
+
+namespace mesh {
+namespace {
+
+constexpr size_t most_movements = 24;      // that are worth a look, of one graph
+constexpr double worth_of_all = 1 / 200.;  // of all seconds of communication
+
+Placement complete(Placement placement) {
+  placement.partial.clear();
+  return placement.without_margins();
+}
+
+/// The same placement for dims that are listed in another order; nothing where they are other dims.
+std::optional<Placement> in_order(const Placement& placement, const std::vector<DimId>& from,
+                                  const std::vector<DimId>& to) {
+  if (from.size() != to.size()) return {};
+  Placement result = Placement::whole(to.size());
+  for (size_t i = 0; i < to.size(); ++i) {
+    const auto at = std::ranges::find(from, to[i]);
+    if (at == from.end()) return {};
+    result.dims[i] = placement.dims[static_cast<size_t>(at - from.begin())];
+  }
+  return result;
+}
+
+class Movements {
+ public:
+  Movements(const Graph& graph, const ShardedGraph& placed)
+      : graph_(graph), placed_(placed), mesh_(placed.layout.mesh), declared_(graph, placed.layout) {
+    for (const Node& node : graph.nodes) {
+      if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
+        for (size_t i = 0; i < rename->from.size(); ++i) same_[known(rename->from[i])] = known(rename->to[i]);
+      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
+        for (const auto& carry : loop->carries) entering_[carry.result] = carry.entering;
+        for (const auto& carry : loop->carries) leaves_as_[carry.leaving].push_back(carry.entering);
+        for (const auto& slice : loop->slices) stack_of_[slice.turn] = slice.stacked;
+        for (const auto& collect : loop->collects) stacks_.push_back(collect.stacked);
+      }
+    }
+    for (const Node& node : placed.graph.nodes)
+      if (const ReshardOp* moved = std::get_if<ReshardOp>(&node.op))
+        if (const ReshardStep& step = placed.steps[moved->step]; step.kind == CollectiveKind::slice)
+          for (const AxisId axis : step.axes)
+            sliced_.emplace(known(placed.graph.type(node.results[0]).dims[static_cast<size_t>(step.to_dim)]), axis);
+    std::ranges::sort(stacks_);
+  }
+
+  std::vector<std::vector<Lies>> run() {
+    std::vector<std::pair<double, const Movement*>> dear;
+    double all = 0;
+    for (const Movement& moved : placed_.movements) {
+      const double seconds = seconds_of(moved);
+      all += seconds;
+      if (seconds > 0) dear.emplace_back(seconds, &moved);
+    }
+    std::ranges::stable_sort(dear, std::greater<>{}, &std::pair<double, const Movement*>::first);
+    std::vector<std::vector<Lies>> result;
+    for (const auto& [seconds, moved] : dear | std::views::take(most_movements)) {
+      if (seconds < worth_of_all * all) break;
+      ways_.clear();
+      avoid(*moved);
+      if (!ways_.empty()) result.push_back(std::move(ways_));
+    }
+    return result;
+  }
+
+ private:
+  std::vector<const ReshardStep*> steps_of(const Movement& moved) const {
+    std::vector<const ReshardStep*> steps;
+    for (ValueId at = moved.to; at != moved.from;) {
+      const Node& node = placed_.graph.node(placed_.graph.value(at).producer);
+      steps.push_back(&placed_.steps[std::get<ReshardOp>(node.op).step]);
+      at = node.inputs[0];
+    }
+    return steps;
+  }
+
+  double seconds_of(const Movement& moved) const {
+    double seconds = 0;
+    for (const ReshardStep* step : steps_of(moved)) seconds += step->seconds;
+    for (NodeId loop = graph_of(moved.from).owner; loop; loop = placed_.graph.body(placed_.graph.node(loop).body).owner)
+      seconds *= static_cast<double>(placed_.graph.dim(std::get<LoopOp>(placed_.graph.node(loop).op).dim).size);
+    return seconds;
+  }
+  const Body& graph_of(ValueId value) const { return placed_.graph.body(placed_.graph.value(value).body); }
+
+  /// The value of the graph that this is a copy of.
+  ValueId origin(ValueId copy) const {
+    while (copy.index >= graph_.values.size()) {
+      const Node& made = placed_.graph.node(placed_.graph.value(copy).producer);
+      if (!std::holds_alternative<ReshardOp>(made.op)) return {};
+      copy = made.inputs[0];
+    }
+    return copy;
+  }
+
+  void avoid(const Movement& moved) {
+    const ValueId value = origin(moved.from);
+    if (!value) return;
+    const Placement from = complete(placed_.placement(moved.from)), to = complete(placed_.placement(moved.to));
+    const Node& producer = graph_.node(graph_.value(value).producer);
+    if (moved.user && moved.user == graph_.value(value).producer) {
+      Lies before;
+      for (const ValueId input : elementwise_inputs(producer)) spread(input, to, value, before);
+      add(before);
+    } else {
+      add({{value, to}});
+      Lies before;
+      spread(value, to, value, before);
+      add(before);
+    }
+    for (const ValueId entering : found(leaves_as_, value))
+      if (const auto lies = in_order(from, graph_.type(value).dims, graph_.type(entering).dims))
+        add({{entering, *lies}});
+    for (const ReshardStep* step : steps_of(moved))
+      if (step->kind == CollectiveKind::all_reduce) scatter(value, to, step->axes);
+  }
+
+  /// A partial sum that was completed everywhere: along each dim that somebody slices over these axes, so that each
+  /// rank throws the sums of others away.
+  void scatter(ValueId value, const Placement& whole, const std::vector<AxisId>& axes) {
+    const DeclaredAxes declared = declared_.of(value);
+    for (size_t i = 0; i < whole.dims.size(); ++i) {
+      if (declared[i] && !declared_.may_lie_otherwise(value)) continue;
+      const DimId dim = known(graph_.type(value).dims[i]);
+      if (std::ranges::none_of(axes, [&](AxisId axis) { return sliced_.contains({dim, axis}); })) continue;
+      Placement lies = whole;
+      auto& split = lies.dims[i].axes;
+      split.insert(split.end(), axes.begin(), axes.end());
+      if (graph_.dim(graph_.type(value).dims[i]).size >= mesh_.size(split)) add({{value, lies}});
+    }
+  }
+
+  /// One of the names of a dim, the same for all of them.
+  DimId known(DimId dim) const {
+    for (auto at = same_.find(dim); at != same_.end() && at->second != dim; at = same_.find(dim)) dim = at->second;
+    return dim;
+  }
+
+  std::vector<ValueId> elementwise_inputs(const Node& node) const {
+    return std::holds_alternative<MapOp>(node.op) ? node.inputs : std::vector<ValueId>{};
+  }
+
+  /// `value` and what it is computed from element by element lie as `of` does as `lies`.
+  void spread(ValueId value, const Placement& lies, ValueId of, Lies& all) const {
+    const auto own = in_order(lies, graph_.type(of).dims, graph_.type(value).dims);
+    if (!own || all.contains(value)) return;
+    all[value] = *own;
+    const Node& node = graph_.node(graph_.value(value).producer);
+    if (node.results.size() == 1)
+      for (const ValueId input : elementwise_inputs(node)) spread(input, lies, of, all);
+  }
+
+  void add(const Lies& wanted) {
+    Lies lies;
+    for (const auto& [value, placement] : wanted)
+      if (const auto decidable = decision(value, placement)) lies.insert(*decidable);
+    if (!lies.empty() && std::ranges::find(ways_, lies) == ways_.end()) ways_.push_back(std::move(lies));
+  }
+
+  /// Of whom it is decided: of a carry where it enters, of a turn of what a loop stacked the stack. Nothing for what is
+  /// stored, and where a rank would hold more.
+  std::optional<std::pair<ValueId, Placement>> decision(ValueId value, Placement lies) const {
+    if (home(value).dims.size() != lies.dims.size()) return {};  // a free value: made wherever it is needed
+    const auto elements = [&](const Placement& placement) {
+      return local_elements(graph_, mesh_, graph_.type(value), placement);
+    };
+    if (elements(lies) > elements(complete(home(value)))) return {};
+    if (const auto carry = entering_.find(value); carry != entering_.end()) {
+      const auto own = in_order(lies, graph_.type(value).dims, graph_.type(carry->second).dims);
+      return own ? std::optional(std::pair(carry->second, *own)) : std::nullopt;
+    }
+    if (const auto stack = stack_of_.find(value); stack != stack_of_.end()) {
+      if (!is_stack(stack->second)) return {};
+      const std::vector<DimId>& dims = graph_.type(stack->second).dims;
+      auto own = in_order(lies, graph_.type(value).dims, {dims.begin() + 1, dims.end()});
+      if (!own) return {};
+      own->dims.insert(own->dims.begin(), DimPlacement{});
+      return std::pair(stack->second, *own);
+    }
+    if (is_stack(value)) {
+      if (lies.dims[0].axes.empty()) return std::pair(value, lies);
+      return {};
+    }
+    if (std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op)) return {};
+    return std::pair(value, std::move(lies));
+  }
+
+  bool is_stack(ValueId value) const { return std::ranges::binary_search(stacks_, value); }
+  const Placement& home(ValueId value) const { return placed_.placement(value); }
+  static std::vector<ValueId> found(const std::map<ValueId, std::vector<ValueId>>& in, ValueId value) {
+    const auto at = in.find(value);
+    return at == in.end() ? std::vector<ValueId>{} : at->second;
+  }
+
+  const Graph& graph_;
+  const ShardedGraph& placed_;
+  const MeshShape& mesh_;
+  const Declared declared_;
+  std::map<DimId, DimId> same_;                        // by renames: another name of a dim
+  std::set<std::pair<DimId, AxisId>> sliced_;          // what somebody wants a part of
+  std::map<ValueId, ValueId> entering_, stack_of_;     // of results of carries, of turns of slices
+  std::map<ValueId, std::vector<ValueId>> leaves_as_;  // the carries that a value leaves a turn as
+  std::vector<ValueId> stacks_;                        // what loops collect; sorted
+  std::vector<Lies> ways_;
+};
+
+}  // namespace
+
+std::vector<std::vector<Lies>> wishes(const Graph& graph, const ShardedGraph& placed) {
+  return Movements(graph, placed).run();
+}
+
+}  // namespace mesh
