@@ -191,13 +191,16 @@ ShardedGraph neighbours_placed(const NewOpCase& one) {
   Graph graph = differentiated(neighbour_model());
   DiagnosticSink sink;
   want_gradients(graph, {"grad(w)"}, sink);
-  return place(training_step(graph), layout(graph, {{"x", 2}}, one.rules), {});
+  return place(completed(graph), layout(graph, {{"x", 2}}, one.rules), {});
 }
 
 Program neighbours_lowered(const NewOpCase& one) {
   const Graph model = neighbour_model();
-  const ShardedGraph evaluated = place(evaluation(model), layout(model, {{"x", 2}}, one.rules), {});
-  return lower(neighbours_placed(one), &evaluated);
+  return lower(std::vector<Entry>{{.name = "train", .meaning = "one step", .sharded = neighbours_placed(one)},
+                                  {.name = "evaluate",
+                                   .meaning = "evaluation",
+                                   .sharded = place(evaluation(model), layout(model, {{"x", 2}}, one.rules), {}),
+                                   .over_batches = true}});
 }
 
 std::string neighbours_emitted(const NewOpCase& one) {

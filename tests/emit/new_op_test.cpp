@@ -9,6 +9,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/interpret/arrays.h"
 #include "codegen/interpret/interpret.h"
+#include "codegen/interpret/interpreted_program.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_program.h"
 #include "tests/emit/emitted_cases.h"
@@ -96,7 +97,7 @@ TEST_P(NewOp, is_one_step_that_is_printed_and_verified) {
   EXPECT_NE(print_program(program).find("neighbour product z = "), std::string::npos) << print_program(program);
   EXPECT_EQ(verify_program(program), std::vector<std::string>{});
   for (Step& step : program.routines[0].steps)
-    if (auto* own = std::get_if<DefinedStep>(&step.what)) own->writes = {{program.metrics[0], {}}};
+    if (auto* own = std::get_if<DefinedStep>(&step.what)) own->writes = {{program.entries[0].results[0], {}}};
   const std::vector<std::string> wrong = verify_program(program);
   const auto tells = [](const std::string& message) { return message.ends_with("lies otherwise than its operand"); };
   EXPECT_TRUE(std::ranges::any_of(wrong, tells));

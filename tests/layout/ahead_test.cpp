@@ -20,7 +20,7 @@ int64_t sent_by(const std::string& model, const std::string& layout) {
   EXPECT_TRUE(compiled) << model;
   int64_t bytes = 0;
   if (compiled)
-    for (const PlannedCollective& one : predict(compiled->sharded).collectives) bytes += one.bytes * one.count;
+    for (const PlannedCollective& one : predict(compiled->sharded()).collectives) bytes += one.bytes * one.count;
   return bytes;
 }
 
