@@ -30,29 +30,36 @@ class Sender {
         step_(step),
         members_(mesh.size(step.axes)) {}
 
+  int64_t bytes() const {
+    const auto size = static_cast<int64_t>(meshrt::size_of(type_.element));
+    if (step_.kind == CollectiveKind::all_reduce) return share(2, held(-1) * size);
+    if (step_.kind == CollectiveKind::broadcast) return share(1, held(-1) * size);
+    return elements() * size;
+  }
+
+ private:
+  /// Of a step that sends whole elements.
   int64_t elements() const {
     if (members_ == 1) return 0;
     switch (step_.kind) {
-      case CollectiveKind::all_reduce: return share(2, held(-1));
-      case CollectiveKind::broadcast: return share(1, held(-1));
       case CollectiveKind::reduce_scatter: return scattered() * held(step_.to_dim);
       case CollectiveKind::all_gather:
         return (members_ - 1) * parts(before_, step_.from_dim).largest() * held(step_.from_dim);
       case CollectiveKind::all_to_all: return exchanged() * held(step_.from_dim, step_.to_dim);
       case CollectiveKind::permute: return permuted();
       case CollectiveKind::halo: return margins();
-      case CollectiveKind::slice: return 0;
+      case CollectiveKind::all_reduce:
+      case CollectiveKind::broadcast:
+      case CollectiveKind::slice: break;
     }
     return 0;
   }
-
- private:
   Parts parts(const Placement& placement, int dim) const {
     const auto at = static_cast<size_t>(dim);
     return {graph_.dim(type_.dims[at]).size, mesh_.size(placement.dims[at].axes)};
   }
-  int64_t share(int64_t times, int64_t elements) const {
-    return static_cast<int64_t>(static_cast<__int128>(times) * (members_ - 1) * elements / members_);
+  int64_t share(int64_t times, int64_t bytes) const {
+    return static_cast<int64_t>(static_cast<__int128>(times) * (members_ - 1) * bytes / members_);
   }
   /// Elements of the largest part before, but for the dims that the step changes.
   int64_t held(int but, int and_but = -1) const {
@@ -124,8 +131,7 @@ class Sender {
 
 int64_t sent_bytes(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& before,
                    const Placement& after, const ReshardStep& step) {
-  return Sender(graph, mesh, type, before, after, step).elements() *
-         static_cast<int64_t>(meshrt::size_of(type.element));
+  return Sender(graph, mesh, type, before, after, step).bytes();
 }
 
 int64_t margin_rows(int64_t size, int64_t parts, const Margin& margin) {
