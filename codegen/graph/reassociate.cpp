@@ -17,7 +17,7 @@ const Node* sum_of(const Graph& graph, ValueId value) {
   return map && map->function == MapFunction::add ? &node : nullptr;
 }
 
-bool same_set(std::vector<DimId> a, std::vector<DimId> b) {
+bool same_dims_of(std::vector<DimId> a, std::vector<DimId> b) {
   std::ranges::sort(a);
   std::ranges::sort(b);
   return a == b;
@@ -68,7 +68,7 @@ class Sums {
       if (sum && uses_[input] == 1 && graph_.value(input).name.empty() && sum->body == node.body &&
           sum->part == node.part && kind_(sum->inputs[0]) != fixed_term &&
           graph_.type(input).element == graph_.type(node.results[0]).element &&
-          same_set(graph_.type(input).dims, graph_.type(node.results[0]).dims))
+          same_dims_of(graph_.type(input).dims, graph_.type(node.results[0]).dims))
         inner_.insert(input);
     }
   }
@@ -93,7 +93,7 @@ class Sums {
     const std::vector<ValueId> all = collect(value, together);
     Terms terms;
     for (const ValueId term : all) {
-      if (!same_set(graph_.type(term).dims, graph_.type(value).dims)) return {};
+      if (!same_dims_of(graph_.type(term).dims, graph_.type(value).dims)) return {};
       const int kind = kind_(term);
       (kind == plain_term ? terms.plain : terms.of_kind[kind]).push_back(term);
     }
