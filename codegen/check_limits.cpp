@@ -32,6 +32,8 @@ std::string counts_text(const CollectiveCounts& counts) {
   return parts.empty() ? last : fmt::format("{} and {}", fmt::join(parts, ", "), last);
 }
 
+constexpr int most_rules = 3;  // of a way out
+
 class Checker {
  public:
   Checker(const CompileRequest& request, Compiled& compiled, const SourceMap& sources, DiagnosticSink& sink)
@@ -77,7 +79,7 @@ class Checker {
     report.here(difference(state));
     if (state.at < state.limit.bytes) return;
     largest(report);
-    tell_way_out(report, memory_changes(), index, [](const Compiled& better) {
+    tell_way_out(report, for_memory(), index, [](const Compiled& better) {
       return fmt::format("a rank then holds {}", bytes_text(peak_of(better)));
     });
   }
@@ -89,7 +91,7 @@ class Checker {
     report.here(difference(state));
     if (state.at < state.limit.bytes) return;
     culprits(report, state.concerned);
-    tell_way_out(report, collective_changes(state.concerned), index, [&](const Compiled& better) {
+    tell_way_out(report, for_collectives(index), index, [&](const Compiled& better) {
       return fmt::format("a step then sends {}{}", bytes_text(better.budget[index].at), over);
     });
   }
@@ -99,7 +101,7 @@ class Checker {
     auto report = sink_.error("E0417", state.limit.span, "{} of `{}` over `{}`, which {} forbids", name_of(first.kind),
                               first.tensor, axes_text(mesh_, first.axes), whose());
     culprits(report, state.concerned);
-    tell_way_out(report, collective_changes(state.concerned), index, [index](const Compiled& better) {
+    tell_way_out(report, for_collectives(index), index, [index](const Compiled& better) {
       const int64_t left = better.budget[index].at;
       return left == 0 ? std::string("then there is none") : fmt::format("then there are {}", left);
     });
@@ -115,7 +117,7 @@ class Checker {
       if (wanted == state.limit.counts.end() || state.counts.at(one.kind) > wanted->second) surplus.push_back(one);
     }
     culprits(report, surplus.empty() ? state.concerned : surplus);
-    tell_way_out(report, collective_changes(state.concerned), index, [&, index](const Compiled& better) {
+    tell_way_out(report, for_collectives(index), index, [&, index](const Compiled& better) {
       return fmt::format("then it has {}", counts_text(better.budget[index].counts));
     });
   }
@@ -132,7 +134,7 @@ class Checker {
                     room.ranks > 1 ? fmt::format("; each rank holds {}", bytes_text(room.needed / room.ranks)) : ""));
     largest(report);
     tell_way_out(
-        report, memory_changes(),
+        report, for_memory(),
         [&](const Compiled& other) {
           const bool worse = !other.room || broken_limits(other) > broken_limits(compiled_);
           return worse ? std::nullopt : std::optional(std::max<int64_t>(0, other.room->needed - other.room->bytes));
@@ -177,11 +179,13 @@ class Checker {
     if (!others.empty()) report.note("besides: " + fmt::format("{}", fmt::join(others, ", ")));
   }
 
-  std::vector<Change> memory_changes() const {
-    return request_.on_trial ? std::vector<Change>() : changes_for_memory(request_, sources_, compiled_);
+  Proposals for_memory() const {
+    return [this](const SourceMap& text, const Compiled& under) { return changes_for_memory(request_, text, under); };
   }
-  std::vector<Change> collective_changes(const std::vector<PlannedCollective>& culprits) const {
-    return request_.on_trial ? std::vector<Change>() : changes_for(request_, sources_, compiled_, culprits);
+  Proposals for_collectives(size_t index) const {
+    return [this, index](const SourceMap& text, const Compiled& under) {
+      return changes_for(request_, text, under, under.budget[index].concerned);
+    };
   }
 
   static int64_t broken_limits(const Compiled& compiled) {
@@ -201,10 +205,10 @@ class Checker {
   }
 
   template <class Effect>
-  void tell_way_out(DiagnosticBuilder& report, const std::vector<Change>& changes, size_t index, Effect effect) const {
+  void tell_way_out(DiagnosticBuilder& report, const Proposals& proposals, size_t index, Effect effect) const {
     const int64_t now = excess_of(compiled_.budget[index]), broken = broken_limits(compiled_);
     tell_way_out(
-        report, changes,
+        report, proposals,
         [&](const Compiled& other) {
           const bool comparable = other.budget.size() == compiled_.budget.size() && broken_limits(other) <= broken;
           return comparable ? std::optional(excess_of(other.budget[index])) : std::nullopt;
@@ -213,21 +217,31 @@ class Checker {
   }
 
   template <class Effect>
-  void tell_way_out(DiagnosticBuilder& report, const std::vector<Change>& changes, const Excess& excess, int64_t now,
+  void tell_way_out(DiagnosticBuilder& report, const Proposals& proposals, const Excess& excess, int64_t now,
                     Effect effect) const {
     if (request_.on_trial) return;
-    const auto way = find_way_out(request_, sources_, changes, sink_, excess, now);
-    const std::string& layout = compiled_.sharded().layout.name;
+    const auto way = find_way_out(request_, sources_, compiled_, proposals, sink_, excess, now, most_rules);
     if (!way) {
-      report.help("no single rule that was tried helps; `meshc plan SPEC --all -n N` compares layouts and meshes");
-    } else if (way->excess > 0) {
-      report.help(fmt::format("no single rule that was tried is enough; of them `{}` in layout `{}` helps most: {}",
-                              way->change.shown, layout, effect(way->compiled)));
-    } else {
-      report.help(fmt::format("{} `{}` {} layout `{}`: {}", way->change.replaces ? "write" : "add", way->change.shown,
-                              way->change.replaces ? "in" : "to", layout, effect(way->compiled)));
-      report.fix(way->change.at, way->change.text);
+      report.help("no rule that was tried helps; `meshc plan SPEC --all -n N` compares layouts and meshes");
+      return;
     }
+    const std::string& layout = compiled_.sharded().layout.name;
+    std::vector<std::string> rules;
+    for (const Change& change : way->changes) rules.push_back(fmt::format("`{}`", change.shown));
+    const std::string last = rules.back();
+    const bool several = rules.size() > 1;
+    rules.pop_back();
+    const std::string text = several ? fmt::format("{} and {}", fmt::join(rules, ", "), last) : last;
+    const std::string reached = effect(way->compiled);
+    if (way->excess > 0) {
+      report.help(fmt::format("no rules that were tried are enough; {} in layout `{}` help{} most: {}", text, layout,
+                              several ? "" : "s", reached));
+      return;
+    }
+    const bool replaces = std::ranges::any_of(way->changes, &Change::replaces);
+    report.help(fmt::format("{} {} {} layout `{}`: {}", replaces ? "write" : "add", text, replaces ? "in" : "to",
+                            layout, reached));
+    if (!several) report.fix(way->changes.front().at, way->changes.front().text);
   }
 
   const CompileRequest& request_;

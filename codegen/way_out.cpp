@@ -76,16 +76,21 @@ class Writer {
       }
       const auto& place = std::get<ast::Place>(rule->node);
       const std::string text(sources_.text(rule->span));
+      const auto on_one_line = [](std::string shown) {  // rules in columns are filled up with spaces
+        const auto twice = [](char a, char b) { return a == ' ' && b == ' '; };
+        shown.erase(std::ranges::unique(shown, twice).begin(), shown.end());
+        return shown;
+      };
       if (place.attributes.empty())
         changes_.push_back({{rule->span.file, rule->span.end, rule->span.end},
                             fmt::format(" {{ {} }}", more),
-                            fmt::format("{} {{ {} }}", text, more),
+                            on_one_line(fmt::format("{} {{ {} }}", text, more)),
                             true});
       else if (place.attributes.size() == 1 && place.attributes[0].key.text == "accumulate") {
         const Span old = place.attributes[0].span;
         std::string shown = text;
         shown.replace(old.begin - rule->span.begin, old.size(), more);
-        changes_.push_back({old, more, shown, true});
+        changes_.push_back({old, more, on_one_line(shown), true});
       }
     }
   }
@@ -162,20 +167,21 @@ int64_t warnings(const DiagnosticSink& sink) {
   });
 }
 
-}  // namespace
+struct Step {
+  Change change;
+  Compiled compiled;
+  int64_t excess;
+};
 
-std::optional<WayOut> find_way_out(const CompileRequest& request, const SourceMap& sources,
-                                   const std::vector<Change>& changes, const DiagnosticSink& told, const Excess& excess,
-                                   int64_t now) {
-  std::optional<WayOut> best;
+std::optional<Step> best_change(const CompileRequest& request, const SourceMap& sources,
+                                const std::vector<Change>& changes, const DiagnosticSink& told, const Excess& excess,
+                                int64_t now) {
+  std::optional<Step> best;
   std::pair<int64_t, double> least{now, 0};  // excess, then seconds
-  CompileRequest trial = from_memory(request);
-  trial.on_trial = trial.past_limits = true;
-  trial.dump = nullptr;
   for (size_t i = 0; i < std::min(changes.size(), most_trials); ++i) {
     SourceMap edited = changed(sources, changes[i]);
     DiagnosticSink found = with_levels_of(told);
-    std::optional<Compiled> compiled = compile(trial, edited, found);
+    std::optional<Compiled> compiled = compile(request, edited, found);
     if (!compiled || warnings(found) > warnings(told)) continue;
     const std::optional<int64_t> left = excess(*compiled);
     if (!left) continue;
@@ -183,9 +189,34 @@ std::optional<WayOut> find_way_out(const CompileRequest& request, const SourceMa
     const std::pair<int64_t, double> reached{*left, step.compute_seconds + step.communication_seconds};
     if (reached >= least) continue;
     least = reached;
-    best = WayOut{changes[i], std::move(*compiled), *left};
+    best = Step{changes[i], std::move(*compiled), *left};
   }
   return best;
+}
+
+bool cuts_batch(const Change& change) { return change.shown.find("accumulate: ") != std::string::npos; }
+
+}  // namespace
+
+std::optional<WayOut> find_way_out(const CompileRequest& request, const SourceMap& sources, const Compiled& compiled,
+                                   const Proposals& proposals, const DiagnosticSink& told, const Excess& excess,
+                                   int64_t now, int most) {
+  CompileRequest trial = from_memory(request);
+  trial.on_trial = trial.past_limits = true;
+  trial.dump = nullptr;
+  std::optional<WayOut> way;
+  SourceMap text = sources;
+  for (int i = 0; i < most && (!way || way->excess > 0); ++i) {
+    auto step = best_change(trial, text, proposals(text, way ? way->compiled : compiled), told, excess,
+                            way ? way->excess : now);
+    if (!step) break;
+    text = changed(text, step->change);
+    std::vector<Change> changes = way ? std::move(way->changes) : std::vector<Change>();
+    if (cuts_batch(step->change)) std::erase_if(changes, cuts_batch);  // once more, in place of that
+    changes.push_back(std::move(step->change));
+    way = WayOut{std::move(changes), std::move(step->compiled), step->excess};
+  }
+  return way;
 }
 
 std::vector<Change> changes_for(const CompileRequest& request, const SourceMap& sources, const Compiled& compiled,

@@ -18,18 +18,22 @@ struct Change {
 };
 
 struct WayOut {
-  Change change;
+  std::vector<Change> changes;  // each of the text that those before it have made
   Compiled compiled;
-  int64_t excess;  // what is still too much: 0 where the change helps
+  int64_t excess;  // what is still too much: 0 where the changes help
 };
 
 /// How far a program is from what is wanted, in the unit of that; nothing where it breaks something else.
 using Excess = std::function<std::optional<int64_t>(const Compiled&)>;
 
+/// What may help under a layout, of which this is the result.
+using Proposals = std::function<std::vector<Change>(const SourceMap&, const Compiled&)>;
+
 /// Of the changes under which the spec compiles without a new warning, the one with the least excess; of equals the one
-/// with the fastest step, then the first. Nothing where none has less than `now`.
-std::optional<WayOut> find_way_out(const CompileRequest&, const SourceMap&, const std::vector<Change>&,
-                                   const DiagnosticSink& told, const Excess&, int64_t now);
+/// with the fastest step, then the first. While there is excess, further ones on top of it, `most` in all. Nothing
+/// where none has less excess than `now`.
+std::optional<WayOut> find_way_out(const CompileRequest&, const SourceMap&, const Compiled&, const Proposals&,
+                                   const DiagnosticSink& told, const Excess&, int64_t now, int most);
 
 /// What may keep a collective from being needed, or make another one of it: rules for what it moves.
 std::vector<Change> changes_for(const CompileRequest&, const SourceMap&, const Compiled&,

@@ -86,6 +86,19 @@ def check_ways_out(report, folder):
         report.true(f"{name}: it is the rule that the help shows", rule in open(path).read(), found[0]["helps"])
 
 
+def check_several(report, folder):
+    """Where one rule is not enough, the rules that the help names keep the limit together."""
+    path, text = f"{folder}/x.mesh", DEEP + "\nbudget default { peak_memory <= 110 KiB }\n"
+    write(path, text)
+    found = diagnostics("check", path, code=1)
+    rules = re.findall(r"`([^`]+)`", found[0]["helps"][0])[:-1]  # the last is the layout
+    report.true("several rules", len(rules) > 1 and "enough" not in found[0]["helps"][0], found[0]["helps"])
+    body = "\n  ".join([*(["batch -> data"] if not any(rule.startswith("batch -> data") for rule in rules) else []), *rules])
+    write(path, text.replace("{ batch -> data }", "{\n  " + body + "\n}"))
+    cured = execute(meshc(), "check", path, code=None)
+    report.true("several rules: they keep the budget", cured.returncode == 0, cured.stderr)
+
+
 def check_commands(report, folder):
     """Every command that compiles what will run refuses; those that look into a model with values of their own do not."""
     path = f"{folder}/x.mesh"
@@ -157,6 +170,6 @@ def check_memory(report, folder):
 def run(small):
     report = Report()
     with scratch() as folder:
-        for action in (check_ways_out, check_commands, check_plan, check_memory):
+        for action in (check_ways_out, check_several, check_commands, check_plan, check_memory):
             report.attempt(action.__name__, lambda action=action: action(report, folder))
     return report
