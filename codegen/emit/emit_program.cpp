@@ -158,7 +158,11 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   out.comment("What the program does when it is called, in the order of program_info().entries.");
   {
     const auto block = out.block("constexpr meshrt::Entry<" + model + "> entries[] =", ";");
-    for (const std::string& row : entries) out.line("{" + row + "},");
+    std::vector<std::pair<std::string, std::string>> rows;  // with comments, or clang-format would make columns of them
+    for (size_t i = 0; i < entries.size(); ++i) rows.emplace_back("{" + entries[i] + "},", program.entries[i].name);
+    CppWriter table_of_entries(2);
+    table_of_entries.table(rows);
+    out.insert(table_of_entries.text());
   }
   emit_function(out, "", "std::unique_ptr<meshrt::Program> make()",
                 "  return std::make_unique<meshrt::Emitted<" + model + ", program_info, entries>>();\n", 0);

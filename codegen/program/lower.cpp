@@ -5,6 +5,7 @@
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/combine.h"
+#include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lower_entry.h"
 #include "codegen/program/memory.h"
