@@ -66,7 +66,7 @@ struct Compilation {
   SourceMap& sources;
   DiagnosticSink& sink;
   SourceProgram program = {};
-  std::optional<Layout> layout = {};  // known with the graph of the first entry
+  std::optional<Layout> layout = {};  // known once the dims of the first entry are
   std::vector<Limit> budget = {};
   Machine machine = {};
   EntryWork entry = {};  // the one under way
@@ -102,7 +102,6 @@ void elaborate_entry(Compilation& c) {
                 {request.model, request.set, request.precision == "f64", entry.values, entry.purpose}, c.sink);
   if (!graph) return;
   entry.graph = std::move(*graph);
-  if (!c.layout) choose_layout(c);
   switch (entry.purpose.kind) {
     case Purpose::Kind::train: break;
     case Purpose::Kind::evaluate: return keep_metrics(entry.graph);
@@ -111,9 +110,10 @@ void elaborate_entry(Compilation& c) {
   }
 }
 
-/// One form for what a spec may write in several.
+/// One form for what a spec may write in several. What a layout may split stays apart.
 void recognise_ops(Compilation& c) {
-  if (c.request.plain) return;
+  if (!c.layout) choose_layout(c);
+  if (c.request.plain || c.sink.has_errors()) return;
   recognise(c.entry.graph, [&](DimId dim) { return may_split(*c.layout, dim); });
   sink_renames(c.entry.graph);
 }

@@ -155,7 +155,6 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
     out.insert("\n" + functions.text());
   }
   out.blank();
-  out.comment("What the program does when it is called, in the order of program_info().entries.");
   {
     const auto block = out.block("constexpr meshrt::Entry<" + model + "> entries[] =", ";");
     std::vector<std::pair<std::string, std::string>> rows;  // with comments, or clang-format would make columns of them

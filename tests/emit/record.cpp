@@ -50,9 +50,11 @@ std::vector<Record> record(const Make& make, int ranks) {
     const auto note = [&](const std::string& name, const void* data, size_t bytes) {
       record[name] = std::string(static_cast<const char*>(data), bytes);
     };
-    const auto note_tensors = [&](const std::string& when) {
+    // What another entry gives holds nothing: its memory serves the others meanwhile.
+    const auto note_tensors = [&](const std::string& when, const std::string& entry) {
       for (const meshrt::Tensor& tensor : program->tensors())
-        note(when + tensor.name, tensor.data, static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type));
+        if (tensor.role != meshrt::Role::output || tensor.name.starts_with(entry + "."))
+          note(when + tensor.name, tensor.data, static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type));
     };
     const auto fill_inputs = [&](uint64_t step) {
       for (meshrt::Tensor& tensor : program->tensors())
@@ -69,11 +71,11 @@ std::vector<Record> record(const Make& make, int ranks) {
       program->run(train, {step, 5, -1, 1}, metrics);
       const std::string when = "step " + std::to_string(step) + " ";
       note(when + "metrics", metrics.data(), metrics.size() * sizeof(double));
-      note_tensors(when);
+      note_tensors(when, "train");
       for (size_t i = evaluate + 1; i < entries.size(); ++i) {
         if (!entries[i].begins.empty()) continue;
         meshrt::call(*program, i, {step, 5, -1, 1}, {});
-        note_tensors(when + entries[i].name + " ");
+        note_tensors(when + entries[i].name + " ", entries[i].name);
       }
     }
     meshrt::reset(*program, evaluate);
