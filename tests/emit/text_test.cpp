@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/emit/emit_program.h"
 #include "tests/emit/cases.h"
 
 namespace mesh::tests {
@@ -47,6 +48,21 @@ TEST(Text, gpt_is_as_long_for_96_layers_as_for_2) {
     EXPECT_EQ(lines_of(emitted(two)), lines_of(emitted(many))) << name;
   }
   EXPECT_LE(lines_of(emitted(find_case("gpt_data"))), most_lines);
+}
+
+/// Of gradients of lookups too, which are calls of their own.
+TEST(Text, looks_at_what_a_lookup_gives_back) {
+  const Case& gpt = find_case("gpt_one");
+  SourceMap sources;
+  const Compiled program = compiled(gpt, sources);
+  const std::string text = emit_program(program.program, sources, {"gpt.mesh", "0", "meshc build", "0.0", "f32", true});
+  size_t looked_up = 0;
+  for (size_t call = 0; (call = text.find("take_gradient(", call)) != std::string::npos; ++call, ++looked_up) {
+    const size_t after = text.find(";\n", call) + 2;
+    const std::string next = text.substr(after, text.find('\n', after) - after);
+    EXPECT_NE(next.find("check_finite"), std::string::npos) << next;
+  }
+  EXPECT_GT(looked_up, 0u);
 }
 
 }  // namespace
