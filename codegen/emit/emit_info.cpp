@@ -28,6 +28,20 @@ void emit_dim_list(const Graph& graph, CppWriter& out) {
   if (!list.empty()) out.line(line_of(list));
 }
 
+/// `info.entries = {{"train", 2}, {"evaluate", 2}};`, or a statement an entry where that would be too long.
+void emit_entry_list(const Program& program, CppWriter& out) {
+  std::vector<std::string> entries;
+  for (const EntryPoint& entry : program.entries) {
+    const std::string head = string_literal(entry.name) + ", " + std::to_string(entry.results.size());
+    const std::vector<Stored>& stored = program.sharded.graph.stored;
+    entries.push_back(entry.begins ? fmt::format("{{{}, {}}}", head, string_literal(stored[entry.begins.index].path))
+                                   : fmt::format("{{{}}}", head));
+  }
+  const std::string all = fmt::format("info.entries = {{{}}};", fmt::join(entries, ", "));
+  if (all.size() + 2 * static_cast<size_t>(out.depth()) <= CppWriter::width) return out.line(all);
+  for (const std::string& entry : entries) out.line("info.entries.push_back(" + entry + ");");
+}
+
 /// In KiB and at most four to a line, so that lines do not depend on the numbers.
 void emit_memory_kinds(const Program& program, CppWriter& out) {
   std::vector<std::string> kinds;
@@ -93,11 +107,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
       else out.line(fmt::format("info.metrics.push_back({});", string_literal(metric.name)));
     for (const Output& output : graph.outputs)
       out.line(fmt::format("info.outputs.push_back({});", string_literal(output.name)));
-    for (const EntryPoint& entry : program.entries) {
-      const std::string begins = entry.begins ? ", " + string_literal(graph.stored[entry.begins.index].path) : "";
-      out.line(fmt::format("info.entries.push_back({{{}, {}{}}});", string_literal(entry.name), entry.results.size(),
-                           begins));
-    }
+    emit_entry_list(program, out);
     if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");

@@ -20,6 +20,8 @@ TEST_P(Emitted, equals_the_interpreter_bit_for_bit) {
       record([&] { return std::make_unique<InterpretedProgram>(compiled.program, &sources); }, ranks);
   const auto emitted = record(emitted_cases().at(GetParam().name), ranks);
   for (const Record& one : interpreted) ASSERT_GT(one.size(), 3u);
+  for (const Output& output : compiled.sharded().graph.outputs)
+    EXPECT_TRUE(interpreted[0].contains("step 1 " + output.name)) << output.name;
   EXPECT_EQ(differences(interpreted, emitted), std::vector<std::string>{});
 }
 

@@ -1,5 +1,6 @@
 #include "tests/emit/record.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "meshrt/driver.h"
@@ -50,10 +51,16 @@ std::vector<Record> record(const Make& make, int ranks) {
     const auto note = [&](const std::string& name, const void* data, size_t bytes) {
       record[name] = std::string(static_cast<const char*>(data), bytes);
     };
-    // What another entry gives holds nothing: its memory serves the others meanwhile.
-    const auto note_tensors = [&](const std::string& when, const std::string& entry) {
+    // Outputs are there until another entry is called.
+    const auto is_left = [&](const meshrt::Tensor& tensor, size_t entry) {
+      const auto gives = [&](const meshrt::EntryInfo& one) { return tensor.name.starts_with(one.name + "."); };
+      if (tensor.role != meshrt::Role::output) return true;
+      return entry == train ? std::ranges::none_of(program->info().entries, gives)
+                            : gives(program->info().entries[entry]);
+    };
+    const auto note_tensors = [&](const std::string& when, size_t entry) {
       for (const meshrt::Tensor& tensor : program->tensors())
-        if (tensor.role != meshrt::Role::output || tensor.name.starts_with(entry + "."))
+        if (is_left(tensor, entry))
           note(when + tensor.name, tensor.data, static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type));
     };
     const auto fill_inputs = [&](uint64_t step) {
@@ -71,11 +78,11 @@ std::vector<Record> record(const Make& make, int ranks) {
       program->run(train, {step, 5, -1, 1}, metrics);
       const std::string when = "step " + std::to_string(step) + " ";
       note(when + "metrics", metrics.data(), metrics.size() * sizeof(double));
-      note_tensors(when, "train");
+      note_tensors(when, train);
       for (size_t i = evaluate + 1; i < entries.size(); ++i) {
         if (!entries[i].begins.empty()) continue;
         meshrt::call(*program, i, {step, 5, -1, 1}, {});
-        note_tensors(when + entries[i].name + " ", entries[i].name);
+        note_tensors(when + entries[i].name + " ", i);
       }
     }
     meshrt::reset(*program, evaluate);
