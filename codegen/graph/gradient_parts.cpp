@@ -41,21 +41,9 @@ class Parts {
       if (!loop) continue;
       if (id.index >= first_)
         for (const auto& c : loop->carries)
-          if (!only_adds_up(*loop, c)) need(c.initial), need(c.leaving);
+          if (c.leaving != c.entering && !only_adds_up(graph_, *loop, c)) need(c.initial), need(c.leaving);
       mark_loops(loop->body);
     }
-  }
-
-  /// leaving = entering + contribution, and entering is read by nothing else.
-  bool only_adds_up(const LoopOp& loop, const LoopOp::Carry& carry) const {
-    if (carry.leaving == carry.entering) return true;
-    const Node& last = graph_.node(graph_.value(carry.leaving).producer);
-    const MapOp* map = std::get_if<MapOp>(&last.op);
-    if (!map || map->function != MapFunction::add || last.inputs[0] != carry.entering) return false;
-    int uses = 0;
-    for (NodeId id : graph_.body(loop.body).nodes)
-      for (ValueId input : graph_.node(id).inputs) uses += input == carry.entering;
-    return uses == 1;
   }
 
   Graph& graph_;

@@ -24,6 +24,9 @@ void for_each_read(Node&, const std::function<void(ValueId&)>& visit);
 /// it.
 std::vector<ValueId> sources_of(const Graph&, ValueId);
 
+/// Whether a carry leaves each turn as it entered plus a contribution, and nothing else reads it as it entered.
+bool only_adds_up(const Graph&, const LoopOp&, const LoopOp::Carry&);
+
 /// Sets a loop node's inputs and results from its carries, slices and collects.
 void connect_loop(Node& loop);
 

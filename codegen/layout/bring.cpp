@@ -154,8 +154,8 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
 /// smaller. What their operand must be for that; nothing where the movement cannot happen there.
 std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   const Node& node = graph_.node(graph_.value(id).producer);
-  if (!std::holds_alternative<RenameOp>(node.op) && !std::holds_alternative<BroadcastOp>(node.op)) return {};
-  if (to.has_margins() && !std::holds_alternative<RenameOp>(node.op)) return {};
+  const bool renames = std::holds_alternative<RenameOp>(node.op);
+  if (!renames && (to.has_margins() || !std::holds_alternative<BroadcastOp>(node.op))) return {};
   if (is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));
   if (now.partial != placement(id).partial) return {};

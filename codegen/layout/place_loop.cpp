@@ -20,16 +20,8 @@ Placement reordered(const Placement& placement, const std::vector<DimId>& from, 
 }  // namespace
 
 void Placer::start_adding_up(const LoopOp& loop) {
-  for (const auto& carry : loop.carries) {
-    const Node& last = graph_.node(graph_.value(carry.leaving).producer);
-    const MapOp* map = std::get_if<MapOp>(&last.op);
-    if (!map || map->function != MapFunction::add || last.inputs[0] != carry.entering || !is_free(carry.initial))
-      continue;
-    size_t uses = 0;
-    for (NodeId id : graph_.body(loop.body).nodes)
-      uses += std::count(graph_.node(id).inputs.begin(), graph_.node(id).inputs.end(), carry.entering);
-    if (uses == 1) adding_up_[carry.entering] = {};
-  }
+  for (const auto& carry : loop.carries)
+    if (is_free(carry.initial) && only_adds_up(graph_, loop, carry)) adding_up_[carry.entering] = {};
 }
 
 /// As the rules say; open dims as the carry begins.
