@@ -21,15 +21,19 @@ std::string over_text(const Limit& limit, const MeshShape& mesh) {
   return limit.over ? fmt::format(" over `{}`", mesh.axes[*limit.over].name) : "";
 }
 
+/// "a, b and c"
+std::string listed(std::vector<std::string> parts) {
+  const std::string last = parts.back();
+  parts.pop_back();
+  return parts.empty() ? last : fmt::format("{} and {}", fmt::join(parts, ", "), last);
+}
+
 /// "2 all_gather and 1 all_reduce"
 std::string counts_text(const CollectiveCounts& counts) {
   std::vector<std::string> parts;
   for (const auto& [kind, count] : counts)
     if (count > 0) parts.push_back(fmt::format("{} {}", count, name_of(kind)));
-  if (parts.empty()) return "no collectives";
-  const std::string last = parts.back();
-  parts.pop_back();
-  return parts.empty() ? last : fmt::format("{} and {}", fmt::join(parts, ", "), last);
+  return parts.empty() ? "no collectives" : listed(std::move(parts));
 }
 
 constexpr int most_rules = 3;  // of a way out
@@ -228,10 +232,8 @@ class Checker {
     const std::string& layout = compiled_.sharded().layout.name;
     std::vector<std::string> rules;
     for (const Change& change : way->changes) rules.push_back(fmt::format("`{}`", change.shown));
-    const std::string last = rules.back();
     const bool several = rules.size() > 1;
-    rules.pop_back();
-    const std::string text = several ? fmt::format("{} and {}", fmt::join(rules, ", "), last) : last;
+    const std::string text = listed(std::move(rules));
     const std::string reached = effect(way->compiled);
     if (way->excess > 0) {
       report.help(fmt::format("no rules that were tried are enough; {} in layout `{}` help{} most: {}", text, layout,

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "codegen/graph/reassociate.h"
+#include "codegen/graph/verify_graph.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/placer.h"
 #include "codegen/layout/predict.h"
@@ -131,7 +132,9 @@ class Refiner {
 }  // namespace
 
 ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
-  return Refiner(graph, layout, machine).run();
+  ShardedGraph placed = Refiner(graph, layout, machine).run();
+  verify_graph(placed.graph, "place");  // what was tried in vain need not be looked at
+  return placed;
 }
 
 }  // namespace mesh

@@ -135,12 +135,10 @@ int64_t sent_bytes(const Graph& graph, const MeshShape& mesh, const ValueType& t
 }
 
 int64_t margin_rows(int64_t size, int64_t parts, const Margin& margin) {
-  const auto extent = [&](int64_t part) {
-    return meshrt::part_begin(size, part + 1, parts) - meshrt::part_begin(size, part, parts);
-  };
+  const Parts all{size, parts};
   std::vector<int64_t> sent(static_cast<size_t>(parts));
   for (int64_t part = 0; part < parts; ++part) {
-    if (extent(part) == 0) continue;
+    if (all.extent(part) == 0) continue;
     for (const auto& [direction, margin_size] : {std::pair(-1, margin.before), std::pair(1, margin.after)}) {
       // From the nearest parts; further ones only where these are smaller than the margin.
       int64_t missing = margin_size;
@@ -150,7 +148,7 @@ int64_t margin_rows(int64_t size, int64_t parts, const Margin& margin) {
           if (margin.edge.kind != Edge::Kind::wrap) break;
           other = (other + parts) % parts;
         }
-        const int64_t rows = std::min(missing, extent(other));
+        const int64_t rows = std::min(missing, all.extent(other));
         sent[static_cast<size_t>(other)] += rows;
         missing -= rows;
       }
