@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "codegen/graph/elaborate/declarations.h"
-#include "codegen/graph/elaborate/elaborate.h"
-#include "codegen/graph/unused_parameters.h"
+#include "codegen/elaborate/declarations.h"
+#include "codegen/elaborate/elaborate.h"
+#include "codegen/elaborate/unused_parameters.h"
 #include "codegen/layout/resolve_mesh.h"
 #include "frontend/imports.h"
 #include "frontend/lint_levels.h"

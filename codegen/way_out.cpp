@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "codegen/graph/elaborate/declarations.h"
+#include "codegen/elaborate/declarations.h"
 #include "codegen/layout/predict.h"
 #include "codegen/program/combine.h"
 #include "codegen/program/largest_values.h"

@@ -1,7 +1,7 @@
 #include "codegen/commands/compile_for_run.h"
 
-#include "codegen/graph/watch.h"
 #include "codegen/interpret/interpret.h"
+#include "codegen/optimizer/watch.h"
 #include "meshrt/driver.h"
 
 namespace mesh {

@@ -13,9 +13,10 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
-#include "codegen/graph/want.h"
+#include "codegen/graph/value_names.h"
 #include "codegen/interpret/arrays.h"
 #include "codegen/interpret/interpret.h"
+#include "codegen/optimizer/want.h"
 #include "frontend/suggest.h"
 #include "meshrt/checkpoint.h"
 #include "meshrt/failure.h"

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/commands/command.h"
-#include "codegen/graph/elaborate/catalogue.h"
-#include "codegen/graph/elaborate/other_names.h"
+#include "codegen/elaborate/catalogue.h"
+#include "codegen/elaborate/other_names.h"
 #include "frontend/suggest.h"
 
 namespace mesh {

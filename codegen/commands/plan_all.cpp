@@ -8,7 +8,7 @@
 #include "codegen/commands/compare_plans.h"
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/table.h"
-#include "codegen/graph/elaborate/declarations.h"
+#include "codegen/elaborate/declarations.h"
 #include "frontend/imports.h"
 #include "frontend/lint_levels.h"
 #include "meshrt/log.h"

@@ -11,8 +11,8 @@
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
 #include "codegen/commands/verify_fault.h"
-#include "codegen/graph/norms.h"
 #include "codegen/interpret/compare.h"
+#include "codegen/optimizer/norms.h"
 
 namespace mesh {
 

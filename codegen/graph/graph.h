@@ -188,8 +188,9 @@ struct CumulativeOp {
   bool reverse = false;
   bool operator==(const CumulativeOp&) const = default;
 };  // (x) -> element i is the sum of x's elements up to i; in reverse: from i
-// Composite, expanded after differentiation (graph/decompose.cpp) so that their gradients keep a good form. Operands:
-// x, and optionally keep (bool): entries where keep is false count as absent.
+// Composite: ops that are written as maps and reductions after differentiation (rewrites/decompose.cpp), so that their
+// gradients keep a good form.
+// Operands: x, and optionally keep (bool): entries where keep is false count as absent.
 struct SoftmaxOp {
   DimId dim;
   bool operator==(const SoftmaxOp&) const = default;
@@ -202,7 +203,7 @@ struct LogSumExpOp {
   std::vector<DimId> dims;
   bool operator==(const LogSumExpOp&) const = default;
 };  // (x[, keep]) -> without dims; nothing kept gives -inf
-// Recognised (graph/recognise.cpp): softmax(mask(q k * scale)) v, never storing scores.
+// Recognised (rewrites/recognise.cpp): softmax(mask(q k * scale)) v, never storing scores.
 struct AttentionOp {           // (q, k, v) -> (out, log_sum)
   DimId query, key, head_dim;  // q[.., query, head_dim], k[.., key, head_dim], v[.., key, value_dim]
   DimId value_dim;

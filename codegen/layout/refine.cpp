@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <set>
 
-#include "codegen/graph/reassociate.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/placer.h"
 #include "codegen/layout/predict.h"
 #include "codegen/layout/wishes.h"
+#include "codegen/rewrites/reassociate.h"
 
 namespace mesh {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "codegen/graph/elaborate/declarations.h"
+#include "codegen/elaborate/declarations.h"
 #include "codegen/layout/resolve_check.h"
 #include "codegen/layout/resolve_mesh.h"
 #include "codegen/layout/resolve_rules.h"

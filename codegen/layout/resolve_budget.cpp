@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "codegen/graph/elaborate/declarations.h"
+#include "codegen/elaborate/declarations.h"
 #include "codegen/layout/budget.h"
 #include "codegen/layout/resolve_mesh.h"
 #include "frontend/size.h"

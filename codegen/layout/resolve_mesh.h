@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "codegen/graph/elaborate/declarations.h"
+#include "codegen/elaborate/declarations.h"
 #include "codegen/layout/resolve.h"
 #include "frontend/size.h"
 

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/elaborate/functions.h"
+#include "codegen/elaborate/operators.h"
+#include "codegen/elaborate/terms.h"
 #include "codegen/emit/emit_calls.h"
 #include "codegen/emit/emit_steps.h"
-#include "codegen/graph/elaborate/functions.h"
-#include "codegen/graph/elaborate/operators.h"
-#include "codegen/graph/elaborate/terms.h"
 #include "codegen/graph/ops/definitions.h"
 #include "codegen/interpret/steps.h"
 #include "codegen/program/extent.h"

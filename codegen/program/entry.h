@@ -11,7 +11,7 @@ namespace mesh {
 struct Entry {
   std::string name;      // "train", "evaluate", "begin.wave"
   std::string meaning;   // for readers of the emitted program: "one optimizer step"
-  ShardedGraph sharded;  // metrics: the numbers that a call gives; no composite ops any more (graph/decompose.h)
+  ShardedGraph sharded;  // metrics: the numbers that a call gives; no composite ops any more (rewrites/decompose.h)
   /// The numbers are over all calls between a reset and a finish: what they sum up is carried from call to call
   /// (evaluation_cut.h), and the sample dim is that of all these batches.
   bool over_batches = false;

@@ -1,13 +1,13 @@
 // Every function that a spec can call has its text in the catalogue, with its settings. That what the texts call
 // compiles, and gives what they say, `tests/full reference` tries.
-#include "codegen/graph/elaborate/catalogue.h"
+#include "codegen/elaborate/catalogue.h"
 
 #include <gtest/gtest.h>
 
 #include <regex>
 #include <set>
 
-#include "codegen/graph/elaborate/functions.h"
+#include "codegen/elaborate/functions.h"
 
 namespace mesh {
 namespace {
@@ -37,7 +37,7 @@ Settings settings_taken() {
 TEST(Catalogue, TellsOfEveryFunction) {
   const Settings told = settings_told();
   for (const auto& [name, settings] : settings_taken())
-    EXPECT_TRUE(told.count(name)) << name << " has no text in codegen/graph/elaborate/catalogue/";
+    EXPECT_TRUE(told.count(name)) << name << " has no text in codegen/elaborate/catalogue/";
 }
 
 TEST(Catalogue, TellsOfEverySettingAndOfNoOther) {

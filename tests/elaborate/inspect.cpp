@@ -4,7 +4,7 @@
 
 #include <iostream>
 
-#include "codegen/graph/elaborate/elaborate.h"
+#include "codegen/elaborate/elaborate.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/resolve.h"

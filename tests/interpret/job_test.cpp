@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "codegen/graph/entries.h"
-#include "codegen/graph/norms.h"
-#include "codegen/graph/want.h"
+#include "codegen/entries.h"
 #include "codegen/interpret/arrays.h"
 #include "codegen/interpret/compare.h"
 #include "codegen/interpret/interpreted_program.h"
 #include "codegen/layout/place.h"
+#include "codegen/optimizer/norms.h"
+#include "codegen/optimizer/want.h"
 #include "codegen/program/lower.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"

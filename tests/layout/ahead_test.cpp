@@ -3,8 +3,8 @@
 
 #include "codegen/compile.h"
 #include "codegen/graph/builder.h"
-#include "codegen/graph/reassociate.h"
 #include "codegen/layout/predict.h"
+#include "codegen/rewrites/reassociate.h"
 
 namespace mesh {
 namespace {

@@ -1,7 +1,7 @@
 // perceptron.h: the two-layer model whose communication is known by hand, built without the front end.
 #pragma once
+#include "codegen/entries.h"
 #include "codegen/graph/builder.h"
-#include "codegen/graph/entries.h"
 #include "codegen/layout/place.h"
 
 namespace mesh::testing {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/entries.h"
 #include "codegen/graph/builder.h"
-#include "codegen/graph/entries.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/layout/place.h"
 

@@ -1,6 +1,6 @@
 // softmax.cpp: softmax and log-softmax over one dim, log-sum-exp over several, with an optional operand that says which
-// entries count. They are differentiated as they stand and then written as maps and reductions (graph/decompose.cpp),
-// which any layout can split.
+// entries count. They are differentiated as they stand and then written as maps and reductions
+// (rewrites/decompose.cpp), which any layout can split.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {

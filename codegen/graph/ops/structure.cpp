@@ -32,7 +32,7 @@ Types infer_reshard(const Graph& graph, const Node& node) {
 }  // namespace
 
 // A loop's results are made by whoever builds it, with its carries and collects; its gradient is
-// graph/differentiate.cpp.
+// gradient/differentiate.cpp.
 const OpDefinition& definition_of(const LoopOp&) {
   static constexpr OpDefinition loop{
       .name = "repeat",

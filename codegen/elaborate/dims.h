@@ -1,0 +1,23 @@
+// dims.h: dims and consts: their sizes, whatever the order of declaration; lookup with suggestions; `require`.
+#pragma once
+#include <string>
+
+#include "codegen/elaborate/context.h"
+
+namespace mesh::elaboration {
+
+/// Evaluates every dim and const of the files (E0206 cycles, E0208 `--set` of something else; bad sizes as
+/// frontend/size.h says) and checks each `require` (E0305).
+void declare_globals(Elaboration&);
+
+/// The local dims of a block or model: `Block.dim`, one dim for each size it takes.
+void declare_local(Elaboration&, DimScope&, const ast::Dims&);
+
+void check_requirement(Elaboration&, const DimScope&, const ast::Require&);
+
+/// Unset where there is none.
+DimId find_dim(const Elaboration&, const DimScope&, const std::string& name);
+/// The same, reporting E0201 (or E0205 for the name of a value).
+DimId dim_named(Elaboration&, const DimScope&, const ast::Name&);
+
+}  // namespace mesh::elaboration

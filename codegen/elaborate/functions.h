@@ -1,0 +1,98 @@
+// functions.h: the functions that specs call, one row each: what its brackets and parentheses hold, and how it is
+// checked and built. Adding a function is adding a row.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/elaborate/context.h"
+
+namespace mesh::elaboration {
+
+/// A call whose arguments are elaborated and counted.
+struct CallSite {
+  std::string name;  // "`softmax`", for messages
+  Span span, callee;
+  std::vector<DimId> dims;
+  std::vector<Span> dim_spans;  // of each listed dim; of `...` for the dims that it stands for
+  std::vector<Term> arguments;
+  std::vector<Span> spans;  // of the arguments
+  std::map<std::string, std::pair<Term, Span>> options;
+  const std::vector<ast::Item>* items = nullptr;  // of Brackets::items: as they are written
+  Frame* frame = nullptr;
+  std::vector<Term> further;  // results after the first
+
+  DimId dim() const { return dims.front(); }
+};
+
+struct Function {
+  enum class Brackets : uint8_t { none, one, some, items };
+  std::string_view name;
+  Brackets brackets;
+  size_t least, most;                     // arguments without a name
+  std::vector<std::string_view> options;  // arguments with one
+  bool takes_masked;
+  Term (*build)(Elaboration&, CallSite&);
+};
+
+/// The rows called `name`: `max[d](x)` and `max(a, b)` are two.
+std::vector<const Function*> functions_named(std::string_view name);
+/// Every name, sorted.
+std::vector<std::string> function_names();
+/// What is written when a function that the language has is not built yet; nothing for other names.
+std::optional<std::string> function_not_built(std::string_view name);
+
+/// `expert as pick` in brackets that hold nothing else; both the same where there is no `as`. Sizes may differ. E0310.
+std::optional<std::pair<DimId, DimId>> one_as_other(Elaboration&, const CallSite&);
+
+/// A setting that is a whole number, or a number, or a truth, known now; `otherwise` where it is not given. E0315.
+std::optional<int64_t> whole_option(Elaboration&, const CallSite&, const std::string& name, int64_t otherwise);
+std::optional<double> number_option(Elaboration&, const CallSite&, const std::string& name, double otherwise);
+std::optional<bool> truth_option(Elaboration&, const CallSite&, const std::string& name, bool otherwise);
+
+/// E0304 unless the term is a tensor or masked value that has every dim of the brackets.
+bool has_dims(Elaboration&, const CallSite&, const Term&, Span);
+/// The first argument as a tensor, if it has the dim.
+ValueId tensor_with(Elaboration&, const CallSite&, DimId, Span dim_span);
+
+// One family a file.
+namespace functions {
+Term elementwise(Elaboration&, CallSite&);  // functions_map.cpp
+Term smaller(Elaboration&, CallSite&);
+Term larger(Elaboration&, CallSite&);
+Term where(Elaboration&, CallSite&);
+Term stop_gradient(Elaboration&, CallSite&);
+Term elu(Elaboration&, CallSite&);  // functions_composed.cpp
+Term leaky_relu(Elaboration&, CallSite&);
+Term sigmoid_cross_entropy(Elaboration&, CallSite&);
+Term sum(Elaboration&, CallSite&);  // functions_reduce.cpp
+Term mean(Elaboration&, CallSite&);
+Term max(Elaboration&, CallSite&);
+Term min(Elaboration&, CallSite&);
+Term argmax(Elaboration&, CallSite&);
+Term cumsum(Elaboration&, CallSite&);  // functions_along.cpp
+Term sort(Elaboration&, CallSite&);
+Term flip(Elaboration&, CallSite&);
+Term roll(Elaboration&, CallSite&);
+Term top_k(Elaboration&, CallSite&);
+Term concat(Elaboration&, CallSite&);  // functions_shape.cpp
+Term stack(Elaboration&, CallSite&);
+Term pad(Elaboration&, CallSite&);
+Term mask(Elaboration&, CallSite&);  // functions_softmax.cpp
+Term softmax(Elaboration&, CallSite&);
+Term log_softmax(Elaboration&, CallSite&);
+Term logsumexp(Elaboration&, CallSite&);
+Term cross_entropy(Elaboration&, CallSite&);
+Term dot(Elaboration&, CallSite&);  // functions_tensor.cpp
+Term outer(Elaboration&, CallSite&);
+Term broadcast(Elaboration&, CallSite&);
+Term take(Elaboration&, CallSite&);
+Term one_hot(Elaboration&, CallSite&);
+Term random_uniform(Elaboration&, CallSite&);  // functions_random.cpp
+Term random_normal(Elaboration&, CallSite&);
+Term dropout(Elaboration&, CallSite&);
+}  // namespace functions
+
+}  // namespace mesh::elaboration

@@ -1,0 +1,158 @@
+#include "codegen/elaborate/rates.h"
+
+#include <algorithm>
+
+#include "codegen/elaborate/expressions.h"
+#include "frontend/suggest.h"
+
+namespace mesh::elaboration {
+namespace {
+
+struct Argument {
+  std::string name;
+  std::optional<double> otherwise;  // unset: must be given
+};
+
+struct Row {
+  std::string name;
+  std::vector<Argument> arguments;
+  std::string example;
+};
+
+const std::vector<Row>& schedules() {
+  static const std::vector<Row> rows = {
+      {"constant", {{"rate", {}}, {"warmup", 0}}, "`constant(rate: 3e-4, warmup: 100)`"},
+      {"cosine",
+       {{"peak", {}}, {"warmup", {}}, {"steps", 0}, {"floor", 0}},
+       "`cosine(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`"},
+      {"inverse_sqrt",
+       {{"peak", {}}, {"warmup", 0}, {"hold", 0}},
+       "`inverse_sqrt(peak: 1e-3, warmup: 4000)` rises first, `hold: 4000` in place of `warmup:` stays at the peak"},
+      {"linear",
+       {{"peak", {}}, {"warmup", 0}, {"steps", 0}, {"floor", 0}},
+       "`linear(peak: 3e-4, warmup: 100)`; without `steps:` it ends with the run's `train.steps`"},
+  };
+  return rows;
+}
+
+const Row* schedule_named(const std::string& name) {
+  for (const Row& row : schedules())
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+double& value_of(Schedule& schedule, const std::string& name) {
+  for (auto& [known, value] : schedule.values)
+    if (known == name) return value;
+  internal_error("schedule " + schedule.name + " has no " + name);
+}
+
+/// The arguments of the call, by name and in the row's order.
+std::optional<Schedule> read_arguments(Elaboration& e, DimScope& scope, const Row& row, const ast::Call& call,
+                                       Span span) {
+  Schedule schedule{row.name, {}};
+  std::vector<std::string> names, missing;
+  for (const Argument& argument : row.arguments) {
+    schedule.values.emplace_back(argument.name, argument.otherwise.value_or(0));
+    names.push_back(argument.name);
+    if (!argument.otherwise) missing.push_back(argument.name);
+  }
+  bool good = true;
+  for (const ast::Argument& argument : call.arguments) {
+    if (!argument.name || std::find(names.begin(), names.end(), argument.name->text) == names.end()) {
+      auto report = e.error("E0503", argument.span, "`{}` takes {} by name", row.name, quoted(names));
+      if (argument.name)
+        if (const auto near = did_you_mean(argument.name->text, names)) report.here("did you mean `{}`?", *near);
+      good = false;
+      continue;
+    }
+    std::erase(missing, argument.name->text);
+    const auto value = constant(e, scope, *argument.value, "`" + argument.name->text + "`");
+    good = good && value;
+    value_of(schedule, argument.name->text) = value.value_or(0);
+    if (!value || *value >= 0) continue;
+    e.error("E0503", argument.value->span, "`{}` must not be negative", argument.name->text);
+    good = false;
+  }
+  for (const std::string& name : missing) {
+    if (!good) break;
+    e.error("E0503", span, "`{}` needs `{}:`", row.name, name).help(row.example);
+    good = false;
+  }
+  if (!good) return {};
+  return schedule;
+}
+
+bool makes_sense(Elaboration& e, Schedule& schedule, const Row& row, Span span) {
+  if (schedule.name == "cosine" || schedule.name == "linear") {
+    const double warmup = value_of(schedule, "warmup"), steps = value_of(schedule, "steps");
+    if (steps == 0 || warmup < steps) return true;
+    e.error("E0503", span, "`{}` warms up for {} of its {} steps", schedule.name, warmup, steps);
+    return false;
+  }
+  if (schedule.name != "inverse_sqrt") return true;
+  const double warmup = value_of(schedule, "warmup"), hold = value_of(schedule, "hold");
+  if ((warmup > 0) != (hold > 0)) return true;
+  e.error("E0503", span, "`inverse_sqrt` needs either `warmup:` or `hold:`").help(row.example);
+  return false;
+}
+
+std::optional<Schedule> schedule_of(Elaboration& e, DimScope& scope, const Row& row, const ast::Call& call, Span span) {
+  auto schedule = read_arguments(e, scope, row, call, span);
+  if (!schedule || !makes_sense(e, *schedule, row, span)) return {};
+  return schedule;
+}
+
+/// The factors of a product, from left to right.
+void flatten(const ast::Expr& expr, std::vector<const ast::Expr*>& factors) {
+  const ast::Expr& bare = ast::without_parentheses(expr);
+  const auto* product = ast::as<ast::Binary>(bare);
+  if (product == nullptr || product->op != ast::BinaryOp::multiply) {
+    factors.push_back(&bare);
+    return;
+  }
+  flatten(*product->left, factors);
+  flatten(*product->right, factors);
+}
+
+}  // namespace
+
+std::optional<RateOp> rate_of(Elaboration& e, DimScope& scope, const ast::Expr& expr) {
+  std::vector<const ast::Expr*> factors;
+  flatten(expr, factors);
+  RateOp rate;
+  double number = 1;
+  bool good = true, numbers = false;
+  for (const ast::Expr* factor : factors) {
+    if (const auto* call = ast::as<ast::Call>(*factor)) {
+      const std::string name = call->callee.text();
+      if (const Row* row = schedule_named(name)) {
+        const auto schedule = schedule_of(e, scope, *row, *call, factor->span);
+        if (schedule) rate.factors.push_back(*schedule);
+        good = good && schedule;
+        continue;
+      }
+      std::vector<std::string> names;
+      for (const Row& row : schedules()) names.push_back(row.name);
+      if (const auto near = did_you_mean(name, names)) {
+        e.error("E0503", call->callee.span, "unknown schedule `{}`", name).here("did you mean `{}`?", *near);
+        good = false;
+        continue;
+      }
+    }
+    const auto value = constant(e, scope, *factor, "`lr`");
+    good = good && value;
+    number *= value.value_or(0);
+    numbers = true;
+  }
+  if (!good) return {};
+  if (number < 0) {
+    e.error("E0503", expr.span, "`lr` must not be negative");
+    return {};
+  }
+  if (numbers) rate.factors.push_back({"constant", {{"rate", number}, {"warmup", 0}}});
+  for (size_t i = 1; i < rate.factors.size(); ++i) rate.factors[i].of_run = false;
+  return rate;
+}
+
+}  // namespace mesh::elaboration

@@ -1,0 +1,86 @@
+#include "codegen/entries.h"
+
+#include "codegen/gradient/differentiate.h"
+#include "codegen/graph/builder.h"
+#include "codegen/graph/op.h"
+#include "codegen/graph/rewrite.h"
+#include "codegen/graph/verify_graph.h"
+#include "codegen/optimizer/norms.h"
+#include "codegen/optimizer/optimizer.h"
+#include "codegen/rewrites/decompose.h"
+
+namespace mesh {
+
+Graph differentiated(const Graph& model, const std::set<DimId>& remat) {
+  Graph graph = model;
+  fold_counts(graph);
+  merge_equal(graph);
+  if (!graph.objective) return graph;
+  std::vector<StoredId> parameters;
+  for (const Objective::Parameter& parameter : graph.objective->parameters)
+    if (!parameter.frozen) parameters.push_back(parameter.stored);
+  differentiate(graph, graph.objective->loss, parameters, remat);
+  verify_graph(graph, "differentiate");
+  return graph;
+}
+
+namespace {
+
+/// A stored tensor under another name, as it was before the update: a copy. Other values as they are.
+ValueId kept(Graph& graph, ValueId value) {
+  const Node* from = &graph.node(graph.value(value).producer);
+  while (is_view(from->op)) from = &graph.node(graph.value(from->inputs[0]).producer);
+  if (!std::holds_alternative<ReadOp>(from->op)) return value;
+  GraphBuilder build(graph);
+  build.span = from->span;
+  const std::string name = graph.value(value).name;
+  const ValueId copy = build.map(MapFunction::copy, {value});
+  graph.value(copy).name = name;
+  return copy;
+}
+
+}  // namespace
+
+Graph completed(const Graph& of) {
+  Graph graph = of;
+  for (Wanted& wanted : graph.wanted) wanted.value = kept(graph, wanted.value);
+  for (Output& output : graph.outputs)
+    if (!output.stored) output.value = kept(graph, output.value);
+  for (Metric& metric : graph.metrics) {
+    const ValueId value = kept(graph, metric.value);
+    if (value != metric.value) graph.value(value).name = metric.name;
+    metric.value = value;
+  }
+  if (graph.objective) append_optimizer(graph, gradients_of(graph));
+  verify_graph(graph, "append_optimizer");
+  decompose(graph);
+  merge_equal(graph);
+  remove_dead(graph);
+  verify_graph(graph, "remove_dead");
+  return graph;
+}
+
+void keep_metrics(Graph& graph) {
+  graph.objective.reset();
+  graph.outputs.clear();
+  graph.wanted.clear();
+  remove_dead(graph);
+}
+
+void keep_values(Graph& graph) {
+  std::vector<Output> values;
+  for (const Wanted& wanted : graph.wanted)
+    values.push_back({wanted.name, wanted.value, {}, graph.node(graph.value(wanted.value).producer).span});
+  graph.outputs = std::move(values);
+  graph.metrics.clear();
+  graph.objective.reset();
+  graph.wanted.clear();
+  remove_dead(graph);
+}
+
+void keep_updates(Graph& graph) {
+  graph.metrics.clear();
+  keep_metrics(graph);
+}
+
+}  // namespace mesh

@@ -1,0 +1,127 @@
+#include "codegen/gradient/micro_batch_dims.h"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/rewrite.h"
+
+namespace mesh {
+namespace {
+
+class Naming {
+ public:
+  Naming(Graph& graph, const MicroBatches& parts, const std::vector<GatheredValue>& gathered)
+      : graph_(graph), parts_(parts), whole_(gathered) {}
+
+  void run() {
+    const DimId samples = parts_.samples, micro = parts_.micro;
+    std::set<BodyId> cut;
+    for (uint32_t b = 1; b < graph_.bodies.size(); ++b)
+      for (BodyId at{b}; at != graph_.root(); at = graph_.node(graph_.body(at).owner).body)
+        if (std::get<LoopOp>(graph_.node(graph_.body(at).owner).op).dim == parts_.time) cut.insert(BodyId{b});
+    for (Value& value : graph_.values)
+      if (cut.contains(value.body)) std::ranges::replace(value.type.dims, samples, micro);
+    for (const auto& one : whole_)
+      if (one.stacked != *one.wanted) std::ranges::replace(graph_.value(one.stacked).type.dims, samples, micro);
+    for (Stored& stored : graph_.stored) cut_dims(stored);
+    for (BodyId body : cut) {
+      for (NodeId id : graph_.body(body).nodes) {
+        Node& node = graph_.node(id);
+        if (const PositionOp* position = std::get_if<PositionOp>(&node.op); position && position->dim == samples)
+          continue;
+        for_each_dim(node.op, [&](DimId& dim) { dim = dim == samples ? micro : dim; });
+      }
+      global_positions(body);
+      global_numbers(body);
+    }
+    merge_wanted();
+  }
+
+ private:
+  void cut_dims(Stored& stored) {
+    const auto at = std::ranges::find(stored.type.dims, parts_.samples);
+    if (stored.kind != StoredKind::input || at == stored.type.dims.end()) return;
+    *at = parts_.micro;
+    stored.type.dims.insert(at, parts_.time);
+    graph_.value(stored.value).type.dims = stored.type.dims;
+  }
+
+  /// position[batch] is turn * size of a micro-batch + position[micro].
+  void global_positions(BodyId body) {
+    std::vector<NodeId> old;
+    old.swap(graph_.body(body).nodes);
+    for (NodeId id : old) {
+      graph_.body(body).nodes.push_back(id);
+      PositionOp* position = std::get_if<PositionOp>(&graph_.node(id).op);
+      if (!position || position->dim != parts_.samples) continue;
+      position->dim = parts_.micro;
+      GraphBuilder build(graph_);
+      build.body = body;
+      build.part = graph_.node(id).part;
+      build.span = graph_.node(id).span;
+      build.scope = graph_.node(id).scope;
+      const ValueId local = graph_.node(id).results[0];
+      const double size = static_cast<double>(graph_.dim(parts_.micro).size);
+      const ValueId begin = build.multiply(turn_around(body), size), global = build.add(local, begin);
+      const NodeId sum = graph_.value(global).producer;
+      for_each_use(graph_, [&](ValueId& value) {
+        if (value == local) value = global;
+      });
+      graph_.node(sum).inputs = {local, begin};
+    }
+  }
+
+  /// Random numbers are counted by samples, not by those of a micro-batch.
+  void global_numbers(BodyId body) {
+    for (NodeId id : graph_.body(body).nodes) {
+      RandomOp* random = std::get_if<RandomOp>(&graph_.node(id).op);
+      if (!random) continue;
+      const auto micro = std::ranges::find(random->counted, parts_.micro);
+      if (micro == random->counted.end()) continue;
+      random->counted.insert(micro, parts_.time);
+      const ValueId turn = turn_around(body);
+      graph_.node(id).inputs.push_back(turn);
+    }
+  }
+
+  /// The turn of the loop over `time` around a body.
+  ValueId turn_around(BodyId body) {
+    NodeId owner = graph_.body(body).owner;
+    while (std::get<LoopOp>(graph_.node(owner).op).dim != parts_.time) {
+      body = graph_.node(owner).body;
+      owner = graph_.body(body).owner;
+    }
+    LoopOp& loop = std::get<LoopOp>(graph_.node(owner).op);
+    if (!loop.index) {
+      const ValueId index = GraphBuilder(graph_).argument(ValueType{Type::i32, {}, {}}, body, owner);
+      std::get<LoopOp>(graph_.node(owner).op).index = index;
+      return index;
+    }
+    return loop.index;
+  }
+
+  void merge_wanted() {
+    GraphBuilder build(graph_);
+    for (const GatheredValue& one : whole_) {
+      build.span = graph_.node(graph_.value(*one.wanted).producer).span;
+      const std::string name = graph_.value(*one.wanted).name;
+      const ValueId merged = build.value(MergeOp{{parts_.time, parts_.micro}, parts_.samples}, {one.stacked});
+      const ValueId value = build.in_order(merged, one.dims);  // the declared one
+      graph_.value(value).name = name;
+      *one.wanted = value;
+    }
+  }
+
+  Graph& graph_;
+  const MicroBatches& parts_;
+  const std::vector<GatheredValue>& whole_;
+};
+
+}  // namespace
+
+void name_micro_batches(Graph& graph, const MicroBatches& parts, const std::vector<GatheredValue>& gathered) {
+  Naming(graph, parts, gathered).run();
+}
+
+}  // namespace mesh

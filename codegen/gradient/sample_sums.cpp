@@ -1,0 +1,183 @@
+#include "codegen/gradient/sample_sums.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/graph/op.h"
+#include "codegen/graph/print_graph.h"
+
+namespace mesh {
+namespace {
+
+SampleKind kind_of(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::sum: return SampleKind::sum;
+    case Reduce::max: return SampleKind::max;
+    default: return SampleKind::min;
+  }
+}
+
+/// Whether the op does more with a dim that it names than to add up over it or to have it.
+bool works_along(Op op, DimId samples) {
+  if (!definition(op).works_along_dims) return false;
+  bool named = false;
+  for_each_dim(op, [&](DimId& dim) { named = named || dim == samples; });
+  return named;
+}
+
+/// `where`: linear in what it chooses from, together, while every turn has the same condition. Ranks complete sums
+/// before it.
+bool chooses(const Node& node) {
+  const MapOp* map = std::get_if<MapOp>(&node.op);
+  return map != nullptr && map->function == MapFunction::where;
+}
+
+bool incomplete(SampleKind kind) {
+  return kind == SampleKind::sum || kind == SampleKind::max || kind == SampleKind::min;
+}
+
+}  // namespace
+
+SampleSums::SampleSums(const Graph& graph, DimId samples)
+    : graph_(graph), samples_(samples), kinds_(graph.values.size(), SampleKind::whole) {
+  for (uint32_t i = 0; i < graph.values.size(); ++i)
+    if (has_samples({i})) kinds_[i] = SampleKind::sliced;
+  for (NodeId id : graph.body(graph.root()).nodes) {
+    const Node& at = graph.node(id);
+    const ReadOp* read = std::get_if<ReadOp>(&at.op);
+    bool trained = read && graph.stored[read->stored.index].kind != StoredKind::input;
+    for (ValueId value : reads(id)) trained = trained || is_trained(value);
+    if (trained) trained_.insert(at.results.begin(), at.results.end());
+    if (read || !touches(id)) continue;
+    inside_.push_back(id);
+    inside_set_.insert(id);
+    node(id);
+    for (ValueId result : at.results) {
+      if (!incomplete(kinds_[result.index])) continue;
+      adds_up_[result] = kinds_[result.index];
+      kinds_[result.index] = SampleKind::whole;  // for later nodes of the root: complete after the loop
+    }
+  }
+}
+
+bool SampleSums::has_samples(ValueId id) const { return std::ranges::count(graph_.type(id).dims, samples_) > 0; }
+
+SampleKind SampleSums::adds_up(ValueId id) const {
+  const auto found = adds_up_.find(id);
+  return found == adds_up_.end() ? SampleKind::whole : found->second;
+}
+
+std::vector<ValueId> SampleSums::reads(NodeId id) const {
+  std::vector<ValueId> values = graph_.node(id).inputs;
+  const auto collect = [&](const auto& self, const LoopOp& loop) -> void {
+    const auto use = [&](ValueId v) {
+      if (graph_.value(v).body == graph_.root()) values.push_back(v);
+    };
+    for (NodeId inner : graph_.body(loop.body).nodes) {
+      for (ValueId input : graph_.node(inner).inputs) use(input);
+      if (const LoopOp* nested = std::get_if<LoopOp>(&graph_.node(inner).op)) self(self, *nested);
+    }
+    for (const auto& carry : loop.carries) use(carry.leaving);
+    for (const auto& gathered : loop.collects) use(gathered.turn);
+  };
+  if (const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(id).op)) collect(collect, *loop);
+  return values;
+}
+
+bool SampleSums::touches(NodeId id) const {
+  const Node& at = graph_.node(id);
+  const auto sliced = [&](ValueId v) { return has_samples(v); };
+  if (std::ranges::any_of(at.inputs, sliced) || std::ranges::any_of(at.results, sliced)) return true;
+  const LoopOp* loop = std::get_if<LoopOp>(&at.op);
+  return loop && std::ranges::any_of(graph_.body(loop->body).nodes, [&](NodeId inner) { return touches(inner); });
+}
+
+void SampleSums::node(NodeId id) {
+  if (const LoopOp* nested = std::get_if<LoopOp>(&graph_.node(id).op)) loop(*nested, id);
+  else op(id);
+}
+
+bool SampleSums::is_zero(ValueId id) const { return literal_number(graph_, id) == 0.0; }
+
+void SampleSums::loop(const LoopOp& loop, NodeId id) {
+  for (const auto& slice : loop.slices) kinds_[slice.turn.index] = kinds_[slice.stacked.index];
+  for (const auto& carry : loop.carries)
+    if (!has_samples(carry.entering))
+      kinds_[carry.entering.index] = is_zero(carry.initial) ? SampleKind::zero : kinds_[carry.initial.index];
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (NodeId inner : graph_.body(loop.body).nodes) node(inner);
+    if (coupled_) return;
+    for (const auto& carry : loop.carries) {
+      SampleKind& entering = kinds_[carry.entering.index];
+      const SampleKind leaving = kinds_[carry.leaving.index];
+      if (entering == leaving || leaving == SampleKind::zero) continue;
+      if (entering != SampleKind::zero)
+        return couple(id, "a carry of the loop mixes a sum over samples with what is not one");
+      entering = leaving;
+      changed = true;
+    }
+  }
+  for (const auto& carry : loop.carries) kinds_[carry.result.index] = kinds_[carry.entering.index];
+  for (const auto& gathered : loop.collects) kinds_[gathered.stacked.index] = kinds_[gathered.turn.index];
+}
+
+void SampleSums::op(NodeId id) {
+  const Node& at = graph_.node(id);
+  if (std::holds_alternative<UpdateOp>(at.op)) couple(id, "it keeps a value of every sample");
+  if (works_along(at.op, samples_)) couple(id, "it needs all samples at once");
+  for (size_t r = 0; r < at.results.size() && !coupled_; ++r) {
+    if (const auto kind = reduced(id, r)) kinds_[at.results[r].index] = *kind;
+    else if (has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::sliced;
+    else kinds_[at.results[r].index] = passed_on(id);
+  }
+}
+
+/// How result `r` adds up over samples that operands have and it lacks; nothing where it has them or no operand does.
+std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
+  const Node& at = graph_.node(id);
+  std::optional<SampleKind> kind;
+  for (const Factor& factor : definition(at.op).factors(graph_, at)) {
+    std::vector<DimId> dims = factor.operands;
+    dims.insert(dims.end(), factor.results.begin(), factor.results.end());
+    if (std::ranges::count(dims, samples_) == 0) continue;
+    if (!factor.splittable || factor.granule > 1 ||
+        std::ranges::any_of(dims, [&](DimId d) { return d && d != samples_; }))
+      couple(id, "it needs all samples at once");
+    for (size_t i = 0; i < at.inputs.size(); ++i)
+      if (incomplete(kinds_[at.inputs[i].index])) couple(id, "it uses a sum over samples before it is complete");
+    if (!factor.results[r]) kind = kind_of(factor.reduce);
+  }
+  return kind;
+}
+
+/// The kind of a result without samples of operands without samples.
+SampleKind SampleSums::passed_on(NodeId id) {
+  const Node& at = graph_.node(id);
+  const auto open = [&](ValueId v) { return incomplete(kinds_[v.index]); };
+  const auto adds = [&](ValueId v) {
+    return kinds_[v.index] == SampleKind::sum || kinds_[v.index] == SampleKind::zero || is_zero(v);
+  };
+  const auto adding_from = [&](size_t first) {
+    return std::all_of(at.inputs.begin() + static_cast<std::ptrdiff_t>(first), at.inputs.end(), adds);
+  };
+  const auto count = std::ranges::count_if(at.inputs, open), adding = std::ranges::count_if(at.inputs, adds);
+  bool passes = false;
+  switch (definition(at.op).partial(graph_, at)) {
+    case PartialRule::completes: passes = chooses(at) && adding_from(1) && !open(at.inputs[0]); break;
+    case PartialRule::first: passes = adds(at.inputs[0]) && count <= (open(at.inputs[0]) ? 1 : 0); break;
+    case PartialRule::each: passes = count <= 1; break;
+    case PartialRule::together: passes = adding_from(0); break;
+  }
+  if (count == 0) return passes && adding > 0 ? SampleKind::zero : SampleKind::whole;
+  if (!passes || std::ranges::any_of(at.inputs, [&](ValueId v) { return open(v) && !adds(v); }))
+    couple(id, "it uses a sum over samples before it is complete");
+  return SampleKind::sum;
+}
+
+void SampleSums::couple(NodeId id, std::string why) {
+  if (!coupled_) coupled_ = Coupled{id, std::move(why)};
+}
+
+}  // namespace mesh

@@ -1,9 +1,0 @@
-// statements.h: the statements of a model, a block or a loop, in order.
-#pragma once
-#include "codegen/graph/elaborate/context.h"
-
-namespace mesh::elaboration {
-
-void statements(Elaboration&, Frame&, const ast::Body&);
-
-}  // namespace mesh::elaboration

@@ -1,0 +1,12 @@
+// value_names.h: how values are called that a spec does not name itself: `grad(PATH)` and `param(PATH)`.
+#pragma once
+
+#include <string>
+
+namespace mesh {
+
+/// Whether a wanted name is `grad(...)` or `param(...)`; `path` is then what stands in the brackets.
+bool is_gradient_name(const std::string& name, std::string* path = nullptr);
+bool is_parameter_name(const std::string& name, std::string* path = nullptr);
+
+}  // namespace mesh

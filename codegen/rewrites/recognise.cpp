@@ -1,0 +1,136 @@
+#include "codegen/rewrites/recognise.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "codegen/graph/dims.h"
+#include "codegen/graph/op.h"
+#include "codegen/graph/ops/definitions.h"
+#include "codegen/graph/rewrite.h"
+#include "codegen/graph/verify_graph.h"
+
+namespace mesh {
+namespace {
+
+using F = MapFunction;
+
+class Recogniser {
+ public:
+  Recogniser(Graph& graph, const std::function<bool(DimId)>& is_split) : graph_(graph), is_split_(is_split) {
+    std::vector<ValueId> names;
+    for (auto& [name, value] : graph.names) names.push_back(value);
+    for_each_use(graph, [&](ValueId& id) {
+      if (id) ++uses_[id];
+    });
+    for (ValueId id : names) --uses_[id];  // a name alone is no use
+  }
+
+  /// The parts of dot[key](softmax[key](mask(dot[head_dim](q, k) * scale, causal)), v), if `id` is that.
+  struct Match {
+    AttentionOp op;
+    ValueId q, k, v;
+  };
+  std::optional<Match> match(NodeId id) const {
+    const Node& outer = graph_.node(id);
+    const DotOp* sum = std::get_if<DotOp>(&outer.op);
+    if (!sum || sum->dims.size() != 1) return std::nullopt;
+    Match found;
+    found.op.key = sum->dims[0];
+    found.v = outer.inputs[1];
+    const Node* soft = only_user_of<SoftmaxOp>(outer.inputs[0]);
+    if (!soft || std::get<SoftmaxOp>(soft->op).dim != found.op.key) return std::nullopt;
+    const ValueType weight = graph_.type(outer.inputs[0]);
+    double scale = 1;
+    const Node* product = scaled_product(soft->inputs[0], scale);
+    if (!product) return std::nullopt;
+    const DotOp& score = std::get<DotOp>(product->op);
+    found.op.head_dim = score.dims[0];
+    found.op.scale = scale;
+    found.q = product->inputs[0];
+    found.k = product->inputs[1];
+    return complete(found, *soft, weight) ? std::optional(found) : std::nullopt;
+  }
+
+ private:
+  const Node& producer(ValueId id) const { return graph_.node(graph_.value(id).producer); }
+
+  template <class T>
+  const Node* only_user_of(ValueId id) const {
+    const Node& node = producer(id);
+    const auto uses = uses_.find(id);
+    return std::holds_alternative<T>(node.op) && uses != uses_.end() && uses->second == 1 ? &node : nullptr;
+  }
+
+  /// dot[head_dim](q, k), times or over a number.
+  const Node* scaled_product(ValueId id, double& scale) const {
+    if (const Node* map = only_user_of<MapOp>(id)) {
+      const F function = std::get<MapOp>(map->op).function;
+      if (function != F::multiply && function != F::divide) return nullptr;
+      const auto number = literal_number(graph_, map->inputs[1]);
+      if (!number) return nullptr;
+      scale = function == F::divide ? 1 / *number : *number;
+      id = map->inputs[0];
+    }
+    const Node* product = only_user_of<DotOp>(id);
+    return product && std::get<DotOp>(product->op).dims.size() == 1 ? product : nullptr;
+  }
+
+  bool complete(Match& found, const Node& soft, const ValueType& weight) const {
+    using ops::without;
+    const std::vector<DimId>&q = graph_.type(found.q).dims, &k = graph_.type(found.k).dims,
+          &v = graph_.type(found.v).dims;
+    const auto key_of = [&](const std::vector<DimId>& dims) { return has(dims, found.op.key); };
+    if (key_of(q) || !key_of(k) || !key_of(v)) return false;
+    // The query's dim is the one that keys lack; v brings one dim of its own.
+    const std::vector<DimId> rows = without(without(q, {found.op.head_dim}), k), own = without(v, weight.dims);
+    if (own.size() != 1) return false;
+    found.op.value_dim = own[0];
+    if (is_split_(found.op.key) || is_split_(found.op.head_dim) || is_split_(found.op.value_dim)) return false;
+    found.op.causal = false;
+    if (soft.inputs.size() > 1) {
+      const std::optional<DimId> query = causal_query(soft.inputs[1], found.op.key);
+      if (!query || !has(rows, *query)) return false;
+      found.op.causal = true;
+      found.op.query = *query;
+    } else {
+      if (rows.empty()) return false;
+      found.op.query = rows.front();
+    }
+    // Every other dim of keys and values is one of the query's.
+    for (const std::vector<DimId>* dims : {&k, &v})
+      for (DimId dim : *dims)
+        if (dim != found.op.key && dim != found.op.head_dim && dim != found.op.value_dim && !has(q, dim)) return false;
+    return without(rows, {found.op.query}).empty();
+  }
+
+  /// The query's dim of position[query] >= position[key].
+  std::optional<DimId> causal_query(ValueId keep, DimId key) const {
+    const MapOp* map = std::get_if<MapOp>(&producer(keep).op);
+    if (!map || (map->function != F::greater_equal && map->function != F::less_equal)) return std::nullopt;
+    const bool swapped = map->function == F::less_equal;
+    const PositionOp* query = std::get_if<PositionOp>(&producer(producer(keep).inputs[swapped]).op);
+    const PositionOp* keys = std::get_if<PositionOp>(&producer(producer(keep).inputs[!swapped]).op);
+    if (!query || !keys || keys->dim != key) return std::nullopt;
+    return query->dim;
+  }
+
+  Graph& graph_;
+  const std::function<bool(DimId)>& is_split_;
+  std::map<ValueId, int> uses_;
+};
+
+}  // namespace
+
+void recognise(Graph& graph, const std::function<bool(DimId)>& is_split) {
+  const Recogniser recogniser(graph, is_split);
+  expand_nodes(graph, [&](GraphBuilder& build, NodeId id) -> std::vector<ValueId> {
+    const auto found = recogniser.match(id);
+    if (!found) return {};
+    const NodeId attention = build.append(found->op, {found->q, found->k, found->v});
+    return {build.graph.node(attention).results[0]};
+  });
+  verify_graph(graph, "recognise");
+}
+
+}  // namespace mesh
