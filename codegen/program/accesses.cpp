@@ -1,6 +1,7 @@
 #include "codegen/program/accesses.h"
 
 #include <algorithm>
+#include <span>
 
 #include "codegen/program/extent.h"
 
@@ -110,6 +111,15 @@ size_t forward_steps(const Routine& routine) {
     return first->part == Part::forward;
   };
   return static_cast<size_t>(std::ranges::find_if_not(routine.steps, is_forward) - routine.steps.begin());
+}
+
+bool forward_part_updates(const Program& program, const Routine& routine) {
+  bool updates = false;
+  for (const Step& step : std::span(routine.steps).first(forward_steps(routine)))
+    for_each_access(step, [&](const Access& access, Use use) {
+      updates = updates || (use != Use::read && program.buffer(storage(program, access.buffer)).stored);
+    });
+  return updates;
 }
 
 void for_each_handed_out(Program& program, const std::function<void(BufferId&)>& visit) {

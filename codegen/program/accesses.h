@@ -25,6 +25,8 @@ void use_instead(Program&, std::vector<Step>&, const Access& from, const Access&
 
 /// How many steps a routine begins with that belong to the forward part.
 size_t forward_steps(const Routine&);
+/// Whether one of them changes a stored tensor: no other entry may execute them then.
+bool forward_part_updates(const Program&, const Routine&);
 
 /// What callers of the program's entries read: results, outputs, wanted values, and what is carried from call to call.
 void for_each_handed_out(Program&, const std::function<void(BufferId&)>&);

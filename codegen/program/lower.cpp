@@ -85,15 +85,12 @@ void check_dims(const Graph& first, const Entry& entry) {
 
 /// Whether the forward steps of a routine leave all of `held`, and change nothing that outlives them.
 bool forward_suffices(const Program& program, const Routine& routine, std::span<const BufferId> held) {
+  if (forward_part_updates(program, routine)) return false;
   const size_t end = forward_steps(routine);
   const std::vector<bool> outlives = outlive_routine(program);
   std::vector<bool> early(program.buffers.size()), late(program.buffers.size());
   for (size_t i = 0; i < routine.steps.size(); ++i)
-    for (const uint32_t written : sets_of(program, routine.steps[i]).writes) {
-      // A small update may share a loop with the forward part: another entry must not make it.
-      if (i < end && program.buffers[written].stored) return false;
-      (i < end ? early : late)[written] = true;
-    }
+    for (const uint32_t written : sets_of(program, routine.steps[i]).writes) (i < end ? early : late)[written] = true;
   return std::ranges::all_of(held, [&](BufferId id) {
     const uint32_t root = storage(program, id).index;
     return !late[root] && (early[root] || outlives[root]);
@@ -106,9 +103,8 @@ void merge_steps(Program& program, const LowerOptions& options) {
   combine_collectives(program);
 }
 
-}  // namespace
-
-Program lower(std::span<const Entry> entries, const LowerOptions& options) {
+/// `share`: an entry may execute the forward steps of the first in place of steps of its own.
+Program lowered(std::span<const Entry> entries, const LowerOptions& options, bool share) {
   Program program;
   program.sharded = entries.front().sharded;
   std::vector<BufferId> stored;
@@ -141,11 +137,24 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
   for (size_t i = 0; i < others.size(); ++i) {
     const std::span<const BufferId> own = held.first(equal[i].size());
     held = held.subspan(equal[i].size());
-    const bool shares = !equal[i].empty() && forward_suffices(program, program.routines[program.step().run], own);
+    const bool shares =
+        share && !equal[i].empty() && forward_suffices(program, program.routines[program.step().run], own);
     if (shares) others[i].lower_after(program.step().run, equal[i], own);
     else others[i].lower();
   }
   merge_steps(program, options);
+  return program;
+}
+
+}  // namespace
+
+Program lower(std::span<const Entry> entries, const LowerOptions& options) {
+  Program program = lowered(entries, options, true);
+  // With the steps of all entries in sight, an update may have joined a forward step that another entry executes too.
+  if (std::ranges::any_of(program.routines, [&](const Routine& routine) {
+        return routine.after_forward_of && forward_part_updates(program, program.routines[*routine.after_forward_of]);
+      }))
+    program = lowered(entries, options, false);
   plan_memory(program, options.share_memory);
   return program;
 }

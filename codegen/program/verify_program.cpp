@@ -33,6 +33,8 @@ class Verifier {
       if (routine.after_forward_of) {
         const Routine& other = program_.routines[*routine.after_forward_of];
         steps(std::span(other.steps).first(forward_steps(other)));
+        if (forward_part_updates(program_, other))
+          say(fmt::format("the forward steps of {} update what is stored", other.name));
       }
       steps(routine.steps);
       for (const EntryPoint& entry : program_.entries)
