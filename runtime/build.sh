@@ -41,7 +41,7 @@ int main() { return zlibVersion() == nullptr; }' -lz || { flags="$flags -DMESHRT
 list() {
   for source in $(find src -name '*.cpp' | LC_ALL=C sort); do
     case $source in
-      src/meshrun.cpp | src/driver/yaml_text.cpp | src/driver/tokenizer_sentencepiece.cpp) ;;
+      src/meshrun.cpp | src/files/yaml_text.cpp | src/data/tokenizer_sentencepiece.cpp) ;;
       src/launch/bootstrap_pmix.cpp) echo "$(name "$source") $source $pmix" ;;
       src/kernels/*_kernel.cpp | src/kernels/attention_forward.cpp | src/kernels/attention_backward.cpp) each "$source" ISA -march=x86-64-v3 '-march=x86-64-v4 -mprefer-vector-width=512' ;;
       src/collectives/vector_ops.cpp) each "$source" VARIANT -mavx2 '-mavx512f -mavx512bw -mprefer-vector-width=512' ;;

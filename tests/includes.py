@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""No files include each other in a circle, no stage of the compiler includes a later one, and passes ask what an op says
-of itself rather than which op it is.
+"""No files include each other in a circle, no stage of the compiler and no layer of the runtime includes a
+later one, and passes ask what an op says of itself rather than which op it is.
 
 Ends with "N passed, N failed".
 """
@@ -12,7 +12,8 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOTS = ["", "runtime/include", "runtime/src", "tests/runtime", "frontend/antlr"]  # where quoted names are looked up, after the file's own folder
 # A folder may include what stands before it, and itself.
-STAGES = ["runtime/include", "frontend", "codegen/graph", "codegen/elaborate", "codegen/rewrites", "codegen/gradient", "codegen/optimizer", "codegen/layout", "codegen/program", "codegen/interpret", "codegen/emit", "codegen", "codegen/commands", "tests"]
+LAYERS = ["system", "files", "control", "transport", "report", "collectives", "kernels", "launch", "data", "checkpoint", "driver"]
+STAGES = ["runtime/include", *(f"runtime/src/{layer}" for layer in LAYERS), "runtime/src", "frontend", "codegen/graph", "codegen/elaborate", "codegen/rewrites", "codegen/gradient", "codegen/optimizer", "codegen/layout", "codegen/program", "codegen/interpret", "codegen/emit", "codegen", "codegen/commands", "tests"]
 
 # Questions for a particular op in passes: where one is matched (attention), or counted anew (positions by micro-batches).
 MOST_QUESTIONS = 25

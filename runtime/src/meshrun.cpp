@@ -8,7 +8,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "report/flight_reader.h"
-#include "report/tell.h"
+#include "system/tell.h"
 
 namespace {
 

@@ -7,7 +7,7 @@ import socket
 import struct
 import sys
 
-PROOF, ADMITTED, START, ENTERED, SIGNAL = 101, 102, 103, 105, 107  # MessageKind of runtime/src/launch/message.h
+PROOF, ADMITTED, START, ENTERED, SIGNAL = 101, 102, 103, 105, 107  # MessageKind of runtime/src/control/message.h
 HEAD = 16  # bytes: length, kind, rank, value
 PATIENCE = 0.15  # seconds
 

@@ -1,12 +1,12 @@
 // The lock of a folder, and file systems that have none.
-#include "report/folder_lock.h"
+#include "system/folder_lock.h"
 
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "file_system.h"
-#include "launch/host_name.h"
+#include "system/host_name.h"
 #include "test_files.h"
 
 namespace meshrt {

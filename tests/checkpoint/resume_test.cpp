@@ -10,12 +10,12 @@
 #include <tuple>
 
 #include "file_system.h"
-#include "launch/host_name.h"
 #include "meshrt/driver.h"
 #include "meshrt/launch.h"
 #include "meshrt/npy.h"
-#include "report/folder_lock.h"
 #include "ring_program.h"
+#include "system/folder_lock.h"
+#include "system/host_name.h"
 #include "test_files.h"
 
 namespace meshrt {

@@ -1,11 +1,11 @@
-#include "driver/batches.h"
+#include "data/batches.h"
 
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
 
-#include "driver/permutation.h"
+#include "data/permutation.h"
 #include "meshrt/collectives.h"
 #include "meshrt/npy.h"
 #include "test_files.h"

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "driver/elements.h"
+#include "files/elements.h"
 #include "meshrt/data.h"
 #include "meshrt/npy.h"
 #include "test_files.h"

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <filesystem>
 
-#include "collectives/call.h"
 #include "driver/same_job.h"
 #include "fit_mean.h"
 #include "meshrt/driver.h"
@@ -15,6 +14,7 @@
 #include "report/flight_reader.h"
 #include "report/flight_recorder.h"
 #include "test_files.h"
+#include "transport/call.h"
 
 namespace meshrt {
 namespace {

@@ -1,4 +1,4 @@
-#include "driver/line_file.h"
+#include "files/line_file.h"
 
 #include "test_files.h"
 

@@ -1,4 +1,4 @@
-#include "driver/read_ahead.h"
+#include "data/read_ahead.h"
 
 #include <numeric>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "driver/yaml_reader.h"
+#include "files/yaml_reader.h"
 #include "fit_mean.h"
 #include "meshrt/driver.h"
 #include "meshrt/launch.h"

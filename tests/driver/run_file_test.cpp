@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "driver/suggest.h"
-#include "driver/yaml_reader.h"
+#include "files/yaml_reader.h"
+#include "system/suggest.h"
 #include "test_files.h"
 
 namespace meshrt {

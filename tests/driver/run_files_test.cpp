@@ -8,8 +8,8 @@
 #include <csignal>
 #include <optional>
 
-#include "report/growing_file.h"
-#include "report/text_file.h"
+#include "system/growing_file.h"
+#include "system/text_file.h"
 #include "test_files.h"
 
 namespace meshrt {

@@ -19,11 +19,11 @@
 #include <memory>
 #include <stdexcept>
 
+#include "control/packing.h"
+#include "control/welcome.h"
 #include "launch/coordinator.h"
 #include "launch/door.h"
-#include "launch/packing.h"
 #include "launch/remote_host.h"
-#include "launch/welcome.h"
 #include "mutate_bytes.h"
 #include "rounds.h"
 #include "watchdog.h"

@@ -17,15 +17,15 @@
 #include <stdexcept>
 #include <thread>
 
+#include "control/packing.h"
+#include "control/welcome.h"
 #include "launch/door.h"
 #include "launch/host_list.h"
 #include "launch/outbox.h"
-#include "launch/packing.h"
 #include "launch/restarts.h"
 #include "launch/secret.h"
-#include "launch/token.h"
-#include "launch/welcome.h"
 #include "meshrt/failure.h"
+#include "system/token.h"
 
 namespace meshrt::test {
 

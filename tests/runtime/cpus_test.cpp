@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "launch/adopted_ranks.h"
-#include "launch/descriptor.h"
+#include "system/descriptor.h"
+#include "system/wait.h"
 #include "test_files.h"
-#include "transport/wait.h"
 
 namespace meshrt::test {
 

@@ -9,10 +9,10 @@
 
 #include "checkpoint/tensor_part.h"
 #include "checkpoint/writer.h"
-#include "driver/elements.h"
-#include "driver/suggest.h"
+#include "files/elements.h"
 #include "meshrt/failure.h"
 #include "meshrt/path_pattern.h"
+#include "system/suggest.h"
 
 namespace meshrt {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/file_plan.h"
-#include "driver/file_bytes.h"
+#include "files/file_bytes.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {

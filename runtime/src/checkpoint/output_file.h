@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/descriptor.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "driver/file_bytes.h"
-#include "driver/suggest.h"
-#include "driver/yaml_tree.h"
+#include "files/file_bytes.h"
+#include "files/yaml_tree.h"
+#include "system/suggest.h"
 
 namespace meshrt {
 

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "checkpoint/file_plan.h"
-#include "driver/elements.h"
-#include "driver/file_bytes.h"
+#include "files/elements.h"
+#include "files/file_bytes.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {

@@ -16,12 +16,6 @@
 
 namespace meshrt {
 
-namespace {
-
-constexpr Site site{-1, "checkpoint"};
-
-}  // namespace
-
 void Background::start(std::function<void()> work) {
   join();
   error_.clear();
@@ -76,7 +70,7 @@ CheckpointWriter::CheckpointWriter(Rank& rank, const ProgramInfo& info, std::spa
   const size_t here = rank.transport().placement().neighbours(rank.rank()).size();
   require_memory(round_to_huge(copied) * here,
                  "the copies of an asynchronous checkpoint (`checkpoint.async=false` does without them)");
-  barrier(rank, world(rank), site);  // what a neighbour takes now was counted
+  barrier(rank, world(rank), checkpoint_site);  // what a neighbour takes now was counted
   copy_ = Mapping(copied, -1);
   touch(copy_.data(), copy_.bytes());
 }
@@ -175,7 +169,7 @@ std::optional<CheckpointWriter::Outcome> CheckpointWriter::advance() {
   background_.join();
   std::string error = first_error();
   if (error.empty() && stage_ != Stage::publishing) {
-    if (stage_ == Stage::writing) sum_over_ranks(rank_, site, hashes_);
+    if (stage_ == Stage::writing) sum_over_ranks(rank_, checkpoint_site, hashes_);
     work(stage_ == Stage::making ? Stage::writing : Stage::publishing);
     return std::nullopt;
   }
@@ -194,7 +188,8 @@ std::string CheckpointWriter::first_error() {
   std::memcpy(mine.data(), background_.error().data(), std::min(length - 1, background_.error().size()));
   std::vector<int64_t> begin;
   for (int r = 0; r <= rank_.ranks(); ++r) begin.push_back(r);
-  all_gather(rank_, world(rank_), site, mine.data(), all.data(), {1, begin, static_cast<int64_t>(length)}, Type::u8);
+  all_gather(rank_, world(rank_), checkpoint_site, mine.data(), all.data(), {1, begin, static_cast<int64_t>(length)},
+             Type::u8);
   for (int r = 0; r < rank_.ranks(); ++r)
     if (all[static_cast<size_t>(r) * length] != 0)
       return reinterpret_cast<const char*>(all.data()) + static_cast<size_t>(r) * length;

@@ -22,6 +22,9 @@
 
 namespace meshrt {
 
+/// What messages call the collectives of a checkpoint.
+inline constexpr Site checkpoint_site{-1, "checkpoint"};
+
 /// Work on a thread of its own.
 class Background {
  public:

@@ -7,10 +7,10 @@
 #include <array>
 #include <cstdlib>
 
-#include "collectives/fingerprint.h"
 #include "meshrt/failure.h"
 #include "meshrt/profile.h"
 #include "report/flight_recorder.h"
+#include "transport/fingerprint.h"
 #include "transport/transport.h"
 
 namespace meshrt {

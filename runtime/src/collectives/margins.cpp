@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "collectives/call.h"
 #include "meshrt/failure.h"
+#include "transport/call.h"
 
 namespace meshrt {
 

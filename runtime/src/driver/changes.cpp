@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "driver/data_files.h"
+#include "data/data_files.h"
 
 namespace meshrt {
 

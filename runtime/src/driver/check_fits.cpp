@@ -1,7 +1,7 @@
 // Whether a run file fits a program, looked at without memory and without ranks.
 #include <algorithm>
 
-#include "driver/batches.h"
+#include "data/batches.h"
 #include "driver/outputs.h"
 #include "meshrt/driver.h"
 

@@ -12,21 +12,19 @@
 #include "checkpoint/file_plan.h"
 #include "checkpoint/load.h"
 #include "checkpoint/shared_folder.h"
+#include "data/data_files.h"
 #include "driver/changes.h"
-#include "driver/data_files.h"
 #include "driver/job.h"
-#include "launch/token.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
 #include "meshrt/log.h"
 #include "meshrt/program.h"
 #include "report/gather.h"
+#include "system/token.h"
 
 namespace meshrt {
 
 namespace {
-
-constexpr Site site{-1, "checkpoint"};
 
 /// Whether this job has written the checkpoint `path`, before a scheduler or launcher has started it again.
 bool is_own(const std::string& path) {
@@ -60,7 +58,7 @@ Checkpoints::Checkpoints(Rank& rank, Program& program, const RunFile& run)
   const Checkpoint& wanted = run.checkpoint;
   if (rank.rank() == 0 && (wanted.folder.given() || wanted.resume.given())) data_files_ = data_files(run);
   if (!wanted.folder.given()) return;
-  const std::string name = text_of_rank_0(rank, site.value, rank.rank() == 0 ? draw_run() : "");
+  const std::string name = text_of_rank_0(rank, checkpoint_site.value, rank.rank() == 0 ? draw_run() : "");
   folder_ = CheckpointFolder(folder_.path(), name);
   if (rank.rank() == 0) claim();
   require_shared_folder(rank, folder_);  // nobody writes before the rests of an interrupted run are gone
@@ -103,7 +101,7 @@ bool Checkpoints::goes_back_within() const {
 std::optional<std::string> Checkpoints::source() const {
   const std::string& resume = run_.checkpoint.resume.value;
   int64_t step = begin_;
-  if (writer_) broadcast(rank_, world(rank_), site, &step, 1, Type::i64, 0);
+  if (writer_) broadcast(rank_, world(rank_), checkpoint_site, &step, 1, Type::i64, 0);
   if (step >= 0) return folder_.finished(step);
   return resume == "auto" || resume == "never" ? std::nullopt : std::optional(resume);
 }
@@ -172,7 +170,7 @@ Checkpoints::Votes Checkpoints::vote() const {
   if (rank_.rank() == 0 && run_.train.max_time.given()) votes.over = spent.count() >= run_.train.max_time.value ? 1 : 0;
   if (writer_) votes.working = writer_->working() ? 1 : 0;
   std::array numbers = {votes.signal, votes.over, votes.working};
-  all_reduce(rank_, world(rank_), site, numbers.data(), numbers.size(), Type::i32, Reduce::max);
+  all_reduce(rank_, world(rank_), checkpoint_site, numbers.data(), numbers.size(), Type::i32, Reduce::max);
   return {numbers[0], numbers[1], numbers[2]};
 }
 

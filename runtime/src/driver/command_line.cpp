@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "driver/suggest.h"
-#include "driver/yaml_reader.h"
+#include "files/yaml_reader.h"
 #include "meshrt/failure.h"
 #include "meshrt/run_file.h"
+#include "system/suggest.h"
 
 namespace meshrt {
 

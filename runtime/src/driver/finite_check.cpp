@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "collectives/site_names.h"
 #include "meshrt/failure.h"
 #include "meshrt/finite.h"
+#include "transport/site_names.h"
 
 namespace meshrt {
 

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "launch/host_name.h"
+#include "system/host_name.h"
 
 namespace meshrt {
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/run_files.h"
-#include "report/tell.h"
+#include "system/tell.h"
 
 namespace meshrt {
 

@@ -5,7 +5,7 @@
 
 #include "meshrt/program_info.h"
 #include "meshrt/rank.h"
-#include "transport/memory_limit.h"
+#include "system/memory_limit.h"
 
 namespace meshrt {
 

@@ -14,7 +14,7 @@
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
 #include "report/gather.h"
-#include "report/tell.h"
+#include "system/tell.h"
 #include "transport/transport.h"
 
 namespace meshrt {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "control/placement.h"
 #include "meshrt/program_info.h"
 #include "meshrt/rank.h"
-#include "transport/placement.h"
 
 namespace meshrt {
 

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "driver/suggest.h"
 #include "meshrt/failure.h"
 #include "meshrt/npy.h"
 #include "meshrt/program.h"
 #include "meshrt/tensors_io.h"
+#include "system/suggest.h"
 
 namespace meshrt {
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <map>
 
-#include "driver/data_formats.h"
-#include "driver/file_bytes.h"
-#include "driver/suggest.h"
-#include "driver/yaml_reader.h"
+#include "data/data_formats.h"
+#include "files/file_bytes.h"
+#include "files/yaml_reader.h"
+#include "system/suggest.h"
 
 namespace meshrt {
 

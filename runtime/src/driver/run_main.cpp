@@ -12,7 +12,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "meshrt/program.h"
-#include "report/tell.h"
+#include "system/tell.h"
 
 namespace meshrt {
 

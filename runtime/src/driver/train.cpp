@@ -10,13 +10,12 @@
 #include <optional>
 
 #include "checkpoint/load.h"
-#include "collectives/site_names.h"
+#include "data/read_ahead.h"
 #include "driver/checkpoints.h"
 #include "driver/finite_watch.h"
 #include "driver/memory_limits.h"
 #include "driver/nodes.h"
 #include "driver/outputs.h"
-#include "driver/read_ahead.h"
 #include "driver/same_job.h"
 #include "driver/validator.h"
 #include "driver/watched.h"
@@ -28,7 +27,8 @@
 #include "meshrt/program.h"
 #include "report/gather.h"
 #include "report/run_report.h"
-#include "report/tell.h"
+#include "system/tell.h"
+#include "transport/site_names.h"
 #include "transport/transport.h"
 
 namespace meshrt {

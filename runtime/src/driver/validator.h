@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "driver/read_ahead.h"
+#include "data/read_ahead.h"
 #include "meshrt/run_file.h"
 
 namespace meshrt {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "driver/suggest.h"
+#include "system/suggest.h"
 
 namespace meshrt {
 

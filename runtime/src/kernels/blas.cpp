@@ -6,9 +6,9 @@
 #include <climits>
 #include <cstdlib>
 
-#include "dynamic_library.h"
 #include "instruction_set.h"
 #include "meshrt/failure.h"
+#include "system/dynamic_library.h"
 
 namespace meshrt {
 namespace {

@@ -9,10 +9,10 @@
 #include <cstring>
 
 #include "launch/door.h"
-#include "launch/host_name.h"
 #include "launch/local_ranks.h"
 #include "meshrt/failure.h"
-#include "report/tell.h"
+#include "system/host_name.h"
+#include "system/tell.h"
 
 namespace meshrt {
 

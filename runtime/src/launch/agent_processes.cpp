@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "launch/child.h"
-#include "launch/descriptor.h"
 #include "meshrt/failure.h"
-#include "report/tell.h"
+#include "system/descriptor.h"
+#include "system/tell.h"
 
 namespace meshrt {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/token.h"
+#include "system/token.h"
 
 namespace meshrt {
 

@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
-#include "dynamic_library.h"
 #include "launch/bootstrap.h"
 #include "meshrt/failure.h"
+#include "system/dynamic_library.h"
 
 #ifdef MESHRT_HAS_PMIX
 #include <dlfcn.h>

@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "control/message.h"
 #include "launch/cpus.h"
-#include "launch/message.h"
 #include "meshrt/failure.h"
 
 extern char** environ;

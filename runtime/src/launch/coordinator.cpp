@@ -7,13 +7,13 @@
 #include <csignal>
 #include <cstdio>
 
+#include "control/heartbeat.h"
 #include "launch/child.h"
-#include "launch/heartbeat.h"
 #include "meshrt/failure.h"
 #include "report/flight_reader.h"
 #include "report/run_folder.h"
-#include "report/tell.h"
-#include "report/text_file.h"
+#include "system/tell.h"
+#include "system/text_file.h"
 
 namespace meshrt {
 

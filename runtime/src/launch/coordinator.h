@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "control/placement.h"
 #include "launch/host.h"
 #include "launch/signals.h"
-#include "transport/placement.h"
 
 namespace meshrt {
 

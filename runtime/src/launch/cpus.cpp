@@ -11,7 +11,7 @@
 #include <memory>
 #include <sstream>
 
-#include "transport/control_groups.h"
+#include "system/control_groups.h"
 
 namespace meshrt {
 

@@ -8,10 +8,10 @@
 #include <optional>
 #include <thread>
 
+#include "control/packing.h"
+#include "control/welcome.h"
 #include "launch/local_name.h"
-#include "launch/packing.h"
-#include "launch/welcome.h"
-#include "report/tell.h"
+#include "system/tell.h"
 
 namespace meshrt {
 

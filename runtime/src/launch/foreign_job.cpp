@@ -15,14 +15,14 @@
 #include <filesystem>
 #include <functional>
 
+#include "control/packing.h"
 #include "launch/adopted_ranks.h"
 #include "launch/agent.h"
 #include "launch/door.h"
 #include "launch/gathering.h"
-#include "launch/host_name.h"
-#include "launch/packing.h"
 #include "meshrt/failure.h"
-#include "report/tell.h"
+#include "system/host_name.h"
+#include "system/tell.h"
 
 namespace meshrt {
 

@@ -3,7 +3,7 @@
 // job of meshrun.
 #pragma once
 #include "launch/bootstrap.h"
-#include "launch/descriptor.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

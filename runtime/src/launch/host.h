@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/message.h"
+#include "control/message.h"
 
 namespace meshrt {
 

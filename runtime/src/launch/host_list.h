@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/placement.h"
+#include "control/placement.h"
 
 namespace meshrt {
 

@@ -13,11 +13,11 @@
 #include "launch/agent_processes.h"
 #include "launch/coordinator.h"
 #include "launch/door.h"
-#include "launch/host_name.h"
 #include "launch/remote_host.h"
 #include "launch/restarts.h"
 #include "meshrt/failure.h"
-#include "transport/wait.h"
+#include "system/host_name.h"
+#include "system/wait.h"
 
 extern char** environ;
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "control/placement.h"
 #include "launch/secret.h"
 #include "meshrt/launch.h"
-#include "transport/placement.h"
 
 namespace meshrt {
 

@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <exception>
 
+#include "control/control.h"
 #include "launch/bootstrap.h"
-#include "launch/control.h"
 #include "launch/foreign_job.h"
-#include "launch/host_name.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
-#include "report/tell.h"
+#include "system/host_name.h"
+#include "system/tell.h"
 #include "transport/hosts.h"
 #include "transport/shared.h"
 #include "transport/ucx.h"

@@ -14,9 +14,9 @@
 #include <string>
 #include <string_view>
 
-#include "launch/descriptor.h"
-#include "launch/message.h"
+#include "control/message.h"
 #include "launch/seal.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "launch/token.h"
 #include "meshrt/failure.h"
+#include "system/token.h"
 
 namespace meshrt {
 

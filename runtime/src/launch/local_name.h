@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "launch/descriptor.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

@@ -6,8 +6,8 @@
 
 #include <cstdlib>
 
-#include "dynamic_library.h"
 #include "meshrt/failure.h"
+#include "system/dynamic_library.h"
 
 namespace meshrt {
 

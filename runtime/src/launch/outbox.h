@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <deque>
 
-#include "launch/message.h"
+#include "control/message.h"
 
 namespace meshrt {
 

@@ -3,10 +3,10 @@
 #pragma once
 #include <sys/types.h>
 
-#include "launch/descriptor.h"
+#include "control/welcome.h"
 #include "launch/host.h"
 #include "launch/outbox.h"
-#include "launch/welcome.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

@@ -4,12 +4,12 @@
 #include <cstdlib>
 
 #include "launch/coordinator.h"
-#include "launch/host_name.h"
 #include "launch/local_ranks.h"
 #include "launch/restarts.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
-#include "transport/wait.h"
+#include "system/host_name.h"
+#include "system/wait.h"
 
 namespace meshrt {
 

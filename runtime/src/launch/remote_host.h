@@ -2,9 +2,9 @@
 #pragma once
 #include <memory>
 
+#include "control/welcome.h"
 #include "launch/host.h"
 #include "launch/link.h"
-#include "launch/welcome.h"
 
 namespace meshrt {
 

@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
-#include "launch/token.h"
 #include "meshrt/failure.h"
-#include "report/tell.h"
+#include "system/tell.h"
+#include "system/token.h"
 
 namespace meshrt {
 

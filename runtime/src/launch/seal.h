@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/token.h"
+#include "system/token.h"
 
 namespace meshrt {
 

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "launch/descriptor.h"
 #include "launch/munge.h"
 #include "meshrt/failure.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "launch/token.h"
+#include "system/token.h"
 
 namespace meshrt {
 

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <vector>
 
-#include "launch/descriptor.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

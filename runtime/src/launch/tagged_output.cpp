@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "meshrt/failure.h"
-#include "report/tell.h"
+#include "system/tell.h"
 
 namespace meshrt {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/descriptor.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

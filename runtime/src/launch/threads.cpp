@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "launch/cpus.h"
-#include "launch/host_name.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
-#include "report/tell.h"
+#include "system/host_name.h"
+#include "system/tell.h"
 #include "transport/shared.h"
 
 namespace meshrt {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "report/growing_file.h"
+#include "system/growing_file.h"
 
 namespace meshrt {
 

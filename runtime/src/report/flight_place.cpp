@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "launch/host_name.h"
 #include "meshrt/failure.h"
-#include "report/text_file.h"
+#include "system/host_name.h"
+#include "system/text_file.h"
 
 namespace meshrt {
 

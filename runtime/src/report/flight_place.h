@@ -5,7 +5,7 @@
 #pragma once
 #include <string>
 
-#include "launch/descriptor.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

@@ -13,12 +13,12 @@
 #include <filesystem>
 #include <map>
 
-#include "collectives/fingerprint.h"
-#include "launch/descriptor.h"
-#include "launch/host_name.h"
 #include "meshrt/failure.h"
 #include "report/flight_place.h"
 #include "report/flight_recorder.h"
+#include "system/descriptor.h"
+#include "system/host_name.h"
+#include "transport/fingerprint.h"
 
 namespace meshrt {
 

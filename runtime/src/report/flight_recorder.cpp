@@ -10,8 +10,8 @@
 #include <exception>
 #include <filesystem>
 
-#include "launch/descriptor.h"
 #include "report/flight_place.h"
+#include "system/descriptor.h"
 
 namespace meshrt {
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string>
 
-#include "collectives/call.h"
 #include "meshrt/program_info.h"
 #include "meshrt/types.h"
+#include "transport/call.h"
 
 namespace meshrt {
 

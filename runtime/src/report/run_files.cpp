@@ -9,8 +9,8 @@
 
 #include "meshrt/failure.h"
 #include "report/run_folder.h"
-#include "report/tell.h"
-#include "report/text_file.h"
+#include "system/tell.h"
+#include "system/text_file.h"
 
 namespace meshrt {
 

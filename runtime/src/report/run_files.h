@@ -10,7 +10,7 @@
 
 #include "report/curve.h"
 #include "report/event_file.h"
-#include "report/growing_file.h"
+#include "system/growing_file.h"
 
 namespace meshrt {
 

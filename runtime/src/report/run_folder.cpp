@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "meshrt/failure.h"
-#include "report/tell.h"
-#include "report/text_file.h"
+#include "system/tell.h"
+#include "system/text_file.h"
 
 namespace meshrt {
 

@@ -19,7 +19,7 @@
 
 #include "meshrt/program_info.h"
 #include "meshrt/run_file.h"
-#include "report/folder_lock.h"
+#include "system/folder_lock.h"
 
 namespace meshrt {
 

@@ -4,15 +4,15 @@
 
 #include <filesystem>
 
-#include "launch/heartbeat.h"
+#include "control/heartbeat.h"
 #include "meshrt/failure.h"
 #include "report/gather.h"
 #include "report/run_folder.h"
 #include "report/summary.h"
-#include "report/tell.h"
-#include "report/text_file.h"
 #include "report/top_lines.h"
-#include "transport/wait.h"
+#include "system/tell.h"
+#include "system/text_file.h"
+#include "system/wait.h"
 
 namespace meshrt {
 

@@ -8,8 +8,8 @@
 
 #include "meshrt/driver.h"
 #include "report/flight_recorder.h"
-#include "report/folder_lock.h"
 #include "report/trace.h"
+#include "system/folder_lock.h"
 
 namespace meshrt {
 

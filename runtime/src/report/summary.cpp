@@ -8,11 +8,11 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "launch/host_name.h"
 #include "meshrt/collectives.h"
 #include "meshrt/log.h"
 #include "report/gather.h"
 #include "report/memory_use.h"
+#include "system/host_name.h"
 
 namespace meshrt {
 

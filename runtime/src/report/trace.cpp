@@ -6,10 +6,10 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "launch/host_name.h"
 #include "meshrt/collectives.h"
 #include "report/gather.h"
-#include "report/text_file.h"
+#include "system/host_name.h"
+#include "system/text_file.h"
 
 namespace meshrt {
 

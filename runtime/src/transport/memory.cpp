@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "meshrt/failure.h"
-#include "transport/memory_limit.h"
+#include "system/memory_limit.h"
 
 namespace meshrt {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "collectives/fingerprint.h"
+#include "transport/fingerprint.h"
 
 namespace meshrt {
 

@@ -5,10 +5,10 @@
 #include <mutex>
 #include <vector>
 
+#include "system/wait.h"
 #include "transport/memory.h"
 #include "transport/segment.h"
 #include "transport/transport.h"
-#include "transport/wait.h"
 
 namespace meshrt {
 

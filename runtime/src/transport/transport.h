@@ -12,10 +12,10 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/call.h"
+#include "control/placement.h"
 #include "meshrt/collectives.h"
 #include "meshrt/rank.h"
-#include "transport/placement.h"
+#include "transport/call.h"
 
 namespace meshrt {
 

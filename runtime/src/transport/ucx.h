@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectives/fingerprint.h"
+#include "transport/fingerprint.h"
 #include "transport/memory.h"
 #include "transport/transport.h"
 #include "transport/ucx_worker.h"

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "dynamic_library.h"
 #include "meshrt/failure.h"
+#include "system/dynamic_library.h"
 
 namespace meshrt {
 

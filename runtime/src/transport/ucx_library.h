@@ -3,7 +3,7 @@
 #pragma once
 #include <ucp/api/ucp.h>
 
-#include "transport/placement.h"
+#include "control/placement.h"
 
 namespace meshrt {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "launch/control.h"
+#include "control/control.h"
+#include "system/wait.h"
 #include "transport/ucx_library.h"
-#include "transport/wait.h"
 
 namespace meshrt {
 

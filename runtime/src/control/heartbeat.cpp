@@ -1,0 +1,106 @@
+#include "control/heartbeat.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "control/message.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+namespace {
+
+/// Several of them within the longest silence.
+std::chrono::milliseconds period_for(std::chrono::milliseconds silence) {
+  constexpr std::chrono::milliseconds longest(2000), shortest(20);
+  return silence.count() == 0 ? longest : std::clamp(silence / 6, shortest, longest);
+}
+
+/// A process has one launcher, so one of these.
+std::mutex process_mutex;
+Heartbeat* of_process = nullptr;
+
+/// The value of a line "Name:  value" of /proc/PID/status.
+std::string status_of(pid_t process, const std::string& name) {
+  std::ifstream file(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(name + ":")) return line.substr(line.find_first_not_of(" \t", name.size() + 1));
+  return "";
+}
+
+}  // namespace
+
+Heartbeat::Heartbeat(int socket) : socket_(socket), period_(period_for(longest_silence())) {
+  {
+    const std::lock_guard lock(process_mutex);
+    of_process = this;
+  }
+  // Signals are for the thread that runs the rank.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Heartbeat::~Heartbeat() {
+  {
+    const std::lock_guard lock(process_mutex);
+    if (of_process == this) of_process = nullptr;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  thread_.join();
+}
+
+bool Heartbeat::tell_recorder(const std::string& path) {
+  const std::lock_guard lock(process_mutex);
+  if (!of_process) return false;
+  const std::lock_guard inner(of_process->mutex_);
+  of_process->recorder_ = path;
+  of_process->beat();
+  return true;
+}
+
+void Heartbeat::run() {
+  std::unique_lock lock(mutex_);
+  do beat();
+  while (!stop_.wait_for(lock, period_, [this] { return stopping_; }));
+}
+
+// A launcher that does not listen must not hold the rank up: it has enough of them.
+void Heartbeat::beat() { offer_message(socket_, {MessageKind::beat, 0, recorder_}); }
+
+std::chrono::milliseconds longest_silence() {
+  const char* text = std::getenv("MESHRT_HEARTBEAT");
+  if (!text || !*text) return std::chrono::seconds(12);
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end || !(seconds >= 0) || seconds > 1e6)
+    throw Failure(Cause::usage,
+                  fmt::format("MESHRT_HEARTBEAT is '{}'; give seconds that a rank may be silent, or 0 for ever", text));
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+std::string state_of(pid_t process) {
+  const std::string state = status_of(process, "State");
+  if (state.starts_with("T")) return "it is stopped (SIGSTOP, or Ctrl-Z)";
+  if (state.starts_with("D")) return "it hangs in the kernel (state D: a disk, or a network file system)";
+  return "";
+}
+
+bool is_debugged(pid_t process) {
+  const std::string tracer = status_of(process, "TracerPid");
+  return !tracer.empty() && tracer != "0";
+}
+
+}  // namespace meshrt

@@ -1,0 +1,72 @@
+// Tokenizer over libsentencepiece.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <filesystem>
+
+#include "files/file_bytes.h"
+#include "meshrt/failure.h"
+#include "meshrt/tokenizer.h"
+
+namespace meshrt {
+
+namespace {
+
+class SentencePiece final : public Tokenizer {
+ public:
+  explicit SentencePiece(const std::string& path) {
+    const auto file = FileBytes::open(path, Compression::none);
+    const auto bytes = file->bytes();
+    const auto status =
+        bytes.empty() ? sentencepiece::util::Status(sentencepiece::util::StatusCode::kInternal, "it is empty")
+                      : model_.LoadFromSerializedProto({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (!status.ok())
+      throw Failure(Cause::data, fmt::format("`{}` is not a model of SentencePiece: {}", path, status.ToString()));
+  }
+
+  void encode(std::string_view line, std::vector<int32_t>& tokens) const override {
+    const std::vector<int> ids = model_.EncodeAsIds({line.data(), line.size()});
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
+  }
+  std::string decode(std::span<const int32_t> tokens) const override {
+    return model_.DecodeIds({tokens.begin(), tokens.end()});
+  }
+  int32_t size() const override { return model_.GetPieceSize(); }
+  std::optional<int32_t> end() const override {
+    return model_.eos_id() < 0 ? std::nullopt : std::optional<int32_t>(model_.eos_id());
+  }
+
+ private:
+  sentencepiece::SentencePieceProcessor model_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> Tokenizer::open(const std::string& path) {
+  return std::make_shared<const SentencePiece>(path);
+}
+
+void train_tokenizer(const std::vector<std::string>& texts, const std::string& path, int64_t size,
+                     const std::string& method) {
+  for (const std::string& text : texts) {
+    FileBytes::open(text);  // says what cannot be read
+    if (text.find(',') != std::string::npos)
+      throw Failure(Cause::usage, fmt::format("SentencePiece takes no file with a comma in its name: `{}`", text));
+  }
+  std::string model;
+  const auto status =
+      sentencepiece::SentencePieceTrainer::Train({{"input", fmt::format("{}", fmt::join(texts, ","))},
+                                                  {"vocab_size", std::to_string(size)},
+                                                  {"model_type", method},
+                                                  {"byte_fallback", "true"},  // what the texts did not have is not lost
+                                                  {"num_threads", "1"},       // the same model each time
+                                                  {"minloglevel", "1"}},
+                                                 nullptr, &model);
+  if (!status.ok()) throw Failure(Cause::data, fmt::format("SentencePiece cannot make a model: {}", status.ToString()));
+  const std::span<const std::byte> part = std::as_bytes(std::span(model));
+  write_file(path, {&part, 1});
+}
+
+}  // namespace meshrt

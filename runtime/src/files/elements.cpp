@@ -1,0 +1,217 @@
+#include "files/elements.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace meshrt {
+
+static_assert(std::endian::native == std::endian::little, "files and tensors are little-endian; so must be the host");
+
+namespace {
+
+struct Bfloat16 {
+  uint16_t bits;
+};
+struct Float16 {
+  uint16_t bits;
+};
+
+template <class T>
+T load(const std::byte* from, bool big_endian) {
+  std::byte bytes[sizeof(T)];
+  std::memcpy(bytes, from, sizeof(T));
+  if (big_endian)
+    for (size_t i = 0; i < sizeof(T) / 2; ++i) std::swap(bytes[i], bytes[sizeof(T) - 1 - i]);
+  T value;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
+}
+
+// f16 has 5 bits of exponent (bias 15) and 10 of mantissa. Not every compiler has a type for it.
+double from_float16(Float16 half) {
+  const int exponent = half.bits >> 10 & 31, mantissa = half.bits & 1023;
+  double value;
+  if (exponent == 31)
+    value = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+  else if (exponent == 0) value = std::ldexp(mantissa, -24);
+  else value = std::ldexp(1024 + mantissa, exponent - 25);
+  return (half.bits & 0x8000) != 0 ? -value : value;
+}
+
+// To the nearest, ties to even.
+Float16 to_float16(double value) {
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::abs(value);
+  if (std::isnan(value)) return {static_cast<uint16_t>(sign | 0x7e00)};
+  if (magnitude >= 65520) return {static_cast<uint16_t>(sign | 0x7c00)};  // rounds to 2^16, which is inf
+  // In steps of the last bit at this magnitude; numbers below 2^-14 share the steps of 2^-24.
+  const int exponent = magnitude < 0x1p-14 ? -14 : std::ilogb(magnitude);
+  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+  return {static_cast<uint16_t>(sign + ((exponent + 14) << 10) + steps)};
+}
+
+// A number of a file in the widest type of its kind, so that a check is written once: double, int64_t or uint64_t.
+template <class T>
+auto widen(T value) {
+  if constexpr (std::is_same_v<T, Bfloat16>)
+    return static_cast<double>(std::bit_cast<float>(uint32_t{value.bits} << 16));
+  else if constexpr (std::is_same_v<T, Float16>) return from_float16(value);
+  else if constexpr (std::is_floating_point_v<T>) return static_cast<double>(value);
+  else if constexpr (std::is_same_v<T, uint64_t>) return value;
+  else return static_cast<int64_t>(value);
+}
+
+// To the nearest, ties to even, by way of f32.
+Bfloat16 to_bfloat16(double wide) {
+  const auto value = static_cast<float>(wide);
+  auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return {static_cast<uint16_t>(bits >> 16 | 0x40)};
+  bits += 0x7fff + (bits >> 16 & 1);
+  return {static_cast<uint16_t>(bits >> 16)};
+}
+
+// False when `wide` has no equal in T (whole numbers) or lies outside [0, bound).
+template <class T, class Wide>
+bool narrow(Wide wide, int64_t bound, T& to) {
+  if constexpr (std::is_same_v<T, Bfloat16>) {
+    to = to_bfloat16(static_cast<double>(wide));
+  } else if constexpr (std::is_same_v<T, Float16>) {
+    to = to_float16(static_cast<double>(wide));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    to = static_cast<T>(wide);
+  } else if constexpr (std::is_same_v<Wide, double>) {
+    // 2^63 is a double, the greatest int64_t is not
+    constexpr double limit =
+        std::is_same_v<T, int64_t> ? 0x1p63 : static_cast<double>(std::numeric_limits<T>::max()) + 1;
+    if (!(wide >= static_cast<double>(std::numeric_limits<T>::min()) && wide < limit && wide == std::floor(wide)))
+      return false;
+    if (bound >= 0 && !(wide >= 0 && wide < static_cast<double>(bound))) return false;
+    to = static_cast<T>(wide);
+  } else {
+    if (!std::in_range<T>(wide)) return false;
+    if (bound >= 0 && (std::cmp_less(wide, 0) || std::cmp_greater_equal(wide, bound))) return false;
+    to = static_cast<T>(wide);
+  }
+  return true;
+}
+
+template <class From, class To>
+std::optional<Misfit> convert_all(const std::byte* from, bool big_endian, int64_t count, int64_t bound, To* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto wide = widen(load<From>(from + i * sizeof(From), big_endian));
+    if (!narrow(wide, bound, to[i])) return Misfit{i, fmt::format("{}", wide)};
+  }
+  return std::nullopt;
+}
+
+template <class To>
+std::optional<Misfit> convert_to(const std::byte* from, Encoding encoding, int64_t count, int64_t bound, To* to) {
+  const bool swapped = encoding.big_endian;
+  switch (encoding.number) {
+    case Number::boolean:
+    case Number::u8: return convert_all<uint8_t>(from, swapped, count, bound, to);
+    case Number::i8: return convert_all<int8_t>(from, swapped, count, bound, to);
+    case Number::u16: return convert_all<uint16_t>(from, swapped, count, bound, to);
+    case Number::i16: return convert_all<int16_t>(from, swapped, count, bound, to);
+    case Number::u32: return convert_all<uint32_t>(from, swapped, count, bound, to);
+    case Number::i32: return convert_all<int32_t>(from, swapped, count, bound, to);
+    case Number::u64: return convert_all<uint64_t>(from, swapped, count, bound, to);
+    case Number::i64: return convert_all<int64_t>(from, swapped, count, bound, to);
+    case Number::f16: return convert_all<Float16>(from, swapped, count, bound, to);
+    case Number::bf16: return convert_all<Bfloat16>(from, swapped, count, bound, to);
+    case Number::f32: return convert_all<float>(from, swapped, count, bound, to);
+    case Number::f64: return convert_all<double>(from, swapped, count, bound, to);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+size_t size_of(Number number) {
+  switch (number) {
+    case Number::boolean:
+    case Number::u8:
+    case Number::i8: return 1;
+    case Number::u16:
+    case Number::i16:
+    case Number::f16:
+    case Number::bf16: return 2;
+    case Number::u32:
+    case Number::i32:
+    case Number::f32: return 4;
+    case Number::u64:
+    case Number::i64:
+    case Number::f64: return 8;
+  }
+  return 0;
+}
+
+const char* name_of(Number number) {
+  switch (number) {
+    case Number::boolean: return "bool";
+    case Number::u8: return "u8";
+    case Number::i8: return "i8";
+    case Number::u16: return "u16";
+    case Number::i16: return "i16";
+    case Number::u32: return "u32";
+    case Number::i32: return "i32";
+    case Number::u64: return "u64";
+    case Number::i64: return "i64";
+    case Number::f16: return "f16";
+    case Number::bf16: return "bf16";
+    case Number::f32: return "f32";
+    case Number::f64: return "f64";
+  }
+  return "?";
+}
+
+bool is_float(Number number) { return number >= Number::f16; }
+bool is_float(Type type) { return is_float(number_of(type)); }
+
+Number number_of(Type type) {
+  switch (type) {
+    case Type::f32: return Number::f32;
+    case Type::f64: return Number::f64;
+    case Type::bf16: return Number::bf16;
+    case Type::f16: return Number::f16;
+    case Type::i32: return Number::i32;
+    case Type::i64: return Number::i64;
+    case Type::u8: return Number::u8;
+    case Type::boolean: return Number::boolean;
+  }
+  return Number::u8;
+}
+
+std::optional<Type> type_of_number(Number number) {
+  for (const Type type : {Type::f32, Type::f64, Type::bf16, Type::f16, Type::i32, Type::i64, Type::u8, Type::boolean})
+    if (number_of(type) == number) return type;
+  return std::nullopt;
+}
+
+std::optional<Misfit> convert(const std::byte* from, Encoding encoding, int64_t count, Type type, int64_t bound,
+                              void* to) {
+  if (count == 0) return std::nullopt;  // of an empty file there may be no address
+  if (!encoding.big_endian && encoding.number == number_of(type) && bound < 0 && type != Type::boolean) {
+    std::memcpy(to, from, count * size_of(type));
+    return std::nullopt;
+  }
+  switch (type) {
+    case Type::f32: return convert_to(from, encoding, count, bound, static_cast<float*>(to));
+    case Type::f64: return convert_to(from, encoding, count, bound, static_cast<double*>(to));
+    case Type::bf16: return convert_to(from, encoding, count, bound, static_cast<Bfloat16*>(to));
+    case Type::f16: return convert_to(from, encoding, count, bound, static_cast<Float16*>(to));
+    case Type::i32: return convert_to(from, encoding, count, bound, static_cast<int32_t*>(to));
+    case Type::i64: return convert_to(from, encoding, count, bound, static_cast<int64_t*>(to));
+    case Type::u8: return convert_to(from, encoding, count, bound, static_cast<uint8_t*>(to));
+    case Type::boolean: return convert_to(from, encoding, count, bound < 0 ? 2 : bound, static_cast<uint8_t*>(to));
+  }
+  return std::nullopt;
+}
+
+}  // namespace meshrt

@@ -1,0 +1,107 @@
+// call.h: one collective call of one member in the form that every transport runs. All collectives but all-reduce are
+// movements of pieces: member `to` takes from member `from` one piece of its source, a number of equal runs at a fixed
+// stride, and puts it into its destination; a reduce-scatter sums the pieces of all members instead. An all-reduce,
+// all-gather or reduce-scatter may work on several values at once: its bytes are those of all values, one after the
+// other.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "meshrt/collectives.h"
+#include "transport/piece.h"
+
+namespace meshrt {
+
+enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, permute, barrier };
+
+/// One value that a call works on.
+struct Item {
+  const std::byte* source = nullptr;  ///< of an all-reduce and a broadcast the same as destination
+  std::byte* destination = nullptr;
+  int64_t count = 0;  ///< elements of the whole value; of a permute: elements sent
+  Blocks blocks{};    ///< reduce-scatter, all-gather
+};
+
+constexpr size_t most_items = 64;  ///< of one call
+
+struct Call {
+  Kind kind = Kind::barrier;
+  Type type = Type::u8;
+  Reduce reduce = Reduce::sum;
+  Site site;
+  uint32_t sequence = 0;          ///< number of the call in its group
+  int members = 0, me = 0;        ///< size of the group, index in it
+  Item only;                      ///< the value, unless there are several
+  std::span<const Item> several;  ///< kept by the caller until the call is finished
+  Exchange exchange{};            ///< all-to-all
+  int root = -1;                  ///< broadcast
+  int to = -1, from = -1;         ///< permute
+  int64_t receive_count = 0;      ///< permute
+  /// Of a permute, in elements: what is sent, what the sender sends of its source, and where that goes.
+  Piece sent{}, taken{}, received{};
+
+  std::span<const Item> items() const { return several.empty() ? std::span<const Item>(&only, 1) : several; }
+  int64_t count() const {
+    int64_t all = 0;
+    for (const Item& item : items()) all += item.count;
+    return all;
+  }
+  bool sums() const { return kind == Kind::all_reduce || kind == Kind::reduce_scatter; }
+};
+
+/// What member `to` takes from the source of member `from`, of one value. Not for all-reduce.
+Piece source_piece(const Call& call, const Item& item, int from, int to);
+
+/// Where member `to` puts it. Of a reduce-scatter all pieces have one place. Not for all-reduce.
+Piece destination_piece(const Call& call, const Item& item, int from, int to);
+
+/// Bytes that member `to` takes from member `from`.
+int64_t piece_bytes(const Call& call, int from, int to);
+
+/// The most over all pairs of members, a member and itself included; not for permute, whose pairs know only themselves.
+int64_t largest_piece(const Call& call);
+
+/// Bytes of this member's source buffers, of one value and of all.
+int64_t source_bytes(const Call& call, const Item& item);
+int64_t source_bytes(const Call& call);
+
+/// Bytes that this member sends in a call, by the formulas of collectives.h.
+int64_t sent_bytes(const Call& call);
+
+/// Splits bytes [begin, end) of all values, of which each has `bytes_of(item)`, by value: visit(item, begin and end
+/// within it, bytes before since begin).
+template <class BytesOf, class Visit>
+void each_item(const Call& call, int64_t begin, int64_t end, BytesOf bytes_of, Visit visit) {
+  int64_t first = 0;
+  for (const Item& item : call.items()) {
+    const int64_t bytes = bytes_of(item), from = std::max(begin, first), to = std::min(end, first + bytes);
+    if (from < to) visit(item, from - first, to - first, from - begin);
+    first += bytes;
+  }
+}
+
+/// Bytes [begin, end) of an all-reduce to a contiguous buffer, and from one.
+void pack_values(const Call& call, std::byte* to, int64_t begin, int64_t end);
+void unpack_values(const Call& call, const std::byte* from, int64_t begin, int64_t end);
+
+/// Bytes [begin, end) of what member `to` takes from this member to a contiguous buffer; of what this member takes from
+/// member `from`, from one.
+void pack_pieces(const Call& call, std::byte* packed, int to, int64_t begin, int64_t end);
+void unpack_pieces(const Call& call, const std::byte* packed, int from, int64_t begin, int64_t end);
+
+/// True when every member takes the same piece (all-gather, broadcast).
+inline bool one_for_all(const Call& call) { return call.kind == Kind::all_gather || call.kind == Kind::broadcast; }
+
+/// In an all-reduce, member k sums bytes [slice_begin(n, k, k's group), slice_begin(n, k + 1, ..)) of n: whole cache
+/// lines.
+int64_t slice_begin(int64_t bytes, int index, int members);
+
+/// A permute of pieces, given in elements: this member sends `sent` of its source to `to` and gets what `from` has in
+/// `taken` of its own source into `received`.
+void permute_pieces(Rank&, const Group&, Site, const void* source, const Piece& sent, int to, void* destination,
+                    const Piece& taken, const Piece& received, int from, Type);
+
+/// A call in a group of one: copies the source to the destination.
+void run_alone(const Call& call);
+
+}  // namespace meshrt

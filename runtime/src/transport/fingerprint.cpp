@@ -1,0 +1,137 @@
+#include "transport/fingerprint.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "meshrt/failure.h"
+#include "transport/site_names.h"
+
+namespace meshrt {
+
+namespace {
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
+  return hash * 0xff51afd7ed558ccd;
+}
+
+uint64_t mix(uint64_t hash, std::span<const int64_t> begin) {
+  for (const int64_t b : begin) hash = mix(hash, static_cast<uint64_t>(b - begin[0]));
+  return hash;
+}
+
+uint64_t shape_of(const Call& call) {
+  uint64_t hash = 1;
+  switch (call.kind) {
+    case Kind::reduce_scatter:
+    case Kind::all_gather:
+      for (const Item& item : call.items())
+        hash = mix(mix(mix(hash, item.blocks.begin), item.blocks.outer), item.blocks.inner);
+      return hash;
+    case Kind::all_to_all: {
+      const Exchange& e = call.exchange;
+      return mix(mix(mix(mix(mix(2 + e.gathers_first, e.first), e.second), e.outer), e.middle), e.inner);
+    }
+    case Kind::broadcast: return call.root;
+    case Kind::permute: return static_cast<uint64_t>(call.to + 1) << 32 | static_cast<uint32_t>(call.from + 1);
+    case Kind::all_reduce:
+      if (call.several.empty()) return 0;
+      for (const Item& item : call.items()) hash = mix(hash, static_cast<uint64_t>(item.count));
+      return hash;
+    case Kind::barrier: return 0;
+  }
+  return 0;
+}
+
+std::string waiting(const Group& group, const Call& call, const std::string& how, int member) {
+  return fmt::format("rank {} {} for rank {} in call {} of the group of ranks {}, {}", group.members[call.me], how,
+                     group.members[member], call.sequence, fmt::join(group.members, " "), describe(call));
+}
+
+}  // namespace
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce: return "all_reduce";
+    case Kind::reduce_scatter: return "reduce_scatter";
+    case Kind::all_gather: return "all_gather";
+    case Kind::all_to_all: return "all_to_all";
+    case Kind::broadcast: return "broadcast";
+    case Kind::permute: return "permute";
+    case Kind::barrier: return "barrier";
+  }
+  return "?";
+}
+
+Fingerprint fingerprint(const Group& group, const Call& call) {
+  uint64_t axes = 0;
+  for (const Axis& axis : group.axes) axes = mix(mix(axes, axis.size), axis.stride);
+  const auto word = [](auto low, auto high) { return static_cast<uint64_t>(high) << 32 | static_cast<uint32_t>(low); };
+  const uint32_t kinds = static_cast<uint32_t>(call.kind) | static_cast<uint32_t>(call.type) << 8 |
+                         static_cast<uint32_t>(call.reduce) << 16 | static_cast<uint32_t>(group.size()) << 24;
+  return std::bit_cast<Fingerprint>(std::array{word(call.sequence, call.site.id), word(kinds, axes >> 32),
+                                               static_cast<uint64_t>(call.count()), shape_of(call)});
+}
+
+void check_match(const Group& group, const Call& call, const Fingerprint& mine, int index, const Fingerprint& theirs,
+                 const ValueName& their_value) {
+  bool fits = theirs.kind == mine.kind && theirs.type == mine.type && theirs.axes == mine.axes;
+  if (fits && mine.kind == Kind::permute) {
+    const int their_to = static_cast<int>(theirs.shape >> 32) - 1,
+              their_from = static_cast<int>(theirs.shape & 0xffffffff) - 1;
+    if (index == call.from) fits = their_to == call.me && theirs.count == call.receive_count;
+    if (index == call.to) fits = fits && their_from == call.me;
+  } else if (fits) {
+    fits = same(mine, theirs);
+  }
+  if (fits) return;
+  std::string detail;
+  if (mine.kind == Kind::permute && theirs.kind == Kind::permute)
+    detail = fmt::format("; rank {} expects {} elements from member {} and sends to member {}", group.members[call.me],
+                         call.receive_count, call.from, call.to);
+  else if (theirs.kind == mine.kind && theirs.count == mine.count && theirs.type == mine.type &&
+           theirs.shape != mine.shape)
+    detail = mine.kind == Kind::broadcast ? "; their roots differ" : "; their parts differ";
+  throw Failure(
+      Cause::mismatch,
+      fmt::format("ranks {} and {} diverge at call {} of the group of ranks {}: rank {} is at {}, rank {} at {}{}. "
+                  "All ranks of a group must make the same calls in the same order",
+                  group.members[call.me], group.members[index], call.sequence, fmt::join(group.members, " "),
+                  group.members[call.me], describe(call), group.members[index], describe(theirs, their_value.text),
+                  detail));
+}
+
+std::string late_message(const Group& group, const Call& call, int member, std::chrono::nanoseconds waited) {
+  return waiting(group, call, fmt::format("waited {:g} s", std::chrono::duration<double>(waited).count()), member);
+}
+
+std::string ended_message(const Group& group, const Call& call, int member) {
+  return fmt::format("{}, but rank {} has ended without making it", waiting(group, call, "waits", member),
+                     group.members[member]);
+}
+
+std::string describe(const Fingerprint& call, const char* value) {
+  std::string text = name_of(call.kind);
+  if (*value) text += fmt::format(" of '{}'", value);
+  if (call.kind != Kind::barrier) {
+    text += fmt::format(" ({} x {}", call.count, name_of(call.type));
+    if (call.kind == Kind::all_reduce || call.kind == Kind::reduce_scatter)
+      text += fmt::format(", {}", name_of(call.reduce));
+    text += ")";
+  }
+  if (call.site >= 0) text += " at " + site_name(call.site);
+  return text;
+}
+
+std::string describe(const Call& call) {
+  Fingerprint print;
+  print.kind = call.kind;
+  print.type = call.type;
+  print.reduce = call.reduce;
+  print.count = call.count();
+  print.site = call.site.id;
+  return describe(print, call.site.value);
+}
+
+}  // namespace meshrt
