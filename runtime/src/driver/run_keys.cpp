@@ -11,89 +11,90 @@ namespace meshrt {
 
 namespace {
 
-using Kind = RunKey::Kind;
+using KeyKind = RunKey::Kind;
 
 std::vector<RunKey> source_keys() {
-  return {{"file", Kind::text, "the file that the input is read from, relative to the run file"},
-          {"mix", Kind::files, "several files, each with its weight, in place of `file`"},
-          {"type", Kind::word, "the file's format, where its first bytes do not tell", 0, file_type_names()},
-          {"tokenizer", Kind::text, "a SentencePiece model; it turns the file, which is text, into numbers"},
-          {"window", Kind::text, "a sample is a window of the file, as long as this dim of the input"},
-          {"pad", Kind::whole, "each line is a sample; this number fills short ones up"},
-          {"start", Kind::whole, "each line is a sample; this number stands before it"},
-          {"end", Kind::whole, "each line is a sample; this number stands after it"},
-          {"long", Kind::word, "what happens to a line that is longer than its input", 0, {"skip", "cut"}},
-          {"from", Kind::cut, "reads the file from this entry, or this share of it (its start)"},
-          {"to", Kind::cut, "reads it up to here (its end)"},
-          {"of", Kind::text, "another input; this one is read from the same place in its file"},
-          {"shift", Kind::whole, "reads so many entries later than `of` (0)"}};
+  return {{"file", KeyKind::text, "the file that the input is read from, relative to the run file"},
+          {"mix", KeyKind::files, "several files, each with its weight, in place of `file`"},
+          {"type", KeyKind::word, "the file's format, where its first bytes do not tell", 0, file_type_names()},
+          {"tokenizer", KeyKind::text, "a SentencePiece model; it turns the file, which is text, into numbers"},
+          {"window", KeyKind::text, "a sample is a window of the file, as long as this dim of the input"},
+          {"pad", KeyKind::whole, "each line is a sample; this number fills short ones up"},
+          {"start", KeyKind::whole, "each line is a sample; this number stands before it"},
+          {"end", KeyKind::whole, "each line is a sample; this number stands after it"},
+          {"long", KeyKind::word, "what happens to a line that is longer than its input", 0, {"skip", "cut"}},
+          {"from", KeyKind::cut, "reads the file from this entry, or this share of it (its start)"},
+          {"to", KeyKind::cut, "reads it up to here (its end)"},
+          {"of", KeyKind::text, "another input; this one is read from the same place in its file"},
+          {"shift", KeyKind::whole, "reads so many entries later than `of` (0)"}};
 }
 
 std::vector<RunKey> mixture_keys() {
-  return {{"file", Kind::text, "the file, relative to the run file"},
-          {"weight", Kind::positive, "how often it is drawn from, relative to the others (1)"},
-          {"type", Kind::word, "the file's format, where its first bytes do not tell", 0, file_type_names()},
-          {"from", Kind::cut, "reads the file from this entry, or this share of it (its start)"},
-          {"to", Kind::cut, "reads it up to here (its end)"}};
+  return {{"file", KeyKind::text, "the file, relative to the run file"},
+          {"weight", KeyKind::positive, "how often it is drawn from, relative to the others (1)"},
+          {"type", KeyKind::word, "the file's format, where its first bytes do not tell", 0, file_type_names()},
+          {"from", KeyKind::cut, "reads the file from this entry, or this share of it (its start)"},
+          {"to", KeyKind::cut, "reads it up to here (its end)"}};
 }
 
 std::vector<RunSection> made_sections() {
   return {
       {"",
-       {{"data", Kind::section, "the files that inputs and states are read from, each by its name"},
-        {"validation", Kind::section, "the evaluation set; keys that an input lacks here are those of `data`"},
-        {"train", Kind::section, "how long, from what, at which rate"},
-        {"checkpoint", Kind::section, "what a run saves, and from what it goes on"},
-        {"log", Kind::section, "what the run prints and records"},
-        {"output", Kind::section, "the outputs of the model that the run writes, each by its name"},
-        {"run", Kind::section, "the folder that keeps the run"}}},
+       {{"data", KeyKind::section, "the files that inputs and states are read from, each by its name"},
+        {"validation", KeyKind::section, "the evaluation set; keys that an input lacks here are those of `data`"},
+        {"train", KeyKind::section, "how long, from what, at which rate"},
+        {"checkpoint", KeyKind::section, "what a run saves, and from what it goes on"},
+        {"log", KeyKind::section, "what the run prints and records"},
+        {"output", KeyKind::section, "the outputs of the model that the run writes, each by its name"},
+        {"run", KeyKind::section, "the folder that keeps the run"}}},
       {"data", {}, true},
       {"data.*", source_keys()},
       {"data.*.mix", mixture_keys()},
       {"validation",
-       {{"every", Kind::whole, "steps between two evaluations (one, after the last step)", 1},
-        {"steps", Kind::whole, "how many batches of the set are read (all)", 1},
-        {"whole", Kind::truth, "the whole set is read (true without `steps`)"}},
+       {{"every", KeyKind::whole, "steps between two evaluations (one, after the last step)", 1},
+        {"steps", KeyKind::whole, "how many batches of the set are read (all)", 1},
+        {"whole", KeyKind::truth, "the whole set is read (true without `steps`)"}},
        true},
       {"validation.*", source_keys()},
       {"validation.*.mix", mixture_keys()},
       {"train",
-       {{"steps", Kind::whole, "how many steps the run makes in all", 1},
-        {"seed", Kind::whole, "the seed of every random number (1)"},
-        {"shuffle", Kind::truth, "each pass over the samples has an order of its own (false)"},
-        {"lr", Kind::positive, "the learning rate, or the peak of its schedule (the spec's)"},
-        {"params", Kind::texts,
+       {{"steps", KeyKind::whole, "how many steps the run makes in all", 1},
+        {"seed", KeyKind::whole, "the seed of every random number (1)"},
+        {"shuffle", KeyKind::truth, "each pass over the samples has an order of its own (false)"},
+        {"lr", KeyKind::positive, "the learning rate, or the peak of its schedule (the spec's)"},
+        {"params", KeyKind::texts,
          "safetensors files or checkpoints with the parameters to begin with, each in one of them"},
-        {"names", Kind::text, "a YAML map `ours: theirs` for the names in `params`"},
-        {"fresh", Kind::names, "parameters that begin as the spec says, not from `params`: paths or patterns"},
-        {"partial", Kind::truth, "`params` may lack tensors, or have others (false)"},
-        {"timeout", Kind::positive, "seconds a rank waits for another (600)"},
-        {"max_time", Kind::duration, "the run ends after this time, with a checkpoint"}}},
+        {"names", KeyKind::text, "a YAML map `ours: theirs` for the names in `params`"},
+        {"fresh", KeyKind::names, "parameters that begin as the spec says, not from `params`: paths or patterns"},
+        {"partial", KeyKind::truth, "`params` may lack tensors, or have others (false)"},
+        {"timeout", KeyKind::positive, "seconds a rank waits for another (600)"},
+        {"max_time", KeyKind::duration, "the run ends after this time, with a checkpoint"}}},
       {"checkpoint",
-       {{"dir", Kind::text, "the folder of its checkpoints"},
-        {"every", Kind::whole, "steps between two checkpoints (one, after the last step)", 1},
-        {"keep", Kind::whole, "how many checkpoints stay (all)", 1},
-        {"resume", Kind::text,
+       {{"dir", KeyKind::text, "the folder of its checkpoints"},
+        {"every", KeyKind::whole, "steps between two checkpoints (one, after the last step)", 1},
+        {"keep", KeyKind::whole, "how many checkpoints stay (all)", 1},
+        {"resume", KeyKind::text,
          "`auto`: from the newest in `dir`, if there is one; `never`; or the path of a checkpoint (auto)"},
-        {"async", Kind::truth, "writes from a copy while steps go on; `false`: steps wait, no copy (true)"},
-        {"file_size", Kind::bytes, "the largest size of one file (5 GB)"}}},
+        {"async", KeyKind::truth, "writes from a copy while steps go on; `false`: steps wait, no copy (true)"},
+        {"file_size", KeyKind::bytes, "the largest size of one file (5 GB)"}}},
       {"log",
-       {{"every", Kind::whole, "steps between two lines of the log (10)", 1},
-        {"jsonl", Kind::text, "a file that gets the lines as JSON, beside the run's own metrics.jsonl"},
-        {"watch", Kind::names,
+       {{"every", KeyKind::whole, "steps between two lines of the log (10)", 1},
+        {"jsonl", KeyKind::text, "a file that gets the lines as JSON, beside the run's own metrics.jsonl"},
+        {"watch", KeyKind::names,
          "values to log beside the metrics: `learning_rate`; the norm of all gradients before clipping, `grad_norm`; "
          "the norms of parameters, by path or pattern, and of their gradients, `grad(PATH)`"},
-        {"nonfinite", Kind::word, "what happens when the loss is not finite (stop)", 0, {"stop", "warn", "ignore"}},
-        {"profile", Kind::truth, "prints where the time of a step goes, and which lines of the spec cost most (false)"},
-        {"trace", Kind::section, "records some steps for a timeline"}}},
+        {"nonfinite", KeyKind::word, "what happens when the loss is not finite (stop)", 0, {"stop", "warn", "ignore"}},
+        {"profile", KeyKind::truth,
+         "prints where the time of a step goes, and which lines of the spec cost most (false)"},
+        {"trace", KeyKind::section, "records some steps for a timeline"}}},
       {"log.trace",
-       {{"steps", Kind::range, "which steps"},
-        {"file", Kind::text, "the file to write (trace.json in the run's folder)"}}},
+       {{"steps", KeyKind::range, "which steps"},
+        {"file", KeyKind::text, "the file to write (trace.json in the run's folder)"}}},
       {"output", {}, true},
       {"output.*",
-       {{"every", Kind::whole, "steps between two files (one, after the last step)", 1},
-        {"file", Kind::text, "the .npy file to write; `{step}` in its name becomes the step"}}},
-      {"run", {{"dir", Kind::text, "the folder; `none` keeps nothing (runs/NAME-0001 and so on)"}}},
+       {{"every", KeyKind::whole, "steps between two files (one, after the last step)", 1},
+        {"file", KeyKind::text, "the .npy file to write; `{step}` in its name becomes the step"}}},
+      {"run", {{"dir", KeyKind::text, "the folder; `none` keeps nothing (runs/NAME-0001 and so on)"}}},
   };
 }
 
@@ -132,7 +133,7 @@ std::vector<std::string> run_keys_called(std::string_view name) {
   for (const RunSection& section : run_sections()) {
     if (section.path.empty() || section.path.find('*') != std::string::npos) continue;
     for (const RunKey& key : section.keys)
-      if (key.name == name && key.kind != Kind::section) keys.push_back(section.path + "." + key.name);
+      if (key.name == name && key.kind != KeyKind::section) keys.push_back(section.path + "." + key.name);
   }
   return keys;
 }

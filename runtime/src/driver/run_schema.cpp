@@ -8,42 +8,42 @@ namespace meshrt {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Kind = RunKey::Kind;
+using KeyKind = RunKey::Kind;
 
 // Readers of YAML differ in what they take for a number: 1e-3 and 23:50:00 may come as texts or as numbers.
 Json value_of(const RunKey& key) {
   switch (key.kind) {
-    case Kind::whole: return {{"type", "integer"}, {"minimum", key.least}};
-    case Kind::positive:
+    case KeyKind::whole: return {{"type", "integer"}, {"minimum", key.least}};
+    case KeyKind::positive:
       return {{"anyOf",
                {{{"type", "number"}, {"exclusiveMinimum", 0}},
                 {{"type", "string"}, {"pattern", "^[0-9_.]+([eE][-+]?[0-9]+)?$"}}}}};
-    case Kind::text: return {{"type", {"string", "number"}}, {"minLength", 1}};
-    case Kind::texts:
+    case KeyKind::text: return {{"type", {"string", "number"}}, {"minLength", 1}};
+    case KeyKind::texts:
       return {{"anyOf",
                {{{"type", {"string", "number"}}, {"minLength", 1}},
                 {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}, {"minLength", 1}}}}}}};
-    case Kind::word: return {{"enum", key.words}};
-    case Kind::truth: return {{"type", "boolean"}};
-    case Kind::bytes:
+    case KeyKind::word: return {{"enum", key.words}};
+    case KeyKind::truth: return {{"type", "boolean"}};
+    case KeyKind::bytes:
       return {
           {"anyOf",
            {{{"type", "integer"}, {"minimum", 1}}, {{"type", "string"}, {"pattern", "^[0-9_.]+ *([KMG]i?B|kB|B)?$"}}}}};
-    case Kind::cut:
+    case KeyKind::cut:
       return {
           {"anyOf",
            {{{"type", "integer"}, {"minimum", 0}}, {{"type", "string"}, {"pattern", "^[0-9]+([.][0-9]{1,6})?%$"}}}}};
-    case Kind::duration:
+    case KeyKind::duration:
       return {{"anyOf",
                {{{"type", "integer"}, {"minimum", 1}},
                 {{"type", "string"}, {"pattern", "^([0-9]+-)?[0-9]+(:[0-9]{1,2}){0,2}$"}}}}};
-    case Kind::range:
+    case KeyKind::range:
       return {
           {"anyOf",
            {{{"type", "integer"}, {"minimum", 1}}, {{"type", "string"}, {"pattern", "^[0-9_]+([.][.][0-9_]+)?$"}}}}};
-    case Kind::names: return {{"type", "array"}, {"items", {{"type", "string"}}}};
-    case Kind::files:
-    case Kind::section: break;
+    case KeyKind::names: return {{"type", "array"}, {"items", {{"type", "string"}}}};
+    case KeyKind::files:
+    case KeyKind::section: break;
   }
   return Json::object();
 }
@@ -53,8 +53,8 @@ Json section_of(const RunSection& section) {
   const std::string inside = section.path.empty() ? "" : section.path + ".";
   for (const RunKey& key : section.keys) {
     Json& value = schema["properties"][key.name];
-    if (key.kind == Kind::section) value = section_of(run_section(inside + key.name));
-    else if (key.kind == Kind::files)
+    if (key.kind == KeyKind::section) value = section_of(run_section(inside + key.name));
+    else if (key.kind == KeyKind::files)
       value = {{"type", "array"}, {"minItems", 2}, {"items", section_of(run_section(inside + key.name))}};
     else value = value_of(key);
     value["description"] = key.meaning;

@@ -74,12 +74,12 @@ std::optional<Token> token_from_environment() {
 
 namespace {
 
-struct Source {
+struct SecretSource {
   std::string name;
   Secret secret;
 };
 
-Source find_secret(const std::string& job) {
+SecretSource find_secret(const std::string& job) {
   if (secret_variable("MESHRT_TOKEN") == "none") return {"none is asked for (MESHRT_TOKEN=none)", Token::from(job)};
   if (const auto token = token_from_environment())
     return {secret_variable("MESHRT_TOKEN").empty() ? "MESHRT_TOKEN_FILE" : "MESHRT_TOKEN", *token};
