@@ -11,38 +11,40 @@ namespace mesh {
 
 namespace {
 
+struct MadeBy {
+  std::vector<Access> operator()(const Nest& nest) const {
+    std::vector<Access> made;
+    for (const Pass& pass : nest.passes) {
+      for (const Pass::Store& store : pass.stores) made.push_back(store.to);
+      for (const Pass::Accumulate& one : pass.accumulates) made.push_back(one.to);
+    }
+    return made;
+  }
+  std::vector<Access> operator()(const ProductStep& product) const { return {product.c}; }
+  std::vector<Access> operator()(const AttentionStep& attention) const {
+    return attention.backward ? std::vector{attention.d_q, attention.d_k, attention.d_v} : std::vector{attention.out};
+  }
+  std::vector<Access> operator()(const TakeStep& take) const { return {take.out}; }
+  std::vector<Access> operator()(const TakeGradientStep& take) const { return {take.table}; }
+  std::vector<Access> operator()(const DefinedStep& step) const { return step.writes; }
+  std::vector<Access> operator()(const CollectiveStep& collective) const { return {collective.to}; }
+  std::vector<Access> operator()(const CombinedStep& combined) const {
+    std::vector<Access> made;
+    for (const CollectiveStep& one : combined.collectives) made.push_back(one.to);
+    return made;
+  }
+  std::vector<Access> operator()(const CopyStep&) const { return {}; }
+  std::vector<Access> operator()(const FillStep&) const { return {}; }
+  std::vector<Access> operator()(const UntilStep&) const { return {}; }
+  template <HasBodies Kind>
+  std::vector<Access> operator()(const Kind&) const {
+    return {};  // its own steps do
+  }
+};
+
 /// What a step makes: whole values, whose places it writes one by one. What was only moved, or filled with a number of
 /// the spec, is what it was.
-std::vector<Access> made_by(const Step& step) {
-  struct Visit {
-    std::vector<Access> operator()(const Nest& nest) const {
-      std::vector<Access> made;
-      for (const Pass& pass : nest.passes) {
-        for (const Pass::Store& store : pass.stores) made.push_back(store.to);
-        for (const Pass::Accumulate& one : pass.accumulates) made.push_back(one.to);
-      }
-      return made;
-    }
-    std::vector<Access> operator()(const ProductStep& product) const { return {product.c}; }
-    std::vector<Access> operator()(const AttentionStep& attention) const {
-      return attention.backward ? std::vector{attention.d_q, attention.d_k, attention.d_v} : std::vector{attention.out};
-    }
-    std::vector<Access> operator()(const TakeStep& take) const { return {take.out}; }
-    std::vector<Access> operator()(const TakeGradientStep& take) const { return {take.table}; }
-    std::vector<Access> operator()(const DefinedStep& step) const { return step.writes; }
-    std::vector<Access> operator()(const CollectiveStep& collective) const { return {collective.to}; }
-    std::vector<Access> operator()(const CombinedStep& combined) const {
-      std::vector<Access> made;
-      for (const CollectiveStep& one : combined.collectives) made.push_back(one.to);
-      return made;
-    }
-    std::vector<Access> operator()(const CopyStep&) const { return {}; }
-    std::vector<Access> operator()(const FillStep&) const { return {}; }
-    std::vector<Access> operator()(const UntilStep&) const { return {}; }
-    std::vector<Access> operator()(const std::unique_ptr<ForStep>&) const { return {}; }  // its own steps do
-  };
-  return std::visit(Visit{}, step.what);
-}
+std::vector<Access> made_by(const Step& step) { return std::visit(MadeBy{}, step.what); }
 
 std::string check(EmitContext& context, Span span, const std::string& name, const Access& access,
                   const std::string& turns = "") {

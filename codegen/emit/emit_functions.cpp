@@ -8,6 +8,7 @@
 #include "codegen/emit/emit_steps.h"
 #include "codegen/emit/mentions.h"
 #include "codegen/graph/builder.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -15,11 +16,6 @@ namespace {
 
 constexpr int body_depth = 2;              // of a member function of a struct
 constexpr size_t lines_worth_a_call = 12;  // a shorter piece of a block stays where it is
-
-const ForStep* loop_of(const Step& step) {
-  const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what);
-  return loop == nullptr ? nullptr : loop->get();
-}
 
 std::vector<std::string> parts_of(const std::string& path) {
   std::vector<std::string> parts;
@@ -37,12 +33,14 @@ std::string joined(const std::vector<std::string>& parts, size_t count) {
   return path;
 }
 
-/// The scopes of all steps that have one, those inside loops too.
-void collect_scopes(const std::vector<Step>& steps, std::vector<std::string>& scopes) {
-  for (const Step& step : steps) {
-    if (const ForStep* loop = loop_of(step)) collect_scopes(loop->body, scopes);
-    else if (!step.scope.empty()) scopes.push_back(step.scope);
-  }
+/// The scopes of all steps in the bodies that have one.
+std::vector<std::string> scopes_within(const Step& step) {
+  std::vector<std::string> scopes;
+  for (const Steps* body : bodies(step))
+    for_each_step(*body, [&](const Step& one) {
+      if (!has_bodies(one) && !one.scope.empty()) scopes.push_back(one.scope);
+    });
+  return scopes;
 }
 
 /// The path that all of them share.
@@ -85,7 +83,7 @@ class RoutineEmitter {
       Scope inner(context_.names);
       context_.cause_before.clear();
       write_steps(body, inner, routine.steps, begins[i], end, "");
-      const std::string phase = phase_of(step_part(routine.steps[begins[i]]));
+      const std::string phase = phase_of(part_of(routine.steps[begins[i]]));
       out.line(table_.call(context_, phase, "", {}, body.text()));
       if (shared && i == 0) table_.forward_[number] = table_.calls_.back();
     }
@@ -93,17 +91,12 @@ class RoutineEmitter {
   }
 
  private:
-  static Part step_part(const Step& step) {
-    const ForStep* loop = loop_of(step);
-    return loop == nullptr || loop->body.empty() ? step.part : step_part(loop->body.front());
-  }
-
   /// Where forward, backward and update begin; a stretch that belongs to no new phase stays with the one before.
   static std::vector<size_t> phase_begins(const std::vector<Step>& steps) {
     std::vector<size_t> begins{0};
     int now = 0;
     for (size_t i = 0; i < steps.size(); ++i) {
-      const Part part = step_part(steps[i]);
+      const Part part = part_of(steps[i]);
       const int phase = part == Part::forward ? 0 : part == Part::update ? 2 : 1;
       if (phase <= now) continue;
       now = phase;
@@ -115,10 +108,9 @@ class RoutineEmitter {
   /// The block instance right under `prefix` that a step belongs to; "" for none.
   static std::string instance_of(const Step& step, const std::string& prefix) {
     std::string scope = step.scope;
-    if (const ForStep* loop = loop_of(step)) {
-      std::vector<std::string> scopes;
-      collect_scopes(loop->body, scopes);
-      const std::vector<std::string> parts = parts_of(common_path(scopes));
+    if (has_bodies(step)) scope = common_path(scopes_within(step));
+    if (std::holds_alternative<ForStep>(step.what)) {
+      const std::vector<std::string> parts = parts_of(scope);
       scope = joined(parts, parts.empty() ? 0 : parts.size() - 1);  // without the loop's own name
     }
     const std::vector<std::string> parts = parts_of(scope), base = parts_of(prefix);
@@ -130,12 +122,12 @@ class RoutineEmitter {
                    const std::string& prefix) {
     std::string line_before;
     for (size_t at = first; at < end;) {
-      const std::string phase = phase_of(step_part(steps[at]));
+      const std::string phase = phase_of(part_of(steps[at]));
       // Updates stand together, whatever block a parameter belongs to.
       const std::string instance = phase == "update" ? "" : instance_of(steps[at], prefix);
       size_t next = at + 1;
       const auto same = [&](const Step& step) {
-        return phase_of(step_part(step)) == phase && (phase == "update" || instance_of(step, prefix) == instance);
+        return phase_of(part_of(step)) == phase && (phase == "update" || instance_of(step, prefix) == instance);
       };
       while (next < end && same(steps[next])) ++next;
       if (instance.empty()) {
@@ -165,24 +157,29 @@ class RoutineEmitter {
   }
 
   void write_step(CppWriter& out, Scope& scope, const Step& step, const std::string& prefix, std::string& line_before) {
-    const ForStep* loop = loop_of(step);
-    if (loop == nullptr) return emit_step(context_, out, scope, step, line_before);
+    if (!has_bodies(step)) return emit_step(context_, out, scope, step, line_before);
     out.blank();
     emit_origin(context_, out, step, line_before);
-    const std::string& turn = context_.names.turn(loop->loop);
-    const std::string turns = context_.names.size(loop->dim);
-    const auto block =
-        out.block(loop->reverse ? "for (int64_t " + turn + " = " + turns + " - 1; " + turn + " >= 0; --" + turn + ")"
-                                : "for (int64_t " + turn + " = 0; " + turn + " < " + turns + "; ++" + turn + ")");
-    std::vector<std::string> scopes;
-    collect_scopes(loop->body, scopes);
-    std::string inner_prefix = common_path(scopes);
+    std::string inner_prefix = common_path(scopes_within(step));
     if (inner_prefix.size() < prefix.size()) inner_prefix = prefix;
+    std::visit(
+        [&]<class Kind>(const Kind& kind) {
+          if constexpr (HasBodies<Kind>) write_control(out, scope, kind, inner_prefix);
+        },
+        step.what);
+  }
+
+  void write_control(CppWriter& out, Scope& scope, const ForStep& loop, const std::string& prefix) {
+    const std::string& turn = context_.names.turn(loop.loop);
+    const std::string turns = context_.names.size(loop.dim);
+    const auto block =
+        out.block(loop.reverse ? "for (int64_t " + turn + " = " + turns + " - 1; " + turn + " >= 0; --" + turn + ")"
+                               : "for (int64_t " + turn + " = 0; " + turn + " < " + turns + "; ++" + turn + ")");
     turns_.push_back(turn);
-    context_.loops.emplace_back(context_.graph().dim(loop->dim).name, turn);
+    context_.loops.emplace_back(context_.graph().dim(loop.dim).name, turn);
     Scope inner(scope);
-    const auto* until = loop->body.empty() ? nullptr : std::get_if<UntilStep>(&loop->body.back().what);
-    write_steps(out, inner, loop->body, 0, loop->body.size() - (until == nullptr ? 0 : 1), inner_prefix);
+    const auto* until = loop.body.empty() ? nullptr : std::get_if<UntilStep>(&loop.body.back().what);
+    write_steps(out, inner, loop.body, 0, loop.body.size() - (until == nullptr ? 0 : 1), prefix);
     if (until != nullptr) {
       const bool plain = until->done.turns.empty();
       out.line(fmt::format("if ({}) break;",
@@ -190,6 +187,28 @@ class RoutineEmitter {
     }
     turns_.pop_back();
     context_.loops.pop_back();
+  }
+
+  /// `if (index_on(mesh::pipe) == 0) { ... }`
+  void write_control(CppWriter& out, Scope& scope, const BranchStep& branch, const std::string& prefix) {
+    std::vector<std::string> conditions;
+    for (const Where& where : branch.at) conditions.push_back(condition(where));
+    const auto block = out.block(fmt::format("if ({})", fmt::join(conditions, " && ")));
+    Scope inner(scope);
+    write_steps(out, inner, branch.body, 0, branch.body.size(), prefix);
+  }
+
+  /// `index_on(mesh::pipe) == 0`, `index_on(mesh::pipe) >= 1`, `(index_on(mesh::pipe) == 0 || ...)`
+  std::string condition(const Where& where) {
+    const std::string index = "index_on(" + context_.names.axis(where.axis) + ")";
+    const std::vector<int64_t>& at = where.coordinates;
+    const bool in_a_row = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
+    if (at.size() > 1 && in_a_row && at.back() + 1 == context_.mesh().axes[where.axis].size)
+      return fmt::format("{} >= {}", index, at.front());
+    if (at.size() > 1 && in_a_row && at.front() == 0) return fmt::format("{} <= {}", index, at.back());
+    std::vector<std::string> each;
+    for (const int64_t coordinate : at) each.push_back(fmt::format("{} == {}", index, coordinate));
+    return at.size() == 1 ? each.front() : fmt::format("({})", fmt::join(each, " || "));
   }
 
   EmitContext& context_;

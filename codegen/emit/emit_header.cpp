@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "codegen/emit/emit_parts.h"
-#include "codegen/program/extent.h"
+#include "codegen/program/branches.h"
+#include "codegen/program/walk.h"
 #include "meshrt/log.h"
 
 namespace mesh {
@@ -15,18 +16,39 @@ struct Traffic {
 };
 using TrafficTable = std::map<std::pair<CollectiveKind, std::vector<AxisId>>, Traffic>;
 
-void count_traffic(const Program& program, const std::vector<Step>& steps, int64_t turns, TrafficTable& table) {
-  for (const Step& step : steps) {
-    if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what))
-      count_traffic(program, (*loop)->body, turns * (*loop)->turns, table);
+/// What a step of the program sends: of ranks that branches tell apart, the most of each kind.
+TrafficTable count_traffic(const Program& program) {
+  const RankClasses classes(program);
+  std::vector<TrafficTable> tables(classes.count());
+  struct Place {
+    int64_t turns;
+    RankSet ranks;
+  };
+  std::vector<Place> around{{1, classes.all()}};
+  const auto count = [&](const Step& step) {
     std::span<const CollectiveStep> call;
     if (const auto* combined = std::get_if<CombinedStep>(&step.what)) call = combined->collectives;
     if (const auto* one = std::get_if<CollectiveStep>(&step.what)) call = {one, 1};
-    if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) continue;
-    Traffic& traffic = table[{call.front().kind, call.front().axes}];
-    traffic.count += turns;
-    for (const CollectiveStep& one : call) traffic.bytes += turns * program.sharded.steps[one.step].bytes;
-  }
+    if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) return;
+    const auto& [turns, ranks] = around.back();
+    for (size_t i = 0; i < tables.size(); ++i) {
+      if (!ranks[i]) continue;
+      Traffic& traffic = tables[i][{call.front().kind, call.front().axes}];
+      traffic.count += turns;
+      for (const CollectiveStep& one : call) traffic.bytes += turns * program.sharded.steps[one.step].bytes;
+    }
+  };
+  const auto enter = [&](const Step& step, const Steps&) {
+    const auto* loop = std::get_if<ForStep>(&step.what);
+    around.push_back(
+        {around.back().turns * (loop == nullptr ? 1 : loop->turns), classes.entering(step, around.back().ranks)});
+  };
+  walk(program.routines[program.step().run].steps, count, enter, [&](const Step&, const Steps&) { around.pop_back(); });
+  TrafficTable most;
+  for (const TrafficTable& table : tables)
+    for (const auto& [key, traffic] : table)
+      if (Traffic& known = most[key]; traffic.bytes >= known.bytes) known = traffic;
+  return most;
 }
 
 const char* scope_name(RuleScope scope) {
@@ -95,8 +117,7 @@ void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& option
                      (program.sharded.machine.hash.empty() ? "" : " (" + program.sharded.machine.hash + ")"));
   row("numbers", options.precision);
 
-  TrafficTable table;
-  count_traffic(program, program.routines[program.step().run].steps, 1, table);
+  const TrafficTable table = count_traffic(program);
   for (const auto& [key, one] : table) {
     std::vector<std::string> axes;
     for (const AxisId axis : key.second) axes.push_back(mesh.axes[axis].name);

@@ -11,6 +11,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/step.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -75,35 +76,37 @@ std::string product_text(const EmitContext& context, const ProductStep& step) {
   return text;
 }
 
+struct ShapesOf {
+  const EmitContext& context;
+  std::string pair(const Access& from, const char* between, const Access& to) const {
+    return local_shape(context, from) + between + local_shape(context, to);
+  }
+  std::string operator()(const Nest& nest) const {
+    std::vector<const Access*> made;
+    for (const Pass& pass : nest.passes) {
+      for (const Pass::Store& store : pass.stores) made.push_back(&store.to);
+      for (const Pass::Accumulate& one : pass.accumulates) made.push_back(&one.to);
+    }
+    return "-> " + shapes(context, made);
+  }
+  std::string operator()(const ProductStep& product) const { return product_text(context, product); }
+  std::string operator()(const AttentionStep& a) const { return shapes(context, {&a.q, &a.k, &a.v}); }
+  std::string operator()(const TakeStep& take) const { return pair(take.table, " at ", take.ids); }
+  std::string operator()(const TakeGradientStep& take) const { return pair(take.d, " at ", take.ids); }
+  std::string operator()(const DefinedStep& step) const { return step.definition->shapes(context, step); }
+  std::string operator()(const CopyStep& copy) const { return pair(copy.from, " -> ", copy.to); }
+  std::string operator()(const FillStep&) const { return ""; }
+  std::string operator()(const CollectiveStep&) const { return ""; }
+  std::string operator()(const CombinedStep&) const { return ""; }
+  std::string operator()(const UntilStep&) const { return ""; }
+  template <HasBodies Kind>
+  std::string operator()(const Kind&) const {
+    return "";
+  }
+};
+
 /// What a step makes, with local shapes; "" where its own text says that.
-std::string shapes_of(const EmitContext& context, const Step& step) {
-  struct Visit {
-    const EmitContext& context;
-    std::string pair(const Access& from, const char* between, const Access& to) const {
-      return local_shape(context, from) + between + local_shape(context, to);
-    }
-    std::string operator()(const Nest& nest) const {
-      std::vector<const Access*> made;
-      for (const Pass& pass : nest.passes) {
-        for (const Pass::Store& store : pass.stores) made.push_back(&store.to);
-        for (const Pass::Accumulate& one : pass.accumulates) made.push_back(&one.to);
-      }
-      return "-> " + shapes(context, made);
-    }
-    std::string operator()(const ProductStep& product) const { return product_text(context, product); }
-    std::string operator()(const AttentionStep& a) const { return shapes(context, {&a.q, &a.k, &a.v}); }
-    std::string operator()(const TakeStep& take) const { return pair(take.table, " at ", take.ids); }
-    std::string operator()(const TakeGradientStep& take) const { return pair(take.d, " at ", take.ids); }
-    std::string operator()(const DefinedStep& step) const { return step.definition->shapes(context, step); }
-    std::string operator()(const CopyStep& copy) const { return pair(copy.from, " -> ", copy.to); }
-    std::string operator()(const FillStep&) const { return ""; }
-    std::string operator()(const CollectiveStep&) const { return ""; }
-    std::string operator()(const CombinedStep&) const { return ""; }
-    std::string operator()(const UntilStep&) const { return ""; }
-    std::string operator()(const std::unique_ptr<ForStep>&) const { return ""; }
-  };
-  return std::visit(Visit{context}, step.what);
-}
+std::string shapes_of(const EmitContext& context, const Step& step) { return std::visit(ShapesOf{context}, step.what); }
 
 /// `at_line("gpt.mesh:24  score = dot[head_dim](q, k)");`, cut to `room` columns.
 std::string line_call(std::string line, size_t room) {
@@ -123,7 +126,7 @@ void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
 }  // namespace
 
 void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::string& line_before) {
-  const bool loop = std::holds_alternative<std::unique_ptr<ForStep>>(step.what);
+  const bool loop = has_bodies(step);
   const bool backward = step.part == Part::input_gradient || step.part == Part::weight_gradient;
   std::vector<std::string> lines;
   for (const Span span : step.spans) {
@@ -163,31 +166,36 @@ void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
 
 namespace {
 
+/// The C++ of one step.
+struct EmitStep {
+  EmitContext& context;
+  CppWriter& out;
+  Scope& scope;
+  Span span;
+  void operator()(const Nest& nest) const { emit_nest(context, out, scope, nest); }
+  void operator()(const ProductStep& product) const { emit_product(context, out, product); }
+  void operator()(const AttentionStep& attention) const { emit_attention(context, out, scope, attention); }
+  void operator()(const TakeStep& take) const { emit_take(context, out, take); }
+  void operator()(const TakeGradientStep& take) const { emit_take_gradient(context, out, take); }
+  void operator()(const DefinedStep& step) const { step.definition->emit(context, out, step); }
+  void operator()(const CopyStep& copy) const { emit_copy(context, out, scope, copy); }
+  void operator()(const FillStep& fill) const { emit_fill(context, out, fill); }
+  void operator()(const CollectiveStep& collective) const { emit_collective(context, out, collective, span); }
+  void operator()(const CombinedStep& combined) const { emit_combined(context, out, combined, span); }
+  void operator()(const UntilStep&) const { of_control(); }
+  template <HasBodies Kind>
+  void operator()(const Kind&) const {
+    of_control();
+  }
+  static void of_control() { internal_error("a step of control itself reached emit_step"); }
+};
 void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& step) {
   if (const auto* nest = std::get_if<Nest>(&step.what); nest != nullptr && context.outline != nullptr)
     if (const std::optional<std::string> call = context.outline->call(*nest)) return out.line(*call);
   if (const std::string text = shapes_of(context, step); !text.empty()) out.comment("  " + text);
   for (const std::string& note : step.notes) out.comment("  " + note);
-  struct Visit {
-    EmitContext& context;
-    CppWriter& out;
-    Scope& scope;
-    Span span;
-    void operator()(const Nest& nest) const { emit_nest(context, out, scope, nest); }
-    void operator()(const ProductStep& product) const { emit_product(context, out, product); }
-    void operator()(const AttentionStep& attention) const { emit_attention(context, out, scope, attention); }
-    void operator()(const TakeStep& take) const { emit_take(context, out, take); }
-    void operator()(const TakeGradientStep& take) const { emit_take_gradient(context, out, take); }
-    void operator()(const DefinedStep& step) const { step.definition->emit(context, out, step); }
-    void operator()(const CopyStep& copy) const { emit_copy(context, out, scope, copy); }
-    void operator()(const FillStep& fill) const { emit_fill(context, out, fill); }
-    void operator()(const CollectiveStep& collective) const { emit_collective(context, out, collective, span); }
-    void operator()(const CombinedStep& combined) const { emit_combined(context, out, combined, span); }
-    void operator()(const UntilStep&) const { of_loop(); }
-    void operator()(const std::unique_ptr<ForStep>&) const { of_loop(); }
-    static void of_loop() { internal_error("a step of a loop itself reached emit_step"); }
-  };
-  std::visit(Visit{context, out, scope, step.spans.empty() ? Span{} : step.spans.front()}, step.what);
+
+  std::visit(EmitStep{context, out, scope, step.spans.empty() ? Span{} : step.spans.front()}, step.what);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace mesh {
 
-/// One step that is not a `for`. `line_before` is the source comment of the step before, which is not repeated.
+/// One step without bodies. `line_before` is the source comment of the step before, which is not repeated.
 void emit_step(EmitContext&, CppWriter&, Scope&, const Step&, std::string& line_before);
 /// The lines that a step comes from, where they are others than `line_before`: as comments, and what its time counts
 /// for as `at_line("gpt.mesh:24  score = ...")`; `// gpt.mesh:46  repeat layer {`.

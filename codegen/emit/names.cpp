@@ -7,6 +7,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -50,16 +51,6 @@ const Words& own_words() {
       "program_info rank rate results rows sin size_t sqrt state_at state_of std step table_ tanh tensors "
       "truncated_normal uint8_t uniform y0 y1");
   return words;
-}
-
-/// The dims of all `for` steps.
-void find_loops(const std::vector<Step>& steps, std::vector<DimId>& dims) {
-  for (const Step& step : steps) {
-    const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what);
-    if (loop == nullptr) continue;
-    dims[(*loop)->loop.index] = (*loop)->dim;
-    find_loops((*loop)->body, dims);
-  }
 }
 
 /// What a loop over the dim may be called, best first: "h", "hd", "he", "hea", ...
@@ -129,7 +120,10 @@ Names::Names(const Program& program) : program_(program), loop_dims_(program.loo
     indices_.push_back(reserve(identifier(free == candidates.end() ? candidates.back() : *free)));
   }
   for (const char* name : {"i", "j", "k", "n"}) flat_.push_back(reserve(name));
-  for (const Routine& routine : program.routines) find_loops(routine.steps, loop_dims_);
+  for (const Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](const Step& step) {
+      if (const auto* loop = std::get_if<ForStep>(&step.what)) loop_dims_[loop->loop.index] = loop->dim;
+    });
   find_stacks();
   find_numbers();
   find_states();

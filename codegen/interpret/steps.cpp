@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <type_traits>
 
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/functions.h"
 #include "codegen/interpret/nest.h"
+#include "codegen/program/branches.h"
 #include "codegen/program/step.h"
 
 namespace mesh {
@@ -15,14 +15,8 @@ namespace mesh {
 std::vector<Action> bind_steps(Binding& binding, std::span<const Step> steps) {
   std::vector<Action> actions;
   actions.reserve(steps.size());
-  for (const Step& step : steps) {
-    actions.push_back(std::visit(
-        [&]<class Kind>(const Kind& kind) {
-          if constexpr (std::is_same_v<Kind, std::unique_ptr<ForStep>>) return bind_step(binding, *kind);
-          else return bind_step(binding, kind);
-        },
-        step.what));
-  }
+  for (const Step& step : steps)
+    actions.push_back(std::visit([&](const auto& kind) { return bind_step(binding, kind); }, step.what));
   return actions;
 }
 
@@ -52,6 +46,15 @@ Action bind_step(Binding& binding, const ForStep& loop) {
       if (done && *done.at(binding) != std::byte{0}) break;
     }
     turn = 0;
+  };
+}
+
+Action bind_step(Binding& binding, const BranchStep& branch) {
+  // Groups are made by all ranks, in one order.
+  const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, branch.body));
+  if (!enters(binding.mesh(), branch, binding.rank.rank())) return [] {};
+  return [body] {
+    for (const Action& action : *body) action();
   };
 }
 

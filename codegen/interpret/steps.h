@@ -27,5 +27,6 @@ Action bind_step(Binding&, const CopyStep&);
 Action bind_step(Binding&, const FillStep&);
 Action bind_step(Binding&, const UntilStep&);
 Action bind_step(Binding&, const ForStep&);
+Action bind_step(Binding&, const BranchStep&);
 
 }  // namespace mesh

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "codegen/program/extent.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -69,8 +70,10 @@ struct Visit {
   }
   void operator()(FillStep& f) const { visit(f.to, Use::write); }
   void operator()(UntilStep& u) const { visit(u.done, Use::read); }
-  void operator()(std::unique_ptr<ForStep>& loop) const {
-    for (Step& step : loop->body) for_each_access(step, visit);
+  template <HasBodies Kind>
+  void operator()(Kind& kind) const {
+    for (Steps* body : kind.bodies())
+      for (Step& step : *body) for_each_access(step, visit);
   }
 };
 
@@ -102,14 +105,7 @@ void use_instead(Program& program, std::vector<Step>& steps, const Access& from,
 }
 
 size_t forward_steps(const Routine& routine) {
-  const auto is_forward = [](const Step& step) {
-    const Step* first = &step;
-    while (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&first->what)) {
-      if ((*loop)->body.empty()) break;
-      first = &(*loop)->body.front();
-    }
-    return first->part == Part::forward;
-  };
+  const auto is_forward = [](const Step& step) { return part_of(step) == Part::forward; };
   return static_cast<size_t>(std::ranges::find_if_not(routine.steps, is_forward) - routine.steps.begin());
 }
 

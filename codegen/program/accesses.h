@@ -13,7 +13,8 @@ enum class Use : uint8_t {
   update  // reads and writes
 };
 
-/// Visits the accesses of one step, reads before writes; of a `for`, those of its body, step by step.
+/// Visits the accesses of one step, reads before writes; of one that has bodies, those of their
+/// steps, step by step.
 void for_each_access(Step&, const std::function<void(Access&, Use)>&);
 void for_each_access(const Step&, const std::function<void(const Access&, Use)>&);
 /// The same for one pass of a nest.

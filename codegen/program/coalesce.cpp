@@ -4,6 +4,7 @@
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -14,15 +15,13 @@ class Coalescer {
   explicit Coalescer(Program& program) : program_(program), keep_(outlive_routine(program)) {}
 
   void run() {
-    for (Routine& routine : program_.routines) walk(routine.steps);
+    for_each_list(program_, [&](Steps& steps) { run(steps); });
   }
 
  private:
   uint32_t root(const Access& access) const { return storage(program_, access.buffer).index; }
 
-  void walk(std::vector<Step>& steps) {
-    for (Step& step : steps)
-      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) walk((*loop)->body);
+  void run(Steps& steps) {
     for (size_t i = 0; i < steps.size(); ++i) {
       add_lookup(steps, i);
       auto* nest = std::get_if<Nest>(&steps[i].what);

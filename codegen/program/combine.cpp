@@ -4,6 +4,7 @@
 
 #include "codegen/program/fuse.h"
 #include "codegen/program/step.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -11,24 +12,26 @@ namespace {
 
 using Phase = CollectiveStep::Phase;
 
+struct Lightness {
+  bool operator()(const Nest&) const { return true; }
+  bool operator()(const CollectiveStep&) const { return true; }
+  bool operator()(const CopyStep&) const { return true; }
+  bool operator()(const FillStep&) const { return true; }
+  bool operator()(const ProductStep&) const { return false; }
+  bool operator()(const AttentionStep&) const { return false; }
+  bool operator()(const TakeStep&) const { return false; }
+  bool operator()(const TakeGradientStep&) const { return false; }
+  bool operator()(const CombinedStep&) const { return false; }
+  bool operator()(const UntilStep&) const { return false; }
+  template <HasBodies Kind>
+  bool operator()(const Kind&) const {
+    return false;
+  }
+  bool operator()(const DefinedStep& s) const { return s.definition->is_light; }
+};
+
 /// Steps that may change places with collectives: what takes long, or repeats, stands still.
-bool is_light(const Step& step) {
-  struct Visit {
-    bool operator()(const Nest&) const { return true; }
-    bool operator()(const CollectiveStep&) const { return true; }
-    bool operator()(const CopyStep&) const { return true; }
-    bool operator()(const FillStep&) const { return true; }
-    bool operator()(const ProductStep&) const { return false; }
-    bool operator()(const AttentionStep&) const { return false; }
-    bool operator()(const TakeStep&) const { return false; }
-    bool operator()(const TakeGradientStep&) const { return false; }
-    bool operator()(const CombinedStep&) const { return false; }
-    bool operator()(const UntilStep&) const { return false; }
-    bool operator()(const std::unique_ptr<ForStep>&) const { return false; }
-    bool operator()(const DefinedStep& s) const { return s.definition->is_light; }
-  };
-  return std::visit(Visit{}, step.what);
-}
+bool is_light(const Step& step) { return std::visit(Lightness{}, step.what); }
 
 const CollectiveStep* combinable(const Step& step) {
   const auto* collective = std::get_if<CollectiveStep>(&step.what);
@@ -43,10 +46,9 @@ class Combiner {
  public:
   explicit Combiner(Program& program) : program_(program) {}
 
-  void run(std::vector<Step>& steps) {
-    std::vector<Step> out;
+  void run(Steps& steps) {
+    Steps out;
     for (size_t first = 0; first < steps.size();) {
-      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&steps[first].what)) run((*loop)->body);
       size_t end = first + 1;
       const auto same_phase = [&](const Step& step) {
         return (step.part == Part::forward) == (steps[first].part == Part::forward);
@@ -113,20 +115,18 @@ class Combiner {
 }  // namespace
 
 void combine_collectives(Program& program) {
-  for (Routine& routine : program.routines) Combiner(program).run(routine.steps);
+  Combiner combiner(program);
+  for_each_list(program, [&](Steps& steps) { combiner.run(steps); });
 }
 
 std::vector<uint32_t> calls_of_reshards(const Program& program) {
   std::vector<uint32_t> call(program.sharded.steps.size());
   for (uint32_t i = 0; i < call.size(); ++i) call[i] = i;
-  const auto walk = [&](const auto& self, const std::vector<Step>& steps) -> void {
-    for (const Step& step : steps) {
-      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) self(self, (*loop)->body);
+  for (const Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* combined = std::get_if<CombinedStep>(&step.what))
         for (const CollectiveStep& one : combined->collectives) call[one.step] = combined->collectives.front().step;
-    }
-  };
-  for (const Routine& routine : program.routines) walk(walk, routine.steps);
+    });
   return call;
 }
 

@@ -1,19 +1,14 @@
 #include "codegen/program/fuse.h"
 
+#include "codegen/program/walk.h"
+
 namespace mesh {
 
 namespace {
 
-size_t count_steps(const std::vector<Step>& steps) {
-  size_t count = steps.size();
-  for (const Step& step : steps)
-    if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) count += count_steps((*loop)->body);
-  return count;
-}
-
 size_t count_steps(const Program& program) {
   size_t count = 0;
-  for (const Routine& routine : program.routines) count += count_steps(routine.steps);
+  for (const Routine& routine : program.routines) for_each_step(routine.steps, [&](const Step&) { ++count; });
   return count;
 }
 

@@ -4,6 +4,7 @@
 
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -29,9 +30,7 @@ class Fuser {
     for (const BufferId id : program.kept) shared_[storage(program, id).index] = true;
   }
 
-  void run(std::vector<Step>& steps) {
-    for (Step& step : steps)
-      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) run((*loop)->body);
+  void run(Steps& steps) {
     for (size_t before = 0; before != steps.size();) {  // a merged nest may merge with an earlier one again
       before = steps.size();
       merge_all(steps);
@@ -143,7 +142,7 @@ class Fuser {
 
 void fuse_nests(Program& program, bool across) {
   Fuser fuser(program, across);
-  for (Routine& routine : program.routines) fuser.run(routine.steps);
+  for_each_list(program, [&](Steps& steps) { fuser.run(steps); });
 }
 
 }  // namespace mesh

@@ -5,6 +5,7 @@
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lowering.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -61,13 +62,11 @@ class ProductFuser {
   explicit ProductFuser(Program& program) : program_(program), keep_(outlive_routine(program)) {}
 
   void run() {
-    for (Routine& routine : program_.routines) walk(routine.steps);
+    for_each_list(program_, [&](Steps& steps) { run(steps); });
   }
 
  private:
-  void walk(std::vector<Step>& steps) {
-    for (Step& step : steps)
-      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) walk((*loop)->body);
+  void run(Steps& steps) {
     for (size_t i = 0; i < steps.size(); ++i) {
       if (!std::holds_alternative<ProductStep>(steps[i].what)) continue;
       while (absorb(steps, i)) {}
@@ -175,14 +174,11 @@ class ProductFuser {
   /// Steps other than `except` that read the access's memory.
   std::vector<Step*> readers_elsewhere(const Access& access, const Step& except) {
     std::vector<Step*> readers;
-    const auto visit = [&](auto&& self, std::vector<Step>& steps) -> void {
-      for (Step& step : steps) {
-        if (&step == &except) continue;
-        if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) self(self, (*loop)->body);
-        else if (contains(sets_of(program_, step).reads, root(access))) readers.push_back(&step);
-      }
-    };
-    for (Routine& routine : program_.routines) visit(visit, routine.steps);
+    for (Routine& routine : program_.routines)
+      for_each_step(routine.steps, [&](Step& step) {
+        if (&step == &except || has_bodies(step)) return;
+        if (contains(sets_of(program_, step).reads, root(access))) readers.push_back(&step);
+      });
     return readers;
   }
 

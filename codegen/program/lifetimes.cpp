@@ -4,49 +4,67 @@
 
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
 namespace {
 
-/// One body of a routine: the root or a loop's.
+/// One body of a routine: the root, a loop's or a branch's.
 struct Block {
   int parent = -1;           // block
-  int first = 0, last = -1;  // steps, those of inner loops included
-  LoopId loop;
+  int first = 0, last = -1;  // steps, those of inner bodies included
+  LoopId loop;               // unset: it is executed once
 };
 
 struct Event {
   int step, block;
   Use use;
   std::vector<LoopId> turns;
+  RankSet ranks;  // that execute it
 };
 
 class Walk {
  public:
-  Walk(const Program& program, int routine, std::vector<Lifetime>& result)
+  Walk(const Program& program, const RankClasses& classes, int routine, std::vector<Lifetime>& result)
       : program_(program), routine_(routine), result_(result), events_(program.buffers.size()) {
-    walk(program.routines[static_cast<size_t>(routine)].steps, -1, {});
+    find_events(program.routines[static_cast<size_t>(routine)].steps, classes);
     for (size_t i = 0; i < events_.size(); ++i)
       if (!events_[i].empty()) place(i);
   }
   int last_step() const { return next_ - 1; }
 
  private:
-  void walk(const std::vector<Step>& steps, int parent, LoopId loop) {
-    const int block = static_cast<int>(blocks_.size());
-    blocks_.push_back({parent, next_, -1, loop});
-    for (const Step& step : steps) {
-      if (const auto* inner = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
-        walk((*inner)->body, block, (*inner)->loop);
-        continue;
-      }
+  void find_events(const Steps& steps, const RankClasses& classes) {
+    std::vector<RankSet> ranks{classes.all()};
+    int block = -1;
+    const auto open = [&](LoopId loop) {
+      blocks_.push_back({block, next_, -1, loop});
+      block = static_cast<int>(blocks_.size()) - 1;
+    };
+    const auto close = [&] {
+      blocks_[static_cast<size_t>(block)].last = next_ - 1;
+      block = parent(block);
+    };
+    const auto add = [&](const Step& step) {
+      if (has_bodies(step)) return;
       for_each_access(step, [&](const Access& access, Use use) {
-        events_[storage(program_, access.buffer).index].push_back({next_, block, use, access.turns});
+        events_[storage(program_, access.buffer).index].push_back({next_, block, use, access.turns, ranks.back()});
       });
       ++next_;
-    }
-    blocks_[static_cast<size_t>(block)].last = next_ - 1;
+    };
+    const auto enter = [&](const Step& step, const Steps&) {
+      const auto* loop = std::get_if<ForStep>(&step.what);
+      open(loop ? loop->loop : LoopId{});
+      ranks.push_back(classes.entering(step, ranks.back()));
+    };
+    const auto leave = [&](const Step&, const Steps&) {
+      close();
+      ranks.pop_back();
+    };
+    open({});
+    walk(steps, add, enter, leave);
+    close();
   }
 
   int depth(int block) const {
@@ -69,12 +87,13 @@ class Walk {
     const auto survives = [&](int inner) {
       const Block& of = blocks_[static_cast<size_t>(inner)];
       if (!of.loop) return false;
-      return events[0].use != Use::write || std::any_of(events.begin(), events.end(), [&](const Event& event) {
+      return begins_as_left(events) || std::any_of(events.begin(), events.end(), [&](const Event& event) {
                return std::find(event.turns.begin(), event.turns.end(), of.loop) != event.turns.end();
              });
     };
     Lifetime life{routine_, events.front().step, events.back().step, block};
     const auto cover = [&](int inner) {
+      if (!blocks_[static_cast<size_t>(inner)].loop) return;
       life.first = std::min(life.first, blocks_[static_cast<size_t>(inner)].first);
       life.last = std::max(life.last, blocks_[static_cast<size_t>(inner)].last);
     };
@@ -85,8 +104,21 @@ class Walk {
       block = parent(block);
     }
     life.block = block;
-    if (result_[buffer].routine >= 0) life.routine = -1;  // another routine uses it too
+    RankSet users = events[0].ranks;
+    for (const Event& event : events) unite(users, event.ranks);
+    if (std::find(users.begin(), users.end(), false) != users.end()) life.ranks = users;
+    if (result_[buffer].routine >= 0) life.routine = -1, life.ranks = {};  // another routine uses it too
     result_[buffer] = life;
+  }
+
+  /// Whether a rank uses what the turn before left there.
+  static bool begins_as_left(const std::vector<Event>& events) {
+    RankSet written(events[0].ranks.size());
+    for (const Event& event : events) {
+      if (event.use != Use::write && !includes(written, event.ranks)) return true;
+      unite(written, event.ranks);
+    }
+    return false;
   }
 
   const Program& program_;
@@ -102,18 +134,33 @@ class Walk {
 std::vector<Lifetime> lifetimes(const Program& program) {
   std::vector<Lifetime> result(program.buffers.size());
   const std::vector<bool> outlives = outlive_routine(program);
+  const RankClasses classes(program);
   for (size_t r = 0; r < program.routines.size(); ++r) {
-    const Walk walk(program, static_cast<int>(r), result);
+    const Walk walk(program, classes, static_cast<int>(r), result);
     for (size_t i = 0; i < result.size(); ++i)  // results are read when the routine has ended
       if (outlives[i] && result[i].routine == static_cast<int>(r)) result[i].last = walk.last_step() + 1;
   }
-  for (size_t i = 0; i < result.size(); ++i)
+  for (size_t i = 0; i < result.size(); ++i) {
     if (program.buffers[i].stored) result[i].routine = -1;
+    if (outlives[i]) result[i].ranks = {};  // callers read it on every rank
+  }
   for (const EntryPoint& entry : program.entries)
     for (const Accumulator& one : entry.carried) result[one.buffer.index].routine = -1;
   for (size_t i = 0; i < result.size(); ++i)
     if (program.buffers[i].view_of) result[i].routine = -2;
   return result;
+}
+
+void for_each_numbered(const Steps& steps, const std::function<void(const Step&, int step, int block)>& visit) {
+  int step = 0, blocks = 1;
+  std::vector<int> open{0};
+  walk(
+      steps,
+      [&](const Step& one) {
+        if (!has_bodies(one)) visit(one, step++, open.back());
+      },
+      [&](const Step&, const Steps&) { open.push_back(blocks++); },
+      [&](const Step&, const Steps&) { open.pop_back(); });
 }
 
 }  // namespace mesh

@@ -91,8 +91,8 @@ void Lowering::lower_loop(const Node& node) {
     slots.push_back(std::move(slot));
   }
 
-  std::vector<Step> body;
-  std::vector<Step>* around = std::exchange(steps_, &body);
+  Steps body;
+  Steps* around = std::exchange(steps_, &body);
   for (const Slot& slot : slots)
     if (slot.argument) store(slot.turn, slot.access);  // before the carry is renewed
   lower_body(op.body);
@@ -104,13 +104,7 @@ void Lowering::lower_loop(const Node& node) {
   steps_ = around;
 
   for (size_t i = 0; i < op.carries.size(); ++i) memory_[op.carries[i].result.index] = carries[i];
-  auto step = std::make_unique<ForStep>();
-  step->loop = loop;
-  step->dim = op.dim;
-  step->turns = graph_.dim(op.dim).size;
-  step->reverse = op.reverse;
-  step->body = std::move(body);
-  emit(std::move(step));
+  emit(ForStep{loop, op.dim, graph_.dim(op.dim).size, op.reverse, std::move(body)});
 }
 
 }  // namespace mesh

@@ -20,10 +20,10 @@ class Plan {
     std::iota(slot_.begin(), slot_.end(), 0);
     for (Lifetime& life : life_)
       if (!share && life.routine >= 0) life.routine = -1;
-    for (Routine& routine : program.routines) {
-      step_ = blocks_ = 0;
-      reuse(routine.steps);
-    }
+    for (const Routine& routine : program.routines)
+      for_each_numbered(routine.steps, [&](const Step& step, int number, int block) {
+        if (const auto* nest = std::get_if<Nest>(&step.what)) reuse(*nest, number, block);
+      });
     place();
     for (Buffer& buffer : program.buffers)
       if (buffer.view_of) {
@@ -48,28 +48,16 @@ class Plan {
 
   // ---- results in the place of operands
 
-  void reuse(std::vector<Step>& steps) {
-    const int block = blocks_++;
-    for (Step& step : steps) {
-      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
-        reuse((*loop)->body);
-        continue;
-      }
-      if (const auto* nest = std::get_if<Nest>(&step.what)) reuse(*nest, block);
-      ++step_;
-    }
-  }
-
   /// Both must live within one turn of the nest's own body: what outlives the turn is read again in the next.
-  void reuse(const Nest& nest, int block) {
+  void reuse(const Nest& nest, int step, int block) {
     std::vector<size_t> given;  // places that have been taken over in this step
     for (const Pass& pass : nest.passes)
       for (const Pass::Store& store : pass.stores) {
         const size_t to = storage(program_, store.to.buffer).index;
-        if (life_[to].first != step_ || life_[to].block != block || slot(to) != to) continue;
+        if (life_[to].first != step || life_[to].block != block || slot(to) != to) continue;
         for (size_t from = 0; from < life_.size() && slot(to) == to; ++from) {
           const size_t place = slot(from);
-          if (life_[from].last != step_ || life_[from].block != block ||
+          if (life_[from].last != step || life_[from].block != block ||
               std::find(given.begin(), given.end(), place) != given.end())
             continue;
           if (!may_merge(from, to) || !may_take_over(program_, nest, BufferId{static_cast<uint32_t>(from)},
@@ -77,6 +65,7 @@ class Plan {
             continue;
           slot_[to] = place;
           life_[place].last = std::max(life_[place].last, life_[to].last);
+          if (life_[place].ranks != life_[to].ranks) life_[place].ranks = {};
           given.push_back(place);
         }
       }
@@ -129,20 +118,25 @@ class Plan {
   /// By kind: what always lives, and what lives at the step at which most does; gaps count as workspace.
   void account() {
     int64_t most = -1;
+    const RankClasses classes(program_);
     for (int routine = 0; routine < static_cast<int>(program_.routines.size()); ++routine) {
       int last = 0;
       for (const Lifetime& life : life_)
         if (life.routine == routine) last = std::max(last, life.last);
-      for (int step = 0; step <= last; ++step) {
-        std::map<BufferKind, int64_t> kinds;
-        int64_t sum = 0;
-        for (size_t i = 0; i < life_.size(); ++i) {
-          if (program_.buffers[i].view_of || slot(i) != i || !life_[i].meets({routine, step, step})) continue;
-          kinds[program_.buffers[i].kind] += bytes(i);
-          sum += bytes(i);
+      for (int step = 0; step <= last; ++step)
+        for (size_t alike = 0; alike < classes.count(); ++alike) {
+          Lifetime now{routine, step, step};
+          now.ranks.resize(classes.count());
+          now.ranks[alike] = true;
+          std::map<BufferKind, int64_t> kinds;
+          int64_t sum = 0;
+          for (size_t i = 0; i < life_.size(); ++i) {
+            if (program_.buffers[i].view_of || slot(i) != i || !life_[i].meets(now)) continue;
+            kinds[program_.buffers[i].kind] += bytes(i);
+            sum += bytes(i);
+          }
+          if (sum > most) most = sum, program_.memory.by_kind = std::move(kinds);
         }
-        if (sum > most) most = sum, program_.memory.by_kind = std::move(kinds);
-      }
     }
     const int64_t gaps = program_.memory.arena + program_.memory.own - std::max<int64_t>(most, 0);
     if (gaps > 0) program_.memory.by_kind[BufferKind::workspace] += gaps;
@@ -150,8 +144,7 @@ class Plan {
 
   Program& program_;
   std::vector<Lifetime> life_;
-  std::vector<size_t> slot_;   // by buffer: whose place it takes, itself where none
-  int step_ = 0, blocks_ = 0;  // as lifetimes number them
+  std::vector<size_t> slot_;  // by buffer: whose place it takes, itself where none
 };
 
 }  // namespace

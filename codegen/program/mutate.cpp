@@ -7,13 +7,13 @@
 #include <functional>
 
 #include "codegen/graph/builder.h"
+#include "codegen/program/branches.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
 namespace {
-
-using Steps = std::vector<Step>;
 
 /// Makes the fault at one place and says what it did.
 using Place = std::function<Mutation()>;
@@ -28,30 +28,46 @@ std::string text_of(const Program& program, const CollectiveStep& step) {
 class Finder {
  public:
   Finder(Program& program, Fault fault) : program_(program), fault_(fault) {
-    walk(program.routines[program.step().run].steps);
+    Steps& steps = program.routines[program.step().run].steps;
+    std::vector<Steps*> lists{&steps};
+    const auto visit = [&](Step& step) {
+      if (!has_bodies(step)) look(*lists.back(), static_cast<size_t>(&step - lists.back()->data()));
+    };
+    const auto enter = [&](Step& step, Steps& body) {
+      lists.push_back(&body);
+      around_.push_back(&step);
+    };
+    const auto leave = [&](const Step&, const Steps&) {
+      lists.pop_back();
+      around_.pop_back();
+    };
+    walk(steps, visit, enter, leave);
   }
   std::vector<Place> places;
 
  private:
   const MeshShape& mesh() const { return program_.sharded.layout.mesh; }
 
-  void walk(Steps& steps) {
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
-        walk((*loop)->body);
-        continue;
-      }
-      if (fault_ == Fault::drop || fault_ == Fault::skip) {
-        leave_out(steps, i);
-        if (auto* combined = std::get_if<CombinedStep>(&steps[i].what)) leave_out_one(*combined);
-      }
-      if (fault_ == Fault::swap) swap(steps, i);
-      if (auto* nest = std::get_if<Nest>(&steps[i].what)) {
-        if (fault_ == Fault::scale) unscale(*nest);
-        if (slices()) shift(*nest);
-      }
-      if (auto* copy = std::get_if<CopyStep>(&steps[i].what); copy && slices()) shift(*copy);
+  /// The faults that can be made at step i.
+  void look(Steps& steps, size_t i) {
+    if (fault_ == Fault::drop || fault_ == Fault::skip) {
+      leave_out(steps, i);
+      if (auto* combined = std::get_if<CombinedStep>(&steps[i].what)) leave_out_one(*combined);
     }
+    if (fault_ == Fault::swap) swap(steps, i);
+    if (auto* nest = std::get_if<Nest>(&steps[i].what)) {
+      if (fault_ == Fault::scale) unscale(*nest);
+      if (slices()) shift(*nest);
+    }
+    if (auto* copy = std::get_if<CopyStep>(&steps[i].what); copy && slices()) shift(*copy);
+  }
+
+  /// Whether a rank executes the steps that are looked at.
+  bool comes(int64_t rank) const {
+    return std::ranges::all_of(around_, [&](const Step* step) {
+      const auto* branch = std::get_if<BranchStep>(&step->what);
+      return !branch || enters(mesh(), *branch, rank);
+    });
   }
 
   // ---- collectives
@@ -61,8 +77,13 @@ class Finder {
     const auto* step = std::get_if<CollectiveStep>(&steps[i].what);
     return step && step->phase != CollectiveStep::Phase::wait && mesh().size(step->axes) > 1 ? step : nullptr;
   }
-  /// Another rank for each place.
-  int64_t one_rank() const { return static_cast<int64_t>(places.size()) % mesh().ranks(); }
+  /// Another rank for each place, of those that come there.
+  int64_t one_rank() const {
+    const int64_t ranks = mesh().ranks();
+    int64_t rank = static_cast<int64_t>(places.size()) % ranks;
+    for (int64_t tried = 0; tried < ranks && !comes(rank); ++tried) rank = (rank + 1) % ranks;
+    return rank;
+  }
 
   void leave_out(Steps& steps, size_t i) {
     if (!collective(steps, i)) return;
@@ -173,8 +194,9 @@ class Finder {
       if (part == dims.end() || *part == held[at]) continue;
       for (int64_t rank = mesh().ranks(); rank-- > 0;) {
         const Range own = local_range(program_, *part, rank), whole = local_range(program_, held[at], rank);
-        const bool works =
-            std::ranges::all_of(dims, [&](const LocalDim& d) { return local_extent(program_, d, rank) > 0; });
+        const bool works = comes(rank) && std::ranges::all_of(dims, [&](const LocalDim& d) {
+                             return local_extent(program_, d, rank) > 0;
+                           });
         const int64_t rows = own.begin > whole.begin ? -1 : own.end < whole.end ? 1 : 0;
         if (!works || rows == 0) continue;
         if (fault_ == Fault::raise) places.push_back([raise, rank] { return Mutation{raise(), rank}; });
@@ -243,6 +265,7 @@ class Finder {
 
   Program& program_;
   Fault fault_;
+  std::vector<const Step*> around_;  // whose bodies are being walked through
 };
 
 }  // namespace

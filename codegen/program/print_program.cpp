@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <functional>
 
+#include "codegen/program/branches.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/step.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -22,7 +24,10 @@ std::string list(const Range& items, Text text, const char* between = ", ") {
 class Printer {
  public:
   explicit Printer(const Program& program) : program_(program), dim_of_loop_(program.loops) {
-    for (const Routine& routine : program.routines) find_loops(routine.steps);
+    for (const Routine& routine : program.routines)
+      for_each_step(routine.steps, [&](const Step& step) {
+        if (const auto* loop = std::get_if<ForStep>(&step.what)) dim_of_loop_[loop->loop.index] = loop->dim;
+      });
   }
 
   std::string whole() {
@@ -37,7 +42,7 @@ class Printer {
       if (routine.after_forward_of)
         out_ += fmt::format(", after the forward steps of {}", program_.routines[*routine.after_forward_of].name);
       out_ += "\n";
-      print(routine.steps, 1);
+      print(routine.steps);
     }
     for (const EntryPoint& entry : program_.entries) print(entry);
     return std::move(out_);
@@ -120,24 +125,18 @@ class Printer {
     for (const auto& [wanted, buffer] : entry.wanted) out_ += fmt::format("  wanted {} = {}\n", wanted, name(buffer));
   }
 
-  void find_loops(const std::vector<Step>& steps) {
-    for (const Step& step : steps)
-      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
-        dim_of_loop_[(*loop)->loop.index] = (*loop)->dim;
-        find_loops((*loop)->body);
-      }
-  }
-
   void put(int depth, const std::string& text) {
     out_ += std::string(static_cast<size_t>(2 * depth), ' ') + text + "\n";
   }
 
-  void print(const std::vector<Step>& steps, int depth) {
-    for (const Step& step : steps) {
+  void print(const Steps& steps) {
+    int depth = 1;
+    const auto line = [&](const Step& step) {
       put(depth, summary(step) + (step.part == Part::forward ? "" : fmt::format("   # {}", name_of(step.part))));
       if (const auto* nest = std::get_if<Nest>(&step.what)) print(*nest, depth + 1);
-      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) print((*loop)->body, depth + 1);
-    }
+    };
+    walk(
+        steps, line, [&](const Step&, const Steps&) { ++depth; }, [&](const Step&, const Steps&) { --depth; });
   }
 
   // ---- nests
@@ -257,9 +256,10 @@ class Printer {
   std::string text(const CopyStep& c) const { return fmt::format("copy {} = {}", access(c.to), access(c.from)); }
   std::string text(const FillStep& f) const { return fmt::format("fill {} = {}", access(f.to), f.value); }
   std::string text(const UntilStep& u) const { return "until " + access(u.done); }
-  std::string text(const std::unique_ptr<ForStep>& loop) const {
-    return fmt::format("for {} {}{}", dim(loop->dim), loop->turns, loop->reverse ? " backwards" : "");
+  std::string text(const ForStep& loop) const {
+    return fmt::format("for {} {}{}", dim(loop.dim), loop.turns, loop.reverse ? " backwards" : "");
   }
+  std::string text(const BranchStep& branch) const { return "on " + to_string(program_.sharded.layout.mesh, branch); }
 
   const Program& program_;
   std::vector<DimId> dim_of_loop_;

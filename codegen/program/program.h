@@ -1,11 +1,11 @@
-// program.h: what one rank executes, step by step, the same for all ranks: buffers with planned addresses, and three
+// program.h: what one rank executes, step by step, in one list for all ranks: buffers with planned addresses, and three
 // kinds of step: calls of the runtime (products, attention, lookups, collectives), loop nests (everything elementwise
-// and every reduction), and control
-// (`for` over a repeat). The interpreter runs it, the emitter writes it down as C++.
+// and every reduction), and control, which has steps as its body (`for` over a repeat, a branch on the rank's
+// coordinates). The interpreter runs it, the emitter writes it down as C++.
 #pragma once
+#include <array>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -235,14 +235,46 @@ struct FillStep {
   double value;
 };
 
+// ---- control
+// --------------------------------------------------------------------------------------------------------------
+
+struct Step;
+using Steps = std::vector<Step>;
+
 /// The last step of a loop's body: no further turn is made where `done` holds, on all ranks alike.
 struct UntilStep {
   Access done;
 };
 
-struct ForStep;
+/// What one turn of a loop executes.
+struct ForStep {
+  LoopId loop;
+  DimId dim;
+  int64_t turns;
+  bool reverse = false;
+  Steps body;
+  std::array<Steps*, 1> bodies() { return {&body}; }
+};
+
+/// What only some ranks execute: those that have one of its coordinates on every axis of `at`. The others go on with
+/// the next step. What the body writes has no value on the others, and collectives in it have groups that are wholly
+/// within it (program/branches.h).
+struct BranchStep {
+  std::vector<Where> at;  // sorted by axis, each with its coordinates in order; at least one axis
+  Steps body;
+  std::array<Steps*, 1> bodies() { return {&body}; }
+};
+
+/// A kind of step that touches no memory itself, but has other steps executed: it lists their bodies, and says in
+/// print_program, verify_program, emit_functions and interpret/steps when each is executed. All else reaches the steps
+/// in them by program/walk.h.
+template <class Kind>
+concept HasBodies = requires(Kind kind) {
+  kind.bodies();
+};
+
 using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, DefinedStep, CollectiveStep,
-                              CombinedStep, CopyStep, FillStep, UntilStep, std::unique_ptr<ForStep>>;
+                              CombinedStep, CopyStep, FillStep, UntilStep, ForStep, BranchStep>;
 
 struct Step {
   StepKind what;
@@ -252,18 +284,10 @@ struct Step {
   std::vector<std::string> notes;  // for the reader: what, shapes, communication
 };
 
-struct ForStep {
-  LoopId loop;
-  DimId dim;
-  int64_t turns;
-  bool reverse = false;
-  std::vector<Step> body;
-};
-
 /// A list of steps that the program executes when it is called.
 struct Routine {
   std::string name;  // unique in the program: "train", "evaluate", "evaluate.finish"
-  std::vector<Step> steps;
+  Steps steps;
   std::optional<uint32_t> after_forward_of;  // executes the forward steps of that routine first
 };
 

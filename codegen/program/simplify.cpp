@@ -5,17 +5,18 @@
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
 namespace {
 
 template <class Visit>
-void for_each_nest(std::vector<Step>& steps, Visit visit) {
-  for (Step& step : steps) {
-    if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) for_each_nest((*loop)->body, visit);
-    else if (auto* nest = std::get_if<Nest>(&step.what)) visit(*nest);
-  }
+void for_each_nest(Program& program, Visit visit) {
+  for (Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](Step& step) {
+      if (auto* nest = std::get_if<Nest>(&step.what)) visit(*nest);
+    });
 }
 
 // ---- computing again
@@ -165,12 +166,6 @@ bool is_empty(const Step& step) {
   return false;
 }
 
-void drop_empty(std::vector<Step>& steps) {
-  for (Step& step : steps)
-    if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) drop_empty((*loop)->body);
-  std::erase_if(steps, [](const Step& step) { return is_empty(step); });
-}
-
 /// One round; returns whether anything went.
 bool drop_unread(Program& program, const std::vector<bool>& keep) {
   const UseCounts uses = count_uses(program);
@@ -181,19 +176,17 @@ bool drop_unread(Program& program, const std::vector<bool>& keep) {
     changed |= goes;
     return goes;
   };
-  for (Routine& routine : program.routines) {
-    for_each_nest(routine.steps, [&](Nest& nest) {
-      for (Pass& pass : nest.passes) {
-        std::erase_if(pass.stores, unread);
-        std::erase_if(pass.accumulates, unread);
-      }
-      drop_rows(nest);
-      for (Pass& pass : nest.passes) drop_scalars(pass);
-      drop_rows(nest);
-      std::erase_if(nest.passes, [](const Pass& pass) { return is_empty(pass); });
-    });
-    drop_empty(routine.steps);
-  }
+  for_each_nest(program, [&](Nest& nest) {
+    for (Pass& pass : nest.passes) {
+      std::erase_if(pass.stores, unread);
+      std::erase_if(pass.accumulates, unread);
+    }
+    drop_rows(nest);
+    for (Pass& pass : nest.passes) drop_scalars(pass);
+    drop_rows(nest);
+    std::erase_if(nest.passes, [](const Pass& pass) { return is_empty(pass); });
+  });
+  for_each_list(program, [](Steps& steps) { std::erase_if(steps, [](const Step& step) { return is_empty(step); }); });
   return changed;
 }
 
@@ -227,16 +220,12 @@ class CopyForwarder {
  public:
   explicit CopyForwarder(Program& program) : program_(program), keep_(outlive_routine(program)) {}
   void run() {
-    for (Routine& routine : program_.routines) walk(routine.steps);
+    for_each_list(program_, [&](Steps& steps) {
+      for (size_t i = 0; i < steps.size(); ++i) forward(steps, i);
+    });
   }
 
  private:
-  void walk(std::vector<Step>& steps) {
-    for (Step& step : steps)
-      if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) walk((*loop)->body);
-    for (size_t i = 0; i < steps.size(); ++i) forward(steps, i);
-  }
-
   /// Readers of `to` read `from`, where neither changes while they do: `to` is written by this copy alone and read in
   /// this body alone, after it; `from` is written by no later step of the body.
   void forward(std::vector<Step>& steps, size_t i) {
@@ -280,8 +269,7 @@ void simplify(Program& program) {
   const std::vector<bool> keep = outlive_routine(program);
   while (drop_unread(program, keep)) {}
   const UseCounts uses = count_uses(program);
-  for (Routine& routine : program.routines)
-    for_each_nest(routine.steps, [&](Nest& nest) { Repeater(program, uses, keep).run(nest); });
+  for_each_nest(program, [&](Nest& nest) { Repeater(program, uses, keep).run(nest); });
   while (drop_unread(program, keep)) {}
   drop_buffers(program);
 }

@@ -6,12 +6,14 @@
 #include <span>
 
 #include "codegen/program/accesses.h"
+#include "codegen/program/branches.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lifetimes.h"
 #include "codegen/program/memory.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_steps.h"
+#include "codegen/program/walk.h"
 
 namespace mesh {
 
@@ -19,17 +21,17 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : program_(program) {}
+  explicit Verifier(const Program& program) : program_(program), classes_(program) {}
 
   std::vector<std::string> run() {
     buffers();
     for (const Routine& routine : program_.routines) {
       routine_ = routine.name;
-      written_.assign(program_.buffers.size(), false);
-      for (size_t i = 0; i < program_.buffers.size(); ++i) written_[i] = bool(program_.buffers[i].stored);
+      written_.assign(program_.buffers.size(), RankSet(classes_.count()));
+      for (size_t i = 0; i < program_.buffers.size(); ++i)
+        if (program_.buffers[i].stored) written_[i] = classes_.all();
       for (const EntryPoint& entry : program_.entries)
-        for (const Accumulator& one : entry.carried) written_[one.buffer.index] = true;
-      loops_.clear();
+        for (const Accumulator& one : entry.carried) written_[one.buffer.index] = classes_.all();
       if (routine.after_forward_of) {
         const Routine& other = program_.routines[*routine.after_forward_of];
         steps(std::span(other.steps).first(forward_steps(other)));
@@ -75,24 +77,75 @@ class Verifier {
   }
 
   void steps(std::span<const Step> list) {
-    for (const Step& step : list) {
-      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&step.what)) {
-        if ((*loop)->turns != program_.sharded.graph.dim((*loop)->dim).size)
-          say("a loop has not as many turns as its dim");
-        loops_.emplace_back((*loop)->loop, (*loop)->dim);
-        steps((*loop)->body);
-        loops_.pop_back();
-        continue;
-      }
-      for_each_access(step, [&](const Access& access, Use use) {
-        turns(access, step);
-        const uint32_t root = storage(program_, access.buffer).index;
-        if (use != Use::write && !written_[root] && !is_running_sum(step, root))
-          say(fmt::format("{}: {} reads {} before anything writes it", routine_, summary(program_, step),
-                          to_string(program_, access)));
-        if (use != Use::read) written_[root] = true;
-      });
-      for (std::string& message : verify_step(program_, step)) say(routine_ + ": " + std::move(message));
+    ranks_ = {classes_.all()};
+    ends_bodies(list, nullptr);
+    const auto enter = [&](const Step& step, const Steps& body) {
+      ends_bodies(body, &step);
+      around_.push_back(&step);
+      ranks_.push_back(classes_.entering(step, ranks_.back()));
+    };
+    const auto leave = [&](const Step&, const Steps&) {
+      around_.pop_back();
+      ranks_.pop_back();
+    };
+    walk(
+        list, [&](const Step& step) { this->step(step); }, enter, leave);
+  }
+
+  void step(const Step& step) {
+    if (const auto* loop = std::get_if<ForStep>(&step.what))
+      if (loop->turns != program_.sharded.graph.dim(loop->dim).size) say("a loop has not as many turns as its dim");
+    if (const auto* branch = std::get_if<BranchStep>(&step.what)) coordinates(*branch);
+    if (has_bodies(step)) return;
+    for_each_access(step, [&](const Access& access, Use use) {
+      turns(access, step);
+      const uint32_t root = storage(program_, access.buffer).index;
+      if (use != Use::write && !includes(written_[root], ranks_.back()) && !is_running_sum(step, root))
+        say(fmt::format("{}: {} reads {} before anything writes it{}", routine_, summary(program_, step),
+                        to_string(program_, access), somewhere(root)));
+      if (use != Use::read) unite(written_[root], ranks_.back());
+    });
+    if (const auto* one = std::get_if<CollectiveStep>(&step.what)) group(step, *one);
+    if (const auto* combined = std::get_if<CombinedStep>(&step.what)) group(step, combined->collectives.front());
+    for (std::string& message : verify_step(program_, step)) say(routine_ + ": " + std::move(message));
+  }
+
+  /// Where a read fails: some of the ranks that come there have written it.
+  std::string somewhere(uint32_t root) const {
+    return intersect(written_[root], ranks_.back()) ? " on all ranks that come here" : "";
+  }
+
+  /// An `until` stands at the end of a loop's body.
+  void ends_bodies(std::span<const Step> body, const Step* of) {
+    const bool loop = of && std::holds_alternative<ForStep>(of->what);
+    for (size_t i = 0; i < body.size(); ++i)
+      if (std::holds_alternative<UntilStep>(body[i].what) && !(loop && i + 1 == body.size()))
+        say(routine_ + ": an until step is not the last one of a loop");
+  }
+
+  void coordinates(const BranchStep& branch) {
+    const std::vector<MeshAxis>& axes = program_.sharded.layout.mesh.axes;
+    bool good = !branch.at.empty();
+    for (const Where& where : branch.at) {
+      good = good && !where.coordinates.empty();
+      for (const int64_t coordinate : where.coordinates)
+        good = good && coordinate >= 0 && coordinate < axes[where.axis].size;
+      good = good && std::ranges::is_sorted(where.coordinates, std::less_equal{});
+    }
+    if (!good || !std::ranges::is_sorted(branch.at, std::less_equal{}, &Where::axis))
+      say(fmt::format("{}: a branch asks for coordinates that its mesh lacks, or not in order", routine_));
+  }
+
+  /// All ranks of a group come to its collectives.
+  void group(const Step& step, const CollectiveStep& collective) {
+    for (const Step* around : around_) {
+      const auto* branch = std::get_if<BranchStep>(&around->what);
+      if (!branch) continue;
+      for (const Where& where : branch->at)
+        if (contains(collective.axes, where.axis) || contains(collective.to_axes, where.axis))
+          if (static_cast<int64_t>(where.coordinates.size()) < program_.sharded.layout.mesh.axes[where.axis].size)
+            say(fmt::format("{}: {} waits for ranks that do not come to it: it stands in a branch on {}", routine_,
+                            summary(program_, step), to_string(program_.sharded.layout.mesh, *branch)));
     }
   }
 
@@ -111,9 +164,10 @@ class Verifier {
     const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
     bool good = access.turns.size() <= dims.size();
     for (size_t k = 0; good && k < access.turns.size(); ++k) {
-      const auto loop =
-          std::find_if(loops_.begin(), loops_.end(), [&](const auto& l) { return l.first == access.turns[k]; });
-      good = loop != loops_.end() && loop->second == dims[k].dim && dims[k].placement.axes.empty();
+      good = dims[k].placement.axes.empty() && std::ranges::any_of(around_, [&](const Step* around) {
+               const auto* loop = std::get_if<ForStep>(&around->what);
+               return loop && loop->loop == access.turns[k] && loop->dim == dims[k].dim;
+             });
     }
     if (!good)
       say(fmt::format("{}: {} indexes {} by a turn that is not its dim's", routine_, summary(program_, step),
@@ -121,7 +175,10 @@ class Verifier {
   }
 
   void must_be_written(BufferId id, const std::string& what) {
-    if (!written_[storage(program_, id).index]) say(fmt::format("{} is never written", what));
+    const RankSet& written = written_[storage(program_, id).index];
+    if (includes(written, classes_.all())) return;
+    const bool some = std::ranges::find(written, true) != written.end();
+    say(fmt::format("{} is {} written", what, some ? "not on every rank" : "never"));
   }
 
   void handed_out(const EntryPoint& entry) {
@@ -166,31 +223,23 @@ class Verifier {
   /// A result in the place of an operand that dies in the nest that makes it.
   bool takes_over(size_t dying, size_t born, const std::vector<Lifetime>& life) const {
     if (life[dying].last != life[born].first || life[dying].block != life[born].block) return false;
-    int step = 0, block = 0;
-    const Nest* nest = find_nest(program_.routines[static_cast<size_t>(life[born].routine)].steps, life[born].first,
-                                 life[born].block, step, block);
+    const Nest* nest = nullptr;
+    for_each_numbered(program_.routines[static_cast<size_t>(life[born].routine)].steps,
+                      [&](const Step& step, int number, int block) {
+                        if (number == life[born].first && block == life[born].block)
+                          nest = std::get_if<Nest>(&step.what);
+                      });
     return nest && may_take_over(program_, *nest, BufferId{static_cast<uint32_t>(dying)},
                                  BufferId{static_cast<uint32_t>(born)});
-  }
-
-  /// Step `wanted` of body `in`, as lifetimes count them, if it is a nest.
-  static const Nest* find_nest(const std::vector<Step>& steps, int wanted, int in, int& step, int& block) {
-    const int own = block++;
-    for (const Step& one : steps) {
-      if (const auto* loop = std::get_if<std::unique_ptr<ForStep>>(&one.what)) {
-        if (const Nest* found = find_nest((*loop)->body, wanted, in, step, block)) return found;
-        continue;
-      }
-      if (step++ == wanted && own == in) return std::get_if<Nest>(&one.what);
-    }
-    return nullptr;
   }
 
   const Program& program_;
   std::vector<std::string> messages_;
   std::string routine_;
-  std::vector<bool> written_;  // by buffer
-  std::vector<std::pair<LoopId, DimId>> loops_;
+  RankClasses classes_;
+  std::vector<RankSet> written_;     // by buffer: the ranks that have written it
+  std::vector<const Step*> around_;  // whose bodies are being walked through, outermost first
+  std::vector<RankSet> ranks_;       // that come to the routine, and to each of those bodies
 };
 
 }  // namespace

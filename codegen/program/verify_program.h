@@ -7,9 +7,10 @@
 
 namespace mesh {
 
-/// One message a violation, empty for a program that is in order: every read is preceded by a write of this routine (or
-/// the buffer is stored), accesses fit their buffers and steps, collectives fit their reshard steps and the shapes on
-/// both sides, buffers that live at the same time lie apart, metrics are complete scalars.
+/// One message a violation, empty for a program that is in order: every read is preceded by a write of this routine on
+/// every rank that comes to it (or the buffer is stored), all ranks of a group come to its collectives, accesses fit
+/// their buffers and steps, collectives fit their reshard steps and the shapes on both sides, buffers that live at the
+/// same time lie apart, metrics are complete scalars.
 std::vector<std::string> verify_program(const Program&);
 
 }  // namespace mesh

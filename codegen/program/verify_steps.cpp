@@ -177,7 +177,8 @@ class StepVerifier {
     if (program_.buffer(u.done.buffer).type != Type::boolean || !dims_of(program_, u.done).empty())
       say("asks something else than a truth value");
   }
-  void operator()(const std::unique_ptr<ForStep>&) {}
+  template <HasBodies Kind>
+  void operator()(const Kind&) {}
 
  private:
   void say(const std::string& what) { messages.push_back(summary(program_, step_) + " " + what); }

@@ -7,7 +7,7 @@
 
 namespace mesh {
 
-/// Messages on a step that is no loop: its dims against its buffers', its shapes against its reshard step's.
+/// Messages on a step that has no bodies: its dims against its buffers', its shapes against its reshard step's.
 std::vector<std::string> verify_step(const Program&, const Step&);
 
 }  // namespace mesh

@@ -5,6 +5,7 @@
 
 #include "codegen/emit/emit_program.h"
 #include "frontend/render.h"
+#include "tests/program/staged.h"
 
 namespace mesh::tests {
 
@@ -19,6 +20,8 @@ const std::vector<ValuesEntry> scores = {{"scores", {"logits", "layer.feed"}}};
 
 /// A pattern names what is named already, too.
 const std::vector<std::string> watched = {"grad_norm", "grad(**)", "**"};
+
+Program staged_along_pipe(Program program) { return staged(std::move(program), "pipe"); }
 
 }  // namespace
 
@@ -52,6 +55,10 @@ const std::vector<Case>& cases() {
       {"neighbours_rows", "tests/emit/specs/neighbours.mesh", "rows", {{"a", 3}}, {}},
       {"neighbours_tiles", "tests/emit/specs/neighbours.mesh", "tiles", {{"a", 2}, {"b", 2}}, {}},
       {"neighbours_columns", "tests/emit/specs/neighbours.mesh", "columns", {{"a", 5}}, {}},
+      {"staged_samples", "tests/emit/specs/staged.mesh", "samples", {}, {}, "f32", "Staged", {}, {}, staged_along_pipe},
+      {"staged_inner", "tests/emit/specs/staged.mesh", "inner", {}, {}, "f64", "Staged", {}, {}, staged_along_pipe},
+      {"staged_tall", "tests/emit/specs/staged.mesh", "tall", {}, {}, "f32", "Staged", {}, {}, staged_along_pipe},
+      {"staged_until", "tests/emit/specs/staged.mesh", "samples", {}, {}, "f32", "Relaxed", {}, {}, staged_along_pipe},
       {"neighbours_deep", "tests/emit/specs/neighbours.mesh", "deep", {{"a", 5}}, {}, "f64"},
   };
   return all;
@@ -70,6 +77,7 @@ Compiled compiled(const Case& one, SourceMap& sources) {
   DiagnosticSink sink;
   std::optional<Compiled> result = compile(request, sources, sink);
   if (!result) throw std::runtime_error(one.name + ":\n" + render_all(sink, sources));
+  if (one.change != nullptr) result->program = one.change(std::move(result->program));
   return std::move(*result);
 }
 

@@ -2,7 +2,11 @@
 // evaluation, on ranks that are threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "codegen/interpret/interpreted_program.h"
+#include "codegen/program/verify_program.h"
 #include "tests/emit/cases.h"
 #include "tests/emit/emitted_cases.h"
 #include "tests/emit/record.h"
@@ -26,6 +30,30 @@ TEST_P(Emitted, equals_the_interpreter_bit_for_bit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Emitted, testing::ValuesIn(cases()), [](const auto& one) { return one.param.name; });
+
+class Changed : public testing::TestWithParam<Case> {};
+
+/// A program that tests have changed is in order, and leaves what it left before.
+TEST_P(Changed, equals_what_it_was) {
+  Case plain = GetParam();
+  plain.change = nullptr;
+  SourceMap sources, plain_sources;
+  const Compiled changed = tests::compiled(GetParam(), sources), before = tests::compiled(plain, plain_sources);
+  EXPECT_EQ(verify_program(changed.program), std::vector<std::string>{});
+  const int ranks = static_cast<int>(changed.sharded().layout.mesh.ranks());
+  const auto by = [&](const Compiled& one, const SourceMap& of) {
+    return record([&] { return std::make_unique<InterpretedProgram>(one.program, &of); }, ranks);
+  };
+  EXPECT_EQ(differences(by(before, plain_sources), by(changed, sources)), std::vector<std::string>{});
+}
+
+std::vector<Case> changed_cases() {
+  std::vector<Case> changed;
+  std::ranges::copy_if(cases(), std::back_inserter(changed), [](const Case& one) { return one.change != nullptr; });
+  return changed;
+}
+INSTANTIATE_TEST_SUITE_P(All, Changed, testing::ValuesIn(changed_cases()),
+                         [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace mesh::tests

@@ -34,7 +34,6 @@ class HandMade {
   BufferId buffer(const std::string& name, Type type, std::vector<LocalDim> dims, Space space = Space::arena);
   LoopId loop() { return LoopId{program.loops++}; }
   void add(StepKind step) { steps.push_back({std::move(step), Part::forward, {}, "", {}}); }
-  void add(ForStep loop) { add(StepKind(std::make_unique<ForStep>(std::move(loop)))); }
   /// A movement over ranks between two buffers of equal dims.
   void add_collective(CollectiveKind, BufferId from, BufferId to, std::vector<AxisId> axes, int from_dim, int to_dim,
                       Reduce = Reduce::sum);

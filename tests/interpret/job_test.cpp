@@ -12,6 +12,7 @@
 #include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/want.h"
 #include "codegen/program/lower.h"
+#include "codegen/program/walk.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "tests/program/models.h"
@@ -85,9 +86,9 @@ TEST_P(Jobs, ShowEveryMissingCollective) {
     std::string what;
     const std::function<bool(std::vector<Step>&)> remove = [&](std::vector<Step>& steps) {
       for (size_t i = 0; i < steps.size(); ++i) {
-        if (auto* const loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what)) {
-          if (remove((*loop)->body)) return true;
-        } else if (auto* const combined = std::get_if<CombinedStep>(&steps[i].what)) {
+        for (Steps* body : bodies(steps[i]))
+          if (remove(*body)) return true;
+        if (auto* const combined = std::get_if<CombinedStep>(&steps[i].what)) {
           std::vector<CollectiveStep>& all = combined->collectives;
           for (auto one = all.begin(); one != all.end(); ++one) {
             if (left-- > 0) continue;

@@ -5,6 +5,7 @@
 
 #include "codegen/program/lower.h"
 #include "codegen/program/verify_program.h"
+#include "codegen/program/walk.h"
 #include "tests/program/models.h"
 
 namespace mesh {
@@ -26,8 +27,8 @@ Kind* first(std::vector<Step>& steps, std::vector<Step>** body = nullptr, size_t
       if (body) *body = &steps, *at = i;
       return found;
     }
-    if (auto* loop = std::get_if<std::unique_ptr<ForStep>>(&steps[i].what))
-      if (Kind* found = first<Kind>((*loop)->body, body, at)) return found;
+    for (Steps* inner : bodies(steps[i]))
+      if (Kind* found = first<Kind>(*inner, body, at)) return found;
   }
   return nullptr;
 }

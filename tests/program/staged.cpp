@@ -1,0 +1,103 @@
+#include "tests/program/staged.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
+#include "codegen/program/memory.h"
+#include "codegen/program/walk.h"
+
+namespace mesh::tests {
+
+namespace {
+
+class Stages {
+ public:
+  Stages(Program& program, AxisId axis) : program_(program), axis_(axis) {}
+
+  Steps dealt(Steps steps) {
+    Steps result;
+    for (Step& step : steps) {
+      if (!can_be_dealt(step)) {
+        result.push_back(std::move(step));
+        continue;
+      }
+      const std::vector<uint32_t> made = sets_of(program_, step).writes;
+      turn_ = (turn_ + 1) % size();
+      const Part part = part_of(step);
+      const std::vector<Span> spans = step.spans;
+      const auto add = [&](StepKind what) { result.push_back({std::move(what), part, spans, "", {}}); };
+      std::vector<int64_t> others;
+      for (int64_t i = 0; i < size(); ++i)
+        if (i != turn_) others.push_back(i);
+      BranchStep here{{{axis_, {turn_}}}, {}}, elsewhere{{{axis_, others}}, {}};
+      here.body.push_back(std::move(step));
+      for (const uint32_t buffer : made)
+        elsewhere.body.push_back({FillStep{{{buffer}, {}}, neutral(Reduce::max)}, part, spans, "", {}});
+      add(std::move(here));
+      add(std::move(elsewhere));
+      for (const uint32_t buffer : made) add(largest(BufferId{buffer}));
+    }
+    return result;
+  }
+
+ private:
+  int64_t size() const { return program_.sharded.layout.mesh.axes[axis_].size; }
+
+  bool can_be_dealt(const Step& step) const {
+    const auto is_real = [&](uint32_t id) {
+      const Buffer& buffer = program_.buffers[id];
+      return (buffer.type == Type::f32 || buffer.type == Type::f64) && !buffer.stored && is_equal_along(buffer);
+    };
+    const std::vector<uint32_t> made = sets_of(program_, step).writes;
+    return !made.empty() && std::ranges::all_of(made, is_real) && !uses_axis(step);
+  }
+
+  bool is_equal_along(const Buffer& buffer) const {
+    return std::ranges::none_of(buffer.dims, [&](const LocalDim& d) { return contains(d.placement.axes, axis_); });
+  }
+
+  bool uses_axis(const Step& step) const {
+    if (const auto* one = std::get_if<CollectiveStep>(&step.what)) return contains(one->axes, axis_);
+    if (const auto* call = std::get_if<CombinedStep>(&step.what))
+      return contains(call->collectives.front().axes, axis_);
+    bool uses = false;
+    for (const Steps* body : bodies(step))
+      for (const Step& inner : *body) uses = uses || uses_axis(inner);
+    return uses;
+  }
+
+  CollectiveStep largest(BufferId id) {
+    Buffer& buffer = program_.buffer(id);
+    buffer.space = Space::arena;
+    CollectiveStep step{};
+    step.kind = CollectiveKind::all_reduce;
+    step.from = step.to = {id, {}};
+    step.axes = {axis_};
+    step.before = step.after = buffer.dims;
+    step.reduce = Reduce::max;
+    step.step = static_cast<uint32_t>(program_.sharded.steps.size());
+    program_.sharded.steps.push_back(
+        {CollectiveKind::all_reduce, {axis_}, -1, -1, {}, Reduce::max, 0, 0, "handed on by a stage", {}});
+    return step;
+  }
+
+  Program& program_;
+  AxisId axis_;
+  int64_t turn_ = -1;
+};
+
+}  // namespace
+
+Program staged(Program program, const std::string& axis) {
+  const std::vector<MeshAxis>& axes = program.sharded.layout.mesh.axes;
+  const auto found = std::ranges::find(axes, axis, &MeshAxis::name);
+  if (found == axes.end()) throw std::logic_error("the mesh has no axis " + axis);
+  Stages stages(program, static_cast<AxisId>(found - axes.begin()));
+  for (Routine& routine : program.routines) routine.steps = stages.dealt(std::move(routine.steps));
+  plan_memory(program);
+  return program;
+}
+
+}  // namespace mesh::tests
