@@ -68,6 +68,15 @@ std::string noun_for(MapFunction function) {
   }
 }
 
+/// "float{batch * seq}" of a number that counts elements, where the type has it exactly.
+std::optional<std::string> count(EmitContext& context, const Scalar::Literal& number, Type type) {
+  constexpr double f32_counts_to = 1 << 24;
+  if (number.counts.empty() || (type != Type::f64 && (type != Type::f32 || number.value > f32_counts_to))) return {};
+  std::string sizes;
+  for (const DimId dim : number.counts) sizes += (sizes.empty() ? "" : " * ") + context.names.size(dim);
+  return cpp_type(type) + "{" + sizes + "}";
+}
+
 }  // namespace
 
 std::string RowNames::reference(const Access& access, size_t pass, Preludes& preludes) {
@@ -237,7 +246,7 @@ ScalarEmitter::Expression ScalarEmitter::write(int scalar, Preludes& preludes) {
     return {there + " ? " + element + " : " + other, precedence_of(MapFunction::where)};
   }
   if (const auto* number = std::get_if<Scalar::Literal>(&one.what)) {
-    const std::string text = literal(number->value, one.type);
+    const std::string text = count(context_, *number, one.type).value_or(literal(number->value, one.type));
     return {text, text.starts_with("-") ? prefix_precedence : name_precedence, true};
   }
   if (const auto* index = std::get_if<Scalar::Index>(&one.what)) {

@@ -45,20 +45,21 @@ std::string local_shape(const EmitContext& context, const Access& access) {
 
 namespace {
 
-/// "x, y [batch/data 2, seq 256]; z [seq 256]": neighbours of one shape together.
+/// "x, y [batch/data 2, seq 256]; z [seq 256]": those of one shape together.
 std::string shapes(const EmitContext& context, const std::vector<const Access*>& accesses) {
-  std::string text, open;
-  std::vector<std::string> seen;
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_shape;  // in the order of their first one
   for (const Access* access : accesses) {
     const std::string& name = name_of(context, *access);
-    if (std::ranges::find(seen, name) != seen.end()) continue;
-    seen.push_back(name);
     const std::string dims = dims_text(context, dims_of(context.program, *access), ", ");
-    if (seen.size() > 1) text += dims == open ? ", " : (open.empty() ? "" : " [" + open + "]") + "; ";
-    text += name;
-    open = dims;
+    auto group = std::ranges::find(by_shape, dims, &std::pair<std::string, std::vector<std::string>>::first);
+    if (group == by_shape.end()) group = by_shape.insert(group, {dims, {}});
+    if (std::ranges::find(group->second, name) == group->second.end()) group->second.push_back(name);
   }
-  return text + (open.empty() ? "" : " [" + open + "]");
+  std::vector<std::string> texts;
+  texts.reserve(by_shape.size());
+  for (const auto& [dims, names] : by_shape)
+    texts.push_back(fmt::format("{}{}", fmt::join(names, ", "), dims.empty() ? "" : " [" + dims + "]"));
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 /// "q = x · wq: batch/data 8 x seq 128 by heads 4 x head_dim 32, over embed 128"

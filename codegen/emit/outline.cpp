@@ -89,8 +89,10 @@ std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
     for (const Scalar& scalar : pass.scalars) {
       shape.key += std::to_string(scalar.what.index()) + meshrt::name_of(scalar.type);
       if (const auto* load = std::get_if<Scalar::Load>(&scalar.what)) shape.key += reference(load->access);
-      if (const auto* number = std::get_if<Scalar::Literal>(&scalar.what))
+      if (const auto* number = std::get_if<Scalar::Literal>(&scalar.what)) {
         shape.key += fmt::format("{}", number->value);
+        for (const DimId dim : number->counts) shape.key += fmt::format(" {}", dim.index);
+      }
       if (const auto* rate = std::get_if<Scalar::Rate>(&scalar.what)) shape.key += to_string(rate->rate);
       if (const auto* row = std::get_if<Scalar::Row>(&scalar.what)) shape.key += std::to_string(row->row);
       if (const auto* apply = std::get_if<Scalar::Apply>(&scalar.what)) {

@@ -77,7 +77,8 @@ struct ReadOp {
 };  // () -> the stored tensor's value
 struct LiteralOp {
   ExactNumber value;
-  bool operator==(const LiteralOp&) const = default;
+  std::vector<DimId> counts = {};  // the dims whose sizes' product it is, for the reader; none: a number of its own
+  bool operator==(const LiteralOp& other) const { return value == other.value; }
 };  // () -> a scalar of the result's element type
 struct PositionOp {
   DimId dim;

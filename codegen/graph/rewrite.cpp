@@ -237,7 +237,10 @@ void fold_counts(Graph& graph, Counts which) {
     if (which == Counts::in_loops && node.body == build.graph.root()) return {};
     const std::optional<double> count = counted(build.graph, node);
     if (!count) return {};
-    return {build.literal(*count, build.graph.type(node.results[0]).element)};
+    const ValueId number = build.literal(*count, build.graph.type(node.results[0]).element);
+    std::get<LiteralOp>(build.graph.node(build.graph.value(number).producer).op).counts =
+        definition(node.op).reduction(node.op).dims;
+    return {number};
   });
   verify_graph(graph, "fold_counts");
 }

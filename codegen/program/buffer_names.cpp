@@ -1,6 +1,7 @@
 // buffer_names.cpp: what buffers are called, for the reader of the emitted program: as in the spec where that names the
-// value, else after what the value is for, else after what made it.
+// value, else after the named value that it is a part of and what made it ("last_rsqrt").
 #include <algorithm>
+#include <functional>
 
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
@@ -64,7 +65,49 @@ std::string Lowering::name_by_producer(ValueId value) const {
       if (slice.turn == value) return short_name(slice.stacked);
     return "carry";
   }
-  return simple_name(node.op, static_cast<size_t>(std::ranges::find(node.results, value) - node.results.begin()));
+  const std::string made =
+      simple_name(node.op, static_cast<size_t>(std::ranges::find(node.results, value) - node.results.begin()));
+  const ValueId part_of = serves_[value.index];
+  if (!part_of) return made;
+  const std::string whole = short_name(part_of);
+  return made.starts_with(whole) ? made : whole + "_" + made;  // "attention" of `attn`
+}
+
+void Lowering::find_named_readers() {
+  // Readers stand after what they read: from the end, each value's nearest named reader is known before its own inputs
+  // are looked at.
+  constexpr int furthest = 6;
+  std::vector<int> distance(graph_.values.size(), furthest + 1);
+  const auto is_forward = [&](ValueId value) {
+    return graph_.node(graph_.value(value).producer).part == Part::forward;
+  };
+  const auto offer = [&](ValueId input, ValueId reader) {
+    if (is_forward(input) && !is_forward(reader)) return;  // gradients read it too
+    const std::string& name = known_as(graph_, reader);
+    const bool named = !name.empty() && !name.ends_with(".stash");
+    const ValueId serves = named ? reader : serves_[reader.index];
+    const int at = named ? 1 : distance[reader.index] + 1;
+    if (!serves || at > distance[input.index]) return;
+    distance[input.index] = at;
+    serves_[input.index] = serves;
+  };
+  const std::function<void(BodyId)> visit = [&](BodyId body) {
+    const std::vector<NodeId>& nodes = graph_.body(body).nodes;
+    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
+        for (const LoopOp::Carry& carry : loop->carries) {
+          offer(carry.leaving, carry.result);
+          offer(carry.leaving, carry.entering);
+        }
+        visit(loop->body);
+      } else {
+        for (const ValueId input : node.inputs)
+          for (const ValueId result : node.results) offer(input, result);
+      }
+    }
+  };
+  visit(graph_.root());
 }
 
 }  // namespace mesh

@@ -24,4 +24,18 @@ std::optional<double> Lowering::number(const Node& node) const {
   return number ? number(graph_, node, [this](ValueId value) { return constant(value); }) : std::nullopt;
 }
 
+std::vector<DimId> Lowering::counts(ValueId value, double number) const {
+  const Node* node = &graph_.node(graph_.value(value).producer);
+  while (std::holds_alternative<ReshardOp>(node->op) || std::holds_alternative<BroadcastOp>(node->op))
+    node = &graph_.node(graph_.value(node->inputs[0]).producer);
+  const auto reduction = definition(node->op).reduction;
+  const auto* literal = std::get_if<LiteralOp>(&node->op);
+  const std::vector<DimId> dims = literal     ? literal->counts
+                                  : reduction ? reduction(node->op).dims
+                                              : std::vector<DimId>();
+  double product = 1;
+  for (const DimId dim : dims) product *= static_cast<double>(graph_.dim(dim).size);
+  return product == number ? dims : std::vector<DimId>();
+}
+
 }  // namespace mesh

@@ -64,7 +64,7 @@ int Lowering::load(Pass& pass, const Access& access, const Names& names) {
 int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
   const Type type = graph_.type(value).element;
   if (memory_[value.index]) return convert(pass, load(pass, *memory_[value.index], names), type);
-  if (const auto number = constant(value)) return push(pass, {Scalar::Literal{*number}, type});
+  if (const auto number = constant(value)) return push(pass, {Scalar::Literal{*number, counts(value, *number)}, type});
   if (const auto turn = turn_.find(value); turn != turn_.end()) return push(pass, {Scalar::Turn{turn->second}, type});
   const Node& node = graph_.node(graph_.value(value).producer);
   struct Visit {

@@ -19,8 +19,10 @@ Lowering::Lowering(Program& program, const ShardedGraph& sharded, std::vector<Bu
       target_(graph_.values.size()),
       needs_memory_(graph_.values.size()),
       readers_(graph_.values.size()),
-      slices_(graph_.values.size()) {
+      slices_(graph_.values.size()),
+      serves_(graph_.values.size()) {
   find_readers();
+  find_named_readers();
 }
 
 void Lowering::find_readers() {

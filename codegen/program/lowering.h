@@ -71,6 +71,7 @@ class Lowering {
 
   // lower_constants.cpp
   std::optional<double> number(const Node&) const;
+  std::vector<DimId> counts(ValueId, double number) const;
 
   // lower_buffers.cpp
   std::vector<LocalDim> local_dims(ValueId) const;
@@ -84,6 +85,7 @@ class Lowering {
   // buffer_names.cpp
   std::string short_name(ValueId) const;
   std::string name_by_producer(ValueId) const;
+  void find_named_readers();
 
   // lower_nest.cpp
   int scalar(Pass&, ValueId, const Names&);
@@ -148,6 +150,7 @@ class Lowering {
   std::vector<bool> needs_memory_;             // by value
   std::vector<int> readers_;                   // by value: how many nodes or callers use it
   std::vector<int> slices_;                    // by value: how many of these are slices of it
+  std::vector<ValueId> serves_;                // by value: the nearest value with a name that is made of it
   std::map<ValueId, LoopId> turn_;             // loops' indices
   std::vector<Step>* steps_ = nullptr;         // being appended to
   std::vector<const Node*> updates_;

@@ -83,6 +83,7 @@ struct Scalar {
       // (a slice of a whole value), the address is shifted: see extent.h
   struct Literal {
     double value;
+    std::vector<DimId> counts = {};  // the dims whose sizes' product it is, for the reader; none: a number of its own
   };
   struct Index {
     DimId dim;
