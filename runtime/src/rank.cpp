@@ -6,7 +6,6 @@
 
 #include "meshrt/failure.h"
 #include "transport/memory.h"
-#include "transport/segment.h"
 #include "transport/transport.h"
 
 namespace meshrt {
@@ -31,35 +30,83 @@ void Rank::allocate(size_t arena, size_t own) {
   touch(own_, own_memory_->bytes());
 }
 
-const Group& Rank::group(std::span<const Axis> axes) {
-  for (const auto& group : groups_)
-    if (std::ranges::equal(group->axes, axes)) return *group;
-  if (groups_.size() == max_groups)
-    throw Failure(Cause::usage, fmt::format("a job can have {} groups of ranks; this one asks for more", max_groups));
+namespace {
 
-  auto group = std::make_unique<Group>();
-  group->id = static_cast<int>(groups_.size());
-  group->axes.assign(axes.begin(), axes.end());
-  int base = rank_, size = 1;
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
+  hash *= 0xff51afd7ed558ccd;
+  return hash ^ hash >> 32;
+}
+
+// What members agree on. The axes count as well: groups of the same ranks over other axes are called by themselves.
+uint64_t key_of(const Group& group, uint64_t kind) {
+  uint64_t key = mix(1, kind);
+  for (const Axis& axis : group.axes) key = mix(mix(key, axis.size), axis.stride);
+  for (const int member : group.members) key = mix(key, member);
+  return key == 0 ? 1 : key;
+}
+
+}  // namespace
+
+const Group& Rank::add_group(Group group) {
+  for (const auto& known : groups_)
+    if (known->key == group.key) return *known;
+  group.id = static_cast<int>(groups_.size());
+  return *groups_.emplace_back(std::make_unique<Group>(std::move(group)));
+}
+
+const Group& Rank::group(std::span<const Axis> axes, std::span<const int> coordinates) {
+  Group group;
+  group.axes.assign(axes.begin(), axes.end());
+  int base = rank_, size = 1, own = 0;
   for (const Axis& axis : axes) {
     if (axis.size < 1 || axis.stride < 1)
       throw Failure(Cause::usage, fmt::format("a mesh axis of size {} and stride {}", axis.size, axis.stride));
     const int coordinate = rank_ / axis.stride % axis.size;
     base -= coordinate * axis.stride;
-    group->index = group->index * axis.size + coordinate;
+    own = own * axis.size + coordinate;
     size *= axis.size;
   }
-  for (int index = 0; index < size; ++index) {
-    int member = base, rest = index;
-    for (size_t a = axes.size(); a-- > 0; rest /= axes[a].size) member += rest % axes[a].size * axes[a].stride;
+  const auto rank_at = [&](int index) {
+    int member = base;
+    for (size_t a = axes.size(); a-- > 0; index /= axes[a].size) member += index % axes[a].size * axes[a].stride;
     if (member >= ranks_)
       throw Failure(Cause::usage,
                     fmt::format("the mesh has a rank {}, but the job only {} ranks: start it with as many ranks as "
                                 "the mesh has places",
                                 member, ranks_));
-    group->members.push_back(member);
+    return member;
+  };
+  for (const int coordinate : coordinates) {
+    if (coordinate < 0 || coordinate >= size)
+      throw Failure(Cause::usage,
+                    fmt::format("a group has the coordinate {} over axes of {} places", coordinate, size));
+    if (std::ranges::find(group.members, rank_at(coordinate)) != group.members.end())
+      throw Failure(Cause::usage, fmt::format("a group has the coordinate {} twice", coordinate));
+    group.members.push_back(rank_at(coordinate));
   }
-  return *groups_.emplace_back(std::move(group));
+  for (int index = 0; coordinates.empty() && index < size; ++index) group.members.push_back(rank_at(index));
+  const auto place = std::ranges::find(group.members, rank_);
+  if (place == group.members.end())
+    throw Failure(Cause::usage, fmt::format("rank {}, at coordinate {}, asks for a group of the ranks {}, to which it "
+                                            "does not belong",
+                                            rank_, own, fmt::join(group.members, " ")));
+  group.index = static_cast<int>(place - group.members.begin());
+  group.key = key_of(group, 0);
+  return add_group(std::move(group));
+}
+
+Channel Rank::channel(int from, int to, int number) {
+  if (from == to || std::min(from, to) < 0 || std::max(from, to) >= ranks_)
+    throw Failure(Cause::usage,
+                  fmt::format("a channel from rank {} to rank {} in a job of {} ranks", from, to, ranks_));
+  if (rank_ != from && rank_ != to)
+    throw Failure(Cause::usage, fmt::format("rank {} asks for a channel from rank {} to rank {}", rank_, from, to));
+  Group group;
+  group.members = {from, to};
+  group.index = rank_ == from ? Channel::sender : Channel::receiver;
+  group.key = key_of(group, 1 + static_cast<uint64_t>(number));
+  return {&add_group(std::move(group))};
 }
 
 }  // namespace meshrt

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "cases.h"
+#include "groups.h"
+#include "interleave.h"
 #include "job.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
@@ -23,26 +25,32 @@ class Collectives : public testing::TestWithParam<Setting> {
   const std::string& transport() const { return GetParam().transport; }
   int ranks() const { return GetParam().ranks; }
   std::vector<std::string> options() const { return {"-n", std::to_string(ranks()), "--transport", transport()}; }
+
+  /// Runs a task of rank_program on all ranks.
+  void run(const std::string& task, void (*body)(Rank&), double limit) const {
+    if (transport() == "threads") {
+      const auto all_well = [&](Rank& rank) {
+        body(rank);
+        return 0;
+      };
+      EXPECT_EQ(launch_threads(ranks(), all_well), 0);
+      return;
+    }
+    const Outcome outcome = run_job(options(), {task}, limit);
+    EXPECT_EQ(outcome.code, 0) << outcome.errors;
+    EXPECT_EQ(outcome.errors, "");
+  }
 };
 
 std::string title(const testing::TestParamInfo<Setting>& info) {
   return info.param.transport + "_" + std::to_string(info.param.ranks);
 }
 
-TEST_P(Collectives, AgreeWithOracle) {
-  if (transport() == "threads") {
-    EXPECT_EQ(launch_threads(ranks(),
-                             [](Rank& rank) {
-                               run_all_cases(rank);
-                               return 0;
-                             }),
-              0);
-    return;
-  }
-  const Outcome outcome = run_job(options(), {"cases"}, 60);
-  EXPECT_EQ(outcome.code, 0) << outcome.errors;
-  EXPECT_EQ(outcome.errors, "");
-}
+TEST_P(Collectives, AgreeWithOracle) { run("cases", run_all_cases, 120); }
+
+TEST_P(Collectives, AreMovedAlongInAnyOrder) { run("interleaved", run_interleaved, 120); }
+
+TEST_P(Collectives, GoOverGroupsOfSomeRanksAndChannels) { run("groups", run_groups, 120); }
 
 // The thread sanitizer sees one process alone, and makes all of them slow.
 #ifdef __SANITIZE_THREAD__
@@ -63,7 +71,7 @@ TEST(Network, AgreesWithOracle) {
   if (!processes) GTEST_SKIP() << "this build sees one process alone";
   setenv("UCX_TLS", "self,tcp", 1);
   setenv("UCX_NET_DEVICES", "lo", 1);
-  const Outcome outcome = run_job({"-n", "3", "--transport", "ucx"}, {"cases"}, 60);
+  const Outcome outcome = run_job({"-n", "3", "--transport", "ucx"}, {"cases"}, 120);
   unsetenv("UCX_TLS");
   unsetenv("UCX_NET_DEVICES");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;

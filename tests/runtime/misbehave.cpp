@@ -21,6 +21,10 @@ const std::vector<Misbehaviour>& misbehaviours() {
       {"permute count", {"permute of 'edge' (100 x f32)", "permute of 'edge' (99 x f32)"}},
       {"barrier", {"barrier", "all_reduce of 'loss'"}},
       {"ends", {"has ended without"}},
+      {"started", {"diverge at call 4", "all_to_all of 'loss'", "all_reduce of 'loss' (5000 x f32, sum)"}},
+      {"some coordinates", {"of the group of ranks 0", "'half' (2 x f32, sum)", "'half' (1 x f32, sum)"}},
+      {"channel count", {"permute of 'sent' (10 x f32)", "expects 9 elements from member 0"}},
+      {"channel ends", {"has ended without", "permute of 'sent'"}},
   };
   return all;
 }
@@ -54,7 +58,24 @@ int misbehave(Rank& rank, const std::string& name) {
     permute(rank, group, {4, "edge"}, data.data(), odd ? 99 : 100, to, other.data(), 100, from, Type::f32);
   } else if (name == "barrier") odd ? barrier(rank, group, {5, "end"}) : sum(5000);
   else if (name == "ends") odd ? void() : sum(5000);
-  else throw std::runtime_error("unknown misbehaviour " + name);
+  else if (name == "started") {
+    std::vector<int64_t> parts, sides;
+    for (int m = 0; m <= ranks; ++m) parts.push_back(part_begin(100, m, ranks)), sides.push_back(m);
+    const Ticket ticket = odd ? all_to_all_start(rank, group, {7, "loss"}, data.data(), other.data(),
+                                                 {1, sides, 1, parts, 1, true}, Type::f32)
+                              : all_reduce_start(rank, group, {7, "loss"}, data.data(), 5000, Type::f32, Reduce::sum);
+    while (!finished(rank, ticket)) poll();
+  } else if (name == "some coordinates") {
+    if (rank.rank() != 0 && !odd) return 0;
+    const Group& half = rank.group(std::vector<Axis>{{ranks, 1}}, std::vector<int>{0, ranks - 1});
+    all_reduce(rank, half, {6, "half"}, data.data(), odd ? 1 : 2, Type::f32, Reduce::sum);
+  } else if (name == "channel count" || name == "channel ends") {
+    if (rank.rank() > 1) return 0;
+    const Channel channel = rank.channel(0, 1);
+    const bool ends = name == "channel ends";
+    if (rank.rank() == 0) wait(rank, send_start(rank, channel, {6, "sent"}, data.data(), 10, Type::f32));
+    else if (!ends) wait(rank, receive_start(rank, channel, {6, "sent"}, data.data(), 9, Type::f32));
+  } else throw std::runtime_error("unknown misbehaviour " + name);
   return 0;
 }
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "cases.h"
+#include "groups.h"
+#include "interleave.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
@@ -59,6 +61,14 @@ int main(int argc, char** argv) {
   return meshrt::run_rank([&](Rank& rank) {
     if (arguments.at(0) == "cases") {
       meshrt::test::run_all_cases(rank);
+      return 0;
+    }
+    if (arguments.at(0) == "interleaved") {
+      meshrt::test::run_interleaved(rank);
+      return 0;
+    }
+    if (arguments.at(0) == "groups") {
+      meshrt::test::run_groups(rank);
       return 0;
     }
     if (arguments.at(0) == "misbehave") return meshrt::test::misbehave(rank, arguments.at(1));

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "meshrt/poll.h"
 #include "meshrt/rank.h"
 #include "meshrt/types.h"
 
@@ -41,8 +42,8 @@ struct Exchange {
   int64_t middle;
   std::span<const int64_t> second;  ///< parts of B
   int64_t inner;
-  bool
-      gathers_first;  ///< true: from [.., A part, .., B whole, ..] to [.., A whole, .., B part, ..]; false: the reverse
+  /// true: from [.., A part, .., B whole, ..] to [.., A whole, .., B part, ..]; false: the reverse
+  bool gathers_first;
 };
 
 /// data [count] = the reduction of every member's data, in place.
@@ -116,17 +117,37 @@ void barrier(Rank&, const Group&, Site);
 // ---- started now, finished later -----------------------------------------------------------------------------------
 
 /// A collective under way. Between start and wait its buffers are not touched, and what Blocks::begin points to stays.
-/// Tickets of one group finish in the order of their start: waiting for one, or calling another collective of the
-/// group, finishes those before it. At most four are under way in a group; starting a fifth finishes the first.
-/// Starting tells the others that the input is ready; the work is done by `wait`.
+/// Starting never waits. Calls of one group finish in the order of their start, on all members; those of different
+/// groups in any order. Work on them is done by every call of this file, and by poll() (poll.h) in between: without
+/// either, others may wait for this rank. Four calls of a group are announced to the others, the rest as these finish.
 struct Ticket {
   int32_t group = -1;
   uint32_t sequence = 0;
 };
+/// Returns when the call is finished; at once for a second time.
+void wait(Rank&, Ticket);
+/// Whether it is, after some work on all calls.
+bool finished(Rank&, Ticket);
+
 Ticket all_reduce_start(Rank&, const Group&, Site, void* data, int64_t count, Type, Reduce);
 Ticket reduce_scatter_start(Rank&, const Group&, Site, const void* whole, void* part, const Blocks&, Type, Reduce);
 Ticket all_gather_start(Rank&, const Group&, Site, const void* part, void* whole, const Blocks&, Type);
-void wait(Rank&, Ticket);
+Ticket all_reduce_start(Rank&, const Group&, Site, std::span<const Whole>, Type, Reduce);
+Ticket reduce_scatter_start(Rank&, const Group&, Site, std::span<const Scattered>, Type, Reduce);
+Ticket all_gather_start(Rank&, const Group&, Site, std::span<const Gathered>, Type);
+Ticket all_to_all_start(Rank&, const Group&, Site, const void* from, void* to, const Exchange&, Type);
+Ticket broadcast_start(Rank&, const Group&, Site, void* data, int64_t count, Type, int root);
+Ticket permute_start(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive,
+                     int64_t receive_count, int from, Type);
+Ticket exchange_margins_start(Rank&, const Group&, Site, void* data, std::span<const int64_t> begin, const Margins&,
+                              Type);
+Ticket barrier_start(Rank&, const Group&, Site);
+
+/// Values from rank to rank over a channel, in the order of the sends. Both ends name the same count and type. A send
+/// is finished when its data has been taken, so a sender runs as far ahead as it has buffers; four sends are announced,
+/// the rest as these are taken.
+Ticket send_start(Rank&, const Channel&, Site, const void* data, int64_t count, Type);
+Ticket receive_start(Rank&, const Channel&, Site, void* data, int64_t count, Type);
 
 /// Part `index` of `parts` of `size` begins here: floor(size * index / parts).
 constexpr int64_t part_begin(int64_t size, int64_t index, int64_t parts) {

@@ -16,14 +16,23 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 
-/// The ranks that share all coordinates but those of some axes, ordered by these axes, the first slowest.
-/// A rank's index in the group is the linear index that decides which part of a split dim it owns.
+/// The ranks that share all coordinates but those of some axes, ordered by these axes, the first slowest; or those of
+/// them that a set of coordinates names. A rank's index in the group is the linear index that decides which part of a
+/// split dim it owns.
 struct Group {
-  int id = 0;  ///< equal on all ranks for equal axes; indexes this rank's per-group state
+  int id = 0;        ///< indexes this rank's per-group state; other ranks have other numbers for it
+  uint64_t key = 0;  ///< the same on all members, and another for every other group
   std::vector<Axis> axes;
   std::vector<int> members;  ///< world rank of each index
   int index = 0;             ///< this rank's place in `members`
   int size() const { return static_cast<int>(members.size()); }
+};
+
+/// A line from one rank to another, on which values come in the order in which they are sent, whatever the two do in
+/// their groups meanwhile. As a group it has the two as members.
+struct Channel {
+  const Group* group = nullptr;
+  static constexpr int sender = 0, receiver = 1;  ///< indices in the group
 };
 
 class Transport;  // src/transport/transport.h: threads, processes over the arena, processes over UCX
@@ -50,9 +59,15 @@ class Rank {
   size_t arena_bytes() const { return arena_bytes_; }
   size_t own_bytes() const { return own_bytes_; }
 
-  /// The group of the given axes (their order matters) that this rank belongs to. Made once, then looked up; no
-  /// communication, but every rank of the job must ask for its groups in the same order (SPMD programs do).
-  const Group& group(std::span<const Axis> axes);
+  /// The group of the given axes (their order matters) that this rank belongs to; of these ranks, where `coordinates`
+  /// are given, those whose linear indices over the axes they list, in this order. Made once, then looked up; without
+  /// communication, and ranks may ask for their groups in any order. Throws Failure (Cause::usage) when this rank does
+  /// not belong to it.
+  const Group& group(std::span<const Axis> axes, std::span<const int> coordinates = {});
+
+  /// The channel from one rank of the job to another, of which this is one; `number` tells apart those between the same
+  /// two. Made and looked up as groups are.
+  Channel channel(int from, int to, int number = 0);
 
   Transport& transport() const { return *transport_; }
 
@@ -62,6 +77,7 @@ class Rank {
   std::byte *arena_ = nullptr, *own_ = nullptr;
   size_t arena_bytes_ = 0, own_bytes_ = 0;
   std::unique_ptr<Mapping> own_memory_;
+  const Group& add_group(Group group);
   std::vector<std::unique_ptr<Group>> groups_;
 };
 

@@ -1,13 +1,12 @@
-// The public collectives: each describes its call and hands it to the transport, which finishes it now or at wait.
+// The public collectives: each describes its call and hands it to the transport, which finishes it at once or at wait.
 #include "meshrt/collectives.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
-#include "meshrt/failure.h"
+#include "collectives/make_call.h"
 #include "meshrt/profile.h"
 #include "report/flight_recorder.h"
 #include "transport/fingerprint.h"
@@ -17,48 +16,6 @@ namespace meshrt {
 
 namespace {
 
-Call make_call(const Group& group, Kind kind, Site site, const void* source, void* destination, Type type) {
-  Call call;
-  call.kind = kind;
-  call.site = site;
-  call.type = type;
-  call.members = group.size();
-  call.me = group.index;
-  call.only.source = static_cast<const std::byte*>(source);
-  call.only.destination = static_cast<std::byte*>(destination);
-  return call;
-}
-
-int64_t elements(const Blocks& blocks) {
-  return blocks.outer * (blocks.begin.back() - blocks.begin.front()) * blocks.inner;
-}
-
-void require_parts(const Group& group, const Call& call, std::span<const int64_t> begin) {
-  if (static_cast<int>(begin.size()) != group.size() + 1)
-    throw Failure(Cause::usage, fmt::format("{} of '{}': {} parts for a group of {}", name_of(call.kind),
-                                            call.site.value, static_cast<int64_t>(begin.size()) - 1, group.size()));
-}
-
-void require_member(const Group& group, const Call& call, int member) {
-  if (member >= group.size())
-    throw Failure(Cause::usage, fmt::format("{} of '{}': there is no member {} in a group of {}", name_of(call.kind),
-                                            call.site.value, member, group.size()));
-}
-
-Call make_blocks_call(const Group& group, Kind kind, Site site, const void* source, void* destination,
-                      const Blocks& blocks, Type type) {
-  Call call = make_call(group, kind, site, source, destination, type);
-  require_parts(group, call, blocks.begin);
-  call.only.blocks = blocks;
-  call.only.count = elements(blocks);
-  return call;
-}
-
-Ticket begin(Rank& rank, const Group& group, const Call& call) {
-  if (StepProfile* profile = thread_profile()) profile->sent += sent_bytes(call);
-  return rank.transport().start(group, call);
-}
-
 /// MESHRT_SKIP_CALL=RANK:N leaves out the N-th call of a rank: a fault for tests of what becomes of it.
 bool is_skipped(const Rank& rank) {
   static const char* const skipped = std::getenv("MESHRT_SKIP_CALL");
@@ -67,51 +24,119 @@ bool is_skipped(const Rank& rank) {
   return fmt::format("{}:{}", rank.rank(), ++calls) == skipped;
 }
 
-/// A call of the program from its start to its end.
-void run(Rank& rank, const Group& group, const Call& call) {
-  const Timed timed(&StepProfile::calls, [&] {
-    return TraceLabel{fmt::format("{} {}", name_of(call.kind), call.site.value), call.site.id,
-                      call.count() * static_cast<int64_t>(size_of(call.type))};
-  });
-  if (is_skipped(rank)) return;
-  FlightRecorder* recorder = FlightRecorder::current();
-  FlightCall* noted = recorder ? recorder->begin(call) : nullptr;
-  wait(rank, begin(rank, group, call));
-  FlightRecorder::end(noted);
+TraceLabel label_of(const Call& call, const char* action = "") {
+  return {fmt::format("{}{} {}", action, name_of(call.kind), call.site.value), call.site.id,
+          call.count() * static_cast<int64_t>(size_of(call.type))};
 }
 
-Call all_reduce_call(const Group& group, Site site, void* data, int64_t count, Type type, Reduce reduce) {
-  Call call = make_call(group, Kind::all_reduce, site, data, data, type);
-  call.only.count = count;
-  call.reduce = reduce;
-  return call;
+/// A call of the program begins: people are told.
+void note(Call& call) {
+  if (StepProfile* const profile = thread_profile()) profile->sent += sent_bytes(call);
+  FlightRecorder* const recorder = FlightRecorder::current();
+  call.noted = recorder ? recorder->begin(call) : nullptr;
 }
 
-Call reduce_scatter_call(const Group& group, Site site, const void* whole, void* part, const Blocks& blocks, Type type,
-                         Reduce reduce) {
-  Call call = make_blocks_call(group, Kind::reduce_scatter, site, whole, part, blocks, type);
-  call.reduce = reduce;
-  return call;
+/// What of a call a trace says when it is over.
+TraceLabel traced(const Call& call, const char* action = "") {
+  const StepProfile* const profile = thread_profile();
+  return profile && profile->events ? label_of(call, action) : TraceLabel{};
+}
+
+/// Starts a call that is kept, or one that stays where it is.
+template <class Kept>
+Ticket start_noted(Rank& rank, const Group& group, Kept&& call) {
+  if (is_skipped(rank)) return {};
+  const Timed timed(&StepProfile::calls, [label = traced(call, "start ")] { return label; });
+  note(call);
+  return rank.transport().start(group, std::forward<Kept>(call));
+}
+
+void run(Rank& rank, const Group& group, Call call) {
+  prepare(group, call);
+  run_prepared(rank, group, call);
 }
 
 }  // namespace
 
+void Call::end() const {
+  if (then) then();
+  FlightRecorder::end(noted);
+}
+
+void run_prepared(Rank& rank, const Group& group, Call& call) {
+  if (is_skipped(rank)) return;
+  const Timed timed(&StepProfile::calls, [&] { return label_of(call); });
+  note(call);
+  rank.transport().run(group, call);
+}
+
+Ticket start_prepared(Rank& rank, const Group& group, Call& call) { return start_noted(rank, group, call); }
+
+Ticket start(Rank& rank, const Group& group, Call call) {
+  prepare(group, call);
+  return start_noted(rank, group, std::move(call));
+}
+
+void wait(Rank& rank, Ticket ticket) {
+  Transport& transport = rank.transport();
+  if (transport.finished(ticket)) return;
+  const Timed timed(&StepProfile::calls, [label = traced(transport.call_of(ticket), "wait ")] { return label; });
+  transport.wait(ticket);
+}
+
+bool finished(Rank& rank, Ticket ticket) {
+  rank.transport().advance();
+  return rank.transport().finished(ticket);
+}
+
 Ticket all_reduce_start(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type,
                         Reduce reduce) {
-  return begin(rank, group, all_reduce_call(group, site, data, count, type, reduce));
+  return start(rank, group, all_reduce_call(group, site, data, count, type, reduce));
 }
 
 Ticket reduce_scatter_start(Rank& rank, const Group& group, Site site, const void* whole, void* part,
                             const Blocks& blocks, Type type, Reduce reduce) {
-  return begin(rank, group, reduce_scatter_call(group, site, whole, part, blocks, type, reduce));
+  return start(rank, group, reduce_scatter_call(group, site, whole, part, blocks, type, reduce));
 }
 
 Ticket all_gather_start(Rank& rank, const Group& group, Site site, const void* part, void* whole, const Blocks& blocks,
                         Type type) {
-  return begin(rank, group, make_blocks_call(group, Kind::all_gather, site, part, whole, blocks, type));
+  return start(rank, group, all_gather_call(group, site, part, whole, blocks, type));
 }
 
-void wait(Rank& rank, Ticket ticket) { rank.transport().wait(ticket); }
+Ticket all_reduce_start(Rank& rank, const Group& group, Site site, std::span<const Whole> values, Type type,
+                        Reduce reduce) {
+  Ticket last;
+  each_call_of(values, [&](auto some) { last = start(rank, group, all_reduce_call(group, site, some, type, reduce)); });
+  return last;
+}
+
+Ticket reduce_scatter_start(Rank& rank, const Group& group, Site site, std::span<const Scattered> values, Type type,
+                            Reduce reduce) {
+  Ticket last;
+  each_call_of(values,
+               [&](auto some) { last = start(rank, group, reduce_scatter_call(group, site, some, type, reduce)); });
+  return last;
+}
+
+Ticket all_gather_start(Rank& rank, const Group& group, Site site, std::span<const Gathered> values, Type type) {
+  Ticket last;
+  each_call_of(values, [&](auto some) { last = start(rank, group, all_gather_call(group, site, some, type)); });
+  return last;
+}
+
+Ticket all_to_all_start(Rank& rank, const Group& group, Site site, const void* from, void* to, const Exchange& exchange,
+                        Type type) {
+  return start(rank, group, all_to_all_call(group, site, from, to, exchange, type));
+}
+
+Ticket broadcast_start(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, int root) {
+  return start(rank, group, broadcast_call(group, site, data, count, type, root));
+}
+
+Ticket barrier_start(Rank& rank, const Group& group, Site site) {
+  return start(rank, group, barrier_call(group, site));
+}
 
 void all_reduce(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, Reduce reduce) {
   run(rank, group, all_reduce_call(group, site, data, count, type, reduce));
@@ -124,91 +149,39 @@ void reduce_scatter(Rank& rank, const Group& group, Site site, const void* whole
 
 void all_gather(Rank& rank, const Group& group, Site site, const void* part, void* whole, const Blocks& blocks,
                 Type type) {
-  run(rank, group, make_blocks_call(group, Kind::all_gather, site, part, whole, blocks, type));
+  run(rank, group, all_gather_call(group, site, part, whole, blocks, type));
 }
-
-namespace {
-
-// Runs calls of at most most_items values each; describe(value) gives one of them as an Item.
-template <class Value, class Describe>
-void run_several(Rank& rank, const Group& group, Call call, std::span<const Value> values, Describe describe) {
-  std::array<Item, most_items> items;
-  for (size_t first = 0; first < values.size(); first += most_items) {
-    const size_t count = std::min(most_items, values.size() - first);
-    for (size_t i = 0; i < count; ++i) items[i] = describe(values[first + i]);
-    call.several = std::span<const Item>(items.data(), count);
-    run(rank, group, call);
-  }
-}
-
-}  // namespace
 
 void all_reduce(Rank& rank, const Group& group, Site site, std::span<const Whole> values, Type type, Reduce reduce) {
-  Call call = make_call(group, Kind::all_reduce, site, nullptr, nullptr, type);
-  call.reduce = reduce;
-  run_several(rank, group, call, values, [](const Whole& value) {
-    return Item{static_cast<const std::byte*>(value.data), static_cast<std::byte*>(value.data), value.count, {}};
-  });
+  each_call_of(values, [&](auto some) { run(rank, group, all_reduce_call(group, site, some, type, reduce)); });
 }
 
 void reduce_scatter(Rank& rank, const Group& group, Site site, std::span<const Scattered> values, Type type,
                     Reduce reduce) {
-  Call call = make_call(group, Kind::reduce_scatter, site, nullptr, nullptr, type);
-  call.reduce = reduce;
-  run_several(rank, group, call, values, [&](const Scattered& value) {
-    require_parts(group, call, value.blocks.begin);
-    return Item{static_cast<const std::byte*>(value.whole), static_cast<std::byte*>(value.part), elements(value.blocks),
-                value.blocks};
-  });
+  each_call_of(values, [&](auto some) { run(rank, group, reduce_scatter_call(group, site, some, type, reduce)); });
 }
 
 void all_gather(Rank& rank, const Group& group, Site site, std::span<const Gathered> values, Type type) {
-  const Call call = make_call(group, Kind::all_gather, site, nullptr, nullptr, type);
-  run_several(rank, group, call, values, [&](const Gathered& value) {
-    require_parts(group, call, value.blocks.begin);
-    return Item{static_cast<const std::byte*>(value.part), static_cast<std::byte*>(value.whole), elements(value.blocks),
-                value.blocks};
-  });
+  each_call_of(values, [&](auto some) { run(rank, group, all_gather_call(group, site, some, type)); });
 }
 
 void all_to_all(Rank& rank, const Group& group, Site site, const void* from, void* to, const Exchange& exchange,
                 Type type) {
-  Call call = make_call(group, Kind::all_to_all, site, from, to, type);
-  require_parts(group, call, exchange.first);
-  require_parts(group, call, exchange.second);
-  call.exchange = exchange;
-  call.only.count = exchange.outer * (exchange.first.back() - exchange.first.front()) * exchange.middle *
-                    (exchange.second.back() - exchange.second.front()) * exchange.inner;
-  run(rank, group, call);
+  run(rank, group, all_to_all_call(group, site, from, to, exchange, type));
 }
 
 void broadcast(Rank& rank, const Group& group, Site site, void* data, int64_t count, Type type, int root) {
-  Call call = make_call(group, Kind::broadcast, site, data, data, type);
-  require_member(group, call, root);
-  call.only.count = count;
-  call.root = root;
-  run(rank, group, call);
+  run(rank, group, broadcast_call(group, site, data, count, type, root));
 }
 
-void permute_pieces(Rank& rank, const Group& group, Site site, const void* source, const Piece& sent, int to,
-                    void* destination, const Piece& taken, const Piece& received, int from, Type type) {
-  Call call = make_call(group, Kind::permute, site, source, destination, type);
-  require_member(group, call, to);
-  require_member(group, call, from);
-  call.to = to;
-  call.from = from;
-  if (to >= 0) call.sent = sent;
-  if (from >= 0) call.taken = taken, call.received = received;
-  call.only.count = call.sent.bytes();  // in elements, as the pieces are
-  call.receive_count = call.received.bytes();
-  run(rank, group, call);
+Ticket permute_start(Rank& rank, const Group& group, Site site, const void* send, int64_t send_count, int to,
+                     void* receive, int64_t receive_count, int from, Type type) {
+  return start(rank, group, permute_call(group, site, send, send_count, to, receive, receive_count, from, type));
 }
 
 void permute(Rank& rank, const Group& group, Site site, const void* send, int64_t send_count, int to, void* receive,
              int64_t receive_count, int from, Type type) {
-  const auto all = [](int64_t count) { return Piece{0, 1, count, count}; };
-  permute_pieces(rank, group, site, send, all(send_count), to, receive, all(receive_count), all(receive_count), from,
-                 type);
+  run(rank, group, permute_call(group, site, send, send_count, to, receive, receive_count, from, type));
 }
 
 Partners partners(const Group& group, std::span<const Axis> numbering) {
@@ -224,8 +197,14 @@ Partners partners(const Group& group, std::span<const Axis> numbering) {
   return found;
 }
 
-void barrier(Rank& rank, const Group& group, Site site) {
-  run(rank, group, make_call(group, Kind::barrier, site, nullptr, nullptr, Type::u8));
+Ticket send_start(Rank& rank, const Channel& channel, Site site, const void* data, int64_t count, Type type) {
+  return permute_start(rank, *channel.group, site, data, count, Channel::receiver, nullptr, 0, -1, type);
 }
+
+Ticket receive_start(Rank& rank, const Channel& channel, Site site, void* data, int64_t count, Type type) {
+  return permute_start(rank, *channel.group, site, nullptr, 0, -1, data, count, Channel::sender, type);
+}
+
+void barrier(Rank& rank, const Group& group, Site site) { run(rank, group, barrier_call(group, site)); }
 
 }  // namespace meshrt

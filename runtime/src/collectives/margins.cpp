@@ -1,8 +1,10 @@
-// Margins beside a part of a dim: every member takes rows from the members next to it, one distance after the other
+// Margins beside a part of a dim: every member takes rows from the members next to it, by a permute for each distance
 // until the largest margin is full, then fills what lies beyond the dim's ends by itself.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
+#include "collectives/make_call.h"
 #include "meshrt/failure.h"
 #include "transport/call.h"
 
@@ -87,62 +89,117 @@ void fill_beyond(std::byte* data, const Margins& margins, int64_t extent, int64_
   }
 }
 
-/// One side: `direction` -1 before the own part, 1 after it.
-void exchange_side(Rank* rank, const Group* group, Site site, std::byte* data, const Parts& parts, int me,
-                   int direction, const Margins& margins, Type type) {
-  const int64_t before = margins.before, own = parts.own(me), extent = before + own + margins.after;
-  const int64_t rows = direction < 0 ? before : margins.after;
-  int64_t filled = 0;
-  // Where rows that come next to those filled so far begin; the rows of a member that lie at its side of the border.
-  const auto place = [&](int64_t count) { return direction < 0 ? before - filled - count : before + own + filled; };
-  const auto border = [&](int member, int64_t count) {
-    return direction < 0 ? before + parts.own(member) - count : before;
-  };
-  const int reach = parts.reach(direction, rows);
-  for (int steps = 1; steps <= reach; ++steps) {
-    int from = parts.neighbour(me, direction * steps), to = parts.neighbour(me, -direction * steps);
-    const int64_t received = from < 0 ? 0 : parts.taken(me, direction, steps, rows);
-    const int64_t sent = to < 0 ? 0 : parts.taken(to, direction, steps, rows);
+/// One side of a part: `direction` -1 before it, 1 after it.
+class Side {
+ public:
+  Side(std::byte* data, const Parts& parts, int me, int direction, const Margins& margins, Type type)
+      : data_(data),
+        parts_(parts),
+        me_(me),
+        direction_(direction),
+        margins_(margins),
+        type_(type),
+        own_(parts.own(me)) {}
+
+  int reach() const { return parts_.reach(direction_, rows()); }
+
+  /// What fills it from the members at one distance.
+  Call permute(const Group& group, Site site, int steps) const {
+    int from = parts_.neighbour(me_, direction_ * steps), to = parts_.neighbour(me_, -direction_ * steps);
+    const int64_t received = from < 0 ? 0 : parts_.taken(me_, direction_, steps, rows());
+    const int64_t sent = to < 0 ? 0 : parts_.taken(to, direction_, steps, rows());
     if (received == 0) from = -1;
     if (sent == 0) to = -1;
-    const int64_t theirs = from < 0 ? 0 : before + parts.own(from) + margins.after;
-    permute_pieces(*rank, *group, site, data, rows_of(margins, extent, border(me, sent), sent), to, data,
-                   from < 0 ? Piece{} : rows_of(margins, theirs, border(from, received), received),
-                   rows_of(margins, extent, place(received), received), from, type);
-    filled += received;
+    const int64_t theirs = from < 0 ? 0 : margins_.before + parts_.own(from) + margins_.after;
+    return permute_call(group, site, data_, rows_of(margins_, extent(), border(me_, sent), sent), to, data_,
+                        from < 0 ? Piece{} : rows_of(margins_, theirs, border(from, received), received),
+                        rows_of(margins_, extent(), place(filled(steps - 1), received), received), from, type_);
   }
-  const int64_t missing = rows - filled;
-  if (own == 0 || missing == 0) return;
-  if (parts.wraps) {  // the other end is this member's own
-    const auto size = static_cast<int64_t>(size_of(type));
-    const auto bytes = [&](Piece piece) {
-      return Piece{piece.offset * size, piece.rows, piece.run * size, piece.stride * size};
-    };
-    const Piece from = bytes(rows_of(margins, extent, border(me, missing), missing));
-    copy_piece(data, bytes(rows_of(margins, extent, place(missing), missing)), data, from, 0, from.bytes());
-    return;
+
+  /// Fills what lies beyond the dim's ends, after all permutes.
+  void fill() const {
+    const int64_t before = filled(reach()), missing = rows() - before;
+    if (own_ == 0 || missing == 0) return;
+    if (parts_.wraps) {  // the other end is this member's own
+      const auto size = static_cast<int64_t>(size_of(type_));
+      const auto bytes = [&](Piece piece) {
+        return Piece{piece.offset * size, piece.rows, piece.run * size, piece.stride * size};
+      };
+      const Piece from = bytes(rows_of(margins_, extent(), border(me_, missing), missing));
+      copy_piece(data_, bytes(rows_of(margins_, extent(), place(before, missing), missing)), data_, from, 0,
+                 from.bytes());
+      return;
+    }
+    // The row at the end of the dim.
+    const int64_t last = direction_ < 0 ? margins_.before - before : margins_.before + own_ + before - 1;
+    fill_beyond(data_, margins_, extent(), place(before, missing), missing, last, type_);
   }
-  const int64_t last = direction < 0 ? before - filled : before + own + filled - 1;  // the row at the end of the dim
-  fill_beyond(data, margins, extent, place(missing), missing, last, type);
-}
+
+ private:
+  int64_t rows() const { return direction_ < 0 ? margins_.before : margins_.after; }
+  int64_t extent() const { return margins_.before + own_ + margins_.after; }
+  /// Rows that come from members up to `steps` away.
+  int64_t filled(int steps) const { return own_ == 0 ? 0 : rows() - parts_.missing(me_, direction_, steps, rows()); }
+  /// Where `count` rows that come next to those filled so far begin.
+  int64_t place(int64_t filled, int64_t count) const {
+    return direction_ < 0 ? margins_.before - filled - count : margins_.before + own_ + filled;
+  }
+  /// The rows of a member that lie at its side of the border.
+  int64_t border(int member, int64_t count) const {
+    return direction_ < 0 ? margins_.before + parts_.own(member) - count : margins_.before;
+  }
+
+  std::byte* data_;
+  Parts parts_;
+  int me_, direction_;
+  Margins margins_;
+  Type type_;
+  int64_t own_;
+};
 
 }  // namespace
 
-void exchange_margins(Rank& rank, const Group& group, Site site, void* data, std::span<const int64_t> begin,
-                      const Margins& margins, Type type) {
+std::vector<Call> margins_calls(const Group& group, Site site, void* data, std::span<const int64_t> begin,
+                                const Margins& margins, Type type) {
   if (static_cast<int>(begin.size()) != group.size() + 1)
     throw Failure(Cause::usage,
                   std::string("margins of '") + site.value + "' with as many parts as there are not members");
   const Parts parts{begin, margins.edge.kind == Edge::Kind::wrap};
-  for (const int direction : {-1, 1})
-    exchange_side(&rank, &group, site, static_cast<std::byte*>(data), parts, group.index, direction, margins, type);
+  auto* const bytes = static_cast<std::byte*>(data);
+  const Side before(bytes, parts, group.index, -1, margins, type), after(bytes, parts, group.index, 1, margins, type);
+  // A permute for each distance, none of which needs what another brings; the ends when the last is there.
+  std::vector<Call> calls;
+  for (const Side* const side : {&before, &after})
+    for (int steps = 1, reach = side->reach(); steps <= reach; ++steps)
+      calls.push_back(side->permute(group, site, steps));
+  if (calls.empty()) {  // on any member: what there is to do is this member's alone
+    calls.push_back(permute_call(group, site, nullptr, 0, -1, nullptr, 0, -1, type));
+    calls.back().members = 1;
+    calls.back().me = 0;
+  }
+  calls.back().then = [before, after] {
+    before.fill();
+    after.fill();
+  };
+  return calls;
+}
+
+Ticket exchange_margins_start(Rank& rank, const Group& group, Site site, void* data, std::span<const int64_t> begin,
+                              const Margins& margins, Type type) {
+  Ticket last;
+  for (Call& call : margins_calls(group, site, data, begin, margins, type)) last = start(rank, group, std::move(call));
+  return last;
+}
+
+void exchange_margins(Rank& rank, const Group& group, Site site, void* data, std::span<const int64_t> begin,
+                      const Margins& margins, Type type) {
+  wait(rank, exchange_margins_start(rank, group, site, data, begin, margins, type));
 }
 
 void fill_margins(void* data, int64_t size, const Margins& margins, Type type) {
   const int64_t begin[] = {0, size};
   const Parts parts{begin, margins.edge.kind == Edge::Kind::wrap};
-  for (const int direction : {-1, 1})
-    exchange_side(nullptr, nullptr, {}, static_cast<std::byte*>(data), parts, 0, direction, margins, type);
+  for (const int direction : {-1, 1}) Side(static_cast<std::byte*>(data), parts, 0, direction, margins, type).fill();
 }
 
 }  // namespace meshrt

@@ -24,17 +24,23 @@ std::vector<const std::byte*>& sources_of(int members) {
   return sources;
 }
 
-void sum_small(SharedCall& shared, const Call& call, int64_t bytes) {
+void sum_small(const SharedCall& shared, const Call& call) {
   auto& sources = sources_of(shared.size());
+  if (call.several.empty()) {
+    for (int member = 0; member < shared.size(); ++member) sources[member] = shared.small_of(member);
+    sources[shared.me()] = call.only.source;
+    vector_ops().reduce(call.type, call.reduce, call.only.destination, sources.data(), shared.size(), call.only.count);
+    return;
+  }
   each_item(
-      call, 0, bytes, [&](const Item& item) { return source_bytes(call, item); },
+      call, 0, call.bytes, [&](const Item& item) { return source_bytes(call, item); },
       [&](const Item& item, int64_t, int64_t, int64_t done) {
-        for (int member = 0; member < shared.size(); ++member) sources[member] = shared.small_of(member, bytes) + done;
+        for (int member = 0; member < shared.size(); ++member) sources[member] = shared.small_of(member) + done;
         vector_ops().reduce(call.type, call.reduce, item.destination, sources.data(), shared.size(), item.count);
       });
 }
 
-void sum_in_place(SharedCall& shared, const Call& call, const Item& item, int64_t begin, int64_t end) {
+void sum_in_place(const SharedCall& shared, const Call& call, const Item& item, int64_t begin, int64_t end) {
   constexpr int64_t block = 4 << 10;  // stays in the first-level cache between the sum and the copies, and the next too
   const auto size = static_cast<int64_t>(size_of(call.type));
   auto& sources = sources_of(shared.size());
@@ -53,28 +59,25 @@ void sum_in_place(SharedCall& shared, const Call& call, const Item& item, int64_
   }
 }
 
-void sum_in_place(SharedCall& shared, const Call& call, int64_t bytes) {
+void sum_in_place(const SharedCall& shared, const Call& call, int64_t bytes) {
   each_item(
       call, slice_begin(bytes, shared.me(), shared.size()), slice_begin(bytes, shared.me() + 1, shared.size()),
       [&](const Item& item) { return source_bytes(call, item); },
       [&](const Item& item, int64_t begin, int64_t end, int64_t) { sum_in_place(shared, call, item, begin, end); });
-  shared.publish(1);
-  shared.await_all(1);
 }
 
 // Buffers 0 and 1 hold what a member contributes to even and odd chunks, 2 and 3 the slices it has summed.
-void sum_bounced(SharedCall& shared, const Call& call, int64_t bytes) {
+Task sum_bounced(const SharedCall& shared, const Call& call, int64_t bytes) {
   const VectorOps& ops = vector_ops();
   const auto size = static_cast<int64_t>(size_of(call.type));
   const int64_t chunks = (bytes + bounce_bytes - 1) / bounce_bytes;
-  auto& sources = sources_of(shared.size());
   const auto length_of = [&](int64_t chunk) { return std::min(bounce_bytes, bytes - chunk * bounce_bytes); };
   for (int64_t chunk = 0; chunk <= chunks; ++chunk) {
     if (chunk < chunks)
       pack_values(call, shared.bounce(shared.me(), chunk % 2), chunk * bounce_bytes,
                   chunk * bounce_bytes + length_of(chunk));
     shared.publish(chunk + 1);
-    shared.await_all(chunk + 1);
+    co_await shared.all_stepped(chunk + 1);
     if (chunk > 0) {
       const int64_t before = chunk - 1, length = length_of(before);
       for (int member = 0; member < shared.size(); ++member) {
@@ -85,23 +88,45 @@ void sum_bounced(SharedCall& shared, const Call& call, int64_t bytes) {
     }
     if (chunk < chunks) {
       const int64_t length = length_of(chunk), begin = slice_begin(length, shared.me(), shared.size());
+      auto& sources = sources_of(shared.size());  // other calls use it between two chunks
       for (int member = 0; member < shared.size(); ++member) sources[member] = shared.bounce(member, chunk % 2) + begin;
       ops.reduce(call.type, call.reduce, shared.bounce(shared.me(), 2 + chunk % 2) + begin, sources.data(),
                  shared.size(), (slice_begin(length, shared.me() + 1, shared.size()) - begin) / size);
     }
   }
   shared.publish(chunks + 2);  // the bounce buffers are free again
-  shared.await_all(chunks + 2);
+  co_await shared.all_stepped(chunks + 2);
 }
 
 }  // namespace
 
-void shared_all_reduce(SharedCall& shared, const Call& call) {
-  const int64_t bytes = source_bytes(call);
-  shared.await_slots();
-  if (bytes <= small_payload) sum_small(shared, call, bytes);
-  else if (shared.all_in_place()) sum_in_place(shared, call, bytes);
-  else sum_bounced(shared, call, bytes);
+void run_small(const SharedCall& shared, const Call& call) {
+  shared.wait(shared.slot_free());
+  shared.announce();
+  shared.wait(shared.all_announced());
+  sum_small(shared, call);
+}
+
+Task shared_small(SharedCall shared, const Call& call, HeadOfQueue& head) {
+  co_await shared.slot_free();
+  shared.announce();
+  co_await shared.all_announced();
+  co_await head;
+  sum_small(shared, call);
+}
+
+Task shared_all_reduce(SharedCall shared, const Call& call, HeadOfQueue& head) {
+  co_await shared.slot_free();
+  shared.announce();
+  co_await shared.all_announced();
+  co_await head;
+  if (shared.all_in_place()) {
+    sum_in_place(shared, call, call.bytes);
+    shared.publish(1);
+    co_await shared.all_stepped(1);
+  } else {
+    for (Task bounced = sum_bounced(shared, call, call.bytes); !bounced.advance();) co_await bounced.awaited();
+  }
 }
 
 }  // namespace meshrt

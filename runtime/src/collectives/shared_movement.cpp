@@ -18,7 +18,7 @@ constexpr int64_t half_bounce = 2 * bounce_bytes;
 // What a round moves: bytes [begin, end) of every piece, from the source in place or packed in a bounce buffer.
 class Round {
  public:
-  Round(SharedCall& shared, const Call& call, int64_t index, int64_t chunk)
+  Round(const SharedCall& shared, const Call& call, int64_t index, int64_t chunk)
       : shared_(shared), call_(call), half_(static_cast<int>(index % 2)), begin_(index * chunk), chunk_(chunk) {}
 
   // Packs this member's pieces for the others.
@@ -75,55 +75,58 @@ class Round {
     return shared_.bounce(from, 2 * half_) + (one_for_all(call_) ? 0 : to * chunk_);
   }
 
-  SharedCall& shared_;
+  const SharedCall& shared_;
   const Call& call_;
   int half_;
   int64_t begin_, chunk_;
 };
 
-void take_all(SharedCall& shared, const Call& call, const Round& round, uint32_t step) {
+// Takes a round from the others when they have come to `step`. Starting after oneself, so that not everybody reads
+// member 0 first.
+Task take_all(const SharedCall& shared, const Call& call, const Round& round, uint32_t step) {
   if (call.sums()) {
-    if (step) shared.await_all(step);
-    return round.sum();
+    co_await shared.all_stepped(step);
+    round.sum();
+    co_return;
   }
-  // Starting after oneself, so that not everybody reads member 0 first.
   for (int i = 1; i <= call.members; ++i) {
     const int from = (call.me + i) % call.members;
     if (call.kind == Kind::broadcast && (from != call.root || call.me == call.root)) continue;
-    if (step && from != call.me) shared.await(from, step);
+    co_await shared.stepped(from, step);
     round.take(from);
   }
 }
 
 }  // namespace
 
-void shared_movement(SharedCall& shared, const Call& call) {
-  shared.await_slots();
-  uint32_t rounds = 0;
-  if (shared.all_in_place()) {
-    constexpr int64_t whole = std::numeric_limits<int64_t>::max();
-    take_all(shared, call, Round(shared, call, 0, whole), 0);
-  } else {
-    constexpr int64_t line = 64;
-    const int64_t chunk = one_for_all(call) ? half_bounce : half_bounce / call.members / line * line;
-    rounds = static_cast<uint32_t>((largest_piece(call) + chunk - 1) / chunk);
-    for (uint32_t i = 0; i < rounds; ++i) {
-      const Round round(shared, call, i, chunk);
-      if (i >= 2) shared.await_all(i);  // everybody has taken round i - 2, whose half is packed again
-      if (!shared.in_place(call.me)) round.pack();
-      shared.publish(i + 1);
-      take_all(shared, call, round, i + 1);
-    }
+Task shared_movement(SharedCall shared, const Call& call, HeadOfQueue& head) {
+  co_await shared.slot_free();
+  shared.announce();
+  co_await shared.all_announced();
+  co_await head;
+  const bool in_place = shared.all_in_place();
+  constexpr int64_t whole = std::numeric_limits<int64_t>::max(), line = 64;
+  const int64_t chunk = in_place ? whole : one_for_all(call) ? half_bounce : half_bounce / call.members / line * line;
+  const auto rounds = static_cast<uint32_t>(in_place ? 1 : (largest_piece(call) + chunk - 1) / chunk);
+  for (uint32_t i = 0; i < rounds; ++i) {
+    const Round round(shared, call, i, chunk);
+    if (i >= 2) co_await shared.all_stepped(i);  // everybody has taken round i - 2, whose half is packed again
+    if (!in_place && !shared.in_place(call.me)) round.pack();
+    if (!in_place) shared.publish(i + 1);
+    for (Task taken = take_all(shared, call, round, in_place ? 0 : i + 1); !taken.advance();) co_await taken.awaited();
   }
   shared.publish(rounds + 1);
-  shared.await_all(rounds + 1);  // nobody reads this member's source any more
+  co_await shared.all_stepped(rounds + 1);  // nobody reads this member's source any more
 }
 
-void shared_permute(SharedCall& shared, const Call& call) {
+Task shared_permute(SharedCall shared, const Call& call, HeadOfQueue& head) {
   const Item& value = call.only;
   const bool sends = call.to >= 0 && call.to != call.me, receives = call.from >= 0 && call.from != call.me;
-  if (sends) shared.await_slot(call.to);
-  if (receives) shared.await_slot(call.from);
+  co_await shared.slot_free();
+  shared.announce();
+  if (sends) co_await shared.announced(call.to);
+  if (receives) co_await shared.announced(call.from);
+  co_await head;
   if (call.from == call.me) {
     const Piece from = source_piece(call, value, call.me, call.me),
                 to = destination_piece(call, value, call.me, call.me);
@@ -141,14 +144,14 @@ void shared_permute(SharedCall& shared, const Call& call) {
   for (int64_t i = 0; i < std::max(sending, receiving); ++i) {
     const int64_t begin = i * half_bounce;
     if (i < sending && packs) {
-      if (i >= 2) shared.await_taken(call.to, static_cast<uint32_t>(i - 1));
+      if (i >= 2) co_await shared.taken(call.to, static_cast<uint32_t>(i - 1));
       pack_piece(shared.bounce(call.me, 2 * (i % 2)), value.source, sent, begin,
                  std::min(begin + half_bounce, sent.bytes()));
       shared.publish(static_cast<uint32_t>(i + 1));
     }
     if (i < receiving) {
       if (packed) {
-        shared.await(call.from, static_cast<uint32_t>(i + 1));
+        co_await shared.stepped(call.from, static_cast<uint32_t>(i + 1));
         unpack_piece(value.destination, received, shared.bounce(call.from, 2 * (i % 2)), begin,
                      std::min(begin + half_bounce, received.bytes()));
       } else {
@@ -157,7 +160,7 @@ void shared_permute(SharedCall& shared, const Call& call) {
       shared.publish_taken(static_cast<uint32_t>(i + 1));
     }
   }
-  if (sending) shared.await_taken(call.to, static_cast<uint32_t>(sending));
+  if (sending) co_await shared.taken(call.to, static_cast<uint32_t>(sending));
 }
 
 }  // namespace meshrt

@@ -2,6 +2,7 @@
 // computed again from q, k and the log of the sums, then d_q of the strip, then what the strip adds to d_k and d_v.
 #include "attention_head.h"
 #include "attention_kernel.h"
+#include "meshrt/poll.h"
 
 namespace meshrt::MESHRT_ISA {
 namespace {
@@ -136,6 +137,7 @@ void attention_backward(const AttentionShape& s, const AttentionBackward<T>& t) 
       for (int64_t i = 0; i < s.keys * m.width; ++i) m.d_k[i] = 0;
       for (int64_t i = 0; i < s.keys * m.value_width; ++i) m.d_v[i] = 0;
       for (int64_t h = g * group; h < (g + 1) * group; ++h) {
+        poll();
         const Head<const T> q = head_of(t.q, t.q_at, b, h), d_out = head_of(t.d_out, t.d_out_at, b, h);
         const QueryHead<T> head = {q,
                                    head_of(t.out, t.out_at, b, h),

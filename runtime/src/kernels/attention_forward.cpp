@@ -2,6 +2,7 @@
 // and values stay in the caches; a tile of queries has all its scores, as a strip, before softmax.
 #include "attention_head.h"
 #include "attention_kernel.h"
+#include "meshrt/poll.h"
 
 namespace meshrt::MESHRT_ISA {
 namespace {
@@ -74,9 +75,11 @@ void attention(const AttentionShape& s, const AttentionForward<T>& t) {
     for (int64_t g = 0; g < s.key_heads; ++g) {
       transpose_to_panels(head_of(t.k, t.k_at, b, g), s.keys, s.head, memory.keys);
       const Head<const T> values = whole_rows(head_of(t.v, t.v_at, b, g), s.keys, s.value_head, memory.values);
-      for (int64_t h = g * group; h < (g + 1) * group; ++h)
+      for (int64_t h = g * group; h < (g + 1) * group; ++h) {
+        poll();
         head_forward(s, head_of(t.q, t.q_at, b, h), memory.keys, values, head_of(t.out, t.out_at, b, h),
                      t.log_sum ? t.log_sum + (b * s.heads + h) * s.queries : nullptr, memory);
+      }
     }
 }
 

@@ -5,6 +5,7 @@
 #include "gemm_kernel.h"
 
 #include "finish.h"
+#include "meshrt/poll.h"
 #include "scratch.h"
 #include "scratch_places.h"
 #include "tile.h"
@@ -141,6 +142,7 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
     if (done && b.sums) b.add_sums(k, inner, 0, done);
     if (done && last && !plain) finish_tile(p.finish, p.c, p.c_row, 0, 0, p.rows, done);
     for (int64_t j = done; j < p.cols; j += group) {
+      poll();
       const int64_t past = smaller(j + group, p.cols);
       for (int64_t q = j; q < past; q += width) {
         const int64_t cols = smaller(width, past - q);

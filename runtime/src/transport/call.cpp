@@ -103,12 +103,6 @@ int64_t largest_piece(const Call& call) {
   return largest;
 }
 
-int64_t source_bytes(const Call& call) {
-  int64_t bytes = 0;
-  for (const Item& item : call.items()) bytes += source_bytes(call, item);
-  return bytes;
-}
-
 int64_t source_bytes(const Call& call, const Item& item) {
   const auto size = static_cast<int64_t>(size_of(call.type));
   switch (call.kind) {
@@ -134,9 +128,9 @@ int64_t sent_bytes(const Call& call) {
   switch (call.kind) {
     case Kind::all_reduce: return 2 * others * whole / call.members;
     case Kind::broadcast: return others * whole / call.members;
-    case Kind::all_gather: return others * source_bytes(call);
+    case Kind::all_gather: return others * call.bytes;
     case Kind::reduce_scatter:
-    case Kind::all_to_all: return source_bytes(call) - piece_bytes(call, call.me, call.me);
+    case Kind::all_to_all: return call.bytes - piece_bytes(call, call.me, call.me);
     case Kind::permute: return call.to == call.me ? 0 : piece_bytes(call, call.me, call.to);
     case Kind::barrier: return 0;
   }

@@ -6,13 +6,16 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "meshrt/collectives.h"
+#include "transport/announcement.h"
 #include "transport/piece.h"
 
 namespace meshrt {
 
-enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, permute, barrier };
+struct FlightCall;  // report/flight_recorder.h
 
 /// One value that a call works on.
 struct Item {
@@ -29,16 +32,23 @@ struct Call {
   Type type = Type::u8;
   Reduce reduce = Reduce::sum;
   Site site;
-  uint32_t sequence = 0;          ///< number of the call in its group
-  int members = 0, me = 0;        ///< size of the group, index in it
-  Item only;                      ///< the value, unless there are several
-  std::span<const Item> several;  ///< kept by the caller until the call is finished
-  Exchange exchange{};            ///< all-to-all
-  int root = -1;                  ///< broadcast
-  int to = -1, from = -1;         ///< permute
-  int64_t receive_count = 0;      ///< permute
+  uint32_t sequence = 0;    ///< number of the call in its group
+  int members = 0, me = 0;  ///< size of the group, index in it
+  Item only;                ///< the value, unless there are several
+  std::vector<Item> several;
+  Exchange exchange{};        ///< all-to-all
+  int root = -1;              ///< broadcast
+  int to = -1, from = -1;     ///< permute
+  int64_t receive_count = 0;  ///< permute
   /// Of a permute, in elements: what is sent, what the sender sends of its source, and where that goes.
   Piece sent{}, taken{}, received{};
+  Announcement announced;       ///< but for the number of the call; by prepare(), as what follows
+  int64_t bytes = 0;            ///< of this member's source buffers
+  std::function<void()> then;   ///< what this member does by itself when the call is finished; may be empty
+  FlightCall* noted = nullptr;  ///< where the flight recorder has it; null: nowhere
+
+  /// The transport tells that it is finished.
+  void end() const;
 
   std::span<const Item> items() const { return several.empty() ? std::span<const Item>(&only, 1) : several; }
   int64_t count() const {
@@ -61,9 +71,8 @@ int64_t piece_bytes(const Call& call, int from, int to);
 /// The most over all pairs of members, a member and itself included; not for permute, whose pairs know only themselves.
 int64_t largest_piece(const Call& call);
 
-/// Bytes of this member's source buffers, of one value and of all.
+/// Bytes of this member's source buffer of one value.
 int64_t source_bytes(const Call& call, const Item& item);
-int64_t source_bytes(const Call& call);
 
 /// Bytes that this member sends in a call, by the formulas of collectives.h.
 int64_t sent_bytes(const Call& call);
@@ -95,11 +104,6 @@ inline bool one_for_all(const Call& call) { return call.kind == Kind::all_gather
 /// In an all-reduce, member k sums bytes [slice_begin(n, k, k's group), slice_begin(n, k + 1, ..)) of n: whole cache
 /// lines.
 int64_t slice_begin(int64_t bytes, int index, int members);
-
-/// A permute of pieces, given in elements: this member sends `sent` of its source to `to` and gets what `from` has in
-/// `taken` of its own source into `received`.
-void permute_pieces(Rank&, const Group&, Site, const void* source, const Piece& sent, int to, void* destination,
-                    const Piece& taken, const Piece& received, int from, Type);
 
 /// A call in a group of one: copies the source to the destination.
 void run_alone(const Call& call);

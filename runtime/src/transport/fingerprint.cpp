@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <array>
+#include <bit>
 
 #include "meshrt/failure.h"
 #include "transport/site_names.h"
@@ -64,26 +65,35 @@ const char* name_of(Kind kind) {
   return "?";
 }
 
+namespace {
+
 Fingerprint fingerprint(const Group& group, const Call& call) {
-  uint64_t axes = 0;
-  for (const Axis& axis : group.axes) axes = mix(mix(axes, axis.size), axis.stride);
   const auto word = [](auto low, auto high) { return static_cast<uint64_t>(high) << 32 | static_cast<uint32_t>(low); };
   const uint32_t kinds = static_cast<uint32_t>(call.kind) | static_cast<uint32_t>(call.type) << 8 |
                          static_cast<uint32_t>(call.reduce) << 16 | static_cast<uint32_t>(group.size()) << 24;
-  return std::bit_cast<Fingerprint>(std::array{word(call.sequence, call.site.id), word(kinds, axes >> 32),
+  return std::bit_cast<Fingerprint>(std::array{word(0, call.site.id), word(kinds, group.key >> 32),
                                                static_cast<uint64_t>(call.count()), shape_of(call)});
+}
+
+}  // namespace
+
+void prepare(const Group& group, Call& call) {
+  call.announced.print = fingerprint(group, call);
+  call.announced.value.assign(call.site);
+  call.bytes = 0;
+  for (const Item& item : call.items()) call.bytes += source_bytes(call, item);
 }
 
 void check_match(const Group& group, const Call& call, const Fingerprint& mine, int index, const Fingerprint& theirs,
                  const ValueName& their_value) {
-  bool fits = theirs.kind == mine.kind && theirs.type == mine.type && theirs.axes == mine.axes;
+  bool fits = theirs.kind == mine.kind && theirs.type == mine.type && theirs.group == mine.group;
   if (fits && mine.kind == Kind::permute) {
     const int their_to = static_cast<int>(theirs.shape >> 32) - 1,
               their_from = static_cast<int>(theirs.shape & 0xffffffff) - 1;
     if (index == call.from) fits = their_to == call.me && theirs.count == call.receive_count;
     if (index == call.to) fits = fits && their_from == call.me;
   } else if (fits) {
-    fits = same(mine, theirs);
+    fits = FingerprintWords(mine) == FingerprintWords(theirs);
   }
   if (fits) return;
   std::string detail;
@@ -124,14 +134,6 @@ std::string describe(const Fingerprint& call, const char* value) {
   return text;
 }
 
-std::string describe(const Call& call) {
-  Fingerprint print;
-  print.kind = call.kind;
-  print.type = call.type;
-  print.reduce = call.reduce;
-  print.count = call.count();
-  print.site = call.site.id;
-  return describe(print, call.site.value);
-}
+std::string describe(const Call& call) { return describe(call.announced.print, call.site.value); }
 
 }  // namespace meshrt

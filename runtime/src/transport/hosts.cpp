@@ -12,10 +12,6 @@ HostsTransport::HostsTransport(const std::shared_ptr<Control>& control, std::sha
       ucx_(control, policy),
       shared_(control->welcome().rank, std::move(memory), policy, [this] { ucx_.progress(); }) {}
 
-void HostsTransport::post(const Group& group, const Call& call) { of(group).post(group, call); }
-
-void HostsTransport::finish(const Group& group, const Call& call) { of(group).finish(group, call); }
-
 void HostsTransport::set_timeout(double seconds) {
   ucx_.set_timeout(seconds);
   shared_.set_timeout(seconds);

@@ -10,11 +10,16 @@ class HostsTransport : public Transport {
  public:
   HostsTransport(const std::shared_ptr<Control>& control, std::shared_ptr<SharedMemory> memory,
                  const WaitPolicy& policy);
+  ~HostsTransport() override { drop_calls(); }
 
   std::byte* allocate_arena(size_t bytes) override { return shared_.allocate_arena(bytes); }
   size_t own_bytes() const override { return ucx_.own_bytes(); }
-  void post(const Group& group, const Call& call) override;
-  void finish(const Group& group, const Call& call) override;
+  Task task_of(const Group& group, const Call& call, HeadOfQueue& head) override {
+    return of(group).task_of(group, call, head);
+  }
+  bool run_at_once(const Group& group, const Call& call) override { return of(group).run_at_once(group, call); }
+  const WaitPolicy& policy(const Group& group) override { return of(group).policy(group); }
+  const std::atomic<uint32_t>& aborted() const override { return shared_.aborted(); }
   void set_timeout(double seconds) override;
 
  private:

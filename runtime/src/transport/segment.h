@@ -1,6 +1,10 @@
 // segment.h: what ranks that share memory tell each other, as it lies in memory. One segment per job: a header, then an
 // area per rank, which that rank alone writes (but for `aborted`) and the others read.
 //
+// A rank takes the next lines of its area for each group that it calls first, and names them by the group's key; others
+// find them by it. So ranks need not ask for their groups in one order. The area is as large as the most groups need;
+// only what is used of it becomes memory.
+//
 // A call announces itself in a slot of its group: what it is (Fingerprint), where its source lies, and small
 // contributions themselves. Later steps of a call are counted in `phase` and `taken` as (sequence << 32 | step), so no
 // counter has to be reset and ranks that skip a call are never ahead.
@@ -13,13 +17,13 @@
 
 namespace meshrt {
 
-constexpr int max_groups = 64;
+constexpr int most_groups = 1024;        ///< and channels, of one rank
 constexpr uint32_t slots = 8;            ///< calls of a group that can be announced; see Transport::max_pending
 constexpr int64_t line_payload = 16;     ///< bytes of a contribution that fit beside the announcement
 constexpr int64_t small_payload = 1024;  ///< bytes of a contribution that are handed over in `small`; of
                                          ///< a longer one of several values, where they lie
 static_assert(most_items * sizeof(int64_t) <= small_payload);
-constexpr int64_t bounce_bytes = 256 << 10;  ///< of each of the four buffers for data that lies outside the arena
+constexpr int64_t bounce_bytes = 64 << 10;  ///< of each of the four buffers for data that lies outside the arena
 
 /// Two cache lines: what is read in every call, and what is read in messages.
 struct alignas(128) Slot {
@@ -35,15 +39,16 @@ struct GroupLines {
   Slot slot[slots];
   alignas(64) std::atomic<uint64_t> phase;  ///< steps of a call that all members take together
   alignas(64) std::atomic<uint64_t> taken;  ///< steps that the receiver of a permute has taken
+  alignas(64) std::byte small[slots][small_payload];
+  alignas(4096) std::byte bounce[4][bounce_bytes];
 };
 
 struct RankArea {
   alignas(64) std::atomic<uint32_t> arrived;  ///< rounds of the job-wide barrier
   std::atomic<uint32_t> finished;             ///< 1: the rank has left the job in order
   std::atomic<uint64_t> arena_bytes;          ///< asked for, plus 1
-  GroupLines groups[max_groups];
-  alignas(4096) std::byte small[max_groups][slots][small_payload];
-  alignas(4096) std::byte bounce[4][bounce_bytes];
+  std::atomic<uint64_t> keys[most_groups];    ///< Group::key of each of `groups`; 0: not taken yet
+  alignas(4096) GroupLines groups[most_groups];
 };
 
 struct SegmentHeader {

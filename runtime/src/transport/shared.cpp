@@ -105,19 +105,40 @@ std::byte* SharedTransport::allocate_arena(size_t bytes) {
   return arena_;
 }
 
-void SharedTransport::post(const Group& group, const Call& call) { SharedCall(*this, group, call).announce(); }
+SharedTransport::Lines& SharedTransport::take_lines(const Group& group) {
+  if (lines_.size() <= static_cast<size_t>(group.id)) lines_.resize(group.id + 1);
+  RankArea& own = memory_->area(rank_);
+  int place = 0;
+  while (place < most_groups && own.keys[place].load(std::memory_order_relaxed) != 0) ++place;
+  if (place == most_groups)
+    throw Failure(Cause::usage, fmt::format("rank {} is in more than {} groups of ranks and channels that it calls",
+                                            rank_, most_groups));
+  own.keys[place].store(group.key, std::memory_order_release);
+  auto& lines = lines_[group.id];
+  lines = std::make_unique<Lines>(group.size());
+  (*lines)[group.index] = &own.groups[place];
+  return *lines;
+}
 
-void SharedTransport::finish(const Group& group, const Call& call) {
-  SharedCall shared(*this, group, call);
+Task SharedTransport::task_of(const Group& group, const Call& call, HeadOfQueue& head) {
+  const SharedCall shared(*this, group, call);
+  if (is_small(call)) return shared_small(shared, call, head);
   switch (call.kind) {
-    case Kind::all_reduce: return shared_all_reduce(shared, call);
-    case Kind::permute: return shared_permute(shared, call);
+    case Kind::all_reduce: return shared_all_reduce(shared, call, head);
+    case Kind::permute: return shared_permute(shared, call, head);
     case Kind::reduce_scatter:
     case Kind::all_gather:
     case Kind::all_to_all:
-    case Kind::broadcast: return shared_movement(shared, call);
-    case Kind::barrier: return shared.await_slots();
+    case Kind::broadcast:
+    case Kind::barrier: break;
   }
+  return shared_movement(shared, call, head);
+}
+
+bool SharedTransport::run_at_once(const Group& group, const Call& call) {
+  if (!is_small(call)) return false;
+  run_small(SharedCall(*this, group, call), call);
+  return true;
 }
 
 }  // namespace meshrt

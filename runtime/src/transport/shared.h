@@ -53,14 +53,24 @@ class SharedTransport : public Transport {
   ~SharedTransport() override;
 
   std::byte* allocate_arena(size_t bytes) override;
-  void post(const Group& group, const Call& call) override;
-  void finish(const Group& group, const Call& call) override;
+  Task task_of(const Group& group, const Call& call, HeadOfQueue& head) override;
+  bool run_at_once(const Group& group, const Call& call) override;
+  const WaitPolicy& policy(const Group&) override { return policy_; }
+  const std::atomic<uint32_t>& aborted() const override { return memory_->header().aborted; }
   void set_timeout(double seconds) override { policy_.set_timeout(seconds); }
 
  private:
   friend class SharedCall;
 
+  /// Where the members of a group write; null: one has not come to it yet.
+  using Lines = std::vector<GroupLines*>;
+
   void job_barrier();
+  Lines& lines_of(const Group& group) {
+    const auto place = static_cast<size_t>(group.id);
+    return place < lines_.size() && lines_[place] ? *lines_[place] : take_lines(group);
+  }
+  Lines& take_lines(const Group& group);
 
   int rank_;
   std::shared_ptr<SharedMemory> memory_;
@@ -69,6 +79,7 @@ class SharedTransport : public Transport {
   std::byte* arena_ = nullptr;
   size_t arena_bytes_ = 0, stride_ = 0;
   uint32_t barriers_ = 0;
+  std::vector<std::unique_ptr<Lines>> lines_;  // by Group::id
 };
 
 }  // namespace meshrt

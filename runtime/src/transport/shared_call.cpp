@@ -21,7 +21,7 @@ int64_t SharedCall::source_offset(const Item& item) const {
 }
 
 /// Tells where several values lie; the offset of the first, or -1 unless all lie in the arena.
-int64_t SharedCall::announce_sources() {
+int64_t SharedCall::announce_sources() const {
   if (call_.several.empty()) return source_offset(call_.only);
   std::array<int64_t, most_items> offsets;
   for (size_t i = 0; i < call_.several.size(); ++i) {
@@ -32,59 +32,28 @@ int64_t SharedCall::announce_sources() {
   return offsets[0];
 }
 
-void SharedCall::announce() {
-  // A member that has announced call s - max_pending has finished every call before s - 2 max_pending + 1, so it no
-  // longer reads the slot that s reuses.
-  static_assert(slots >= 2 * Transport::max_pending);
-  for (int member = 0; member < size(); ++member)
-    if (member != me()) await_sequence(member, call_.sequence - Transport::max_pending);
-
-  Slot& mine = slot(me(), call_.sequence);
-  mine.print = fingerprint(group_, call_);
-  mine.source = announce_sources();
-  mine.value.assign(call_.site);
-  if (call_.kind == Kind::all_reduce) {
-    const int64_t bytes = source_bytes(call_);
-    if (bytes <= line_payload) pack_values(call_, mine.payload, 0, bytes);
-    else if (bytes <= small_payload) pack_values(call_, small(me()), 0, bytes);
+GroupLines* SharedCall::find_lines(int member) const {
+  RankArea& area = memory_.area(group_.members[member]);
+  for (int place = 0; place < most_groups; ++place) {
+    const uint64_t key = area.keys[place].load(std::memory_order_acquire);
+    if (key == group_.key) return lines_[member] = &area.groups[place];
+    if (key == 0) break;
   }
+  return nullptr;
+}
+
+void SharedCall::announce() const {
+  Slot& mine = slot(me(), call_.sequence);
+  FingerprintWords::of_call(call_.announced.print, call_.sequence).store(mine.print);
+  mine.value = call_.announced.value;
+  if (!is_small(call_)) mine.source = announce_sources();
+  else if (std::byte* const to = call_.bytes <= line_payload ? mine.payload : small(me()); call_.several.empty())
+    std::memcpy(to, call_.only.source, static_cast<size_t>(call_.bytes));
+  else pack_values(call_, to, 0, call_.bytes);
   mine.sequence.store(call_.sequence, std::memory_order_release);
   // The others have read the next slots in their last round; this core owns them again before it writes them.
   own_ahead(static_cast<const void*>(&slot(me(), call_.sequence + 1)));
   own_ahead(static_cast<const void*>(&slot(me(), call_.sequence + 2)));
-}
-
-void SharedCall::await_sequence(int member, uint32_t sequence) {
-  const std::atomic<uint32_t>& announced = slot(member, sequence).sequence;
-  wait_until(
-      transport_.policy_, memory_.header().aborted,
-      [&] { return reached(announced.load(std::memory_order_acquire), sequence); }, [&] { look(member); },
-      [&] { return late_message(member); });
-}
-
-void SharedCall::await_slot(int member) {
-  await_sequence(member, call_.sequence);
-  const Slot& theirs = slot(member, call_.sequence);
-  const Slot& mine = slot(me(), call_.sequence);
-  if (!same(theirs.print, mine.print)) check_match(group_, call_, mine.print, member, theirs.print, theirs.value);
-}
-
-void SharedCall::await_slots() {
-  for (int member = 0; member < size(); ++member)
-    if (member != me()) await_slot(member);
-}
-
-void SharedCall::await_all(uint32_t step) {
-  for (int member = 0; member < size(); ++member)
-    if (member != me()) await(member, step);
-}
-
-void SharedCall::await_position(int member, const std::atomic<uint64_t>& line, uint32_t step) {
-  const uint64_t wanted = position(step);
-  wait_until(
-      transport_.policy_, memory_.header().aborted,
-      [&] { return reached(line.load(std::memory_order_acquire), wanted); }, [&] { look(member); },
-      [&] { return late_message(member); });
 }
 
 std::byte* SharedCall::source_of(int member, const Item& item) const {
@@ -101,25 +70,18 @@ bool SharedCall::all_in_place() const {
   return true;
 }
 
-const std::byte* SharedCall::small_of(int member, int64_t bytes) const {
-  return bytes <= line_payload ? slot(member, call_.sequence).payload : small(member);
-}
-
 void SharedCall::look(int member) const {
   transport_.meanwhile_();
   const int rank = group_.members[member];
   if (memory_.area(rank).finished.load(std::memory_order_acquire) == 0) return;
-  const auto announced = [&](uint32_t sequence) {
-    return reached(slot(member, sequence).sequence.load(std::memory_order_acquire), sequence);
-  };
-  if (announced(call_.sequence)) return;  // it took part before it left
+  if (has_announced(member, call_.sequence)) return;  // it took part before it left
   throw Failure(Cause::mismatch, ended_message(group_, call_, member));
 }
 
 std::string SharedCall::late_message(int member) const {
   uint32_t last = 0;
   const Slot* at = nullptr;
-  for (uint32_t i = 0; i < slots; ++i) {
+  for (uint32_t i = 0; lines_[member] && i < slots; ++i) {
     const Slot& candidate = lines(member).slot[i];
     const uint32_t sequence = candidate.sequence.load(std::memory_order_acquire);
     if (sequence != 0 && (!at || reached(sequence, last))) {

@@ -1,46 +1,151 @@
 #include "transport/transport.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "meshrt/poll.h"
 #include "meshrt/profile.h"
 
 namespace meshrt {
 
-Transport::Queue& Transport::queue_of(const Group& group) {
+constinit thread_local Transport* detail::pending = nullptr;
+
+void detail::advance_pending() { pending->advance(); }
+
+Transport::~Transport() { drop_calls(); }
+
+void Transport::drop_calls() {
+  pending_.clear();
+  queues_.clear();
+  if (detail::pending == this) detail::pending = nullptr;
+}
+
+Transport::Queue& Transport::add_queue(const Group& group) {
   if (queues_.size() <= static_cast<size_t>(group.id)) queues_.resize(group.id + 1);
   auto& queue = queues_[group.id];
-  if (!queue) {
-    queue = std::make_unique<Queue>();
-    queue->group = &group;
-  }
+  queue = std::make_unique<Queue>();
+  queue->group = &group;
+  grow(*queue);
   return *queue;
 }
 
-void Transport::finish_oldest(Queue& queue) {
-  const uint32_t sequence = queue.finished + 1;
-  finish(*queue.group, queue.calls[sequence % max_pending]);
-  queue.finished = sequence;
+// Twice the room, from max_pending on; calls under way stay where they lie.
+void Transport::grow(Queue& queue) {
+  std::vector<std::unique_ptr<Pending>> before(std::max<size_t>(max_pending, 2 * queue.calls.size()));
+  queue.calls.swap(before);
+  for (uint32_t s = queue.finished + 1; s != queue.started + 1; ++s)
+    queue.calls[s & (queue.calls.size() - 1)] = std::move(before[s & (before.size() - 1)]);
+  for (auto& place : queue.calls)
+    if (!place) place = std::make_unique<Pending>(queue.finished);
 }
 
-Ticket Transport::start(const Group& group, const Call& call) {
-  const Timed timed(&StepProfile::collectives);
-  if (group.size() == 1) {
-    run_alone(call);
-    return {};
-  }
-  Queue& queue = queue_of(group);
-  if (queue.started - queue.finished == max_pending) finish_oldest(queue);
-  const uint32_t sequence = ++queue.started;
-  Call& kept = queue.calls[sequence % max_pending];
-  kept = call;
-  kept.sequence = sequence;
-  post(group, kept);
-  return {group.id, sequence};
+Transport::Pending& Transport::next_place(Queue& queue) {
+  if (queue.started - queue.finished == queue.calls.size()) grow(queue);
+  return queue.at(queue.started + 1);
 }
+
+Ticket Transport::start(Queue& queue, Pending& pending) {
+  if (queue.idle()) {
+    pending_.push_back(&queue);
+    detail::pending = this;
+  }
+  const uint32_t sequence = ++queue.started;
+  pending.call->sequence = sequence;
+  pending.head.set(sequence);
+  pending.task = task_of(*queue.group, *pending.call, pending.head);
+  advance(queue);
+  return {queue.group->id, sequence};
+}
+
+namespace {
+
+Ticket start_alone(const Call& call) {
+  run_alone(call);
+  call.end();
+  return {};
+}
+
+}  // namespace
+
+Ticket Transport::start(const Group& group, Call& call) {
+  const Timed timed(&StepProfile::collectives);
+  if (call.members == 1) return start_alone(call);
+  Queue& queue = queue_of(group);
+  Pending& pending = next_place(queue);
+  pending.call = &call;
+  return start(queue, pending);
+}
+
+Ticket Transport::start(const Group& group, Call&& call) {
+  const Timed timed(&StepProfile::collectives);
+  if (call.members == 1) return start_alone(call);
+  Queue& queue = queue_of(group);
+  Pending& pending = next_place(queue);
+  pending.kept = std::move(call);
+  pending.call = &pending.kept;
+  return start(queue, pending);
+}
+
+void Transport::run(const Group& group, Call& call) {
+  if (!run_straight(group, call)) wait(start(group, call));
+}
+
+bool Transport::run_straight(const Group& group, Call& call) {
+  if (!pending_.empty() || call.members == 1) return false;
+  const Timed timed(&StepProfile::collectives);
+  Queue& queue = queue_of(group);
+  call.sequence = queue.started + 1;
+  if (!run_at_once(group, call)) return false;
+  queue.started = queue.finished = call.sequence;
+  call.end();
+  return true;
+}
+
+void Transport::advance(Queue& queue) {
+  for (uint32_t s = queue.finished + 1; s != queue.end_of_announced(); ++s) {
+    Pending& pending = queue.at(s);
+    if (!pending.task.advance() || s != queue.finished + 1) continue;
+    pending.task = {};
+    queue.finished = s;
+    pending.call->end();
+  }
+  if (!queue.idle()) return;
+  std::erase(pending_, &queue);
+  if (pending_.empty()) detail::pending = nullptr;
+}
+
+void Transport::advance() {
+  const Timed timed(&StepProfile::collectives);
+  advance_all();
+}
+
+void Transport::advance_all() {
+  for (size_t i = pending_.size(); i-- > 0;) advance(*pending_[i]);  // what is done drops out
+}
+
+bool Transport::can_go_on() const {
+  for (Queue* const queue : pending_)
+    for (uint32_t s = queue->finished + 1; s != queue->end_of_announced(); ++s)
+      if (queue->at(s).task.can_go_on()) return true;
+  return false;
+}
+
+bool Transport::finished(Ticket ticket) const {
+  return ticket.group < 0 || reached(queues_[ticket.group]->finished, ticket.sequence);
+}
+
+const Call& Transport::call_of(Ticket ticket) const { return *queues_[ticket.group]->at(ticket.sequence).call; }
 
 void Transport::wait(Ticket ticket) {
-  if (ticket.group < 0) return;
+  if (finished(ticket)) return;
   const Timed timed(&StepProfile::collectives);
   Queue& queue = *queues_[ticket.group];
-  while (!reached(queue.finished, ticket.sequence)) finish_oldest(queue);
+  for (advance_all(); !finished(ticket); advance_all()) {
+    Condition& awaited = queue.at(queue.finished + 1).task.awaited();
+    wait_until(
+        policy(*queue.group), aborted(), [&] { return can_go_on(); }, [&] { awaited.look(); },
+        [&] { return awaited.late(); });
+  }
 }
 
 }  // namespace meshrt

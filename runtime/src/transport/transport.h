@@ -2,11 +2,13 @@
 // processes of a host over one arena; shared.h), and ranks that exchange messages (UCX; ucx.h); and for jobs of several
 // hosts both (hosts.h). They run the same Calls and sum in the same order, so results agree bit for bit.
 //
-// This base keeps, for each group, the queue of calls that were started and not finished. Calls of a group finish in
-// the order of their start; at most `max_pending` are open, so that slots for announcements can be reused without
-// asking.
+// This base keeps, for each group, the queue of calls that were started and not finished, each a Task. Calls of a group
+// finish in the order of their start; the first `max_pending` of them are announced, so that slots for announcements
+// can be reused without asking. A rank that waits for one call moves the calls of all groups along: others may need its
+// part in them before they come to the call that it waits for.
 #pragma once
-#include <array>
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,15 +17,38 @@
 #include "control/placement.h"
 #include "meshrt/collectives.h"
 #include "meshrt/rank.h"
+#include "system/wait.h"
 #include "transport/call.h"
+#include "transport/task.h"
 
 namespace meshrt {
 
+/// True when sequence number `a` is not before `b`; they wrap around.
+inline bool reached(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) >= 0; }
+inline bool reached(uint64_t a, uint64_t b) { return static_cast<int64_t>(a - b) >= 0; }
+
+/// Met when all calls of the group before this one are finished.
+class HeadOfQueue final : public Condition {
+ public:
+  explicit HeadOfQueue(const uint32_t& finished) : finished_(finished) {}
+  void set(uint32_t sequence) { sequence_ = sequence; }
+  bool met() override { return reached(finished_, sequence_ - 1); }
+  void look() override {}  // those who wait look at the first call of a group
+  std::string late() override { return {}; }
+
+ private:
+  const uint32_t& finished_;
+  uint32_t sequence_ = 0;
+};
+
 class Transport {
  public:
-  static constexpr uint32_t max_pending = 4;  ///< calls of one group between start and wait, the newest included
+  static constexpr uint32_t max_pending = 4;  ///< calls of one group that are announced and not finished
 
-  virtual ~Transport() = default;
+  Transport() = default;
+  virtual ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
 
   /// Memory of this rank that peers of the same transport may read and write where it is shared; zeroed, 2 MiB aligned.
   /// Collective, called once.
@@ -31,8 +56,18 @@ class Transport {
   /// The most memory that it takes for itself, beside that.
   virtual size_t own_bytes() const { return 0; }
 
-  Ticket start(const Group& group, const Call& call);
+  /// A call from its begin to its end. Calls are prepared (fingerprint.h); the group stays where it is.
+  void run(const Group& group, Call& call);
+  /// Never waits. A call that is moved here is kept; any other one stays where it is until it is finished.
+  Ticket start(const Group& group, Call& call);
+  Ticket start(const Group& group, Call&& call);
   void wait(Ticket ticket);
+  /// Whether wait would return at once.
+  bool finished(Ticket ticket) const;
+  /// The call of a ticket that is not finished.
+  const Call& call_of(Ticket ticket) const;
+  /// Moves along what is started and not finished, as far as that needs no waiting.
+  void advance();
 
   /// Seconds that a rank waits for another from now on.
   virtual void set_timeout(double seconds) = 0;
@@ -41,26 +76,52 @@ class Transport {
   const Placement& placement() const { return placement_; }
   void set_placement(Placement placement) { placement_ = std::move(placement); }
 
-  /// What start and wait call in their time. Announces `call` to the group; what it reads may not change until finish.
-  virtual void post(const Group& group, const Call& call) = 0;
-  /// Returns when the results are in place and nobody reads this rank's buffers any more.
-  virtual void finish(const Group& group, const Call& call) = 0;
+  /// Announces `call` to the group, then runs it: it returns when the results are in place and nobody reads this rank's
+  /// buffers any more. `call` and `head` live as long as the task.
+  virtual Task task_of(const Group& group, const Call& call, HeadOfQueue& head) = 0;
+  /// The same without a task, where nothing else of this rank is under way; false: not for this call, nothing is done.
+  virtual bool run_at_once(const Group&, const Call&) { return false; }
+  virtual const WaitPolicy& policy(const Group& group) = 0;
+  /// Not 0: another rank has failed.
+  virtual const std::atomic<uint32_t>& aborted() const = 0;
+
+ protected:
+  /// Lets go of calls that are not finished. What has members that these use calls it first of all at its end.
+  void drop_calls();
 
  private:
+  struct Pending {
+    explicit Pending(const uint32_t& finished) : head(finished) {}
+    Call kept;  // while it is this queue's own
+    Call* call = nullptr;
+    HeadOfQueue head;
+    Task task;
+  };
   struct Queue {
     const Group* group = nullptr;
-    uint32_t started = 0, finished = 0;  // sequence numbers of the last call; the first is 1; they wrap around
-    std::array<Call, max_pending> calls;
+    uint32_t started = 0, finished = 0;           // sequence numbers of the last call; the first is 1
+    std::vector<std::unique_ptr<Pending>> calls;  // by sequence number modulo their number, a power of two
+    Pending& at(uint32_t sequence) { return *calls[sequence & (calls.size() - 1)]; }
+    bool idle() const { return started == finished; }
+    uint32_t end_of_announced() const { return finished + std::min(started - finished, max_pending) + 1; }
   };
-  Queue& queue_of(const Group& group);
-  void finish_oldest(Queue& queue);
+  Queue& queue_of(const Group& group) {
+    const auto place = static_cast<size_t>(group.id);
+    return place < queues_.size() && queues_[place] ? *queues_[place] : add_queue(group);
+  }
+  Queue& add_queue(const Group& group);
+  Pending& next_place(Queue& queue);
+  Ticket start(Queue& queue, Pending& pending);
+  static void grow(Queue& queue);
+  /// Without a task, if the call and what else is under way allow it; false: nothing is done.
+  bool run_straight(const Group& group, Call& call);
+  void advance(Queue& queue);
+  void advance_all();
+  bool can_go_on() const;
 
   Placement placement_;
   std::vector<std::unique_ptr<Queue>> queues_;  // by Group::id
+  std::vector<Queue*> pending_;                 // that have calls under way
 };
-
-/// True when sequence number `a` is not before `b`; they wrap around.
-inline bool reached(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) >= 0; }
-inline bool reached(uint64_t a, uint64_t b) { return static_cast<int64_t>(a - b) >= 0; }
 
 }  // namespace meshrt

@@ -1,5 +1,8 @@
 #include "transport/ucx.h"
 
+#include <fmt/format.h>
+
+#include "meshrt/failure.h"
 #include "transport/ucx_call.h"
 
 namespace meshrt {
@@ -32,17 +35,28 @@ void UcxTransport::progress() {
   worker_.control().look();
 }
 
-void UcxTransport::post(const Group& group, const Call& call) {
-  if (rounds_.size() <= static_cast<size_t>(group.id)) rounds_.resize(group.id + 1);
-  if (rounds_[group.id].empty()) rounds_[group.id].resize(max_pending);
-  UcxCall(*this, group, call).announce();
+const std::atomic<uint32_t>& UcxTransport::aborted() const {
+  static const std::atomic<uint32_t> never{0};  // the launcher ends processes; there is no flag
+  return never;
 }
 
-void UcxTransport::finish(const Group& group, const Call& call) {
+void UcxTransport::require_own_tags(const Group& group) {
+  if (groups_.size() <= static_cast<size_t>(group.id)) groups_.resize(group.id + 1);
+  if (groups_[group.id]) return;
+  for (const Group* const other : groups_)
+    if (other && UcxCall::tag_of(*other) == UcxCall::tag_of(group))
+      throw Failure(Cause::usage,
+                    fmt::format("the groups of ranks {} and {} get one number by chance, so their messages "
+                                "could not be told apart; name the axes of one in another order",
+                                fmt::join(other->members, " "), fmt::join(group.members, " ")));
+  groups_[group.id] = &group;
+}
+
+Task UcxTransport::task_of(const Group& group, const Call& call, HeadOfQueue& head) {
+  require_own_tags(group);
   UcxCall exchange(*this, group, call);
-  exchange.await_announcements();
-  if (call.kind == Kind::all_reduce) ucx_all_reduce(exchange, call);
-  else if (call.kind != Kind::barrier) ucx_movement(exchange, call);
+  if (call.kind == Kind::all_reduce) return ucx_all_reduce(std::move(exchange), call, head);
+  return ucx_movement(std::move(exchange), call, head);
 }
 
 }  // namespace meshrt

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/fingerprint.h"
+#include "transport/buffer_pool.h"
 #include "transport/memory.h"
 #include "transport/transport.h"
 #include "transport/ucx_worker.h"
@@ -15,10 +15,12 @@ namespace meshrt {
 class UcxTransport : public Transport {
  public:
   UcxTransport(std::shared_ptr<Control> control, const WaitPolicy& policy);
+  ~UcxTransport() override { drop_calls(); }
 
   std::byte* allocate_arena(size_t bytes) override;
-  void post(const Group& group, const Call& call) override;
-  void finish(const Group& group, const Call& call) override;
+  Task task_of(const Group& group, const Call& call, HeadOfQueue& head) override;
+  const WaitPolicy& policy(const Group&) override { return policy_; }
+  const std::atomic<uint32_t>& aborted() const override;
   void set_timeout(double seconds) override;
   size_t own_bytes() const override;
   /// Moves messages along that nobody waits for, and takes in what the launcher has to say.
@@ -27,29 +29,14 @@ class UcxTransport : public Transport {
  private:
   friend class UcxCall;
 
-  /// What a member sends first; contributions of up to `small_payload` bytes follow it in the same message.
-  struct Announcement {
-    Fingerprint print;
-    ValueName value;
-  };
-  /// The announcements of one call under way: own and, by member, theirs.
-  struct Round {
-    UcxWorker::Batch sent;
-    std::vector<UcxWorker::Batch> received;
-    std::vector<std::byte> own, theirs;
-  };
+  /// Throws Failure unless messages of this group and of those before it can be told apart.
+  void require_own_tags(const Group& group);
 
-  /// Pieces packed to be sent, or received to be used, of the call under way.
-  struct Room {
-    std::unique_ptr<std::byte[]> data;
-    int64_t bytes = 0;
-  };
-
+  BufferPool buffers_;  // outlives what may still write to them
   UcxWorker worker_;
   WaitPolicy policy_;
   Mapping arena_;
-  std::vector<std::vector<Round>> rounds_;  // by group, by sequence number modulo max_pending
-  Room outgoing_, incoming_;
+  std::vector<const Group*> groups_;  // by Group::id
 };
 
 }  // namespace meshrt

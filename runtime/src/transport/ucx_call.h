@@ -2,8 +2,12 @@
 // collectives/ucx_*.cpp are written with this.
 #pragma once
 #include <algorithm>
-#include <memory>
+#include <array>
+#include <chrono>
+#include <vector>
 
+#include "transport/fingerprint.h"
+#include "transport/task.h"
 #include "transport/ucx.h"
 
 namespace meshrt {
@@ -11,7 +15,7 @@ namespace meshrt {
 class UcxCall {
  public:
   UcxCall(UcxTransport& transport, const Group& group, const Call& call)
-      : transport_(transport), group_(group), call_(call) {}
+      : transport_(&transport), group_(&group), call_(&call) {}
 
   /// Contributions of at most this many bytes travel with the announcement.
   static constexpr int64_t small_payload = 4096;
@@ -24,48 +28,67 @@ class UcxCall {
   /// The most that a rank of a job of so many ranks needs for outgoing() and incoming() together.
   static constexpr int64_t most_rooms(int ranks) { return 2 * ranks * round_bytes(ranks); }
 
+ private:
+  struct Posted {
+    int member;
+    bool announces;  ///< it is the member's announcement
+    UcxWorker::Batch batch;
+  };
+
+ public:
+  /// All that was posted has arrived or left. Throws Failure (Cause::mismatch) when an announcement is of another call.
+  class Finished final : public Condition {
+   public:
+    Finished(UcxCall& call, int lane) : call_(call), posted_(call.posted_[lane]) {}
+    bool met() override;
+    void look() override;
+    std::string late() override;
+
+   private:
+    UcxCall& call_;
+    std::vector<Posted>& posted_;
+    std::chrono::steady_clock::time_point seen_ended_{};
+  };
+
+  /// What of a group's key is in the tags of its messages.
+  static uint64_t tag_of(const Group& group) { return (group.key & 0x3fffffff) << 34; }
+
   void announce();
-  /// Waits for every partner's announcement and throws Failure (Cause::mismatch) when one is of another call.
-  void await_announcements();
-  /// A member's contribution to a small all-reduce, after await_announcements.
+  /// A member's contribution to a small all-reduce, which all have announced.
   const std::byte* small_of(int member) const;
 
-  /// Posts one message of step `step` (from 1) to or from a member. Empty messages are not sent.
-  void send(int member, uint32_t step, const std::byte* data, int64_t bytes);
-  void receive(int member, uint32_t step, std::byte* data, int64_t bytes);
-  /// Waits for all that was posted.
-  void await();
+  /// Posts one message of step `step` (from 1) to or from a member. Empty messages are not sent. Those of different
+  /// lanes can be waited for by themselves.
+  static constexpr int lanes = 4;
+  void send(int member, uint32_t step, const std::byte* data, int64_t bytes, int lane = 0);
+  void receive(int member, uint32_t step, std::byte* data, int64_t bytes, int lane = 0);
+  Finished finished(int lane = 0) { return {*this, lane}; }
 
-  /// Room for `count` pieces of `bytes` bytes each, packed to be sent or received to be used, until the call ends.
-  std::byte* outgoing(int64_t count, int64_t bytes) { return room(transport_.outgoing_, count * bytes); }
-  std::byte* incoming(int64_t count, int64_t bytes) { return room(transport_.incoming_, count * bytes); }
+  /// Room for pieces that are packed to be sent, or received to be used.
+  BufferPool::Buffer room(int64_t bytes) const { return transport_->buffers_.take(bytes); }
 
  private:
   static constexpr int64_t mebi = 1 << 20, page = 4096;
   static constexpr int64_t most_room = 16 * mebi, shortest_round = 4 * page;
 
-  static std::byte* room(UcxTransport::Room& room, int64_t bytes) {
-    if (room.bytes < bytes) room = {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
-    return room.data.get();
+  /// What a member sends first; contributions of up to `small_payload` bytes follow it in the same message.
+  static constexpr int64_t message_bytes = sizeof(Announcement) + small_payload;
+  const std::byte* announcement_of(int member) const {
+    return announcements_.data() + (member == call_->me ? call_->members : member) * message_bytes;
   }
-  UcxTransport::Round& round() const { return transport_.rounds_[group_.id][call_.sequence % Transport::max_pending]; }
   bool is_partner(int member) const;
-  int64_t message_bytes() const;
   uint64_t tag(int sender, uint32_t step) const;
-  void await(UcxWorker::Batch& batch, int member);
+  void check(int member) const;
 
-  UcxTransport& transport_;
-  const Group& group_;
-  const Call& call_;
-  struct Posted {
-    int member;
-    UcxWorker::Batch batch;
-  };
-  std::vector<Posted> posted_;
+  UcxTransport* transport_;
+  const Group* group_;
+  const Call* call_;
+  BufferPool::Buffer announcements_;               // of the members, then this one's own
+  std::array<std::vector<Posted>, lanes> posted_;  // the last is waited for first
 };
 
-// The algorithms: what `finish` runs after the announcements.
-void ucx_all_reduce(UcxCall& exchange, const Call& call);
-void ucx_movement(UcxCall& exchange, const Call& call);
+// The algorithms: announce the call, then run it.
+Task ucx_all_reduce(UcxCall exchange, const Call& call, HeadOfQueue& head);
+Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head);
 
 }  // namespace meshrt

@@ -1,0 +1,151 @@
+// All-reduce over UCX. Up to small_payload with the announcements. Above as a reduce-scatter of slices, then an
+// all-gather, every pair directly, in rounds of which several are under way: while the sums of one round go out, the
+// pieces of the next arrive.
+#include <algorithm>
+#include <array>
+
+#include "collectives/ucx_rounds.h"
+
+namespace meshrt {
+
+namespace {
+
+/// An all-reduce in rounds. A round's pieces and sums have each a lane of messages; rounds use the two of each in turn.
+class Rounds {
+ public:
+  Rounds(UcxCall& exchange, const Call& call)
+      : exchange_(exchange),
+        call_(call),
+        bytes_(call.bytes),
+        packs_(call.items().size() > 1),
+        round_bytes_(std::min(UcxCall::round_bytes(call.members), int64_t{512} << 10)) {
+    for (Room& room : rooms_) {
+      room.pieces = exchange.room(call.members * round_bytes_);
+      if (packs_) room.sums = exchange.room(call.members * round_bytes_);
+      if (packs_) room.leaving = exchange.room(call.members * round_bytes_);
+    }
+  }
+
+  int64_t count() const {
+    int64_t longest = 0;
+    for (int member = 0; member < call_.members; ++member) longest = std::max(longest, slice(member).bytes());
+    return rounds_of(longest, round_bytes_);
+  }
+
+  static int pieces_lane(int64_t round) { return static_cast<int>(round % 2); }
+  static int sums_lane(int64_t round) { return 2 + static_cast<int>(round % 2); }
+
+  /// Posts what this member contributes to the others' slices, and what they contribute to its own.
+  void exchange_pieces(int64_t round) {
+    const Range mine = part(call_.me, round);
+    const auto step = static_cast<uint32_t>(2 * round + 1);
+    each_other([&](int member) {
+      exchange_.receive(member, step, at(room(round).pieces, member), mine.bytes(), pieces_lane(round));
+    });
+    each_other([&](int member) {
+      const Range theirs = part(member, round);
+      exchange_.send(member, step, leaving(round, member, theirs), theirs.bytes(), pieces_lane(round));
+    });
+  }
+
+  /// Sums the pieces that have come, posts the sums and what the others have summed.
+  void exchange_sums(int64_t round) {
+    const Range mine = part(call_.me, round);
+    sum_round(
+        call_, room(round).pieces.data(), round_bytes_, mine,
+        [&](const Item& item) {
+          const int64_t whole = source_bytes(call_, item);
+          return Piece{0, 1, whole, whole};
+        },
+        [](const Item& item, int64_t, int64_t place) { return item.destination + place; });
+    const auto step = static_cast<uint32_t>(2 * round + 2);
+    const std::byte* const summed = leaving(round, call_.me, mine);
+    each_other([&](int member) {
+      const Range theirs = part(member, round);
+      std::byte* const to = packs_ ? at(room(round).sums, member) : call_.only.destination + theirs.begin;
+      exchange_.receive(member, step, to, theirs.bytes(), sums_lane(round));
+    });
+    each_other([&](int member) { exchange_.send(member, step, summed, mine.bytes(), sums_lane(round)); });
+  }
+
+  /// Puts the others' sums into their places, where they have not come there by themselves.
+  void take_sums(int64_t round) {
+    if (!packs_) return;
+    each_other([&](int member) {
+      const Range theirs = part(member, round);
+      unpack_values(call_, at(room(round).sums, member), theirs.begin, theirs.end);
+    });
+  }
+
+ private:
+  struct Room {
+    BufferPool::Buffer pieces, sums, leaving;
+  };
+
+  Room& room(int64_t round) { return rooms_[static_cast<size_t>(round % 2)]; }
+  std::byte* at(const BufferPool::Buffer& buffer, int member) const { return buffer.data() + member * round_bytes_; }
+  /// Starting after oneself, so that not everybody sends to member 0 first.
+  template <class Visit>
+  void each_other(Visit visit) const {
+    for (int i = 1; i < call_.members; ++i) visit((call_.me + i) % call_.members);
+  }
+  /// A member's slice of all bytes, and what of it a round moves.
+  Range slice(int member) const {
+    return {slice_begin(bytes_, member, call_.members), slice_begin(bytes_, member + 1, call_.members)};
+  }
+  Range part(int member, int64_t round) const {
+    const Range whole = slice(member), range = round_of(round, whole.bytes(), round_bytes_);
+    return {whole.begin + range.begin, whole.begin + range.end};
+  }
+  /// Where bytes lie that leave this member: in place, or packed.
+  const std::byte* leaving(int64_t round, int member, Range range) {
+    if (!packs_) return call_.only.source + range.begin;
+    std::byte* const packed = at(room(round).leaving, member);
+    pack_values(call_, packed, range.begin, range.end);
+    return packed;
+  }
+
+  UcxCall& exchange_;
+  const Call& call_;
+  int64_t bytes_;
+  bool packs_;
+  int64_t round_bytes_;
+  std::array<Room, 2> rooms_;
+};
+
+void sum_small(const UcxCall& exchange, const Call& call) {
+  std::vector<const std::byte*> sources(call.members);
+  each_item(
+      call, 0, call.bytes, [&](const Item& item) { return source_bytes(call, item); },
+      [&](const Item& item, int64_t, int64_t, int64_t done) {
+        for (int member = 0; member < call.members; ++member) sources[member] = exchange.small_of(member) + done;
+        vector_ops().reduce(call.type, call.reduce, item.destination, sources.data(), call.members, item.count);
+      });
+}
+
+}  // namespace
+
+Task ucx_all_reduce(UcxCall exchange, const Call& call, HeadOfQueue& head) {
+  exchange.announce();
+  co_await exchange.finished();
+  co_await head;
+  if (call.bytes <= UcxCall::small_payload) {
+    sum_small(exchange, call);
+    co_return;
+  }
+  Rounds rounds(exchange, call);
+  const int64_t count = rounds.count();
+  for (int64_t round = 0; round < count + 2; ++round) {
+    if (round >= 2) {
+      co_await exchange.finished(Rounds::sums_lane(round - 2));
+      rounds.take_sums(round - 2);
+    }
+    if (round < count) rounds.exchange_pieces(round);
+    if (round >= 1 && round <= count) {
+      co_await exchange.finished(Rounds::pieces_lane(round - 1));
+      rounds.exchange_sums(round - 1);
+    }
+  }
+}
+
+}  // namespace meshrt
