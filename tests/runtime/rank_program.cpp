@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -54,6 +55,21 @@ int loop(Rank& rank, const std::string& how, int which, int milliseconds) {
   }
 }
 
+// All-reduces of `bytes`, for what they put on a wire.
+int sum(Rank& rank, int64_t bytes, int times) {
+  rank.allocate(static_cast<size_t>(bytes), 1 << 20);
+  const auto& group = rank.group(std::vector<meshrt::Axis>{{rank.ranks(), 1}});
+  auto* data = reinterpret_cast<float*>(rank.arena());
+  const auto count = bytes / static_cast<int64_t>(sizeof(float));
+  for (int i = 0; i < times; ++i) {
+    std::fill_n(data, count, 1.0F);
+    all_reduce(rank, group, {1, "sum"}, data, count, meshrt::Type::f32, meshrt::Reduce::sum);
+    if (std::any_of(data, data + count, [&](float x) { return x != static_cast<float>(rank.ranks()); }))
+      throw std::runtime_error("a wrong sum");
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -74,6 +90,7 @@ int main(int argc, char** argv) {
     if (arguments.at(0) == "misbehave") return meshrt::test::misbehave(rank, arguments.at(1));
     if (arguments.at(0) == "loop")
       return loop(rank, arguments.at(1), std::stoi(arguments.at(2)), std::stoi(arguments.at(3)));
+    if (arguments.at(0) == "sum") return sum(rank, std::stoll(arguments.at(1)), std::stoi(arguments.at(2)));
     if (arguments.at(0) == "return") return rank.rank() == 1 ? 5 : 0;
     throw meshrt::Failure(meshrt::Cause::usage, "unknown task " + arguments.at(0));
   });

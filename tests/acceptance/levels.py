@@ -1,0 +1,49 @@
+"""Collectives between hosts (network namespaces): every one of them gives what the oracle does, whose sums go in the order that is promised, with one, two
+and three hosts, as many ranks on each or not. An all-reduce over hosts of two ranks puts on the wire what it does over hosts of one."""
+import json
+import os
+
+from common import Report, meshc, scratch
+from common import run as execute
+from network import Network, permitted
+
+BUILD = os.path.dirname(os.path.dirname(os.path.dirname(meshc())))
+MESHRUN, PROGRAM = f"{BUILD}/runtime/meshrun", f"{BUILD}/tests/runtime/rank_program"
+
+
+def job(net, ranks, *task):
+    """Runs a task of rank_program with so many ranks on each host."""
+    hosts = ",".join(f"{host}:{count}" for host, count in zip(net.hosts, ranks))
+    return execute(*net.head(MESHRUN, "--hosts", hosts, "--ssh", net.shell, PROGRAM, *task), timeout=240)
+
+
+def sent(net):
+    """Bytes that the first host has sent."""
+    told = execute("ip", "-n", net.name(1), "-json", "-statistics", "link", "show", "eth0").stdout
+    return json.loads(told)[0]["stats64"]["tx"]["bytes"]
+
+
+def run(small):
+    report = Report()
+    why_not = permitted()
+    if why_not:
+        print(f"SKIPPED, levels: {why_not}", flush=True)
+        report.true("skipped visibly", True, why_not)
+        return report
+
+    def action():
+        with scratch() as folder, Network(folder, 3) as net:
+            for ranks in ([2, 2], [1, 3]) if small else ([2, 2], [1, 3], [4, 4], [3, 3], [2, 2, 2]):
+                for task in ("cases", "interleaved", "groups"):
+                    job(net, ranks, task)  # fails where a result is not the oracle's
+                    report.true(f"{task}: hosts of {ranks} ranks give what the oracle does", True)
+            for size in (1, 16) if small else (1, 16, 64):
+                counted = {}
+                for count in (1, 2):
+                    before = sent(net)
+                    job(net, [count, count], "sum", size << 20, 4)
+                    counted[count] = sent(net) - before
+                report.check(f"{size} MiB: bytes that a host of two ranks sends, of those of one rank", round(counted[2] / counted[1], 3), 1.05)
+
+    report.attempt("levels", action)
+    return report
