@@ -10,6 +10,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "misbehave.h"
+#include "plans.h"
 
 namespace meshrt::test {
 
@@ -51,6 +52,8 @@ TEST_P(Collectives, AgreeWithOracle) { run("cases", run_all_cases, 120); }
 TEST_P(Collectives, AreMovedAlongInAnyOrder) { run("interleaved", run_interleaved, 120); }
 
 TEST_P(Collectives, GoOverGroupsOfSomeRanksAndChannels) { run("groups", run_groups, 120); }
+
+TEST_P(Collectives, ArePlannedOnce) { run("plans", run_plans, 120); }
 
 // The thread sanitizer sees one process alone, and makes all of them slow.
 #ifdef __SANITIZE_THREAD__

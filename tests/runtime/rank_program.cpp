@@ -18,6 +18,7 @@
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "misbehave.h"
+#include "plans.h"
 
 namespace {
 
@@ -85,6 +86,10 @@ int main(int argc, char** argv) {
     }
     if (arguments.at(0) == "groups") {
       meshrt::test::run_groups(rank);
+      return 0;
+    }
+    if (arguments.at(0) == "plans") {
+      meshrt::test::run_plans(rank);
       return 0;
     }
     if (arguments.at(0) == "misbehave") return meshrt::test::misbehave(rank, arguments.at(1));
