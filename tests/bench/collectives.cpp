@@ -1,5 +1,5 @@
 // collectives.cpp: a rank of ours for tests/bench/collectives: collectives FOLDER NAME, under meshrun or mpirun.
-// Buffers lie in the arena, where programs keep what they communicate, and calls are planned once, as programs do.
+// Buffers lie in the arena, where programs keep what they communicate, and calls are planned once.
 #include "meshrt/collectives.h"
 
 #include <numeric>

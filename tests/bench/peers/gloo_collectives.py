@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A job of Gloo (PyTorch's) for tests/bench/collectives: gloo_collectives.py FOLDER NAME RANKS. The protocol is that of commands.h."""
+"""A job of Gloo (PyTorch's) for tests/bench/collectives: gloo_collectives.py FOLDER NAME RANKS, or one rank of several hosts:
+FOLDER NAME RANKS RANK ADDRESS, where rank 0 listens. The protocol is that of commands.h."""
 import os
 import socket
 import sys
@@ -42,8 +43,8 @@ def measure(rank, ranks, collective, size, repeats):
     return " ".join(map(str, times)) if float(result[0]) == expected else "wrong"
 
 
-def serve(rank, folder, name, ranks, port):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
+def serve(rank, folder, name, ranks, port, address="127.0.0.1", interface="lo"):
+    os.environ.update(MASTER_ADDR=address, MASTER_PORT=str(port), GLOO_SOCKET_IFNAME=interface)
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     with open(f"{folder}/{name}.{rank}.in") as commands, open(f"{folder}/{name}.{rank}.out", "w") as answers:
@@ -53,7 +54,11 @@ def serve(rank, folder, name, ranks, port):
 
 
 if __name__ == "__main__":
+    folder, name, ranks = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    if len(sys.argv) > 4:
+        serve(int(sys.argv[4]), folder, name, ranks, 29511, sys.argv[5], "eth0")
+        sys.exit()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    processes.spawn(serve, args=(sys.argv[1], sys.argv[2], int(sys.argv[3]), port), nprocs=int(sys.argv[3]))
+    processes.spawn(serve, args=(folder, name, ranks, port), nprocs=ranks)
