@@ -1,13 +1,11 @@
 // collectives.cpp: a rank of ours for tests/bench/collectives: collectives FOLDER NAME, under meshrun or mpirun.
-// Buffers lie in the arena, where programs keep what they communicate, and calls are planned once.
+// Buffers lie in the arena, where programs keep what they communicate.
 #include "meshrt/collectives.h"
 
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "meshrt/launch.h"
-#include "meshrt/plan.h"
 #include "peers/commands.h"
 
 namespace {
@@ -20,15 +18,17 @@ class Ours : public bench::Peer {
     rank.allocate(2 * bench::most_bytes, 4096);
     from_ = reinterpret_cast<float*>(rank.arena());
     to_ = from_ + bench::most_bytes / sizeof(float);
-    parts_.resize(rank.ranks() + 1);
-    sides_.resize(rank.ranks() + 1);
-    std::iota(sides_.begin(), sides_.end(), 0);
   }
   int rank() const override { return rank_.rank(); }
   int ranks() const override { return rank_.ranks(); }
   float* input(const std::string& collective, long count) override {
+    parts_.clear();
+    sides_.clear();
     const long whole = collective == "all_gather" ? count * ranks() : count;
-    for (int m = 0; m <= ranks(); ++m) parts_[m] = part_begin(whole, m, ranks());
+    for (int m = 0; m <= ranks(); ++m) {
+      parts_.push_back(part_begin(whole, m, ranks()));
+      sides_.push_back(m);
+    }
     return from_;
   }
   const float* output(const std::string& collective) const override {
@@ -36,25 +36,18 @@ class Ours : public bench::Peer {
   }
   void barrier() override { meshrt::barrier(rank_, group_, {}); }
   bool call(const std::string& collective, long count) override {
-    if (collective != planned_ || count != count_) {
-      plan_ = plan(collective, count);
-      planned_ = collective;
-      count_ = count;
-    }
-    plan_.run();
+    const Blocks blocks{1, parts_, 1};
+    if (collective == "all_reduce") all_reduce(rank_, group_, {}, from_, count, Type::f32, Reduce::sum);
+    else if (collective == "reduce_scatter")
+      reduce_scatter(rank_, group_, {}, from_, to_, blocks, Type::f32, Reduce::sum);
+    else if (collective == "all_gather") all_gather(rank_, group_, {}, from_, to_, blocks, Type::f32);
+    else if (collective == "all_to_all") all_to_all(rank_, group_, {}, from_, to_, exchange(), Type::f32);
+    else if (collective == "broadcast") broadcast(rank_, group_, {}, from_, count, Type::f32, 0);
+    else return false;
     return true;
   }
 
  private:
-  Plan plan(const std::string& collective, long count) const {
-    const Blocks blocks{1, parts_, 1};
-    if (collective == "reduce_scatter")
-      return plan_reduce_scatter(rank_, group_, {}, from_, to_, blocks, Type::f32, Reduce::sum);
-    if (collective == "all_gather") return plan_all_gather(rank_, group_, {}, from_, to_, blocks, Type::f32);
-    if (collective == "all_to_all") return plan_all_to_all(rank_, group_, {}, from_, to_, exchange(), Type::f32);
-    if (collective == "broadcast") return plan_broadcast(rank_, group_, {}, from_, count, Type::f32, 0);
-    return plan_all_reduce(rank_, group_, {}, from_, count, Type::f32, Reduce::sum);
-  }
   // Each rank has one row of `count` elements and gets its columns of all rows.
   Exchange exchange() const { return {1, sides_, 1, parts_, 1, true}; }
 
@@ -62,9 +55,6 @@ class Ours : public bench::Peer {
   const Group& group_;
   float *from_ = nullptr, *to_ = nullptr;
   std::vector<int64_t> parts_, sides_;
-  Plan plan_;
-  std::string planned_;
-  long count_ = 0;
 };
 
 }  // namespace
