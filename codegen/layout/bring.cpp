@@ -128,7 +128,8 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   // Free reductions (counts of positions) are computed whole and then cut.
   bool direct = true;
   for (const Factor& factor : definition(node.op).factors(graph_, node))
-    if (!node.inputs.empty() && (!factor.results[0] || !factor.splittable || factor.granule > 1 || factor.margin))
+    if (!node.inputs.empty() &&
+        (!factor.results[0] || !factor.splittable || factor.granule > 1 || factor.slower >= 0 || factor.margin))
       direct = false;
   const Placement whole = Placement::whole(to.dims.size());
   ValueId made;

@@ -40,6 +40,9 @@ bool may_pass(const OpContext& op, AxisId axis) {
   return false;
 }
 
+/// Of a dim that is merged or split.
+bool is_part(const Factor& factor) { return factor.granule > 1 || factor.slower >= 0; }
+
 constexpr int no_factor = -1, passes = -2;
 
 /// What may become of one axis, the preferred choice on equal cost first.
@@ -58,7 +61,7 @@ std::vector<int> choices(const OpContext& op, AxisId axis) {
     if (claimed) claims.push_back(static_cast<int>(f));
   }
   // Nothing competes for the axis: splitting costs nothing more than what is there.
-  if (claims.size() == 1 && operand_claims && op.factors[claims[0]].granule == 1 && !op.factors[claims[0]].weigh)
+  if (claims.size() == 1 && operand_claims && !is_part(op.factors[claims[0]]) && !op.factors[claims[0]].weigh)
     return claims;
   std::vector<int> all{no_factor};
   all.insert(all.end(), claims.begin(), claims.end());
@@ -88,10 +91,16 @@ std::vector<AxisId> ordered(const OpContext& op, const Factor& factor, const std
   return appearing;
 }
 
-/// Every rank must own whole steps of a merged dim.
+/// Every rank must own whole steps of a merged dim, or a part of a single one.
 bool is_legal(const OpContext& op, const Strategy& strategy) {
-  for (size_t f = 0; f < op.factors.size(); ++f)
-    if (op.factors[f].granule > 1 && op.factors[f].size % op.mesh.size(strategy.factor_axes[f]) != 0) return false;
+  const auto ranks = [&](size_t f) { return op.mesh.size(strategy.factor_axes[f]); };
+  for (size_t f = 0; f < op.factors.size(); ++f) {
+    const Factor& factor = op.factors[f];
+    if (factor.granule > 1 && factor.size % ranks(f) != 0) return false;
+    if (strategy.factor_axes[f].empty()) continue;
+    for (int slower = factor.slower; slower >= 0; slower = op.factors[slower].slower)
+      if (op.factors[slower].size != ranks(slower)) return false;
+  }
   return true;
 }
 
@@ -104,7 +113,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     const DimId dim = op.factors[f].operands[operand];
     if (!dim) continue;
     DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
-    part.axes = factor_axes[f];
+    part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
     part.margin = op.factors[f].margin;
   }
   if (op.operands[operand])
@@ -118,9 +127,12 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
   Placement placement = Placement::whole(dims.size());
   for (size_t f = 0; f < op.factors.size(); ++f) {
     const DimId dim = op.factors[f].results[result];
-    if (dim) placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()].axes = factor_axes[f];
-    else
+    if (dim) {
+      auto& axes = placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()].axes;
+      axes.insert(axes.end(), factor_axes[f].begin(), factor_axes[f].end());
+    } else {
       for (AxisId axis : factor_axes[f]) placement.partial.push_back({axis, op.factors[f].reduce});
+    }
   }
   for (AxisId axis : passing) placement.partial.push_back({axis, Reduce::sum});
   std::sort(placement.partial.begin(), placement.partial.end());

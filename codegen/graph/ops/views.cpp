@@ -53,25 +53,24 @@ Types infer_merge(const Graph& graph, const Node& node) {
   return {type};
 }
 
-/// The merged dim corresponds to the slowest of its parts; that may be split where every rank gets whole steps of it.
+/// The merged dim is all its parts together: its axes are theirs, of the slowest part first.
 std::vector<Factor> regroup_factors(const Graph& graph, const Node& node, DimId merged, const std::vector<DimId>& parts,
                                     bool splits) {
-  std::vector<Factor> factors = factors_by_name(graph, node);
-  std::vector<Factor> result;
-  for (Factor& factor : factors) {
+  std::vector<Factor> factors;
+  for (const Factor& factor : factors_by_name(graph, node)) {
     const DimId dim = factor.operands[0] ? factor.operands[0] : factor.results[0];
-    if (dim == merged) continue;  // joins the slowest part's factor
-    if (has(parts, dim)) {
-      if (dim == parts[0]) {
-        (splits ? factor.operands : factor.results)[0] = merged;
-        factor.granule = graph.dim(merged).size / graph.dim(dim).size;
-      } else {
-        factor.splittable = false;
-      }
-    }
-    result.push_back(factor);
+    if (dim != merged && !has(parts, dim)) factors.push_back(factor);
   }
-  return result;
+  int64_t steps = graph.dim(merged).size;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Factor part{splits ? Dims{merged} : Dims{parts[i]}, splits ? Dims{parts[i]} : Dims{merged},
+                graph.dim(parts[i]).size};
+    steps /= part.size;
+    part.granule = steps;
+    if (i > 0) part.slower = static_cast<int>(factors.size()) - 1;
+    factors.push_back(part);
+  }
+  return factors;
 }
 
 std::vector<Factor> split_factors(const Graph& graph, const Node& node) {
