@@ -13,6 +13,7 @@
 #include "codegen/graph/value_names.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/costly_reshard.h"
+#include "codegen/layout/lost_work.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/print_sharded.h"
@@ -144,7 +145,9 @@ void complete_entry(Compilation& c) {
 void place_entry(Compilation& c) {
   const Graph& graph = c.entry.graph;
   c.entry.sharded = place(graph, for_micro_batches(*c.layout, graph.micro_batches), c.machine);
-  if (c.entry.is_step()) report_costly_reshards(c.entry.sharded, c.sink);
+  if (!c.entry.is_step()) return;
+  report_costly_reshards(c.entry.sharded, c.sink);
+  report_lost_work(c.entry.sharded, c.sink);
 }
 
 void lower_entries(Compilation& c) {

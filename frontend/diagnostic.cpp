@@ -9,6 +9,8 @@ namespace mesh {
 const std::vector<Lint>& known_lints() {
   static const std::vector<Lint> lints = {
       {"batch_coupled", LintLevel::deny, "an op mixes samples although the batch is split into micro-batches"},
+      {"completed_twice", LintLevel::warn,
+       "parts of one partial sum are added up apart, with more bytes than all of it at once"},
       {"costly_reshard", LintLevel::warn,
        "a value is moved with more than twice the bytes that any way of moving it needs"},
       {"diagonal_softmax", LintLevel::warn,
@@ -18,6 +20,8 @@ const std::vector<Lint>& known_lints() {
       {"not_built_yet", LintLevel::warn, "a construct that this version understands but cannot compile yet"},
       {"over_memory", LintLevel::warn, "ranks hold more memory than a host, or `--memory`, gives them"},
       {"oversubscribed", LintLevel::warn, "more ranks than this machine has cores"},
+      {"repeated_work", LintLevel::warn,
+       "the ranks of a mesh axis do the same for a large part of the step, though a rule splits over it"},
       {"unchecked_layout", LintLevel::warn, "`check` leaves a layout out whose mesh takes what ranks remain (`*`)"},
       {"uneven_stages", LintLevel::warn, "the stages of a pipeline differ in cost"},
       {"unused_dim", LintLevel::warn, "a declared dim is used nowhere"},

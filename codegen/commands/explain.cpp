@@ -24,19 +24,21 @@ std::string upper(std::string text) {
 
 int explain(const ExplainOptions& options) {
   if (options.codes.empty()) {
-    for (const Explanation& one : explanations()) fmt::print("{}  {}\n", one.code, one.title);
+    for (const Explanation& one : explanations())
+      if (!one.title.empty()) fmt::print("{}  {}\n", one.code, one.title);
     for (const Lint& lint : known_lints()) fmt::print("{}: {}\n", lint.name, lint.meaning);
     return exit_ok;
   }
   for (const std::string& code : options.codes) {
     const std::vector<Explanation> known = explanations();
-    const auto found = std::ranges::find(known, upper(code), &Explanation::code);
     const auto lint = std::ranges::find(known_lints(), code, &Lint::name);
-    if (found != known.end()) {
+    const bool is_lint = lint != known_lints().end();
+    const auto found = std::ranges::find(known, is_lint ? code : upper(code), &Explanation::code);
+    if (found != known.end() && !is_lint) {
       fmt::print("{}: {}\n\n{}\n", found->code, found->title, found->text);
-    } else if (lint != known_lints().end()) {
-      fmt::print("{}: {}\n\nA lint. `-A {}` allows it, `-W` warns, `-D` makes it an error.\n", lint->name,
-                 lint->meaning, lint->name);
+    } else if (is_lint) {
+      fmt::print("{}: {}\n\n{}A lint. `-A {}` allows it, `-W` warns, `-D` makes it an error.\n", lint->name,
+                 lint->meaning, found == known.end() ? "" : found->text + "\n\n", lint->name);
     } else {
       throw UsageError(fmt::format("there is no diagnostic {}; `meshc explain` lists them", code));
     }

@@ -13,6 +13,7 @@ std::vector<Explanation> explanations() {
       at = end + 1;
       if (line.starts_with("# E") && line.size() > 8)
         all.push_back({std::string(line.substr(2, 5)), std::string(line.substr(8)), ""});
+      else if (line.starts_with("# ")) all.push_back({std::string(line.substr(2)), "", ""});
       else if (!all.empty() && !(all.back().text.empty() && line.empty())) all.back().text += std::string(line) + "\n";
     }
   }

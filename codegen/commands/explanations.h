@@ -1,4 +1,4 @@
-// explanations.h: the long texts of diagnostics, from explain/*.md: a heading `# E0301 title` each.
+// explanations.h: the long texts of diagnostics, from explain/*.md: a heading `# E0301 title` each, of a lint its name.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@ struct Explanation {
   std::string code, title, text;
 };
 
-/// All of them, by code.
+/// All of them, by code; those of lints, which have no title, last.
 std::vector<Explanation> explanations();
 
 /// The files as they are; written by codegen/embed.sh.
