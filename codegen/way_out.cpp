@@ -124,7 +124,8 @@ std::vector<std::string> scopes_of(ValueKind kind) {
     case ValueKind::gradient: return {"grads", "params", "optimizer"};
     case ValueKind::optimizer: return {"optimizer", "params"};
     case ValueKind::state: return {"state"};
-    case ValueKind::activation: return {"activations"};
+    case ValueKind::activation:
+    case ValueKind::nameless: return {"activations"};
     case ValueKind::input:
     case ValueKind::output: return {};
   }

@@ -20,7 +20,7 @@ Placer::Phase Placer::phase_of_copies(ValueId id) const {
 }
 
 /// Where a value can be had: where it lies, what it was moved to, and, for ops of the same part, where it was made
-/// before a rule moved it. Later parts do not ask for that one: it would have to be kept for them.
+/// before a rule moved it. Later parts ask for that one only where that is decided: it has to be kept for them.
 std::vector<ValueId> Placer::copies_of(ValueId id) const {
   std::vector<ValueId> all{id};
   const auto add = [&](ValueId of) {
@@ -30,8 +30,8 @@ std::vector<ValueId> Placer::copies_of(ValueId id) const {
   };
   add(id);
   const auto made = unmoved_.find(id);
-  if (made == unmoved_.end() || !consumer_ ||
-      graph_.node(consumer_).part != graph_.node(graph_.value(made->second).producer).part)
+  if (made == unmoved_.end() || !consumer_) return all;
+  if (!decisions_.keeps_made && graph_.node(consumer_).part != graph_.node(graph_.value(made->second).producer).part)
     return all;
   all.push_back(made->second);
   add(made->second);

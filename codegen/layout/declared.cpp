@@ -50,7 +50,8 @@ Declared::Kind Declared::kind_of(ValueId id) const {
       case StoredKind::state: return {ValueKind::state, stored.path};
     }
   }
-  return {ValueKind::activation, value.name.empty() ? node.scope : value.name};
+  if (value.name.empty()) return {ValueKind::nameless, node.scope};
+  return {ValueKind::activation, value.name};
 }
 
 const std::string* Declared::parameter_of_gradient(ValueId id) const {
@@ -64,7 +65,7 @@ const Rule* Declared::rule(ValueId id, DimId dim) const {
 }
 
 bool Declared::may_lie_otherwise(ValueId id) const {
-  return !layout_.closed && graph_.value(id).name.empty() && kind_of(id).kind == ValueKind::activation;
+  return !layout_.closed && kind_of(id).kind == ValueKind::nameless;
 }
 
 DeclaredAxes Declared::of(ValueId id) const {

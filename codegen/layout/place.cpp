@@ -153,7 +153,8 @@ void Placer::node(NodeId id) {
     op.declared.push_back(inner_[result.index] ? declared_.of(result) : op.bound.back());
   }
   Choice best = cheapest(op, strategies(op));
-  for (bool better = decisions_.splits_any && best.operands > 0; better;) {
+  const bool open = decisions_.splits_any && !decisions_.moves_only.contains(id);
+  for (bool better = open && best.operands > 0; better;) {
     const Choice other = cheapest(op, neighbours(op, best.strategy));
     better = other.seconds < best.seconds * (1 - 1e-9);
     if (better) best = other;
@@ -163,14 +164,18 @@ void Placer::node(NodeId id) {
 
 Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>& all) {
   constexpr double never = std::numeric_limits<double>::infinity();
-  Choice best{{}, never, 0};
+  Choice best{{}, never, never};
+  double least = never;  // of what it is decided that the op shall not move
+  const auto decided = decisions_.moves_only.find(consumer_);
   const double flops = definition(op.node.op).flops(graph_, op.node);
   for (const Strategy& strategy : all) {
-    double operands = 0, results = 0, bytes = 0;
+    double operands = 0, results = 0, bytes = 0, unwanted = 0;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const ValueId input = op.node.inputs[i];
       const Placement required = strategy.required(op, i);
-      if (op.operands[i]) operands += seconds(input, required);
+      const double moving = op.operands[i] ? seconds(input, required) : 0;
+      operands += moving;
+      if (decided != decisions_.moves_only.end() && decided->second != static_cast<int>(i)) unwanted += moving;
       bytes += static_cast<double>(local_elements(graph_, layout_.mesh, graph_.type(input), required) *
                                    static_cast<int64_t>(meshrt::size_of(graph_.type(input).element)));
     }
@@ -191,7 +196,11 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
     const double all_seconds =
         operands + results +
         compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share, bytes);
-    if (all_seconds < best.seconds * (1 - 1e-9)) best = {strategy, all_seconds, operands};
+    if (decided != decisions_.moves_only.end() && decided->second != Decisions::nothing) unwanted += results;
+    if (unwanted > least * (1 + 1e-9)) continue;
+    if (unwanted < least * (1 - 1e-9) || all_seconds < best.seconds * (1 - 1e-9))
+      best = {strategy, all_seconds, operands};
+    least = std::min(least, unwanted);
   }
   if (best.seconds == never && !all.empty()) internal_error("no strategy can split " + op_text(graph_, op.node.op));
   return best;
@@ -200,7 +209,9 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
 /// In its part of the step, which is what counts: what is kept for a later part is read there as well.
 void Placer::find_inner_values() {
   inner_.assign(graph_.values.size(), false);
-  if (!decisions_.frees_inner) return;
+  const bool any = decisions_.frees_inner || decisions_.frees_neighbours || !decisions_.moves_only.empty();
+  if (!any) return;
+  std::vector<bool> summed(graph_.values.size());  // of products that leave the completion to their sum
   std::vector<int> readers(graph_.values.size());
   const auto count = [&](ValueId& value) { ++readers[value.index]; };
   for_each_caller(graph_, count);
@@ -215,12 +226,19 @@ void Placer::find_inner_values() {
   for (const Body& body : graph_.bodies)
     for (NodeId id : body.nodes) {
       const Node& reader = graph_.node(id);
-      if (!std::holds_alternative<MapOp>(reader.op)) continue;
+      const bool elementwise = std::holds_alternative<MapOp>(reader.op);
+      const bool beside = decisions_.frees_neighbours && reads_beside(graph_, reader);
+      if (!elementwise && !beside && !std::holds_alternative<RenameOp>(reader.op)) continue;
       for (ValueId input : reader.inputs) {
-        const Node& producer = graph_.node(graph_.value(input).producer);
-        inner_[input.index] = readers[input.index] == 1 && producer.part == reader.part &&
-                              producer.body == reader.body && !std::holds_alternative<LoopOp>(producer.op) &&
-                              declared_.may_lie_otherwise(input);
+        const NodeId producer = graph_.value(input).producer;
+        const Node& made = graph_.node(producer);
+        const bool within = readers[input.index] == 1 && made.part == reader.part && made.body == reader.body &&
+                            !std::holds_alternative<LoopOp>(made.op) && declared_.may_lie_otherwise(input);
+        const auto decided = decisions_.moves_only.find(producer);
+        const bool stays = decided != decisions_.moves_only.end() && decided->second == Decisions::nothing;
+        summed[input.index] =
+            within && (stays || std::ranges::any_of(made.inputs, [&](ValueId v) { return summed[v.index]; }));
+        inner_[input.index] = within && ((elementwise && decisions_.frees_inner) || beside || summed[input.index]);
       }
     }
 }

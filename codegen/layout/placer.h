@@ -73,7 +73,7 @@ class Placer {
   const Layout& layout_;
   Declared declared_;
   Decisions decisions_;
-  std::vector<bool> inner_;  // within an expression: no name, and one reader, which is elementwise
+  std::vector<bool> inner_;  // within an expression: no name, and one reader, elementwise or of neighbours
   ReshardPlanner& planner_;
   std::vector<bool> free_;              // depends on no parameter, input or state
   std::map<ValueId, ValueId> home_;     // a result that was moved to its rule's placement at once

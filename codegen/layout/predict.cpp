@@ -82,8 +82,9 @@ class Predictor {
       else break;
     }
     const Declared::Kind kind = declared_.kind_of(value);
-    const bool scope_only = kind.kind == ValueKind::activation && graph_.names.count(kind.path) == 0;
-    return scope_only ? Declared::Kind{kind.kind, ""} : kind;
+    const bool scope_only =
+        kind.kind == ValueKind::nameless || (kind.kind == ValueKind::activation && graph_.names.count(kind.path) == 0);
+    return scope_only ? Declared::Kind{ValueKind::activation, ""} : kind;
   }
 
   /// What all turns of a loop together make of its value.

@@ -14,10 +14,12 @@ namespace {
 
 struct StepCost {
   double seconds = 0, communication = 0;
+  int64_t bytes = 0;
   explicit StepCost(const ShardedGraph& placed) {
     const Prediction predicted = predict(placed);
     communication = predicted.communication_seconds;
     seconds = predicted.compute_seconds + communication;
+    for (const PlannedCollective& one : predicted.collectives) bytes += volume(one);
   }
 };
 
@@ -49,12 +51,16 @@ class Refiner {
   void improve() {
     choose_freedom();
     add_partial_terms_first();
-    look_ahead();
+    look_ahead(false);
+    sends_no_more_ = true;
+    try_each({&Decisions::frees_neighbours, &Decisions::keeps_made});
+    look_ahead(true);
   }
 
   bool take_if_cheaper(const Graph& graph, const Decisions& decisions) {
     ShardedGraph placed = place(graph, decisions);
     const StepCost cost(placed);
+    if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
     if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
     if (&graph != &graph_) graph_ = graph;
     decisions_ = decisions;
@@ -63,8 +69,10 @@ class Refiner {
     return true;
   }
 
-  void choose_freedom() {
-    for (bool Decisions::*freedom : {&Decisions::frees_inner, &Decisions::counts_copies}) {
+  void choose_freedom() { try_each({&Decisions::frees_inner, &Decisions::counts_copies}); }
+
+  void try_each(std::initializer_list<bool Decisions::*> freedoms) {
+    for (bool Decisions::*freedom : freedoms) {
       Decisions other = decisions_;
       other.*freedom = !(other.*freedom);
       take_if_cheaper(graph_, other);
@@ -95,25 +103,27 @@ class Refiner {
     return loop && std::ranges::find(loop->carries, value, &LoopOp::Carry::entering) != loop->carries.end();
   }
 
-  /// Tries the ways to do without the dearest movements, until so many in a row did not help or enough was tried.
-  void look_ahead() {
-    std::set<Lies> tried;
+  /// Tries the ways to do without the dearest movements, until so many in a row did not help or enough was tried: at
+  /// first those that each concern one value, then also those by which products decide `together`.
+  void look_ahead(bool together) {
     const size_t enough = std::min<size_t>(most_nodes / graph_.nodes.size(), 24);
     size_t left = enough;
     for (;;) {
-      const bool found = std::ranges::any_of(wishes(graph_, best_), [&](const std::vector<Lies>& ways) {
+      const bool found = std::ranges::any_of(wishes(graph_, best_), [&](const std::vector<Wish>& ways) {
         const double before = cost_.seconds;
         const Decisions base = decisions_;
-        for (const Lies& way : ways) {
+        for (const Wish& way : ways) {
           Decisions decisions = base;
-          for (const auto& [value, lies] : way) decisions.lies.insert_or_assign(value, lies);
-          if (left == 0 || !tried.insert(decisions.lies).second) continue;
+          for (const auto& [value, lies] : way.lies) decisions.lies.insert_or_assign(value, lies);
+          for (const auto& [op, operand] : way.moves_only) decisions.moves_only.insert_or_assign(op, operand);
+          if (!together && !way.moves_only.empty()) continue;
+          if (left == 0 || !tried_.insert(decisions).second) continue;
           --left;
           take_if_cheaper(graph_, decisions);
         }
         return cost_.seconds < before;
       });
-      if (!found || left == 0 || tried.size() > 4 * enough) return;
+      if (!found || left == 0 || tried_.size() > 8 * enough) return;
       left = enough;
     }
   }
@@ -125,6 +135,8 @@ class Refiner {
   ReshardPlanner planner_;  // of the dims of the graph that was given: rewrites add none
   Graph graph_;
   Decisions decisions_;
+  std::set<Decisions> tried_;
+  bool sends_no_more_ = false;  // what the latency of calls alone would gain may be lost where calls are combined
   ShardedGraph best_;
   StepCost cost_;
 };

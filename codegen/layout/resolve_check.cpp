@@ -67,8 +67,8 @@ std::vector<Subject> subjects_of(const Graph& graph) {
       const bool listed = graph.names.contains(name) && graph.names.at(name) == result;
       if (listed || !placed[result.index] || !node.span.known() || graph.value(result).passing) continue;
       if (std::holds_alternative<ReadOp>(node.op) || std::holds_alternative<LoopOp>(node.op)) continue;
-      all.push_back({ValueKind::activation, name.empty() ? node.scope : name, graph.type(result), node.span,
-                     op_text(graph, node.op)});
+      all.push_back({name.empty() ? ValueKind::nameless : ValueKind::activation, name.empty() ? node.scope : name,
+                     graph.type(result), node.span, op_text(graph, node.op)});
     }
   for (const Output& output : graph.outputs)
     if (!output.stored && placed[output.value.index])

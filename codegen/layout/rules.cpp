@@ -13,7 +13,7 @@ bool scope_covers(RuleScope scope, ValueKind kind) {
     case RuleScope::params: return kind == ValueKind::parameter;
     case RuleScope::grads: return kind == ValueKind::gradient;
     case RuleScope::optimizer: return kind == ValueKind::optimizer;
-    case RuleScope::activations: return kind == ValueKind::activation;
+    case RuleScope::activations: return kind == ValueKind::activation || kind == ValueKind::nameless;
     case RuleScope::state: return kind == ValueKind::state;
   }
   return false;
@@ -37,6 +37,7 @@ std::optional<int> rule_rank(const Rule& rule, ValueKind kind, const std::string
   if (rule.dims[rule.part] != dim || !scope_covers(rule.scope, kind)) return std::nullopt;
   if (rule.dims.size() > 1 && !side_by_side(rule.dims, dims)) return std::nullopt;
   if (std::any_of(rule.unless.begin(), rule.unless.end(), [&](DimId d) { return has(dims, d); })) return std::nullopt;
+  if (rule.pin && kind == ValueKind::nameless) return std::nullopt;
   if (rule.pin) return rule.pin->matches(path) ? std::optional(1'000'000) : std::nullopt;
   int rank = rule.scope == RuleScope::general ? 0 : 1;
   if (rule.in) {

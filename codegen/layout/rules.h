@@ -8,8 +8,9 @@
 
 namespace mesh {
 
-/// What a value is to the rules. `activation`: neither stored, nor a parameter's gradient, nor a model's output.
-enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, activation, output };
+/// What a value is to the rules. `activation`: neither stored, nor a parameter's gradient, nor a model's output;
+/// `nameless`: the same within an expression, which no pin names.
+enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, activation, nameless, output };
 
 /// The rule that decides `dim` of a value, or null where none does. Precedence: tensor pin, then `in` (deeper path
 /// first), then scope, then general; a scope inside `in` ranks between `in` and scope; the last one written wins among

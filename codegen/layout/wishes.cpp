@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/layout/declared.h"
+#include "codegen/layout/product_groups.h"
 
 namespace mesh {
 namespace {
@@ -16,6 +17,8 @@ Placement complete(Placement placement) {
   placement.partial.clear();
   return placement.without_margins();
 }
+
+using Lies = std::map<ValueId, Placement>;
 
 /// The same placement for dims that are listed in another order; nothing where they are other dims.
 std::optional<Placement> in_order(const Placement& placement, const std::vector<DimId>& from,
@@ -33,7 +36,7 @@ std::optional<Placement> in_order(const Placement& placement, const std::vector<
 class Movements {
  public:
   Movements(const Graph& graph, const ShardedGraph& placed)
-      : graph_(graph), placed_(placed), mesh_(placed.layout.mesh), declared_(graph, placed.layout) {
+      : graph_(graph), placed_(placed), mesh_(placed.layout.mesh), declared_(graph, placed.layout), products_(graph) {
     for (const Node& node : graph.nodes) {
       if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
         for (size_t i = 0; i < rename->from.size(); ++i) same_[known(rename->from[i])] = known(rename->to[i]);
@@ -52,7 +55,7 @@ class Movements {
     std::ranges::sort(stacks_);
   }
 
-  std::vector<std::vector<Lies>> run() {
+  std::vector<std::vector<Wish>> run() {
     std::vector<std::pair<double, const Movement*>> dear;
     double all = 0;
     for (const Movement& moved : placed_.movements) {
@@ -61,7 +64,7 @@ class Movements {
       if (seconds > 0) dear.emplace_back(seconds, &moved);
     }
     std::ranges::stable_sort(dear, std::greater<>{}, &std::pair<double, const Movement*>::first);
-    std::vector<std::vector<Lies>> result;
+    std::vector<std::vector<Wish>> result;
     for (const auto& [seconds, moved] : dear | std::views::take(most_movements)) {
       if (seconds < worth_of_all * all) break;
       ways_.clear();
@@ -121,6 +124,8 @@ class Movements {
         add({{entering, *lies}});
     for (const ReshardStep* step : steps_of(moved))
       if (step->kind == CollectiveKind::all_reduce) scatter(value, to, step->axes);
+    if (moved.user && moved.user.index < graph_.nodes.size())
+      for (std::map<NodeId, int>& group : products_.of(moved.user)) add(Wish{{}, std::move(group)});
   }
 
   /// A partial sum that was completed everywhere: along each dim that somebody slices over these axes, so that each
@@ -162,7 +167,11 @@ class Movements {
     Lies lies;
     for (const auto& [value, placement] : wanted)
       if (const auto decidable = decision(value, placement)) lies.insert(*decidable);
-    if (!lies.empty() && std::ranges::find(ways_, lies) == ways_.end()) ways_.push_back(std::move(lies));
+    if (!lies.empty()) add(Wish{std::move(lies), {}});
+  }
+
+  void add(Wish wish) {
+    if (std::ranges::find(ways_, wish) == ways_.end()) ways_.push_back(std::move(wish));
   }
 
   /// Of whom it is decided: of a carry where it enters, of a turn of what a loop stacked the stack. Nothing for what is
@@ -204,17 +213,18 @@ class Movements {
   const ShardedGraph& placed_;
   const MeshShape& mesh_;
   const Declared declared_;
+  const ProductGroups products_;
   std::map<DimId, DimId> same_;                        // by renames: another name of a dim
   std::set<std::pair<DimId, AxisId>> sliced_;          // what somebody wants a part of
   std::map<ValueId, ValueId> entering_, stack_of_;     // of results of carries, of turns of slices
   std::map<ValueId, std::vector<ValueId>> leaves_as_;  // the carries that a value leaves a turn as
   std::vector<ValueId> stacks_;                        // what loops collect; sorted
-  std::vector<Lies> ways_;
+  std::vector<Wish> ways_;
 };
 
 }  // namespace
 
-std::vector<std::vector<Lies>> wishes(const Graph& graph, const ShardedGraph& placed) {
+std::vector<std::vector<Wish>> wishes(const Graph& graph, const ShardedGraph& placed) {
   return Movements(graph, placed).run();
 }
 

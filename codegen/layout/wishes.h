@@ -7,12 +7,18 @@
 
 namespace mesh {
 
-using Lies = std::map<ValueId, Placement>;  // as Decisions::lies
+/// Of a graph's decisions those that serve one end.
+struct Wish {
+  std::map<ValueId, Placement> lies;
+  std::map<NodeId, int> moves_only;
+  auto operator<=>(const Wish&) const = default;
+};
 
 /// For each costly movement, the dearest first, the ways to do without it: the value lies from the start as it was
 /// moved to, and what it is computed from element by element lies so too; a partial sum is scattered where it was made
-/// whole; a loop's carry lies as it leaves a turn; what is kept for backward lies as backward reads it. None makes the
-/// part that a rank holds larger. `graph` is what was placed.
-std::vector<std::vector<Lies>> wishes(const Graph& graph, const ShardedGraph& placed);
+/// whole; a loop's carry lies as it leaves a turn; what is kept for backward lies as backward reads it; products of one
+/// value share its movement; those whose results are added stay, so that their sum alone is completed. None makes the
+/// part that a rank holds of a value larger. `graph` is what was placed.
+std::vector<std::vector<Wish>> wishes(const Graph& graph, const ShardedGraph& placed);
 
 }  // namespace mesh

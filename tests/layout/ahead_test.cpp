@@ -59,6 +59,20 @@ TEST(Ahead, APinHoldsForTheExpressionThatMakesTheValue) {
   EXPECT_EQ(sent_by("Experts", "experts"), 3 * scattered(8 * 8 * 16 * 64) / 4 + loss);  // xe, ye and the gradient of ye
 }
 
+TEST(Ahead, WhatIsKeptForBackwardLiesAsAfterItsExchange) {
+  // of each of four layers xe, ye and the gradient of xe, and once the gradient that enters
+  EXPECT_EQ(sent_by("Kept", "kept"), (4 * 3 + 1) * scattered(8 * 8 * 16 * 64) / 4 + loss);
+}
+
+TEST(Ahead, ADimThatIsSplitIntoTwoLiesAsTheyDo) { EXPECT_EQ(sent_by("Heads", "heads"), loss); }
+
+TEST(Ahead, ProductsOfOneValueShareItsGather) { EXPECT_EQ(sent_by("Shared", "shared"), scattered(2048 * 512)); }
+
+TEST(Ahead, RulesReachThroughRenames) {
+  EXPECT_EQ(sent_by("Renamed", "renamed"),
+            2 * scattered(512 * 64) + 3 * all_reduced(32 * 64) + loss);  // k, d_k, weights
+}
+
 /// h + a + b + c, of which a and c are of one kind.
 TEST(Reassociate, TermsOfOneKindAreAddedFirst) {
   Graph graph;
