@@ -159,6 +159,12 @@ const OpDefinition& definition(const Op&);
 std::string simple_name(const Op&, size_t result = 0);
 /// Other names for the same elements.
 bool is_view(const Op&);
+/// The same elements in the same order, with another name for a dim.
+bool is_rename(const Op&);
+/// x + y, element by element.
+bool is_addition(const Op&);
+/// The dims whose sizes' product a literal is, if it counts elements; through broadcasts.
+std::vector<DimId> counted_dims(const Graph&, ValueId);
 /// The number of a literal, through broadcasts.
 std::optional<double> literal_number(const Graph&, ValueId);
 /// Whether the op reads elements beside those of the same part (a shift does).

@@ -74,8 +74,7 @@ void for_each_read(Node& node, const std::function<void(ValueId&)>& visit) {
 
 bool only_adds_up(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& carry) {
   const Node& last = graph.node(graph.value(carry.leaving).producer);
-  const MapOp* map = std::get_if<MapOp>(&last.op);
-  if (!map || map->function != MapFunction::add || last.inputs[0] != carry.entering) return false;
+  if (!is_addition(last.op) || last.inputs[0] != carry.entering) return false;
   int64_t uses = 0;
   for (NodeId id : graph.body(loop.body).nodes) uses += std::ranges::count(graph.node(id).inputs, carry.entering);
   return uses == 1;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "codegen/graph/builder.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/placer.h"
 
@@ -155,7 +156,7 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
 /// smaller. What their operand must be for that; nothing where the movement cannot happen there.
 std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   const Node& node = graph_.node(graph_.value(id).producer);
-  const bool renames = std::holds_alternative<RenameOp>(node.op);
+  const bool renames = is_rename(node.op);
   if (!renames && (to.has_margins() || !std::holds_alternative<BroadcastOp>(node.op))) return {};
   if (is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "codegen/graph/builder.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/layout/placer.h"
@@ -228,7 +229,7 @@ void Placer::find_inner_values() {
       const Node& reader = graph_.node(id);
       const bool elementwise = std::holds_alternative<MapOp>(reader.op);
       const bool beside = decisions_.frees_neighbours && reads_beside(graph_, reader);
-      if (!elementwise && !beside && !std::holds_alternative<RenameOp>(reader.op)) continue;
+      if (!elementwise && !beside && !is_rename(reader.op)) continue;
       for (ValueId input : reader.inputs) {
         const NodeId producer = graph_.value(input).producer;
         const Node& made = graph_.node(producer);

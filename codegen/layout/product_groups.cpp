@@ -6,14 +6,6 @@
 #include "codegen/layout/decisions.h"
 
 namespace mesh {
-namespace {
-
-bool is_sum(const Node& node) {
-  const MapOp* map = std::get_if<MapOp>(&node.op);
-  return map && map->function == MapFunction::add;
-}
-
-}  // namespace
 
 ProductGroups::ProductGroups(const Graph& graph) : graph_(graph) {
   for (const Body& body : graph.bodies)
@@ -76,7 +68,7 @@ std::map<NodeId, int> ProductGroups::sharing(ValueId value, NodeId like) const {
 ValueId ProductGroups::sum_with(ValueId value) const {
   while (readers(value).size() == 1) {
     const Node& reader = graph_.node(readers(value)[0]);
-    if (!is_sum(reader) && !std::holds_alternative<RenameOp>(reader.op)) break;
+    if (!is_addition(reader.op) && !is_rename(reader.op)) break;
     if (reader.body != graph_.value(value).body) break;
     value = reader.results[0];
   }
@@ -87,7 +79,7 @@ void ProductGroups::terms_of(ValueId sum, std::vector<NodeId>& products) const {
   const NodeId producer = graph_.value(sum).producer;
   const Node& node = graph_.node(producer);
   if (is_product(producer)) products.push_back(producer);
-  if (!is_sum(node) && !std::holds_alternative<RenameOp>(node.op)) return;
+  if (!is_addition(node.op) && !is_rename(node.op)) return;
   for (const ValueId term : node.inputs)
     if (readers(term).size() == 1 && graph_.value(term).body == node.body) terms_of(term, products);
 }

@@ -26,13 +26,12 @@ std::optional<double> Lowering::number(const Node& node) const {
 
 std::vector<DimId> Lowering::counts(ValueId value, double number) const {
   const Node* node = &graph_.node(graph_.value(value).producer);
-  while (std::holds_alternative<ReshardOp>(node->op) || std::holds_alternative<BroadcastOp>(node->op))
-    node = &graph_.node(graph_.value(node->inputs[0]).producer);
+  while (std::holds_alternative<ReshardOp>(node->op)) {
+    value = node->inputs[0];
+    node = &graph_.node(graph_.value(value).producer);
+  }
   const auto reduction = definition(node->op).reduction;
-  const auto* literal = std::get_if<LiteralOp>(&node->op);
-  const std::vector<DimId> dims = literal     ? literal->counts
-                                  : reduction ? reduction(node->op).dims
-                                              : std::vector<DimId>();
+  const std::vector<DimId> dims = reduction ? reduction(node->op).dims : counted_dims(graph_, value);
   double product = 1;
   for (const DimId dim : dims) product *= static_cast<double>(graph_.dim(dim).size);
   return product == number ? dims : std::vector<DimId>();

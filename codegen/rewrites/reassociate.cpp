@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
 
@@ -13,8 +14,7 @@ namespace {
 
 const Node* sum_of(const Graph& graph, ValueId value) {
   const Node& node = graph.node(graph.value(value).producer);
-  const MapOp* map = std::get_if<MapOp>(&node.op);
-  return map && map->function == MapFunction::add ? &node : nullptr;
+  return is_addition(node.op) ? &node : nullptr;
 }
 
 bool same_dims_of(std::vector<DimId> a, std::vector<DimId> b) {

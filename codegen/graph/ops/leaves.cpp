@@ -4,11 +4,24 @@
 
 namespace mesh {
 
-std::optional<double> literal_number(const Graph& graph, ValueId value) {
+namespace {
+
+const LiteralOp* literal_of(const Graph& graph, ValueId value) {
   const Node* at = &graph.node(graph.value(value).producer);
   while (std::holds_alternative<BroadcastOp>(at->op)) at = &graph.node(graph.value(at->inputs[0]).producer);
-  const LiteralOp* literal = std::get_if<LiteralOp>(&at->op);
+  return std::get_if<LiteralOp>(&at->op);
+}
+
+}  // namespace
+
+std::optional<double> literal_number(const Graph& graph, ValueId value) {
+  const LiteralOp* literal = literal_of(graph, value);
   return literal ? std::optional<double>(literal->value) : std::nullopt;
+}
+
+std::vector<DimId> counted_dims(const Graph& graph, ValueId value) {
+  const LiteralOp* literal = literal_of(graph, value);
+  return literal ? literal->counts : std::vector<DimId>();
 }
 
 }  // namespace mesh

@@ -5,6 +5,15 @@
 
 #include "codegen/graph/ops/definitions.h"
 
+namespace mesh {
+
+bool is_addition(const Op& op) {
+  const MapOp* map = std::get_if<MapOp>(&op);
+  return map != nullptr && map->function == MapFunction::add;
+}
+
+}  // namespace mesh
+
 namespace mesh::ops {
 namespace {
 

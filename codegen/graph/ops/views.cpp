@@ -1,6 +1,12 @@
 // views.cpp: other names for the same elements: rename a dim, split one into several, merge several into one.
 #include "codegen/graph/ops/definitions.h"
 
+namespace mesh {
+
+bool is_rename(const Op& op) { return std::holds_alternative<RenameOp>(op); }
+
+}  // namespace mesh
+
 namespace mesh::ops {
 namespace {
 
