@@ -115,17 +115,27 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
   return sum;
 }
 
+std::string slot(EmitContext& context, const Access& access, size_t k) {
+  const TurnIndex& turn = access.turns[k];
+  if (!turn.loop) return std::to_string(turn.offset);
+  std::string text = context.names.turn(turn.loop);
+  if (turn.offset > 0) text = fmt::format("({} + {})", text, turn.offset);
+  if (turn.period == 0) return text;
+  return text + " % " + context.names.extent(context.program.buffer(access.buffer).dims[k]);
+}
+
 std::string address(EmitContext& context, const Access& access) {
   const Buffer& buffer = context.program.buffer(access.buffer);
   const std::string& name = context.names.buffer(access.buffer);
   if (context.names.is_number(access.buffer)) return "&" + name;
   if (context.names.is_stack(access.buffer))
-    return access.turns.empty() ? name + ".all" : name + "[" + context.names.turn(access.turns.front()) + "]";
+    return access.turns.empty() ? name + ".all" : name + "[" + slot(context, access, 0) + "]";
   if (access.turns.empty()) return name;
   std::vector<std::pair<std::string, std::string>> turns;
   for (size_t k = 0; k < access.turns.size(); ++k)
-    turns.emplace_back(context.names.turn(access.turns[k]), context.names.extent(buffer.dims[k]));
-  return name + " + " + horner(turns, elements(context, access));
+    turns.emplace_back(slot(context, access, k), context.names.extent(buffer.dims[k]));
+  const std::string from = horner(turns, elements(context, access));  // nothing for the first slot
+  return from.empty() ? name : name + " + " + from;
 }
 
 std::string value(const EmitContext& context, BufferId id) {

@@ -79,6 +79,8 @@ std::string literal(double value, Type type);
 /// extent is not needed. `scale` multiplies the whole where it is not empty.
 std::string horner(const std::vector<std::pair<std::string, std::string>>& indices_and_extents,
                    const std::string& scale = "");
+/// The slot of an access's leading dim k: "l", "2", "(t + 1) % ring".
+std::string slot(EmitContext&, const Access&, size_t k);
 /// The address of an access without its dims: "wq", "wq + l * (embed * heads)".
 std::string address(EmitContext&, const Access&);
 /// A single number: "loss", or "*loss" where it has a place in memory.

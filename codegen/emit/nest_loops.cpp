@@ -227,7 +227,7 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
   std::vector<size_t> depths;
   const bool stack = context_.names.is_stack(access.buffer);
   for (size_t k = 0; k < (stack ? 0 : access.turns.size()); ++k) {
-    indices.emplace_back(context_.names.turn(access.turns[k]), context_.names.extent(buffer.dims[k]));
+    indices.emplace_back(slot(context_, access, k), context_.names.extent(buffer.dims[k]));
     depths.push_back(0);
   }
   std::string last_shift, last_loops;

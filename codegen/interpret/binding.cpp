@@ -24,8 +24,11 @@ Pointer::Pointer(const Binding& binding, const Access& access) : start_(binding.
   if (access.turns.size() > buffer.dims.size())
     internal_error("buffer " + buffer.name + " is indexed by more loops than it has dims");
   for (size_t k = 0; k < access.turns.size(); ++k) {
-    const int64_t elements = stride(binding.program, buffer, k, binding.rank.rank());
-    turns_.emplace_back(access.turns[k].index, elements * static_cast<int64_t>(meshrt::size_of(buffer.type)));
+    const TurnIndex& turn = access.turns[k];
+    const int64_t bytes =
+        stride(binding.program, buffer, k, binding.rank.rank()) * static_cast<int64_t>(meshrt::size_of(buffer.type));
+    if (turn.loop) turns_.emplace_back(turn, bytes);
+    else start_ += turn.slot(0) * bytes;
   }
 }
 

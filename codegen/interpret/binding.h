@@ -41,7 +41,7 @@ class Pointer {
   Pointer(const Binding&, const Access&);
   std::byte* at(const Binding& binding) const {
     std::byte* place = start_;
-    for (const auto& [loop, bytes] : turns_) place += binding.turns[loop] * bytes;
+    for (const auto& [turn, bytes] : turns_) place += turn.slot(binding.turns[turn.loop.index]) * bytes;
     return place;
   }
   void move(int64_t bytes) { start_ += bytes; }
@@ -49,7 +49,7 @@ class Pointer {
 
  private:
   std::byte* start_ = nullptr;
-  std::vector<std::pair<uint32_t, int64_t>> turns_;  // loop, bytes a turn
+  std::vector<std::pair<TurnIndex, int64_t>> turns_;  // with the bytes of a slot
 };
 
 /// An access as a step that iterates over `nest` reads or writes it: the element at index 0 of every nest dim, and the

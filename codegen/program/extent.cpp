@@ -98,8 +98,10 @@ Address address_of(const Program& program, const Access& access, std::span<const
 int64_t base(const Program& program, const Address& address, std::span<const int64_t> turns, int64_t rank) {
   const Buffer& buffer = program.buffer(address.buffer);
   int64_t elements = 0;
-  for (size_t k = 0; k < address.turns.size(); ++k)
-    elements += turns[address.turns[k].index] * stride(program, buffer, k, rank);
+  for (size_t k = 0; k < address.turns.size(); ++k) {
+    const TurnIndex& at = address.turns[k];
+    elements += at.slot(at.loop ? turns[at.loop.index] : 0) * stride(program, buffer, k, rank);
+  }
   for (const Address::Shift& shift : address.shifts) {
     const int64_t distance =
         local_range(program, shift.iterated, rank).begin - local_range(program, shift.held, rank).begin;

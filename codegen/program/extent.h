@@ -37,14 +37,14 @@ std::span<const LocalDim> dims_of(const Program&, const Access&);
 const IndexMap* map_at(const Access&, size_t position);
 
 /// The address of an access as a step with dims `nest` (outermost first) sees it, in elements of the buffer:
-///   sum over k of turn(turns[k]) * stride(k)
+///   sum over k of the slot of turns[k] * stride(k)
 /// + sum over nest dims i with positions[i] >= 0 of (index i + shift i) * stride(positions[i])
 /// + sum over `mapped` of their element * stride(position)
 /// where index i counts from 0 and stride(k) is the buffer's stride at position k.
 struct Address {
   BufferId buffer;
-  std::vector<LoopId> turns;   // turns[k] indexes position k of the buffer's dims
-  std::vector<int> positions;  // for each nest dim: its position in the buffer's dims, -1 where the buffer lacks it
+  std::vector<TurnIndex> turns;  // turns[k] indexes position k of the buffer's dims
+  std::vector<int> positions;    // for each nest dim: its position in the buffer's dims, -1 where the buffer lacks it
   /// Where a step iterates over a smaller part of a dim than the buffer holds: shift = begin of the iterated part -
   /// begin of the held one, a constant of the rank. Absent nest dims have shift 0.
   struct Shift {

@@ -182,13 +182,18 @@ class ProductFuser {
     return readers;
   }
 
+  /// Whether equal turns of their loops lead to equal slots.
+  static bool same_slots(const Access& a, const Access& b) {
+    return std::ranges::equal(a.turns, b.turns, [](const TurnIndex& i, const TurnIndex& j) {
+      return i.offset == j.offset && i.period == j.period;
+    });
+  }
+  static bool is_slot_of(const Access& a, const Access& b) { return a.buffer == b.buffer && same_slots(a, b); }
+
   /// Backward steps compute again what this nest computes (a stash before the bias was added): the product stores the
   /// sum in place of its own result, and all of them become copies of it.
   bool all_repeat(const Access& result, const Single& operation, Step& at) {
     std::vector<Step*> readers = readers_elsewhere(result, at);
-    const auto is_slot_of = [](const Access& a, const Access& b) {
-      return a.buffer == b.buffer && a.turns.size() == b.turns.size();
-    };
     for (const Step* step : readers) {
       const std::optional<Single> reader = single(*step);
       if (!reader || reader->function != operation.function || !same_dims(program_, reader->to, result)) return false;
@@ -228,9 +233,8 @@ class ProductFuser {
       const std::optional<Single> reader = single(*step);
       if (!reader || !wants_slope(*reader) || !reader->load(0)) return false;
       // Under the same turns the activation's result must be the slot beside it.
-      if (relu &&
-          (reader->load(0)->buffer != argument.buffer || reader->load(0)->turns.size() != activation.to.turns.size() ||
-           program_.buffer(activation.to.buffer).dims != program_.buffer(argument.buffer).dims))
+      if (relu && (!is_slot_of(*reader->load(0), argument) || !same_slots(argument, activation.to) ||
+                   program_.buffer(activation.to.buffer).dims != program_.buffer(argument.buffer).dims))
         return false;
     }
     if (slope) {

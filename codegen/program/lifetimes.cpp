@@ -20,7 +20,7 @@ struct Block {
 struct Event {
   int step, block;
   Use use;
-  std::vector<LoopId> turns;
+  std::vector<TurnIndex> turns;
   RankSet ranks;  // that execute it
 };
 
@@ -88,7 +88,7 @@ class Walk {
       const Block& of = blocks_[static_cast<size_t>(inner)];
       if (!of.loop) return false;
       return begins_as_left(events) || std::any_of(events.begin(), events.end(), [&](const Event& event) {
-               return std::find(event.turns.begin(), event.turns.end(), of.loop) != event.turns.end();
+               return std::ranges::find(event.turns, of.loop, &TurnIndex::loop) != event.turns.end();
              });
     };
     Lifetime life{routine_, events.front().step, events.back().step, block};

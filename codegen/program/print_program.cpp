@@ -57,9 +57,17 @@ class Printer {
     if (!at.buffer) return "nothing";
     const Buffer& buffer = program_.buffer(at.buffer);
     std::string text = buffer.name;
-    if (!at.turns.empty()) text += "[" + list(at.turns, [&](LoopId loop) { return dim_of(loop); }) + "]";
+    if (!at.turns.empty()) text += "[" + list(at.turns, [&](const TurnIndex& turn) { return turn_index(turn); }) + "]";
     if (at.maps.empty()) return text;
     return text + "[" + list(at.maps, [&](const IndexMap& map) { return index_map(buffer, map); }) + "]";
+  }
+
+  /// "layer", "2", "(time + 1) mod 3"
+  std::string turn_index(const TurnIndex& at) const {
+    if (!at.loop) return fmt::format("{}", at.offset);
+    if (at.period == 0 && at.offset == 0) return dim_of(at.loop);
+    const std::string turn = at.offset == 0 ? dim_of(at.loop) : fmt::format("({} + {})", dim_of(at.loop), at.offset);
+    return at.period == 0 ? turn : fmt::format("{} mod {}", turn, at.period);
   }
 
   /// "token = 1 + patch", "patch = (token - 1) / 2 else 0"

@@ -62,12 +62,24 @@ struct IndexMap {
   bool operator==(const IndexMap&) const = default;
 };
 
+/// Which slot of a buffer's leading dim a step uses. Without a period the dim is the loop's and each turn has a slot.
+/// With one the dim is a ring of `period` slots: what only the next turns need again (the values of the last turns, a
+/// pair of which one is filled while the other is read).
+struct TurnIndex {
+  LoopId loop;         // unset: always slot `offset`
+  int64_t offset = 0;  // added to the turn; not negative
+  int64_t period = 0;  // 0: none
+  TurnIndex(LoopId of, int64_t from = 0, int64_t every = 0) : loop(of), offset(from), period(every) {}
+  int64_t slot(int64_t turn) const { return period == 0 ? turn + offset : (turn + offset) % period; }
+  bool operator==(const TurnIndex&) const = default;
+};
+
 /// A buffer as a step sees it: stacked buffers are indexed by loops in their leading dims; what remains are `dims` of
 /// the access, which the step matches with its own dims by name: a buffer's dim never has another name than the step's
 /// (a view has the names that its readers use). Loop nests may walk along some of them otherwise.
 struct Access {
   BufferId buffer;
-  std::vector<LoopId> turns;        // one for each leading dim that a loop fixes
+  std::vector<TurnIndex> turns;     // one for each leading dim that a loop fixes
   std::vector<IndexMap> maps = {};  // in order of position
   bool operator==(const Access&) const = default;
 };

@@ -12,6 +12,7 @@
 #include "codegen/program/lifetimes.h"
 #include "codegen/program/memory.h"
 #include "codegen/program/print_program.h"
+#include "codegen/program/verify_rings.h"
 #include "codegen/program/verify_steps.h"
 #include "codegen/program/walk.h"
 
@@ -39,6 +40,7 @@ class Verifier {
           say(fmt::format("the forward steps of {} update what is stored", other.name));
       }
       steps(routine.steps);
+      for (std::string& message : verify_rings(program_, routine)) say(routine_ + ": " + std::move(message));
       for (const EntryPoint& entry : program_.entries)
         if (&routine == &program_.routines[entry.finish.value_or(entry.run)]) handed_out(entry);
     }
@@ -164,14 +166,22 @@ class Verifier {
     const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
     bool good = access.turns.size() <= dims.size();
     for (size_t k = 0; good && k < access.turns.size(); ++k) {
-      good = dims[k].placement.axes.empty() && std::ranges::any_of(around_, [&](const Step* around) {
+      const TurnIndex& turn = access.turns[k];
+      const int64_t slots = program_.sharded.graph.dim(dims[k].dim).size;
+      good = dims[k].placement.axes.empty() && turn.offset >= 0;
+      if (!turn.loop) {
+        good = good && turn.offset < slots && turn.period == 0;
+        continue;
+      }
+      good = good && std::ranges::any_of(around_, [&](const Step* around) {
                const auto* loop = std::get_if<ForStep>(&around->what);
-               return loop && loop->loop == access.turns[k] && loop->dim == dims[k].dim;
+               if (!loop || loop->loop != turn.loop) return false;
+               return turn.period > 0 ? turn.period == slots : turn.offset == 0 && loop->dim == dims[k].dim;
              });
     }
     if (!good)
-      say(fmt::format("{}: {} indexes {} by a turn that is not its dim's", routine_, summary(program_, step),
-                      program_.buffer(access.buffer).name));
+      say(fmt::format("{}: {} indexes {} by a turn that is not its dim's, or a slot that it lacks", routine_,
+                      summary(program_, step), program_.buffer(access.buffer).name));
   }
 
   void must_be_written(BufferId id, const std::string& what) {

@@ -5,6 +5,7 @@
 
 #include "codegen/emit/emit_program.h"
 #include "frontend/render.h"
+#include "tests/program/prefetched.h"
 #include "tests/program/staged.h"
 
 namespace mesh::tests {
@@ -59,6 +60,26 @@ const std::vector<Case>& cases() {
       {"staged_inner", "tests/emit/specs/staged.mesh", "inner", {}, {}, "f64", "Staged", {}, {}, staged_along_pipe},
       {"staged_tall", "tests/emit/specs/staged.mesh", "tall", {}, {}, "f32", "Staged", {}, {}, staged_along_pipe},
       {"staged_until", "tests/emit/specs/staged.mesh", "samples", {}, {}, "f32", "Relaxed", {}, {}, staged_along_pipe},
+      {"gpt_prefetched",
+       "specs/gpt.mesh",
+       "default",
+       {{"data", 2}, {"model", 2}},
+       small_gpt,
+       "f32",
+       "",
+       {},
+       {},
+       prefetched},
+      {"noise_prefetched",
+       "tests/emit/specs/noise.mesh",
+       "tiles",
+       {{"x", 2}, {"y", 3}},
+       {},
+       "f64",
+       "",
+       {},
+       {},
+       prefetched},
       {"neighbours_deep", "tests/emit/specs/neighbours.mesh", "deep", {{"a", 5}}, {}, "f64"},
   };
   return all;

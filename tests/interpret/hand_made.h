@@ -55,7 +55,7 @@ class PassMaker {
   explicit PassMaker(const Program& program, std::vector<LocalDim> inner) : program_(program) {
     pass.inner = std::move(inner);
   }
-  int load(BufferId buffer, std::vector<LoopId> turns = {}) {
+  int load(BufferId buffer, std::vector<TurnIndex> turns = {}) {
     return add(Scalar::Load{{buffer, std::move(turns)}}, program_.buffer(buffer).type);
   }
   int literal(double value, Type type) { return add(Scalar::Literal{value}, type); }
@@ -68,7 +68,7 @@ class PassMaker {
     pass.scalars.push_back({std::move(what), type});
     return static_cast<int>(pass.scalars.size()) - 1;
   }
-  void store(int scalar, BufferId to, std::vector<LoopId> turns = {}) {
+  void store(int scalar, BufferId to, std::vector<TurnIndex> turns = {}) {
     pass.stores.push_back({scalar, {to, std::move(turns)}});
   }
   void reduce(int scalar, Reduce reduce, int row, bool arg = false) {

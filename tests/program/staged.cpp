@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
-#include "codegen/program/fuse.h"
 #include "codegen/program/memory.h"
 #include "codegen/program/walk.h"
 
@@ -19,25 +19,13 @@ class Stages {
   Steps dealt(Steps steps) {
     Steps result;
     for (Step& step : steps) {
-      if (!can_be_dealt(step)) {
-        result.push_back(std::move(step));
+      if (auto* loop = std::get_if<ForStep>(&step.what); loop && loops_++ % 2 == 0) {
+        loop->body = dealt(std::move(loop->body));
+      } else if (can_be_dealt(step)) {
+        deal(std::move(step), result);
         continue;
       }
-      const std::vector<uint32_t> made = sets_of(program_, step).writes;
-      turn_ = (turn_ + 1) % size();
-      const Part part = part_of(step);
-      const std::vector<Span> spans = step.spans;
-      const auto add = [&](StepKind what) { result.push_back({std::move(what), part, spans, "", {}}); };
-      std::vector<int64_t> others;
-      for (int64_t i = 0; i < size(); ++i)
-        if (i != turn_) others.push_back(i);
-      BranchStep here{{{axis_, {turn_}}}, {}}, elsewhere{{{axis_, others}}, {}};
-      here.body.push_back(std::move(step));
-      for (const uint32_t buffer : made)
-        elsewhere.body.push_back({FillStep{{{buffer}, {}}, neutral(Reduce::max)}, part, spans, "", {}});
-      add(std::move(here));
-      add(std::move(elsewhere));
-      for (const uint32_t buffer : made) add(largest(BufferId{buffer}));
+      result.push_back(std::move(step));
     }
     return result;
   }
@@ -45,13 +33,44 @@ class Stages {
  private:
   int64_t size() const { return program_.sharded.layout.mesh.axes[axis_].size; }
 
+  void deal(Step step, Steps& result) {
+    const std::vector<Access> made = made_by(step);
+    turn_ = (turn_ + 1) % size();
+    const Part part = part_of(step);
+    const std::vector<Span> spans = step.spans;
+    const auto add = [&](StepKind what) { result.push_back({std::move(what), part, spans, "", {}}); };
+    std::vector<int64_t> others;
+    for (int64_t i = 0; i < size(); ++i)
+      if (i != turn_) others.push_back(i);
+    BranchStep here{{{axis_, {turn_}}}, {}}, elsewhere{{{axis_, others}}, {}};
+    here.body.push_back(std::move(step));
+    for (const Access& access : made)
+      elsewhere.body.push_back({FillStep{access, neutral(Reduce::max)}, part, spans, "", {}});
+    add(std::move(here));
+    add(std::move(elsewhere));
+    for (const Access& access : made) add(largest(access));
+  }
+
+  /// What the step writes: whole buffers, or their slots of this turn.
+  std::vector<Access> made_by(const Step& step) const {
+    std::vector<Access> made;
+    for_each_access(step, [&](const Access& access, Use use) {
+      if (use == Use::read) return;
+      const Access whole{storage(program_, access.buffer), {}};
+      const Access all = has_bodies(step) || !access.maps.empty() ? whole : Access{access.buffer, access.turns};
+      if (std::ranges::find(made, all) == made.end()) made.push_back(all);
+    });
+    return made;
+  }
+
   bool can_be_dealt(const Step& step) const {
-    const auto is_real = [&](uint32_t id) {
-      const Buffer& buffer = program_.buffers[id];
-      return (buffer.type == Type::f32 || buffer.type == Type::f64) && !buffer.stored && is_equal_along(buffer);
-    };
-    const std::vector<uint32_t> made = sets_of(program_, step).writes;
-    return !made.empty() && std::ranges::all_of(made, is_real) && !uses_axis(step);
+    bool possible = !std::holds_alternative<UntilStep>(step.what) && !uses_axis(step);
+    for (const Access& access : made_by(step)) {
+      const Buffer& buffer = program_.buffer(storage(program_, access.buffer));
+      possible = possible && (buffer.type == Type::f32 || buffer.type == Type::f64) && !buffer.stored &&
+                 is_equal_along(buffer);
+    }
+    return possible && !made_by(step).empty();
   }
 
   bool is_equal_along(const Buffer& buffer) const {
@@ -68,14 +87,14 @@ class Stages {
     return uses;
   }
 
-  CollectiveStep largest(BufferId id) {
-    Buffer& buffer = program_.buffer(id);
-    buffer.space = Space::arena;
+  CollectiveStep largest(const Access& access) {
+    program_.buffer(storage(program_, access.buffer)).space = Space::arena;
     CollectiveStep step{};
     step.kind = CollectiveKind::all_reduce;
-    step.from = step.to = {id, {}};
+    step.from = step.to = access;
     step.axes = {axis_};
-    step.before = step.after = buffer.dims;
+    const auto dims = dims_of(program_, access);
+    step.before = step.after = {dims.begin(), dims.end()};
     step.reduce = Reduce::max;
     step.step = static_cast<uint32_t>(program_.sharded.steps.size());
     program_.sharded.steps.push_back(
@@ -85,7 +104,7 @@ class Stages {
 
   Program& program_;
   AxisId axis_;
-  int64_t turn_ = -1;
+  int64_t turn_ = -1, loops_ = 0;
 };
 
 }  // namespace
