@@ -7,6 +7,7 @@
 #include "codegen/elaborate/elaborate.h"
 #include "codegen/entries.h"
 #include "codegen/gradient/micro_batches.h"
+#include "codegen/gradient/regions.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
@@ -57,6 +58,7 @@ struct EntryWork {
   Purpose purpose;
   std::vector<std::string> values = {};  // that it must give: outputs, or of the step what fetch and verify ask for
   Graph graph = {};
+  std::vector<Region> regions = {};
   ShardedGraph sharded = {};
   bool is_step() const { return purpose.kind == Purpose::Kind::train; }
   bool over_batches() const { return purpose.kind == Purpose::Kind::evaluate; }
@@ -126,7 +128,8 @@ void differentiate_entry(Compilation& c) {
   const bool cut = c.layout->accumulate > 1;
   if (c.entry.over_batches() && cut) fold_counts(graph, Counts::in_loops);
   if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
-  if (!c.entry.over_batches()) graph = differentiated(graph, c.layout->remat);
+  if (c.entry.over_batches()) label_regions(graph);
+  else graph = differentiated(graph, c.layout->remat);
   if (c.entry.is_step()) want_gradients(graph, c.request.wanted, c.sink);
 }
 
@@ -141,6 +144,8 @@ void complete_entry(Compilation& c) {
   }
   graph = completed(graph);
 }
+
+void cut_into_regions(Compilation& c) { c.entry.regions = regions_of(c.entry.graph); }
 
 void place_entry(Compilation& c) {
   const Graph& graph = c.entry.graph;
@@ -171,6 +176,10 @@ struct CompilerPass {
 
 std::string graph_text(const Compilation& c) { return print_graph(c.entry.graph); }
 void check_graph(const Compilation& c, const char* pass) { verify_graph(c.entry.graph, pass); }
+void check_regions(const Compilation& c, const char* pass) {
+  if (const std::vector<std::string> wrong = verify_regions(c.entry.graph, c.entry.regions); !wrong.empty())
+    internal_error(fmt::format("after {}: {}", pass, wrong.front()));
+}
 void check_program(const Compilation& c, const char* pass) {
   if (const std::vector<std::string> wrong = verify_program(c.result.program); !wrong.empty())
     internal_error(fmt::format("after {}: {}", pass, wrong.front()));
@@ -190,6 +199,9 @@ const CompilerPass passes[] = {
      differentiate_entry, graph_text, check_graph},
     {Of::entry, "complete", "with clipping, optimizer and updates; composite ops written out", complete_entry,
      graph_text, check_graph},
+    {Of::entry, "regions", "the same as regions: what goes into F, R, I and W of each, and out of them",
+     cut_into_regions, [](const Compilation& c) { return print_regions(c.entry.graph, c.entry.regions); },
+     check_regions},
     {Of::entry, "sharded", "every value with its placement, every movement of data an op with its reason", place_entry,
      [](const Compilation& c) { return print_sharded(c.entry.sharded); },
      [](const Compilation& c, const char* pass) { verify_graph(c.entry.sharded.graph, pass); }},

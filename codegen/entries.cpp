@@ -1,6 +1,7 @@
 #include "codegen/entries.h"
 
 #include "codegen/gradient/differentiate.h"
+#include "codegen/gradient/regions.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
@@ -15,6 +16,7 @@ Graph differentiated(const Graph& model, const std::set<DimId>& remat) {
   Graph graph = model;
   fold_counts(graph);
   merge_equal(graph);
+  label_regions(graph);
   if (!graph.objective) return graph;
   std::vector<StoredId> parameters;
   for (const Objective::Parameter& parameter : graph.objective->parameters)

@@ -128,7 +128,7 @@ void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
 
 void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::string& line_before) {
   const bool loop = has_bodies(step);
-  const bool backward = step.part == Part::input_gradient || step.part == Part::weight_gradient;
+  const bool backward = std::string_view(phase_of(step.part)) == "backward";
   std::vector<std::string> lines;
   for (const Span span : step.spans) {
     if (!span.known()) continue;

@@ -27,6 +27,7 @@ class Differentiator {
     build.part = Part::input_gradient;
     const Node& last = graph_.node(graph_.value(loss).producer);
     build.span = last.span;
+    build.region = last.region;
     std::map<ValueId, ValueId> d;
     d[loss] = build.literal(1, graph_.type(loss).element);
     const std::vector<NodeId> forward = graph_.body(graph_.root()).nodes;
@@ -37,6 +38,7 @@ class Differentiator {
       build.span = stored.span;
       ValueId& gradient = d[stored.value];
       if (!gradient) gradient = zeros(build, graph_.type(stored.value));
+      build.region = graph_.node(graph_.value(gradient).producer).region;
       gradients[id] = gradient;
       // In the parameter's order of dims, as whoever fetches it expects: the first operand with all dims decides.
       if (graph_.type(gradient).dims != stored.type.dims) {
@@ -110,6 +112,7 @@ class Differentiator {
       const Node node = graph_.node(*at);
       build.span = node.span;
       build.scope = node.scope;
+      if (node.region) build.region = node.region;
       std::vector<ValueId> d_results;
       bool any = false;
       for (ValueId result : node.results) {
@@ -184,7 +187,7 @@ class Differentiator {
         stacks[c.stacked] = build.in_order(found->second, graph_.type(c.stacked).dims);
 
     const NodeId id{static_cast<uint32_t>(graph_.nodes.size())};
-    graph_.nodes.push_back({LoopOp{}, {}, {}, build.body, Part::input_gradient, span, scope});
+    graph_.nodes.push_back({LoopOp{}, {}, {}, build.body, Part::input_gradient, span, scope, build.region});
     graph_.body(build.body).nodes.push_back(id);
     back.body = build.new_body(id);
     stash_.pair(back.body, forward_id);
@@ -194,6 +197,7 @@ class Differentiator {
     inside.part = Part::input_gradient;
     inside.span = span;
     inside.scope = scope;
+    inside.region = build.region;
     std::map<ValueId, ValueId> d_inside;
     for (size_t i = 0; i < back.carries.size(); ++i)
       back.carries[i].entering = inside.argument(graph_.type(back.carries[i].initial), back.body, id);

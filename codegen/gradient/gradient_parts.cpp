@@ -22,6 +22,7 @@ class Parts {
     }
     for (uint32_t i = first_; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];
+      if (node.part == Part::recompute) continue;
       bool needed = std::holds_alternative<LoopOp>(node.op);
       for (ValueId result : node.results) needed |= needed_.count(result) > 0;
       node.part = needed ? Part::input_gradient : Part::weight_gradient;

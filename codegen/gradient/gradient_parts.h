@@ -6,7 +6,7 @@
 
 namespace mesh {
 
-/// Marks every node from `first_node` on.
+/// Marks every node from `first_node` on, but what is recomputed, which is R.
 void mark_gradient_parts(Graph&, uint32_t first_node);
 
 }  // namespace mesh

@@ -61,6 +61,7 @@ class Naming {
       build.part = graph_.node(id).part;
       build.span = graph_.node(id).span;
       build.scope = graph_.node(id).scope;
+      build.region = graph_.node(id).region;
       const ValueId local = graph_.node(id).results[0];
       const double size = static_cast<double>(graph_.dim(parts_.micro).size);
       const ValueId begin = build.multiply(turn_around(body), size), global = build.add(local, begin);

@@ -168,6 +168,7 @@ class Rewrite {
     const ValueType type = graph_.type(sum);
     GraphBuilder outside(graph_);
     outside.span = graph_.node(graph_.value(sum).producer).span;
+    outside.region = graph_.node(graph_.value(sum).producer).region;
     outside.part = part;
     const double infinity = std::numeric_limits<double>::infinity();
     const double neutral = kind == SampleKind::sum ? 0 : kind == SampleKind::max ? -infinity : infinity;
@@ -191,8 +192,9 @@ class Rewrite {
     connect_loop(graph_.node(turns.node));
   }
 
-  /// What leads to the sums of `phase` that later loops need, computed for them alone.
+  /// What leads to the sums of `phase` that later loops need, computed for them alone, before all regions.
   void early_loop(int phase) {
+    const size_t first = graph_.nodes.size();
     Turns turns = begin_loop();
     std::map<NodeId, std::unique_ptr<Clone>> copies;
     GraphBuilder inside(graph_);
@@ -218,6 +220,7 @@ class Rewrite {
       }
     }
     end_loop(turns);
+    for (size_t i = first; i < graph_.nodes.size(); ++i) graph_.nodes[i].region = {};
   }
 
   /// What those of `nodes` that stay outside the loops read, and callers.
@@ -238,6 +241,7 @@ class Rewrite {
     GraphBuilder outside(graph_);
     outside.span = graph_.node(graph_.value(value).producer).span;
     outside.part = graph_.node(graph_.value(value).producer).part;
+    outside.region = graph_.node(graph_.value(value).producer).region;
     const ValueId initial = outside.broadcast(outside.literal(0, type.element), type.dims);
     graph_.value(initial).type.index_of = type.index_of;
     const ValueId entering = outside.argument(type, turns.body, turns.node);

@@ -138,7 +138,7 @@ ValueId Stash::repeat_node(ValueId value, BodyId in) {
   if (!again) {
     GraphBuilder build(graph_);
     build.body = in;
-    build.part = Part::input_gradient;
+    build.part = Part::recompute;
     again = std::make_unique<Clone>(build, producer, [this, in](ValueId operand) { return resolve(operand, in); });
     rebuilt_[in].push_back(again->node());
   }

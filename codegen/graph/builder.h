@@ -23,6 +23,7 @@ class GraphBuilder {
   Part part = Part::forward;
   Span span;
   std::string scope;
+  RegionId region = {};
 
   /// Appends a node; result types from infer_types (graph/op.h).
   NodeId append(Op op, std::vector<ValueId> inputs);

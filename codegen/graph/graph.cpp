@@ -11,6 +11,7 @@ namespace mesh {
 const char* name_of(Part part) {
   switch (part) {
     case Part::forward: return "forward";
+    case Part::recompute: return "recompute";
     case Part::input_gradient: return "input_gradient";
     case Part::weight_gradient: return "weight_gradient";
     case Part::update: return "update";
@@ -21,6 +22,7 @@ const char* name_of(Part part) {
 const char* phase_of(Part part) {
   switch (part) {
     case Part::forward: return "forward";
+    case Part::recompute:
     case Part::input_gradient:
     case Part::weight_gradient: return "backward";
     case Part::update: return "update";

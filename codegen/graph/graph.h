@@ -49,15 +49,21 @@ struct ValueType {
   bool operator==(const ValueType&) const = default;
 };
 
-/// Which of the four functions of a region, or the update, a node belongs to (architecture.md, Regions).
+/// Which of the four functions of a region (gradient/regions.h), or the update, a node belongs to.
 enum class Part : uint8_t {
   forward,          // F: values from inputs and parameters
+  recompute,        // R: what F computed and did not keep, once more
   input_gradient,   // I: gradients that other regions or earlier nodes need
   weight_gradient,  // W: gradients of parameters alone
   update            // clipping, optimizer, what is written back
 };
 const char* name_of(Part);
 const char* phase_of(Part);  // forward, backward or update
+/// Whether nodes of both are executed as one today: what a gradient needs is recomputed where it is needed.
+constexpr bool together(Part a, Part b) {
+  const auto backward = [](Part part) { return part == Part::recompute ? Part::input_gradient : part; };
+  return backward(a) == backward(b);
+}
 
 // ---- attributes: one struct an op; the variant's type is the op's kind
 // ---------------------------------------------------
@@ -277,8 +283,9 @@ struct Node {
   std::vector<ValueId> results;  // of a loop: results of carries, then stacked collects
   BodyId body;
   Part part = Part::forward;
-  Span span;          // the expression in the spec that asked for it
-  std::string scope;  // path of the block instance it comes from: "layer.attn"; "" in the model itself
+  Span span;             // the expression in the spec that asked for it
+  std::string scope;     // path of the block instance it comes from: "layer.attn"; "" in the model itself
+  RegionId region = {};  // of the forward node that it is, or was made for; unset for updates and stored tensors
 };
 
 struct Value {

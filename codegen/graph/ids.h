@@ -18,6 +18,7 @@ using DimId = Id<struct DimTag>;
 using ValueId = Id<struct ValueTag>;
 using NodeId = Id<struct NodeTag>;
 using BodyId = Id<struct BodyTag>;
+using RegionId = Id<struct RegionTag>;  // what a schedule may move as one: see gradient/regions.h
 using StoredId = Id<struct StoredTag>;  // a tensor that outlives a step: input, parameter, optimizer state, state
 
 }  // namespace mesh

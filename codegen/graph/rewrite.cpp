@@ -103,6 +103,7 @@ void expand_nodes(Graph& graph, const std::function<std::vector<ValueId>(GraphBu
       build.part = graph.node(id).part;
       build.span = graph.node(id).span;
       build.scope = graph.node(id).scope;
+      build.region = graph.node(id).region;
       const std::vector<ValueId> results = expand(build, id);
       if (results.empty()) {
         graph.bodies[b].nodes.push_back(id);
@@ -215,8 +216,9 @@ void merge_equal(Graph& graph) {
       // What the forward pass computes may serve backward, not the reverse; the first one stands earlier in any case.
       Node& first = graph.node(equal);
       for (size_t i = 0; i < node.results.size(); ++i) replaced[node.results[i]] = first.results[i];
-      // I must not wait for W.
-      if (first.part == Part::weight_gradient && node.part == Part::input_gradient) first.part = Part::input_gradient;
+      // I must not wait for W, nor R for either.
+      const bool backward = first.part == Part::weight_gradient || first.part == Part::input_gradient;
+      if (backward && node.part < first.part) first.part = node.part;
     }
     body.nodes = std::move(kept);
   }

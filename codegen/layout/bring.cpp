@@ -32,7 +32,8 @@ std::vector<ValueId> Placer::copies_of(ValueId id) const {
   add(id);
   const auto made = unmoved_.find(id);
   if (made == unmoved_.end() || !consumer_) return all;
-  if (!decisions_.keeps_made && graph_.node(consumer_).part != graph_.node(graph_.value(made->second).producer).part)
+  if (!decisions_.keeps_made &&
+      !together(graph_.node(consumer_).part, graph_.node(graph_.value(made->second).producer).part))
     return all;
   all.push_back(made->second);
   add(made->second);
@@ -109,6 +110,7 @@ ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<V
   for (ValueId input : inputs) build.part = std::max(build.part, graph_.node(graph_.value(input).producer).part);
   build.span = node.span;
   build.scope = node.scope;
+  build.region = node.region;
   const ValueId again = build.value(node.op, inputs);
   graph_.value(again).type = graph_.type(id);
   graph_.value(again).name = graph_.value(id).name;
@@ -192,6 +194,7 @@ ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std
     build.part = std::max(user.part, graph_.node(graph_.value(at).producer).part);
     build.span = user.span;
     build.scope = user.scope;
+    build.region = user.region;
     const ValueId next = build.value(ReshardOp{static_cast<uint32_t>(out_.steps.size())}, {at});
     out_.steps.push_back(std::move(step));
     graph_.value(next).name = graph_.value(id).name;

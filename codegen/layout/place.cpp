@@ -222,7 +222,7 @@ void Placer::find_inner_values() {
       if (const LoopOp* loop = std::get_if<LoopOp>(&reader.op))
         for (const auto& carry : loop->carries) ++readers[carry.leaving.index];
       for (ValueId input : reader.inputs)
-        if (reader.part == graph_.node(graph_.value(input).producer).part) ++readers[input.index];
+        if (together(reader.part, graph_.node(graph_.value(input).producer).part)) ++readers[input.index];
     }
   for (const Body& body : graph_.bodies)
     for (NodeId id : body.nodes) {
@@ -233,7 +233,7 @@ void Placer::find_inner_values() {
       for (ValueId input : reader.inputs) {
         const NodeId producer = graph_.value(input).producer;
         const Node& made = graph_.node(producer);
-        const bool within = readers[input.index] == 1 && made.part == reader.part && made.body == reader.body &&
+        const bool within = readers[input.index] == 1 && together(made.part, reader.part) && made.body == reader.body &&
                             !std::holds_alternative<LoopOp>(made.op) && declared_.may_lie_otherwise(input);
         const auto decided = decisions_.moves_only.find(producer);
         const bool stays = decided != decisions_.moves_only.end() && decided->second == Decisions::nothing;

@@ -93,7 +93,7 @@ class Combiner {
     const CollectiveStep &one = *combinable(a), &other = *combinable(b);
     const auto type = [&](const CollectiveStep& step) { return program_.buffer(step.to.buffer).type; };
     return one.kind == other.kind && one.axes == other.axes && one.reduce == other.reduce && type(one) == type(other) &&
-           a.part == b.part;
+           mesh::together(a.part, b.part);
   }
 
   static Step joined(std::span<Step> steps, const std::vector<size_t>& call) {

@@ -38,6 +38,7 @@ BufferKind Lowering::kind_of(ValueId value) const {
   switch (graph_.node(graph_.value(value).producer).part) {
     case Part::forward: return BufferKind::activation;
     case Part::weight_gradient: return BufferKind::gradient;
+    case Part::recompute:
     case Part::input_gradient:
     case Part::update: return BufferKind::workspace;
   }

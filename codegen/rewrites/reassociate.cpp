@@ -66,7 +66,7 @@ class Sums {
     for (const ValueId input : node.inputs) {
       const Node* sum = sum_of(graph_, input);
       if (sum && uses_[input] == 1 && graph_.value(input).name.empty() && sum->body == node.body &&
-          sum->part == node.part && kind_(sum->inputs[0]) != fixed_term &&
+          together(sum->part, node.part) && kind_(sum->inputs[0]) != fixed_term &&
           graph_.type(input).element == graph_.type(node.results[0]).element &&
           same_dims_of(graph_.type(input).dims, graph_.type(node.results[0]).dims))
         inner_.insert(input);
