@@ -114,9 +114,6 @@ class Verifier {
 
   void check_parts(const Node& node, ValueId input) const {
     const Part from = graph_.node(graph_.value(input).producer).part;
-    if (node.part == Part::recompute && from > Part::recompute &&
-        !std::holds_alternative<LoopOp>(graph_.node(graph_.value(input).producer).op))
-      fail(fmt::format("{} of R reads {} of {}", op_text(graph_, node.op), value_name(graph_, input), name_of(from)));
     if (node.part == Part::input_gradient && from == Part::weight_gradient &&
         !std::holds_alternative<LoopOp>(node.op) &&
         !std::holds_alternative<LoopOp>(graph_.node(graph_.value(input).producer).op))
