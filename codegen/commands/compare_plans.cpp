@@ -66,9 +66,12 @@ std::vector<Row> collectives(const std::vector<Json>& plans) {
 /// "[batch/data, embed] partial sum over data"
 std::string placement(const Json& tensor) {
   std::vector<std::string> dims;
-  for (const auto& [dim, axes] : tensor["placement"].items())
-    dims.push_back(axes.empty() ? dim
-                                : fmt::format("{}/{}", dim, fmt::join(axes.get<std::vector<std::string>>(), "*")));
+  const Json owns = tensor.value("owns", Json::object());
+  for (const auto& [dim, axes] : tensor["placement"].items()) {
+    const std::string dealt = owns.contains(dim) ? deal_text(meshrt::deal_of(owns[dim].get<std::string>())) : "";
+    dims.push_back(
+        axes.empty() ? dim : fmt::format("{}/{}{}", dim, fmt::join(axes.get<std::vector<std::string>>(), "*"), dealt));
+  }
   std::string lies = fmt::format("[{}]", fmt::join(dims, ", "));
   for (const auto& [axis, reduce] : tensor["partial"].items())
     lies += fmt::format(" partial {} over {}", reduce.get<std::string>(), axis);

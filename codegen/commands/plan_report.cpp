@@ -161,6 +161,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
       row["local"][dim.name] = largest_extent(mesh, dim.size, placement.dims[i]);
       row["placement"][dim.name] = Json::array();
       for (AxisId axis : placement.dims[i].axes) row["placement"][dim.name].push_back(mesh.axes[axis].name);
+      if (placement.dims[i].deal) row["owns"][dim.name] = meshrt::to_text(placement.dims[i].deal);
     }
     for (const Partial& partial : placement.partial)
       row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);

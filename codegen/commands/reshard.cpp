@@ -52,10 +52,12 @@ std::string answer_json(const Answer& answer) {
   Json steps = Json::array();
   for (size_t i = 0; i < answer.path.steps.size(); ++i) {
     const ReshardStep& step = answer.path.steps[i];
-    Json placement = Json::object();
-    for (size_t d = 0; d < asked.type.dims.size(); ++d)
-      placement[asked.graph.dim(asked.type.dims[d]).name] =
-          names_of(asked.mesh, answer.path.placements[i].dims[d].axes);
+    Json placement = Json::object(), owns = Json::object();
+    for (size_t d = 0; d < asked.type.dims.size(); ++d) {
+      const DimPlacement& split = answer.path.placements[i].dims[d];
+      placement[asked.graph.dim(asked.type.dims[d]).name] = names_of(asked.mesh, split.axes);
+      if (split.deal) owns[asked.graph.dim(asked.type.dims[d]).name] = meshrt::to_text(split.deal);
+    }
     steps.push_back({{"kind", name_of(step.kind)},
                      {"axes", names_of(asked.mesh, step.axes)},
                      {"to_axes", names_of(asked.mesh, step.to_axes)},
@@ -65,6 +67,7 @@ std::string answer_json(const Answer& answer) {
                      {"bytes", step.bytes},
                      {"seconds", step.seconds},
                      {"placement", placement}});
+    if (!owns.empty()) steps.back()["owns"] = owns;
   }
   return Json({{"schema", 1},
                {"machine", answer.machine.name},

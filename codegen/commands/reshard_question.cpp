@@ -202,6 +202,22 @@ class Reader {
       if (!axis) return false;
       if (asked_.mesh.axes[*axis].size > 1) read.dims[dim].axes.push_back(*axis);
     } while (words.take("*"));
+    return deal(words, read.dims[dim]);
+  }
+
+  /// "zigzag" or "rounds 2" behind the axes.
+  bool deal(Words& words, DimPlacement& read) {
+    const int64_t parts = asked_.mesh.size(read.axes);
+    if (words.take("zigzag")) {
+      if (parts > 1) read.deal = meshrt::zigzag(parts);
+    } else if (words.take("rounds")) {
+      const Word number = words.next();
+      int64_t count = 0;
+      const auto [end, error] = std::from_chars(number.text.data(), number.text.data() + number.text.size(), count);
+      if (error != std::errc() || end != number.text.data() + number.text.size() || count < 1 || count > most_ranks)
+        return expected(number, "in how many rounds", rule_help);
+      if (parts > 1 && count > 1) read.deal = meshrt::rounds(parts, count);
+    }
     return true;
   }
 
@@ -271,7 +287,8 @@ class Reader {
   }
 
   static constexpr const char* rule_help =
-      "rules are `a -> x * y`, apart by `;`; `partial x` where a sum is pending; `none` for a whole tensor";
+      "rules are `a -> x * y`, apart by `;`, with `zigzag` or `rounds 2` behind the axes where elements are dealt so; "
+      "`partial x` where a sum is pending; `none` for a whole tensor";
   struct Use {
     Word axis, use;
   };

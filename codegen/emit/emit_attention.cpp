@@ -30,9 +30,9 @@ struct Attention {
   }
 
   std::string extent(const Access& access, DimId dim) const { return extent_along(context, access, {dim}); }
-  std::string begin(const Access& access, DimId dim) const {
+  const LocalDim& held(const Access& access, DimId dim) const {
     for (const LocalDim& held : dims_of(context.program, access))
-      if (held.dim == dim) return context.names.begin(held);
+      if (held.dim == dim) return held;
     internal_error("attention lacks the dim " + context.graph().dim(dim).name);
   }
 
@@ -63,8 +63,11 @@ struct Attention {
   void print_shape(CppWriter& out, const std::string& name) const {
     const std::string head_count = heads.empty() ? "1" : extent_along(context, step.log_sum, heads);
     const bool own_keys = heads.empty() || has_dim(context, step.k, heads.front());
-    const std::string query_begin = begin(step.q, step.op.query), key_begin = begin(step.k, step.op.key);
-    const bool more = step.op.window > 0 || query_begin != "0" || key_begin != "0";
+    const LocalDim& queries = held(step.q, step.op.query);
+    const bool dealt = queries.placement.deal && !queries.placement.axes.empty();
+    const std::string query_begin = dealt ? "0" : context.names.begin(queries),
+                      key_begin = context.names.begin(held(step.k, step.op.key));
+    const bool more = dealt || step.op.window > 0 || query_begin != "0" || key_begin != "0";
     out.line(fmt::format("{}meshrt::AttentionShape {} = meshrt::attention_shape({}, {}, {}, {}, {}, {}, {}, {}, {});",
                          more ? "" : "const ", name, batch.empty() ? "1" : extent_along(context, step.log_sum, batch),
                          head_count, own_keys ? head_count : "1", extent(step.q, step.op.query),
@@ -77,6 +80,7 @@ struct Attention {
     if (step.op.window > 0) set("window", std::to_string(step.op.window));
     if (query_begin != "0") set("query_begin", query_begin);
     if (key_begin != "0") set("key_begin", key_begin);
+    if (dealt) set("query_at", context.names.indices(queries) + ".data()");
   }
 
   std::map<std::string, std::string> strides;  // text -> constant

@@ -32,11 +32,14 @@ std::string part_table(EmitContext& context, const LocalDim& whole, const std::v
   const std::string size = context.names.size(whole.dim);
   std::string name = size + "_parts_" + context.group(axes);
   for (const AxisId axis : whole.placement.axes) name += "_of_" + identifier(mesh.axes[axis].name);
+  const Deal& deal = whole.placement.deal;
+  if (deal) name += std::string("_") + meshrt::name_of(deal.ownership);
   const int64_t members = mesh.size(axes), parts = members * mesh.size(whole.placement.axes);
   std::string first = linear_index(context, whole.placement.axes);
   if (first != "0")
     first = (first.find(' ') == std::string::npos ? first : "(" + first + ")") + fmt::format(" * {}", members);
-  const std::string value = fmt::format("meshrt::boundaries<{}>({}, {}, {})", members, size, first, parts);
+  const std::string value = fmt::format("meshrt::boundaries<{}>({}, {}, {}{})", members, size, first, parts,
+                                        deal ? ", " + deal_expression(deal) : "");
   for (const auto& [known, initial] : context.parts)
     if (initial == fmt::format("const std::array<int64_t, {}> {} = {}", members + 1, known, value)) return known;
   name = context.names.reserve(name);
@@ -79,6 +82,20 @@ struct Emitter {
       name = context.names.reserve(name);
     }
     return name;
+  }
+  /// The name of what this rank sends and gets where the dim is dealt anew, and {outer, inner}.
+  const std::string& redeal() const {
+    const LocalDim &had = before[static_cast<size_t>(step.from_dim)], &has = after[static_cast<size_t>(step.from_dim)];
+    const std::string size = context.names.size(had.dim);
+    std::string& name =
+        context.redeals[fmt::format("{}{}, {}, {}", step.axes.empty() ? "" : context.group(step.axes) + ", ", size,
+                                    deal_expression(had.placement.deal), deal_expression(has.placement.deal))];
+    if (name.empty()) name = context.names.reserve(size + "_to_" + meshrt::name_of(has.placement.deal.ownership));
+    return name;
+  }
+  std::string around() const {
+    return fmt::format("{}, {}", product(before, 0, step.from_dim),
+                       product(before, step.from_dim + 1, static_cast<int>(before.size())));
   }
   /// Whole dims of the exchange: from the side that holds each.
   std::string exchange() const {
@@ -149,6 +166,11 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
   const Buffer& buffer = program.buffer(step.to.buffer);
   const Emitter emitter{context, step, dims_of(program, step.from), dims_of(program, step.to)};
   const std::string type = type_text(buffer);
+  if (step.axes.empty() && step.kind == CollectiveKind::redeal) {
+    out.comment("  " + why.reason);
+    return out.line(fmt::format("meshrt::reorder({}, {}, {}, {}, {});", address(context, step.from),
+                                address(context, step.to), emitter.redeal(), emitter.around(), type));
+  }
   if (step.axes.empty())
     return out.line(fmt::format("meshrt::fill_margins({}, {}, {}, {});", address(context, step.to),
                                 context.names.extent(emitter.own_margins()), emitter.margins(), type));
@@ -194,6 +216,10 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
       out.line(fmt::format("meshrt::permute({}, {}, {}, {}.to, {}, {}, {}.from, {});", head, from,
                            elements(context, step.from), emitter.partners(), to, elements(context, step.to),
                            emitter.partners(), type));
+      return;
+    case CollectiveKind::redeal:
+      out.line(fmt::format("meshrt::redeal({}, {}, {}, {}, {}, {});", head, from, to, emitter.redeal(),
+                           emitter.around(), type));
       return;
     case CollectiveKind::halo:
       out.line(fmt::format("meshrt::exchange_margins({}, {}, {}, {}, {});", head, to,

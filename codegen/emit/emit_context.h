@@ -48,6 +48,8 @@ struct EmitContext {
   /// Of permutes, by the axes of the group and their order afterwards: "over_x_y_to_y_x".
   std::map<std::pair<std::vector<AxisId>, std::vector<AxisId>>, std::string> partners = {};
   std::vector<std::pair<std::string, std::string>> parts = {};  // tables of part boundaries: name, initialiser
+  /// Of dims that are dealt anew, by what makes them: "over_ctx, seq, meshrt::Deal{}, meshrt::zigzag(4)".
+  std::map<std::string, std::string> redeals = {};
   std::map<uint32_t, std::string> tickets = {};            // of collectives that are waited for later, by their step
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 

@@ -38,6 +38,16 @@ std::string part_index(EmitContext& context, const DimPlacement& placement) {
 
 }  // namespace
 
+std::string deal_expression(const Deal& deal) {
+  switch (deal.ownership) {
+    case meshrt::Ownership::block: return "meshrt::Deal{}";
+    case meshrt::Ownership::rounds: return fmt::format("meshrt::rounds({}, {})", deal.parts, deal.rounds);
+    case meshrt::Ownership::zigzag: return fmt::format("meshrt::zigzag({})", deal.parts);
+    case meshrt::Ownership::table: break;
+  }
+  return fmt::format("meshrt::deal_of({})", string_literal(meshrt::to_text(deal)));
+}
+
 void emit_dims(EmitContext& context, CppWriter& out) {
   const MeshShape& mesh = context.mesh();
   out.section("dims");
@@ -76,6 +86,10 @@ void emit_dims(EmitContext& context, CppWriter& out) {
       rows.emplace_back(
           fmt::format("constexpr int64_t {} = {} / {};", context.names.part(local), size, in_parentheses(parts)),
           std::to_string(largest_extent(context.program, local)));
+    } else if (use.largest && local.placement.deal) {
+      rows.emplace_back(fmt::format("constexpr int64_t {}_max = {};", context.names.part(local),
+                                    largest_extent(context.program, local)),
+                        "of the rank with most");
     } else if (use.largest) {
       rows.emplace_back(fmt::format("constexpr int64_t {}_max = ({} + {} - 1) / {};", context.names.part(local), size,
                                     parts, in_parentheses(parts)),
@@ -102,10 +116,18 @@ void emit_place(EmitContext& context, CppWriter& out) {
     }
     if (even && use.begin)
       lines.push_back(fmt::format("const int64_t {}_begin = {} * {};", part, in_parentheses(index), part));
-    if (even) continue;
-    lines.push_back(fmt::format("const int64_t {}_begin = meshrt::part_begin({}, {}, {});", part, size, index, parts));
-    lines.push_back(fmt::format("const int64_t {} = meshrt::part_begin({}, {} + 1, {}) - {}_begin;", part, size, index,
-                                parts, part));
+    const Deal& deal = local.placement.deal;
+    const std::string dealt = deal ? deal_expression(deal) + ", " : "";
+    if (!even) {
+      lines.push_back(
+          fmt::format("const int64_t {}_begin = meshrt::part_begin({}, {}{}, {});", part, size, dealt, index, parts));
+      lines.push_back(fmt::format("const int64_t {} = meshrt::part_begin({}, {}{} + 1, {}) - {}_begin;", part, size,
+                                  dealt, index, parts, part));
+    }
+    if (use.indices)
+      lines.push_back(fmt::format(
+          "const std::vector<int64_t> {0}_indices = meshrt::indices_at({1}, {2}{0}_begin, {0}_begin + {0});", part,
+          size, dealt));
   }
   for (const auto& [name, declaration] : context.parts) lines.push_back(declaration + ";");
   const auto array = [&](const std::vector<AxisId>& axes) {
@@ -118,6 +140,8 @@ void emit_place(EmitContext& context, CppWriter& out) {
   for (const auto& [axes, name] : context.partners)
     lines.push_back(fmt::format("const meshrt::Partners {} = meshrt::partners({}, {});", name,
                                 context.group(axes.first), array(axes.second)));
+  for (const auto& [made, name] : context.redeals)
+    lines.push_back(fmt::format("const meshrt::Redeal {}{{{}}};", name, made));
   for (const auto& [step, ticket] : context.tickets) lines.push_back("meshrt::Ticket " + ticket + ";");
   if (lines.empty()) return;
   out.blank();

@@ -73,6 +73,7 @@ std::string rule_text(const Program& program, const Rule& rule) {
   std::string text = fmt::format("{}{} -> {}", part, fmt::join(dims, " * "),
                                  axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, " * ")));
   if (!unless.empty()) text += fmt::format(" unless {}", fmt::join(unless, ", "));
+  text += owns_text(rule.deal);
   if (rule.scope != RuleScope::general) text = std::string(scope_name(rule.scope)) + " { " + text + " }";
   if (rule.pin) text = "tensor " + rule.pin->text() + " { " + text + " }";
   if (rule.in) text = "in " + rule.in->text() + " { " + text + " }";

@@ -73,6 +73,7 @@ std::string dims_text(const EmitContext& context, const Buffer& buffer, const st
     dims += (k == 0 ? "" : " ") + context.graph().dim(local.dim).name;
     for (size_t a = 0; a < local.placement.axes.size(); ++a)
       dims += (a == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[a]].name;
+    if (local.placement.deal) dims += "@" + meshrt::to_text(local.placement.deal);
   }
   return dims;
 }

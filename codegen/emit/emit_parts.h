@@ -17,6 +17,9 @@ void emit_memory(EmitContext&, CppWriter&);
 /// The function that gives meshrt::ProgramInfo.
 void emit_info(EmitContext&, CppWriter&, const EmitOptions&);
 
+/// `meshrt::zigzag(4)`
+std::string deal_expression(const Deal&);
+
 /// "49.3 MiB", which stays in one line
 std::string bytes_text(int64_t bytes);
 /// A number as C++ of type double.

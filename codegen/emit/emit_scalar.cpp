@@ -250,8 +250,11 @@ ScalarEmitter::Expression ScalarEmitter::write(int scalar, Preludes& preludes) {
     return {text, text.starts_with("-") ? prefix_precedence : name_precedence, true};
   }
   if (const auto* index = std::get_if<Scalar::Index>(&one.what)) {
-    const std::string begin = context_.names.begin(loops_.local(index->dim, index_));
     const std::string& variable = context_.names.index(index->dim);
+    const LocalDim& along = loops_.local(index->dim, index_);
+    if (along.placement.deal && !along.placement.axes.empty())
+      return {fmt::format("static_cast<int32_t>({}[{}])", context_.names.indices(along), variable), name_precedence};
+    const std::string begin = context_.names.begin(along);
     return {"static_cast<int32_t>(" + (begin == "0" ? "" : begin + " + ") + variable + ")", name_precedence};
   }
   if (const auto* turn = std::get_if<Scalar::Turn>(&one.what))
@@ -284,7 +287,13 @@ std::string ScalarEmitter::draw(const Scalar::Random& random, Type type, Prelude
       indices.emplace_back(context_.names.turn(*turn), context_.names.size(dim));
       continue;
     }
-    const std::string begin = context_.names.begin(loops_.local(dim, index_)), &index = context_.names.index(dim);
+    const LocalDim& along = loops_.local(dim, index_);
+    const std::string& index = context_.names.index(dim);
+    if (along.placement.deal && !along.placement.axes.empty()) {
+      indices.emplace_back(fmt::format("{}[{}]", context_.names.indices(along), index), context_.names.size(dim));
+      continue;
+    }
+    const std::string begin = context_.names.begin(along);
     indices.emplace_back(begin == "0" ? index : fmt::format("{} + {}", begin, index), context_.names.size(dim));
   }
   return fmt::format("meshrt::{}<{}>({}, {})", name_of(random.distribution), cpp_type(type), name,

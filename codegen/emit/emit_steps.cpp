@@ -26,6 +26,7 @@ std::string dims_text(const EmitContext& context, std::span<const LocalDim> dims
     text += (text.empty() ? "" : between) + context.graph().dim(local.dim).name;
     for (size_t i = 0; i < local.placement.axes.size(); ++i)
       text += (i == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[i]].name;
+    text += deal_text(local.placement.deal);
     text += is_even(context.program, local) ? " " : " <= ";
     text += std::to_string(largest_extent(context.program, local));
   }

@@ -206,20 +206,22 @@ std::string Names::size(DimId id) {
   return sizes_[id.index];
 }
 
-/// A name with which the one of the largest extent and the one of the first index are free, too.
+/// A name with which those of the largest extent, the first index and the list of indices are free, too.
 std::string Names::reserve_extent(const std::string& wanted) {
   std::string name = wanted;
-  for (int number = 2; taken(name) || taken(name + "_max") || taken(name + "_begin"); ++number)
+  const auto names = [&] { return std::array{name, name + "_max", name + "_begin", name + "_indices"}; };
+  for (int number = 2; std::ranges::any_of(names(), [&](const std::string& one) { return taken(one); }); ++number)
     name = wanted + "_" + std::to_string(number);
-  taken_.insert({name, name + "_max", name + "_begin"});
+  for (const std::string& one : names()) taken_.insert(one);
   return name;
 }
 
 const std::string& Names::part(const LocalDim& local) {
-  std::string& name = parts_[{local.dim, local.placement.axes}];
+  std::string& name = parts_[{local.dim, local.placement.axes, local.placement.deal}];
   if (!name.empty()) return name;
   std::string wanted = sizes_[local.dim.index] + "_per";
   for (const AxisId axis : local.placement.axes) wanted += "_" + axes_[axis];
+  if (local.placement.deal) wanted += std::string("_") + meshrt::name_of(local.placement.deal.ownership);
   return name = reserve_extent(wanted);
 }
 
@@ -263,6 +265,13 @@ std::string Names::begin(const LocalDim& local) {
   used_sizes_.insert(local.dim);
   used_parts_[local].begin = true;
   return part(local) + "_begin";
+}
+
+std::string Names::indices(const LocalDim& local) {
+  begin(local);
+  extent(local);
+  used_parts_[local].indices = true;
+  return part(local) + "_indices";
 }
 
 std::string Names::product(std::span<const LocalDim> dims) {

@@ -37,6 +37,8 @@ class Names {
   std::string largest(const LocalDim&);
   /// The first global index that this rank holds of a dim without margins: "0", "batch_per_data_begin".
   std::string begin(const LocalDim&);
+  /// The list of global indices that this rank holds of a dim that it does not hold in order.
+  std::string indices(const LocalDim&);
   /// Product of extents: "batch_per_data * seq"; "1" of none.
   std::string product(std::span<const LocalDim>);
 
@@ -80,7 +82,7 @@ class Names {
     }
   };
   struct Use {
-    bool begin = false, largest = false, extent = false;
+    bool begin = false, largest = false, extent = false, indices = false;
   };
   const std::map<LocalDim, Use, LocalOrder>& used_parts() const { return used_parts_; }
   /// "batch_per_data" of a dim that is split.
@@ -104,7 +106,7 @@ class Names {
   std::map<BufferId, std::string> substitutes_;
   std::set<DimId> used_sizes_;
   std::map<LocalDim, Use, LocalOrder> used_parts_;
-  std::map<std::pair<DimId, std::vector<AxisId>>, std::string> parts_;
+  std::map<std::tuple<DimId, std::vector<AxisId>, Deal>, std::string> parts_;
   std::map<LocalDim, std::string, LocalOrder> wide_;
 };
 

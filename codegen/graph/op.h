@@ -25,10 +25,11 @@ struct Factor {
   bool splittable = true;       // false: the op needs it whole
   Reduce reduce = Reduce::sum;  // how parts combine in results that lack it
   // Of split and merge of dims, where several factors are the parts of one dim, slowest first:
-  int64_t granule = 1;  // steps of the merged dim in one of its own; above 1 every rank must get whole steps
-  int slower = -1;      // the factor before it, which must have a rank for each of its steps before this one is split
-  bool weigh = false;   // a split that is there already may cost more than none
-  Margin margin = {};   // what a part of a result needs of operands beside the same part
+  int64_t granule = 1;    // steps of the merged dim in one of its own; above 1 every rank must get whole steps
+  int slower = -1;        // the factor before it, which must have a rank for each of its steps before this one is split
+  bool weigh = false;     // a split that is there already may cost more than none
+  Margin margin = {};     // what a part of a result needs of operands beside the same part
+  bool in_order = false;  // parts must be blocks: what is computed depends on which elements are neighbours
 };
 
 /// How a pending reduction over ranks (a partial sum) in operands may pass through an op instead of being completed

@@ -121,14 +121,17 @@ ArrayPart::ArrayPart(const meshrt::Tensor& part, const std::vector<size_t>& whol
     int64_t stride = 1;
     for (size_t k = 0; k < part.dims.size(); ++k)
       if (whole_order[k] > whole_order[i]) stride *= part.dims[k].size;
-    dims_.push_back({part.dims[i].end - part.dims[i].begin, stride});
-    begin_ += part.dims[i].begin * stride;
+    dims_.push_back({part.dims[i].ranges(), stride});
   }
 }
 
 int64_t ArrayPart::elements() const {
   int64_t product = 1;
-  for (const Dim& dim : dims_) product *= dim.extent;
+  for (const Dim& dim : dims_) {
+    int64_t extent = 0;
+    for (const meshrt::IndexRange& range : dim.ranges) extent += range.size();
+    product *= extent;
+  }
   return product;
 }
 
@@ -136,18 +139,20 @@ int64_t ArrayPart::elements() const {
 template <class Visit>
 void ArrayPart::rows(size_t dim, int64_t whole_at, int64_t& part_at, const Visit& visit) const {
   if (dims_.empty()) return visit(whole_at, part_at, int64_t{1}, int64_t{1});
-  if (dim + 1 == dims_.size()) {
-    visit(whole_at, part_at, dims_[dim].extent, dims_[dim].stride);
-    part_at += dims_[dim].extent;
-    return;
+  for (const meshrt::IndexRange& range : dims_[dim].ranges) {
+    if (dim + 1 < dims_.size()) {
+      for (int64_t i = range.begin; i < range.end; ++i) rows(dim + 1, whole_at + i * dims_[dim].stride, part_at, visit);
+      continue;
+    }
+    visit(whole_at + range.begin * dims_[dim].stride, part_at, range.size(), dims_[dim].stride);
+    part_at += range.size();
   }
-  for (int64_t i = 0; i < dims_[dim].extent; ++i) rows(dim + 1, whole_at + i * dims_[dim].stride, part_at, visit);
 }
 
 void ArrayPart::write(meshrt::Array& whole) const {
   const size_t bytes = meshrt::size_of(type_);
   int64_t part_at = 0;
-  rows(0, begin_, part_at, [&](int64_t at, int64_t from, int64_t count, int64_t stride) {
+  rows(0, 0, part_at, [&](int64_t at, int64_t from, int64_t count, int64_t stride) {
     for (int64_t i = 0; i < count; ++i)
       std::memcpy(whole.data.data() + static_cast<size_t>(at + i * stride) * bytes,
                   data_ + static_cast<size_t>(from + i) * bytes, bytes);
@@ -157,7 +162,7 @@ void ArrayPart::write(meshrt::Array& whole) const {
 void ArrayPart::read(const meshrt::Array& whole) const {
   const size_t bytes = meshrt::size_of(type_);
   int64_t part_at = 0;
-  rows(0, begin_, part_at, [&](int64_t at, int64_t to, int64_t count, int64_t stride) {
+  rows(0, 0, part_at, [&](int64_t at, int64_t to, int64_t count, int64_t stride) {
     for (int64_t i = 0; i < count; ++i)
       std::memcpy(data_ + static_cast<size_t>(to + i) * bytes,
                   whole.data.data() + static_cast<size_t>(at + i * stride) * bytes, bytes);
@@ -168,7 +173,7 @@ double ArrayPart::difference(const meshrt::Array& whole) const {
   const size_t bytes = meshrt::size_of(type_);
   double largest = 0;
   int64_t part_at = 0;
-  rows(0, begin_, part_at, [&](int64_t at, int64_t from, int64_t count, int64_t stride) {
+  rows(0, 0, part_at, [&](int64_t at, int64_t from, int64_t count, int64_t stride) {
     for (int64_t i = 0; i < count; ++i)
       largest = std::max(largest,
                          difference_of(element(type_, whole.data.data() + static_cast<size_t>(at + i * stride) * bytes),

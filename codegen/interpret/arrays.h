@@ -39,12 +39,12 @@ class ArrayPart {
   void rows(size_t dim, int64_t whole_at, int64_t& part_at, const Visit&) const;
 
   struct Dim {
-    int64_t extent, stride;  // stride in the whole array
+    std::vector<meshrt::IndexRange> ranges;  // of indices that are here, in this order
+    int64_t stride;                          // in the whole array
   };
   std::byte* data_;
   Type type_;
   std::vector<Dim> dims_;
-  int64_t begin_ = 0;  // of the part in the whole array
 };
 
 /// An element as a double; i64 beyond 2^53 is rounded.

@@ -3,6 +3,7 @@
 #include "meshrt/attention.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/steps.h"
@@ -45,7 +46,8 @@ class AttentionBinder {
     }
     const LocalDim query = find(step.q, step.op.query), key = find(step.k, step.op.key);
     shape.queries = binding.extent(query);
-    shape.query_begin = binding.range(query).begin;
+    if (query.placement.deal) positions = global_indices(binding.program, query, binding.rank.rank());
+    else shape.query_begin = binding.range(query).begin;
     shape.keys = binding.extent(key);
     shape.key_begin = binding.range(key).begin;
     shape.heads = batch_.empty() ? 1 : binding.extent(batch_.back());
@@ -80,7 +82,8 @@ class AttentionBinder {
   }
 
   meshrt::AttentionShape shape;
-  std::vector<int64_t> turns;  // of the loops around the kernel
+  std::vector<int64_t> positions;  // of the queries, where these are not neighbours
+  std::vector<int64_t> turns;      // of the loops around the kernel
 
  private:
   [[noreturn]] void fault(const std::string& what) const {
@@ -123,10 +126,12 @@ Action bind_attention(Binding& binding, const AttentionStep& step) {
   const Operand q = binder.operand(step.q, op.query, op.head_dim), k = binder.operand(step.k, op.key, op.head_dim),
                 v = binder.operand(step.v, op.key, op.value_dim),
                 out = binder.operand(step.out, op.query, op.value_dim), log_sum = binder.log_sum();
-  const meshrt::AttentionShape shape = binder.shape;
+  meshrt::AttentionShape shape = binder.shape;
+  const auto positions = std::make_shared<const std::vector<int64_t>>(binder.positions);  // the action keeps them
+  if (!positions->empty()) shape.query_at = positions->data();
   const std::vector<int64_t> turns = binder.turns;
   if (!step.backward) {
-    return [=, &binding, turn = std::vector<int64_t>(turns.size())]() mutable {
+    return [=, kept = positions, &binding, turn = std::vector<int64_t>(turns.size())]() mutable {
       each_turn(turns, turn, [&] {
         meshrt::attention<T>(
             shape, {q.at<const T>(binding, turn), k.at<const T>(binding, turn), v.at<const T>(binding, turn), q.strides,
@@ -138,7 +143,7 @@ Action bind_attention(Binding& binding, const AttentionStep& step) {
                 d_q = binder.operand(step.d_q, op.query, op.head_dim),
                 d_k = binder.operand(step.d_k, op.key, op.head_dim),
                 d_v = binder.operand(step.d_v, op.key, op.value_dim);
-  return [=, &binding, turn = std::vector<int64_t>(turns.size())]() mutable {
+  return [=, kept = positions, &binding, turn = std::vector<int64_t>(turns.size())]() mutable {
     each_turn(turns, turn, [&] {
       meshrt::attention_backward<T>(
           shape, {q.at<const T>(binding, turn), k.at<const T>(binding, turn), v.at<const T>(binding, turn), q.strides,

@@ -6,6 +6,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/steps.h"
+#include "meshrt/redeal.h"
 
 namespace mesh {
 
@@ -148,6 +149,24 @@ Action margins(const Binding& binding, const CollectiveStep& step, const meshrt:
   };
 }
 
+// A dim is dealt otherwise; without axes the rank holds it whole, in another order.
+Action redeal(Binding& binding, const CollectiveStep& step, const meshrt::Group* group, meshrt::Site site) {
+  const size_t dim = checked(binding, step, step.from_dim);
+  const Deal &before = step.before[dim].placement.deal, &after = step.after[dim].placement.deal;
+  const int64_t size = binding.program.sharded.graph.dim(step.before[dim].dim).size;
+  const int64_t outer = extents(binding, step.before, 0, dim),
+                inner = extents(binding, step.before, dim + 1, step.before.size());
+  const Pointer from(binding, step.from), to(binding, step.to);
+  const Type type = binding.buffer(step.to).type;
+  if (group == nullptr)
+    return [=, &binding, plan = meshrt::Redeal(size, before, after)] {
+      meshrt::reorder(from.at(binding), to.at(binding), plan, outer, inner, type);
+    };
+  return [=, &binding, plan = meshrt::Redeal(*group, size, before, after)] {
+    meshrt::redeal(binding.rank, *group, site, from.at(binding), to.at(binding), plan, outer, inner, type);
+  };
+}
+
 // Parts change owners: everybody sends the part it holds to the member that needs it.
 Action permute(const Bound& bound) {
   const CollectiveStep& step = bound.step;
@@ -252,6 +271,10 @@ Action bind_step(Binding& binding, const CollectiveStep& step) {
                    {static_cast<int32_t>(step.step), from.name.c_str()});
   }
   const meshrt::Site site{static_cast<int32_t>(step.step), from.name.c_str()};
+  if (step.kind == CollectiveKind::redeal) {
+    if (starts) fault(binding, step, "it cannot be started and waited for separately");
+    return redeal(binding, step, step.axes.empty() ? nullptr : &group_of(binding, step.axes), site);
+  }
   const Bound bound{binding,
                     step,
                     group_of(binding, step.axes),
@@ -269,6 +292,7 @@ Action bind_step(Binding& binding, const CollectiveStep& step) {
     case CollectiveKind::all_gather: return all_gather(bound);
     case CollectiveKind::all_to_all: whole_only(); return all_to_all(bound);
     case CollectiveKind::permute: whole_only(); return permute(bound);
+    case CollectiveKind::redeal:
     case CollectiveKind::halo:
     case CollectiveKind::broadcast:
     case CollectiveKind::slice: break;

@@ -42,7 +42,7 @@ meshrt::Tensor part_of(const Program& program, const SourceMap* sources, int64_t
   for (const LocalDim& held : buffer.dims) {
     const Dim& dim = program.sharded.graph.dim(held.dim);
     const Range part = local_range(program, held, rank);
-    meshrt::LocalDim local{dim.name, dim.size, part.begin, part.end, {}};
+    meshrt::LocalDim local{dim.name, dim.size, part.begin, part.end, {}, held.placement.deal};
     for (const AxisId axis : held.placement.axes) {
       local.axes.push_back(axis);
       splits[axis] = true;

@@ -80,8 +80,8 @@ BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDi
     }
     if (instruction.kind == Instruction::Kind::index)
       instruction.pace = static_cast<size_t>(instruction.dim) == last ? Pace::element : Pace::row;
-    for (const auto& [dim, apart] : instruction.steps)
-      instruction.pace = std::max(instruction.pace, static_cast<size_t>(dim) == last ? Pace::element : Pace::row);
+    for (const Instruction::Along& along : instruction.steps)
+      instruction.pace = std::max(instruction.pace, static_cast<size_t>(along.dim) == last ? Pace::element : Pace::row);
     if (instruction.kind == Instruction::Kind::apply)
       for (const int operand : instruction.operands)
         if (operand >= 0)
@@ -110,7 +110,9 @@ void BoundPass::add(Binding& binding, const Scalar& scalar, const std::vector<Ty
     expect(scalar.type == Type::i32, "an index is not of type i32");
     made.kind = Kind::index;
     made.dim = dim_at(index->dim);
-    made.first = binding.range(dims_[static_cast<size_t>(made.dim)]).begin;
+    const LocalDim& along = dims_[static_cast<size_t>(made.dim)];
+    if (along.placement.deal) made.places = global_indices(binding.program, along, binding.rank.rank());
+    else made.first = binding.range(along).begin;
     asked_[static_cast<size_t>(made.dim)] = true;
   } else if (const auto* turn = std::get_if<Scalar::Turn>(&scalar.what)) {
     made.kind = Kind::turn;
@@ -131,8 +133,10 @@ void BoundPass::add(Binding& binding, const Scalar& scalar, const std::vector<Ty
         made.turns.emplace_back(dim->turn->index, apart);
       } else {
         const auto at = static_cast<size_t>(dim_at(dim->dim));
-        made.steps.emplace_back(static_cast<int>(at), apart);
-        made.first += binding.range(dims_[at]).begin * apart;
+        made.steps.push_back({static_cast<int>(at), apart, {}});
+        if (dims_[at].placement.deal)
+          made.steps.back().places = global_indices(binding.program, dims_[at], binding.rank.rank());
+        else made.first += binding.range(dims_[at]).begin * apart;
         asked_[at] = true;
       }
       apart *= binding.program.sharded.graph.dim(dim->dim).size;
@@ -208,8 +212,8 @@ void BoundPass::merge_dims() {
     }
     for (Instruction& instruction : instructions_) {
       if (instruction.dim > static_cast<int>(dim)) --instruction.dim;
-      for (auto& [along, apart] : instruction.steps)
-        if (along > static_cast<int>(dim)) --along;
+      for (Instruction::Along& along : instruction.steps)
+        if (along.dim > static_cast<int>(dim)) --along.dim;
     }
   };
   for (size_t i = extents_.size(); i-- > 0;)
@@ -343,14 +347,21 @@ void BoundPass::evaluate(Instruction& instruction, int64_t first, int64_t count)
     case Kind::index: {
       auto* const result = reinterpret_cast<int32_t*>(instruction.result);
       const int64_t at = instruction.first + first;
-      for (int64_t i = 0; i < count; ++i) result[i] = static_cast<int32_t>(at + i);
+      for (int64_t i = 0; i < count; ++i)
+        result[i] = static_cast<int32_t>(
+            instruction.places.empty() ? at + i : instruction.places[static_cast<size_t>(first + i)]);
       return;
     }
     case Kind::random: {
-      int64_t at = instruction.row_begin, step = 0;
-      for (const auto& [dim, apart] : instruction.steps)
-        if (static_cast<size_t>(dim) == outer_ + extents_.size() - 1) step = apart;
-      instruction.draw(instruction.key, at + first * step, step, instruction.result, count);
+      const Instruction::Along* last = nullptr;
+      for (const Instruction::Along& along : instruction.steps)
+        if (static_cast<size_t>(along.dim) == outer_ + extents_.size() - 1) last = &along;
+      const int64_t at = instruction.row_begin, step = last == nullptr ? 0 : last->apart;
+      if (last == nullptr || last->places.empty())
+        return instruction.draw(instruction.key, at + first * step, step, instruction.result, count);
+      for (int64_t i = 0; i < count; ++i)
+        instruction.draw(instruction.key, at + last->elements(first + i), step,
+                         instruction.result + i * bytes_of(instruction.type), 1);
       return;
     }
     case Kind::row:
@@ -373,10 +384,10 @@ void BoundPass::run_row(std::span<const int64_t> outer_index) {
   const int64_t length = extents_.back();
   for (Instruction& instruction : instructions_) {
     instruction.row_begin = instruction.begin;
-    for (const auto& [dim, apart] : instruction.steps) {
-      const auto at = static_cast<size_t>(dim);
-      if (at < outer_) instruction.row_begin += outer_index[at] * apart;
-      else if (at < outer_ + index_.size()) instruction.row_begin += index_[at - outer_] * apart;
+    for (const Instruction::Along& along : instruction.steps) {
+      const auto at = static_cast<size_t>(along.dim);
+      if (at < outer_) instruction.row_begin += along.elements(outer_index[at]);
+      else if (at < outer_ + index_.size()) instruction.row_begin += along.elements(index_[at - outer_]);
     }
     if (instruction.pace != Pace::row) continue;
     int64_t at = 0;

@@ -36,17 +36,26 @@ class BoundPass {
     enum class Kind : uint8_t { load, literal, index, turn, step_number, rate, random, apply, row } kind;
     Pace pace;
     Type type;
-    std::byte* result;         // room for a chunk
-    const std::byte* values;   // this chunk's elements: `result`, or the buffer itself
-    int cursor = -1;           // load
-    bool in_place = false;     // load: read from the buffer, no copy
-    ChunkMove move = nullptr;  // load, and to repeat a value over a chunk
-    double literal = 0;        // literal
-    int dim = -1;              // index: outer dims, then inner
-    int64_t first = 0;         // index: global index of local 0
-    uint32_t loop = 0;         // turn
+    std::byte* result;                 // room for a chunk
+    const std::byte* values;           // this chunk's elements: `result`, or the buffer itself
+    int cursor = -1;                   // load
+    bool in_place = false;             // load: read from the buffer, no copy
+    ChunkMove move = nullptr;          // load, and to repeat a value over a chunk
+    double literal = 0;                // literal
+    int dim = -1;                      // index: outer dims, then inner
+    int64_t first = 0;                 // index: global index of local 0
+    std::vector<int64_t> places = {};  // index: of a dim that is not held in order, the global indices
+    uint32_t loop = 0;                 // turn
     const Scalar::Random* random = nullptr;
-    std::vector<std::pair<int, int64_t>> steps = {};       // random: dims, and how far elements lie apart along them
+    struct Along {
+      int dim;
+      int64_t apart;                // elements that lie so far apart along it
+      std::vector<int64_t> places;  // as above; empty where it is held in order
+      int64_t elements(int64_t index) const {
+        return (places.empty() ? index : places[static_cast<size_t>(index)]) * apart;
+      }
+    };
+    std::vector<Along> steps = {};                         // random: its dims
     std::vector<std::pair<uint32_t, int64_t>> turns = {};  // the same of loops that count elements
     int64_t begin = 0, row_begin = 0;                      // random: element of local 0 in this run, and in this row
     meshrt::RandomKey key{0, ""};

@@ -130,9 +130,10 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   if (std::holds_alternative<LoopOp>(node.op)) return id;  // the turn
   // Free reductions (counts of positions) are computed whole and then cut.
   bool direct = true;
+  const bool dealt = std::ranges::any_of(to.dims, [](const DimPlacement& dim) { return bool(dim.deal); });
   for (const Factor& factor : definition(node.op).factors(graph_, node))
-    if (!node.inputs.empty() &&
-        (!factor.results[0] || !factor.splittable || factor.granule > 1 || factor.slower >= 0 || factor.margin))
+    if (!node.inputs.empty() && (!factor.results[0] || !factor.splittable || factor.granule > 1 || factor.slower >= 0 ||
+                                 factor.margin || (factor.in_order && dealt)))
       direct = false;
   const Placement whole = Placement::whole(to.dims.size());
   ValueId made;
@@ -282,6 +283,17 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
                              axes_text(layout_.mesh, after.dims[i].axes), axes_text(layout_.mesh, now));
       }
       return fmt::format("{} splits {}: each part goes to another rank as it is", need, moved);
+    }
+    case CollectiveKind::redeal: {
+      const auto at = static_cast<size_t>(step.from_dim);
+      const auto owns = [](const DimPlacement& split) {
+        return split.deal ? "deals it" + deal_text(split.deal) : std::string("has it in blocks");
+      };
+      if (after.dims[at] != to.dims[at]) return on_the_way();
+      if (step.axes.empty()) return fmt::format("{} has `{}` in its own order", need, dim(step.from_dim));
+      return fmt::format("`{}` lies over `{}` as{}, and {} {}", dim(step.from_dim), over,
+                         placement(id).dims[at].deal ? deal_text(placement(id).dims[at].deal) : " blocks", need,
+                         owns(after.dims[at]));
     }
     case CollectiveKind::slice:
       if (!contains(to.dims[step.to_dim].axes, step.axes[0])) return on_the_way();

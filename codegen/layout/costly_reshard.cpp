@@ -142,10 +142,10 @@ class Reporter {
     const std::vector<DimId>& dims = graph_.type(id).dims;
     std::string rules;
     for (size_t i = 0; i < dims.size(); ++i) {
-      if (now.dims[i].axes == wanted.dims[i].axes) continue;
+      if (now.dims[i] == wanted.dims[i]) continue;
       const std::string axes = axes_text(mesh_, wanted.dims[i].axes);
-      rules +=
-          fmt::format("{}{} -> {}", rules.empty() ? "" : "; ", graph_.dim(dims[i]).name, axes.empty() ? "none" : axes);
+      rules += fmt::format("{}{} -> {}{}", rules.empty() ? "" : "; ", graph_.dim(dims[i]).name,
+                           axes.empty() ? "none" : axes, owns_text(wanted.dims[i].deal));
     }
     const Value& value = graph_.value(id);
     const Node& producer = graph_.node(value.producer);

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace mesh {
+namespace {
+
+DimPlacement split_of(const Rule& rule) { return {rule.axes, rule.deal}; }
+
+}  // namespace
 
 Declared::Declared(const Graph& graph, const Layout& layout) : graph_(graph), layout_(layout) {
   for (const auto& [name, value] : graph.names)
@@ -87,7 +92,7 @@ DeclaredAxes Declared::of(ValueId id) const {
     if (std::any_of(rule->axes.begin(), rule->axes.end(),
                     [&](AxisId a) { return std::find(used.begin(), used.end(), a) != used.end(); }))
       continue;
-    result.back() = rule->axes;
+    result.back() = split_of(*rule);
     used.insert(used.end(), rule->axes.begin(), rule->axes.end());
   }
   return result;
@@ -97,7 +102,7 @@ Placement Declared::of(const Stored& stored) const {
   Placement placement = Placement::whole(stored.type.dims.size());
   const auto declared = of(stored.value);
   for (size_t i = 0; i < declared.size(); ++i)
-    if (declared[i]) placement.dims[i].axes = *declared[i];
+    if (declared[i]) placement.dims[i] = *declared[i];
   return placement;
 }
 
@@ -106,7 +111,7 @@ Placement Declared::of(const Output& output) const {
   Placement placement = Placement::whole(dims.size());
   for (size_t i = 0; i < dims.size(); ++i)
     if (const Rule* rule = rule_for(layout_, ValueKind::output, output.name, dims, dims[i]))
-      placement.dims[i].axes = rule->axes;
+      placement.dims[i] = split_of(*rule);
   return placement;
 }
 

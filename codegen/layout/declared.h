@@ -11,8 +11,9 @@
 
 namespace mesh {
 
-/// For each dim of a value: the axes it must have (perhaps none), or nothing where propagation and cost may choose.
-using DeclaredAxes = std::vector<std::optional<std::vector<AxisId>>>;
+/// For each dim of a value: how it must be split (perhaps not at all), or nothing where propagation and cost may
+/// choose.
+using DeclaredAxes = std::vector<std::optional<DimPlacement>>;
 
 class Declared {
  public:

@@ -5,26 +5,20 @@
 namespace mesh {
 namespace {
 
-/// A stretch of every dim of a value.
-using Box = std::vector<Range>;
+/// What a rank owns of every dim of a value.
+using Box = std::vector<std::vector<Range>>;
 
-int64_t elements(const Box& box) {
-  int64_t n = 1;
-  for (const Range& range : box) n *= std::max<int64_t>(0, range.size());
-  return n;
-}
-
-Box block(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement, int64_t rank) {
-  Box box;
+Box box(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement, int64_t rank) {
+  Box all;
   for (size_t i = 0; i < type.dims.size(); ++i)
-    box.push_back(owned_block(mesh, graph.dim(type.dims[i]).size, placement.dims[i], rank));
-  return box;
+    all.push_back(owned(mesh, graph.dim(type.dims[i]).size, placement.dims[i], rank));
+  return all;
 }
 
-Box common(const Box& a, const Box& b) {
-  Box box;
-  for (size_t i = 0; i < a.size(); ++i) box.push_back({std::max(a[i].begin, b[i].begin), std::min(a[i].end, b[i].end)});
-  return box;
+int64_t common_elements(const Box& a, const Box& b) {
+  int64_t n = 1;
+  for (size_t i = 0; i < a.size(); ++i) n *= shared_elements(a[i], b[i]);
+  return n;
 }
 
 }  // namespace
@@ -36,11 +30,12 @@ int64_t least_bytes(const Graph& graph, const MeshShape& mesh, const ValueType& 
     (std::ranges::find(to.partial, partial) == to.partial.end() ? terms : kept) *= mesh.axes[partial.axis].size;
   int64_t most = 0, all_needed = 0;
   for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
-    const Box needed = block(graph, mesh, type, to, rank);
-    const Box held = common(block(graph, mesh, type, from, rank), needed);
+    const Box needed = box(graph, mesh, type, to, rank);
+    const int64_t elements = common_elements(needed, needed);
     // Of what is not complete nothing is held.
-    most = std::max(most, elements(needed) - (terms == 1 ? elements(held) : 0));
-    all_needed += elements(needed);
+    const int64_t held = terms == 1 ? common_elements(box(graph, mesh, type, from, rank), needed) : 0;
+    most = std::max(most, elements - held);
+    all_needed += elements;
   }
   // Each element is summed somewhere, which takes a message from all other terms, and its sum goes to all that need it
   // but one: some rank sends as much as the average.

@@ -9,6 +9,7 @@
 
 #include "codegen/graph/glob.h"
 #include "codegen/graph/graph.h"
+#include "meshrt/deal.h"
 
 namespace mesh {
 
@@ -57,6 +58,7 @@ struct Rule {
   Span span;
   size_t part = 0;           // which of `dims` the axes are for
   std::string written = {};  // its right side in the spec, axes of one rank included: "data * model"
+  meshrt::Deal deal = {};    // how elements are dealt to the ranks of its axes
 };
 
 struct Layout {

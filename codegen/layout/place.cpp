@@ -253,11 +253,11 @@ DeclaredAxes Placer::bound(ValueId id) const {
   if (decided == decisions_.lies.end()) return axes;
   std::vector<AxisId> used;
   for (const auto& ruled : axes)
-    if (ruled) used.insert(used.end(), ruled->begin(), ruled->end());
+    if (ruled) used.insert(used.end(), ruled->axes.begin(), ruled->axes.end());
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i]) continue;
-    axes[i] = decided->second.dims[i].axes;
-    std::erase_if(*axes[i], [&](AxisId axis) { return contains(used, axis); });
+    axes[i] = decided->second.dims[i];
+    remove_axes(*axes[i], used);
   }
   return axes;
 }

@@ -31,8 +31,8 @@ Placement Placer::carry_placement(const LoopOp::Carry& carry) {
   std::vector<AxisId> used;
   for (size_t i = 0; i < declared.size(); ++i)
     if (declared[i]) {
-      result.dims[i].axes = *declared[i];
-      used.insert(used.end(), declared[i]->begin(), declared[i]->end());
+      result.dims[i] = *declared[i];
+      used.insert(used.end(), declared[i]->axes.begin(), declared[i]->axes.end());
     }
   if (is_free(carry.initial)) return result;
   const ValueId initial = home(carry.initial);
@@ -41,7 +41,7 @@ Placement Placer::carry_placement(const LoopOp::Carry& carry) {
     const auto& axes = begins.dims[i].axes;
     if (!declared[i] && std::none_of(axes.begin(), axes.end(),
                                      [&](AxisId a) { return std::find(used.begin(), used.end(), a) != used.end(); }))
-      result.dims[i].axes = axes;
+      result.dims[i] = {axes, begins.dims[i].deal};
   }
   return result;
 }
@@ -87,7 +87,7 @@ void Placer::loop(NodeId id) {
   for (auto& slice : op.slices) {
     const ValueId stacked = is_free(slice.stacked) ? slice.stacked : home(slice.stacked);
     Placement whole = is_free(stacked) ? Placement::whole(graph_.type(stacked).dims.size()) : placement(stacked);
-    whole.dims[0].axes.clear();
+    whole.dims[0] = {};
     slice.stacked = bring(stacked, whole, "the loop takes it turn by turn");
     std::vector<DimId> rest(graph_.type(slice.stacked).dims.begin() + 1, graph_.type(slice.stacked).dims.end());
     Placement turn = whole;

@@ -24,34 +24,79 @@ Placement Placement::without_margins() const {
   return result;
 }
 
+void remove_axes(DimPlacement& dim, const std::vector<AxisId>& axes) {
+  std::erase_if(dim.axes, [&](AxisId axis) { return contains(axes, axis); });
+  if (dim.axes.empty()) dim.deal = {};
+}
+
 int64_t index_over(const MeshShape& mesh, const std::vector<AxisId>& axes, int64_t rank) {
   int64_t index = 0;
   for (AxisId axis : axes) index = index * mesh.axes[axis].size + mesh.coordinate(rank, axis);
   return index;
 }
 
-Range owned_block(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t rank) {
-  const int64_t parts = mesh.size(dim.axes), index = index_over(mesh, dim.axes, rank);
-  return {meshrt::part_begin(size, index, parts), meshrt::part_begin(size, index + 1, parts)};
+Range positions_of_part(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t index) {
+  const int64_t parts = mesh.size(dim.axes);
+  return {meshrt::part_begin(size, dim.deal, index, parts), meshrt::part_begin(size, dim.deal, index + 1, parts)};
+}
+
+Range owned_positions(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t rank) {
+  return positions_of_part(mesh, size, dim, index_over(mesh, dim.axes, rank));
 }
 
 std::vector<Range> owned(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t rank) {
-  const Range range = owned_block(mesh, size, dim, rank);
-  return range.size() ? std::vector<Range>{range} : std::vector<Range>{};
+  const Range positions = owned_positions(mesh, size, dim, rank);
+  return meshrt::ranges_at(size, dim.deal, positions.begin, positions.end);
+}
+
+int64_t shared_elements(const std::vector<Range>& a, const std::vector<Range>& b) {
+  int64_t shared = 0;
+  for (const Range& one : a)
+    for (const Range& other : b)
+      shared += std::max<int64_t>(0, std::min(one.end, other.end) - std::max(one.begin, other.begin));
+  return shared;
 }
 
 int64_t largest_extent(const MeshShape& mesh, int64_t size, const DimPlacement& dim) {
   const int64_t parts = mesh.size(dim.axes);
-  return (size + parts - 1) / parts + dim.margin.before + dim.margin.after;
+  int64_t largest = (size + parts - 1) / parts;
+  if (dim.deal) largest = 0;
+  for (int64_t part = 0; dim.deal && part < parts; ++part)
+    largest = std::max(largest, positions_of_part(mesh, size, dim, part).size());
+  return largest + dim.margin.before + dim.margin.after;
 }
 
-bool is_even(const MeshShape& mesh, int64_t size, const DimPlacement& dim) { return size % mesh.size(dim.axes) == 0; }
+bool is_even(const MeshShape& mesh, int64_t size, const DimPlacement& dim) {
+  const int64_t parts = mesh.size(dim.axes);
+  if (!dim.deal || size % parts != 0) return size % parts == 0;
+  return largest_extent(mesh, size, dim) == size / parts + dim.margin.before + dim.margin.after;
+}
 
 int64_t local_elements(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement) {
   int64_t n = 1;
   for (size_t i = 0; i < type.dims.size(); ++i)
     n *= largest_extent(mesh, graph.dim(type.dims[i]).size, placement.dims[i]);
   return n;
+}
+
+std::string deal_text(const Deal& deal) {
+  switch (deal.ownership) {
+    case meshrt::Ownership::block: return "";
+    case meshrt::Ownership::rounds: return fmt::format(" rounds({})", deal.rounds);
+    case meshrt::Ownership::zigzag: return " zigzag";
+    case meshrt::Ownership::table: return " table";
+  }
+  return "";
+}
+
+std::string owns_text(const Deal& deal) {
+  switch (deal.ownership) {
+    case meshrt::Ownership::block: return "";
+    case meshrt::Ownership::rounds: return fmt::format(R"( {{ owns: "rounds", rounds: {} }})", deal.rounds);
+    case meshrt::Ownership::zigzag: return R"( { owns: "zigzag" })";
+    case meshrt::Ownership::table: break;
+  }
+  return fmt::format(R"( {{ owns: "{}" }})", meshrt::to_text(deal).substr(sizeof "table:" - 1));
 }
 
 std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes, const char* between) {
@@ -65,6 +110,7 @@ std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType
   for (size_t i = 0; i < type.dims.size(); ++i) {
     text += (i ? ", " : "") + graph.dim(type.dims[i]).name;
     if (!placement.dims[i].axes.empty()) text += "/" + axes_text(mesh, placement.dims[i].axes);
+    text += deal_text(placement.dims[i].deal);
     if (const Margin& margin = placement.dims[i].margin) text += fmt::format(" -{}+{}", margin.before, margin.after);
   }
   text += "]";

@@ -5,16 +5,18 @@
 #include <vector>
 
 #include "codegen/layout/mesh.h"
+#include "meshrt/deal.h"
 
 namespace mesh {
 
-/// How the parts of a dim are dealt to coordinates. `block`: part k of p of N begins at floor(N k / p).
-enum class Ownership : uint8_t { block };
+using meshrt::Deal;
 
 struct DimPlacement {
   std::vector<AxisId> axes;  // major first; empty: whole
-  Ownership ownership = Ownership::block;
-  Margin margin = {};  // held beside the own part, which stays what is owned
+  /// How the elements are dealt to as many parts as the axes make, or to a multiple: then each holds several of these.
+  /// On the way from one placement to another a whole dim may lie in the order in which it was dealt.
+  Deal deal = {};
+  Margin margin = {};  // held beside the own part, which stays what is owned; of blocks
   auto operator<=>(const DimPlacement&) const = default;
 };
 
@@ -46,19 +48,22 @@ struct Placement {
   Placement without_margins() const;
 };
 
-/// A stretch of global indices.
-struct Range {
-  int64_t begin, end;
-  int64_t size() const { return end - begin; }
-  bool operator==(const Range&) const = default;
-};
+/// A stretch of global indices, or of positions (meshrt/deal.h).
+using Range = meshrt::IndexRange;
+
+/// Splits the dim no longer over these axes; a whole dim lies in its own order.
+void remove_axes(DimPlacement&, const std::vector<AxisId>&);
 
 /// The index of a rank over axes, the first slowest.
 int64_t index_over(const MeshShape&, const std::vector<AxisId>& axes, int64_t rank);
-/// What the rank with these mesh coordinates (of `rank`) owns of a dim of `size`, as global indices in order.
+/// The positions of a dim of `size` that part `index` of as many as its axes make has: of blocks, the global indices.
+Range positions_of_part(const MeshShape&, int64_t size, const DimPlacement&, int64_t index);
+/// The same of the part that `rank` owns.
+Range owned_positions(const MeshShape&, int64_t size, const DimPlacement&, int64_t rank);
+/// The elements there, as global indices in the order in which the rank holds them.
 std::vector<Range> owned(const MeshShape&, int64_t size, const DimPlacement&, int64_t rank);
-/// For block ownership, which is one range: the same.
-Range owned_block(const MeshShape&, int64_t size, const DimPlacement&, int64_t rank);
+/// How many elements two lists of ranges share.
+int64_t shared_elements(const std::vector<Range>&, const std::vector<Range>&);
 /// The largest number of elements any rank holds of a dim, margins included.
 int64_t largest_extent(const MeshShape&, int64_t size, const DimPlacement&);
 /// Whether all ranks own equally many.
@@ -66,9 +71,13 @@ bool is_even(const MeshShape&, int64_t size, const DimPlacement&);
 /// Elements of the largest local part of a value.
 int64_t local_elements(const Graph&, const MeshShape&, const ValueType&, const Placement&);
 
+/// " zigzag", " rounds(2)", "" for blocks.
+std::string deal_text(const Deal&);
+/// As the attribute of a rule says it: ` { owns: "rounds", rounds: 2 }`, "" for blocks.
+std::string owns_text(const Deal&);
 /// "data * model"
 std::string axes_text(const MeshShape&, const std::vector<AxisId>&, const char* between = " * ");
-/// "[batch/data, seq, heads/model] partial sum over model"
+/// "[batch/data, seq/ctx zigzag, heads/model] partial sum over model"
 std::string to_string(const Graph&, const MeshShape&, const ValueType&, const Placement&);
 
 }  // namespace mesh

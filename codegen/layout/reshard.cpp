@@ -19,6 +19,8 @@ bool is_prefix(const std::vector<AxisId>& axes, const std::vector<AxisId>& of) {
 /// of all ranks.
 double still_needed(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& at,
                     const Placement& to) {
+  const auto is_dealt = [](const DimPlacement& dim) { return bool(dim.deal); };
+  if (std::ranges::any_of(at.dims, is_dealt) || std::ranges::any_of(to.dims, is_dealt)) return 0;  // not known
   double needed = 1, all = 1;  // of a rank, of the value
   for (size_t i = 0; i < type.dims.size(); ++i) {
     needed *= static_cast<double>(graph.dim(type.dims[i]).size / mesh.size(to.dims[i].axes));
@@ -56,6 +58,24 @@ void ReshardPlanner::price(const ValueType& type, const Placement& before, const
                            ReshardStep& step) const {
   step.bytes = sent_bytes(graph_, mesh_, type, before, after, step);
   step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, step.bytes);
+  if (step.kind == CollectiveKind::redeal) step.seconds += redeal_seconds(type, before, after, step);
+}
+
+/// Beside a first message: one to and from each other owner of a stretch, and the copy of what a rank keeps.
+double ReshardPlanner::redeal_seconds(const ValueType& type, const Placement& before, const Placement& after,
+                                      const ReshardStep& step) const {
+  const auto dim = static_cast<size_t>(step.from_dim);
+  const int64_t size = graph_.dim(type.dims[dim]).size;
+  size_t stretches = 0;
+  for (int64_t rank = 0; rank < mesh_.ranks(); ++rank)
+    stretches = std::max(stretches, owned(mesh_, size, before.dims[dim], rank).size() +
+                                        owned(mesh_, size, after.dims[dim], rank).size());
+  const int64_t messages = std::min(mesh_.size(step.axes) - 1, static_cast<int64_t>(stretches));
+  const double copied = static_cast<double>(local_elements(graph_, mesh_, type, after) *
+                                            static_cast<int64_t>(meshrt::size_of(type.element)));
+  return static_cast<double>(std::max<int64_t>(0, messages - 1)) *
+             collective_seconds(machine_, mesh_, step.axes, step.kind, 0) +
+         compute_seconds(machine_, type.element, 0, 2 * copied);
 }
 
 std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, const Placement& from,

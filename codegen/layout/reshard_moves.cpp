@@ -49,6 +49,19 @@ class Moves {
     }
   }
 
+  /// A dim is dealt as blocks, or as it is in the end.
+  void redeals() {
+    for (int i = 0; i < dims(); ++i) {
+      const auto at = static_cast<size_t>(i);
+      for (const Deal& deal : {Deal{}, to_.dims[at].deal}) {
+        if (deal == at_.dims[at].deal) continue;
+        Placement after = at_;
+        after.dims[at].deal = deal;
+        if (can_deal(after.dims[at])) add(CollectiveKind::redeal, at_.dims[at].axes, i, -1, std::move(after));
+      }
+    }
+  }
+
   /// Every placement with as many parts of each dim.
   void permutes() {
     Placement after = at_;
@@ -60,6 +73,7 @@ class Moves {
 
  private:
   int dims() const { return static_cast<int>(at_.dims.size()); }
+  bool can_deal(const DimPlacement& dim) const { return !dim.deal || dim.deal.parts % mesh_.size(dim.axes) == 0; }
   static Placement split(Placement placement, int dim, const Axes& axes) {
     Axes& to = placement.dims[static_cast<size_t>(dim)].axes;
     to.insert(to.end(), axes.begin(), axes.end());
@@ -67,6 +81,7 @@ class Moves {
   }
   void add(CollectiveKind kind, const Axes& axes, int from_dim, int to_dim, Placement after,
            Reduce reduce = Reduce::sum) {
+    if (to_dim >= 0 && !can_deal(after.dims[static_cast<size_t>(to_dim)])) return;
     all.push_back({{kind, axes, from_dim, to_dim, {}, reduce, 0, 0, {}, {}}, std::move(after)});
   }
 
@@ -127,6 +142,7 @@ std::vector<Move> moves(const MeshShape& mesh, const std::vector<AxisId>& axes, 
   found.completions();
   found.departures();
   found.slices();
+  found.redeals();
   if (!permuted) found.permutes();
   return std::move(found.all);
 }

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 #include "frontend/suggest.h"
 
 namespace mesh {
 namespace {
 
-const std::vector<std::string> attribute_names{"accumulate", "cut", "microbatches", "remat", "schedule"};
+const std::vector<std::string> attribute_names{"accumulate", "cut",    "microbatches", "owns",
+                                               "remat",      "rounds", "schedule"};
 
 bool is_text(const ast::Attribute& attribute, std::string_view text) {
   const auto* string = ast::as<ast::String>(*attribute.value);
@@ -25,6 +28,8 @@ class Attributes {
     const std::string& key = attribute.key.text;
     if (std::ranges::find(attribute_names, key) == attribute_names.end()) {
       unknown(attribute);
+    } else if (key == "owns" || key == "rounds") {
+      return;  // of where the dim lies: deal_of
     } else if (!general) {
       sink_.error("E0411", attribute.span, "`{}` inside a scope, `in` or pin", key)
           .here("concerns the whole step, not some values")
@@ -119,6 +124,124 @@ void resolve_attributes(const ast::Place& place, const Graph& graph, const std::
                         Layout& layout, DiagnosticSink& sink) {
   Attributes attributes(place, graph, layout, sink);
   for (const ast::Attribute& one : place.attributes) attributes.one(one, loops, general);
+}
+
+namespace {
+
+const ast::Attribute* attribute(const ast::Place& place, std::string_view key) {
+  const auto found = std::ranges::find(place.attributes, key, [](const ast::Attribute& one) { return one.key.text; });
+  return found == place.attributes.end() ? nullptr : &*found;
+}
+
+/// "0..3, 8..10; 3..8": the ranges of each rank, apart by `;`. Nothing for another text.
+std::optional<std::vector<std::vector<meshrt::IndexRange>>> table_of(std::string text) {
+  std::erase(text, ' ');
+  std::vector<std::vector<meshrt::IndexRange>> table(1);
+  const char *at = text.data(), *end = at + text.size();
+  const auto number = [&](int64_t& value) {
+    const auto [next, error] = std::from_chars(at, end, value);
+    const bool good = error == std::errc();
+    at = next;
+    return good;
+  };
+  const auto take = [&](std::string_view word) {
+    if (!std::string_view(at, end).starts_with(word)) return false;
+    at += word.size();
+    return true;
+  };
+  while (at != end) {
+    if (take(";")) {
+      table.emplace_back();
+      continue;
+    }
+    meshrt::IndexRange range;
+    if (!number(range.begin) || !take("..") || !number(range.end) || range.begin >= range.end) return {};
+    table.back().push_back(range);
+    if (!take(",") && at != end && *at != ';') return {};
+  }
+  return table;
+}
+
+/// What is wrong with a table of a dim of `size`; "" if nothing.
+std::string fault_of(const std::vector<std::vector<meshrt::IndexRange>>& table, int64_t size) {
+  std::vector<meshrt::IndexRange> all;
+  for (const auto& part : table) {
+    if (!std::ranges::is_sorted(part)) return "the ranges of a rank must ascend";
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  std::ranges::sort(all);
+  int64_t next = 0;
+  for (const meshrt::IndexRange& range : all) {
+    if (range.begin < next) return fmt::format("element {} is dealt twice", range.begin);
+    if (range.begin > next) return fmt::format("element {} is dealt to nobody", next);
+    next = range.end;
+  }
+  if (next < size) return fmt::format("element {} is dealt to nobody", next);
+  return next > size ? fmt::format("its last element is {}", size - 1) : "";
+}
+
+}  // namespace
+
+Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh, const std::vector<AxisId>& axes,
+             DimId dim, DiagnosticSink& sink) {
+  const ast::Attribute *owns = attribute(place, "owns"), *rounds = attribute(place, "rounds");
+  const int64_t ranks = mesh.size(axes);
+  if (rounds && (!owns || !is_text(*owns, "rounds"))) {
+    sink.error("E0411", rounds->span, "`rounds` of a dim that is not dealt in rounds")
+        .help(R"(write `{ owns: "rounds", rounds: 2 }`, or leave it out)");
+    return {};
+  }
+  if (!owns) return {};
+  if (place.target.none || std::ranges::any_of(place.dims, [](const auto& one) { return one.names.size() > 1; })) {
+    sink.error("E0411", owns->span, "`owns` of {}", place.target.none ? "a dim that is kept whole" : "a merged dim")
+        .here(place.target.none ? "there is nothing to deal" : "parts of a merged dim are blocks")
+        .help(place.target.none ? "leave it out" : "write a rule of one dim");
+    return {};
+  }
+  if (is_text(*owns, "block")) return {};
+  if (is_text(*owns, "zigzag")) return ranks == 1 ? Deal{} : meshrt::zigzag(ranks);
+  if (is_text(*owns, "rounds")) {
+    const auto* number = rounds ? ast::as<ast::Number>(*rounds->value) : nullptr;
+    constexpr double most = 1 << 20;
+    if (!number || !number->integer() || number->value < 1 || number->value > most) {
+      sink.error("E0411", rounds ? rounds->value->span : owns->span, "in how many `rounds` is a whole number from 1")
+          .help(R"(write `{ owns: "rounds", rounds: 2 }`)");
+      return {};
+    }
+    const auto count = static_cast<int64_t>(number->value);
+    return ranks == 1 || count == 1 ? Deal{} : meshrt::rounds(ranks, count);
+  }
+  const auto* text = ast::as<ast::String>(*owns->value);
+  const auto table = text ? table_of(text->value) : std::nullopt;
+  if (!table) {
+    auto report = sink.error("E0411", owns->value->span, "`owns` says how a dim is dealt to ranks");
+    const auto near =
+        text ? did_you_mean(text->value, std::vector<std::string>{"block", "rounds", "zigzag"}) : std::nullopt;
+    if (near) report.here("did you mean \"{}\"?", *near);
+    else report.here(R"(known are "block", "rounds", "zigzag")");
+    report.help(R"(or list what each rank owns, as in `{ owns: "0..3, 8..10; 3..8" }`)");
+    return {};
+  }
+  if (ranks == 1 || !dim) return {};
+  if (static_cast<int64_t>(table->size()) != ranks) {
+    sink.error("E0411", owns->value->span, "a dim is dealt to {} ranks, but `{}` has {}", table->size(),
+               place.target.axes.text(), ranks)
+        .help("give every rank its ranges, apart by `;`");
+    return {};
+  }
+  if (dim == graph.sample_dim) {
+    sink.error("E0411", owns->value->span, "a list of what each rank owns of `{}`, of which micro-batches have a part",
+               graph.dim(dim).name)
+        .help(R"(write `{ owns: "zigzag" }` or `{ owns: "rounds", rounds: 2 }`, which hold for any number of samples)");
+    return {};
+  }
+  if (const std::string fault = fault_of(*table, graph.dim(dim).size); !fault.empty()) {
+    sink.error("E0411", owns->value->span, "this does not deal each element of `{}` once", graph.dim(dim).name)
+        .here("{}", fault)
+        .label(graph.dim(dim).span, fmt::format("`{}` = {}", graph.dim(dim).name, graph.dim(dim).size));
+    return {};
+  }
+  return {meshrt::Ownership::table, ranks, 1, *table};
 }
 
 const ast::Attribute* pipeline_attribute(const ast::Place& place) {

@@ -1,8 +1,9 @@
-// resolve_attributes.h: what stands in braces behind a layout's rule: how a dim is executed, not where it lies.
+// resolve_attributes.h: what stands in braces behind a layout's rule: how a dim is executed, and how its elements
+// are dealt to the ranks that split it.
 #pragma once
 #include <set>
 
-#include "codegen/layout/mesh.h"
+#include "codegen/layout/placement.h"
 #include "frontend/ast.h"
 #include "frontend/diagnostic.h"
 
@@ -14,6 +15,10 @@ namespace mesh {
 /// Those of pipelines are left to whoever builds pipelines.
 void resolve_attributes(const ast::Place&, const Graph&, const std::set<DimId>& loops, bool general, Layout&,
                         DiagnosticSink&);
+/// How the rule deals a dim to the ranks of `axes`: `seq -> ctx { owns: "zigzag" }`; blocks where it does not say.
+/// E0411 for a value that says nothing, or not of this dim and so many ranks.
+Deal deal_of(const ast::Place&, const Graph&, const MeshShape&, const std::vector<AxisId>& axes, DimId,
+             DiagnosticSink&);
 /// The first attribute of a rule that only a pipeline has, or null.
 const ast::Attribute* pipeline_attribute(const ast::Place&);
 

@@ -141,6 +141,7 @@ class Rules {
         continue;
       }
       if (!place.target.none && !buildable(rule, product, place, reported)) continue;
+      rule.deal = deal_of(place, graph_, layout_.mesh, rule.axes, rule.dims[0], sink_);
       if (is_new(rule, product)) layout_.rules.push_back(rule);
     }
   }

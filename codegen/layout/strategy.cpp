@@ -6,20 +6,22 @@
 namespace mesh {
 namespace {
 
-/// The axes of dim `dim` of operand i as it lies now.
-const std::vector<AxisId>* axes_of(const OpContext& op, size_t operand, DimId dim) {
+/// Dim `dim` of operand i as it lies now.
+const DimPlacement* split_of(const OpContext& op, size_t operand, DimId dim) {
   if (!dim || !op.operands[operand]) return nullptr;
   const std::vector<DimId>& dims = op.graph.type(op.node.inputs[operand]).dims;
   const size_t at = std::find(dims.begin(), dims.end(), dim) - dims.begin();
-  return &op.operands[operand]->dims[at].axes;
+  return &op.operands[operand]->dims[at];
 }
 
-const std::vector<AxisId>* declared_axes(const OpContext& op, size_t result, DimId dim) {
+const DimPlacement* declared_split(const OpContext& op, size_t result, DimId dim) {
   if (!dim) return nullptr;
   const std::vector<DimId>& dims = op.graph.type(op.node.results[result]).dims;
   const auto& declared = op.declared[result][std::find(dims.begin(), dims.end(), dim) - dims.begin()];
   return declared ? &*declared : nullptr;
 }
+
+const std::vector<AxisId>* axes_of(const DimPlacement* split) { return split ? &split->axes : nullptr; }
 
 bool is_partial_over(const OpContext& op, size_t operand, AxisId axis) {
   if (!op.operands[operand]) return false;
@@ -54,10 +56,11 @@ std::vector<int> choices(const OpContext& op, AxisId axis) {
     if (!factor.splittable) continue;
     bool claimed = false;
     for (size_t i = 0; i < op.operands.size(); ++i)
-      if (const auto* axes = axes_of(op, i, factor.operands[i]); axes && contains(*axes, axis))
+      if (const auto* axes = axes_of(split_of(op, i, factor.operands[i])); axes && contains(*axes, axis))
         claimed = operand_claims = true;
     for (size_t r = 0; r < op.declared.size(); ++r)
-      if (const auto* axes = declared_axes(op, r, factor.results[r]); axes && contains(*axes, axis)) claimed = true;
+      if (const auto* axes = axes_of(declared_split(op, r, factor.results[r])); axes && contains(*axes, axis))
+        claimed = true;
     if (claimed) claims.push_back(static_cast<int>(f));
   }
   // Nothing competes for the axis: splitting costs nothing more than what is there.
@@ -85,10 +88,38 @@ std::vector<AxisId> ordered(const OpContext& op, const Factor& factor, const std
     return true;
   };
   for (size_t i = 0; i < op.operands.size(); ++i)
-    if (consider(axes_of(op, i, factor.operands[i]))) return appearing;
+    if (consider(axes_of(split_of(op, i, factor.operands[i])))) return appearing;
   for (size_t r = 0; r < op.declared.size(); ++r)
-    if (consider(declared_axes(op, r, factor.results[r]))) return appearing;
+    if (consider(axes_of(declared_split(op, r, factor.results[r])))) return appearing;
   return appearing;
+}
+
+/// How a factor may be dealt to its axes: as operands and rules that split it over just these have it.
+std::vector<Deal> deals(const OpContext& op, const Factor& factor, const std::vector<AxisId>& axes) {
+  if (axes.empty() || factor.in_order || factor.granule > 1 || factor.slower >= 0 || factor.margin) return {Deal{}};
+  std::vector<Deal> all;
+  const auto consider = [&](const DimPlacement* split) {
+    if (split && split->axes == axes && std::ranges::find(all, split->deal) == all.end()) all.push_back(split->deal);
+  };
+  for (size_t i = 0; i < op.operands.size(); ++i) consider(split_of(op, i, factor.operands[i]));
+  for (size_t r = 0; r < op.declared.size(); ++r) consider(declared_split(op, r, factor.results[r]));
+  return all.empty() ? std::vector<Deal>{Deal{}} : all;
+}
+
+/// The strategy with each way to deal its factors to their axes.
+std::vector<Strategy> dealt(const OpContext& op, const Strategy& strategy) {
+  std::vector<Strategy> all{strategy};
+  all.front().factor_deals.assign(op.factors.size(), Deal{});
+  for (size_t f = 0; f < op.factors.size(); ++f) {
+    std::vector<Strategy> more;
+    for (const Deal& deal : deals(op, op.factors[f], strategy.factor_axes[f]))
+      for (Strategy one : all) {
+        one.factor_deals[f] = deal;
+        more.push_back(std::move(one));
+      }
+    all = std::move(more);
+  }
+  return all;
 }
 
 /// Every rank must own whole steps of a merged dim, or a part of a single one.
@@ -114,6 +145,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     if (!dim) continue;
     DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
     part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
+    if (factor_deals[f]) part.deal = factor_deals[f];
     part.margin = op.factors[f].margin;
   }
   if (op.operands[operand])
@@ -128,8 +160,9 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
   for (size_t f = 0; f < op.factors.size(); ++f) {
     const DimId dim = op.factors[f].results[result];
     if (dim) {
-      auto& axes = placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()].axes;
-      axes.insert(axes.end(), factor_axes[f].begin(), factor_axes[f].end());
+      DimPlacement& part = placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()];
+      part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
+      if (factor_deals[f]) part.deal = factor_deals[f];
     } else {
       for (AxisId axis : factor_axes[f]) placement.partial.push_back({axis, op.factors[f].reduce});
     }
@@ -142,13 +175,16 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
 Placement target(const DeclaredAxes& declared, const Placement& natural) {
   Placement placement = natural;
   std::vector<AxisId> used;
-  for (const auto& axes : declared)
-    if (axes) used.insert(used.end(), axes->begin(), axes->end());
+  for (const auto& split : declared)
+    if (split) used.insert(used.end(), split->axes.begin(), split->axes.end());
   for (size_t i = 0; i < declared.size(); ++i) {
     auto& axes = placement.dims[i].axes;
-    if (declared[i]) axes = *declared[i];
-    else  // an open dim keeps what the ruled ones do not claim
-      axes.erase(std::find_if(axes.begin(), axes.end(), [&](AxisId a) { return contains(used, a); }), axes.end());
+    if (declared[i]) {
+      placement.dims[i] = *declared[i];
+    } else {  // an open dim keeps what the ruled ones do not claim
+      const auto claimed = std::find_if(axes.begin(), axes.end(), [&](AxisId a) { return contains(used, a); });
+      remove_axes(placement.dims[i], {claimed, axes.end()});
+    }
   }
   std::erase_if(placement.partial, [&](const Partial& p) { return contains(used, p.axis); });
   return placement;
@@ -164,7 +200,7 @@ std::vector<Strategy> strategies(const OpContext& op) {
   std::vector<Strategy> all;
   std::vector<size_t> at(options.size(), 0);
   for (bool more = true; more;) {
-    Strategy strategy{std::vector<std::vector<AxisId>>(op.factors.size()), {}};
+    Strategy strategy{std::vector<std::vector<AxisId>>(op.factors.size()), {}, {}};
     for (const AxisId axis : axes) {
       const int choice = options[axis][at[axis]];
       if (choice == passes) strategy.passing.push_back(axis);
@@ -172,7 +208,7 @@ std::vector<Strategy> strategies(const OpContext& op) {
     }
     for (size_t f = 0; f < op.factors.size(); ++f)
       strategy.factor_axes[f] = ordered(op, op.factors[f], strategy.factor_axes[f]);
-    if (is_legal(op, strategy)) all.push_back(std::move(strategy));
+    if (is_legal(op, strategy)) std::ranges::move(dealt(op, strategy), std::back_inserter(all));
     more = false;
     for (size_t axis = options.size(); axis-- > 0 && !more;) {
       if (++at[axis] < options[axis].size()) more = true;
@@ -194,7 +230,7 @@ std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) 
       other.factor_axes[f].push_back(axis);
       if (op.factors[f].splittable && op.factors[f].size >= op.mesh.size(other.factor_axes[f]) && is_legal(op, other) &&
           other.factor_axes != strategy.factor_axes)
-        all.push_back(std::move(other));
+        std::ranges::move(dealt(op, other), std::back_inserter(all));
     }
   }
   return all;

@@ -23,6 +23,7 @@ struct OpContext {
 
 struct Strategy {
   std::vector<std::vector<AxisId>> factor_axes;  // by factor, major first
+  std::vector<Deal> factor_deals;                // by factor: how it is dealt to them
   std::vector<AxisId> passing;                   // axes over which a partial operand stays partial
 
   /// What the op needs of operand i.

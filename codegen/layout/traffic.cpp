@@ -8,13 +8,19 @@
 namespace mesh {
 namespace {
 
-/// A dim in equal parts, but for the rounding of their boundaries.
+/// A dim in parts.
 struct Parts {
   int64_t size, count;
-  bool even() const { return size % count == 0; }
-  int64_t largest() const { return (size + count - 1) / count; }
+  Deal deal = {};
+  bool even() const { return !deal && size % count == 0; }
+  int64_t largest() const {
+    if (!deal) return (size + count - 1) / count;
+    int64_t most = 0;
+    for (int64_t part = 0; part < count; ++part) most = std::max(most, extent(part));
+    return most;
+  }
   int64_t extent(int64_t part) const {
-    return meshrt::part_begin(size, part + 1, count) - meshrt::part_begin(size, part, count);
+    return meshrt::part_begin(size, deal, part + 1, count) - meshrt::part_begin(size, deal, part, count);
   }
 };
 
@@ -47,6 +53,7 @@ class Sender {
         return (members_ - 1) * parts(before_, step_.from_dim).largest() * held(step_.from_dim);
       case CollectiveKind::all_to_all: return exchanged() * held(step_.from_dim, step_.to_dim);
       case CollectiveKind::permute: return permuted();
+      case CollectiveKind::redeal: return redealt() * held(step_.from_dim);
       case CollectiveKind::halo: return margins();
       case CollectiveKind::all_reduce:
       case CollectiveKind::broadcast:
@@ -56,7 +63,7 @@ class Sender {
   }
   Parts parts(const Placement& placement, int dim) const {
     const auto at = static_cast<size_t>(dim);
-    return {graph_.dim(type_.dims[at]).size, mesh_.size(placement.dims[at].axes)};
+    return {graph_.dim(type_.dims[at]).size, mesh_.size(placement.dims[at].axes), placement.dims[at].deal};
   }
   int64_t share(int64_t times, int64_t bytes) const {
     return static_cast<int64_t>(static_cast<__int128>(times) * (members_ - 1) * bytes / members_);
@@ -104,8 +111,20 @@ class Sender {
       if (index_over(mesh_, step_.axes, rank) == index_over(mesh_, step_.to_axes, rank)) continue;
       int64_t n = 1;
       for (size_t i = 0; i < type_.dims.size(); ++i)
-        n *= owned_block(mesh_, graph_.dim(type_.dims[i]).size, before_.dims[i], rank).size();
+        n *= owned_positions(mesh_, graph_.dim(type_.dims[i]).size, before_.dims[i], rank).size();
       most = std::max(most, n);
+    }
+    return most;
+  }
+  /// Of the dim, what the member that gives away most does not keep.
+  int64_t redealt() const {
+    const auto at = static_cast<size_t>(step_.from_dim);
+    const int64_t size = graph_.dim(type_.dims[at]).size;
+    int64_t most = 0;
+    for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
+      const std::vector<Range> had = owned(mesh_, size, before_.dims[at], rank);
+      most =
+          std::max(most, shared_elements(had, had) - shared_elements(had, owned(mesh_, size, after_.dims[at], rank)));
     }
     return most;
   }

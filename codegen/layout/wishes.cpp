@@ -136,6 +136,7 @@ class Movements {
       if (declared[i] && !declared_.may_lie_otherwise(value)) continue;
       const DimId dim = known(graph_.type(value).dims[i]);
       if (std::ranges::none_of(axes, [&](AxisId axis) { return sliced_.contains({dim, axis}); })) continue;
+      if (whole.dims[i].deal) continue;  // of so many ranks
       Placement lies = whole;
       auto& split = lies.dims[i].axes;
       split.insert(split.end(), axes.begin(), axes.end());

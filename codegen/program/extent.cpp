@@ -14,8 +14,13 @@ int64_t size_of(const Program& program, DimId dim) { return program.sharded.grap
 }  // namespace
 
 Range local_range(const Program& program, const LocalDim& local, int64_t rank) {
-  const Range own = owned_block(mesh_of(program), size_of(program, local.dim), local.placement, rank);
+  const Range own = owned_positions(mesh_of(program), size_of(program, local.dim), local.placement, rank);
   return {own.begin - local.placement.margin.before, own.end + local.placement.margin.after};
+}
+
+std::vector<int64_t> global_indices(const Program& program, const LocalDim& local, int64_t rank) {
+  const Range own = local_range(program, local, rank);
+  return meshrt::indices_at(size_of(program, local.dim), local.placement.deal, own.begin, own.end);
 }
 
 LocalDim without_margin(const LocalDim& local) {

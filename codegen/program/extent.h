@@ -11,8 +11,10 @@
 
 namespace mesh {
 
-/// Global indices of a dim that `rank` holds; its margins may lie beyond the dim's ends.
+/// Positions of a dim that `rank` holds (meshrt/deal.h): of blocks, global indices; margins may lie beyond its ends.
 Range local_range(const Program&, const LocalDim&, int64_t rank);
+/// The global indices there, in the order in which the rank holds them; of a dim without margins.
+std::vector<int64_t> global_indices(const Program&, const LocalDim&, int64_t rank);
 /// The part that the rank owns of what it holds.
 LocalDim without_margin(const LocalDim&);
 /// Their number.

@@ -140,8 +140,9 @@ void Lowering::lower_reshard(const Node& node) {
   };
   step.from_dim = position(reshard.from_dim);
   step.to_dim = position(reshard.to_dim);
-  program_.buffer(storage(program_, step.from.buffer)).space = Space::arena;
-  program_.buffer(storage(program_, step.to.buffer)).space = Space::arena;
+  if (!step.axes.empty())  // else this rank does it alone
+    for (const BufferId buffer : {step.from.buffer, step.to.buffer})
+      program_.buffer(storage(program_, buffer)).space = Space::arena;
   emit(std::move(step));
 }
 

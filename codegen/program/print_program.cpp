@@ -100,7 +100,7 @@ class Printer {
   std::string local_dims(std::span<const LocalDim> dims) const {
     return list(dims, [&](const LocalDim& local) {
       return dim(local.dim) + (local.placement.axes.empty() ? "" : "/") + axes(local.placement.axes) +
-             margin(local.placement.margin);
+             deal_text(local.placement.deal) + margin(local.placement.margin);
     });
   }
 
@@ -245,6 +245,13 @@ class Printer {
       const LocalDim& local = c.before[static_cast<size_t>(c.from_dim)];
       const std::string over = axes(c.axes);
       return fmt::format("{}margins of {} in {}", over.empty() ? "" : "halo over " + over + " ", dim(local.dim),
+                         access(c.to));
+    }
+    if (c.kind == CollectiveKind::redeal) {
+      const LocalDim &before = c.before[static_cast<size_t>(c.from_dim)],
+                     &after = c.after[static_cast<size_t>(c.from_dim)];
+      return fmt::format("redeal {}{} {} -> {} {}", c.axes.empty() ? "" : "over " + axes(c.axes) + " of ",
+                         local_dims(std::span(&before, 1)), access(c.from), local_dims(std::span(&after, 1)),
                          access(c.to));
     }
     static constexpr const char* phases[] = {"", " start", " wait"};

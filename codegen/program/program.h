@@ -99,7 +99,7 @@ struct Scalar {
   };
   struct Index {
     DimId dim;
-  };  // global index along a dim of the nest (i32): local index + the part's beginning
+  };  // global index along a dim of the nest (i32): of blocks the local index + the part's beginning
   struct Turn {
     LoopId loop;
   };                     // i32

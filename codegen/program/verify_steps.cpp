@@ -106,6 +106,7 @@ class StepVerifier {
     };
     if (c.kind == CollectiveKind::halo) return margins(c);
     if (c.kind == CollectiveKind::permute) return owners(c);
+    if (c.kind == CollectiveKind::redeal) return deals(c);
     if (c.kind == CollectiveKind::broadcast) return;
     if (c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::all_to_all) gathers(c.from_dim);
     if (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all ||
@@ -120,6 +121,16 @@ class StepVerifier {
       return say("fills margins of a dim that there is not");
     const DimPlacement& dim = c.before[static_cast<size_t>(c.from_dim)].placement;
     if (!dim.margin || dim.axes != c.axes) say("fills other margins than its dim has");
+  }
+
+  /// One dim is dealt otherwise to its ranks.
+  void deals(const CollectiveStep& c) {
+    if (c.from_dim < 0 || c.from_dim >= static_cast<int>(c.before.size())) return say("deals a dim that there is not");
+    std::vector<LocalDim> expected = c.before;
+    DimPlacement& dim = expected[static_cast<size_t>(c.from_dim)].placement;
+    if (dim.axes != c.axes) say("deals a dim among other ranks than hold it");
+    if (c.after.size() == expected.size()) dim.deal = c.after[static_cast<size_t>(c.from_dim)].placement.deal;
+    if (expected != c.after) say("does not lead to the shape that its result has");
   }
 
   /// Each member gets the part that it needs from the one that holds it.
@@ -137,7 +148,7 @@ class StepVerifier {
     for (int64_t member = 0; member < mesh.size(c.axes); ++member) {
       const int64_t needs = rank_of(member), holds = rank_of(index_over(mesh, c.to_axes, needs));
       for (size_t i = 0; i < std::min(c.before.size(), c.after.size()); ++i)
-        if (c.before[i].dim != c.after[i].dim ||
+        if (c.before[i].dim != c.after[i].dim || c.before[i].placement.deal != c.after[i].placement.deal ||
             local_range(program_, c.before[i], holds) != local_range(program_, c.after[i], needs))
           return say(fmt::format("gives rank {} another part of {} than it needs", needs, name(c.after[i].dim)));
     }
@@ -225,6 +236,9 @@ class StepVerifier {
     if (map.along && along == dims.end())
       return say(fmt::format("leads along {} in {} and does not iterate over it", name(map.along),
                              to_string(program_, access)));
+    if (held[map.position].placement.deal || (map.along && along->placement.deal))
+      return say(fmt::format("leads along {} in {}, which is not held in order", name(held[map.position].dim),
+                             to_string(program_, access)));
     const int at = map.along ? static_cast<int>(along - dims.begin()) : -1;
     if (!map.outside && !always_inside(program_, {map, at, map.along ? *along : LocalDim{}, held[map.position]}))
       say(fmt::format("leads to elements that {} does not hold", to_string(program_, access)));
@@ -242,6 +256,11 @@ class StepVerifier {
         continue;
       }
       if (found->placement == held.placement) continue;
+      if (found->placement.deal != held.placement.deal) {
+        say(fmt::format("reads dim {} of {} in another order than it is held in", name(held.dim),
+                        to_string(program_, access)));
+        continue;
+      }
       for (int64_t rank = 0; rank < program_.sharded.layout.mesh.ranks(); ++rank) {
         const Range all = local_range(program_, held, rank), asked = local_range(program_, *found, rank);
         if (asked.size() == 0 || (asked.begin >= all.begin && asked.end <= all.end)) continue;

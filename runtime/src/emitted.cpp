@@ -24,7 +24,10 @@ const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
   std::vector<bool> used(info_.mesh.size(), false);
   while (!dims.empty()) {
     std::string_view axes = take(dims, ' ');
-    LocalDim dim{std::string(take(axes, '/')), 0, 0, 0, {}};
+    std::string_view split = take(axes, '@');  // "seq/ctx@zigzag:4"
+    const std::string_view deal = axes;
+    axes = split;
+    LocalDim dim{std::string(take(axes, '/')), 0, 0, 0, {}, deal_of(deal)};
     const auto known = std::ranges::find(info_.dims, dim.name, &std::pair<std::string, int64_t>::first);
     if (known == info_.dims.end())
       throw Failure(Cause::environment, "tensor " + tensor.name + " has a dim " + dim.name + " that the program lacks");
@@ -42,8 +45,8 @@ const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
       part = part * axis->size + rank_ / axis->stride % axis->size;
       parts *= axis->size;
     }
-    dim.begin = part_begin(dim.size, part, parts);
-    dim.end = part_begin(dim.size, part + 1, parts);
+    dim.begin = part_begin(dim.size, dim.deal, part, parts);
+    dim.end = part_begin(dim.size, dim.deal, part + 1, parts);
     tensor.dims.push_back(std::move(dim));
   }
   for (size_t i = 0; i < info_.mesh.size(); ++i) {

@@ -38,6 +38,43 @@ TEST(TensorPart, RunsAreThePlacesOfThePart) {
   EXPECT_GT(runs, 1000U);
 }
 
+// The same of dims that are dealt, in every part: ranges of neighbours are one run.
+TEST(TensorPart, RunsOfDealtDims) {
+  const Deal table{Ownership::table, 3, 1, {{{2, 3}, {6, 7}}, {{0, 2}, {4, 6}}, {{3, 4}}}};
+  for (const Deal& deal : {zigzag(3), rounds(3, 2), table})
+    for (int64_t part = 0; part < 3; ++part)
+      for (const int64_t inner : {1, 4}) {
+        const int64_t begin = part_begin(7, deal, part, 3), end = part_begin(7, deal, part + 1, 3);
+        const std::vector<Extent> extents = {{2, 0, 2}, {7, begin, end, deal}, {4, 0, inner}};
+        std::vector<int64_t> places;
+        for (int64_t o = 0; o < 2; ++o)
+          for (const int64_t index : indices_at(7, deal, begin, end))
+            for (int64_t i = 0; i < inner; ++i) places.push_back((o * 7 + index) * 4 + i);
+        const auto count = static_cast<int64_t>(places.size());
+        size_t runs = 0;
+        for (int64_t first = 0; first <= count; ++first) {
+          int64_t next = first;
+          for_each_run(extents, first, count, [&](int64_t whole, int64_t at, int64_t length) {
+            EXPECT_EQ(at, next);
+            for (int64_t i = 0; i < length; ++i) EXPECT_EQ(whole + i, places[static_cast<size_t>(at + i)]);
+            next = at + length;
+            runs += first == 0;
+          });
+          EXPECT_EQ(next, count);
+        }
+        const size_t ranges = ranges_at(7, deal, begin, end).size(), rows = static_cast<size_t>(end - begin);
+        EXPECT_EQ(runs, 2 * (inner == 4 ? ranges : rows));
+      }
+}
+
+TEST(TensorPart, DealsAsText) {
+  const Deal table{Ownership::table, 2, 1, {{{0, 3}, {8, 10}}, {{3, 8}}}};
+  for (const Deal& deal : {Deal{}, zigzag(4), rounds(4, 2), table}) EXPECT_EQ(deal_of(to_text(deal)), deal);
+  EXPECT_EQ(to_text(table), "table:0..3,8..10;3..8");
+  EXPECT_ANY_THROW(deal_of("zigzag"));
+  EXPECT_ANY_THROW(deal_of("table:0-3"));
+}
+
 TEST(TensorPart, AWholeTensorIsOneRun) {
   const std::vector<Extent> part = {{3, 0, 3}, {4, 0, 4}};
   int runs = 0;

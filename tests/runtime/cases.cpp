@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "meshrt/collectives.h"
+#include "meshrt/redeal.h"
 #include "oracle.h"
 
 namespace meshrt::test {
@@ -47,6 +48,7 @@ class Cases {
           broadcast_case(type, size);
           permute_case(type, size);
           if (size > 0) margins_case(type, size);
+          redeal_case(type, size);
           barrier(rank_, group_, {99, "barrier"});
         }
     in_arena_ = true;
@@ -335,6 +337,46 @@ class Cases {
     const std::string what =
         fmt::format("{} before, {} after, edge {}", m.before, m.after, static_cast<int>(m.edge.kind));
     expect(own > 0 ? wanted : Bytes{}, data, title("margins", type, size, what.c_str()));
+  }
+
+  // Every way to deal a dim to the members becomes every other; and, of what one member holds whole, the order.
+  void redeal_case(Type type, int64_t size) {
+    if (type != Type::f32 && (type != Type::u8 || size > 100)) return;
+    Deal table{Ownership::table, members(), 1, {}};  // the last member has the two ends, the first but one the middle
+    for (int m = 0; m < members(); ++m) table.table.emplace_back();
+    if (size > 0) table.table.back() = {{0, (size + 2) / 3}};
+    if (size > 2) table.table.back().push_back({size - size / 3, size});
+    if (size > (size + 2) / 3 + size / 3 * (size > 2))
+      table.table.front().insert(table.table.front().begin(), {(size + 2) / 3, size - (size > 2 ? size / 3 : 0)});
+    if (members() == 1) table.table = {{{0, size}}};
+    const Deal deals[] = {{}, zigzag(members()), rounds(members(), 3), table};
+    for (const Deal& before : deals)
+      for (const Deal& after : deals) {
+        const Shape shape{2, 3, 0};
+        if (size > 100 && (before.ownership != Ownership::zigzag || after)) continue;
+        const Bytes whole = contribution(type, shape.outer * size * shape.inner, 0, ++salt_);
+        const auto held = [&](const Deal& deal, int member, int count) {
+          Bytes part;
+          const int64_t row = shape.inner * static_cast<int64_t>(size_of(type));
+          for (int64_t o = 0; o < shape.outer; ++o)
+            for (const int64_t index : indices_at(size, deal, part_begin(size, deal, member, count),
+                                                  part_begin(size, deal, member + 1, count)))
+              part.insert(part.end(), whole.begin() + (o * size + index) * row,
+                          whole.begin() + (o * size + index + 1) * row);
+          return part;
+        };
+        const Bytes wanted = held(after, me(), members()), all = held(after, 0, 1);
+        const std::byte* from = buffer(held(before, me(), members()));
+        std::byte* to = buffer(static_cast<int64_t>(wanted.size()));
+        const std::string what = to_text(before) + " to " + to_text(after);
+        redeal(rank_, group_, {13, "dealt"}, from, to, Redeal(group_, size, before, after), shape.outer, shape.inner,
+               type);
+        expect(wanted, to, title("redeal", type, size, what.c_str()));
+        from = buffer(held(before, 0, 1));
+        to = buffer(static_cast<int64_t>(all.size()));
+        reorder(from, to, Redeal(size, before, after), shape.outer, shape.inner, type);
+        expect(all, to, title("reorder", type, size, what.c_str()));
+      }
   }
 
   // More calls under way than fit, in two groups, finished out of order.

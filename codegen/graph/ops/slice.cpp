@@ -24,19 +24,22 @@ Types infer_pad(const Graph& graph, const Node& node) {
 }
 
 /// Gathering the dim may be cheaper than adding up what each rank owns of the result.
-std::vector<Factor> weighed(std::vector<Factor> factors, DimId from) {
-  for (Factor& factor : factors)
-    if (factor.operands[0] == from && !factor.results[0]) factor.weigh = true;
+std::vector<Factor> weighed(std::vector<Factor> factors, DimId from, DimId to) {
+  for (Factor& factor : factors) {
+    factor.weigh = factor.operands[0] == from && !factor.results[0];
+    factor.in_order = factor.weigh || (factor.results[0] == to && !factor.operands[0]);
+  }
   return factors;
 }
 
 std::vector<Factor> slice_factors(const Graph& graph, const Node& node) {
-  return weighed(factors_by_name(graph, node), std::get<SliceOp>(node.op).from);
+  const SliceOp& op = std::get<SliceOp>(node.op);
+  return weighed(factors_by_name(graph, node), op.from, op.to);
 }
 
 std::vector<Factor> pad_factors(const Graph& graph, const Node& node) {
   const PadOp& op = std::get<PadOp>(node.op);
-  std::vector<Factor> factors = weighed(factors_by_name(graph, node), op.from);
+  std::vector<Factor> factors = weighed(factors_by_name(graph, node), op.from, op.to);
   for (Factor& factor : factors)
     if (factor.weigh && op.value != 0) factor.splittable = false;
   return factors;

@@ -36,6 +36,19 @@ Types infer_take_gradient(const Graph& graph, const Node& node) {
   return {type};
 }
 
+/// Rows are found by their numbers, which of a part are neighbours.
+std::vector<Factor> with_rows(const Graph& graph, const Node& node, DimId rows) {
+  std::vector<Factor> factors = factors_by_name(graph, node);
+  for (Factor& factor : factors) factor.in_order = factor.operands[0] == rows || factor.results[0] == rows;
+  return factors;
+}
+std::vector<Factor> take_factors(const Graph& graph, const Node& node) {
+  return with_rows(graph, node, std::get<TakeOp>(node.op).dim);
+}
+std::vector<Factor> take_gradient_factors(const Graph& graph, const Node& node) {
+  return with_rows(graph, node, std::get<TakeGradientOp>(node.op).dim);
+}
+
 double additions(const Graph& graph, const Node& node) {
   return static_cast<double>(graph.elements(operand(graph, node, 1)));
 }
@@ -54,7 +67,7 @@ const OpDefinition& definition_of(const TakeOp&) {
       .name = "take",
       .called = nullptr,
       .infer = infer_take,
-      .factors = factors_by_name,
+      .factors = take_factors,
       .partial = linear_in_first,
       .gradient = take_backward,
       .expand = nullptr,
@@ -76,7 +89,7 @@ const OpDefinition& definition_of(const TakeGradientOp&) {
       .name = "take_gradient",
       .called = nullptr,
       .infer = infer_take_gradient,
-      .factors = factors_by_name,
+      .factors = take_gradient_factors,
       .partial = linear_in_each,
       .gradient = nullptr,
       .expand = nullptr,

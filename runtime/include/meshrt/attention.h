@@ -21,6 +21,7 @@ struct AttentionShape {
   bool causal = false;                     ///< a query sees keys at its own position and before
   int64_t window = 0;                      ///< if not 0: and only those nearer than this, on either side
   int64_t query_begin = 0, key_begin = 0;  ///< global positions of query 0 and key 0 of this part
+  const int64_t* query_at = nullptr;       ///< of all queries, ascending, where they are not neighbours
 };
 
 /// out [batch, queries, heads, value_head] from q [batch, queries, heads, head], k [batch, keys, key_heads, head] and

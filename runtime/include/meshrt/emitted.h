@@ -17,6 +17,7 @@
 #include "meshrt/activation.h"
 #include "meshrt/attention.h"
 #include "meshrt/collectives.h"
+#include "meshrt/deal.h"
 #include "meshrt/finite.h"
 #include "meshrt/gemm.h"
 #include "meshrt/lanes.h"
@@ -27,6 +28,7 @@
 #include "meshrt/random.h"
 #include "meshrt/rank.h"
 #include "meshrt/rate.h"
+#include "meshrt/redeal.h"
 #include "meshrt/sort.h"
 #include "meshrt/types.h"
 
@@ -71,7 +73,7 @@ struct Heads {
   HeadStrides strides = {};
 };
 
-/// Extents of attention, in the order of AttentionShape; `window`, `query_begin` and `key_begin` are left at 0.
+/// Extents of attention, in the order of AttentionShape; `window`, where queries and keys begin are left at 0.
 inline AttentionShape attention_shape(int64_t batch, int64_t heads, int64_t key_heads, int64_t queries, int64_t keys,
                                       int64_t head, int64_t value_head, double scale, bool causal) {
   return {batch, heads, key_heads, queries, keys, head, value_head, scale, causal};
@@ -100,6 +102,14 @@ template <int members>
 std::array<int64_t, members + 1> boundaries(int64_t size, int64_t first, int64_t parts) {
   std::array<int64_t, members + 1> begin;
   for (int k = 0; k <= members; ++k) begin[static_cast<size_t>(k)] = part_begin(size, first + k, parts);
+  return begin;
+}
+
+/// The same of a dim that is dealt.
+template <int members>
+std::array<int64_t, members + 1> boundaries(int64_t size, int64_t first, int64_t parts, const Deal& deal) {
+  std::array<int64_t, members + 1> begin;
+  for (int k = 0; k <= members; ++k) begin[static_cast<size_t>(k)] = part_begin(size, deal, first + k, parts);
   return begin;
 }
 

@@ -5,16 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "meshrt/deal.h"
 #include "meshrt/initial.h"
 #include "meshrt/types.h"
 
 namespace meshrt {
 
-/// A dim of a tensor as one rank holds it: [begin, end) of `size`. Local memory is row-major over end - begin.
+/// A dim of a tensor as one rank holds it: positions [begin, end) of `size`. Local memory is row-major over end -
+/// begin.
 struct LocalDim {
   std::string name;
   int64_t size, begin, end;
   std::vector<int> axes;  ///< mesh axes that split it, major first, as indices into ProgramInfo::mesh
+  Deal deal = {};         ///< what stands at a position: of blocks the element of that index
+  std::vector<IndexRange> ranges() const { return ranges_at(size, deal, begin, end); }
 };
 
 enum class Role { input, parameter, optimizer, state, metric, output };

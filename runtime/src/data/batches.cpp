@@ -341,7 +341,7 @@ void Batches::plan_reads(Feed& feed) {
     if (!contiguous) continue;
     feed.run *= dims[d].end - dims[d].begin;
     ++feed.run_dims;
-    contiguous = dims[d].end - dims[d].begin == dims[d].size;
+    contiguous = dims[d].end - dims[d].begin == dims[d].size;  // a whole dim is in order
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "data/batches.h"
 #include "files/elements.h"
+#include "files/tensor_runs.h"
 
 namespace meshrt {
 
@@ -38,13 +39,18 @@ void Batches::for_each_run(const Feed& feed, int64_t position, int64_t distinct,
   const Tensor& tensor = *feed.tensor;
   if (tensor.local_elements() == 0) return;
   const size_t outer = tensor.dims.size() - feed.run_dims;
-  std::vector<int64_t> index(tensor.dims.size());
-  for (size_t d = 0; d < index.size(); ++d) index[d] = tensor.dims[d].begin;
+  const std::vector<Extent> extents = extents_of(tensor);
+  // What one index of the first dim of a run holds; its ranges are runs.
+  const int64_t row = feed.run_dims == 0 ? 1 : feed.run / extents[outer].length;
+  const std::vector<IndexRange> ranges = feed.run_dims == 0 ? std::vector<IndexRange>{{0, 1}} : extents[outer].ranges;
+  std::vector<int64_t> index(outer);
   for (int64_t left = tensor.local_elements(); left > 0; left -= feed.run) {
     int64_t within = 0, sample = 0;
-    for (size_t d = 0; d < index.size(); ++d)
-      if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + index[d];
-      else within += index[d] * feed.step[d];
+    for (size_t d = 0; d < outer; ++d) {
+      const int64_t global = extents[d].index_at(index[d]);
+      if (is_sample(feed, d)) sample = sample * tensor.dims[d].size + global;
+      else within += global * feed.step[d];
+    }
     const Part* part = &feed.parts[0];
     int64_t from = part->first + within;
     if (feed.sample_dims > 0) {
@@ -52,20 +58,21 @@ void Batches::for_each_run(const Feed& feed, int64_t position, int64_t distinct,
       part = &feed.parts[place.part];
       from = part->first + within + place_of(place.number) * part->stride;
     }
-    visit(*part, from);
+    for (const IndexRange& range : ranges)
+      visit(*part, from + (feed.run_dims == 0 ? 0 : range.begin * feed.step[outer]), range.size() * row);
     for (size_t d = outer; d-- > 0;) {
-      if (++index[d] < tensor.dims[d].end) break;
-      index[d] = tensor.dims[d].begin;
+      if (++index[d] < extents[d].length) break;
+      index[d] = 0;
     }
   }
 }
 
 void Batches::read(const Feed& feed, int64_t position, int64_t distinct, std::byte* to) const {
   const Tensor& tensor = *feed.tensor;
-  for_each_run(feed, position, distinct, [&](const Part& part, int64_t from) {
+  for_each_run(feed, position, distinct, [&](const Part& part, int64_t from, int64_t count) {
     telling_place(*part.source,
-                  [&] { part.file->read(from, feed.run, tensor.type, tensor.index_bound, feed.reader, to); });
-    to += feed.run * static_cast<int64_t>(size_of(tensor.type));
+                  [&] { part.file->read(from, count, tensor.type, tensor.index_bound, feed.reader, to); });
+    to += count * static_cast<int64_t>(size_of(tensor.type));
   });
 }
 
@@ -74,9 +81,9 @@ std::string Batches::not_finite(int64_t position) const {
   for (const Feed& feed : feeds_) {
     if (!is_float(feed.tensor->type)) continue;
     std::vector<double> numbers(static_cast<size_t>(feed.run));
-    for_each_run(feed, position, batch_size_, [&](const Part& part, int64_t from) {
+    for_each_run(feed, position, batch_size_, [&](const Part& part, int64_t from, int64_t count) {
       if (!found.empty()) return;
-      part.file->read(from, feed.run, Type::f64, -1, feed.reader, numbers.data());
+      part.file->read(from, count, Type::f64, -1, feed.reader, numbers.data());
       const auto bad = std::ranges::find_if_not(numbers, [](double number) { return std::isfinite(number); });
       if (bad != numbers.end())
         found = fmt::format("{} reads {} from `{}`: {}", feed.reader, *bad, part.file->path(),

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "checkpoint/tensor_part.h"
+#include "files/tensor_runs.h"
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
 #include "report/gather.h"
@@ -19,7 +19,7 @@ struct RankPart {
   bool primary;
   int64_t elements() const {
     int64_t n = 1;
-    for (const Extent& dim : extents) n *= dim.length();
+    for (const Extent& dim : extents) n *= dim.length;
     return n;
   }
 };
@@ -35,7 +35,8 @@ std::vector<RankPart> all_parts(Rank& rank, const Tensor& tensor, Site site) {
   std::vector<RankPart> parts(rank.ranks());
   for (int r = 0; r < rank.ranks(); ++r) {
     const int64_t* from = all.data() + numbers * r;
-    for (size_t d = 0; d < dims; ++d) parts[r].extents.push_back({tensor.dims[d].size, from[2 * d], from[2 * d + 1]});
+    for (size_t d = 0; d < dims; ++d)
+      parts[r].extents.emplace_back(tensor.dims[d].size, from[2 * d], from[2 * d + 1], tensor.dims[d].deal);
     parts[r].primary = from[2 * dims] != 0;
   }
   return parts;

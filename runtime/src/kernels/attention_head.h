@@ -14,7 +14,8 @@ struct Visible {
   int64_t begin, end;
 };
 inline Visible visible(const AttentionShape& s, int64_t query) {
-  const int64_t at = s.query_begin + query - s.key_begin;  // the query's place among the keys
+  const int64_t position = s.query_at ? s.query_at[query] : s.query_begin + query;
+  const int64_t at = position - s.key_begin;  // the query's place among the keys
   int64_t begin = 0, end = s.keys;
   if (s.causal) end = smaller(end, at + 1);
   if (s.window) {
@@ -25,16 +26,26 @@ inline Visible visible(const AttentionShape& s, int64_t query) {
   return {begin, larger(begin, end)};
 }
 
+// Queries of this part before global position `position`.
+inline int64_t queries_before(const AttentionShape& s, int64_t position) {
+  if (!s.query_at) return smaller(larger(position - s.query_begin, 0), s.queries);
+  int64_t begin = 0, end = s.queries;
+  while (begin < end) {
+    const int64_t middle = begin + (end - begin) / 2;
+    if (s.query_at[middle] < position) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
+}
+
 // Queries [begin, end) of this part that see at least one of keys [first, last).
 inline Visible seeing(const AttentionShape& s, int64_t first, int64_t last) {
-  const int64_t shift = s.key_begin - s.query_begin;  // a key's place among the queries
   int64_t begin = 0, end = s.queries;
-  if (s.causal) begin = larger(begin, first + shift);
+  if (s.causal) begin = queries_before(s, s.key_begin + first);
   if (s.window) {
-    begin = larger(begin, first + shift - s.window + 1);
-    end = smaller(end, last + shift + s.window - 1);
+    begin = larger(begin, queries_before(s, s.key_begin + first - s.window + 1));
+    end = queries_before(s, s.key_begin + last + s.window - 1);
   }
-  begin = smaller(begin, s.queries);
   return {begin, larger(begin, end)};
 }
 

@@ -1,6 +1,7 @@
 // initialise.cpp: the first values of parameters and state, from the seed and each tensor's path.
 #include <algorithm>
 
+#include "files/tensor_runs.h"
 #include "meshrt/failure.h"
 #include "meshrt/random.h"
 #include "meshrt/tensor.h"
@@ -21,25 +22,39 @@ void fill_constant(const Tensor& tensor) {
   std::fill_n(static_cast<T*>(tensor.data), tensor.local_elements(), static_cast<T>(constant_of(tensor.initial)));
 }
 
+bool is_random(const Initial& initial) {
+  using Kind = Initial::Kind;
+  return initial.kind == Kind::normal || initial.kind == Kind::truncated_normal || initial.kind == Kind::uniform;
+}
+
 template <class T>
 void fill_real(const Tensor& tensor, uint64_t seed) {
+  const RandomKey key(seed, tensor.name);
+  const Initial& initial = tensor.initial;
+  const auto draw = [&](T* to, std::span<const Part> parts) {
+    switch (initial.kind) {
+      case Initial::Kind::normal: return fill_normal(to, parts, key, initial.a, initial.b);
+      case Initial::Kind::truncated_normal: return fill_truncated_normal(to, parts, key, initial.a, initial.b);
+      default: return fill_uniform(to, parts, key, initial.a, initial.b);
+    }
+  };
+  T* const to = static_cast<T*>(tensor.data);
+  if (!is_random(initial)) return fill_constant<T>(tensor);
   std::vector<Part> parts;
   for (const LocalDim& dim : tensor.dims) parts.push_back({dim.size, dim.begin, dim.end});
-  const RandomKey key(seed, tensor.name);
-  T* to = static_cast<T*>(tensor.data);
-  const Initial& initial = tensor.initial;
-  switch (initial.kind) {
-    case Initial::Kind::normal: return fill_normal(to, parts, key, initial.a, initial.b);
-    case Initial::Kind::truncated_normal: return fill_truncated_normal(to, parts, key, initial.a, initial.b);
-    case Initial::Kind::uniform: return fill_uniform(to, parts, key, initial.a, initial.b);
-    default: return fill_constant<T>(tensor);
-  }
+  if (std::ranges::none_of(tensor.dims, [](const LocalDim& dim) { return bool(dim.deal); })) return draw(to, parts);
+  int64_t elements = 1;
+  for (const LocalDim& dim : tensor.dims) elements *= dim.size;
+  for_each_run(extents_of(tensor), 0, tensor.local_elements(), [&](int64_t whole, int64_t at, int64_t count) {
+    const Part run{elements, whole, whole + count};
+    draw(to + at, {&run, 1});
+  });
 }
 
 void fill(const Tensor& tensor, uint64_t seed) {
   using Kind = Initial::Kind;
   const Kind kind = tensor.initial.kind;
-  const bool random = kind == Kind::normal || kind == Kind::truncated_normal || kind == Kind::uniform;
+  const bool random = is_random(tensor.initial);
   if (tensor.type == Type::f32) return fill_real<float>(tensor, seed);
   if (tensor.type == Type::f64) return fill_real<double>(tensor, seed);
   if (kind == Kind::zeros) {

@@ -8,7 +8,8 @@ OF_MODELS = {"renames at once", "renames in a circle", "renames that give names 
              "a carry that is a product", "several loops", "a state in a loop", "a state with running values", "a metric of a state before its step",
              "a metric of a state after its step", "a metric of a state, named and written out"}
 OF_LAYOUTS = {"pins alone", "pins of one input alone", "micro-batches", "micro-batches with split moments", "micro-batches with split gradients", "micro-batches with split parameters",
-              "two axes in both orders", "sizes that do not divide", "fewer than parts", "loops computed again", "dims of both sides of renames on one axis"}
+              "two axes in both orders", "sizes that do not divide", "fewer than parts", "loops computed again", "dims of both sides of renames on one axis",
+              "dims dealt in zigzag", "dims dealt in rounds"}
 
 OF_MESSAGES = {"micro-batches of samples that mix"}
 
@@ -36,6 +37,8 @@ def of_layout(text, axes, sizes):
             parts *= axes[axis]
         found["sizes that do not divide"] |= sizes[d] % parts != 0
         found["fewer than parts"] |= sizes[d] < parts
+    found["dims dealt in zigzag"] = 'owns: "zigzag"' in text
+    found["dims dealt in rounds"] = 'owns: "rounds"' in text
     found["loops computed again"] = "remat" in text
     return Counter({name: 1 for name, there in found.items() if there})
 

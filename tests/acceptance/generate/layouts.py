@@ -86,6 +86,20 @@ def extras(random, lines, samples, loops, often):
         lines.append(f"{', '.join(again)} -> none {{ remat: \"layer\" }}")
 
 
+OWNS = ('owns: "zigzag"', 'owns: "zigzag"', 'owns: "rounds", rounds: 2', 'owns: "rounds", rounds: 3')
+RULE = re.compile(r"(\w+ -> (?!none)\w+(?: \* \w+)*(?: unless \w+(?:, \w+)*)?)(?: \{ (accumulate: \d+) \})?")
+
+
+def dealt(random, line):
+    """Some of a line's rules deal elements otherwise than in blocks."""
+    def one(rule):
+        if random.random() < 0.5:
+            return rule[0]
+        attributes = random.choice(OWNS) + (f", {rule[2]}" if rule[2] else "")
+        return f"{rule[1]} {{ {attributes} }}"
+    return RULE.sub(one, line)
+
+
 def by_rules(random, dims, axes, named):
     lines, users = rules(random, dims, axes, random.choice([0.2, 0.4, 0.7]), named)
     scopes = []
@@ -118,5 +132,7 @@ def layout(random, dims, samples=1, loops=(), model=None):
     if not lines and not scopes:
         lines = [f"{random.choice(dims)} -> {list(axes)[0]}"]
     extras(random, lines, samples, list(loops), often=0.25 <= kind < 0.4)
+    if random.random() < 0.3:
+        lines, scopes = ([dealt(random, line) for line in some] for some in (lines, scopes))
     text = "mesh grid { " + ", ".join(f"{a}: {s}" for a, s in axes.items()) + " }\nlayout default on grid {\n"
     return text + "".join(f"  {line}\n" for line in lines + scopes) + "}\n", axes

@@ -7,11 +7,17 @@ AXES = "abcd"
 class Movement:
     """A placement is the axes of every dim, and last those over which a sum is pending: tuples of numbers, the slowest axis first."""
 
-    def __init__(self, mesh, shape, start, to, name=""):
+    def __init__(self, mesh, shape, start, to, name="", deals=((), ())):
+        """deals: of both placements, how each dim is dealt to its axes: "", "zigzag", "rounds 2"."""
         self.mesh, self.shape, self.start, self.to, self.name = mesh, shape, start, to, name
+        self.deals = [tuple(some) or ("",) * len(shape) for some in deals]
+
+    def deals_of(self, placement):
+        return self.deals[0 if placement is self.start else 1]
 
     def rules(self, placement):
-        rules = [f"d{i} -> {' * '.join(AXES[a] for a in axes)}" for i, axes in enumerate(placement[:-1]) if axes]
+        deals = self.deals_of(placement)
+        rules = [f"d{i} -> {' * '.join(AXES[a] for a in axes)} {deals[i]}".strip() for i, axes in enumerate(placement[:-1]) if axes]
         return "; ".join(rules + [f"partial {AXES[a]}" for a in placement[-1]]) or "none"
 
     def question(self, scale=1):
@@ -26,8 +32,13 @@ class Movement:
         names = [f"d{i}" for i in range(len(self.shape))]
         made = f"sum[{', '.join(summed)}](x)" if summed else "2 * x"
 
+        def owns(deal):
+            kind, *rounds = deal.split()
+            return f' {{ owns: "{kind}"' + (f", rounds: {rounds[0]}" if rounds else "") + " }"
+
         def pinned(name, placement, sums):
-            rules = [f"d{i} -> {' * '.join(AXES[a] for a in axes) or 'none'}" for i, axes in enumerate(placement[:-1])]
+            deals = self.deals_of(placement)
+            rules = [f"d{i} -> {' * '.join(AXES[a] for a in axes) or 'none'}" + (owns(deals[i]) if axes and deals[i] else "") for i, axes in enumerate(placement[:-1])]
             return f"tensor {name} {{ {'; '.join(rules + [f'{s} -> {s[1]}' for s in sums])} }}"
 
         mesh = ", ".join(f"{AXES[i]}: {n}" for i, n in enumerate(self.mesh))
