@@ -47,7 +47,7 @@ class HandMade {
 };
 
 inline LocalDim whole(DimId dim) { return {dim, {}}; }
-inline LocalDim split(DimId dim, std::vector<AxisId> axes) { return {dim, {std::move(axes), Ownership::block}}; }
+inline LocalDim split(DimId dim, std::vector<AxisId> axes) { return {dim, {std::move(axes)}}; }
 
 /// A pass of scalars in SSA form, written down as they come.
 class PassMaker {
