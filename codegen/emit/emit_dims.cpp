@@ -69,6 +69,7 @@ void emit_dims(EmitContext& context, CppWriter& out) {
     const Dim& dim = context.graph().dim(id);
     std::string origin = context.origin(dim.span);
     if (!dim.derivation.empty()) origin += (origin.empty() ? "" : "  ") + dim.derivation;
+    if (origin.empty()) origin = "made by the compiler";  // a row without a comment would break the table
     rows.emplace_back(fmt::format("constexpr int64_t {} = {};", context.names.size(id), dim.size), origin);
   }
   for (const auto& [local, use] : context.names.used_parts()) {

@@ -290,12 +290,12 @@ def check_helps(report, folder):
 # ---- what any message or explanation proposes is at least .mesh ----
 
 PLACES = ["model M {{\n  v = {}\n}}\n", "model M {{\n  {}\n}}\n", "{}\n", "layout l on m {{\n  {}\n}}\n", "model M {{\n  v = x[{}]\n}}\n", "model M {{\n  v = f{}(x)\n}}\n",
-          "model M {{\n  param w : real[a] {}\n}}\n", "mesh m {{ {} }}\n", "layout l on m {{ a -> b {{ {} }} }}\n", "model M {{\n  minimize loss with sgd(lr: 1) {{ {} }}\n}}\n",
+          "model M {{\n  param w : real[a] {}\n}}\n", "mesh m {{ {} }}\n", "layout l on m {{ a -> b {{ {} }} }}\n", "layout l on m {{ a -> b {} }}\n", "model M {{\n  minimize loss with sgd(lr: 1) {{ {} }}\n}}\n",
           "model M {{\n  repeat layer {} {{ }}\n}}\n", "block {}(x : real[a]) -> real[a] {{ return x }}\n", "layout l on m {{ a -> b; {} {{ a -> b }} }}\n", "budget b {{ {} }}\n", "dim a = 4 {}\n",
           "layout l on m {{ a {} }}\n", "model M {{\n  v = f({})\n}}\n", "model M {{\n  v = w {} w\n}}\n", "model M {{\n  {} {{ }}\n}}\n", "model M {{\n  v = {} f(x)\n}}\n",
           "{} -> real[a] {{ return x }}\n", "mesh m {{ a: 2 {} }}\n", "model M {{\n  v = x[a = {} as b]\n}}\n"]
 # Of a run file, of a shell, of the tool's own names.
-ELSEWHERE = re.compile(r"^(meshc|partial |meshrun|-|data: |train|checkpoint|log\b|grad\(|param\()|\*\*|\.npy|^[`{}() \[\];,.:<>=*/^+-]{1,3}$|^//|\$|NaN")
+ELSEWHERE = re.compile(r"^(meshc|partial |rounds |meshrun|-|data: |train|checkpoint|log\b|grad\(|param\()|\*\*|\.npy|^[`{}() \[\];,.:<>=*/^+-]{1,3}$|^//|\$|NaN")
 
 
 def filled(text):

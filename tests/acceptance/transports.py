@@ -31,7 +31,7 @@ def run(small):
             more = os.path.join(folder, "layouts.mesh")
             with open(more, "w") as file:
                 file.write("mesh single { only: 1 }\nlayout one on single { }\n"
-                           "mesh ring { ctx: 4 }\nlayout zigzag on ring { seq, key -> ctx { owns: \"zigzag\" }; heads -> ctx unless seq, key }\n")
+                           "mesh ring { ctx: 4 }\nlayout zigzag on ring { seq -> ctx { owns: \"zigzag\" } }\n")
             for name, layout in (("one", ["--layout", "one"]), ("two", ["--mesh", "data=2"]), ("four", ["--mesh", "data=2,model=2"]), ("zigzag", ["--layout", "zigzag"])):
                 execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", more, *layout, *sets(**GPT), "--precision", "f64", "-o", os.path.join(folder, name))
             one = losses(folder, "one", f"{folder}/one/gpt", 1, steps)

@@ -72,9 +72,18 @@ void OwnRanks::write_control(Process& process) {
                                               Outbox::most_waiting >> 20)});
 }
 
-void OwnRanks::bring_flights_home() const {
-  for (const Process& process : processes_)
+void OwnRanks::bring_flights_home() {
+  for (Process& process : processes_) {
+    // What a rank that ended early has said of its recorder may still be unread.
+    Message message;
+    while (process.control.get() >= 0 && receive_message(process.control.get(), message) == Received::message)
+      take_recorder(process, message);
     if (!process.recorder.empty()) bring_flight_home(process.recorder);
+  }
+}
+
+void OwnRanks::take_recorder(Process& process, const Message& message) {
+  if (message.kind == MessageKind::beat && !message.bytes.empty()) process.recorder = message.bytes;
 }
 
 bool OwnRanks::any_running() const { return std::ranges::any_of(processes_, &Process::running); }
@@ -88,7 +97,7 @@ void OwnRanks::read_control(Process& process) {
       process.control = Descriptor();
       return;
     }
-    if (message.kind == MessageKind::beat && !message.bytes.empty()) process.recorder = message.bytes;
+    take_recorder(process, message);
     if (message.kind == MessageKind::failed) flush();  // what it printed stands before why it failed
     events_.received(process.rank, message);
   }

@@ -45,10 +45,11 @@ class OwnRanks : public Host {
     Descriptor segment_, arena_;
   };
 
+  static void take_recorder(Process&, const Message&);
   void read_control(Process& process);
   void write_control(Process& process);
   /// Of ranks that could not do it themselves. When all are gone: a disk that hangs must not keep ranks alive.
-  void bring_flights_home() const;
+  void bring_flights_home();
   /// Tells of processes that have ended, after their last words.
   virtual void reap() = 0;
 
