@@ -66,7 +66,8 @@ TEST_F(Reshard, DimsAreDealtAnew) {
   EXPECT_EQ(path(zigzag, whole), "all_to_all 14336, redeal 0, all_gather 114688");
   EXPECT_EQ(path(whole, zigzag), "slice 0, redeal 0, all_to_all 14336");
   EXPECT_EQ(path(zigzag, {{{}, {{0, 1}}}, {}, {}}), "all_to_all 14336, redeal 0");
-  EXPECT_EQ(path({{{}, {}}, {{0, Reduce::sum}, {1, Reduce::sum}}, {}}, zigzag), "reduce_scatter 114688, redeal 0, all_to_all 14336");
+  EXPECT_EQ(path({{{}, {}}, {{0, Reduce::sum}, {1, Reduce::sum}}, {}}, zigzag),
+            "reduce_scatter 114688, redeal 0, all_to_all 14336");
 }
 TEST_F(Reshard, FewerRanksHoldWholePartsOfADeal) {
   // What the major axis alone splits is a union of parts: the minor one is gathered as it is.

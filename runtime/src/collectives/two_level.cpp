@@ -1,8 +1,8 @@
 // All-reduce in a group of several ranks on each of several hosts, for S bytes, k hosts and m ranks on each: the ranks
 // of a host sum a part each over its memory, all-reduce that part with the ranks of the same place on the other hosts,
 // and gather the parts. So a host sends 2 (k-1)/k S, as one rank a host would, where a rank for itself would send the
-// same m times. As each host's members are a whole branch of the tree of sums, the bits are those of one level; but sums of 16-bit
-// floats, which are rounded once for all members, stay on one.
+// same m times. As each host's members are a whole branch of the tree of sums, the bits are those of one level; but
+// sums of 16-bit floats, which are rounded once for all members, stay on one.
 #include <vector>
 
 #include "collectives/make_call.h"
