@@ -17,8 +17,12 @@ bool is_gradient(Part part) { return part == Part::input_gradient || part == Par
 void Flow::visit(BodyId body) {
   for (const NodeId id : graph_.body(body).nodes) {
     nodes_.push_back(id);
-    const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
-    if (!loop) continue;
+    const Node& node = graph_.node(id);
+    const auto* loop = std::get_if<LoopOp>(&node.op);
+    if (!loop) {
+      if (is_free(graph_, node) || (!node.region && reads(node).empty())) free_.insert(id);
+      continue;
+    }
     for (const LoopOp::Collect& one : loop->collects) collected_[one.stacked] = one.turn;
     visit(loop->body);
   }
@@ -28,7 +32,7 @@ std::optional<Origin> Flow::origin(ValueId value) const {
   const Node& producer = graph_.node(graph_.value(value).producer);
   const auto* loop = std::get_if<LoopOp>(&producer.op);
   if (!loop || graph_.value(value).body != loop->body) {
-    if (is_free(graph_, producer)) return {};
+    if (free_.contains(graph_.value(value).producer)) return {};
     return Origin{value, producer.region, producer.part};
   }
   for (const LoopOp::Slice& slice : loop->slices) {

@@ -40,6 +40,7 @@ class Flow {
 
   const Graph& graph_;
   std::vector<NodeId> nodes_;
+  std::set<NodeId> free_;  // and what is made of free things alone outside of regions: the position in a whole batch
   std::map<ValueId, ValueId> collected_;  // stack -> what it has a turn of
 };
 

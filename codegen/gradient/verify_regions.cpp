@@ -18,10 +18,10 @@ class Verifier {
   std::vector<std::string> run() {
     for (const NodeId id : flow_.nodes()) {
       const Node& node = graph_.node(id);
-      // What a forward node without a region computes may be computed again: that has none either.
-      if (node.part == Part::update || (!node.region && !is_gradient(node.part))) continue;
+      if (node.part == Part::update || (!node.region && !is_gradient(node.part) && node.part != Part::recompute))
+        continue;
       if (!node.region) {
-        if (!is_free(graph_, node) && !flow_.reads(node).empty()) say(node, "belongs to no region");
+        if (!flow_.reads(node).empty()) say(node, "belongs to no region");
         continue;
       }
       if (!region(node.region)) {
