@@ -56,18 +56,18 @@ std::string activation_name(MapFunction function) {
 }  // namespace
 
 void emit_product(EmitContext& context, CppWriter& out, const ProductStep& step) {
-  std::vector<std::string> finish, extras;
+  std::vector<std::string> epilogue, extras;
   const auto set = [&](const char* key, const std::optional<Access>& access) {
-    if (access) finish.push_back(fmt::format(".{} = {}", key, address(context, *access)));
+    if (access) epilogue.push_back(fmt::format(".{} = {}", key, address(context, *access)));
   };
-  set("bias", step.finish.bias);
-  set("slope", step.finish.slope);
-  if (step.finish.activation)
-    finish.push_back(".activation = meshrt::Activation::" + activation_name(*step.finish.activation));
-  set("times", step.finish.times);
-  set("plus", step.finish.plus);
+  set("bias", step.epilogue.bias);
+  set("slope", step.epilogue.slope);
+  if (step.epilogue.activation)
+    epilogue.push_back(".activation = meshrt::Activation::" + activation_name(*step.epilogue.activation));
+  set("times", step.epilogue.times);
+  set("plus", step.epilogue.plus);
   if (step.accumulate) extras.emplace_back(".accumulate = true");
-  if (!finish.empty()) extras.push_back(fmt::format(".finish = {{{}}}", fmt::join(finish, ", ")));
+  if (!epilogue.empty()) extras.push_back(fmt::format(".epilogue = {{{}}}", fmt::join(epilogue, ", ")));
   if (step.column_sum) extras.push_back(".column_sum = " + address(context, *step.column_sum));
 
   std::vector<std::string> loops;
@@ -83,8 +83,8 @@ void emit_product(EmitContext& context, CppWriter& out, const ProductStep& step)
     };
     std::string loop = fmt::format("{{{}, {}, {}, {}", extent_along(context, holder(), one), stride(step.a),
                                    stride(step.b), stride(step.c));
-    if (step.finish.bias || step.column_sum)
-      loop += fmt::format(", {}, {}", stride(step.finish.bias), stride(step.column_sum));
+    if (step.epilogue.bias || step.column_sum)
+      loop += fmt::format(", {}, {}", stride(step.epilogue.bias), stride(step.column_sum));
     loops.push_back(loop + "}");
   }
   std::string call =

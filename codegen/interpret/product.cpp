@@ -75,11 +75,11 @@ class ProductBinder {
       }
     if (extent(step_.c, step_.cols) > 1 && stride_along(step_.c, step_.cols) != 1)
       fault("the columns of the result are not innermost in memory");
-    if (step_.finish.bias && extent(step_.c, step_.cols) > 1 && stride_along(*step_.finish.bias, step_.cols) != 1)
+    if (step_.epilogue.bias && extent(step_.c, step_.cols) > 1 && stride_along(*step_.epilogue.bias, step_.cols) != 1)
       fault("the bias does not lie like the columns");
     if (step_.column_sum && extent(step_.c, step_.cols) > 1 && stride_along(*step_.column_sum, step_.cols) != 1)
       fault("the sums of columns do not lie like the columns");
-    for (const std::optional<Access>* like_c : {&step_.finish.slope, &step_.finish.times, &step_.finish.plus})
+    for (const std::optional<Access>* like_c : {&step_.epilogue.slope, &step_.epilogue.times, &step_.epilogue.plus})
       if (*like_c && !std::ranges::equal(dims_of(binding_.program, **like_c), dims_of(binding_.program, step_.c)))
         fault(binding_.buffer(**like_c).name + " does not lie like the result");
   }
@@ -113,11 +113,11 @@ Action bind_product(Binding& binding, const ProductStep& step) {
   product.b_col = binder.stride_along(step.b, step.cols);
   product.c_row = binder.stride_along(step.c, step.rows);
   product.accumulate = step.accumulate;
-  if (step.finish.activation) product.finish.activation = activation_of(*step.finish.activation);
+  if (step.epilogue.activation) product.epilogue.activation = activation_of(*step.epilogue.activation);
   std::vector<meshrt::Batch> loops;
   for (const DimId dim : step.batch)
     loops.push_back({binder.batch_extent(dim), binder.stride_along(step.a, {dim}), binder.stride_along(step.b, {dim}),
-                     binder.stride_along(step.c, {dim}), binder.stride_along(step.finish.bias, {dim}),
+                     binder.stride_along(step.c, {dim}), binder.stride_along(step.epilogue.bias, {dim}),
                      binder.stride_along(step.column_sum, {dim})});
 
   const auto typed = [&](const std::optional<Access>& access) {
@@ -128,17 +128,17 @@ Action bind_product(Binding& binding, const ProductStep& step) {
   const auto at = [&binding]<class Element>(const Pointer& pointer, Element*& place) {
     if (pointer) place = reinterpret_cast<Element*>(pointer.at(binding));
   };
-  return [at, product, loops, a = typed(step.a), b = typed(step.b), c = typed(step.c), bias = typed(step.finish.bias),
-          slope = typed(step.finish.slope), times = typed(step.finish.times), plus = typed(step.finish.plus),
+  return [at, product, loops, a = typed(step.a), b = typed(step.b), c = typed(step.c), bias = typed(step.epilogue.bias),
+          slope = typed(step.epilogue.slope), times = typed(step.epilogue.times), plus = typed(step.epilogue.plus),
           sum = typed(step.column_sum)] {
     meshrt::Product<T> now = product;
     at(a, now.a);
     at(b, now.b);
     at(c, now.c);
-    at(bias, now.finish.bias);
-    at(slope, now.finish.slope);
-    at(times, now.finish.times);
-    at(plus, now.finish.plus);
+    at(bias, now.epilogue.bias);
+    at(slope, now.epilogue.slope);
+    at(times, now.epilogue.times);
+    at(plus, now.epilogue.plus);
     at(sum, now.column_sum);
     if (loops.empty()) meshrt::multiply(now);
     else meshrt::multiply_batch(now, std::span<const meshrt::Batch>(loops));

@@ -22,11 +22,11 @@ struct Visit {
   void operator()(ProductStep& p) const {
     visit(p.a, Use::read);
     visit(p.b, Use::read);
-    optional(p.finish.bias, Use::read);
-    optional(p.finish.times, Use::read);
-    optional(p.finish.plus, Use::read);
+    optional(p.epilogue.bias, Use::read);
+    optional(p.epilogue.times, Use::read);
+    optional(p.epilogue.plus, Use::read);
     visit(p.c, p.accumulate ? Use::update : Use::write);
-    optional(p.finish.slope, Use::write);
+    optional(p.epilogue.slope, Use::write);
     optional(p.column_sum, p.accumulate ? Use::update : Use::write);
   }
   void operator()(AttentionStep& a) const {

@@ -15,8 +15,8 @@ void fuse(Program&);
 
 // ---- the parts, by file
 
-/// fuse_products.cpp: elementwise nests right after a product join its finish; sums of a product's right operand become
-/// its column sum; products write loops' carries in place.
+/// fuse_products.cpp: elementwise nests right after a product join its epilogue; sums of a product's right operand
+/// become its column sum; products write loops' carries in place.
 void fuse_products(Program&);
 /// fuse_nests.cpp: merges nests of one body; those with other steps in between only if `across` is set.
 void fuse_nests(Program&, bool across);

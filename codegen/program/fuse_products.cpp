@@ -79,7 +79,7 @@ class ProductFuser {
   ProductStep& product(std::vector<Step>& steps, size_t i) { return std::get<ProductStep>(steps[i].what); }
   uint32_t root(const Access& access) const { return storage(program_, access.buffer).index; }
 
-  /// Takes the nest that reads the product's result into the finish. The nest moves up to the product, so nothing in
+  /// Takes the nest that reads the product's result into the epilogue. The nest moves up to the product, so nothing in
   /// between may write what it reads, or touch what it writes.
   bool absorb(std::vector<Step>& steps, size_t i) {
     ProductStep& p = product(steps, i);
@@ -100,24 +100,25 @@ class ProductFuser {
     const StepSets own = sets_of(program_, steps[at]);
     for (const StepSets& other : between)
       if (conflict(other, own)) return false;
-    ProductStep::Finish finish = p.finish;
-    if (!extend(finish, p, *next)) return false;
+    ProductStep::Epilogue epilogue = p.epilogue;
+    if (!extend(epilogue, p, *next)) return false;
     const Access old = p.c;
     const bool elsewhere = !readers_elsewhere(old, steps[at]).empty();
-    if (touches(finish, p, next->to)) {  // what is kept from step to step, and added to
-      if (elsewhere || finish.plus != next->to || touches(p.finish, p, next->to) || !can_accumulate(p)) return false;
-      finish.plus.reset();
+    if (touches(epilogue, p, next->to)) {  // what is kept from step to step, and added to
+      if (elsewhere || epilogue.plus != next->to || touches(p.epilogue, p, next->to) || !can_accumulate(p))
+        return false;
+      epilogue.plus.reset();
       p.accumulate = true;
     }
     if (elsewhere) {
       if (!is_activation(next->function)) {
         if (!all_repeat(old, *next, steps[at])) return false;
-        p.finish = finish;
+        p.epilogue = epilogue;
         return true;
       }
-      if (!hand_slope(old, *next, steps[at], finish)) return false;
+      if (!hand_slope(old, *next, steps[at], epilogue)) return false;
     }
-    p.finish = finish;
+    p.epilogue = epilogue;
     p.c = next->to;
     swallow(steps[i], steps[at]);
     steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
@@ -125,22 +126,22 @@ class ProductFuser {
   }
 
   /// Whether the product reads, or writes beside its result, the memory of `to`.
-  bool touches(const ProductStep::Finish& finish, const ProductStep& p, const Access& to) const {
+  bool touches(const ProductStep::Epilogue& epilogue, const ProductStep& p, const Access& to) const {
     if (root(p.a) == root(to) || root(p.b) == root(to)) return true;
-    const auto in = {finish.bias, finish.slope, finish.times, finish.plus, p.column_sum};
+    const auto in = {epilogue.bias, epilogue.slope, epilogue.times, epilogue.plus, p.column_sum};
     return std::any_of(in.begin(), in.end(), [&](const auto& other) { return other && root(*other) == root(to); });
   }
 
   /// Whether nothing happens to the sum of products on its way to the result.
   static bool can_accumulate(const ProductStep& p) {
-    return !p.accumulate && !p.column_sum && !p.finish.bias && !p.finish.activation && !p.finish.times;
+    return !p.accumulate && !p.column_sum && !p.epilogue.bias && !p.epilogue.activation && !p.epilogue.times;
   }
 
-  /// The finish with the operation added, where its order allows: bias, activation, times, plus.
-  bool extend(ProductStep::Finish& finish, const ProductStep& p, const Single& next) const {
+  /// The epilogue with the operation added, where its order allows: bias, activation, times, plus.
+  bool extend(ProductStep::Epilogue& epilogue, const ProductStep& p, const Single& next) const {
     if (is_activation(next.function)) {
-      if (finish.activation || finish.times || finish.plus || !next.load(0) || *next.load(0) != p.c) return false;
-      finish.activation = next.function;
+      if (epilogue.activation || epilogue.times || epilogue.plus || !next.load(0) || *next.load(0) != p.c) return false;
+      epilogue.activation = next.function;
       return true;
     }
     if (next.function != MapFunction::add && next.function != MapFunction::multiply) return false;
@@ -150,12 +151,12 @@ class ProductFuser {
     const Access& other = *left == p.c ? *right : *left;
     if (program_.buffer(other.buffer).type != program_.buffer(p.c.buffer).type) return false;
     const bool add = next.function == MapFunction::add;
-    if (add && is_bias(other, p) && !finish.bias && !finish.activation && !finish.times && !finish.plus) {
-      finish.bias = other;
+    if (add && is_bias(other, p) && !epilogue.bias && !epilogue.activation && !epilogue.times && !epilogue.plus) {
+      epilogue.bias = other;
       return true;
     }
-    if (!same_dims(program_, other, p.c) || finish.plus || (!add && finish.times)) return false;
-    (add ? finish.plus : finish.times) = other;
+    if (!same_dims(program_, other, p.c) || epilogue.plus || (!add && epilogue.times)) return false;
+    (add ? epilogue.plus : epilogue.times) = other;
     return true;
   }
 
@@ -219,7 +220,7 @@ class ProductFuser {
 
   /// The derivative is all that others want of the activation's argument: it is stored in the argument's place. Relu's
   /// derivative is read off its result, which is positive where the argument was.
-  bool hand_slope(const Access& argument, const Single& activation, const Step& at, ProductStep::Finish& finish) {
+  bool hand_slope(const Access& argument, const Single& activation, const Step& at, ProductStep::Epilogue& epilogue) {
     const std::vector<Step*> readers = readers_elsewhere(argument, at);
     const std::optional<MapFunction> slope = slope_of(activation.function);
     const bool relu = activation.function == MapFunction::relu;
@@ -238,7 +239,7 @@ class ProductFuser {
         return false;
     }
     if (slope) {
-      finish.slope = argument;
+      epilogue.slope = argument;
       Buffer& buffer = program_.buffer(argument.buffer);
       buffer.name = unique_name(program_, std::string(info(*slope).name));
     }
@@ -315,11 +316,12 @@ class ProductFuser {
     if (p.a.buffer == carry->buffer || p.b.buffer == carry->buffer || root(p.a) == root(*carry) ||
         root(p.b) == root(*carry))
       return;
-    for (const auto& other : {p.finish.bias, p.finish.slope, p.finish.times, p.column_sum})
+    for (const auto& other : {p.epilogue.bias, p.epilogue.slope, p.epilogue.times, p.column_sum})
       if (other && root(*other) == root(*carry)) return;
     // Adding to what the carry held is what `accumulate` does.
-    const bool adds = p.finish.plus && root(*p.finish.plus) == root(*carry);
-    if (adds && (*p.finish.plus != *carry || p.finish.activation || p.finish.times || p.column_sum || p.accumulate))
+    const bool adds = p.epilogue.plus && root(*p.epilogue.plus) == root(*carry);
+    if (adds &&
+        (*p.epilogue.plus != *carry || p.epilogue.activation || p.epilogue.times || p.column_sum || p.accumulate))
       return;
     for (size_t k = i + 1; k < steps.size(); ++k)
       if (k != copy && touches(sets_of(program_, steps[k]), *carry)) return;
@@ -328,7 +330,7 @@ class ProductFuser {
     if (!only_here(steps, made)) return;
     use_instead(program_, steps, made, *carry);
     if (adds) {
-      p.finish.plus.reset();
+      p.epilogue.plus.reset();
       p.accumulate = true;
     }
     swallow(steps[i], steps[copy]);

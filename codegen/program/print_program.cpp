@@ -213,11 +213,11 @@ class Printer {
         fmt::format("product {} {} {} * {}, rows [{}] inner [{}] cols [{}]", access(p.c), p.accumulate ? "+=" : "=",
                     access(p.a), access(p.b), names(p.rows), names(p.inner), names(p.cols));
     if (!p.batch.empty()) text += " for each [" + names(p.batch) + "]";
-    if (p.finish.bias) text += ", + " + access(*p.finish.bias);
-    if (p.finish.activation) text += fmt::format(", {}", info(*p.finish.activation).name);
-    if (p.finish.slope) text += " (slope to " + access(*p.finish.slope) + ")";
-    if (p.finish.times) text += ", * " + access(*p.finish.times);
-    if (p.finish.plus) text += ", + " + access(*p.finish.plus);
+    if (p.epilogue.bias) text += ", + " + access(*p.epilogue.bias);
+    if (p.epilogue.activation) text += fmt::format(", {}", info(*p.epilogue.activation).name);
+    if (p.epilogue.slope) text += " (slope to " + access(*p.epilogue.slope) + ")";
+    if (p.epilogue.times) text += ", * " + access(*p.epilogue.times);
+    if (p.epilogue.plus) text += ", + " + access(*p.epilogue.plus);
     if (p.column_sum) text += ", column sum to " + access(*p.column_sum);
     return text;
   }

@@ -62,7 +62,7 @@ class StepVerifier {
       stretch(*group, *other);
     }
     std::vector<Access> all{p.a, p.b, p.c};
-    for (const auto& more : {p.finish.bias, p.finish.slope, p.finish.times, p.finish.plus, p.column_sum})
+    for (const auto& more : {p.epilogue.bias, p.epilogue.slope, p.epilogue.times, p.epilogue.plus, p.column_sum})
       if (more) all.push_back(*more);
     same_parts(all);
     for (const Access& access : all)
@@ -70,12 +70,12 @@ class StepVerifier {
         say(fmt::format("meets {} of another type than its result", to_string(program_, access)));
     for (DimId dim : p.batch)
       if (!part(p.c, dim)) say(fmt::format("loops over {}, which the result lacks", name(dim)));
-    for (const auto& extra : {p.finish.slope, p.finish.times, p.finish.plus}) {
+    for (const auto& extra : {p.epilogue.slope, p.epilogue.times, p.epilogue.plus}) {
       if (!extra) continue;
       if (!std::ranges::equal(dims_of(program_, *extra), dims_of(program_, p.c)))
-        say(fmt::format("has {} in its finish, which does not lie like the result", to_string(program_, *extra)));
+        say(fmt::format("has {} in its epilogue, which does not lie like the result", to_string(program_, *extra)));
       if (storage(program_, extra->buffer) == storage(program_, p.c.buffer) && extra->turns == p.c.turns)
-        say(fmt::format("has its own result {} in its finish", to_string(program_, *extra)));
+        say(fmt::format("has its own result {} in its epilogue", to_string(program_, *extra)));
     }
   }
 

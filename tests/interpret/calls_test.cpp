@@ -131,11 +131,11 @@ TEST(Product, FinishesItsTiles) {
   ProductStep step{};
   step.a = {a, {}}, step.b = {b, {}}, step.c = {c, {}};
   step.rows = {m}, step.inner = {k}, step.cols = {n};
-  step.finish.bias = Access{bias, {}};
-  step.finish.slope = Access{slope, {}};
-  step.finish.times = Access{times, {}};
-  step.finish.plus = Access{plus, {}};
-  step.finish.activation = F::gelu;
+  step.epilogue.bias = Access{bias, {}};
+  step.epilogue.slope = Access{slope, {}};
+  step.epilogue.times = Access{times, {}};
+  step.epilogue.plus = Access{plus, {}};
+  step.epilogue.activation = F::gelu;
   made.add(std::move(step));
   made.run(
       [&](const View& view) {

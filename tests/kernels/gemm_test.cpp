@@ -54,7 +54,7 @@ void naive(const Product<T>& p) {
       T c = p.accumulate ? p.c[at] : T(0);
       for (int64_t k = 0; k < p.inner; ++k)
         c = std::fma(p.a[i * p.a_row + k * p.a_col], p.b[k * p.b_row + j * p.b_col], c);
-      const Finish<T>& f = p.finish;
+      const Epilogue<T>& f = p.epilogue;
       c *= f.scale;
       if (f.bias) c += f.bias[j];
       if (f.slope) f.slope[at] = slope_of(f.activation, c);
@@ -93,7 +93,7 @@ class Case {
     p_.a = a_.data(), p_.b = b_.data();
     p_.accumulate = below(2);
     if (below(2)) {
-      Finish<T>& f = p_.finish;
+      Epilogue<T>& f = p_.epilogue;
       if (below(2)) f.scale = T(0.37);
       if (below(2)) f.bias = bias_.data();
       f.activation = static_cast<Activation>(below(5));
@@ -112,7 +112,7 @@ class Case {
     std::vector<T> c = c_, slope = slope_, sum = sum_;
     Product<T> p = p_;
     p.c = c.data();
-    p.finish.slope = wants_slope_ ? slope.data() : nullptr;
+    p.epilogue.slope = wants_slope_ ? slope.data() : nullptr;
     p.column_sum = wants_sum_ ? sum.data() : nullptr;
     multiply(p);
     c.insert(c.end(), slope.begin(), slope.end());
@@ -200,7 +200,7 @@ TYPED_TEST(Gemm, BatchMovesEveryOperand) {
   Product<T> p;
   p.rows = rows, p.cols = cols, p.inner = inner;
   p.a = a.data(), p.a_row = inner, p.b = b.data(), p.b_row = cols, p.c = c.data(), p.c_row = cols;
-  p.finish.bias = bias.data(), p.column_sum = sum.data();
+  p.epilogue.bias = bias.data(), p.column_sum = sum.data();
   const Batch loops[] = {
       {.count = xs, .a_stride = rows * inner, .c_stride = ys * rows * cols},
       {.count = ys, .b_stride = inner * cols, .c_stride = rows * cols, .bias_stride = cols, .sum_stride = cols}};

@@ -17,7 +17,7 @@
 namespace meshrt {
 namespace {
 
-constexpr ProductClass all_classes[] = {ProductClass::finished, ProductClass::thin, ProductClass::small,
+constexpr ProductClass all_classes[] = {ProductClass::with_epilogue, ProductClass::thin, ProductClass::small,
                                         ProductClass::matrix};
 
 template <class T>
@@ -37,7 +37,7 @@ TEST(ProductChoice, WithoutVectorInstructionsItIsOpenBlas) {
 
 TEST(ProductChoice, ProductsWithAFinishAreOursWhereThereAreVectors) {
   for (const InstructionSet level : {InstructionSet::avx2, InstructionSet::avx512})
-    EXPECT_EQ(fastest<float>(level, ProductClass::finished), Implementation::own);
+    EXPECT_EQ(fastest<float>(level, ProductClass::with_epilogue), Implementation::own);
 }
 
 TEST(ProductChoice, ClassesGoByExtentsAndFinish) {
@@ -48,11 +48,11 @@ TEST(ProductChoice, ClassesGoByExtentsAndFinish) {
   EXPECT_EQ(class_of(plain<float>(int64_t{1} << 31, int64_t{1} << 31, 8)), ProductClass::matrix);
   Product<double> p = plain<double>(512, 1152, 384);
   const double bias = 0;
-  p.finish.bias = &bias;
-  EXPECT_EQ(class_of(p), ProductClass::finished);
+  p.epilogue.bias = &bias;
+  EXPECT_EQ(class_of(p), ProductClass::with_epilogue);
   p = plain<double>(512, 1152, 384);
-  p.finish.activation = Activation::relu;
-  EXPECT_EQ(class_of(p), ProductClass::finished);
+  p.epilogue.activation = Activation::relu;
+  EXPECT_EQ(class_of(p), ProductClass::with_epilogue);
 }
 
 TEST(ProductChoice, LeavesExtentsThatBlasCannotCountToUs) {
@@ -81,7 +81,7 @@ void expect_product(int64_t rows, int64_t cols, int64_t inner, bool accumulate, 
   const std::vector<T> before = c;
   Product<T> p = plain<T>(rows, cols, inner);
   p.a = a.data(), p.b = b.data(), p.c = c.data(), p.accumulate = accumulate;
-  if (with_bias) p.finish.bias = bias.data();
+  if (with_bias) p.epilogue.bias = bias.data();
   multiply(p);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) {

@@ -137,7 +137,7 @@ TEST(Verify, products_know_every_dim) {
 TEST(Verify, what_finishes_a_product_lies_elsewhere) {
   Program program = good();
   ProductStep* product = first<ProductStep>(program.routines[0].steps);
-  product->finish.plus = product->c;
+  product->epilogue.plus = product->c;
   expect_message(program, "has its own result");
 }
 

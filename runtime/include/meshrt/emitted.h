@@ -49,7 +49,7 @@ struct Extents {
 template <class T>
 struct Extras {
   bool accumulate = false;
-  Finish<T> finish = {};
+  Epilogue<T> epilogue = {};
   T* column_sum = nullptr;
 };
 
@@ -58,8 +58,8 @@ template <class T>
 void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, const Extents& extents, const Extras<T>& extras = {},
              std::initializer_list<Batch> batch = {}) {
   const Product<T> one{
-      extents.rows,      extents.cols,  extents.inner,    a.at, a.row, a.column, b.at, b.row, b.column, c.at, c.row,
-      extras.accumulate, extras.finish, extras.column_sum};
+      extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, b.at, b.row, b.column, c.at, c.row,
+      extras.accumulate, extras.epilogue, extras.column_sum};
   if (batch.size() == 0) multiply(one);
   else multiply_batch(one, std::span(batch.begin(), batch.size()));
 }

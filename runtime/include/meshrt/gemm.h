@@ -17,7 +17,7 @@ enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, silu };
 /// lie like c: same offsets, rows `c_row` apart; none of them may be c itself, whose place holds the sum by then
 /// (`accumulate` adds to what c held).
 template <class T>
-struct Finish {
+struct Epilogue {
   T scale = 1;                               ///< c = scale * (a · b)
   const T* bias = nullptr;                   ///< c += bias[j]
   T* slope = nullptr;                        ///< slope[i, j] = activation'(c), for backward
@@ -37,12 +37,12 @@ struct Product {
   int64_t b_row = 0, b_col = 1;
   T* c = nullptr;
   int64_t c_row = 0;
-  bool accumulate = false;  ///< the sum starts from what c holds, else from 0; `finish` sees the whole sum once
-  Finish<T> finish = {};
+  bool accumulate = false;  ///< the sum starts from what c holds, else from 0; `epilogue` sees the whole sum once
+  Epilogue<T> epilogue = {};
   T* column_sum = nullptr;  ///< [cols]: sum over k of b[k, j], added where `accumulate`, from the pass that reads b
 };
 
-/// One loop around a product: `count` of them, each operand moved by its stride. `finish` moves with c, but for the
+/// One loop around a product: `count` of them, each operand moved by its stride. `epilogue` moves with c, but for the
 /// bias
 /// (`bias_stride`) and `column_sum` (`sum_stride`).
 struct Batch {
@@ -62,7 +62,7 @@ extern template void multiply_batch(const Product<float>&, std::span<const Batch
 extern template void multiply_batch(const Product<double>&, std::span<const Batch>);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx512", "openblas Haswell" or
-/// "own avx2, matrices without a finish openblas Haswell".
+/// "own avx2, matrices without an epilogue openblas Haswell".
 std::string multiply_name();
 
 /// What to tell the user where products are far slower than they could be; else empty.

@@ -11,7 +11,7 @@ class Blas {
   /// Opens libopenblas.so.0 with one thread and the kernels for this processor. Throws Failure when it is not there.
   Blas();
 
-  /// c = a · b, plus c where the product accumulates; nothing of `finish`. False where the strides are none that BLAS
+  /// c = a · b, plus c where the product accumulates; nothing of `epilogue`. False where the strides are none that BLAS
   /// takes, or an extent is longer than its int.
   bool multiply(const Product<float>& product) const;
   bool multiply(const Product<double>& product) const;

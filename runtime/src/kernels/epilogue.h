@@ -1,4 +1,4 @@
-// finish.h: what follows a product (scale, bias, activation, gate, residual), on a tile that has just been stored.
+// epilogue.h: what follows a product (scale, bias, activation, gate, residual), on a tile that has just been stored.
 #pragma once
 #include "meshrt/activation.h"
 #include "meshrt/gemm.h"
@@ -7,7 +7,7 @@
 namespace meshrt::MESHRT_ISA {
 
 template <class T>
-inline bool is_plain(const Finish<T>& f) {
+inline bool is_plain(const Epilogue<T>& f) {
   return f.scale == 1 && !f.bias && !f.slope && f.activation == Activation::none && !f.times && !f.plus;
 }
 
@@ -53,7 +53,7 @@ inline void activate_row(Activation activation, T* c, T* slope, int64_t cols) {
 
 // c [rows, cols] at row i, column j of the product's result.
 template <class T>
-inline void finish_tile(const Finish<T>& f, T* c, int64_t c_row, int64_t i, int64_t j, int64_t rows, int64_t cols) {
+inline void epilogue_tile(const Epilogue<T>& f, T* c, int64_t c_row, int64_t i, int64_t j, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t at = (i + r) * c_row + j;
     T* __restrict row = c + at;

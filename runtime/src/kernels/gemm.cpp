@@ -39,7 +39,7 @@ bool may_use_blas() {
   const auto wanted = wanted_implementation();
   if (wanted) return *wanted == Implementation::openblas;
   for (const ProductClass shape :
-       {ProductClass::finished, ProductClass::thin, ProductClass::small, ProductClass::matrix})
+       {ProductClass::with_epilogue, ProductClass::thin, ProductClass::small, ProductClass::matrix})
     if (fastest<float>(instruction_set(), shape) == Implementation::openblas ||
         fastest<double>(instruction_set(), shape) == Implementation::openblas)
       return true;
@@ -94,10 +94,10 @@ void multiply_batch(const Product<T>& product, std::span<const Batch> loops) {
     p.a += loop.a_stride;
     p.b += loop.b_stride;
     p.c += loop.c_stride;
-    if (p.finish.bias) p.finish.bias += loop.bias_stride;
-    if (p.finish.slope) p.finish.slope += loop.c_stride;
-    if (p.finish.times) p.finish.times += loop.c_stride;
-    if (p.finish.plus) p.finish.plus += loop.c_stride;
+    if (p.epilogue.bias) p.epilogue.bias += loop.bias_stride;
+    if (p.epilogue.slope) p.epilogue.slope += loop.c_stride;
+    if (p.epilogue.times) p.epilogue.times += loop.c_stride;
+    if (p.epilogue.plus) p.epilogue.plus += loop.c_stride;
     if (p.column_sum) p.column_sum += loop.sum_stride;
   }
 }
@@ -112,7 +112,7 @@ std::string multiply_name() {
   if (!may_use_blas() || !blas().library) return own;
   const std::string library = "openblas " + blas().library->core();
   const bool all = wanted_implementation() || instruction_set() == InstructionSet::portable;
-  return all ? library : own + ", matrices without a finish " + library;
+  return all ? library : own + ", matrices without an epilogue " + library;
 }
 
 std::string multiply_warning() {

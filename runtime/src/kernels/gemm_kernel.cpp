@@ -4,7 +4,7 @@
 // product is applied to a tile as soon as its sum is whole. Compiled once an instruction set.
 #include "gemm_kernel.h"
 
-#include "finish.h"
+#include "epilogue.h"
 #include "meshrt/poll.h"
 #include "scratch.h"
 #include "scratch_places.h"
@@ -132,7 +132,7 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
   constexpr int width = tile_cols<T>, group = group_panels * width;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
-  const bool plain = is_plain(p.finish), direct = b.col == 1 && p.rows <= direct_rows;
+  const bool plain = is_plain(p.epilogue), direct = b.col == 1 && p.rows <= direct_rows;
   T* panels = scratch<T>(panel_scratch, int64_t(max_inner) * group);
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
     const int64_t inner = smaller(chunk, p.inner - k);
@@ -140,7 +140,7 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
     const LeftRows<T> a = left_of(k, inner);
     const int64_t done = direct && (p.rows == 1 || p.rows == 2) ? multiply_row_or_two(p, b, k, inner, accumulate) : 0;
     if (done && b.sums) b.add_sums(k, inner, 0, done);
-    if (done && last && !plain) finish_tile(p.finish, p.c, p.c_row, 0, 0, p.rows, done);
+    if (done && last && !plain) epilogue_tile(p.epilogue, p.c, p.c_row, 0, 0, p.rows, done);
     for (int64_t j = done; j < p.cols; j += group) {
       poll();
       const int64_t past = smaller(j + group, p.cols);
@@ -163,7 +163,7 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
           const bool in_place = direct && cols == width;
           const T* right = in_place ? b.b + k * b.row + q : panels + (q - j) * inner;
           store_tile(p, inner, here, right, in_place ? b.row : int64_t(width), i, q, rows, cols, accumulate);
-          if (last && !plain) finish_tile(p.finish, p.c, p.c_row, i, q, rows, cols);
+          if (last && !plain) epilogue_tile(p.epilogue, p.c, p.c_row, i, q, rows, cols);
         }
       }
     }
@@ -233,7 +233,7 @@ void multiply_narrow(const Product<T>& p) {
     multiply_wide(t, static_cast<T*>(nullptr));
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t j = 0; j < p.cols; ++j) p.c[(i + r) * p.c_row + j] = turned[j * block + r];
-    if (!is_plain(p.finish)) finish_tile(p.finish, p.c, p.c_row, i, 0, rows, p.cols);
+    if (!is_plain(p.epilogue)) epilogue_tile(p.epilogue, p.c, p.c_row, i, 0, rows, p.cols);
   }
 }
 
@@ -276,7 +276,7 @@ void complete(const Product<T>& p) {
   T* sums = clear_sums(p);
   sum_columns(p, sums);
   store_sums(p, sums);
-  if (!is_plain(p.finish)) finish_tile(p.finish, p.c, p.c_row, 0, 0, p.rows, p.cols);
+  if (!is_plain(p.epilogue)) epilogue_tile(p.epilogue, p.c, p.c_row, 0, 0, p.rows, p.cols);
 }
 
 template void multiply(const Product<float>&);

@@ -14,7 +14,7 @@
 //   384 x 1536 x 512, TN    0.99        0.98        0.95        0.97
 //   4096 x 384 x 512, TN    1.02        0.93        0.89        0.82
 //
-// Products with a finish are ours: there the other one reads and writes the result once more. Without vector
+// Products with an epilogue are ours: there the other one reads and writes the result once more. Without vector
 // instructions a fused multiply-add is a call of a function, a hundred times slower than OpenBLAS's multiplication and
 // addition.
 #include "product_choice.h"
@@ -32,7 +32,7 @@ enum class Element : uint8_t { f32, f64 };
 
 Implementation look_up(Element type, InstructionSet level, ProductClass shape) {
   constexpr auto ours = Implementation::own, blas = Implementation::openblas;
-  using Row = std::array<Implementation, 4>;  // finished, thin, small, matrix
+  using Row = std::array<Implementation, 4>;  // with_epilogue, thin, small, matrix
   constexpr std::array<std::array<Row, 3>, 2> table = {{
       // portable                  avx2                      avx512
       {{{blas, blas, blas, blas}, {ours, ours, ours, blas}, {ours, ours, ours, ours}}},  // f32

@@ -12,18 +12,18 @@ enum class Implementation : uint8_t { own, openblas };
 
 /// Kinds of products whose best implementation may differ.
 enum class ProductClass : uint8_t {
-  finished,  ///< with a bias, an activation, ...: OpenBLAS would need another pass over the result
-  thin,      ///< fewer than 8 rows or columns
-  small,     ///< fewer than 4 million multiplications
+  with_epilogue,  ///< with a bias, an activation, ...: OpenBLAS would need another pass over the result
+  thin,           ///< fewer than 8 rows or columns
+  small,          ///< fewer than 4 million multiplications
   matrix,
 };
 
 template <class T>
 ProductClass class_of(const Product<T>& product) {
   constexpr int64_t thin = 8, few = int64_t{4} << 20;
-  const Finish<T>& f = product.finish;
+  const Epilogue<T>& f = product.epilogue;
   if (f.scale != 1 || f.bias || f.slope || f.activation != Activation::none || f.times || f.plus || product.column_sum)
-    return ProductClass::finished;
+    return ProductClass::with_epilogue;
   if (product.rows < thin || product.cols < thin) return ProductClass::thin;
   return product.rows * product.cols < few / product.inner ? ProductClass::small : ProductClass::matrix;
 }
