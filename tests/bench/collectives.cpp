@@ -1,11 +1,11 @@
 // collectives.cpp: a rank of ours for tests/bench/collectives: collectives FOLDER NAME, under meshrun or mpirun.
-// Buffers lie in the arena, where programs keep what they communicate.
-#include "meshrt/collectives.h"
-
+// Buffers lie in the arena, where programs keep what they communicate; calls are planned once, as those of a step are.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "meshrt/launch.h"
+#include "meshrt/plan.h"
 #include "peers/commands.h"
 
 namespace {
@@ -22,12 +22,9 @@ class Ours : public bench::Peer {
   int rank() const override { return rank_.rank(); }
   int ranks() const override { return rank_.ranks(); }
   float* input(const std::string& collective, long count) override {
-    parts_.clear();
-    sides_.clear();
-    const long whole = collective == "all_gather" ? count * ranks() : count;
-    for (int m = 0; m <= ranks(); ++m) {
-      parts_.push_back(part_begin(whole, m, ranks()));
-      sides_.push_back(m);
+    if (std::pair asked{collective, count}; asked != planned_) {
+      plan_ = plan(collective, collective == "all_gather" ? count * ranks() : count);
+      planned_ = asked;
     }
     return from_;
   }
@@ -35,19 +32,27 @@ class Ours : public bench::Peer {
     return collective == "all_reduce" || collective == "broadcast" ? from_ : to_;
   }
   void barrier() override { meshrt::barrier(rank_, group_, {}); }
-  bool call(const std::string& collective, long count) override {
-    const Blocks blocks{1, parts_, 1};
-    if (collective == "all_reduce") all_reduce(rank_, group_, {}, from_, count, Type::f32, Reduce::sum);
-    else if (collective == "reduce_scatter")
-      reduce_scatter(rank_, group_, {}, from_, to_, blocks, Type::f32, Reduce::sum);
-    else if (collective == "all_gather") all_gather(rank_, group_, {}, from_, to_, blocks, Type::f32);
-    else if (collective == "all_to_all") all_to_all(rank_, group_, {}, from_, to_, exchange(), Type::f32);
-    else if (collective == "broadcast") broadcast(rank_, group_, {}, from_, count, Type::f32, 0);
-    else return false;
+  bool call(const std::string&, long) override {
+    plan_.run();
     return true;
   }
 
  private:
+  Plan plan(const std::string& collective, long count) {
+    parts_.clear();
+    sides_.clear();
+    for (int m = 0; m <= ranks(); ++m) {
+      parts_.push_back(part_begin(count, m, ranks()));
+      sides_.push_back(m);
+    }
+    const Blocks blocks{1, parts_, 1};
+    if (collective == "all_reduce") return plan_all_reduce(rank_, group_, {}, from_, count, Type::f32, Reduce::sum);
+    if (collective == "reduce_scatter")
+      return plan_reduce_scatter(rank_, group_, {}, from_, to_, blocks, Type::f32, Reduce::sum);
+    if (collective == "all_gather") return plan_all_gather(rank_, group_, {}, from_, to_, blocks, Type::f32);
+    if (collective == "all_to_all") return plan_all_to_all(rank_, group_, {}, from_, to_, exchange(), Type::f32);
+    return plan_broadcast(rank_, group_, {}, from_, count, Type::f32, 0);
+  }
   // Each rank has one row of `count` elements and gets its columns of all rows.
   Exchange exchange() const { return {1, sides_, 1, parts_, 1, true}; }
 
@@ -55,6 +60,8 @@ class Ours : public bench::Peer {
   const Group& group_;
   float *from_ = nullptr, *to_ = nullptr;
   std::vector<int64_t> parts_, sides_;
+  std::pair<std::string, long> planned_;  // floats of its input
+  Plan plan_;
 };
 
 }  // namespace
