@@ -1,6 +1,5 @@
-// fuzz_socket KIND SEED FIRST COUNT SECONDS   mutants FIRST to FIRST + COUNT of what launchers say to each other, for
-// at
-//                                             most so many seconds
+// fuzz_socket KIND SEED FIRST COUNT SECONDS: mutants FIRST to FIRST + COUNT of what launchers say to each other, for at
+// most so many seconds.
 //
 // KIND is door (an agent that comes in, over TCP on loopback), coordinator (two agents that speak for their ranks
 // through a whole job, in sealed messages that are mutants themselves), link (somebody between the two changes what is
