@@ -46,7 +46,7 @@ class Report:
     """Lines of an item: what was measured and what it may be at most."""
 
     def __init__(self):
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.skipped = 0
 
     def check(self, name, measured, bound, good=None):
         good = (measured <= bound) if good is None else good
@@ -59,6 +59,11 @@ class Report:
         self.failed += not good
         print(f"{'ok  ' if good else 'FAIL'} {name}{': ' + str(detail) if detail else ''}", flush=True)
 
+    def skip(self, name, why):
+        """What cannot be tried here, with the reason; neither passed nor failed."""
+        self.skipped += 1
+        print(f"SKIPPED {name}: {why}", flush=True)
+
     def attempt(self, name, action):
         """Runs `action`; an exception is a failed line."""
         try:
@@ -67,5 +72,5 @@ class Report:
             self.true(name, False, str(problem)[-3000:])
 
     def finish(self):
-        print(f"{self.passed} passed, {self.failed} failed")
-        return 1 if self.failed or not self.passed else 0
+        print(f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else ""))
+        return 1 if self.failed or not (self.passed or self.skipped) else 0

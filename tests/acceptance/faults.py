@@ -247,7 +247,7 @@ def run(small):
     slow = ["stop", "link"]
     why_not = permitted()
     if why_not:
-        print(f"SKIPPED, links that are cut: {why_not}", flush=True)
+        report.skip("links that are cut", why_not)
         slow.remove("link")
     kinds = (slow + ORDER + ORDER)[:20] if small else [(ORDER + slow)[number % len(ORDER + slow)] for number in range(200)]
     print(f"seed {SEED}, {len(kinds)} faults")

@@ -203,7 +203,7 @@ def run(small):
             here = says_where(report, folder)
             why_not = permitted()
             if why_not:
-                print(f"SKIPPED, hosts: {why_not}", flush=True)
+                report.skip("hosts", why_not)
             else:
                 report.attempt("hosts", lambda: over_hosts(report, folder, here))
 

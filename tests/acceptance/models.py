@@ -164,8 +164,7 @@ def run(small, count=None):
     try:
         import torch
     except ImportError:
-        print("SKIPPED, random models beside PyTorch: it is not installed (Debian: python3-torch)")
-        report.true("skipped", True)
+        report.skip("random models beside PyTorch", "it is not installed (Debian: python3-torch)")
         return report
     torch.set_num_threads(1)
     print(f"seed {SEED}, {count} models in f64, {STEPS} steps, on one rank and each under a random layout of 1 to 8 ranks, relative bound {BOUND}; "

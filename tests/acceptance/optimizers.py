@@ -142,8 +142,7 @@ def check_formulas(report, start, target, steps):
     try:
         import torch
     except ImportError:
-        print("SKIPPED, optimizers beside PyTorch: it is not installed (Debian: python3-torch)")
-        return
+        return report.skip("optimizers beside PyTorch", "it is not installed (Debian: python3-torch)")
     for numpy, make, largest in PYTORCH:
         p = dict(start)
         theirs = {name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in start.items()}

@@ -89,7 +89,7 @@ def run_commands(report, title, block, folder):
     """Runs a block of commands as a user at the top of the tree would; all must succeed, and none may warn of what was written."""
     python = PYTHON if block.name == "" else torch_python()
     if python is None:
-        report.true(f"{title}: SKIPPED, PyTorch is not installed (Debian: python3-torch)", True)
+        report.skip(title, "PyTorch is not installed (Debian: python3-torch)")
         return
     build = os.path.dirname(os.path.dirname(os.path.dirname(meshc())))
     tools = f"{folder}/.tools"

@@ -126,8 +126,7 @@ def run(small):
     report = Report()
     print(f"seed {SEED}, one node")
     if problem := why_not():
-        print(f"SKIPPED, slurm: {problem}", flush=True)
-        report.true("skipped visibly", True, problem)
+        report.skip("slurm", problem)
         return report
     steps = 5 if small else 30
 

@@ -225,7 +225,7 @@ def run(small):
             squatted(report, bench)
             why_not = permitted()
             if why_not:
-                print(f"SKIPPED, two hosts: {why_not}", flush=True)
+                report.skip("two hosts", why_not)
                 return
             munge = subprocess.Popen(munged(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if shutil.which("munged") else None
             try:
@@ -238,8 +238,7 @@ def run(small):
                     munge.wait()
 
     if os.geteuid() != 0:
-        print("SKIPPED: only root can be another user", flush=True)
-        report.true("skipped visibly", True)
+        report.skip("strangers", "only root can be another user")
         return report
     report.attempt("strangers", action)
     return report

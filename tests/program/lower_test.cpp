@@ -4,18 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_program.h"
+#include "tests/program/golden.h"
 #include "tests/program/models.h"
 
 namespace mesh {
 namespace {
 
-using tests::layout;
+using tests::expect_golden, tests::layout;
 using Axes = std::vector<std::pair<std::string, int64_t>>;
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
@@ -23,15 +20,6 @@ std::string joined(const std::vector<std::string>& messages) {
   std::string text;
   for (const std::string& message : messages) text += message + "\n";
   return text;
-}
-
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(GOLDENS) + "/" + name + ".txt";
-  if (std::getenv("UPDATE_GOLDENS")) std::ofstream(path) << text;
-  std::ifstream file(path);
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(golden.str(), text) << "run with UPDATE_GOLDENS=1 to accept";
 }
 
 Program program_of(const Graph& model, const Axes& axes, const Rules& rules) {

@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "codegen/compile.h"
 #include "codegen/graph/print_graph.h"
+#include "tests/program/golden.h"
 
 namespace mesh {
 namespace {
@@ -50,15 +48,6 @@ std::string text_of(CompileRequest request) {
   return result;
 }
 
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(GOLDENS) + "/" + name + ".txt";
-  if (std::getenv("UPDATE_GOLDENS")) std::ofstream(path) << text;
-  std::ifstream file(path);
-  std::stringstream expected;
-  expected << file.rdbuf();
-  EXPECT_EQ(text, expected.str()) << path;
-}
-
 const Region& loop_over(const Cut& of, const std::string& dim) {
   const auto found = std::ranges::find_if(of.regions, [&](const Region& one) {
     return one.loop && of.graph.dim(std::get<LoopOp>(of.graph.node(one.loop).op).dim).name == dim;
@@ -80,14 +69,16 @@ std::vector<std::string> names(const Cut& of, const std::vector<ValueId>& values
 
 const std::string gpt = SPECS "/gpt.mesh", layouts = REGIONS;
 
-TEST(Regions, of_gpt) { expect_golden("regions_gpt", text_of(request(gpt, "default"))); }
+TEST(Regions, of_gpt) { tests::expect_golden("regions_gpt", text_of(request(gpt, "default"))); }
 TEST(Regions, of_gpt_with_layers_computed_again) {
   CompileRequest again = request(gpt, "again");
   again.files.push_back(GPT_AGAIN);
-  expect_golden("regions_gpt_again", text_of(again));
+  tests::expect_golden("regions_gpt_again", text_of(again));
 }
-TEST(Regions, of_a_loop_in_a_loop) { expect_golden("regions_loops", text_of(request(layouts, "plain"))); }
-TEST(Regions, of_a_step_by_micro_batches) { expect_golden("regions_accumulate", text_of(request(layouts, "parts"))); }
+TEST(Regions, of_a_loop_in_a_loop) { tests::expect_golden("regions_loops", text_of(request(layouts, "plain"))); }
+TEST(Regions, of_a_step_by_micro_batches) {
+  tests::expect_golden("regions_accumulate", text_of(request(layouts, "parts")));
+}
 
 TEST(Regions, remat_keeps_what_a_turn_begins_with) {
   const Cut plain = cut(request(layouts, "plain")), again = cut(request(layouts, "again"));
