@@ -1,5 +1,7 @@
-// verify.cpp: `meshc verify SPEC`: does the layout change a number? The program under the layout and that of one rank
-// are interpreted on the same random inputs, and every named value, gradient, parameter and metric is compared.
+// `meshc verify SPEC`: does the layout change a number? The program under the layout and that of one rank are
+// interpreted on the same random inputs, and every named value, gradient, parameter and metric is compared.
+#include "codegen/commands/verify.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,20 +12,11 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/session.h"
-#include "codegen/commands/verify_fault.h"
-#include "codegen/interpret/compare.h"
 #include "codegen/optimizer/norms.h"
 
 namespace mesh {
 
 namespace {
-
-struct VerifyOptions {
-  OutputOptions output;
-  SpecOptions spec;
-  CompareOptions compare;
-  std::string mutation;  // KIND:N, or "list"; empty: none
-};
 
 std::string shape_text(const ComparedValue& value) { return fmt::format("[{}]", fmt::join(value.shape, ", ")); }
 
@@ -57,9 +50,24 @@ Comparison merged(Comparison first, const Comparison& second) {
   return first;
 }
 
-// Nothing where the spec has errors.
-std::optional<Comparison> compare(const VerifyOptions& options, std::vector<std::string> wanted, std::string& title,
-                                  bool& refused) {
+}  // namespace
+
+void VerifyOptions::declare(CLI::App& app) {
+  spec.declare(app, false);
+  app.add_option("--seed", compare.seed, "of inputs and parameters (default 1)")->type_name("N");
+  app.add_option("--steps", compare.steps, "training steps to make before comparing (default 1)")
+      ->type_name("K")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
+  app.add_option("--bound", compare.bound, "largest difference, relative to a tensor's largest number")
+      ->type_name("X")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--scale", compare.scale, "standard deviation of real inputs (default 1)")
+      ->type_name("X")
+      ->check(CLI::PositiveNumber);
+  output.declare(app, true);
+}
+
+std::optional<ComparedPrograms> compile_both(const VerifyOptions& options, std::vector<std::string> wanted) {
   const auto compile = [&](bool one_rank) {
     Session session(options.spec, options.output);
     session.request.wanted = wanted;
@@ -67,13 +75,7 @@ std::optional<Comparison> compare(const VerifyOptions& options, std::vector<std:
     if (session.request.precision.empty()) session.request.precision = "f64";
     // The reference is as simple as can be, where rounding does not count.
     session.request.plain = one_rank && session.request.precision == "f64";
-    std::optional<Compiled> compiled = session.compile();
-    if (compiled && !one_rank) {
-      const Layout& layout = compiled->sharded().layout;
-      title = fmt::format("{}: {} rank{} against one, {}", layout.name.empty() ? "no layout" : "layout " + layout.name,
-                          layout.mesh.ranks(), layout.mesh.ranks() == 1 ? "" : "s", session.request.precision);
-    }
-    return compiled;
+    return session.compile();
   };
   std::optional<Compiled> reference = compile(true);
   if (!reference) return std::nullopt;
@@ -84,27 +86,18 @@ std::optional<Comparison> compare(const VerifyOptions& options, std::vector<std:
   }
   std::optional<Compiled> sharded = compile(false);
   if (!sharded) return std::nullopt;
-  if (options.mutation.empty()) return compare_programs(sharded->program, reference->program, options.compare);
-  const auto again = [&] { return std::move(compile(false)->program); };
-  return compare_with_fault(options.mutation, again, reference->program, options.compare, refused);
+  const Layout layout = sharded->sharded().layout;
+  const std::string precision = options.spec.precision.empty() ? "f64" : options.spec.precision;
+  return ComparedPrograms{
+      std::move(sharded->program), std::move(reference->program),
+      fmt::format("{}: {} rank{} against one, {}", layout.name.empty() ? "no layout" : "layout " + layout.name,
+                  layout.mesh.ranks(), layout.mesh.ranks() == 1 ? "" : "s", precision)};
 }
 
-int verify(const VerifyOptions& options) {
-  std::string title;
-  bool refused = false;
-  // The program as it is trained, then one that keeps every named value, for which less may be fused and recognised.
-  const std::optional<Comparison> trained = compare(options, {}, title, refused);
-  if (!trained) return exit_diagnostics;
-  if (trained->exit_code != 0) return trained->exit_code;
-  if (options.mutation == "list") return exit_ok;
-  const std::optional<Comparison> kept =
-      options.mutation.empty() ? compare(options, {"**"}, title, refused) : Comparison{};
-  if (!kept) return exit_diagnostics;
-  const Comparison found = merged(*trained, *kept);
+int report(const Comparison& found, const std::string& title, const OutputOptions& output) {
   if (found.exit_code != 0) return found.exit_code;
-
   const auto different = std::ranges::count_if(found.values, [](const ComparedValue& value) { return !value.equal; });
-  if (options.output.json) {
+  if (output.json) {
     nlohmann::json values = nlohmann::json::array();
     for (const ComparedValue& value : found.values)
       values.push_back({{"name", value.name},
@@ -121,13 +114,30 @@ int verify(const VerifyOptions& options) {
             .dump(2));
   } else {
     fmt::print("{}\n", title);
-    print_table(found, options.output.colored(1));
+    print_table(found, output.colored(1));
     if (!found.differing_copies.empty())
       fmt::print("copies of {} on several ranks differ by {:.2g}\n", found.differing_copies, found.copies_difference);
     if (different > 0) fmt::print("{} of {} values differ\n", different, found.values.size());
     else fmt::print("all {} values are equal\n", found.values.size());
   }
-  return found.equal() && !refused ? exit_ok : exit_diagnostics;
+  return found.equal() ? exit_ok : exit_diagnostics;
+}
+
+namespace {
+
+int verify(const VerifyOptions& options) {
+  std::optional<Comparison> found;
+  std::string title;
+  // The program as it is trained, then one that keeps every named value, for which less may be fused and recognised.
+  for (const std::vector<std::string>& wanted : {std::vector<std::string>{}, {"**"}}) {
+    const std::optional<ComparedPrograms> both = compile_both(options, wanted);
+    if (!both) return exit_diagnostics;
+    const Comparison one = compare_programs(both->program, both->reference, options.compare);
+    found = found ? merged(*found, one) : one;
+    if (found->exit_code != 0) break;
+    title = both->title;
+  }
+  return report(*found, title, options.output);
 }
 
 }  // namespace
@@ -142,29 +152,10 @@ Command verify_command() {
           "differences may be 1e-9 (f32: 1e-5) of the largest number of a tensor.\n"
           "Exit code 0: all equal; 1: something differs.",
           {{"meshc verify gpt.mesh", "the spec's default layout"},
-           {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"},
-           {"meshc verify mlp.mesh --layout data --mutate drop:1", "see it fail: with one collective left out"}},
+           {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"}},
           [](CLI::App& app) -> std::function<int()> {
             auto options = std::make_shared<VerifyOptions>();
-            options->spec.declare(app, false);
-            app.add_option("--seed", options->compare.seed, "of inputs and parameters (default 1)")->type_name("N");
-            app.add_option("--steps", options->compare.steps, "training steps to make before comparing (default 1)")
-                ->type_name("K")
-                ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
-            app.add_option("--bound", options->compare.bound,
-                           "largest difference, relative to a tensor's largest number")
-                ->type_name("X")
-                ->check(CLI::PositiveNumber);
-            app.add_option("--scale", options->compare.scale, "standard deviation of real inputs (default 1)")
-                ->type_name("X")
-                ->check(CLI::PositiveNumber);
-            app.add_option("--mutate", options->mutation,
-                           "build one fault into the training step, to try the check itself: collective N is left out "
-                           "(drop) or left out by one rank (skip) or changes places with the next of its group on one "
-                           "rank (swap); division by a count N is left out (scale); slice N is read a row off (shift). "
-                           "`list` prints how many there are")
-                ->type_name("KIND:N");
-            options->output.declare(app, true);
+            options->declare(app);
             return [options] { return verify(*options); };
           }};
 }

@@ -17,6 +17,11 @@ def meshc():
     raise SystemExit("no meshc: run tests/run first, or set MESHC")
 
 
+def meshc_mutate():
+    """The meshc that builds faults into programs, of the build that meshc() is of."""
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(meshc()))), "tests", "mutation", "meshc_mutate")
+
+
 def run(*command, timeout=300, code=0, env=None, cwd=TOP):
     """Runs a command; its output as text. Another exit code than `code` (None: any) is an error that shows what was printed."""
     done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,

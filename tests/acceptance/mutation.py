@@ -1,6 +1,6 @@
 """Faults built into programs of at least two ranks: each is caught by a wrong number, by the verifier, or by ranks that say where they diverge; never a hang.
 
-`meshc verify SPEC --mutate KIND:N` builds fault N of a kind into the training step. `python3 tests/acceptance/mutation.py PROGRAM KIND:N` repeats one
+`tests/mutation/meshc_mutate verify SPEC --mutate KIND:N` builds fault N of a kind into the training step. `python3 tests/acceptance/mutation.py PROGRAM KIND:N` repeats one
 (PROGRAM as it is printed) and leaves the spec where it says.
 """
 import os
@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from common import TOP, Report, meshc, scratch, sets
+from common import TOP, Report, meshc, meshc_mutate, scratch, sets
 from generate.model import spec
 
 SEED = 20261120
@@ -33,7 +33,7 @@ class Program:
 
     def verify(self, timeout, *options):
         # Two steps: what only an optimizer's state shows is in the parameters after the second.
-        command = [meshc(), "verify", self.path, *self.options, "--steps", "2", *options]
+        command = [meshc_mutate() if "--mutate" in options else meshc(), "verify", self.path, *self.options, "--steps", "2", *options]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout, env={**os.environ, "MESHRT_TIMEOUT": "60"})
 
     def room(self):

@@ -1,4 +1,4 @@
-// mutate.h: one deliberate fault in a program, to try whether the checks find it: `meshc verify SPEC --mutate KIND:N`.
+// mutate.h: one deliberate fault in a program, to try whether the checks find it.
 #pragma once
 #include <optional>
 #include <string>

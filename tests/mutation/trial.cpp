@@ -1,4 +1,4 @@
-#include "codegen/commands/verify_fault.h"
+#include "tests/mutation/trial.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/program/memory.h"
-#include "codegen/program/mutate.h"
 #include "codegen/program/verify_program.h"
+#include "tests/mutation/mutate.h"
 
 namespace mesh {
 
@@ -35,11 +35,12 @@ Chosen parse_fault(const std::string& text) {
 
 class Trial {
  public:
-  Trial(Chosen chosen, const std::function<Program()>& compile, const Program& reference, CompareOptions options)
-      : chosen_(chosen), compile_(compile), reference_(reference), options_(options) {}
+  Trial(Chosen chosen, const Program& good, const Program& reference, CompareOptions options)
+      : chosen_(chosen), good_(good), reference_(reference), options_(options) {}
 
-  Comparison run(bool& refused) {
-    Program bad = compile_();
+  Verdict run() const {
+    Verdict verdict;
+    Program bad = good_;
     if (const int64_t count = count_faults(bad, chosen_.fault); chosen_.number > count)
       throw UsageError(fmt::format("--mutate {}:{}: the program has room for only {}", name_of(chosen_.fault),
                                    chosen_.number, count));
@@ -51,15 +52,15 @@ class Trial {
     if (!made.rank) {
       const std::vector<std::string> messages = verify_program(bad);
       for (const std::string& message : messages) fmt::print("the verifier says: {}\n", message);
-      refused = !messages.empty();
+      verdict.refused = !messages.empty();
     }
-    Comparison found = compare(compile_(), bad, made, false);
-    if (!refused && found.equal()) {
+    verdict.found = compare(good_, bad, made, false);
+    if (!verdict.refused && verdict.found.equal()) {
       if (changes_nothing()) fmt::print("harmless: not one bit differs in any rank's memory\n");
       else if (chosen_.fault == Fault::shift && does_not_matter())
         fmt::print("harmless: nothing changes when the number read there is another one\n");
     }
-    return found;
+    return verdict;
   }
 
  private:
@@ -74,7 +75,7 @@ class Trial {
 
   // Whether the program with the fault computes the same bits, every buffer in a place of its own.
   bool changes_nothing() const {
-    Program good = compile_(), bad = compile_();
+    Program good = good_, bad = good_;
     plan_memory(good, false);
     plan_memory(bad, false);
     const Mutation made = mutate(bad, chosen_.fault, chosen_.number);
@@ -85,23 +86,22 @@ class Trial {
   // Whether another number in the place of the one that is read wrongly is as good: the maximum that a softmax takes
   // away, what a `where` does not choose.
   bool does_not_matter() const {
-    Program raised = compile_();
+    Program raised = good_;
     const Mutation made = mutate(raised, Fault::raise, chosen_.number);
-    return !made.what.empty() && compare(compile_(), raised, made, false).equal();
+    return !made.what.empty() && compare(good_, raised, made, false).equal();
   }
 
   const Chosen chosen_;
-  const std::function<Program()>& compile_;
+  const Program& good_;
   const Program& reference_;
   const CompareOptions options_;
 };
 
 }  // namespace
 
-Comparison compare_with_fault(const std::string& fault, const std::function<Program()>& compile,
-                              const Program& reference, const CompareOptions& options, bool& refused) {
-  if (fault != "list") return Trial(parse_fault(fault), compile, reference, options).run(refused);
-  const Program program = compile();
+Verdict try_fault(const std::string& fault, const Program& program, const Program& reference,
+                  const CompareOptions& options) {
+  if (fault != "list") return Trial(parse_fault(fault), program, reference, options).run();
   for (const Fault one : all_faults) fmt::print("{} {}\n", name_of(one), count_faults(program, one));
   return {};
 }

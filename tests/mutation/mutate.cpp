@@ -1,4 +1,4 @@
-#include "codegen/program/mutate.h"
+#include "tests/mutation/mutate.h"
 
 #include <fmt/format.h>
 
