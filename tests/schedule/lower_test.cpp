@@ -1,0 +1,53 @@
+// What is added to lists of computations, against examples of PyTorch's own lowering.
+#include <gmock/gmock.h>
+
+#include "codegen/schedule/lower_schedule.h"
+#include "codegen/schedule/progress.h"
+#include "tests/schedule/lists.h"
+
+namespace mesh {
+namespace {
+
+using testing::ElementsAre;
+using tests::schedule, tests::texts;
+
+TEST(Lower, messages_between_two_ranks) {
+  const PipelineSchedule lowered = with_communication(schedule({"0F0 0F1 . 0B0 . 0B1", ". 1F0 1B0 1F1 1B1 ."})).value();
+  EXPECT_THAT(texts(lowered), ElementsAre("0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1",
+                                          "1RECV_F0 1RECV_F1 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1"));
+  EXPECT_EQ(steps_of(lowered).size(), 11);
+}
+
+TEST(Lower, no_message_between_stages_of_one_rank) {
+  const PipelineSchedule lowered = with_communication(schedule({"0F0 0F1 . 3F0 3I0 3F1 3I1 0I0 3W0 0I1 3W1 0W0 0W1",
+                                                                ". 1F0 2F0 1F1 2F1 2I0 1I0 2I1 1I1 2W0 2W1 1W0 1W1"}))
+                                       .value();
+  for (const std::vector<Action>& actions : lowered.ranks)
+    for (const Action& action : actions) {
+      EXPECT_NE(tests::text({action}), "1SEND_F0");
+      EXPECT_NE(tests::text({action}), "2RECV_F0");
+    }
+  EXPECT_EQ(steps_of(lowered).size(), 24);
+}
+
+TEST(Lower, computations_that_wait_in_a_circle) { EXPECT_FALSE(with_communication(schedule({"0B0 0F0", "1F0 1B0"}))); }
+
+TEST(Lower, gathered_parameters) {
+  EXPECT_THAT(texts(with_gathered_parameters(schedule({"0F0 0F1 . 0B0 0B1"}))),
+              ElementsAre("0UNSHARD 0F0 0F1 0B0 0B1 0RESHARD"));
+  EXPECT_THAT(texts(with_gathered_parameters(schedule({"0F0 0F1 1F0 1F1 1B0 1B1 0B0 0B1"}))),
+              ElementsAre("0UNSHARD 1UNSHARD 0F0 0F1 1F0 1F1 1B0 1B1 1RESHARD 0B0 0B1 0RESHARD"));
+}
+
+TEST(Lower, reduced_gradients) {
+  EXPECT_THAT(texts(with_reduced_gradients(schedule({"0F0 0F1 1F0 1F1 1B0 1B1 0B0 0B1"}))),
+              ElementsAre("0F0 0F1 1F0 1F1 1B0 1B1 1REDUCE_GRAD 0B0 0B1 0REDUCE_GRAD"));
+}
+
+TEST(Lower, whole_backward_passes) {
+  EXPECT_THAT(texts(with_whole_backwards(schedule({"0F0 0F1 0F2 0I0 0I1 0W0 0I2 0W2 0W1"}))),
+              ElementsAre("0F0 0F1 0F2 0I0 0I1 0W0 0B2 0W1"));
+}
+
+}  // namespace
+}  // namespace mesh
