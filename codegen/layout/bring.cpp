@@ -70,18 +70,42 @@ ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) 
   return there;
 }
 
+/// Of what is made for the op under way and stands in `body`: the op's part, and the outermost region around it there.
+/// What a loop hands on belongs to what it is made of.
+Placer::Label Placer::label_in(BodyId body, ValueId source) const {
+  RegionId region;
+  for (NodeId at = consumer_; at; at = graph_.body(graph_.node(at).body).owner) {
+    if (graph_.node(at).region) region = graph_.node(at).region;
+    if (graph_.node(at).body == body) return {graph_.node(consumer_).part, region};
+  }
+  const Node& maker = graph_.node(graph_.value(source).producer);
+  region = maker.region;
+  if (is_turn_of(source, maker))  // the region of the loop is around that of its turns
+    for (const NodeId id : graph_.body(body).nodes) region = graph_.node(id).region;
+  return {maker.part, region};
+}
+
+/// Whether a value is what a loop gives to its turns: it is there for whoever reads it.
+bool Placer::is_turn_of(ValueId value, const Node& loop) const { return graph_.value(value).body != loop.body; }
+
+/// A label, but of no earlier part than what is read.
+Placer::Label Placer::reading(Label label, const std::vector<ValueId>& inputs) const {
+  for (const ValueId input : inputs)
+    if (const Node& maker = graph_.node(graph_.value(input).producer); !is_turn_of(input, maker))
+      label.part = std::max(label.part, maker.part);
+  return label;
+}
+
 /// A value that was brought for another consumer: what W asked for first and I reads too belongs to I.
 ValueId Placer::serve(ValueId id) {
-  if (!consumer_ || std::holds_alternative<LoopOp>(graph_.node(consumer_).op)) return id;
-  const Part part = graph_.node(consumer_).part;
-  std::vector<ValueId> work{id};
-  while (!work.empty()) {
-    Node& node = graph_.node(graph_.value(work.back()).producer);
-    work.pop_back();
-    if (node.part <= part) continue;
-    node.part = part;
-    work.insert(work.end(), node.inputs.begin(), node.inputs.end());
-  }
+  const NodeId producer = graph_.value(id).producer;
+  Node& node = graph_.node(producer);
+  if (producer.index < first_made_) return id;
+  const Label wanted = label_in(node.body, id);
+  if (node.part <= wanted.part) return id;
+  for (const ValueId input : node.inputs) serve(input);
+  const Label label = reading(wanted, node.inputs);
+  if (label.part < node.part) node.part = label.part, node.region = label.region;
   return id;
 }
 
@@ -106,11 +130,11 @@ ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<V
   const Node node = graph_.node(graph_.value(id).producer);
   GraphBuilder build(graph_);
   build.body = graph_.value(id).body;
-  build.part = node.part;
-  for (ValueId input : inputs) build.part = std::max(build.part, graph_.node(graph_.value(input).producer).part);
+  const Label label = reading(label_in(build.body, id), inputs);
+  build.part = label.part;
+  build.region = label.region;
   build.span = node.span;
   build.scope = node.scope;
-  build.region = node.region;
   const ValueId again = build.value(node.op, inputs);
   graph_.value(again).type = graph_.type(id);
   graph_.value(again).name = graph_.value(id).name;
@@ -192,10 +216,11 @@ ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std
     GraphBuilder build(graph_);
     build.body = graph_.value(id).body;
     const Node& user = consumer_ ? graph_.node(consumer_) : graph_.node(graph_.value(id).producer);
-    build.part = std::max(user.part, graph_.node(graph_.value(at).producer).part);
+    const Label label = reading(label_in(build.body, at), {at});
+    build.part = label.part;
+    build.region = label.region;
     build.span = user.span;
     build.scope = user.scope;
-    build.region = user.region;
     const ValueId next = build.value(ReshardOp{static_cast<uint32_t>(out_.steps.size())}, {at});
     out_.steps.push_back(std::move(step));
     graph_.value(next).name = graph_.value(id).name;

@@ -18,6 +18,7 @@ Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine,
       layout_(out_.layout),
       declared_(graph, layout),
       decisions_(decisions),
+      first_made_(graph.nodes.size()),
       planner_(planner),
       free_(graph.values.size()),
       rebuilt_(graph.bodies.size()) {

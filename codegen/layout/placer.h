@@ -47,6 +47,14 @@ class Placer {
   ValueId materialise(ValueId free, const Placement& to);
   ValueId through_view(ValueId, const Placement& to, const std::string& need);
   ValueId reshard(ValueId, ValueId copy, const Placement& to, const std::string& need);
+  /// For which function of which region something is made.
+  struct Label {
+    Part part;
+    RegionId region;
+  };
+  Label label_in(BodyId, ValueId source) const;
+  Label reading(Label, const std::vector<ValueId>& inputs) const;
+  bool is_turn_of(ValueId, const Node& loop) const;
   ValueId serve(ValueId);
   std::vector<ValueId> copies_of(ValueId) const;
   ValueId nearest(ValueId, const Placement& to);
@@ -73,6 +81,7 @@ class Placer {
   const Layout& layout_;
   Declared declared_;
   Decisions decisions_;
+  const size_t first_made_;  // nodes from here on were added
   std::vector<bool> inner_;  // within an expression: no name, and one reader, elementwise or of neighbours
   ReshardPlanner& planner_;
   std::vector<bool> free_;              // depends on no parameter, input or state

@@ -113,6 +113,28 @@ TEST(Regions, micro_batches_are_the_same_regions) {
   }
 }
 
+/// The graph of a step on several ranks, with its movements.
+Graph placed(const std::string& spec, const std::string& layout) {
+  SourceMap sources;
+  DiagnosticSink sink;
+  const std::optional<Compiled> compiled = compile(request(spec, layout), sources, sink);
+  if (!compiled) throw std::runtime_error(spec + " does not compile");
+  return compiled->sharded().graph;
+}
+
+/// A backward loop hands its turns what R reads of it as well as I.
+TEST(Regions, what_placement_adds_is_of_the_function_that_reads_it) {
+  for (const auto& [spec, layout] : {std::pair{SPECS "/translate.mesh", "megatron"}, {ZOO "/llama.mesh", "zero3"}}) {
+    const Graph graph = placed(spec, layout);
+    EXPECT_EQ(verify_regions(graph, regions_of(graph)), std::vector<std::string>{}) << spec;
+  }
+  size_t read_again = 0;  // parameters that R gathers for itself
+  const Graph graph = placed(ZOO "/llama.mesh", "zero3");
+  for (const Node& node : graph.nodes)
+    read_again += std::holds_alternative<ReshardOp>(node.op) && node.part == Part::recompute;
+  EXPECT_GT(read_again, 0u);
+}
+
 class Wrong : public testing::Test {
  protected:
   Cut all = cut(request(layouts, "plain"));
