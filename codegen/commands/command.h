@@ -50,6 +50,7 @@ Command ops_command();
 Command plan_command();
 Command reshard_command();
 Command run_command();
+Command schedule_command();
 Command slurm_command();
 Command verify_command();
 

@@ -43,9 +43,7 @@ class ScheduleChecker {
     if (const int owner = rank_of_stage_[action.stage]; owner >= 0 && owner != rank_)
       return say(fmt::format("is of a stage that lies on rank {} already", owner));
     const auto came = [&](ActionKind kind) { return seen.contains({kind, action.stage, action.micro_batch}); };
-    const auto follows = [&](ActionKind kind) {
-      if (!came(kind)) say(fmt::format("has no {} before it", to_text({kind, action.stage, action.micro_batch})));
-    };
+    const auto follows = [&](ActionKind kind) { lacks({kind, action.stage, action.micro_batch}, seen); };
     switch (action.kind) {
       case ActionKind::recompute: follows(ActionKind::forward); break;
       case ActionKind::backward:
@@ -71,7 +69,14 @@ class ScheduleChecker {
         action.kind == ActionKind::recompute && (came(ActionKind::backward) || came(ActionKind::input_gradient));
     if (recomputes_late) say("comes after the gradient that it is for");
     if (const std::optional<Action> receive = receive_for(action, rank_of_stage_); sends_ && receive)
-      if (!seen.contains(*receive)) say(fmt::format("has no {} before it", to_text(*receive)));
+      lacks(*receive, seen);
+  }
+
+  /// Tells of what has to come first.
+  void lacks(const Action& first, const Seen& seen) {
+    if (seen.contains(first)) return;
+    say(fmt::format("has no {} before it", to_text(first)));
+    told_.insert(first);
   }
 
   void last_of_its_stage(const Action& action) {
@@ -101,8 +106,9 @@ class ScheduleChecker {
       return;
     }
     const auto has = [&](const Action& action) { return listed_[rank].contains(action); };
+    std::string missing;
     const auto needs = [&](const Action& action) {
-      if (!has(action)) mistakes_.push_back({fmt::format("{} is missing", to_text(action)), rank, {}});
+      if (!has(action) && !told_.contains(action)) missing += (missing.empty() ? "" : ", ") + to_text(action);
     };
     for (int32_t one = 0; one < schedule_.micro_batches; ++one) {
       const Action forward{ActionKind::forward, stage, one}, backward{ActionKind::backward, stage, one};
@@ -115,12 +121,14 @@ class ScheduleChecker {
         if (const std::optional<Action> receive = receive_for(action, rank_of_stage_)) needs(*receive);
       }
     }
+    if (!missing.empty()) mistakes_.push_back({fmt::format("stage {} lacks {}", stage, missing), rank, {}});
   }
 
   const PipelineSchedule& schedule_;
   const std::vector<int> rank_of_stage_;
   const bool sends_;
   std::vector<std::set<Action>> listed_;  // by rank
+  std::set<Action> told_;                 // what was missed where it was needed
   int rank_ = 0;
   size_t at_ = 0;
   std::vector<ScheduleMistake> mistakes_;

@@ -15,7 +15,7 @@ constexpr std::array<NamedSchedule, 9> all = {{
     {"looped_bfs", "chunk by chunk, all micro-batches through each", 2, true, make_looped_bfs},
     {"circular", "the order of looped_bfs, for stages that are all alike", 2, true, make_looped_bfs},
     {"zb_h1", "1f1b with the weights' gradients in the bubble", 1, false, make_zb_h1},
-    {"zb_h2", "nearly no bubble, for twice the micro-batches in flight", 1, false, make_zb_h2},
+    {"zb_h2", "zb_h1 that runs twice as far ahead: ranks are idle at the ends of the step alone", 1, false, make_zb_h2},
     {"zb_v", "nearly no bubble, stages laid in a V; two chunks a rank", 2, false, make_zb_v},
 }};
 

@@ -12,7 +12,7 @@ from common import run as execute
 from oracle import safetensors
 from processes import alive, wait_until
 
-COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "data", "fmt", "ir", "ops", "reshard", "explain", "new", "slurm", "doctor"}
+COMMANDS = {"check", "plan", "run", "build", "fetch", "verify", "ckpt", "data", "fmt", "ir", "ops", "reshard", "schedule", "explain", "new", "slurm", "doctor"}
 # A small perceptron over two ranks, in which collectives complete sums.
 SMALL = ("--layout", "both", "--set", "batch=8", "--set", "hidden=16")
 
@@ -384,6 +384,17 @@ def run(small):
         report.true("explain", "E0301" in execute(meshc(), "explain", "E0301").stdout)
         report.true("ops", "gradient  d_x = d * y" in execute(meshc(), "ops", "exp").stdout and "softmax[b]" in execute(meshc(), "ops").stdout)
         report.true("ops --json", json.loads(execute(meshc(), "ops", "dot", "--json").stdout)["ops"][0]["numpy"].startswith("np.einsum"))
+        schedule = ["schedule", "interleaved", "--stages", 4, "--microbatches", 8, "--cost", "F=1:1:1:2,latency=0.5"]
+        with scratch() as folder:
+            made = json.loads(execute(meshc(), *schedule, "--json", "--svg", f"{folder}/a.svg", "--trace", f"{folder}/a.json").stdout)
+            with open(f"{folder}/a.csv", "w") as file:
+                file.write(execute(meshc(), *schedule, "--csv", "--communication").stdout)
+            again = json.loads(execute(meshc(), "schedule", f"{folder}/a.csv", *schedule[6:], "--json").stdout)
+            events = json.load(open(f"{folder}/a.json"))["traceEvents"]
+            svg = open(f"{folder}/a.svg").read()
+        report.true("schedule: a file with sends takes as long as the name", all(made[key] == again[key] for key in ("makespan", "idle", "peak_in_flight")) and made["makespan"] > 28.5)
+        report.true("schedule: a rectangle and an event an action", len(events) == 4 * 8 * 2 * 2 and svg.count("<title>") == len(events))
+        report.true("schedule --compare", len(json.loads(execute(meshc(), "schedule", "--compare", "--stages", 2, "--microbatches", 4, "--json").stdout)["schedules"]) == 9)
         unknown = execute(meshc(), "ops", "softmx", code=2).stderr
         report.true("ops of an unknown name", "did you mean `softmax`?" in unknown, unknown)
         report.true("verify --json", json.loads(execute(meshc(), "verify", mlp, *SMALL, "--json").stdout))

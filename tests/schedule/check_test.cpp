@@ -32,8 +32,8 @@ TEST(Check, order) {
 }
 
 TEST(Check, completeness) {
-  EXPECT_THAT(mistakes({"0F0 0B0", "1F0 1F1 1B0 1B1"}), ElementsAre("0.end: 0F1 is missing", "0.end: 0B1 is missing"));
-  EXPECT_THAT(mistakes({"0F0 0F1 0I0 0I1 0W0"}), ElementsAre("0.end: 0W1 is missing"));
+  EXPECT_THAT(mistakes({"0F0 0B0", "1F0 1F1 1B0 1B1"}), ElementsAre("0.end: stage 0 lacks 0F1, 0B1"));
+  EXPECT_THAT(mistakes({"0F0 0F1 0I0 0I1 0W0"}), ElementsAre("0.end: stage 0 lacks 0W1"));
   EXPECT_THAT(mistakes({"0F0 0F0 0B0"}), ElementsAre("0.1: 0F0 stands twice in its list"));
   EXPECT_THAT(mistakes({"0F0 0I0 0W0 0B0"}), ElementsAre("0.3: 0B0 computes a gradient that is there already"));
   EXPECT_THAT(mistakes({"0F0 0B0 2F0 2B0"}), ElementsAre("-1.end: no rank computes stage 1"));
@@ -44,7 +44,7 @@ TEST(Check, communication) {
   // A list of computations with one send in it lacks the others.
   EXPECT_THAT(mistakes({"0F0 0SEND_F0 0B0", "1F0 1B0"}),
               ElementsAre("0.2: 0B0 has no 0RECV_B0 before it", "1.0: 1F0 has no 1RECV_F0 before it",
-                          "0.end: 0RECV_B0 is missing", "1.end: 1RECV_F0 is missing", "1.end: 1SEND_B0 is missing"));
+                          "1.end: stage 1 lacks 1SEND_B0"));
   EXPECT_THAT(mistakes({"0F0 0SEND_F0 0RECV_B0 0B0", "1RECV_F0 1RECV_F0 1F0 1B0 1SEND_B0"}),
               ElementsAre("1.1: 1RECV_F0 stands twice in its list"));
   EXPECT_THAT(mistakes({"0SEND_F0 0F0 0RECV_B0 0B0", "1RECV_F0 1F0 1B0 1SEND_B0"}),
