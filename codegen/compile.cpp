@@ -57,6 +57,7 @@ struct EntryWork {
   std::string name, meaning;
   Purpose purpose;
   std::vector<std::string> values = {};  // that it must give: outputs, or of the step what fetch and verify ask for
+  bool of_samples = false;               // ValuesEntry::of_samples
   Graph graph = {};
   std::vector<Region> regions = {};
   ShardedGraph sharded = {};
@@ -110,8 +111,9 @@ void elaborate_entry(Compilation& c) {
     case Purpose::Kind::train: break;
     case Purpose::Kind::evaluate: return keep_metrics(entry.graph);
     case Purpose::Kind::begin: return keep_updates(entry.graph);
-    case Purpose::Kind::values: return keep_values(entry.graph);
+    case Purpose::Kind::values: keep_values(entry.graph); break;
   }
+  if (entry.of_samples) require_samples(entry.graph, c.sink);
 }
 
 /// One form for what a spec may write in several. What a layout may split stays apart.
@@ -250,8 +252,11 @@ std::vector<EntryWork> other_entries(const Compilation& c) {
     if (stored.computed)
       entries.push_back({"begin." + stored.path, "what `" + stored.path + "` begins as", {Kind::begin, stored.path}});
   for (const ValuesEntry& one : c.request.entries)
-    entries.push_back(
-        {one.name, fmt::format("{} of a batch", fmt::join(one.values, ", ")), {Kind::values}, one.values});
+    entries.push_back({one.name,
+                       fmt::format("{} of a batch", fmt::join(one.values, ", ")),
+                       {Kind::values},
+                       one.values,
+                       one.of_samples});
   return entries;
 }
 

@@ -20,6 +20,7 @@ namespace mesh {
 struct ValuesEntry {
   std::string name;
   std::vector<std::string> values;
+  bool of_samples = false;  // each has a value for every sample, whatever else is in its batch; else E0218
 };
 
 struct CompileRequest {

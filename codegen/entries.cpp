@@ -1,7 +1,11 @@
 #include "codegen/entries.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "codegen/gradient/differentiate.h"
 #include "codegen/gradient/regions.h"
+#include "codegen/gradient/sample_sums.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
@@ -83,6 +87,44 @@ void keep_values(Graph& graph) {
 void keep_updates(Graph& graph) {
   graph.metrics.clear();
   keep_metrics(graph);
+}
+
+namespace {
+
+/// Where samples are taken together.
+std::optional<Span> mixes_samples(const Graph& of) {
+  Graph graph = of;
+  decompose(graph);
+  remove_dead(graph);
+  const SampleSums sums(graph, graph.sample_dim);
+  const auto adds_up = [&](ValueId value) { return sums.adds_up(value) != SampleKind::whole; };
+  for (const NodeId id : graph.body(graph.root()).nodes)
+    if ((sums.coupled() && sums.coupled()->node == id) || std::ranges::any_of(graph.node(id).results, adds_up))
+      return graph.node(id).span;
+  return sums.coupled() ? std::optional(graph.node(sums.coupled()->node).span) : std::nullopt;
+}
+
+}  // namespace
+
+void require_samples(const Graph& graph, DiagnosticSink& sink) {
+  if (!graph.sample_dim) return;
+  const std::string& samples = graph.dim(graph.sample_dim).name;
+  bool good = true;
+  for (const Output& output : graph.outputs) {
+    if (std::ranges::count(graph.type(output.value).dims, graph.sample_dim) > 0) continue;
+    good = false;
+    sink.error("E0218", output.span, "`{}` has no dim `{}`: it is no value of each sample", output.name, samples)
+        .here("{}", to_string(graph, graph.type(output.value)))
+        .help("`meshc evaluate` gives metrics over all samples, `meshc fetch --evaluate` any value of one batch");
+  }
+  if (!good) return;
+  const std::optional<Span> mixing = mixes_samples(graph);
+  if (!mixing) return;
+  sink.error("E0218", *mixing, "the value of a sample depends on the others of its batch")
+      .here("takes all of `{}` together", samples)
+      .help(
+          "`meshc fetch --evaluate` gives the values of one batch; running statistics (`where(training, mean, seen)`) "
+          "make them independent of it");
 }
 
 }  // namespace mesh

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "codegen/graph/graph.h"
+#include "frontend/diagnostic.h"
 
 namespace mesh {
 
@@ -17,5 +18,7 @@ Graph completed(const Graph&);
 void keep_metrics(Graph&);
 void keep_values(Graph&);
 void keep_updates(Graph&);
+/// E0218 unless every output has a value for each sample, made of that sample alone. (A model without samples passes.)
+void require_samples(const Graph&, DiagnosticSink&);
 
 }  // namespace mesh

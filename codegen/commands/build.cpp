@@ -10,6 +10,7 @@
 #include "codegen/commands/command.h"
 #include "codegen/commands/compile_for_run.h"
 #include "codegen/commands/emission.h"
+#include "codegen/commands/predicted.h"
 #include "codegen/commands/session.h"
 #include "codegen/emit/bundle.h"
 
@@ -23,6 +24,7 @@ struct BuildOptions {
   std::string folder;
   bool only_write = false, bundle = false;
   std::string target = "native";
+  std::vector<std::string> predicted;
 };
 
 /// A run file that lies beside the spec is not written over by the copy of another one.
@@ -51,6 +53,7 @@ int build(const BuildOptions& options) {
                        ": keys of the run file are given to `meshc run`, or to the program; only `log.watch` says what "
                        "the program is to compute");
   Session session(options.spec, options.output);
+  if (!options.predicted.empty()) session.request.entries = {predicted(options.predicted)};
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
   const meshrt::NamedFiles files = meshrt::NamedFiles::may_lack;
@@ -94,6 +97,7 @@ Command build_command() {
        {"meshc build gpt.mesh -o out --target x86-64-v3", "for processors with AVX2"},
        {"meshc build gpt.mesh run.yaml -o out", "computes what `log.watch` of run.yaml names"},
        {"meshc build gpt.mesh -o out --bundle", "with the runtime's sources: builds where only a compiler and UCX are"},
+       {"meshc build mlp.mesh -o out --predict logits", "a program that answers `predict` too"},
        {"out/gpt -n 8 run.yaml", "run it on this host"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<BuildOptions>();
@@ -104,6 +108,10 @@ Command build_command() {
         app.add_flag("--no-compile", options->only_write, "write the files, do not compile them");
         app.add_flag("--bundle", options->bundle,
                      "write the runtime's sources too: a folder for a machine without Meshwright. Compiles nothing");
+        app.add_option("--predict", options->predicted, "a value that DIR/NAME predict gives for every sample")
+            ->type_name("VALUE")
+            ->take_all()
+            ->allow_extra_args(false);
         app.add_option("--target", options->target, "the processor to compile for: what the compiler's -march takes")
             ->type_name("CPU")
             ->check([](const std::string& name) {

@@ -55,7 +55,10 @@ std::string emitted_text(const Session& session, const SpecOptions& spec, const 
   EmitOptions options;
   options.spec = fs::path(spec.spec_files().front()).filename().string();
   options.spec_hash = compiled.spec_hash;
-  options.command = spec.canonical_command() + watch_text(session.request.watch);
+  options.command = spec.canonical_command();
+  for (const ValuesEntry& entry : session.request.entries)
+    for (const std::string& value : entry.values) options.command += fmt::format(" --predict '{}'", value);
+  options.command += watch_text(session.request.watch);
   options.version = MESHWRIGHT_VERSION;
   options.precision = spec.precision.empty() ? "f32" : spec.precision;
   options.find_nonfinite = spec.find_nonfinite;

@@ -1,7 +1,6 @@
 // fetch.cpp: `meshc fetch SPEC NAME...`: values, gradients and parameters of a step as whole arrays in npy files. The
 // program is interpreted, its ranks are threads.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <CLI/CLI.hpp>
@@ -12,17 +11,17 @@
 #include <set>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/model_arrays.h"
+#include "codegen/commands/model_options.h"
 #include "codegen/commands/session.h"
 #include "codegen/graph/value_names.h"
 #include "codegen/interpret/arrays.h"
 #include "codegen/interpret/interpret.h"
+#include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/want.h"
 #include "frontend/suggest.h"
-#include "meshrt/checkpoint.h"
 #include "meshrt/failure.h"
 #include "meshrt/npy.h"
-#include "meshrt/path_pattern.h"
-#include "meshrt/rename_map.h"
 #include "meshrt/safetensors.h"
 
 namespace mesh {
@@ -35,20 +34,12 @@ struct FetchOptions {
   OutputOptions output;
   SpecOptions spec;
   std::vector<std::string> feeds;  // "NAME=FILE.npy"
-  std::vector<std::string> params, fresh;
-  std::string names, save_params, out;
+  ModelOptions model;
+  std::string save_params, out;
+  bool evaluate = false;
   std::optional<uint64_t> seed;
   int64_t steps = 0;  // 0: not given
 };
-
-// Of the arguments, files end with .mesh; the others are what to fetch.
-std::vector<std::string> take_names(SpecOptions& spec) {
-  std::vector<std::string> names;
-  std::ranges::copy_if(spec.arguments, std::back_inserter(names),
-                       [](const std::string& argument) { return !argument.ends_with(".mesh"); });
-  std::erase_if(spec.arguments, [](const std::string& argument) { return !argument.ends_with(".mesh"); });
-  return names;
-}
 
 Arrays read_feeds(const std::vector<std::string>& feeds) {
   Arrays arrays;
@@ -59,68 +50,6 @@ Arrays read_feeds(const std::vector<std::string>& feeds) {
     if (!arrays.emplace(feed.substr(0, equals), meshrt::read_npy(feed.substr(equals + 1))).second)
       throw UsageError(fmt::format("--feed {}: `{}` is fed twice", feed, feed.substr(0, equals)));
   }
-  return arrays;
-}
-
-std::vector<std::string> parameter_paths(const Graph& graph) {
-  std::vector<std::string> paths;
-  for (const Stored& stored : graph.stored)
-    if (stored.kind == StoredKind::parameter) paths.push_back(stored.path);
-  return paths;
-}
-
-// A pattern by which no parameter is called is a mistake.
-void check_fresh(const std::vector<std::string>& patterns, const Graph& graph) {
-  const std::vector<std::string> paths = parameter_paths(graph);
-  for (const std::string& pattern : patterns) {
-    if (!matching_paths(pattern, paths).empty()) continue;
-    const auto near = did_you_mean(pattern, paths);
-    throw meshrt::Failure(meshrt::Cause::data, fmt::format("--fresh {}: no parameter is called so{}", pattern,
-                                                           near ? fmt::format("; did you mean `{}`?", *near)
-                                                                : "; parameters are " + some_of(paths)));
-  }
-}
-
-// Every parameter of the model must be in one of the files, but for fresh ones; what else is there is named and left.
-Arrays read_parameters(const FetchOptions& options, const Graph& graph) {
-  check_fresh(options.fresh, graph);
-  if (options.params.empty()) return {};
-  const meshrt::SavedTensors saved = meshrt::SavedTensors::open(options.params);
-  const std::string& file = saved.path();
-  const meshrt::RenameMap names = options.names.empty() ? meshrt::RenameMap() : meshrt::RenameMap::read(options.names);
-  Arrays arrays;
-  std::vector<std::string> missing, ignored;
-  std::set<std::string> used;
-  for (const Stored& stored : graph.stored) {
-    if (stored.kind != StoredKind::parameter) continue;
-    std::vector<std::string> dims;
-    std::vector<int64_t> sizes;
-    for (const DimId dim : stored.type.dims) {
-      dims.push_back(graph.dim(dim).name);
-      sizes.push_back(graph.dim(dim).size);
-    }
-    const meshrt::Pieces pieces =
-        pieces_of(stored.path, dims, sizes, names, [&](const auto& name) { return saved.find(name); });
-    used.insert(pieces.names.begin(), pieces.names.end());
-    const auto is_fresh = [&](const auto& pattern) { return meshrt::path_matches(pattern, stored.path); };
-    if (std::ranges::any_of(options.fresh, is_fresh)) continue;
-    if (!pieces.misfit.empty()) throw meshrt::Failure(meshrt::Cause::data, fmt::format("{}: {}", file, pieces.misfit));
-    missing.insert(missing.end(), pieces.missing.begin(), pieces.missing.end());
-    if (pieces.arrays.empty()) continue;
-    meshrt::Array& array = arrays[stored.path] = {pieces.arrays[0]->type, sizes, {}};
-    for (const meshrt::NamedArray* piece : pieces.arrays)
-      array.data.insert(array.data.end(), piece->data.begin(), piece->data.end());
-  }
-  for (const meshrt::NamedArray& tensor : saved.tensors())
-    if (!used.contains(tensor.name) && !saved.of_optimizer(tensor.name)) ignored.push_back(tensor.name);
-  if (!missing.empty())
-    throw meshrt::Failure(meshrt::Cause::data,
-                          fmt::format("{} lacks parameters of the model: {}; `--fresh PATTERN` begins them as the spec "
-                                      "says{}",
-                                      file, fmt::join(missing, ", "),
-                                      ignored.empty() ? "" : fmt::format("; it has {}", fmt::join(ignored, ", "))));
-  if (!ignored.empty())
-    fmt::print(stderr, "note: {} also holds {}, which the model does not use\n", file, fmt::join(ignored, ", "));
   return arrays;
 }
 
@@ -155,15 +84,33 @@ void save_parameters(const std::string& file, const Graph& graph, const Arrays& 
   meshrt::write_safetensors(file, tensors);
 }
 
+constexpr const char* evaluated_entry = "fetch";
+
+std::vector<std::string> value_names(std::vector<std::string> names) {
+  std::erase_if(names, [](const std::string& name) { return is_parameter_name(name); });
+  return names;
+}
+
+/// What a step alone has.
+void check_evaluation(const FetchOptions& options, const std::vector<std::string>& names) {
+  if (options.steps > 0) throw UsageError("--steps trains, --evaluate does not: give one of them");
+  for (const std::string& name : names)
+    if (is_gradient_name(name) || name == norm_name)
+      throw UsageError(fmt::format("`{}` is of a training step: an evaluation has no gradients", name));
+}
+
 int fetch(FetchOptions options) {
-  const std::vector<std::string> names = take_names(options.spec);
+  const std::vector<std::string> names = options.spec.take_names();
   if (names.empty() && options.save_params.empty())
     throw UsageError("nothing to fetch: give names of values, grad(PATH) or param(PATH) after the spec");
-  if (options.seed && !options.params.empty() && options.fresh.empty())
+  if (options.seed && !options.model.files.paths.empty() && options.model.files.fresh.empty())
     throw UsageError("--seed has no effect beside --params, but for what --fresh names");
+  if (options.evaluate) check_evaluation(options, names);
   if (options.out.empty() && !names.empty()) throw UsageError("--out DIR is needed: where do the arrays go?");
   Session session(options.spec, options.output);
-  session.request.wanted = names;
+  if (!options.evaluate) session.request.wanted = names;
+  else if (const std::vector<std::string> values = value_names(names); !values.empty())
+    session.request.entries = {{evaluated_entry, values}};
   const std::optional<Compiled> compiled = session.compile();
   if (!compiled) return exit_diagnostics;
   const Graph& graph = compiled->program.sharded.graph;
@@ -172,21 +119,24 @@ int fetch(FetchOptions options) {
 
   InterpretRequest request{compiled->program, &session.sources};
   request.feeds = read_feeds(options.feeds);
-  request.stored = read_parameters(options, graph);
-  for (const Stored& stored : graph.stored) {  // a state may begin from a file too
+  std::set<std::string> fed;  // a state may begin from a file too
+  for (const Stored& stored : graph.stored) {
     if (stored.kind != StoredKind::state) continue;
     auto first = request.feeds.extract(stored.path);
     if (!first) continue;
+    fed.insert(stored.path);
     request.stored[stored.path] = std::move(first.mapped());
   }
+  request.stored.merge(read_model(options.model.files, graph, fed));
   request.seed = options.seed.value_or(1);
   request.steps = std::max<int64_t>(1, options.steps);
   request.planned_steps = request.steps;
+  if (!session.request.entries.empty()) request.entry = evaluated_entry;
   InterpretResult result = interpret(request);
   if (result.exit_code != 0) return result.exit_code;
   // Without --steps nothing is updated: the parameters are those of before the step.
   const Arrays& stored = options.steps > 0 ? result.after : result.before;
-  Arrays arrays = std::move(result.wanted);
+  Arrays arrays = std::move(options.evaluate ? result.outputs : result.wanted);
   for (const std::string& path : parameters) arrays[fmt::format("param({})", path)] = stored.at(path);
   save_parameters(options.save_params, graph, stored);
 
@@ -226,35 +176,23 @@ Command fetch_command() {
        {"meshc fetch lora.mesh logits --params base.safetensors --params adapter.safetensors ... --out out",
         "parameters from two files"},
        {"meshc fetch head.mesh --params base.safetensors --fresh '**.head' ... --save-params out/all.safetensors",
-        "all but a new head from a file; the whole is written"}},
+        "all but a new head from a file; the whole is written"},
+       {"meshc fetch vit.mesh logits --evaluate --params out/ckpt --feed image=x.npy --out out",
+        "of a trained model: no dropout, running statistics; no labels are needed"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<FetchOptions>();
         options->spec.declare(app, false);
         app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] NAME...")->description("");
         app.add_option("--feed", options->feeds,
-                       "a whole array for an input (every one needs one) or for a state to begin with")
+                       "a whole array for an input (every one needs one that is read) or for a state to begin with")
             ->type_name("NAME=FILE.npy")
             ->take_all()
             ->allow_extra_args(false);
-        CLI::Option* params =
-            app.add_option("--params", options->params,
-                           "the parameters to begin with: a file, or a checkpoint; of several, each has its own")
-                ->type_name("FILE.safetensors")
-                ->take_all()
-                ->allow_extra_args(false)
-                ->check(CLI::ExistingPath);
-        app.add_option("--fresh", options->fresh,
-                       "parameters that begin as the spec says, whether the files have them or not: a path or pattern")
-            ->type_name("PATTERN")
-            ->take_all()
-            ->allow_extra_args(false)
-            ->needs(params);
-        app.add_option("--names", options->names, "a YAML map: what the parameters are called there")
-            ->type_name("FILE.yaml")
-            ->check(CLI::ExistingFile)
-            ->needs(params);
+        options->model.declare(app);
         app.add_option("--seed", options->seed, "begin with the spec's initial values of this seed (default 1)")
             ->type_name("N");
+        app.add_flag("--evaluate", options->evaluate,
+                     "values as an evaluation has them: `training` is false; only inputs that they need are fed");
         app.add_option("--steps", options->steps, "training steps to make")
             ->type_name("K")
             ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));

@@ -117,6 +117,16 @@ void SpecOptions::declare(CLI::App& app, bool with_run_file) {
       ->allow_extra_args(false);
 }
 
+std::vector<std::string> SpecOptions::take_names() {
+  const auto is_name = [&](const std::string& argument) {
+    return !argument.ends_with(".mesh") && !(runs && (is_yaml(argument) || meshrt::is_override(argument)));
+  };
+  std::vector<std::string> names;
+  std::ranges::copy_if(arguments, std::back_inserter(names), is_name);
+  std::erase_if(arguments, is_name);
+  return names;
+}
+
 std::vector<std::string> SpecOptions::spec_files() const {
   std::vector<std::string> files;
   for (const std::string& argument : arguments)

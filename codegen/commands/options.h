@@ -39,6 +39,8 @@ struct SpecOptions {
 
   void declare(CLI::App&, bool with_run_file);
 
+  /// Takes those of the arguments that are neither files nor keys: names of values.
+  std::vector<std::string> take_names();
   // What the arguments say; UsageError where they make no sense.
   std::vector<std::string> spec_files() const;
   std::string run_file() const;  // given, else the one beside the spec with the same stem, else empty

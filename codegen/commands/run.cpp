@@ -1,25 +1,18 @@
 // run.cpp: `meshc run SPEC`: builds the program into a cache and starts its ranks on this host.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <CLI/CLI.hpp>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/compile_for_run.h"
 #include "codegen/commands/emission.h"
-#include "codegen/commands/program_cache.h"
 #include "codegen/commands/session.h"
+#include "codegen/commands/start.h"
 #include "meshrt/failure.h"
-#include "meshrt/launch.h"
 #include "meshrt/run_file.h"
 
 namespace mesh {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -48,33 +41,12 @@ int run(const RunOptions& options) {
   Session session(options.spec, options.output);
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
-  const int64_t ranks = compiled->sharded().layout.mesh.ranks();
-  meshrt::require_cpus(ranks);
-  if (const int cores = meshrt::allowed_cores(); ranks > cores) {
-    session.sink.lint("oversubscribed", {}, "{} ranks, but this machine has {} cores", ranks, cores);
-    session.report();
-    if (session.failed()) return exit_diagnostics;
-  }
+  if (!may_start(session, *compiled)) return exit_diagnostics;
   check_run_file(session, *compiled, options);
-  const std::string name = program_name(options.spec);
-  const std::optional<fs::path> program =
-      cached_program(name, emitted_text(session, options.spec, *compiled), texts_of_run(session, *compiled));
-  if (!program) return exit_interrupted;
-
-  std::vector<std::string> command{program->string()};
-  if (const std::string run_file = options.spec.run_file(); !run_file.empty()) command.push_back(run_file);
-  for (const std::string& one : options.spec.overrides()) command.push_back(one);
-  if (ranks > 1) command.insert(command.end(), {"-n", std::to_string(ranks)});
-  if (options.output.color != "auto") command.push_back("--color=" + options.output.color);
-  if (!options.run_folder.empty()) command.push_back("--run-dir=" + options.run_folder);
-  if (options.dry_run) command.emplace_back("--dry-run");
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 1);
-  for (std::string& one : command) arguments.push_back(one.data());
-  arguments.push_back(nullptr);
-  execv(arguments.front(), arguments.data());
-  throw meshrt::Failure(meshrt::Cause::environment,
-                        fmt::format("cannot start {}: {}", command.front(), std::strerror(errno)));
+  std::vector<std::string> words;
+  if (!options.run_folder.empty()) words.push_back("--run-dir=" + options.run_folder);
+  if (options.dry_run) words.emplace_back("--dry-run");
+  return start_program(session, options.spec, options.output, *compiled, {}, words);
 }
 
 }  // namespace

@@ -34,8 +34,11 @@ void emit_entry_list(const Program& program, CppWriter& out) {
   for (const EntryPoint& entry : program.entries) {
     const std::string head = string_literal(entry.name) + ", " + std::to_string(entry.results.size());
     const std::vector<Stored>& stored = program.sharded.graph.stored;
-    entries.push_back(entry.begins ? fmt::format("{{{}, {}}}", head, string_literal(stored[entry.begins.index].path))
-                                   : fmt::format("{{{}}}", head));
+    std::vector<std::string> unread;
+    for (const StoredId input : entry.unread) unread.push_back(string_literal(stored[input.index].path));
+    if (!unread.empty()) entries.push_back(fmt::format("{{{}, \"\", {{{}}}}}", head, fmt::join(unread, ", ")));
+    else if (!entry.begins) entries.push_back(fmt::format("{{{}}}", head));
+    else entries.push_back(fmt::format("{{{}, {}}}", head, string_literal(stored[entry.begins.index].path)));
   }
   const std::string all = fmt::format("info.entries = {{{}}};", fmt::join(entries, ", "));
   if (all.size() + 2 * static_cast<size_t>(out.depth()) <= CppWriter::width) return out.line(all);

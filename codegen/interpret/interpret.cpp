@@ -109,9 +109,11 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
     if (metric.watched()) info.watched.push_back({metric.name, metric.pattern()});
     else info.metrics.push_back(metric.name);
   for (const Output& output : graph.outputs) info.outputs.push_back(output.name);
-  for (const EntryPoint& entry : program.entries)
+  for (const EntryPoint& entry : program.entries) {
     info.entries.push_back(
         {entry.name, entry.results.size(), entry.begins ? graph.stored[entry.begins.index].path : std::string()});
+    for (const StoredId input : entry.unread) info.entries.back().unread.push_back(graph.stored[input.index].path);
+  }
   if (graph.objective) info.rate = replaced_rate(graph.objective->rate);
   info.arena_bytes = static_cast<size_t>(program.memory.arena);
   info.own_bytes = static_cast<size_t>(program.memory.own);

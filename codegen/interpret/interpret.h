@@ -31,6 +31,7 @@ struct InterpretRequest {
   uint64_t seed = 1;
   int64_t steps = 1;          // training steps, all on the same feeds
   int64_t planned_steps = 0;  // for schedules without their own number of steps (train.steps)
+  std::string entry = {};     // one call of this entry in place of steps
   int64_t evaluated = 0;      // batches of evaluation after them, on the same feeds; 0: none
   bool digest = false;        // of all memory after the last step
   bool poison = false;        // memory begins as NaN in place of zeros, so that what nobody has written shows
@@ -42,7 +43,8 @@ struct InterpretRequest {
 struct InterpretResult {
   int exit_code = 0;                             // not 0: a rank failed and has said so on stderr; nothing below is set
   std::map<std::string, meshrt::Array> wanted;   // Program::wanted, in the last step
-  std::map<std::string, meshrt::Array> outputs;  // of the model, in the last step, but for stored tensors
+  std::map<std::string, meshrt::Array> outputs;  // of the model, in the last step, but for stored tensors; of
+                                                 // InterpretRequest::entry
   std::map<std::string, meshrt::Array> before;   // inputs, parameters and state before the last step's update, by path
   std::map<std::string, meshrt::Array> after;    // parameters and state after it
   std::vector<std::vector<double>> metrics;      // of each step, in the order of Graph::metrics

@@ -56,7 +56,7 @@ class Given {
     for (const auto& [path, array] : request.stored) add(path, array, false);
     std::string missing;
     for (const Stored& stored : graph_.stored)
-      if (stored.kind == StoredKind::input && !arrays.contains(stored.path))
+      if (stored.kind == StoredKind::input && !arrays.contains(stored.path) && is_read(request, stored))
         missing += fmt::format("{}`{}`", missing.empty() ? "" : ", ", stored.path);
     if (!missing.empty())
       throw meshrt::Failure(
@@ -66,6 +66,11 @@ class Given {
   Arrays arrays;
 
  private:
+  bool is_read(const InterpretRequest& request, const Stored& stored) const {
+    if (request.entry.empty()) return true;
+    const auto is_it = [&](StoredId id) { return &graph_.stored[id.index] == &stored; };
+    return std::ranges::none_of(request.program.entry(request.entry)->unread, is_it);
+  }
   void add(const std::string& name, const meshrt::Array& array, bool feed) {
     std::vector<std::string> known;
     for (const Stored& stored : graph_.stored) {
@@ -158,9 +163,11 @@ class Job {
         internal_error("the wanted value `" + name + "` is not complete: a reduction over ranks is missing");
       wanted_.push_back(gathered(name, graph.type(found->value), request.program.buffer(id).type));
     }
-    for (const Output& output : graph.outputs)
-      if (output.value)
-        outputs_.push_back(gathered(output.name, graph.type(output.value), graph.type(output.value).element));
+    const EntryPoint& called = request.entry.empty() ? request.program.step() : *request.program.entry(request.entry);
+    for (const EntryPoint::Output& output : called.outputs)
+      if (!output.stored)
+        outputs_.push_back(gathered(output.name, {.element = {}, .index_of = {}, .dims = output.dims},
+                                    request.program.buffer(output.buffer).type));
     digests_.assign(ranks, 0);
     metrics_.resize(ranks);
   }
@@ -187,6 +194,11 @@ class Job {
     take(after_, result.after, " after the step");
     take(wanted_, result.wanted, "");
     take(outputs_, result.outputs, "");
+    if (!request_.entry.empty()) {  // its outputs have its name in front
+      Arrays named;
+      for (auto& [name, array] : result.outputs) named[name.substr(request_.entry.size() + 1)] = std::move(array);
+      result.outputs = std::move(named);
+    }
     // What is a stored tensor itself has been overwritten when the values are read.
     for (auto& [name, array] : result.wanted)
       if (const std::string path = stored_path(name); !path.empty()) array = result.before.at(path);
@@ -241,7 +253,12 @@ class Job {
     const std::vector<meshrt::EntryInfo>& entries = program.info().entries;
     for (size_t i = 0; i < entries.size(); ++i)
       if (!entries[i].begins.empty() && !given_.arrays.contains(entries[i].begins)) program.run(i, input, {});
-    for (int64_t step = 1; step <= request_.steps; ++step) {
+    const int64_t steps = request_.entry.empty() ? request_.steps : 0;
+    if (steps == 0) {
+      gather(before_, stored);
+      program.run(meshrt::entry_of(program.info(), request_.entry), input, {});
+    }
+    for (int64_t step = 1; step <= steps; ++step) {
       if (step == request_.steps) gather(before_, stored);
       input.step = step;
       program.run(0, input, metrics);
@@ -249,7 +266,11 @@ class Job {
     }
     if (request_.digest) digests_[static_cast<size_t>(rank.rank())] = digest(rank);
     gather(wanted_, program.wanted());
-    gather(outputs_, program.tensors().subspan(before_.size(), outputs_.size()));
+    std::vector<meshrt::Tensor> outputs;
+    for (const Gathered& output : outputs_)
+      outputs.push_back(
+          *std::ranges::find(program.tensors().subspan(before_.size()), output.name, &meshrt::Tensor::name));
+    gather(outputs_, outputs);
     gather(after_, stored);
     if (request_.evaluated == 0) return;
     const size_t evaluate = meshrt::entry_of(program.info(), "evaluate");

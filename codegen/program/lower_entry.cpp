@@ -1,7 +1,9 @@
 #include "codegen/program/lower_entry.h"
 
 #include <algorithm>
+#include <set>
 
+#include "codegen/graph/rewrite.h"
 #include "codegen/graph/same_values.h"
 #include "codegen/program/memory_order.h"
 
@@ -10,6 +12,22 @@ namespace mesh {
 namespace {
 
 Type number_type(Type type) { return type == Type::f64 ? Type::f64 : Type::f32; }
+
+/// Inputs that no node of an entry reads, and that are none of its metrics and outputs.
+std::vector<uint32_t> unread_inputs(const Graph& graph) {
+  std::set<ValueId> read;
+  for (const Output& output : graph.outputs) read.insert(output.value);
+  for (const Metric& metric : graph.metrics) read.insert(metric.value);
+  for (const Body& body : graph.bodies)
+    for (const NodeId id : body.nodes) {
+      Node node = graph.node(id);
+      for_each_read(node, [&](ValueId& value) { read.insert(value); });
+    }
+  std::vector<uint32_t> unread;
+  for (uint32_t i = 0; i < graph.stored.size(); ++i)
+    if (graph.stored[i].kind == StoredKind::input && !read.contains(graph.stored[i].value)) unread.push_back(i);
+  return unread;
+}
 
 }  // namespace
 
@@ -56,6 +74,9 @@ EntryPoint EntryLowering::begin() const {
   made.meaning = entry_.meaning;
   made.run = static_cast<uint32_t>(program_.routines.size());
   if (entry_.begins) made.begins = program_.buffer(stored_[entry_.begins.index]).stored;
+  // Training reads all that the run file names; a first value is made where all of that is there.
+  if (!program_.entries.empty() && !entry_.begins)
+    for (const uint32_t input : unread_inputs(graph_)) made.unread.push_back(program_.buffer(stored_[input]).stored);
   return made;
 }
 

@@ -333,6 +333,7 @@ struct EntryPoint {
     bool stored = false;  // it is a stored tensor's own buffer
   };
   std::vector<Output> outputs;
+  std::vector<StoredId> unread;            // inputs that it does without, of an entry that only looks at the model
   std::map<std::string, BufferId> wanted;  // for fetch and verify: whole stacked local values after a call
 };
 

@@ -7,6 +7,7 @@ import numpy as np
 from common import Report, json_lines, meshc, scratch
 from common import run as execute
 from oracle import safetensors
+from texts.batch_norm import BATCH_NORM
 
 SEED = 20261120
 BOUND = 1e-12
@@ -41,16 +42,7 @@ layout tiles on plane { x -> rows; y -> columns }
 """
 
 STATISTICS = """dim batch = 4, wide = 5, kind = 3
-block batch_norm[d](v : real[..., d]) -> real[..., d] {
-  state seen_mean : f32[d] = zeros
-  state seen_var  : f32[d] = ones
-  m = mean[...](v)
-  s = mean[...]((v - m) ^ 2)
-  seen_mean <- 0.9 * seen_mean + 0.1 * m
-  seen_var  <- 0.9 * seen_var + 0.1 * s * size[...] / (size[...] - 1)
-  return (v - where(training, m, seen_mean)) * rsqrt(where(training, s, seen_var) + 1e-5)
-}
-model Normed {
+""" + BATCH_NORM + """model Normed {
   input a : real[batch, wide]
   input b : index(kind)[batch]
   param w : real[wide] = ones

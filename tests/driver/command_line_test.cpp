@@ -18,6 +18,15 @@ TEST(CommandLine, TakesOptionsFilesAndOverrides) {
   EXPECT_EQ(parse({"-n=2"}).ranks, 2);
   EXPECT_TRUE(parse({"--info", "--json"}).json);
   EXPECT_TRUE(parse({"--dry-run", "--threads"}).threads);
+  EXPECT_EQ(parse({"run.yaml"}).command, Command::train);
+  const CommandLine evaluated =
+      parse({"evaluate", "run.yaml", "--params=a", "--params", "b", "--names=n.yaml", "--json"});
+  EXPECT_EQ(evaluated.command, Command::evaluate);
+  EXPECT_EQ(evaluated.run_file, "run.yaml");
+  EXPECT_EQ(evaluated.model.paths, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(words_for_ranks(evaluated),
+            (std::vector<std::string>{"evaluate", "--params=a", "--params=b", "--names=n.yaml", "--json"}));
+  EXPECT_EQ(parse({"./evaluate"}).run_file, "./evaluate");
 }
 
 TEST(CommandLine, RefusesWhatItDoesNotKnow) {
@@ -27,14 +36,21 @@ TEST(CommandLine, RefusesWhatItDoesNotKnow) {
   } cases[] = {
       {{"--thread"}, "unknown option `--thread`: did you mean `--threads`?\nsee --help"},
       {{"--x"},
-       "unknown option `--x`: known options: --help, --info, --json, --dry-run, --threads, --color, --run-dir, -n\nsee "
-       "--help"},
+       "unknown option `--x`: known options: --help, --info, --json, --dry-run, --threads, --color, --run-dir, "
+       "--params, "
+       "--fresh, --names, --out, -n\nsee --help"},
       {{"-n"}, "-n needs a value\nsee --help"},
       {{"-n", "0"}, "-n must be a number of ranks, not `0`\nsee --help"},
       {{"-n", "two"}, "-n must be a number of ranks, not `two`\nsee --help"},
       {{"--color=blue"}, "--color must be auto, always or never, not `blue`\nsee --help"},
       {{"a.yaml", "b.yaml"}, "one run file is expected, but both `a.yaml` and `b.yaml` are given\nsee --help"},
-      {{"--json"}, "--json goes with --info\nsee --help"},
+      {{"--json"}, "--json goes with --info, evaluate and predict\nsee --help"},
+      {{"predict"}, "predict needs `--out DIR`: where do the values go?\nsee --help"},
+      {{"evaluate", "--out", "o"}, "--out goes with predict\nsee --help"},
+      {{"evaluate", "--dry-run"}, "--dry-run and --run-dir are of training\nsee --help"},
+      {{"--params", "ck"},
+       "--params, --fresh and --names go with evaluate and predict; a run that trains is given `train.params`\nsee "
+       "--help"},
   };
   for (const auto& [arguments, message] : cases) {
     try {

@@ -64,10 +64,59 @@ TEST_F(RunMainTest, FindsTheRunFileBesideTheSpec) {
 }
 
 TEST_F(RunMainTest, AnswersHelpInfoAndDryRun) {
-  EXPECT_TRUE(run("--help").out.starts_with("usage: fit_mean_program [RUN.yaml] [key=value...] [options]\n"));
+  EXPECT_TRUE(run("--help").out.starts_with(
+      "usage: fit_mean_program [evaluate | predict] [RUN.yaml] [key=value...] [options]\n"));
   EXPECT_TRUE(run("--info").out.starts_with("FitMean from fit.mesh (0123abcd)\n"));
   EXPECT_EQ(nlohmann::json::parse(run("--info --json").out)["name"], "FitMean");
   EXPECT_EQ(run("--dry-run -n 2 run.yaml").out, "dry run of `FitMean`: 2 ranks, 8.0 KiB each: ok\n");
+}
+
+TEST_F(RunMainTest, EvaluatesWhatARunHasLeft) {
+  const std::string keys = " run.yaml checkpoint.dir=c log.jsonl=log.jsonl validation.x.to=17";
+  ASSERT_EQ(run("-n 2" + keys).code, 0);
+  const std::string log = folder_.read("log.jsonl");
+  const size_t last = log.rfind('\n', log.size() - 2) + 1;
+  const auto validation = nlohmann::json::parse(log.substr(last))["validation"];
+  ASSERT_EQ(validation.size(), 2u) << log;
+  for (const char* how : {"-n 2", "--threads", "-n 2 --params c/step-4"}) {
+    const Result result = run("evaluate --json " + std::string(how) + keys);
+    ASSERT_EQ(result.code, 0) << how << result.error;
+    const auto object = nlohmann::json::parse(result.out);
+    EXPECT_EQ(object["metrics"], validation) << how;  // bit by bit
+    EXPECT_EQ(object["samples"], 17) << how;
+    EXPECT_EQ(object["step"], 4) << how;
+  }
+  EXPECT_EQ(folder_.read("log.jsonl"), log);  // nothing was trained or logged
+  const Result text = run("evaluate -n 2 run.yaml --params c");
+  EXPECT_NE(text.out.find("30 samples, 5 batches of `data` in "), std::string::npos) << text.out << text.error;
+  EXPECT_NE(text.out.find(", with the parameters of c/step-4\n"), std::string::npos) << text.out;
+}
+
+TEST_F(RunMainTest, EvaluationsSayWhatTheyLack) {
+  const struct {
+    const char* arguments;
+    int code;
+    const char* error;
+  } cases[] = {
+      {"evaluate -n 2 run.yaml", 2,
+       ": which parameters? `--params CHECKPOINT`, a safetensors file, or `checkpoint.dir` of the run file\n"},
+      {"evaluate -n 2 run.yaml checkpoint.dir=none", 1,
+       ": `none` holds no checkpoint yet\n  --> command line\n1 | checkpoint.dir=none\n  |                ^^^^ "
+       "`--params` names other parameters\n"},
+      {"predict -n 2 run.yaml --params none --out o", 2,
+       "error: `FitMean` predicts nothing: `meshc build fit.mesh --predict NAME` compiles a program that does\n"},
+      {"evaluate -n 2 run.yaml --params none", 1, ": cannot read `none`: No such file or directory\n"},
+      {"evaluate -n 2 run.yaml validation.x.steps=3", 1, "error: unknown key `steps` in `validation.x`\n"},
+      {"evaluate -n 2 run.yaml validation.steps=9 checkpoint.dir=none", 1,
+       ": validation has only 5 whole batches of 6\n"},
+      {"evaluate -n 2 run.yaml data.x.file=none.bin checkpoint.dir=none", 1,
+       ": cannot read `none.bin`: No such file or directory\n  --> command line\n"},
+  };
+  for (const auto& [arguments, code, error] : cases) {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.code, code) << arguments << "\n" << result.error;
+    EXPECT_NE(result.error.find(error), std::string::npos) << arguments << "\n" << result.error;
+  }
 }
 
 // What cannot be printed ends no run, and does not change how it ends.

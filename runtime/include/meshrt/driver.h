@@ -21,6 +21,13 @@ struct DriverOptions {
   std::string program_folder = "";  ///< where the program lies, and what meshc has written about it
 };
 
+/// The parameters of a model that is used and not trained.
+struct ModelFiles {
+  std::vector<std::string> paths;  ///< safetensors files or checkpoints; none: the latest of `checkpoint.dir`
+  std::vector<std::string> fresh;  ///< paths and patterns of parameters that begin as the spec says all the same
+  std::string names;               ///< file that says what the tensors are called there; empty: as here
+};
+
 /// Ranks that the mesh of a program has; 1 without a mesh.
 int mesh_size(const ProgramInfo& info);
 
@@ -42,6 +49,23 @@ void check_fits(const ProgramInfo& info, std::span<Tensor> tensors, const RunFil
 /// with the same run file; `program` is freshly made. Returns 0, or throws a Failure: data (a mistake in the run file
 /// or its data), numeric (the loss is not finite), or what a collective throws.
 int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions& options);
+
+/// Metrics over an evaluation set without training: what `validation` names, or `data` where the run file has no
+/// `validation` or the command line names files of `data`. Rank 0 tells them, or prints them as JSON.
+int evaluate(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, bool json,
+             const DriverOptions& options);
+
+/// The values that the program was compiled to predict, of every sample of `data` in order, as npy files in `folder`:
+/// DIR/logits.npy, whose first dim counts samples. No more than a batch is in memory. Throws Failure: usage (the
+/// program predicts nothing), environment (a file cannot be written).
+int predict(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const std::string& folder,
+            bool json, const DriverOptions& options);
+
+/// The entry that predict calls; its outputs are called "predict.NAME".
+inline constexpr const char* predict_entry = "predict";
+
+/// Throws Failure (Cause::usage) for a program that predicts nothing.
+void check_predicts(const ProgramInfo& info);
 
 /// prepare, one all-reduce over all ranks, and the first batch when the run file names data. Rank 0 says that it
 /// worked.

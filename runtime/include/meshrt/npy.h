@@ -3,6 +3,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +28,27 @@ struct Array {
 /// Throws Failure (Cause::data) that names the file and what is wrong with it: not an npy file, cut off, big-endian, or
 /// numbers that no tensor has (u16, complex, text). `.npy.gz` is read too.
 Array read_npy(const std::string& path);
+
+/// An array that is written bit by bit. The file has its name when all of it is there. Every member throws Failure
+/// (Cause::environment) that names the file and the reason.
+class NpyWriter {
+ public:
+  NpyWriter(std::string path, Type type, std::span<const int64_t> shape);
+  NpyWriter(NpyWriter&&) = default;
+  ~NpyWriter();
+  /// The next elements, row-major.
+  void add(std::span<const std::byte> elements);
+  void finish();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  [[noreturn]] void fail();
+  std::string unfinished() const { return path_ + ".unfinished"; }
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
 
 /// `data` holds the elements row-major. Throws Failure (Cause::environment) when the file cannot be written.
 void write_npy(const std::string& path, Type type, std::span<const int64_t> shape, std::span<const std::byte> data);

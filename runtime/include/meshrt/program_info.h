@@ -20,6 +20,7 @@ struct EntryInfo {
   size_t results = 0;  ///< how many numbers it gives, the same on all ranks: "train" those of ProgramInfo::metrics,
                        ///< then of `watched`; "evaluate" those of `metrics`
   std::string begins = {};  ///< path of the state of which it computes the first value; of most entries empty
+  std::vector<std::string> unread = {};  ///< inputs that an entry which only looks at the model does without
 };
 
 struct ProgramInfo {

@@ -54,13 +54,14 @@ class Matcher {
       const Pieces pieces = pieces_of(tensor.name, dims, sizes_of(tensor), options_.names,
                                       [&](const std::string& name) { return saved_.find(name); });
       expected_.insert(pieces.names.begin(), pieces.names.end());
-      if (options_.parameters_only && tensor.role != Role::parameter) continue;
+      if (!is_read(tensor)) continue;
       if (is_fresh(tensor.name)) {
         unmatched.fresh.push_back(tensor.name);
         continue;
       }
       if (!pieces.misfit.empty()) wrong_.push_back(pieces.misfit);
-      unmatched.missing.insert(unmatched.missing.end(), pieces.missing.begin(), pieces.missing.end());
+      std::vector<std::string>& missing = may_lack(tensor) ? unmatched.states : unmatched.missing;
+      missing.insert(missing.end(), pieces.missing.begin(), pieces.missing.end());
       if (!pieces.arrays.empty()) compare(tensor, pieces.arrays);
     }
     for (const std::string& pattern : options_.fresh)
@@ -71,11 +72,11 @@ class Matcher {
         wrong_.push_back(
             fmt::format("the map names `{}`, which the program lacks: {}", left, suggestion(left, names, "tensors")));
     for (const NamedArray& array : saved_.tensors())
-      if (!expected_.contains(array.name) && !(options_.parameters_only && saved_.of_optimizer(array.name)))
+      if (!expected_.contains(array.name) && (options_.what == Loaded::run || !saved_.of_optimizer(array.name)))
         unmatched.unexpected.push_back(array.name);
     if (!options_.partial) {
       for (const std::string& name : unmatched.missing) wrong_.push_back(fmt::format("`{}` is not in the file", name));
-      for (const std::string& name : unmatched.unexpected)
+      for (const std::string& name : options_.what == Loaded::model ? std::vector<std::string>{} : unmatched.unexpected)
         wrong_.push_back(fmt::format("`{}` is in the file, but not in the program", name));
     }
     missing_ = !options_.partial && !unmatched.missing.empty();
@@ -88,13 +89,22 @@ class Matcher {
     return std::ranges::any_of(options_.fresh, [&](const std::string& pattern) { return path_matches(pattern, name); });
   }
 
+  bool is_read(const Tensor& tensor) const {
+    return options_.what == Loaded::run || tensor.role == Role::parameter ||
+           (options_.what == Loaded::model && tensor.role == Role::state);
+  }
+  bool may_lack(const Tensor& tensor) const {
+    return options_.what == Loaded::model && tensor.role == Role::state && !saved_.manifest();
+  }
+
   [[noreturn]] void refuse() const {
     constexpr size_t shown = 12;  // of a wholly different model all tensors are wrong
     std::string lines;
     for (size_t i = 0; i < std::min(shown, wrong_.size()); ++i) lines += "\n  " + wrong_[i];
     if (wrong_.size() > shown) lines += fmt::format("\n  and {} more", wrong_.size() - shown);
-    if (missing_ && options_.parameters_only)
-      lines += "\n`train.fresh` names parameters that begin as the spec says, by paths or patterns";
+    if (missing_ && options_.what != Loaded::run)
+      lines += fmt::format("\n`{}` names parameters that begin as the spec says, by paths or patterns",
+                           options_.what == Loaded::model ? "--fresh" : "train.fresh");
     throw Failure(Cause::data, fmt::format("`{}` does not fit the program:{}", saved_.path(), lines));
   }
 

@@ -12,8 +12,12 @@
 
 namespace meshrt {
 
+/// What of a program is read: all that a run goes on from; parameters, and states as far as they were saved, of a model
+/// that is used; parameters alone, to train from.
+enum class Loaded { run, model, parameters };
+
 struct LoadOptions {
-  bool parameters_only = false;         ///< false: optimizer and state too, as a run that goes on needs them
+  Loaded what = Loaded::run;
   bool partial = false;                 ///< what is missing keeps its numbers, what is unexpected is left
   RenameMap names;                      ///< what tensors are called in the file
   std::vector<std::string> fresh = {};  ///< paths and patterns of tensors that keep their numbers, saved or not
@@ -22,6 +26,7 @@ struct LoadOptions {
 /// What was not found, not used, and not looked for.
 struct Unmatched {
   std::vector<std::string> missing, unexpected, fresh;
+  std::vector<std::string> states = {};  ///< missing from files that no run has written: Loaded::model does without
 };
 
 /// Sets the tensors from those in `saved`; floats are rounded to the tensor's type. Each rank reads its own part, and

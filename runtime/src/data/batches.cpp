@@ -66,11 +66,11 @@ bool merges_or_splits(std::span<const int64_t> file, std::span<const int64_t> in
 }
 
 Batches::Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFile& run,
-                 const std::vector<Source>& sources, const std::string& section)
+                 const std::vector<Source>& sources, const std::string& section, std::span<const std::string> unread)
     : tensors_(tensors), info_(info), run_(run), sources_(sources), section_(section) {
   check_names(tensors, info, run, sources, section);
   for (const Tensor& tensor : tensors_)
-    if (tensor.role == Role::input) feeds_.push_back(make_feed(tensor));
+    if (tensor.role == Role::input && std::ranges::count(unread, tensor.name) == 0) feeds_.push_back(make_feed(tensor));
   for (const Tensor& tensor : tensors_)
     if (tensor.role == Role::state && section_ == "data" && names(tensor)) state_.push_back(make_feed(tensor));
   leave_out_long_lines();

@@ -28,9 +28,9 @@ class Batches {
  public:
   /// `sources` is run.data or run.validation.data, `section` its name. The tensors must outlive this object. Throws
   /// Failure (Cause::data), with the line of the run file, when an input has no source, a source no input, or file and
-  /// input do not fit.
+  /// input do not fit. `unread`: inputs that are left as they are, with or without a source.
   Batches(std::span<Tensor> tensors, const ProgramInfo& info, const RunFile& run, const std::vector<Source>& sources,
-          const std::string& section);
+          const std::string& section, std::span<const std::string> unread = {});
 
   /// Throws where a source names no input, or, in `data`, no state.
   static void check_names(std::span<const Tensor> tensors, const ProgramInfo& info, const RunFile& run,

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
 #include "files/yaml_reader.h"
 #include "meshrt/failure.h"
 #include "meshrt/run_file.h"
@@ -20,6 +24,9 @@ Color color_named(std::string_view word) {
   throw wrong(fmt::format("--color must be auto, always or never, not `{}`", word));
 }
 
+constexpr std::pair<std::string_view, Command> commands[] = {{"evaluate", Command::evaluate},
+                                                             {"predict", Command::predict}};
+
 int rank_count(std::string_view word) {
   const auto count = whole_number(word);
   if (!count || *count < 1 || *count > 1'000'000)
@@ -27,14 +34,34 @@ int rank_count(std::string_view word) {
   return static_cast<int>(*count);
 }
 
+/// Options that go with other commands than the one that is given for.
+void check_command(const CommandLine& line) {
+  const bool trains = line.command == Command::train;
+  if (line.json && !line.info && trains) throw wrong("--json goes with --info, evaluate and predict");
+  if (!trains && (line.dry_run || !line.run_folder.empty())) throw wrong("--dry-run and --run-dir are of training");
+  if (trains && (!line.model.paths.empty() || !line.model.fresh.empty() || !line.model.names.empty()))
+    throw wrong(
+        "--params, --fresh and --names go with evaluate and predict; a run that trains is given `train.params`");
+  if ((line.command == Command::predict) == line.out.empty())
+    throw wrong(line.out.empty() ? "predict needs `--out DIR`: where do the values go?" : "--out goes with predict");
+}
+
 }  // namespace
 
 CommandLine parse_command_line(std::span<const char* const> arguments) {
   static const std::vector<std::string> options = {"--help",    "--info",  "--json",    "--dry-run",
-                                                   "--threads", "--color", "--run-dir", "-n"};
+                                                   "--threads", "--color", "--run-dir", "--params",
+                                                   "--fresh",   "--names", "--out",     "-n"};
   CommandLine line;
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  const auto command = std::ranges::find(commands, arguments.empty() ? "" : std::string_view(arguments[0]),
+                                         &std::pair<std::string_view, Command>::first);
+  const bool named = command != std::end(commands);
+  if (named) line.command = command->second;
+  for (size_t i = named ? 1 : 0; i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
+    const auto is = [&](std::string_view option) {
+      return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
+    };
     // "-n 4", "-n4" and "-n=4" are one
     const auto value = [&](std::string_view option) -> std::string_view {
       std::string_view rest = word.substr(option.size());
@@ -47,8 +74,12 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
     else if (word == "--json") line.json = true;
     else if (word == "--dry-run") line.dry_run = true;
     else if (word == "--threads") line.threads = true;
-    else if (word == "--color" || word.starts_with("--color=")) line.color = color_named(value("--color"));
-    else if (word == "--run-dir" || word.starts_with("--run-dir=")) line.run_folder = value("--run-dir");
+    else if (is("--color")) line.color = color_named(value("--color"));
+    else if (is("--run-dir")) line.run_folder = value("--run-dir");
+    else if (is("--params")) line.model.paths.emplace_back(value("--params"));
+    else if (is("--fresh")) line.model.fresh.emplace_back(value("--fresh"));
+    else if (is("--names")) line.model.names = value("--names");
+    else if (is("--out")) line.out = value("--out");
     else if (word.starts_with("-n")) line.ranks = rank_count(value("-n"));
     else if (word.starts_with("-"))
       throw wrong(fmt::format("unknown option `{}`: {}", word, suggestion(word, options, "options")));
@@ -56,17 +87,39 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
     else if (line.run_file.empty()) line.run_file = word;
     else throw wrong(fmt::format("one run file is expected, but both `{}` and `{}` are given", line.run_file, word));
   }
-  if (line.json && !line.info) throw wrong("--json goes with --info");
+  check_command(line);
   return line;
+}
+
+std::vector<std::string> words_for_ranks(const CommandLine& line) {
+  std::vector<std::string> words;
+  for (const auto& [name, command] : commands)
+    if (command == line.command) words.emplace_back(name);
+  words.insert(words.end(), line.overrides.begin(), line.overrides.end());
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.push_back(fmt::format("{}={}", option, value));
+  };
+  for (const std::string& path : line.model.paths) add("--params", path);
+  for (const std::string& pattern : line.model.fresh) add("--fresh", pattern);
+  add("--names", line.model.names);
+  add("--run-dir", line.run_folder);
+  add("--out", line.out);
+  if (line.json) words.emplace_back("--json");
+  if (line.dry_run) words.emplace_back("--dry-run");
+  if (line.color != Color::automatic)
+    words.emplace_back(line.color == Color::always ? "--color=always" : "--color=never");
+  return words;
 }
 
 std::string help_text(const std::string& name) {
   return fmt::format(
-      R"(usage: {0} [RUN.yaml] [key=value...] [options]
+      R"(usage: {0} [evaluate | predict] [RUN.yaml] [key=value...] [options]
 
   {0} -n 2 run.yaml                    train with two ranks on this machine
   {0} -n 2 run.yaml train.steps=100    the same, one key of the run file changed
   meshrun -n 2 {0} run.yaml            the same through the launcher
+  {0} evaluate -n 2 run.yaml           metrics over what the run file names `validation`, without training
+  {0} predict -n 2 run.yaml --out DIR  values for every sample of `data`, if {0} was built with `--predict NAME`
 
 Without RUN.yaml the run file {0}.yaml beside this program is used (or {0}.json), else the one beside the spec.
 
@@ -74,9 +127,15 @@ options:
   -n N             start N ranks here; N must be the size of the mesh
   --threads        run the ranks as threads of one process
   --dry-run        start, allocate, read one batch, one all-reduce, end
-  --info [--json]  what this program was compiled for
+  --info           what this program was compiled for
   --run-dir DIR    the folder of this run (default: runs/{0}-0001 and so on); none: no folder. What an
                    earlier run has left in DIR is moved to DIR/earlier-0001
+  --params PATH    of evaluate and predict: a checkpoint, or a safetensors file with the parameters; may be given several times
+                   (default: the latest of `checkpoint.dir`)
+  --fresh PATTERN  parameters that begin as the spec says, whether the files have them or not
+  --names FILE     a YAML map: what the parameters are called there
+  --out DIR        of predict: the folder for the values, as npy files
+  --json           of --info, evaluate and predict: print the result as JSON
   --color WHEN     auto, always or never
   --help           this text
 

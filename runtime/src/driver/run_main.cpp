@@ -52,14 +52,26 @@ void check_ranks(const CommandLine& line, const ProgramInfo& info, const std::st
 }
 
 int start_processes(const CommandLine& line, const std::string& run_file) {
-  std::vector<std::string> command = {this_program()};
+  std::vector<std::string> command = {this_program()}, words = words_for_ranks(line);
+  command.insert(command.end(), words.begin(), words.end());
   if (!run_file.empty()) command.push_back(run_file);
-  command.insert(command.end(), line.overrides.begin(), line.overrides.end());
-  if (line.dry_run) command.emplace_back("--dry-run");
-  if (!line.run_folder.empty()) command.push_back("--run-dir=" + line.run_folder);
-  if (line.color != Color::automatic)
-    command.emplace_back(line.color == Color::always ? "--color=always" : "--color=never");
   return launch_processes(line.ranks, command, {});
+}
+
+/// A program that does not train reads some of what its run file names, and tells what of that is not there.
+RunFile read_run_file(const CommandLine& line, const std::string& path) {
+  return read_run_file(path, line.overrides,
+                       line.command == Command::train ? NamedFiles::must_exist : NamedFiles::may_lack);
+}
+
+int perform(const CommandLine& line, Rank& rank, Program& program, const RunFile& run, const DriverOptions& options) {
+  if (line.dry_run) return dry_run(rank, program, run, options);
+  switch (line.command) {
+    case Command::train: return train(rank, program, run, options);
+    case Command::evaluate: return evaluate(rank, program, run, line.model, line.json, options);
+    case Command::predict: return predict(rank, program, run, line.model, line.out, line.json, options);
+  }
+  return 0;
 }
 
 void require_instructions(const std::string& name, const char* instructions) {
@@ -90,14 +102,14 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
                               fs::path(this_program()).parent_path().string()};
   const std::string run_file = find_run_file(line, info);
   const auto body = [&](Rank& rank) {
-    const RunFile run = read_run_file(run_file, line.overrides);
-    const auto program = make();
-    return line.dry_run ? dry_run(rank, *program, run, options) : train(rank, *program, run, options);
+    const RunFile run = read_run_file(line, run_file);
+    return perform(line, rank, *make(), run, options);
   };
   if (in_job()) return run_rank(body);
   // Mistakes in the run file are told once, before any rank starts.
-  const RunFile run = read_run_file(run_file, line.overrides);
-  if (!line.dry_run) check_trainable(info, run);
+  const RunFile run = read_run_file(line, run_file);
+  if (line.command == Command::train && !line.dry_run) check_trainable(info, run);
+  if (line.command == Command::predict) check_predicts(info);
   check_ranks(line, info, name);
   if (line.threads) return launch_threads(mesh_size(info), body);
   if (line.ranks > 0) return start_processes(line, run_file);

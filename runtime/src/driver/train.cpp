@@ -5,18 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 
-#include "checkpoint/load.h"
 #include "data/read_ahead.h"
 #include "driver/checkpoints.h"
 #include "driver/finite_watch.h"
-#include "driver/memory_limits.h"
-#include "driver/nodes.h"
+#include "driver/model_files.h"
 #include "driver/outputs.h"
 #include "driver/same_job.h"
+#include "driver/start.h"
 #include "driver/validator.h"
 #include "driver/watched.h"
 #include "meshrt/collectives.h"
@@ -28,8 +26,6 @@
 #include "report/gather.h"
 #include "report/run_report.h"
 #include "system/tell.h"
-#include "transport/site_names.h"
-#include "transport/transport.h"
 
 namespace meshrt {
 
@@ -62,26 +58,6 @@ void tell_left_out(Log& log, const char* section, const Batches& batches) {
                        grouped(batches.left_out()), grouped(batches.left_out() + batches.samples())));
 }
 
-/// Parameters of another origin in place of the initial ones; a note when not all are.
-std::string load_parameters(Rank& rank, Program& program, const Train& train) {
-  LoadOptions options{.parameters_only = true, .partial = train.partial.value, .names = {}, .fresh = {}};
-  if (train.names.given()) options.names = RenameMap::read(train.names.value);
-  for (const Given<std::string>& pattern : train.fresh) options.fresh.push_back(pattern.value);
-  std::vector<std::string> files;
-  for (const Given<std::string>& file : train.params) files.push_back(file.value);
-  const SavedTensors saved = SavedTensors::open(files);
-  const Unmatched unmatched = load_tensors(rank, program.info(), program.tensors(), saved, options);
-  std::vector<std::string> notes;
-  if (!unmatched.missing.empty())
-    notes.push_back(
-        fmt::format("`{}` lacks {}: they keep their initial values", saved.path(), fmt::join(unmatched.missing, ", ")));
-  if (!unmatched.unexpected.empty())
-    notes.push_back(fmt::format("`{}` also has {}: left", saved.path(), fmt::join(unmatched.unexpected, ", ")));
-  if (!unmatched.fresh.empty())
-    notes.push_back(fmt::format("train.fresh: {} keep their initial values", fmt::join(unmatched.fresh, ", ")));
-  return fmt::format("{}", fmt::join(notes, "\n"));
-}
-
 /// What a rank finds in the data of the batch at `position` that is not finite; empty: nothing. Collective.
 std::string bad_data(Rank& rank, const Batches& batches, int64_t position) {
   for (const std::string& found : gather_texts(rank, "data", batches.not_finite(position)))
@@ -101,47 +77,7 @@ class Checking {
   FiniteChecks* before_;
 };
 
-/// The first values of states that the spec begins as an expression, but for those that the run file reads from files.
-void begin_states(Program& program, const Batches& batches, const StepInput& input) {
-  const std::vector<EntryInfo>& entries = program.info().entries;
-  for (size_t i = 0; i < entries.size(); ++i)
-    if (!entries[i].begins.empty() && !batches.fills_state(entries[i].begins)) program.run(i, input, {});
-}
-
-/// Where its call sites stand in the spec.
-std::vector<std::string> places_of(const ProgramInfo& info) {
-  std::vector<std::string> places;
-  for (const ProgramInfo::SourceSpan& site : info.sites)
-    places.push_back(site.line > 0 ? fmt::format("{}:{}", site.file, site.line) : "");
-  return places;
-}
-
 }  // namespace
-
-int mesh_size(const ProgramInfo& info) {
-  int size = 1;
-  for (const MeshAxis& axis : info.mesh) size *= axis.size;
-  return size;
-}
-
-void prepare(Rank& rank, Program& program) {
-  const ProgramInfo& info = program.info();
-  if (rank.ranks() != mesh_size(info))
-    throw Failure(Cause::usage, fmt::format("the job has {} ranks, but `{}` is compiled for the {} of its mesh",
-                                            rank.ranks(), info.name, mesh_size(info)));
-  name_sites(places_of(info));
-  check_nodes(rank, info);
-  check_memory(rank, info);
-  rank.allocate(info.arena_bytes, info.own_bytes);
-  program.bind(rank);
-}
-
-/// MESHRT_TIMEOUT, which a launcher's --timeout sets, stands over the run file.
-void heed_timeout(Rank& rank, const RunFile& run) {
-  const char* set = std::getenv("MESHRT_TIMEOUT");
-  if (run.train.timeout.given() && (set == nullptr || *set == '\0'))
-    rank.transport().set_timeout(run.train.timeout.value);
-}
 
 /// Where the run goes on, and what the run file says that this leaves without effect.
 void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t step) {
@@ -167,7 +103,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   prepare(rank, program);
   Batches batches(program.tensors(), info, run, run.data, "data");
   std::optional<Validator> validator;
-  if (run.validation.given()) validator.emplace(program, run);
+  if (run.validation.given()) validator.emplace(program, run, validation_set(run));
   initialise(program.tensors(), run.train.seed.value);
   Checkpoints checkpoints(rank, program, run);
   const std::optional<Moment> resumed = checkpoints.resume();

@@ -52,14 +52,19 @@ void combine_sums(std::span<const Carried> carried, const Sums& other, Function 
 
 }  // namespace
 
-Validator::Validator(Program& program, const RunFile& run)
+EvaluationSet validation_set(const RunFile& run) { return {"validation", run.validation.data, run.validation.steps}; }
+
+Validator::Validator(Program& program, const RunFile& run, EvaluationSet set)
     : program_(program),
       entry_(entry_of(program.info(), "evaluate")),
-      batches_(program.tensors(), program.info(), run, run.validation.data, "validation"),
+      set_(std::move(set)),
+      batches_(program.tensors(), program.info(), run, set_.sources, set_.section,
+               program.info().entries[entry_].unread),
       reader_(batches_) {
-  const Given<int64_t>& steps = run.validation.steps;
+  const Given<int64_t>& steps = set_.steps;
   if (const Source* mixture = batches_.mixture(); mixture != nullptr && !steps.given())
-    throw run.error(mixture->mix, "a mixture has no end: how much of it is validation?", "give `steps` beside it");
+    throw run.error(mixture->mix, "a mixture has no end: how much of it is validation?",
+                    set_.section == "validation" ? "give `steps` beside it" : "`validation: { steps: 20 }` says it");
   batches_.seed(run.train.seed.value, false);
   whole_ = batches_.samples() == 0 ? 1 : batches_.whole_batches();
   if (steps.value > whole_ && batches_.mixture() == nullptr)

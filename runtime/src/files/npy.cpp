@@ -1,6 +1,10 @@
 #include "meshrt/npy.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "files/file_bytes.h"
 #include "files/npy_header.h"
@@ -45,7 +49,9 @@ Array read_npy(const std::string& path) {
   return array;
 }
 
-void write_npy(const std::string& path, Type type, std::span<const int64_t> shape, std::span<const std::byte> data) {
+NpyWriter::NpyWriter(std::string path, Type type, std::span<const int64_t> shape)
+    : path_(std::move(path)), file_(std::fopen(unfinished().c_str(), "wb")) {
+  if (file_ == nullptr) fail();
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", npy_type(type),
                                    fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   constexpr size_t alignment = 64, before = 10;  // the numbers begin at a multiple of 64
@@ -56,8 +62,31 @@ void write_npy(const std::string& path, Type type, std::span<const int64_t> shap
   start += static_cast<char>(header.size() & 0xff);
   start += static_cast<char>(header.size() >> 8);
   start += header;
-  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(start)), data};
-  write_file(path, parts);
+  add(std::as_bytes(std::span(start)));
+}
+
+NpyWriter::~NpyWriter() {
+  if (file_ != nullptr) unlink(unfinished().c_str());
+}
+
+void NpyWriter::add(std::span<const std::byte> elements) {
+  if (std::fwrite(elements.data(), 1, elements.size(), file_.get()) != elements.size()) fail();
+}
+
+void NpyWriter::finish() {
+  if (std::fclose(file_.release()) != 0 || std::rename(unfinished().c_str(), path_.c_str()) != 0) fail();
+}
+
+void NpyWriter::fail() {
+  const int reason = errno;
+  unlink(unfinished().c_str());
+  throw Failure(Cause::environment, fmt::format("cannot write `{}`: {}", path_, std::strerror(reason)));
+}
+
+void write_npy(const std::string& path, Type type, std::span<const int64_t> shape, std::span<const std::byte> data) {
+  NpyWriter file(path, type, shape);
+  file.add(data);
+  file.finish();
 }
 
 }  // namespace meshrt

@@ -1,0 +1,79 @@
+#include "driver/model_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "checkpoint/load.h"
+#include "data/batches.h"
+#include "driver/start.h"
+#include "meshrt/failure.h"
+#include "meshrt/program.h"
+
+namespace meshrt {
+
+namespace {
+
+void add_note(std::vector<std::string>& notes, const char* text, const std::string& where,
+              const std::vector<std::string>& names) {
+  if (!names.empty()) notes.push_back(fmt::format(fmt::runtime(text), where, fmt::join(names, ", ")));
+}
+
+/// What --params names, else the checkpoints of the run file's own run.
+std::vector<std::string> paths_of(const RunFile& run, const ModelFiles& files) {
+  if (!files.paths.empty()) return files.paths;
+  const std::string& folder = run.checkpoint.folder.value;
+  if (folder.empty())
+    throw Failure(Cause::usage,
+                  "which parameters? `--params CHECKPOINT`, a safetensors file, or `checkpoint.dir` of the run file");
+  if (!CheckpointFolder(folder).latest())
+    throw run.error(run.checkpoint.folder.mark, fmt::format("`{}` holds no checkpoint yet", folder),
+                    "`--params` names other parameters");
+  return {folder};
+}
+
+}  // namespace
+
+std::string load_parameters(Rank& rank, Program& program, const Train& train) {
+  LoadOptions options{.what = Loaded::parameters, .partial = train.partial.value, .names = {}, .fresh = {}};
+  if (train.names.given()) options.names = RenameMap::read(train.names.value);
+  for (const Given<std::string>& pattern : train.fresh) options.fresh.push_back(pattern.value);
+  std::vector<std::string> files;
+  for (const Given<std::string>& file : train.params) files.push_back(file.value);
+  const SavedTensors saved = SavedTensors::open(files);
+  const Unmatched unmatched = load_tensors(rank, program.info(), program.tensors(), saved, options);
+  std::vector<std::string> notes;
+  add_note(notes, "`{}` lacks {}: they keep their initial values", saved.path(), unmatched.missing);
+  add_note(notes, "`{}` also has {}: left", saved.path(), unmatched.unexpected);
+  add_note(notes, "{}: {} keep their initial values", "train.fresh", unmatched.fresh);
+  return fmt::format("{}", fmt::join(notes, "\n"));
+}
+
+LoadedModel load_model(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files) {
+  const std::span<Tensor> tensors = program.tensors();
+  initialise(tensors, run.train.seed.value);
+  std::vector<std::string> inputs;
+  for (const Tensor& tensor : tensors)
+    if (tensor.role == Role::input) inputs.push_back(tensor.name);
+  const Batches states(tensors, program.info(), run, run.data, "data", inputs);
+  states.fill_state();
+
+  const SavedTensors saved = SavedTensors::open(paths_of(run, files));
+  LoadOptions options{.what = Loaded::model, .partial = false, .names = {}, .fresh = files.fresh};
+  if (!files.names.empty()) options.names = RenameMap::read(files.names);
+  const Unmatched unmatched = load_tensors(rank, program.info(), tensors, saved, options);
+
+  LoadedModel loaded{{0, 0, run.train.seed.value, run.train.steps.value}, saved.path(), ""};
+  if (saved.manifest()) loaded.moment = saved.manifest()->moment;
+  begin_states(program, states, {.step = 1, .steps = loaded.moment.steps, .seed = loaded.moment.seed},
+               [&](const std::string& path) { return std::ranges::count(unmatched.states, path) > 0; });
+  std::vector<std::string> notes;
+  add_note(notes, "`{}` lacks the states {}: they have their first values", saved.path(), unmatched.states);
+  add_note(notes, "`{}` also has {}: left", saved.path(), unmatched.unexpected);
+  add_note(notes, "{}: {} have their initial values", "--fresh", unmatched.fresh);
+  loaded.note = fmt::format("{}", fmt::join(notes, "\n"));
+  return loaded;
+}
+
+}  // namespace meshrt

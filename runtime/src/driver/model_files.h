@@ -1,0 +1,30 @@
+// model_files.h: parameters and states of another run, or of another origin, in place of the initial ones.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "meshrt/checkpoint.h"
+#include "meshrt/driver.h"
+#include "meshrt/rank.h"
+#include "meshrt/run_file.h"
+
+namespace meshrt {
+
+class Program;  // meshrt/program.h
+
+/// `train.params` in place of the initial parameters; a note, a line each, when not all are. Collective.
+std::string load_parameters(Rank&, Program&, const Train&);
+
+/// A model that is used and not trained any more.
+struct LoadedModel {
+  Moment moment;     ///< of the run that made it; of other files step 0
+  std::string from;  ///< where it was found
+  std::string note;  ///< what the files lack, and have beside it, a line each; empty: nothing
+};
+
+/// Parameters, and states as far as they were saved; others begin as in training. No files: the latest checkpoint of
+/// `checkpoint.dir`. Collective. Throws Failure (Cause::data) where a parameter is missing, usage where nothing says
+/// where they are.
+LoadedModel load_model(Rank&, Program&, const RunFile&, const ModelFiles&);
+
+}  // namespace meshrt

@@ -1,0 +1,62 @@
+#include "driver/start.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "data/batches.h"
+#include "driver/memory_limits.h"
+#include "driver/nodes.h"
+#include "meshrt/driver.h"
+#include "meshrt/failure.h"
+#include "transport/site_names.h"
+#include "transport/transport.h"
+
+namespace meshrt {
+
+namespace {
+
+/// Where its call sites stand in the spec.
+std::vector<std::string> places_of(const ProgramInfo& info) {
+  std::vector<std::string> places;
+  for (const ProgramInfo::SourceSpan& site : info.sites)
+    places.push_back(site.line > 0 ? fmt::format("{}:{}", site.file, site.line) : "");
+  return places;
+}
+
+}  // namespace
+
+int mesh_size(const ProgramInfo& info) {
+  int size = 1;
+  for (const MeshAxis& axis : info.mesh) size *= axis.size;
+  return size;
+}
+
+void prepare(Rank& rank, Program& program) {
+  const ProgramInfo& info = program.info();
+  if (rank.ranks() != mesh_size(info))
+    throw Failure(Cause::usage, fmt::format("the job has {} ranks, but `{}` is compiled for the {} of its mesh",
+                                            rank.ranks(), info.name, mesh_size(info)));
+  name_sites(places_of(info));
+  check_nodes(rank, info);
+  check_memory(rank, info);
+  rank.allocate(info.arena_bytes, info.own_bytes);
+  program.bind(rank);
+}
+
+/// MESHRT_TIMEOUT, which a launcher's --timeout sets, stands over the run file.
+void heed_timeout(Rank& rank, const RunFile& run) {
+  const char* set = std::getenv("MESHRT_TIMEOUT");
+  if (run.train.timeout.given() && (set == nullptr || *set == '\0'))
+    rank.transport().set_timeout(run.train.timeout.value);
+}
+
+void begin_states(Program& program, const Batches& batches, const StepInput& input,
+                  const std::function<bool(const std::string&)>& begins) {
+  const std::vector<EntryInfo>& entries = program.info().entries;
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (const std::string& state = entries[i].begins; !state.empty() && !batches.fills_state(state) && begins(state))
+      program.run(i, input, {});
+}
+
+}  // namespace meshrt
