@@ -180,6 +180,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
                                    {"tensor", c.tensor},
                                    {"bytes", c.bytes},
                                    {"count", c.count},
+                                   {"sending", c.sending},
                                    {"seconds", c.seconds},
                                    {"phase", c.phase},
                                    {"call", c.call},
@@ -250,7 +251,9 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
     const std::string first = first_of(c.call);
     text += fmt::format("  {} {} over {} ({} ranks), {}{}, {} in {}{}{}\n      {}\n", name_of(c.kind), c.tensor,
                         axes_text(mesh, c.axes), c.group, meshrt::bytes_text(c.bytes),
-                        c.count > 1 ? fmt::format(" x {}", c.count) : "",
+                        c.sending != c.count ? fmt::format(" x {} of {}", c.sending, c.count)
+                        : c.count > 1        ? fmt::format(" x {}", c.count)
+                                             : "",
                         time_text(c.seconds * static_cast<double>(c.count)), c.phase,
                         c.span.known() ? ", " + place_text(graph, sources, c) : "",
                         first == c.tensor ? "" : ", sent together with " + first, c.reason);

@@ -226,6 +226,13 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
                            part_table(context, {emitter.own_margins().dim, {}}, step.axes), emitter.margins(), type));
       return;
     case CollectiveKind::broadcast:
+      out.line(fmt::format("meshrt::broadcast({}, {}, {}, {}, {}, {});", head, from, to, elements(context, step.to),
+                           type, coordinate(context, step.at)));
+      return;
+    case CollectiveKind::reduce:
+      out.line(fmt::format("meshrt::reduce({}, {}, {}, {}, {}, {}, {});", head, from, to, elements(context, step.from),
+                           type, reduce, coordinate(context, step.at)));
+      return;
     case CollectiveKind::slice: break;
   }
   internal_error(std::string("the emitter has no ") + name_of(step.kind));

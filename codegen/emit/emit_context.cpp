@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/emit/emit_parts.h"
 #include "codegen/graph/builder.h"
 #include "codegen/program/extent.h"
 
@@ -119,9 +120,43 @@ std::string slot(EmitContext& context, const Access& access, size_t k) {
   const TurnIndex& turn = access.turns[k];
   if (!turn.loop) return std::to_string(turn.offset);
   std::string text = context.names.turn(turn.loop);
+  const LocalDim& local = context.program.buffer(access.buffer).dims[k];
+  if (!local.placement.axes.empty())
+    return fmt::format("{}.slot({})", owners(context, local.dim, local.placement), text);
   if (turn.offset > 0) text = fmt::format("({} + {})", text, turn.offset);
   if (turn.period == 0) return text;
   return text + " % " + context.names.extent(context.program.buffer(access.buffer).dims[k]);
+}
+
+const std::string& owners(EmitContext& context, DimId dim, const DimPlacement& split) {
+  const std::string size = context.names.size(dim);
+  const std::string deal = split.deal ? ", " + deal_expression(split.deal) : "";
+  std::string& name =
+      context.owners[fmt::format("{}, {}, {}{}", size, part_index(context, split), parts_text(context, split), deal)];
+  if (name.empty()) {
+    name = size + "_over";
+    for (const AxisId axis : split.axes) name += "_" + identifier(context.mesh().axes[axis].name);
+    name = context.names.reserve(name);
+  }
+  return name;
+}
+
+const std::string& turn_over(const EmitContext& context, DimId dim) {
+  const std::string& name = context.graph().dim(dim).name;
+  const auto loop =
+      std::find_if(context.loops.rbegin(), context.loops.rend(), [&](const auto& one) { return one.first == name; });
+  if (loop == context.loops.rend()) internal_error("no loop over " + name + " is under way");
+  return loop->second;
+}
+
+std::string coordinate(EmitContext& context, const Where& where) {
+  if (!where.owner) return std::to_string(where.coordinates.front());
+  const TurnOwner& owner = where.owner;
+  std::string text =
+      fmt::format("{}.owner({})", owners(context, owner.dim, {owner.axes, owner.deal}), turn_over(context, owner.dim));
+  const auto axis = std::ranges::find(owner.axes, where.axis);
+  for (auto inner = axis + 1; inner != owner.axes.end(); ++inner) text += " / " + context.names.axis(*inner) + ".size";
+  return axis == owner.axes.begin() ? text : text + " % " + context.names.axis(where.axis) + ".size";
 }
 
 std::string address(EmitContext& context, const Access& access) {

@@ -50,6 +50,8 @@ struct EmitContext {
   std::vector<std::pair<std::string, std::string>> parts = {};  // tables of part boundaries: name, initialiser
   /// Of dims that are dealt anew, by what makes them: "over_ctx, seq, meshrt::Deal{}, meshrt::zigzag(4)".
   std::map<std::string, std::string> redeals = {};
+  /// Of dims that loops walk along and ranks own by parts, by what makes them: "layers_over_pipe".
+  std::map<std::string, std::string> owners = {};
   std::map<uint32_t, std::string> tickets = {};            // of collectives that are waited for later, by their step
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
@@ -83,6 +85,12 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
                    const std::string& scale = "");
 /// The slot of an access's leading dim k: "l", "2", "(t + 1) % ring".
 std::string slot(EmitContext&, const Access&, size_t k);
+/// The name of what says who has which slot of a dim that is split so.
+const std::string& owners(EmitContext&, DimId, const DimPlacement& split);
+/// The variable of the loop over a dim that is under way.
+const std::string& turn_over(const EmitContext&, DimId);
+/// The coordinate that a place means in the turn under way: "2", "layers_over_pipe.owner(layer)".
+std::string coordinate(EmitContext&, const Where&);
 /// The address of an access without its dims: "wq", "wq + l * (embed * heads)".
 std::string address(EmitContext&, const Access&);
 /// A single number: "loss", or "*loss" where it has a place in memory.

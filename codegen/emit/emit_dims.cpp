@@ -9,13 +9,6 @@ namespace mesh {
 
 namespace {
 
-/// "mesh::data.size * mesh::model.size"
-std::string parts_text(EmitContext& context, const DimPlacement& placement) {
-  std::string text;
-  for (const AxisId axis : placement.axes) text += (text.empty() ? "" : " * ") + context.names.axis(axis) + ".size";
-  return text;
-}
-
 std::string in_parentheses(const std::string& text) {
   return text.find(' ') == std::string::npos ? text : "(" + text + ")";
 }
@@ -28,15 +21,20 @@ std::string between_margins(const Margin& margin, const std::string& own) {
   return text;
 }
 
-/// Which part of a dim with this placement the rank owns.
+}  // namespace
+
+std::string parts_text(EmitContext& context, const DimPlacement& placement) {
+  std::string text;
+  for (const AxisId axis : placement.axes) text += (text.empty() ? "" : " * ") + context.names.axis(axis) + ".size";
+  return text;
+}
+
 std::string part_index(EmitContext& context, const DimPlacement& placement) {
   std::vector<std::pair<std::string, std::string>> indices;
   for (const AxisId axis : placement.axes)
     indices.emplace_back("index_on(" + context.names.axis(axis) + ")", context.names.axis(axis) + ".size");
   return horner(indices);
 }
-
-}  // namespace
 
 std::string deal_expression(const Deal& deal) {
   switch (deal.ownership) {
@@ -141,6 +139,8 @@ void emit_place(EmitContext& context, CppWriter& out) {
   for (const auto& [axes, name] : context.partners)
     lines.push_back(fmt::format("const meshrt::Partners {} = meshrt::partners({}, {});", name,
                                 context.group(axes.first), array(axes.second)));
+  for (const auto& [made, name] : context.owners)
+    lines.push_back(fmt::format("const meshrt::Owners {}{{{}}};", name, made));
   for (const auto& [made, name] : context.redeals)
     lines.push_back(fmt::format("const meshrt::Redeal {}{{{}}};", name, made));
   for (const auto& [step, ticket] : context.tickets) lines.push_back("meshrt::Ticket " + ticket + ";");

@@ -192,7 +192,16 @@ class RoutineEmitter {
   /// `if (index_on(mesh::pipe) == 0) { ... }`
   void write_control(CppWriter& out, Scope& scope, const BranchStep& branch, const std::string& prefix) {
     std::vector<std::string> conditions;
-    for (const Where& where : branch.at) conditions.push_back(condition(where));
+    for (const Where& where : branch.at) {
+      const TurnOwner& owner = where.owner;
+      const bool all_axes = owner && std::ranges::all_of(owner.axes, [&](AxisId axis) {
+                              return std::ranges::count(branch.at, Where{axis, {}, owner}) > 0;
+                            });
+      if (all_axes && where.axis != owner.axes.front()) continue;
+      conditions.push_back(all_axes ? fmt::format("{}.has({})", owners(context_, owner.dim, {owner.axes, owner.deal}),
+                                                  turn_over(context_, owner.dim))
+                                    : condition(where));
+    }
     const auto block = out.block(fmt::format("if ({})", fmt::join(conditions, " && ")));
     Scope inner(scope);
     write_steps(out, inner, branch.body, 0, branch.body.size(), prefix);
@@ -201,6 +210,7 @@ class RoutineEmitter {
   /// `index_on(mesh::pipe) == 0`, `index_on(mesh::pipe) >= 1`, `(index_on(mesh::pipe) == 0 || ...)`
   std::string condition(const Where& where) {
     const std::string index = "index_on(" + context_.names.axis(where.axis) + ")";
+    if (where.owner) return fmt::format("{} == {}", index, coordinate(context_, where));
     const std::vector<int64_t>& at = where.coordinates;
     const bool in_a_row = at.back() - at.front() + 1 == static_cast<int64_t>(at.size());
     if (at.size() > 1 && in_a_row && at.back() + 1 == context_.mesh().axes[where.axis].size)

@@ -26,16 +26,14 @@ TrafficTable count_traffic(const Program& program) {
   };
   std::vector<Place> around{{1, classes.all()}};
   const auto count = [&](const Step& step) {
-    std::span<const CollectiveStep> call;
-    if (const auto* combined = std::get_if<CombinedStep>(&step.what)) call = combined->collectives;
-    if (const auto* one = std::get_if<CollectiveStep>(&step.what)) call = {one, 1};
+    const std::span<const CollectiveStep> call = collectives_of(step);
     if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) return;
     const auto& [turns, ranks] = around.back();
     for (size_t i = 0; i < tables.size(); ++i) {
       if (!ranks[i]) continue;
       Traffic& traffic = tables[i][{call.front().kind, call.front().axes}];
       traffic.count += turns;
-      for (const CollectiveStep& one : call) traffic.bytes += turns * program.sharded.steps[one.step].bytes;
+      for (const CollectiveStep& one : call) traffic.bytes += sent_in(program.sharded.steps[one.step], turns);
     }
   };
   const auto enter = [&](const Step& step, const Steps&) {

@@ -17,6 +17,10 @@ void emit_memory(EmitContext&, CppWriter&);
 /// The function that gives meshrt::ProgramInfo.
 void emit_info(EmitContext&, CppWriter&, const EmitOptions&);
 
+/// "mesh::data.size * mesh::model.size"
+std::string parts_text(EmitContext&, const DimPlacement&);
+/// Which part of a dim with this placement the rank owns.
+std::string part_index(EmitContext&, const DimPlacement&);
 /// `meshrt::zigzag(4)`
 std::string deal_expression(const Deal&);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/builder.h"
+#include "codegen/program/branches.h"
 
 namespace mesh {
 
@@ -27,7 +28,13 @@ Pointer::Pointer(const Binding& binding, const Access& access) : start_(binding.
     const TurnIndex& turn = access.turns[k];
     const int64_t bytes =
         stride(binding.program, buffer, k, binding.rank.rank()) * static_cast<int64_t>(meshrt::size_of(buffer.type));
-    if (turn.loop) turns_.emplace_back(turn, bytes);
+    const LocalDim& local = buffer.dims[k];
+    if (turn.loop && !local.placement.axes.empty()) {
+      std::vector<int64_t> offsets;
+      for (int64_t t = 0; t < binding.program.sharded.graph.dim(local.dim).size; ++t)
+        offsets.push_back(bytes * slot(binding.program, access, k, t, binding.rank.rank()));
+      owned_.emplace_back(turn.loop, std::make_shared<const std::vector<int64_t>>(std::move(offsets)));
+    } else if (turn.loop) turns_.emplace_back(turn, bytes);
     else start_ += turn.slot(0) * bytes;
   }
 }
@@ -81,6 +88,16 @@ std::vector<meshrt::Axis> axes_of(const Binding& binding, const std::vector<Axis
 
 const meshrt::Group& group_of(Binding& binding, const std::vector<AxisId>& axes) {
   return binding.rank.group(axes_of(binding, axes));
+}
+
+std::function<int64_t()> coordinate_of(const Binding& binding, const Where& where) {
+  if (!where.owner) return [coordinate = where.coordinates.front()] { return coordinate; };
+  const int64_t turns = turns_of(binding.program, where);
+  std::vector<int64_t> coordinates;
+  for (int64_t turn = 0; turn < turns; ++turn) coordinates.push_back(coordinate_at(binding.mesh(), where, turns, turn));
+  return [&turn = binding.turns[binding.loops.at(where.owner.dim).index], coordinates] {
+    return coordinates[static_cast<size_t>(turn)];
+  };
 }
 
 }  // namespace mesh

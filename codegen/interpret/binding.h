@@ -2,7 +2,9 @@
 // turns of its loops, this step's input; and addresses of accesses in that rank's memory.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +23,7 @@ struct Binding {
   const Program& program;
   meshrt::Rank& rank;
   std::vector<int64_t> turns;                  // by LoopId: the turn under way
+  std::map<DimId, LoopId> loops;               // around the steps that are being bound
   meshrt::StepInput input;                     // of the step under way
   std::map<uint32_t, meshrt::Ticket> tickets;  // by CollectiveStep::step: what was started and not yet waited for
 
@@ -42,6 +45,7 @@ class Pointer {
   std::byte* at(const Binding& binding) const {
     std::byte* place = start_;
     for (const auto& [turn, bytes] : turns_) place += turn.slot(binding.turns[turn.loop.index]) * bytes;
+    for (const auto& [loop, offsets] : owned_) place += (*offsets)[static_cast<size_t>(binding.turns[loop.index])];
     return place;
   }
   void move(int64_t bytes) { start_ += bytes; }
@@ -49,7 +53,8 @@ class Pointer {
 
  private:
   std::byte* start_ = nullptr;
-  std::vector<std::pair<TurnIndex, int64_t>> turns_;  // with the bytes of a slot
+  std::vector<std::pair<TurnIndex, int64_t>> turns_;                                   // with the bytes of a slot
+  std::vector<std::pair<LoopId, std::shared_ptr<const std::vector<int64_t>>>> owned_;  // of split dims: bytes by turn
 };
 
 /// An access as a step that iterates over `nest` reads or writes it: the element at index 0 of every nest dim, and the
@@ -76,5 +81,7 @@ size_t position_of(const Binding&, const Access&, DimId);
 /// The ranks that differ only along these axes, in this order.
 std::vector<meshrt::Axis> axes_of(const Binding&, const std::vector<AxisId>& axes);
 const meshrt::Group& group_of(Binding&, const std::vector<AxisId>& axes);
+/// The coordinate that a place means in the turn that is under way then.
+std::function<int64_t()> coordinate_of(const Binding&, const Where&);
 
 }  // namespace mesh

@@ -108,6 +108,20 @@ Action all_gather(const Bound& bound) {
   };
 }
 
+// From one member to all, or from all to one.
+Action at_one(const Bound& bound) {
+  const int64_t count = extents(bound.binding, bound.step.before, 0, bound.step.before.size());
+  return [bound, count, root = coordinate_of(bound.binding, bound.step.at)] {
+    const auto one = static_cast<int>(root());
+    const std::byte* from = bound.from.at(bound.binding);
+    std::byte* to = bound.to.at(bound.binding);
+    if (bound.step.kind == CollectiveKind::broadcast)
+      meshrt::broadcast(bound.binding.rank, bound.group, bound.site, from, to, count, bound.type, one);
+    else
+      meshrt::reduce(bound.binding.rank, bound.group, bound.site, from, to, count, bound.type, bound.step.reduce, one);
+  };
+}
+
 Action all_to_all(const Bound& bound) {
   const CollectiveStep& step = bound.step;
   const size_t gathered = checked(bound.binding, step, step.from_dim),
@@ -292,9 +306,10 @@ Action bind_step(Binding& binding, const CollectiveStep& step) {
     case CollectiveKind::all_gather: return all_gather(bound);
     case CollectiveKind::all_to_all: whole_only(); return all_to_all(bound);
     case CollectiveKind::permute: whole_only(); return permute(bound);
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce: whole_only(); return at_one(bound);
     case CollectiveKind::redeal:
     case CollectiveKind::halo:
-    case CollectiveKind::broadcast:
     case CollectiveKind::slice: break;
   }
   fault(binding, step, "the interpreter has no such collective");

@@ -37,7 +37,10 @@ Action bind_step(Binding& binding, const ForStep& loop) {
       done = Pointer(binding, until->done);
       steps = steps.first(steps.size() - 1);
     }
+  const std::map<DimId, LoopId> around = binding.loops;
+  binding.loops[loop.dim] = loop.loop;
   const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, steps));
+  binding.loops = around;
   int64_t& turn = binding.turns[loop.loop.index];
   return [&binding, body, done, &turn, turns = loop.turns, reverse = loop.reverse] {
     for (int64_t i = 0; i < turns; ++i) {
@@ -52,8 +55,15 @@ Action bind_step(Binding& binding, const ForStep& loop) {
 Action bind_step(Binding& binding, const BranchStep& branch) {
   // Groups are made by all ranks, in one order.
   const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, branch.body));
-  if (!enters(binding.mesh(), branch, binding.rank.rank())) return [] {};
-  return [body] {
+  const int64_t rank = binding.rank.rank();
+  if (!may_enter(binding.mesh(), branch, rank)) return [] {};
+  std::vector<std::pair<int64_t, std::function<int64_t()>>>
+      turns;  // this rank's coordinate, and the one whose turn it is
+  for (const Where& where : branch.at)
+    if (where.owner) turns.emplace_back(binding.mesh().coordinate(rank, where.axis), coordinate_of(binding, where));
+  return [body, turns] {
+    for (const auto& [own, coordinate] : turns)
+      if (coordinate() != own) return;
     for (const Action& action : *body) action();
   };
 }

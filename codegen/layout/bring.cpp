@@ -145,6 +145,11 @@ ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<V
 }
 
 ValueId Placer::materialise(ValueId id, const Placement& to) {
+  if (!to.at.empty()) {  // all ranks may compute it
+    Placement everywhere = to;
+    everywhere.at.clear();
+    return materialise(id, everywhere);
+  }
   Placement complete = to;
   complete.partial.clear();
   // Computed where it is used: in the consumer's body, so that loops do not read it from memory.
@@ -187,9 +192,10 @@ std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   if (!renames && (to.has_margins() || !std::holds_alternative<BroadcastOp>(node.op))) return {};
   if (is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));
-  if (now.partial != placement(id).partial) return {};
+  if (now.partial != placement(id).partial || now.at != placement(id).at) return {};
   Placement from = operand_placement(node, 0, to);
   from.partial = to.partial;
+  from.at = to.at;
   if (!planner_.plan(graph_.type(node.inputs[0]), now, from)) return {};
   return from;
 }
@@ -290,6 +296,7 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
   };
   switch (step.kind) {
     case CollectiveKind::all_reduce:
+    case CollectiveKind::reduce:
     case CollectiveKind::reduce_scatter: return completion_reason(step, id, need);
     case CollectiveKind::all_gather:
       if (contains(to.dims[step.from_dim].axes, step.axes[0])) return on_the_way();
@@ -321,6 +328,7 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
                          owns(after.dims[at]));
     }
     case CollectiveKind::slice:
+      if (step.to_dim < 0) return fmt::format("{} is at one place of `{}`", need, over);
       if (!contains(to.dims[step.to_dim].axes, step.axes[0])) return on_the_way();
       return fmt::format("{} needs only this rank's part of `{}`", need, dim(step.to_dim));
     case CollectiveKind::halo: {
@@ -328,7 +336,11 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
       return fmt::format("halo exchange: `{}` is split over `{}`, and each part is read with {} before it and {} after",
                          dim(step.from_dim), over, margin.before, margin.after);
     }
-    case CollectiveKind::broadcast: return need;
+    case CollectiveKind::broadcast:
+      if (step.at.owner)
+        return fmt::format("`{}` is split over `{}`, so one rank has each turn's part, and {} needs it on all",
+                           graph_.dim(step.at.owner.dim).name, over, need);
+      return fmt::format("it lies at {}, and {} needs it on all", to_string(graph_, layout_.mesh, step.at), need);
   }
   return need;
 }

@@ -21,7 +21,9 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
   const bool local = within_node(machine, mesh, axes);
   const double latency = 1e-6 * (local ? machine.node_latency_us : machine.network_latency_us);
   const double rate = 1e9 * (local ? machine.node_gbs : machine.network_gbs);
-  const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo || kind == CollectiveKind::redeal;
+  const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo ||
+                      kind == CollectiveKind::redeal || kind == CollectiveKind::broadcast ||
+                      kind == CollectiveKind::reduce;
   const double rounds =
       direct ? 1 : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
   return rounds * latency + static_cast<double>(sent) / rate;

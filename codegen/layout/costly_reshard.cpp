@@ -35,7 +35,7 @@ class Reporter {
     const std::vector<const ReshardStep*> steps = steps_of(moved);
     int64_t bytes = 0;
     for (const ReshardStep* step : steps)
-      if (step->kind != CollectiveKind::halo) bytes += step->bytes;
+      if (step->kind != CollectiveKind::halo) bytes += sent_in(*step, step->turns) / step->turns;
     if (bytes <= worth_telling) return;
     const ValueType& type = graph_.type(moved.from);
     const Placement &from = sharded_.placement(moved.from), &to = sharded_.placement(moved.to);

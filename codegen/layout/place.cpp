@@ -36,6 +36,7 @@ ShardedGraph Placer::run() {
     value = home(value);
     Placement to = whole ? Placement::whole(graph_.type(value).dims.size()) : placement(value);
     to.partial.clear();
+    to.at.clear();
     return bring(value, to, need);
   };
   for (Metric& metric : graph_.metrics)
@@ -97,6 +98,7 @@ bool Placer::adds_up(NodeId id) {
   x = is_free(x) ? materialise(x, Placement::whole(graph_.type(x).dims.size())) : home(x);
   Placement lies = placement(x);
   std::erase_if(lies.partial, [](const Partial& p) { return p.reduce != Reduce::sum; });
+  lies.at.clear();  // the next turn has another owner
   if (declared_.parameter_of_gradient(x)) lies = target(declared_.of(x), lies);
   x = bring(x, lies, describe(node));
   adding_up_[entering] = x;
@@ -188,10 +190,11 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
       results += path ? path->seconds : never;
       bytes += static_cast<double>(local_elements(graph_, layout_.mesh, type, natural) *
                                    static_cast<int64_t>(meshrt::size_of(type.element)));
-      // A partial value must be completed some time.
+      // A partial value must be completed some time, one that only some ranks hold come to all.
       Placement complete = kept;
       complete.partial.clear();
-      if (!kept.partial.empty()) results += planner_.plan(type, kept, complete)->seconds;
+      complete.at.clear();
+      if (complete != kept) results += planner_.plan(type, kept, complete)->seconds;
     }
     double share = 1;
     for (const auto& axes : strategy.factor_axes) share *= static_cast<double>(layout_.mesh.size(axes));

@@ -1,6 +1,7 @@
-// place_loop.cpp: loops. A carry has one placement over all turns; a stack lies as its turns do, the loop's dim whole;
-// a carry that only adds up (the gradient of a shared parameter) stays partial until the loop is over, but for the
-// gradients that micro-batches add up: these lie where the rules put them from the first turn on.
+// place_loop.cpp: loops. A carry has one placement over all turns; a stack lies as its turns do, the loop's dim whole
+// or, where a rule splits it, each turn's slot at one rank; a carry that only adds up (the gradient of a shared
+// parameter) stays partial until the loop is over, but for the gradients that micro-batches add up: these lie where the
+// rules put them from the first turn on.
 #include <algorithm>
 
 #include "codegen/graph/rewrite.h"
@@ -15,6 +16,24 @@ Placement reordered(const Placement& placement, const std::vector<DimId>& from, 
   for (size_t i = 0; i < to.size(); ++i)
     result.dims[i] = placement.dims[std::find(from.begin(), from.end(), to[i]) - from.begin()];
   return result;
+}
+
+/// Where a turn of what lies so lies: at the rank that has its slot.
+Placement turn_of(DimId loop, Placement stacked) {
+  for (const Where& where : owners_of_turn(loop, stacked.dims[0])) stacked.at.push_back(where);
+  std::ranges::sort(stacked.at);
+  stacked.dims.erase(stacked.dims.begin());
+  return stacked;
+}
+
+/// The reverse.
+Placement stack_of(DimId loop, Placement turn) {
+  DimPlacement split;
+  for (const Where& where : turn.at)
+    if (where.owner.dim == loop) split = {where.owner.axes, where.owner.deal};
+  std::erase_if(turn.at, [&](const Where& where) { return where.owner.dim == loop; });
+  turn.dims.insert(turn.dims.begin(), split);
+  return turn;
 }
 
 }  // namespace
@@ -46,12 +65,39 @@ Placement Placer::carry_placement(const LoopOp::Carry& carry) {
   return result;
 }
 
+/// What a turn leaves in its slot of the stack, where a rule splits the loop's dim: at the rank that owns the turn.
+/// Nothing where no rule does. What the compiler keeps for itself gives way to what splits its turns.
+std::optional<Placement> Placer::ruled_turn(const LoopOp& loop, const LoopOp::Collect& kept) {
+  const std::optional<DimPlacement> ruled = declared_.of(kept.stacked)[0];
+  if (!ruled || ruled->axes.empty()) return {};
+  Placement lies = placement(home(kept.turn));
+  const auto claimed = [&](AxisId axis) { return contains(ruled->axes, axis); };
+  const std::string& name = graph_.value(kept.stacked).name;
+  const bool written = declared_.parameter_of_gradient(kept.stacked) || graph_.names.contains(name);
+  for (DimPlacement& dim : lies.dims) {
+    const auto first = std::ranges::find_if(dim.axes, claimed);
+    if (first != dim.axes.end() && !written) return {};
+    remove_axes(dim, {first, dim.axes.end()});
+  }
+  std::erase_if(lies.partial, [&](const Partial& partial) { return claimed(partial.axis); });
+  std::erase_if(lies.at, [&](const Where& where) { return claimed(where.axis); });
+  for (const Where& where : owners_of_turn(loop.dim, *ruled)) lies.at.push_back(where);
+  std::ranges::sort(lies.at);
+  return lies;
+}
+
 /// What a loop keeps of a turn's value. Of a partial one the complete copy, where a reader inside asked for one that is
 /// no larger: whoever reads the stack then need not complete it a second time.
-ValueId Placer::collected(const LoopOp::Collect& kept) {
+ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
   ValueId turn = kept.turn;
   if (is_free(turn)) return materialise(turn, Placement::whole(graph_.type(turn).dims.size()));
   turn = home(turn);
+  if (const auto ruled = ruled_turn(loop, kept)) return bring(turn, *ruled, "the rank that keeps this turn of it");
+  if (!placement(turn).at.empty()) {
+    Placement everywhere = placement(turn);
+    everywhere.at.clear();
+    turn = bring(turn, everywhere, "what is kept of it");
+  }
   if (const auto decided = decisions_.lies.find(kept.stacked); decided != decisions_.lies.end()) {
     Placement lies = decided->second;
     lies.dims.erase(lies.dims.begin());
@@ -86,12 +132,10 @@ void Placer::loop(NodeId id) {
   }
   for (auto& slice : op.slices) {
     const ValueId stacked = is_free(slice.stacked) ? slice.stacked : home(slice.stacked);
-    Placement whole = is_free(stacked) ? Placement::whole(graph_.type(stacked).dims.size()) : placement(stacked);
-    whole.dims[0] = {};
+    const Placement whole = is_free(stacked) ? Placement::whole(graph_.type(stacked).dims.size()) : placement(stacked);
     slice.stacked = bring(stacked, whole, "the loop takes it turn by turn");
     std::vector<DimId> rest(graph_.type(slice.stacked).dims.begin() + 1, graph_.type(slice.stacked).dims.end());
-    Placement turn = whole;
-    turn.dims.erase(turn.dims.begin());
+    const Placement turn = turn_of(op.dim, whole);
     set_placement(slice.turn, reordered(turn, rest, graph_.type(slice.turn).dims), "a turn of its stack");
     if (partial_because_.count(slice.stacked)) partial_because_[slice.turn] = partial_because_[slice.stacked];
   }
@@ -121,10 +165,10 @@ void Placer::loop(NodeId id) {
               "the loop, whose carry lies so");
   }
   for (auto& collect : op.collects) {
-    collect.turn = collected(collect);
+    collect.turn = collected(op, collect);
     std::vector<DimId> rest(graph_.type(collect.stacked).dims.begin() + 1, graph_.type(collect.stacked).dims.end());
-    Placement stacked = reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest);
-    stacked.dims.insert(stacked.dims.begin(), DimPlacement{});
+    const Placement stacked =
+        stack_of(op.dim, reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest));
     set_placement(collect.stacked, stacked, "the stack of its turns");
     if (partial_because_.count(collect.turn)) partial_because_[collect.stacked] = partial_because_[collect.turn];
   }

@@ -11,7 +11,12 @@ namespace mesh {
 bool Placement::uses(AxisId axis) const {
   for (const DimPlacement& dim : dims)
     if (std::find(dim.axes.begin(), dim.axes.end(), axis) != dim.axes.end()) return true;
-  return std::any_of(partial.begin(), partial.end(), [&](const Partial& p) { return p.axis == axis; });
+  return where(axis) || std::any_of(partial.begin(), partial.end(), [&](const Partial& p) { return p.axis == axis; });
+}
+
+const Where* Placement::where(AxisId axis) const {
+  const auto found = std::ranges::find(at, axis, &Where::axis);
+  return found == at.end() ? nullptr : &*found;
 }
 
 bool Placement::has_margins() const {
@@ -22,6 +27,22 @@ Placement Placement::without_margins() const {
   Placement result = *this;
   for (DimPlacement& dim : result.dims) dim.margin = {};
   return result;
+}
+
+std::vector<Where> owners_of_turn(DimId dim, const DimPlacement& split) {
+  std::vector<Where> at;
+  for (const AxisId axis : split.axes) at.push_back({axis, {}, {dim, split.axes, split.deal}});
+  std::ranges::sort(at);
+  return at;
+}
+
+int64_t coordinate_at(const MeshShape& mesh, const Where& where, int64_t turns, int64_t turn) {
+  const TurnOwner& owner = where.owner;
+  if (!owner) return where.coordinates.front();
+  const int64_t parts = mesh.size(owner.axes);
+  int64_t part = meshrt::Owners(turns, 0, parts, owner.deal).owner(turn);
+  for (auto axis = owner.axes.rbegin(); *axis != where.axis; ++axis) part /= mesh.axes[*axis].size;
+  return part % mesh.axes[where.axis].size;
 }
 
 void remove_axes(DimPlacement& dim, const std::vector<AxisId>& axes) {
@@ -105,6 +126,14 @@ std::string axes_text(const MeshShape& mesh, const std::vector<AxisId>& axes, co
   return text;
 }
 
+std::string to_string(const Graph& graph, const MeshShape& mesh, const Where& where) {
+  const std::string& axis = mesh.axes[where.axis].name;
+  if (!where.owner) return fmt::format("{} {}", axis, fmt::join(where.coordinates, " or "));
+  const std::string over = where.owner.axes.size() > 1 ? " over " + axes_text(mesh, where.owner.axes) : "";
+  return fmt::format("{} of its turn of {}{}{}", axis, graph.dim(where.owner.dim).name, over,
+                     deal_text(where.owner.deal));
+}
+
 std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement) {
   std::string text = "[";
   for (size_t i = 0; i < type.dims.size(); ++i) {
@@ -116,6 +145,8 @@ std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType
   text += "]";
   for (const Partial& partial : placement.partial)
     text += std::string(" partial ") + meshrt::name_of(partial.reduce) + " over " + mesh.axes[partial.axis].name;
+  for (const Where& where : placement.at)
+    text += (&where == placement.at.data() ? " at " : ", ") + to_string(graph, mesh, where);
   return text;
 }
 

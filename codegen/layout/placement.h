@@ -27,10 +27,21 @@ struct Partial {
   auto operator<=>(const Partial&) const = default;
 };
 
-/// The sub-mesh that holds a value at all: for an axis, the coordinates that do (absent axes: all of them).
+/// The ranks that have what a loop over `dim` stacks: with every turn it is another one's slot.
+struct TurnOwner {
+  DimId dim;  // unset: nothing of the kind
+  std::vector<AxisId> axes;
+  Deal deal;
+  explicit operator bool() const { return bool(dim); }
+  auto operator<=>(const TurnOwner&) const = default;
+};
+
+/// The sub-mesh that holds a value at all: for an axis, the coordinates that do (absent axes: all of them). Within a
+/// loop it may be the one that owns the turn.
 struct Where {
   AxisId axis;
-  std::vector<int64_t> coordinates;
+  std::vector<int64_t> coordinates = {};  // in order; none where the turn says which
+  TurnOwner owner = {};
   auto operator<=>(const Where&) const = default;
 };
 
@@ -42,7 +53,8 @@ struct Placement {
   auto operator<=>(const Placement&) const = default;
 
   static Placement whole(size_t dims) { return {std::vector<DimPlacement>(dims), {}, {}}; }
-  bool uses(AxisId axis) const;  // by a dim or a partial
+  bool uses(AxisId axis) const;      // by a dim or a partial, or only some of its coordinates
+  const Where* where(AxisId) const;  // null: all coordinates
   bool is_partial() const { return !partial.empty(); }
   bool has_margins() const;
   Placement without_margins() const;
@@ -50,6 +62,13 @@ struct Placement {
 
 /// A stretch of global indices, or of positions (meshrt/deal.h).
 using Range = meshrt::IndexRange;
+
+/// Where the slot of a turn lies, if a loop over `dim` stacks its turns as `split` says: for each axis the owner's
+/// coordinate, sorted by axis.
+std::vector<Where> owners_of_turn(DimId dim, const DimPlacement& split);
+/// The coordinate that such a place means in a turn of the loop, which has `turns`; of a single one without a loop
+/// that.
+int64_t coordinate_at(const MeshShape&, const Where&, int64_t turns, int64_t turn);
 
 /// Splits the dim no longer over these axes; a whole dim lies in its own order.
 void remove_axes(DimPlacement&, const std::vector<AxisId>&);
@@ -77,7 +96,9 @@ std::string deal_text(const Deal&);
 std::string owns_text(const Deal&);
 /// "data * model"
 std::string axes_text(const MeshShape&, const std::vector<AxisId>&, const char* between = " * ");
-/// "[batch/data, seq/ctx zigzag, heads/model] partial sum over model"
+/// "pipe 0 or 3", "data of its turn of layer"
+std::string to_string(const Graph&, const MeshShape&, const Where&);
+/// "[batch/data, seq/ctx zigzag, heads/model] partial sum over model at pipe 0"
 std::string to_string(const Graph&, const MeshShape&, const ValueType&, const Placement&);
 
 }  // namespace mesh

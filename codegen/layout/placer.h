@@ -38,7 +38,8 @@ class Placer {
   void loop(NodeId);
   Placement carry_placement(const LoopOp::Carry&);
   void start_adding_up(const LoopOp&);
-  ValueId collected(const LoopOp::Collect&);
+  std::optional<Placement> ruled_turn(const LoopOp&, const LoopOp::Collect&);
+  ValueId collected(const LoopOp&, const LoopOp::Collect&);
 
   // bring.cpp: values where they are needed
   /// The value with placement `to`: itself, a copy made earlier, a free value computed there, or the end of new reshard

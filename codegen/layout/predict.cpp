@@ -43,8 +43,9 @@ class Predictor {
     const double seconds = step.seconds - saved;
     const Declared::Kind moved = moved_kind(node);
     result_.collectives.push_back({step.kind, step.axes, sharded_.layout.mesh.size(step.axes), moved_name(node),
-                                   step.bytes, times, seconds, phase_of(node.part), node.span, node.scope, step.reason,
-                                   step.rule, moved.kind, moved.path, node.results[0], call});
+                                   step.bytes, times, times / step.turns * step.busy, seconds, phase_of(node.part),
+                                   node.span, node.scope, step.reason, step.rule, moved.kind, moved.path,
+                                   node.results[0], call});
     result_.communication_seconds += seconds * static_cast<double>(times);
   }
 

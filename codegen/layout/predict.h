@@ -16,6 +16,7 @@ struct PlannedCollective {
   std::string tensor;  // name of the value, or of the op that makes it
   int64_t bytes;       // what the rank that sends most sends in one execution
   int64_t count;       // executions a step
+  int64_t sending;     // in which that rank sends so much: fewer where ranks take turns
   double seconds;      // one execution
   const char* phase;   // forward, backward, update
   Span span;           // of the operation that needs it
@@ -29,7 +30,7 @@ struct PlannedCollective {
 };
 
 /// Bytes of a step.
-inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.count; }
+inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.sending; }
 
 struct Prediction {
   double flops = 0;                            // of the whole model, one step

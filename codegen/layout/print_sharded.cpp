@@ -16,6 +16,7 @@ const char* name_of(CollectiveKind kind) {
     case CollectiveKind::redeal: return "redeal";
     case CollectiveKind::halo: return "halo";
     case CollectiveKind::broadcast: return "broadcast";
+    case CollectiveKind::reduce: return "reduce";
     case CollectiveKind::slice: return "slice";
   }
   return "?";

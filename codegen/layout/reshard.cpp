@@ -19,6 +19,7 @@ bool is_prefix(const std::vector<AxisId>& axes, const std::vector<AxisId>& of) {
 /// of all ranks.
 double still_needed(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& at,
                     const Placement& to) {
+  if (!at.at.empty() || !to.at.empty()) return 0;  // not known
   const auto is_dealt = [](const DimPlacement& dim) { return bool(dim.deal); };
   if (std::ranges::any_of(at.dims, is_dealt) || std::ranges::any_of(to.dims, is_dealt)) return 0;  // not known
   double needed = 1, all = 1;  // of a rank, of the value
@@ -57,8 +58,21 @@ const std::optional<ReshardPath>& ReshardPlanner::plan(const ValueType& type, co
 void ReshardPlanner::price(const ValueType& type, const Placement& before, const Placement& after,
                            ReshardStep& step) const {
   step.bytes = sent_bytes(graph_, mesh_, type, before, after, step);
-  step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, step.bytes);
+  // What is reduced comes to one rank from all others.
+  const int64_t senders = step.kind == CollectiveKind::reduce ? mesh_.size(step.axes) - 1 : 1;
+  step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, senders * step.bytes);
+  if (step.at.owner) take_turns(step);
   if (step.kind == CollectiveKind::redeal) step.seconds += redeal_seconds(type, before, after, step);
+}
+
+/// A broadcast is sent by the turn's owner, a reduce by all others.
+void ReshardPlanner::take_turns(ReshardStep& step) const {
+  step.turns = graph_.dim(step.at.owner.dim).size;
+  std::vector<int64_t> owned(static_cast<size_t>(mesh_.axes[step.at.axis].size));
+  for (int64_t turn = 0; turn < step.turns; ++turn)
+    ++owned[static_cast<size_t>(coordinate_at(mesh_, step.at, step.turns, turn))];
+  const auto [fewest, most] = std::ranges::minmax(owned);
+  step.busy = step.kind == CollectiveKind::broadcast ? most : step.turns - fewest;
 }
 
 /// Beside a first message: one to and from each other owner of a stretch, and the copy of what a rank keeps.
@@ -175,7 +189,7 @@ std::optional<ReshardPath> ReshardPlanner::search(const ValueType& type, const P
 void ReshardPlanner::join_slices(ReshardPath& path) {
   for (size_t i = 1; i < path.steps.size();) {
     ReshardStep &last = path.steps[i - 1], &next = path.steps[i];
-    if (next.kind != CollectiveKind::slice || last.kind != next.kind || last.to_dim != next.to_dim) {
+    if (next.kind != CollectiveKind::slice || last.kind != next.kind || last.to_dim != next.to_dim || next.to_dim < 0) {
       ++i;
       continue;
     }

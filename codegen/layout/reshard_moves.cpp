@@ -49,6 +49,25 @@ class Moves {
     }
   }
 
+  /// From one coordinate of an axis to all, and the reverse: from copies or terms of a sum to the one.
+  void places() {
+    for (const Where& where : at_.at) {
+      if (std::ranges::count(to_.at, where) > 0) continue;
+      Placement after = at_;
+      std::erase(after.at, where);
+      add_at(CollectiveKind::broadcast, where, std::move(after));
+    }
+    for (const Where& where : to_.at) {
+      const auto pending = std::ranges::find(at_.partial, where.axis, &Partial::axis);
+      if (pending == at_.partial.end() && at_.uses(where.axis)) continue;
+      Placement after = at_;
+      after.at.insert(std::ranges::lower_bound(after.at, where), where);
+      std::erase_if(after.partial, [&](const Partial& partial) { return partial.axis == where.axis; });
+      if (pending == at_.partial.end()) add_at(CollectiveKind::slice, where, std::move(after));
+      else add_at(CollectiveKind::reduce, where, std::move(after), pending->reduce);
+    }
+  }
+
   /// A dim is dealt as blocks, or as it is in the end.
   void redeals() {
     for (int i = 0; i < dims(); ++i) {
@@ -83,6 +102,11 @@ class Moves {
            Reduce reduce = Reduce::sum) {
     if (to_dim >= 0 && !can_deal(after.dims[static_cast<size_t>(to_dim)])) return;
     all.push_back({{kind, axes, from_dim, to_dim, {}, reduce, 0, 0, {}, {}}, std::move(after)});
+  }
+
+  void add_at(CollectiveKind kind, const Where& where, Placement after, Reduce reduce = Reduce::sum) {
+    add(kind, {where.axis}, -1, -1, std::move(after), reduce);
+    all.back().step.at = where;
   }
 
   void complete(const Axes& axes, Reduce reduce) {
@@ -142,6 +166,7 @@ std::vector<Move> moves(const MeshShape& mesh, const std::vector<AxisId>& axes, 
   found.completions();
   found.departures();
   found.slices();
+  found.places();
   found.redeals();
   if (!permuted) found.permutes();
   return std::move(found.all);

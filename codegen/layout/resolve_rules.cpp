@@ -140,22 +140,13 @@ class Rules {
             .here("has no effect");
         continue;
       }
-      if (!place.target.none && !buildable(rule, product, place, reported)) continue;
+      if (!place.target.none && !buildable(place, reported)) continue;
       rule.deal = deal_of(place, graph_, layout_.mesh, rule.axes, rule.dims[0], sink_);
       if (is_new(rule, product)) layout_.rules.push_back(rule);
     }
   }
 
-  bool buildable(const Rule& rule, const ast::Product& product, const ast::Place& place, bool& reported) {
-    const bool loop = std::any_of(rule.dims.begin(), rule.dims.end(), [&](DimId dim) { return loops_.count(dim) > 0; });
-    if (loop) {
-      const std::string axis = place.target.axes.names.front().text;
-      sink_.error("E0901", product.span, "splitting the dim of a `repeat` (a pipeline) is not built yet")
-          .here("`{}` is repeated over", product.text())
-          .help(fmt::format("choose a mesh in which `{0}` is 1 (`--mesh {0}=1`), or a layout with `replicate over {0}`",
-                            axis));
-      return false;
-    }
+  bool buildable(const ast::Place& place, bool& reported) {
     const ast::Attribute* of_pipeline = pipeline_attribute(place);
     if (of_pipeline && !reported) {
       sink_.error("E0901", of_pipeline->span, "`{}` of a layout rule is not built yet", of_pipeline->key.text)

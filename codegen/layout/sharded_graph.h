@@ -19,6 +19,7 @@ enum class CollectiveKind : uint8_t {
   redeal,
   halo,
   broadcast,
+  reduce,
   slice
 };
 const char* name_of(CollectiveKind);  // "all_reduce"
@@ -28,8 +29,10 @@ const char* name_of(CollectiveKind);  // "all_reduce"
 /// of `from_dim` whole. all_to_all: moves the split from `from_dim` to `to_dim`. permute: parts as they are change
 /// owners, each member sends what it holds to one other. redeal: `from_dim` comes to be dealt otherwise to the ranks of
 /// all of its axes, or, where it has none, to lie in another order. halo: fetches the margins of `from_dim` over all of
-/// its axes, which may be none. slice: `to_dim` becomes split, nothing is sent. The axes of a dim that are gathered are
-/// always the last (minor) ones of its list; axes that a step adds are appended.
+/// its axes, which may be none. slice: `to_dim` becomes split, nothing is sent; without a dim it is held no longer but
+/// `at` some. broadcast: what is held `at` one coordinate of an axis comes to all. reduce: completes a partial `at`
+/// one. The axes of a dim that are gathered are always the last (minor) ones of its list; axes that a step adds are
+/// appended.
 struct ReshardStep {
   CollectiveKind kind;
   std::vector<AxisId> axes;
@@ -40,7 +43,15 @@ struct ReshardStep {
   double seconds = 0;  // predicted, by the machine description
   std::string reason;  // why it is there, in one sentence
   Span rule;           // the layout rule that caused it, if one did
+  Where at = {};       // of a broadcast, a reduce, a slice without a dim
+  /// Where that changes with the turns of a loop the rank that sends most does so in `busy` of `turns`.
+  int64_t busy = 1, turns = 1;
 };
+
+/// What the rank that sends most sends in so many executions.
+inline int64_t sent_in(const ReshardStep& step, int64_t executions) {
+  return step.bytes * (executions / step.turns * step.busy);
+}
 
 /// A chain of reshard steps that brings a value from where it is made to where it is needed.
 struct Movement {

@@ -45,7 +45,18 @@ bool may_pass(const OpContext& op, AxisId axis) {
 /// Of a dim that is merged or split.
 bool is_part(const Factor& factor) { return factor.granule > 1 || factor.slower >= 0; }
 
-constexpr int no_factor = -1, passes = -2;
+/// The coordinates of an axis at which operands lie, if it is the same for all that lie at any.
+const Where* place_of(const OpContext& op, AxisId axis) {
+  const Where* place = nullptr;
+  for (const auto& operand : op.operands) {
+    const Where* where = operand ? operand->where(axis) : nullptr;
+    if (place && where && *place != *where) return nullptr;
+    if (where) place = where;
+  }
+  return op.node.results.empty() ? nullptr : place;  // what has no result tells all ranks something
+}
+
+constexpr int no_factor = -1, passes = -2, stays = -3;
 
 /// What may become of one axis, the preferred choice on equal cost first.
 std::vector<int> choices(const OpContext& op, AxisId axis) {
@@ -69,6 +80,7 @@ std::vector<int> choices(const OpContext& op, AxisId axis) {
   std::vector<int> all{no_factor};
   all.insert(all.end(), claims.begin(), claims.end());
   if (may_pass(op, axis)) all.insert(is_view(op.node.op) ? all.begin() : all.end(), passes);
+  if (place_of(op, axis)) all.insert(is_view(op.node.op) ? all.begin() : all.end(), stays);
   return all;
 }
 
@@ -151,6 +163,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
   if (op.operands[operand])
     for (const Partial& partial : op.operands[operand]->partial)
       if (partial.reduce == Reduce::sum && contains(passing, partial.axis)) placement.partial.push_back(partial);
+  placement.at = staying;
   return placement;
 }
 
@@ -169,6 +182,7 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
   }
   for (AxisId axis : passing) placement.partial.push_back({axis, Reduce::sum});
   std::sort(placement.partial.begin(), placement.partial.end());
+  placement.at = staying;
   return placement;
 }
 
@@ -187,6 +201,7 @@ Placement target(const DeclaredAxes& declared, const Placement& natural) {
     }
   }
   std::erase_if(placement.partial, [&](const Partial& p) { return contains(used, p.axis); });
+  std::erase_if(placement.at, [&](const Where& where) { return contains(used, where.axis); });
   return placement;
 }
 
@@ -200,10 +215,11 @@ std::vector<Strategy> strategies(const OpContext& op) {
   std::vector<Strategy> all;
   std::vector<size_t> at(options.size(), 0);
   for (bool more = true; more;) {
-    Strategy strategy{std::vector<std::vector<AxisId>>(op.factors.size()), {}, {}};
+    Strategy strategy{std::vector<std::vector<AxisId>>(op.factors.size()), {}, {}, {}};
     for (const AxisId axis : axes) {
       const int choice = options[axis][at[axis]];
       if (choice == passes) strategy.passing.push_back(axis);
+      if (choice == stays) strategy.staying.push_back(*place_of(op, axis));
       if (choice >= 0) strategy.factor_axes[choice].push_back(axis);
     }
     for (size_t f = 0; f < op.factors.size(); ++f)
@@ -224,6 +240,7 @@ std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) 
     if (op.mesh.axes[axis].size == 1) continue;
     Strategy without = strategy;
     std::erase(without.passing, axis);
+    std::erase_if(without.staying, [&](const Where& where) { return where.axis == axis; });
     for (auto& axes : without.factor_axes) std::erase(axes, axis);
     for (size_t f = 0; f < op.factors.size(); ++f) {
       Strategy other = without;

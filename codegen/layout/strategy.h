@@ -25,6 +25,7 @@ struct Strategy {
   std::vector<std::vector<AxisId>> factor_axes;  // by factor, major first
   std::vector<Deal> factor_deals;                // by factor: how it is dealt to them
   std::vector<AxisId> passing;                   // axes over which a partial operand stays partial
+  std::vector<Where> staying;                    // the op is computed where its operands lie, and only there
 
   /// What the op needs of operand i.
   Placement required(const OpContext&, size_t operand) const;

@@ -39,7 +39,6 @@ class Sender {
   int64_t bytes() const {
     const auto size = static_cast<int64_t>(meshrt::size_of(type_.element));
     if (step_.kind == CollectiveKind::all_reduce) return share(2, held(-1) * size);
-    if (step_.kind == CollectiveKind::broadcast) return share(1, held(-1) * size);
     return elements() * size;
   }
 
@@ -55,8 +54,9 @@ class Sender {
       case CollectiveKind::permute: return permuted();
       case CollectiveKind::redeal: return redealt() * held(step_.from_dim);
       case CollectiveKind::halo: return margins();
+      case CollectiveKind::broadcast: return (members_ - 1) * held(-1);
+      case CollectiveKind::reduce: return held(-1);
       case CollectiveKind::all_reduce:
-      case CollectiveKind::broadcast:
       case CollectiveKind::slice: break;
     }
     return 0;

@@ -15,6 +15,7 @@ constexpr double worth_of_all = 1 / 200.;  // of all seconds of communication
 
 Placement complete(Placement placement) {
   placement.partial.clear();
+  placement.at.clear();
   return placement.without_margins();
 }
 
@@ -49,7 +50,7 @@ class Movements {
     }
     for (const Node& node : placed.graph.nodes)
       if (const ReshardOp* moved = std::get_if<ReshardOp>(&node.op))
-        if (const ReshardStep& step = placed.steps[moved->step]; step.kind == CollectiveKind::slice)
+        if (const ReshardStep& step = placed.steps[moved->step]; step.kind == CollectiveKind::slice && step.to_dim >= 0)
           for (const AxisId axis : step.axes)
             sliced_.emplace(known(placed.graph.type(node.results[0]).dims[static_cast<size_t>(step.to_dim)]), axis);
     std::ranges::sort(stacks_);

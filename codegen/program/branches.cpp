@@ -5,21 +5,39 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/program/extent.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
 
-bool enters(const MeshShape& mesh, const BranchStep& branch, int64_t rank) {
+bool may_enter(const MeshShape& mesh, const BranchStep& branch, int64_t rank) {
   return std::ranges::all_of(branch.at, [&](const Where& where) {
-    return std::ranges::find(where.coordinates, index_over(mesh, {where.axis}, rank)) != where.coordinates.end();
+    return where.owner ||
+           std::ranges::find(where.coordinates, mesh.coordinate(rank, where.axis)) != where.coordinates.end();
   });
 }
 
-std::string to_string(const MeshShape& mesh, const BranchStep& branch) {
+std::string to_string(const Program& program, const BranchStep& branch) {
   std::vector<std::string> axes;
   for (const Where& where : branch.at)
-    axes.push_back(fmt::format("{} {}", mesh.axes[where.axis].name, fmt::join(where.coordinates, " or ")));
+    axes.push_back(to_string(program.sharded.graph, program.sharded.layout.mesh, where));
   return fmt::format("{}", fmt::join(axes, ", "));
+}
+
+int64_t turns_of(const Program& program, const Where& where) {
+  return where.owner ? program.sharded.graph.dim(where.owner.dim).size : 1;
+}
+
+std::span<const CollectiveStep> collectives_of(const Step& step) {
+  if (const auto* one = std::get_if<CollectiveStep>(&step.what)) return {one, 1};
+  if (const auto* combined = std::get_if<CombinedStep>(&step.what)) return combined->collectives;
+  return {};
+}
+
+RankSet intersection(const RankSet& a, const RankSet& b) {
+  RankSet result = a;
+  for (size_t i = 0; i < a.size(); ++i) result[i] = a[i] && b[i];
+  return result;
 }
 
 bool intersect(const RankSet& a, const RankSet& b) {
@@ -38,26 +56,75 @@ void unite(RankSet& into, const RankSet& other) {
   for (size_t i = 0; i < into.size(); ++i) into[i] = into[i] || other[i];
 }
 
-RankClasses::RankClasses(const Program& program) : mesh_(program.sharded.layout.mesh), representatives_{0} {
-  std::set<AxisId> axes;  // that any branch asks for
+RankClasses::RankClasses(const Program& program) : program_(program), classes_{{0, {}}} {
+  std::set<Where> turns;
+  std::set<AxisId> axes;  // of which any step asks for a coordinate
+  const auto ask = [&](const Where& where) {
+    if (where.owner) turns.insert(where);
+    else axes.insert(where.axis);
+  };
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* branch = std::get_if<BranchStep>(&step.what))
-        for (const Where& where : branch->at) axes.insert(where.axis);
+        for (const Where& where : branch->at) ask(where);
+      for (const CollectiveStep& one : collectives_of(step))
+        if (one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::reduce) ask(one.at);
     });
+  turns_.assign(turns.begin(), turns.end());
+  const MeshShape& mesh = program.sharded.layout.mesh;
   for (const AxisId axis : axes) {
-    const size_t known = representatives_.size();
-    for (int64_t coordinate = 1; coordinate < mesh_.axes[axis].size; ++coordinate)
+    const size_t known = classes_.size();
+    for (int64_t coordinate = 1; coordinate < mesh.axes[axis].size; ++coordinate)
       for (size_t i = 0; i < known; ++i)
-        representatives_.push_back(representatives_[i] + coordinate * mesh_.axes[axis].stride);
+        classes_.push_back({classes_[i].rank + coordinate * mesh.axes[axis].stride, {}});
   }
+  for (size_t k = 0; k < turns_.size(); ++k) {
+    const size_t known = classes_.size();
+    for (size_t i = 0; i < known; ++i) {
+      classes_.push_back(classes_[i]);
+      classes_[i].turn.push_back(false);
+      classes_.back().turn.push_back(true);
+    }
+  }
+}
+
+RankSet RankClasses::at(const Where& where) const {
+  RankSet result(count());
+  const size_t k = static_cast<size_t>(std::ranges::find(turns_, where) - turns_.begin());
+  for (size_t i = 0; i < count(); ++i)
+    result[i] = where.owner ? classes_[i].turn[k]
+                            : std::ranges::count(where.coordinates, program_.sharded.layout.mesh.coordinate(
+                                                                        classes_[i].rank, where.axis)) > 0;
+  return result;
 }
 
 RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
   const auto* branch = std::get_if<BranchStep>(&step.what);
   if (!branch) return in;
   RankSet result = in;
-  for (size_t i = 0; i < result.size(); ++i) result[i] = in[i] && enters(mesh_, *branch, representatives_[i]);
+  for (const Where& where : branch->at) result = intersection(result, at(where));
+  return result;
+}
+
+RankSet RankClasses::touching(const Step& step, const Access& access, Use use, const RankSet& in) const {
+  RankSet result = in;
+  for (const CollectiveStep& one : collectives_of(step))
+    if ((one.kind == CollectiveKind::broadcast && use == Use::read && access == one.from) ||
+        (one.kind == CollectiveKind::reduce && use == Use::write && access == one.to))
+      result = intersection(result, at(one.at));
+  const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
+  for (size_t k = 0; k < access.turns.size(); ++k)
+    for (const Where& where : owners_of_turn(dims[k].dim, dims[k].placement)) {
+      const auto of = static_cast<size_t>(std::ranges::find(turns_, where) - turns_.begin());
+      RankSet sooner_or_later = result;
+      for (size_t i = 0; i < count(); ++i)
+        for (size_t j = 0; j < count(); ++j) {
+          Class same = classes_[j];
+          if (of < same.turn.size()) same.turn[of] = classes_[i].turn[of];
+          if (result[j] && same.rank == classes_[i].rank && same.turn == classes_[i].turn) sooner_or_later[i] = true;
+        }
+      result = sooner_or_later;
+    }
   return result;
 }
 

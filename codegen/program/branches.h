@@ -1,20 +1,29 @@
-// branches.h: on which ranks a step is executed. Ranks that no branch of the program tells apart are one class, so that
-// what must hold on every rank is asked once for each class: a program without branches has one.
+// branches.h: on which ranks a step is executed. Ranks that no step of the program tells apart are one class, so that
+// what must hold on every rank is asked once for each class: a program without branches has one. Where ranks take turns
+// in a loop, being the one whose turn it is tells classes apart as a coordinate does.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
+#include "codegen/program/accesses.h"
 #include "codegen/program/program.h"
 
 namespace mesh {
 
-/// Whether a rank executes the branch's body.
-bool enters(const MeshShape&, const BranchStep&, int64_t rank);
+/// Whether a rank executes the branch's body, in some turn of the loops around it.
+bool may_enter(const MeshShape&, const BranchStep&, int64_t rank);
 /// "pipe 0, data 1 or 3"
-std::string to_string(const MeshShape&, const BranchStep&);
+std::string to_string(const Program&, const BranchStep&);
+/// The turns of the loop that a place depends on; 1 where it depends on none.
+int64_t turns_of(const Program&, const Where&);
+
+/// The collectives that a step makes.
+std::span<const CollectiveStep> collectives_of(const Step&);
 
 /// A set of classes of ranks, by class.
 using RankSet = std::vector<bool>;
+RankSet intersection(const RankSet&, const RankSet&);
 bool intersect(const RankSet&, const RankSet&);
 bool includes(const RankSet& all, const RankSet& part);
 void unite(RankSet& into, const RankSet& other);
@@ -22,14 +31,24 @@ void unite(RankSet& into, const RankSet& other);
 class RankClasses {
  public:
   explicit RankClasses(const Program&);
-  size_t count() const { return representatives_.size(); }
+  size_t count() const { return classes_.size(); }
   RankSet all() const { return RankSet(count(), true); }
   /// Those of `in` that enter the step's body: all of them where it is no branch.
   RankSet entering(const Step&, const RankSet& in) const;
+  /// Those of `in`, which execute the step, that read or write by the access: of a broadcast's operand and a reduce's
+  /// result one rank, of a slot in the end all that take turns.
+  RankSet touching(const Step&, const Access&, Use, const RankSet& in) const;
 
  private:
-  const MeshShape& mesh_;
-  std::vector<int64_t> representatives_;  // by class: one of its ranks
+  struct Class {
+    int64_t rank;            // one of its ranks
+    std::vector<bool> turn;  // by place in `turns_`: whether it is its turn there
+  };
+  RankSet at(const Where&) const;
+
+  const Program& program_;
+  std::vector<Where> turns_;  // that depend on the turn of a loop
+  std::vector<Class> classes_;
 };
 
 }  // namespace mesh

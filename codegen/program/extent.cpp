@@ -64,6 +64,17 @@ int64_t largest_elements(const Program& program, const Buffer& buffer) {
   return elements;
 }
 
+int64_t slot(const Program& program, const Access& access, size_t k, int64_t turn, int64_t rank) {
+  const LocalDim& local = program.buffer(access.buffer).dims[k];
+  const std::vector<AxisId>& axes = local.placement.axes;
+  const int64_t slot = access.turns[k].slot(turn);
+  if (axes.empty()) return slot;
+  const MeshShape& mesh = mesh_of(program);
+  const meshrt::Owners owners(size_of(program, local.dim), index_over(mesh, axes, rank), mesh.size(axes),
+                              local.placement.deal);
+  return owners.slot(slot);
+}
+
 std::span<const LocalDim> dims_of(const Program& program, const Access& access) {
   return std::span(program.buffer(access.buffer).dims).subspan(access.turns.size());
 }
@@ -105,7 +116,8 @@ int64_t base(const Program& program, const Address& address, std::span<const int
   int64_t elements = 0;
   for (size_t k = 0; k < address.turns.size(); ++k) {
     const TurnIndex& at = address.turns[k];
-    elements += at.slot(at.loop ? turns[at.loop.index] : 0) * stride(program, buffer, k, rank);
+    elements += slot(program, {address.buffer, address.turns}, k, at.loop ? turns[at.loop.index] : 0, rank) *
+                stride(program, buffer, k, rank);
   }
   for (const Address::Shift& shift : address.shifts) {
     const int64_t distance =

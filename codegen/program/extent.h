@@ -32,6 +32,8 @@ int64_t stride(const Program&, const Buffer&, size_t position, int64_t rank);
 int64_t local_elements(const Program&, const Buffer&, int64_t rank);
 /// Elements that the largest rank holds.
 int64_t largest_elements(const Program&, const Buffer&);
+/// The slot of leading dim k in a turn: among those that the rank has, 0 for what another one has.
+int64_t slot(const Program&, const Access&, size_t k, int64_t turn, int64_t rank);
 /// The dims that remain after the turns of an access.
 std::span<const LocalDim> dims_of(const Program&, const Access&);
 

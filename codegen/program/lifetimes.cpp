@@ -49,7 +49,8 @@ class Walk {
     const auto add = [&](const Step& step) {
       if (has_bodies(step)) return;
       for_each_access(step, [&](const Access& access, Use use) {
-        events_[storage(program_, access.buffer).index].push_back({next_, block, use, access.turns, ranks.back()});
+        events_[storage(program_, access.buffer).index].push_back(
+            {next_, block, use, access.turns, classes.touching(step, access, use, ranks.back())});
       });
       ++next_;
     };
@@ -99,10 +100,14 @@ class Walk {
     };
     for (const Event& event : events)  // an inner loop that uses it does so in every turn
       for (int inner = event.block; inner != block; inner = parent(inner)) cover(inner);
-    while (survives(block)) {
-      cover(block);
-      block = parent(block);
-    }
+    // A branch in a loop is no end of it: the slots of its turns live on.
+    for (int inner = block; inner >= 0; inner = parent(inner))
+      if (survives(inner)) {
+        cover(inner);
+        block = parent(inner);
+      } else if (blocks_[static_cast<size_t>(inner)].loop) {
+        break;
+      }
     life.block = block;
     RankSet users = events[0].ranks;
     for (const Event& event : events) unite(users, event.ranks);

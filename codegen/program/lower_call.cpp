@@ -99,6 +99,11 @@ void Lowering::lower_reshard(const Node& node) {
   if (constant(to)) return lower_formula(to);
   if (reshard.kind == CollectiveKind::slice) {
     if (is_formula(to)) return;
+    const bool stays = reshard.to_dim < 0 && !target_[to.index];  // where it is, for some ranks alone
+    if (memory_[from.index] && stays) {
+      memory_[to.index] = memory_[from.index];
+      return;
+    }
     if (memory_[from.index]) {
       emit(CopyStep{*memory_[from.index], allocate(to)});
       return;
@@ -109,6 +114,7 @@ void Lowering::lower_reshard(const Node& node) {
   step.kind = reshard.kind;
   step.axes = reshard.axes;
   step.to_axes = reshard.to_axes;
+  step.at = reshard.at;
   step.reduce = reshard.reduce;
   step.step = first_step_ + index;
   if (reshard.kind == CollectiveKind::all_reduce) {  // in place, of a total in its wider type
@@ -125,7 +131,9 @@ void Lowering::lower_reshard(const Node& node) {
     step.to = step.from;
   } else {
     step.to = allocate(to);
+    at_ = where(from);
     step.from = ordered_as(step.to, in_memory(from));
+    at_ = work_place(node);
   }
   const auto before = dims_of(program_, step.from), after = dims_of(program_, step.to);
   step.before.assign(before.begin(), before.end());

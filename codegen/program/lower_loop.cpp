@@ -93,12 +93,17 @@ void Lowering::lower_loop(const Node& node) {
 
   Steps body;
   Steps* around = std::exchange(steps_, &body);
-  for (const Slot& slot : slots)
+  for (const Slot& slot : slots) {
+    at_ = where(slot.turn);
     if (slot.argument) store(slot.turn, slot.access);  // before the carry is renewed
+  }
   lower_body(op.body);
   node_ = &node;
-  for (const Slot& slot : slots)
+  for (const Slot& slot : slots) {
+    at_ = where(slot.turn);
     if (!slot.argument) copy(in_memory(slot.turn), slot.access);
+  }
+  at_.clear();
   leave(op, carries);
   if (const auto done = std::exchange(done_, {})) emit(UntilStep{*done});
   steps_ = around;

@@ -34,7 +34,7 @@ void Lowering::find_readers() {
       const auto* reshard = std::get_if<ReshardOp>(&node.op);
       const bool slices = reshard && sharded_.steps[reshard->step].kind == CollectiveKind::slice;
       const bool moves = reshard && !slices && sharded_.steps[reshard->step].kind != CollectiveKind::halo;
-      if (slices) ++slices_[node.inputs[0].index];
+      if (slices && sharded_.steps[reshard->step].to_dim >= 0) ++slices_[node.inputs[0].index];
       if (!definition(node.op).reads_elements(graph_, node) || (moves && !constant(node.results[0])))
         for (ValueId input : node.inputs) need(input);
       if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
@@ -61,6 +61,7 @@ void Lowering::lower_root(const std::vector<bool>& wanted, std::vector<Step>& st
   steps_ = &steps;
   for (NodeId id : graph_.body(graph_.root()).nodes)
     if (wanted[id.index]) lower_node(id);
+  at_.clear();
   lower_updates();
 }
 
@@ -72,6 +73,7 @@ void Lowering::lower_node(NodeId id) {
   const Node& node = graph_.node(id);
   if (node.results.size() == 1 && memory_[node.results[0].index]) return;
   node_ = &node;
+  at_ = work_place(node);
   struct Visit {
     Lowering& to;
     const Node& node;
@@ -116,6 +118,14 @@ void Lowering::lower_node(NodeId id) {
   std::visit(Visit{*this, node}, node.op);
 }
 
+/// The ranks that have a node's results compute them. All come to a loop, and to what brings a value to one of them.
+std::vector<Where> Lowering::work_place(const Node& node) const {
+  if (node.results.empty() || std::holds_alternative<LoopOp>(node.op)) return {};
+  const auto* reshard = std::get_if<ReshardOp>(&node.op);
+  const bool reduces = reshard && sharded_.steps[reshard->step].kind == CollectiveKind::reduce;
+  return where(reduces ? node.inputs[0] : node.results[0]);
+}
+
 bool Lowering::could_be_formula(ValueId value) const {
   if (turn_.contains(value)) return true;
   const NodeId producer = graph_.value(value).producer;
@@ -142,8 +152,19 @@ Step& Lowering::emit(StepKind what) {
     if (node_->span.known()) step.spans.push_back(node_->span);
     step.scope = node_->scope;
   }
-  steps_->push_back(std::move(step));
-  return steps_->back();
+  Steps& steps = steps_here();
+  steps.push_back(std::move(step));
+  return steps.back();
+}
+
+/// What only some ranks execute stands in a branch; neighbours share it.
+Steps& Lowering::steps_here() {
+  if (at_.empty()) return *steps_;
+  const Part part = node_ ? node_->part : Part::forward;
+  const auto* last = steps_->empty() ? nullptr : std::get_if<BranchStep>(&steps_->back().what);
+  if (last == nullptr || last->at != at_ || steps_->back().part != part)
+    steps_->push_back({BranchStep{at_, {}}, part, {}, node_ ? node_->scope : "", {}});
+  return std::get<BranchStep>(steps_->back().what).body;
 }
 
 }  // namespace mesh

@@ -66,6 +66,9 @@ class Lowering {
   void find_readers();
   void lower_body(BodyId);
   void lower_node(NodeId);
+  const std::vector<Where>& where(ValueId value) const { return sharded_.placement(value).at; }
+  std::vector<Where> work_place(const Node&) const;
+  Steps& steps_here();
   bool is_formula(ValueId) const;
   bool could_be_formula(ValueId) const;
 
@@ -156,6 +159,7 @@ class Lowering {
   std::vector<const Node*> updates_;
   std::optional<Access> done_;  // the condition that ends the loop whose body is being lowered
   const Node* node_ = nullptr;  // being lowered
+  std::vector<Where> at_;       // the ranks that execute what is emitted; none: all
 };
 
 /// What the buffer of a stored tensor wishes to be called.

@@ -257,7 +257,12 @@ class Printer {
     static constexpr const char* phases[] = {"", " start", " wait"};
     std::string text = fmt::format("{}{} over {}", name_of(c.kind), phases[static_cast<size_t>(c.phase)], axes(c.axes));
     if (c.kind == CollectiveKind::permute) text += " to " + axes(c.to_axes);
-    if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter)
+    const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce;
+    if (rooted)
+      text += (c.kind == CollectiveKind::reduce ? " at " : " from ") +
+              to_string(graph(), program_.sharded.layout.mesh, c.at);
+    if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
+        c.kind == CollectiveKind::reduce)
       text += fmt::format(" {}", meshrt::name_of(c.reduce));
     if (c.from_dim >= 0) text += " of " + dim(c.before[static_cast<size_t>(c.from_dim)].dim);
     if (c.to_dim >= 0) text += " to " + dim(c.after[static_cast<size_t>(c.to_dim)].dim);
@@ -274,7 +279,7 @@ class Printer {
   std::string text(const ForStep& loop) const {
     return fmt::format("for {} {}{}", dim(loop.dim), loop.turns, loop.reverse ? " backwards" : "");
   }
-  std::string text(const BranchStep& branch) const { return "on " + to_string(program_.sharded.layout.mesh, branch); }
+  std::string text(const BranchStep& branch) const { return "on " + to_string(program_, branch); }
 
   const Program& program_;
   std::vector<DimId> dim_of_loop_;

@@ -62,7 +62,8 @@ struct IndexMap {
   bool operator==(const IndexMap&) const = default;
 };
 
-/// Which slot of a buffer's leading dim a step uses. Without a period the dim is the loop's and each turn has a slot.
+/// Which slot of a buffer's leading dim a step uses. Without a period the dim is the loop's and each turn has a slot: a
+/// place among those of its rank where the dim is split, which only that rank uses.
 /// With one the dim is a ring of `period` slots: what only the next turns need again (the values of the last turns, a
 /// pair of which one is filled while the other is read).
 struct TurnIndex {
@@ -219,6 +220,7 @@ struct DefinedStep {
   std::vector<int64_t> numbers;
 };
 
+/// A broadcast has its operand at one coordinate of its axis, a reduce its result (`at`).
 /// A halo of a dim fills its margins in place, from the neighbours' parts and by the margin's edge; without axes, from
 /// the rank's own elements.
 struct CollectiveStep {
@@ -228,6 +230,7 @@ struct CollectiveStep {
   int from_dim = -1, to_dim = -1;       // positions in the dims of the access (after turns)
   std::vector<LocalDim> before, after;  // dims of the value on both sides, as positions refer to
   Reduce reduce = Reduce::sum;
+  Where at = {};
   uint32_t step;  // index into ShardedGraph::steps: bytes, reason
   enum class Phase : uint8_t { whole, start, wait } phase = Phase::whole;
 };
@@ -273,7 +276,7 @@ struct ForStep {
 /// the next step. What the body writes has no value on the others, and collectives in it have groups that are wholly
 /// within it (program/branches.h).
 struct BranchStep {
-  std::vector<Where> at;  // sorted by axis, each with its coordinates in order; at least one axis
+  std::vector<Where> at;  // sorted by axis, each with its coordinates in order, or at a turn's owner; at least one axis
   Steps body;
   std::array<Steps*, 1> bodies() { return {&body}; }
 };

@@ -102,10 +102,11 @@ class Verifier {
     for_each_access(step, [&](const Access& access, Use use) {
       turns(access, step);
       const uint32_t root = storage(program_, access.buffer).index;
-      if (use != Use::write && !includes(written_[root], ranks_.back()) && !is_running_sum(step, root))
+      const RankSet ranks = classes_.touching(step, access, use, ranks_.back());
+      if (use != Use::write && !includes(written_[root], ranks) && !is_running_sum(step, root))
         say(fmt::format("{}: {} reads {} before anything writes it{}", routine_, summary(program_, step),
                         to_string(program_, access), somewhere(root)));
-      if (use != Use::read) unite(written_[root], ranks_.back());
+      if (use != Use::read) unite(written_[root], ranks);
     });
     if (const auto* one = std::get_if<CollectiveStep>(&step.what)) group(step, *one);
     if (const auto* combined = std::get_if<CombinedStep>(&step.what)) group(step, combined->collectives.front());
@@ -129,6 +130,10 @@ class Verifier {
     const std::vector<MeshAxis>& axes = program_.sharded.layout.mesh.axes;
     bool good = !branch.at.empty();
     for (const Where& where : branch.at) {
+      if (where.owner) {
+        good = good && where.coordinates.empty() && is_under_way(where.owner.dim);
+        continue;
+      }
       good = good && !where.coordinates.empty();
       for (const int64_t coordinate : where.coordinates)
         good = good && coordinate >= 0 && coordinate < axes[where.axis].size;
@@ -147,7 +152,7 @@ class Verifier {
         if (contains(collective.axes, where.axis) || contains(collective.to_axes, where.axis))
           if (static_cast<int64_t>(where.coordinates.size()) < program_.sharded.layout.mesh.axes[where.axis].size)
             say(fmt::format("{}: {} waits for ranks that do not come to it: it stands in a branch on {}", routine_,
-                            summary(program_, step), to_string(program_.sharded.layout.mesh, *branch)));
+                            summary(program_, step), to_string(program_, *branch)));
     }
   }
 
@@ -162,13 +167,33 @@ class Verifier {
            });
   }
 
+  bool is_under_way(DimId dim) const {
+    return std::ranges::any_of(around_, [&](const Step* around) {
+      const auto* loop = std::get_if<ForStep>(&around->what);
+      return loop && loop->dim == dim;
+    });
+  }
+
+  /// Whether the ranks that come to the step have the turn's slot: all of them where the dim is whole.
+  bool is_owned(const LocalDim& local, const Step& step) const {
+    return std::ranges::all_of(owners_of_turn(local.dim, local.placement), [&](const Where& where) {
+      const bool of_one = std::ranges::any_of(collectives_of(step),
+                                              [&](const CollectiveStep& collective) { return collective.at == where; });
+      return of_one || std::ranges::any_of(around_, [&](const Step* around) {
+               const auto* branch = std::get_if<BranchStep>(&around->what);
+               return branch && std::ranges::count(branch->at, where) > 0;
+             });
+    });
+  }
+
   void turns(const Access& access, const Step& step) {
     const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
     bool good = access.turns.size() <= dims.size();
     for (size_t k = 0; good && k < access.turns.size(); ++k) {
       const TurnIndex& turn = access.turns[k];
       const int64_t slots = program_.sharded.graph.dim(dims[k].dim).size;
-      good = dims[k].placement.axes.empty() && turn.offset >= 0;
+      good = is_owned(dims[k], step) && turn.offset >= 0;
+      good = good && (dims[k].placement.axes.empty() || (turn.loop && turn.period == 0));
       if (!turn.loop) {
         good = good && turn.offset < slots && turn.period == 0;
         continue;

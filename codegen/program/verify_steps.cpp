@@ -107,7 +107,9 @@ class StepVerifier {
     if (c.kind == CollectiveKind::halo) return margins(c);
     if (c.kind == CollectiveKind::permute) return owners(c);
     if (c.kind == CollectiveKind::redeal) return deals(c);
-    if (c.kind == CollectiveKind::broadcast) return;
+    if (c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce)
+      if (c.axes != std::vector{c.at.axis} || c.from == c.to || (!c.at.owner && c.at.coordinates.size() != 1))
+        say("has not one rank at its end");
     if (c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::all_to_all) gathers(c.from_dim);
     if (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all ||
         c.kind == CollectiveKind::slice)

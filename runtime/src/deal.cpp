@@ -153,4 +153,16 @@ std::vector<int64_t> indices_at(int64_t size, const Deal& deal, int64_t begin, i
   return indices;
 }
 
+Owners::Owners(int64_t size, int64_t own, int64_t parts, const Deal& deal)
+    : own_(own), owner_(static_cast<size_t>(size)), slot_(static_cast<size_t>(size)) {
+  for (int64_t part = 0; part < parts; ++part) {
+    int64_t slot = 0;
+    for (const int64_t index :
+         indices_at(size, deal, part_begin(size, deal, part, parts), part_begin(size, deal, part + 1, parts))) {
+      owner_[static_cast<size_t>(index)] = part;
+      if (part == own) slot_[static_cast<size_t>(index)] = slot++;
+    }
+  }
+}
+
 }  // namespace meshrt

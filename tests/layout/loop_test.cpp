@@ -84,5 +84,51 @@ TEST(Loop, SplitParametersAreGatheredTurnByTurn) {
   EXPECT_EQ(count(sharded, CollectiveKind::reduce_scatter, true), 1) << print_sharded(sharded);  // its gradient
 }
 
+/// What the steps of a kind send in all turns, from the rank that sends most.
+int64_t sent(const ShardedGraph& sharded, CollectiveKind kind, int64_t turns) {
+  int64_t bytes = 0;
+  for (const ReshardStep& step : sharded.steps)
+    if (step.kind == kind) bytes += sent_in(step, turns);
+  return bytes;
+}
+
+TEST(Loop, EachTurnsParametersComeFromTheRankThatOwnsThem) {
+  Stack model;
+  constexpr int64_t matrix = 16 * 16 * 4, layers = 3;
+  for (const auto& [ranks, deal, most] : {std::tuple<int64_t, Deal, int64_t>{2, Deal{}, 2},
+                                          {3, Deal{}, 1},
+                                          {4, Deal{}, 1},
+                                          {2, meshrt::rounds(2, 2), 2},
+                                          {2, meshrt::zigzag(2), 2}}) {
+    Layout layout = Perceptron::layout({{"data", ranks}}, {{model.batch, {0}}});
+    layout.rules.push_back({{model.layer}, {0}, {}, RuleScope::params, {}, {}, {}});
+    layout.rules.back().deal = deal;
+    const ShardedGraph sharded = place(completed(differentiated(model.graph)), layout, Machine{});
+    const std::string text = print_sharded(sharded);
+    // w, forward and backward; its gradient. Nothing of it moves outside of the loops.
+    EXPECT_EQ(count(sharded, CollectiveKind::broadcast, true), 2) << text;
+    EXPECT_EQ(count(sharded, CollectiveKind::reduce, true), 1) << text;
+    EXPECT_EQ(count(sharded, CollectiveKind::all_gather, false), 0) << text;
+    EXPECT_EQ(sent(sharded, CollectiveKind::broadcast, layers), 2 * (ranks - 1) * most * matrix) << text;
+    const int64_t fewest = ranks > layers ? 0 : 1;
+    EXPECT_EQ(sent(sharded, CollectiveKind::reduce, layers), (layers - fewest) * matrix) << text;
+    EXPECT_NE(text.find("at data of its turn of layer"), std::string::npos) << text;
+  }
+}
+
+TEST(Loop, WhatIsKeptOfATurnIsKeptByItsOwnerWhereARuleSaysSo) {
+  Stack model;
+  const ShardedGraph sharded =
+      place(completed(differentiated(model.graph)), Perceptron::layout({{"pipe", 2}}, {{model.layer, {0}}}), Machine{});
+  for (const Node& node : sharded.graph.nodes) {
+    const auto* loop = std::get_if<LoopOp>(&node.op);
+    if (!loop) continue;
+    for (const auto& kept : loop->collects)
+      EXPECT_EQ(sharded.placement(kept.stacked).dims[0].axes, std::vector<AxisId>{0});
+  }
+  // A slot is kept without a byte sent.
+  EXPECT_GT(count(sharded, CollectiveKind::slice, true), 0) << print_sharded(sharded);
+}
+
 }  // namespace
 }  // namespace mesh::testing

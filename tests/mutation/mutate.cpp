@@ -66,7 +66,7 @@ class Finder {
   bool comes(int64_t rank) const {
     return std::ranges::all_of(around_, [&](const Step* step) {
       const auto* branch = std::get_if<BranchStep>(&step->what);
-      return !branch || enters(mesh(), *branch, rank);
+      return !branch || may_enter(mesh(), *branch, rank);
     });
   }
 

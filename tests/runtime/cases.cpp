@@ -46,6 +46,7 @@ class Cases {
           all_to_all_case(type, size, false);
           if (type == Type::f32 || type == Type::bf16 || type == Type::u8) several_case(type, size);
           broadcast_case(type, size);
+          at_one_case(type, size);
           permute_case(type, size);
           if (size > 0) margins_case(type, size);
           redeal_case(type, size);
@@ -261,6 +262,22 @@ class Cases {
       std::byte* data = buffer(all[me()]);
       broadcast(rank_, group_, {5, "root"}, data, size, type, root);
       expect(all[root], data, title("broadcast", type, size));
+    }
+  }
+
+  // From one member to the others, whose buffer the call leaves alone, and from all to one.
+  void at_one_case(Type type, int64_t size) {
+    for (int root = 0; root<members(); root += size> 10000 ? std::max(1, members() - 1) : 1) {
+      const auto all = contributions(type, [&](int) { return size; });
+      const std::byte* from = buffer(all[me()]);
+      std::byte* to = buffer(static_cast<int64_t>(all[root].size()));
+      broadcast(rank_, group_, {13, "one"}, from, to, size, type, root);
+      compare(all[me()], from, title("what is broadcast", type, size));
+      expect(all[root], to, title("broadcast to another place", type, size));
+      from = buffer(all[me()]);
+      to = buffer(all[me()]);
+      reduce(rank_, group_, {14, "total"}, from, to, size, type, Reduce::sum, root);
+      expect(me() == root ? reduce_oracle(type, Reduce::sum, all) : all[me()], to, title("reduce", type, size));
     }
   }
 

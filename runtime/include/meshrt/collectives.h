@@ -8,7 +8,7 @@
 // Failure (Cause::mismatch) naming both calls; a rank that waits longer than MESHRT_TIMEOUT seconds for another ends
 // with Failure (Cause::timeout) naming it. Costs per member for a group of k and S bytes of the whole value: all-reduce
 // sends 2 (k-1)/k S, reduce-scatter, all-gather and broadcast (k-1)/k S, all-to-all (k-1)/k of the local part, permute
-// the local part.
+// the local part; in a broadcast out of place the root sends (k-1) S, in a reduce the others S each.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -83,6 +83,12 @@ void all_to_all(Rank&, const Group&, Site, const void* from, void* to, const Exc
 
 /// data [count] of member `root` becomes everybody's.
 void broadcast(Rank&, const Group&, Site, void* data, int64_t count, Type, int root);
+
+/// What member `root` has `from` [count] of, everybody gets `to`, `root` too. The others' `from` is not read.
+void broadcast(Rank&, const Group&, Site, const void* from, void* to, int64_t count, Type, int root);
+
+/// to [count] of member `root` = the reduction of every member's `from`; the others' `to` is not written.
+void reduce(Rank&, const Group&, Site, const void* from, void* to, int64_t count, Type, Reduce, int root);
 
 /// Sends [send_count] to member `to` and receives [receive_count] from member `from` at the same time; -1 is nobody.
 /// Waits only for these two.

@@ -53,4 +53,19 @@ std::vector<IndexRange> ranges_at(int64_t size, const Deal& deal, int64_t begin,
 /// The same one by one.
 std::vector<int64_t> indices_at(int64_t size, const Deal& deal, int64_t begin, int64_t end);
 
+/// Which part has an element, and where: for what takes the elements one by one, as a loop its turns.
+class Owners {
+ public:
+  /// As the holder of part `own` of `parts` sees it.
+  Owners(int64_t size, int64_t own, int64_t parts, const Deal& deal = {});
+  int64_t owner(int64_t index) const { return owner_[static_cast<size_t>(index)]; }
+  bool has(int64_t index) const { return owner(index) == own_; }
+  /// Its place among those of the own part; 0 for what another part has.
+  int64_t slot(int64_t index) const { return slot_[static_cast<size_t>(index)]; }
+
+ private:
+  int64_t own_;
+  std::vector<int64_t> owner_, slot_;  // by element
+};
+
 }  // namespace meshrt

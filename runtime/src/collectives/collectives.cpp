@@ -174,6 +174,29 @@ void broadcast(Rank& rank, const Group& group, Site site, void* data, int64_t co
   run(rank, group, broadcast_call(group, site, data, count, type, root));
 }
 
+namespace {
+
+/// The parts of members of whom `root` has everything.
+std::vector<int64_t> all_at(const Group& group, int root, int64_t count) {
+  std::vector<int64_t> begin(static_cast<size_t>(group.size()) + 1, 0);
+  std::fill(begin.begin() + root + 1, begin.end(), count);
+  return begin;
+}
+
+}  // namespace
+
+void broadcast(Rank& rank, const Group& group, Site site, const void* from, void* to, int64_t count, Type type,
+               int root) {
+  const std::vector<int64_t> begin = all_at(group, root, count);
+  all_gather(rank, group, site, from, to, {1, begin, 1}, type);
+}
+
+void reduce(Rank& rank, const Group& group, Site site, const void* from, void* to, int64_t count, Type type,
+            Reduce reduce, int root) {
+  const std::vector<int64_t> begin = all_at(group, root, count);
+  reduce_scatter(rank, group, site, from, to, {1, begin, 1}, type, reduce);
+}
+
 Ticket permute_start(Rank& rank, const Group& group, Site site, const void* send, int64_t send_count, int to,
                      void* receive, int64_t receive_count, int from, Type type) {
   return start(rank, group, permute_call(group, site, send, send_count, to, receive, receive_count, from, type));

@@ -86,6 +86,22 @@ def extras(random, lines, samples, loops, often):
         lines.append(f"{', '.join(again)} -> none {{ remat: \"layer\" }}")
 
 
+def turns(random, lines, scopes, loops, axes):
+    """Now and then each turn's part of what a loop stacks lies at the rank that owns it: of everything, or of parameters, gradients, moments alone."""
+    for loop in loops:
+        if random.random() >= 0.35:
+            continue
+        chosen = random.sample(list(axes), min(len(axes), random.choice([1, 1, 1, 2])))
+        others = sorted({d for d, over in re.findall(r"(\w+) -> ([xyz](?: \* [xyz])*)", "\n".join(lines + scopes)) if set(over.split(" * ")) & set(chosen) and d not in loops})
+        rule = f"{loop} -> {' * '.join(chosen)}" + (f" unless {', '.join(others)}" if others and random.random() < 0.6 else "")
+        scope = random.choice(["", "", "params", "params", "grads", "optimizer"])
+        again = next((i for i, line in enumerate(lines) if re.search(rf"\b{loop}\b.* -> none", line)), None)
+        if scope:
+            scopes.append(f"{scope} {{ {rule} }}")
+        elif again is None:
+            lines.append(rule)
+
+
 OWNS = ('owns: "zigzag"', 'owns: "zigzag"', 'owns: "rounds", rounds: 2', 'owns: "rounds", rounds: 3')
 RULE = re.compile(r"(\w+ -> (?!none)\w+(?: \* \w+)*(?: unless \w+(?:, \w+)*)?)(?: \{ (accumulate: \d+) \})?")
 
@@ -117,7 +133,7 @@ def by_rules(random, dims, axes, named):
 
 
 def layout(random, dims, samples=1, loops=(), model=None):
-    """samples: the size of the dim `batch`; loops: dims of `repeat`, which stay whole; model: with what may be pinned and what is renamed at once."""
+    """samples: the size of the dim `batch`; loops: dims of `repeat`; model: with what may be pinned and what is renamed at once."""
     axes = mesh(random)
     kind = random.random()
     lines, scopes = [], []
@@ -132,6 +148,7 @@ def layout(random, dims, samples=1, loops=(), model=None):
     if not lines and not scopes:
         lines = [f"{random.choice(dims)} -> {list(axes)[0]}"]
     extras(random, lines, samples, list(loops), often=0.25 <= kind < 0.4)
+    turns(random, lines, scopes, list(loops), axes)
     if random.random() < 0.3:
         lines, scopes = ([dealt(random, line) for line in some] for some in (lines, scopes))
     text = "mesh grid { " + ", ".join(f"{a}: {s}" for a, s in axes.items()) + " }\nlayout default on grid {\n"
