@@ -78,34 +78,16 @@ def stepped(v):
     return {"h": h, "count": np.int32(turns), "total": total}
 
 
-def cases():
-    yield Construct("an LSTM: `collect` of a carry and of a value", """
-dim batch = 4, time = 5, wide = 6, hidden = 4, before = hidden
-model Lstm {
-  input x : real[batch, time, wide]
-  param wi, wf, wg, wo : real[wide, hidden]   = fan_in[wide]
-  param ui, uf, ug, uo : real[before, hidden] = fan_in[before]
-  h : real[batch, hidden] = zeros
-  c : real[batch, hidden] = zeros
-  repeat time {
-    v    = take[time](x, index(time)(position[time]))
-    last = h[hidden as before]
-    i = sigmoid(dot[wide](v, wi) + dot[before](last, ui))
-    f = sigmoid(dot[wide](v, wf) + dot[before](last, uf))
-    g = tanh(dot[wide](v, wg) + dot[before](last, ug))
-    o = sigmoid(dot[wide](v, wo) + dot[before](last, uo))
-    c = f * c + i * g
-    h = o * tanh(c)
-  }
-  hs    = collect[time](h)
-  gates = collect[time](g)
-  loss  = mean[batch, time, hidden](hs ^ 2) + sum[batch, time, hidden](gates * gates)
-  minimize loss with sgd(lr: 0.1)
-}
-layout split on plane { batch -> rows; hidden -> columns }
-layout along on plane { batch -> columns; wide, before -> rows }""", lstm, {"x": (4, 5, 6)},
-                    {**{f"w{n}": (6, 4) for n in "ifgo"}, **{f"u{n}": (4, 4) for n in "ifgo"}}, layouts=("split", "along"))
-    yield Construct("two loops over one dim by names, one inside another, the index", """
+def selected(v):
+    ends = v.w[0] * v.w[4] - v.v[2]
+    d_w, d_v, d_ends = v.v * np.arange(5)[:, None], v.w * np.arange(5)[:, None], 2 * v.x * ends
+    d_w[0] += d_ends * v.w[4]
+    d_w[4] += d_ends * v.w[0]
+    d_v[2] -= d_ends
+    return {"ends": ends, "loss": (v.x * ends**2).sum() + ((v.w * v.v).sum(1) * np.arange(5)).sum(), "grad(w)": d_w, "grad(v)": d_v}
+
+
+TWO_LOOPS = """
 dim batch = 4, wide = 6, layer = 3, inner = 2
 model Loops {
   input x : real[batch, wide]
@@ -134,8 +116,51 @@ model Loops {
   loss  = s + sum[batch, wide](m) + 0 * sum[batch, wide](total) + 0 * sum[layer, batch, wide](ms)
   minimize loss with sgd(lr: 0.1)
 }
-layout split on plane { batch -> rows; wide -> columns }""", two_loops, {"x": (4, 6)},
-                    {"shared": (6,), "encoder.w": (3, 6), "encoder.inner.u": (3, 2, 6), "decoder.w": (3, 6)})
+"""
+
+
+def cases():
+    yield Construct("an LSTM: `collect` of a carry and of a value", """
+dim batch = 4, time = 5, wide = 6, hidden = 4, before = hidden
+model Lstm {
+  input x : real[batch, time, wide]
+  param wi, wf, wg, wo : real[wide, hidden]   = fan_in[wide]
+  param ui, uf, ug, uo : real[before, hidden] = fan_in[before]
+  h : real[batch, hidden] = zeros
+  c : real[batch, hidden] = zeros
+  repeat time {
+    v    = take[time](x, index(time)(position[time]))
+    last = h[hidden as before]
+    i = sigmoid(dot[wide](v, wi) + dot[before](last, ui))
+    f = sigmoid(dot[wide](v, wf) + dot[before](last, uf))
+    g = tanh(dot[wide](v, wg) + dot[before](last, ug))
+    o = sigmoid(dot[wide](v, wo) + dot[before](last, uo))
+    c = f * c + i * g
+    h = o * tanh(c)
+  }
+  hs    = collect[time](h)
+  gates = collect[time](g)
+  loss  = mean[batch, time, hidden](hs ^ 2) + sum[batch, time, hidden](gates * gates)
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { batch -> rows; hidden -> columns }
+layout along on plane { batch -> columns; wide, before -> rows }""", lstm, {"x": (4, 5, 6)},
+                    {**{f"w{n}": (6, 4) for n in "ifgo"}, **{f"u{n}": (4, 4) for n in "ifgo"}}, layouts=("split", "along"))
+    shapes = {"shared": (6,), "encoder.w": (3, 6), "encoder.inner.u": (3, 2, 6), "decoder.w": (3, 6)}
+    for name, rules in (("two loops over one dim by names, one inside another, the index", "batch -> rows; wide -> columns"),
+                        ("turns of a loop and of one inside it at their owners", "batch -> rows; layer -> columns; params { inner -> rows }"),
+                        ("turns of parameters at owners that two axes have, dealt in zigzag", 'wide -> columns unless layer; params { layer -> columns * rows { owns: "zigzag" } }')):
+        yield Construct(name, TWO_LOOPS + f"layout split on plane {{ {rules} }}", two_loops, {"x": (4, 6)}, shapes)
+    yield Construct("single elements of a split dim, and what is computed of two", """
+dim wide = 6, layer = 5
+model Select {
+  input x : real[wide]
+  param w, v : real[layer, wide] = ones
+  ends  = w[layer = 0] * w[layer = 4] - v[layer = 2]
+  loss = sum[wide](x * ends ^ 2) + sum[layer, wide](w * v * real(position[layer]))
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { layer -> rows * columns }""", selected, {"x": (6,)}, {"w": (5, 6), "v": (5, 6)})
     yield Construct("a loop that begins anew in every turn of another, from what was made before both", """
 dim batch = 4, wide = 6, outer = 3, inner = 2
 model Anew {
