@@ -1,5 +1,5 @@
 """Collectives between hosts (network namespaces): every one of them gives what the oracle does, whose sums go in the order that is promised, with one, two
-and three hosts, as many ranks on each or not. An all-reduce over hosts of two ranks puts on the wire what it does over hosts of one."""
+and three hosts, as many ranks on each or not. All-reduces, reduce-scatters and all-gathers over hosts of two ranks put on the wire what they do over hosts of one."""
 import json
 import os
 
@@ -37,12 +37,14 @@ def run(small):
                     job(net, ranks, task)  # fails where a result is not the oracle's
                     report.true(f"{task}: hosts of {ranks} ranks give what the oracle does", True)
             for size in (1, 16) if small else (1, 16, 64):
-                counted = {}
-                for count in (1, 2):
-                    before = sent(net)
-                    job(net, [count, count], "sum", size << 20, 4)
-                    counted[count] = sent(net) - before
-                report.check(f"{size} MiB: bytes that a host of two ranks sends, of those of one rank", round(counted[2] / counted[1], 3), 1.05)
+                for task, kind in (("sum", "all-reduce"), ("scatter", "reduce-scatter"), ("gather", "all-gather")):
+                    counted = {}
+                    for count in (1, 2):
+                        before = sent(net)
+                        job(net, [count, count], task, size << 20, 4)
+                        counted[count] = sent(net) - before
+                    share = round(counted[2] / counted[1], 3)
+                    report.check(f"{kind} of {size} MiB: bytes that a host of two ranks sends, of those of one rank", share, 1.05)
 
     report.attempt("levels", action)
     return report

@@ -56,17 +56,28 @@ int loop(Rank& rank, const std::string& how, int which, int milliseconds) {
   }
 }
 
-// All-reduces of `bytes`, for what they put on a wire.
-int sum(Rank& rank, int64_t bytes, int times) {
-  rank.allocate(static_cast<size_t>(bytes), 1 << 20);
+// Calls of one kind on `bytes`, for what they put on a wire: "sum", "scatter", "gather".
+int send(Rank& rank, const std::string& kind, int64_t bytes, int times) {
+  rank.allocate(static_cast<size_t>(2 * bytes), 1 << 20);
   const auto& group = rank.group(std::vector<meshrt::Axis>{{rank.ranks(), 1}});
-  auto* data = reinterpret_cast<float*>(rank.arena());
   const auto count = bytes / static_cast<int64_t>(sizeof(float));
+  auto *const whole = reinterpret_cast<float*>(rank.arena()), *const part = whole + count;
+  std::vector<int64_t> begin;
+  for (int member = 0; member <= group.size(); ++member)
+    begin.push_back(meshrt::part_begin(count, member, group.size()));
+  const meshrt::Blocks blocks{1, begin, 1};
+  const int64_t own = begin[group.index + 1] - begin[group.index];
+  constexpr auto type = meshrt::Type::f32;
   for (int i = 0; i < times; ++i) {
-    std::fill_n(data, count, 1.0F);
-    all_reduce(rank, group, {1, "sum"}, data, count, meshrt::Type::f32, meshrt::Reduce::sum);
-    if (std::any_of(data, data + count, [&](float x) { return x != static_cast<float>(rank.ranks()); }))
-      throw std::runtime_error("a wrong sum");
+    std::fill_n(whole, count, 1.0F);
+    std::fill_n(part, own, static_cast<float>(rank.ranks()));
+    if (kind == "sum") all_reduce(rank, group, {1, "sum"}, whole, count, type, meshrt::Reduce::sum);
+    if (kind == "scatter") reduce_scatter(rank, group, {1, "scatter"}, whole, part, blocks, type, meshrt::Reduce::sum);
+    if (kind == "gather") all_gather(rank, group, {1, "gather"}, part, whole, blocks, type);
+    const float* const result = kind == "scatter" ? part : whole;
+    if (std::any_of(result, result + (kind == "scatter" ? own : count),
+                    [&](float x) { return x != static_cast<float>(rank.ranks()); }))
+      throw std::runtime_error("a wrong result of " + kind);
   }
   return 0;
 }
@@ -95,7 +106,8 @@ int main(int argc, char** argv) {
     if (arguments.at(0) == "misbehave") return meshrt::test::misbehave(rank, arguments.at(1));
     if (arguments.at(0) == "loop")
       return loop(rank, arguments.at(1), std::stoi(arguments.at(2)), std::stoi(arguments.at(3)));
-    if (arguments.at(0) == "sum") return sum(rank, std::stoll(arguments.at(1)), std::stoi(arguments.at(2)));
+    if (arguments.at(0) == "sum" || arguments.at(0) == "scatter" || arguments.at(0) == "gather")
+      return send(rank, arguments.at(0), std::stoll(arguments.at(1)), std::stoi(arguments.at(2)));
     if (arguments.at(0) == "return") return rank.rank() == 1 ? 5 : 0;
     throw meshrt::Failure(meshrt::Cause::usage, "unknown task " + arguments.at(0));
   });

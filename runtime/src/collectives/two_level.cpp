@@ -3,11 +3,10 @@
 // and gather the parts. So a host sends 2 (k-1)/k S, as one rank a host would, where a rank for itself would send the
 // same m times. As each host's members are a whole branch of the tree of sums, the bits are those of one level; but
 // sums of 16-bit floats, which are rounded once for all members, stay on one.
+#include "collectives/two_level.h"
+
 #include <vector>
 
-#include "collectives/make_call.h"
-#include "transport/fingerprint.h"
-#include "transport/hosts.h"
 #include "transport/ucx_call.h"
 
 namespace meshrt {
@@ -24,21 +23,6 @@ std::vector<std::vector<int64_t>> parts_of(const Call& call, int members) {
   }
   return parts;
 }
-
-/// One of the calls that make it up. They are made one after the other, so it is the first of its group at once.
-struct Stage {
-  Stage(Transport& transport, const Group& group, uint32_t sequence, Call made)
-      : call(std::move(made)), finished(sequence - 1), head(finished) {
-    prepare(group, call);
-    call.sequence = sequence;
-    head.set(sequence);
-    task = transport.task_of(group, call, head);
-  }
-  Call call;
-  uint32_t finished;
-  HeadOfQueue head;
-  Task task;
-};
 
 }  // namespace
 

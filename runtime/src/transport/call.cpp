@@ -24,6 +24,18 @@ Piece block(int64_t outer, std::span<const int64_t> begin, int64_t inner, int k)
   return {at(begin, k) * inner, outer, part(begin, k) * inner, extent(begin) * inner};
 }
 
+// The same where it lies in the whole, and by itself.
+Piece in_whole(const Item& item, int k) {
+  Piece piece = block(item.blocks.outer, item.blocks.begin, item.blocks.inner, k);
+  if (item.whole_row > 0) piece.stride = item.whole_row;
+  return piece;
+}
+Piece alone(const Item& item, int k) {
+  const Blocks& b = item.blocks;
+  const int64_t run = part(b.begin, k) * b.inner;
+  return item.part_row > 0 ? Piece{0, b.outer, run, item.part_row} : contiguous(b.outer * run);
+}
+
 // Pieces are built in elements, then scaled to bytes.
 Piece scaled(Piece piece, Type type) {
   const auto size = static_cast<int64_t>(size_of(type));
@@ -41,10 +53,9 @@ Piece exchange_piece(const Exchange& e, int a, int b, bool holds_first) {
 }  // namespace
 
 Piece source_piece(const Call& call, const Item& item, int from, int to) {
-  const Blocks& b = item.blocks;
   switch (call.kind) {
-    case Kind::reduce_scatter: return scaled(block(b.outer, b.begin, b.inner, to), call.type);
-    case Kind::all_gather: return scaled(contiguous(b.outer * part(b.begin, from) * b.inner), call.type);
+    case Kind::reduce_scatter: return scaled(in_whole(item, to), call.type);
+    case Kind::all_gather: return scaled(alone(item, from), call.type);
     case Kind::all_to_all:
       return call.exchange.gathers_first ? scaled(exchange_piece(call.exchange, from, to, true), call.type)
                                          : scaled(exchange_piece(call.exchange, to, from, false), call.type);
@@ -59,10 +70,9 @@ Piece source_piece(const Call& call, const Item& item, int from, int to) {
 }
 
 Piece destination_piece(const Call& call, const Item& item, int from, int to) {
-  const Blocks& b = item.blocks;
   switch (call.kind) {
-    case Kind::reduce_scatter: return scaled(contiguous(b.outer * part(b.begin, to) * b.inner), call.type);
-    case Kind::all_gather: return scaled(block(b.outer, b.begin, b.inner, from), call.type);
+    case Kind::reduce_scatter: return scaled(alone(item, to), call.type);
+    case Kind::all_gather: return scaled(in_whole(item, from), call.type);
     case Kind::all_to_all:
       return call.exchange.gathers_first ? scaled(exchange_piece(call.exchange, from, to, false), call.type)
                                          : scaled(exchange_piece(call.exchange, to, from, true), call.type);

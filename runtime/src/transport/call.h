@@ -23,6 +23,8 @@ struct Item {
   std::byte* destination = nullptr;
   int64_t count = 0;  ///< elements of the whole value; of a permute: elements sent
   Blocks blocks{};    ///< reduce-scatter, all-gather
+  /// Elements from one outer index to the next, of the whole and of an all-gather's parts; 0: those of the blocks.
+  int64_t whole_row = 0, part_row = 0;
 };
 
 constexpr size_t most_items = 64;  ///< of one call

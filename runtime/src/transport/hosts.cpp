@@ -68,8 +68,12 @@ bool adds_in_parts(const Call& call) {
 
 Task HostsTransport::task_of(const Group& group, const Call& call, HeadOfQueue& head) {
   Way& way = way_of(group);
-  if (way.levels && call.kind == Kind::all_reduce && call.bytes > UcxCall::small_payload && adds_in_parts(call))
-    return two_level_all_reduce(ucx_, shared_, *way.levels, group, call, head);
+  const int64_t bytes = call.count() * static_cast<int64_t>(size_of(call.type));  // the same for all members
+  if (way.levels && bytes > UcxCall::small_payload && (!call.sums() || adds_in_parts(call))) {
+    if (call.kind == Kind::all_reduce) return two_level_all_reduce(ucx_, shared_, *way.levels, group, call, head);
+    if (call.kind == Kind::reduce_scatter || call.kind == Kind::all_gather)
+      return two_level_movement(ucx_, shared_, *way.levels, group, call, head);
+  }
   return way.transport->task_of(group, call, head);
 }
 

@@ -1,7 +1,7 @@
 // hosts.h: the transport of a job of several hosts. A group whose ranks run on one host shares its memory; every other
-// group exchanges messages. All-reduces of a group that has several ranks on each host go over two levels, where the
-// tree of sums allows it: within the hosts by their memory, and between hosts what one rank a host would send. All sum
-// in one tree over the group's order, so results do not depend on where ranks run.
+// group exchanges messages. Long all-reduces, reduce-scatters and all-gathers of a group that has several ranks on each
+// host go over two levels, where the tree of sums allows it: within the hosts by their memory, and between hosts what
+// one rank a host would send. All sum in one tree over the group's order, so results do not depend on where ranks run.
 #pragma once
 #include <memory>
 #include <vector>
@@ -52,8 +52,10 @@ class HostsTransport : public Transport {
   SharedTransport shared_;  // ends first: neighbours see it, then ranks of other hosts
 };
 
-/// A long all-reduce over two levels.
+// Long calls over two levels: an all-reduce; a reduce-scatter or an all-gather.
 Task two_level_all_reduce(UcxTransport& between, SharedTransport& within, Levels& levels, const Group& group,
                           const Call& call, HeadOfQueue& head);
+Task two_level_movement(UcxTransport& between, SharedTransport& within, Levels& levels, const Group& group,
+                        const Call& call, HeadOfQueue& head);
 
 }  // namespace meshrt
