@@ -152,6 +152,15 @@ void CppWriter::line(std::string_view code) {
     Filled hanging = fill("", arguments, call_indent, room());
     hanging.lines.insert(hanging.lines.begin(), head);
     const bool hang = !aligned.fits || hanging.lines.size() < aligned.lines.size();
+    if (assignment != code.npos) {  // or behind the parenthesis, on lines of their own
+      const std::string call = head.substr(assignment + 3);
+      const Filled below = fill(call, arguments, call.size(), room() - call_indent);
+      if (below.fits && below.lines.size() + 1 <= (hang ? hanging : aligned).lines.size()) {
+        put(code.substr(0, assignment + 2));
+        for (size_t i = 0; i < below.lines.size(); ++i) put(below.lines[i], call_indent + (i == 0 ? 0 : call.size()));
+        return;
+      }
+    }
     const Filled& chosen = hang ? hanging : aligned;
     put(chosen.lines.front());
     for (size_t i = 1; i < chosen.lines.size(); ++i) put(chosen.lines[i], hang ? call_indent : head.size());
@@ -162,6 +171,19 @@ void CppWriter::line(std::string_view code) {
     return put(code.substr(assignment + 3), call_indent);
   }
   put(code);
+}
+
+void CppWriter::declare(const std::string& type, const std::vector<std::string>& names) {
+  std::string now = type + " " + names.front();
+  for (size_t i = 1; i < names.size(); ++i) {
+    if (now.size() + names[i].size() + 3 <= room()) {
+      now += ", " + names[i];
+      continue;
+    }
+    put(now + ";");
+    now = type + " " + names[i];
+  }
+  put(now + ";");
 }
 
 void CppWriter::blank() {

@@ -35,9 +35,11 @@ class CppWriter {
   /// The lines of a snippet, each at the present indentation (a first empty line is left out, what all lines have in
   /// common is their margin). `$name$` stands for a value; a name without one is an internal error. `$$` is a dollar.
   void print(std::string_view snippet, const Values& values = {});
-  /// One statement or declaration. Where it is too long it breaks after ` = `, or between the arguments of its
-  /// outermost parentheses, as clang-format would.
+  /// One statement or declaration. Where it is too long it breaks after ` = `, between the arguments of its outermost
+  /// parentheses, or both, as clang-format would.
   void line(std::string_view code);
+  /// Declarations of one type, as many names on a line as go: "float sum, sum_2;".
+  void declare(const std::string& type, const std::vector<std::string>& names);
   void blank();
   /// `// text`, wrapped between words; continuations are indented by `hang` more.
   void comment(std::string_view text, int hang = 2);

@@ -27,10 +27,14 @@ struct MadeBy {
   std::vector<Access> operator()(const TakeStep& take) const { return {take.out}; }
   std::vector<Access> operator()(const TakeGradientStep& take) const { return {take.table}; }
   std::vector<Access> operator()(const DefinedStep& step) const { return step.writes; }
-  std::vector<Access> operator()(const CollectiveStep& collective) const { return {collective.to}; }
+  // A collective that is under way has made nothing yet.
+  std::vector<Access> operator()(const CollectiveStep& one) const {
+    return one.phase == CollectiveStep::Phase::start ? std::vector<Access>{} : std::vector{one.to};
+  }
   std::vector<Access> operator()(const CombinedStep& combined) const {
     std::vector<Access> made;
-    for (const CollectiveStep& one : combined.collectives) made.push_back(one.to);
+    for (const CollectiveStep& one : combined.collectives)
+      if (one.phase != CollectiveStep::Phase::start) made.push_back(one.to);
     return made;
   }
   std::vector<Access> operator()(const CopyStep&) const { return {}; }
@@ -67,8 +71,10 @@ void check_stored(EmitContext& context, CppWriter& out) {
 void check_made(EmitContext& context, CppWriter& out, const Step& step) {
   std::set<std::string> seen;
   std::string turns;
-  for (const auto& [dim, turn] : context.loops)
-    turns += fmt::format("{}{{{}, {}}}", turns.empty() ? "" : ", ", string_literal(dim), turn);
+  for (const LoopId loop : context.loops)
+    turns +=
+        fmt::format("{}{{{}, {}}}", turns.empty() ? "" : ", ",
+                    string_literal(context.graph().dim(context.names.loop_dim(loop)).name), context.names.turn(loop));
   for (const Access& access : made_by(step)) {
     const Buffer& buffer = context.program.buffer(access.buffer);
     // Metrics after the loss are shown and lead no further: `exp(loss)` may be infinite while all is well.

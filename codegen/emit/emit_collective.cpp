@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
 
 #include "codegen/emit/emit_calls.h"
 #include "codegen/emit/emit_parts.h"
@@ -158,102 +160,108 @@ void emit_reasons(EmitContext& context, CppWriter& out, const CombinedStep& step
                             reason.values == 1 ? reason.text : reason.shared));
 }
 
-}  // namespace
+/// The kind and what it makes: "all_gather_wq", "all_reduce_gradients".
+std::string plan_name(const EmitContext& context, std::span<const CollectiveStep> call) {
+  const auto all_of = [&](BufferKind kind) {
+    return call.size() > 1 && std::ranges::all_of(call, [&](const CollectiveStep& one) {
+             return context.program.buffer(one.from.buffer).kind == kind;
+           });
+  };
+  const std::string made = all_of(BufferKind::gradient)    ? "gradients"
+                           : all_of(BufferKind::parameter) ? "parameters"
+                                                           : context.names.buffer(call.front().to.buffer);
+  return std::string(name_of(call.front().kind)) + "_" + made;
+}
 
-void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep& step, Span span) {
-  const Program& program = context.program;
-  const ReshardStep& why = program.sharded.steps[step.step];
-  const Buffer& buffer = program.buffer(step.to.buffer);
-  const Emitter emitter{context, step, dims_of(program, step.from), dims_of(program, step.to)};
-  const std::string type = type_text(buffer);
-  if (step.axes.empty() && step.kind == CollectiveKind::redeal) {
-    out.comment("  " + why.reason);
-    return out.line(fmt::format("meshrt::reorder({}, {}, {}, {}, {});", address(context, step.from),
-                                address(context, step.to), emitter.redeal(), emitter.around(), type));
+/// The loops by whose turns the buffers of a call are indexed, or that say where a value lies, outermost first.
+std::vector<LoopId> loops_of(const EmitContext& context, std::span<const CollectiveStep> call) {
+  std::vector<LoopId> loops;
+  for (const LoopId loop : context.loops)
+    if (std::ranges::any_of(call, [&](const CollectiveStep& one) {
+          if (one.at.owner && one.at.owner.dim == context.names.loop_dim(loop)) return true;
+          return std::ranges::count(one.from.turns, loop, &TurnIndex::loop) +
+                     std::ranges::count(one.to.turns, loop, &TurnIndex::loop) >
+                 0;
+        }))
+      loops.push_back(loop);
+  return loops;
+}
+
+/// "[m][l]" of something for each of the loops.
+template <class Text>
+std::string indices(const std::vector<LoopId>& loops, Text text) {
+  std::string all;
+  for (const LoopId loop : loops) all += "[" + text(loop) + "]";
+  return all;
+}
+
+/// The plan of a call, as it stands in a function: "all_gather_wq", "all_gather_wq[l]".
+std::string planned(EmitContext& context, std::span<const CollectiveStep> call, const std::string& text) {
+  const std::vector<LoopId> loops = loops_of(context, call);
+  auto known = std::ranges::find_if(context.plans,
+                                    [&](const EmittedPlan& plan) { return plan.call == text && plan.loops == loops; });
+  if (known == context.plans.end())
+    known = context.plans.insert(known, {context.names.reserve(plan_name(context, call)), text, loops});
+  return known->name + indices(loops, [&](LoopId loop) { return context.names.turn(loop); });
+}
+
+/// What is done with a plan.
+const char* action_of(CollectiveStep::Phase phase) {
+  switch (phase) {
+    case CollectiveStep::Phase::whole: return "run";
+    case CollectiveStep::Phase::start: return "start";
+    case CollectiveStep::Phase::wait: return "wait";
   }
-  if (step.axes.empty())
-    return out.line(fmt::format("meshrt::fill_margins({}, {}, {}, {});", address(context, step.to),
-                                context.names.extent(emitter.own_margins()), emitter.margins(), type));
-  // Neighbours that have one reason say it once.
-  const std::string cause = why.reason.substr(0, why.reason.find(';'));
-  const bool again = cause == context.cause_before && cause.size() < why.reason.size();
-  context.cause_before = cause;
-  out.comment(fmt::format("  {} over {} ({} ranks), {}: {}", name_of(step.kind), quoted_axes(context.mesh(), step.axes),
-                          context.mesh().size(step.axes), bytes_text(why.bytes),
-                          again ? "as above" + why.reason.substr(cause.size()) : why.reason));
+  return "";
+}
+
+/// Of one value, what plans its movement.
+std::string plan_call(EmitContext& context, const CollectiveStep& step, Span span) {
+  const Emitter emitter{context, step, dims_of(context.program, step.from), dims_of(context.program, step.to)};
   const std::string from = address(context, step.from), to = address(context, step.to);
-  const std::string head = head_of(context, step, span);
+  const std::string head = head_of(context, step, span), type = type_text(context.program.buffer(step.to.buffer));
   const std::string reduce = fmt::format("Reduce::{}", meshrt::name_of(step.reduce));
-
-  std::string suffix, result;
-  if (step.phase == CollectiveStep::Phase::wait) {
-    out.line("meshrt::wait(rank, " + context.tickets.at(step.step) + ");");
-    return;
-  }
-  if (step.phase == CollectiveStep::Phase::start) {
-    suffix = "_start";
-    if (!context.tickets.contains(step.step))
-      context.tickets[step.step] = context.names.reserve(identifier(buffer.name) + "_ticket");
-    result = context.tickets[step.step] + " = ";
-  }
   switch (step.kind) {
     case CollectiveKind::all_reduce:
-      out.line(fmt::format("{}meshrt::all_reduce{}({}, {}, {}, {}, {});", result, suffix, head, to,
-                           elements(context, step.to), type, reduce));
-      return;
+      return fmt::format("plan_all_reduce({}, {}, {}, {}, {})", head, to, elements(context, step.to), type, reduce);
     case CollectiveKind::reduce_scatter:
-      out.line(fmt::format("{}meshrt::reduce_scatter{}({}, {}, {}, {}, {}, {});", result, suffix, head, from, to,
-                           emitter.blocks(emitter.before, step.to_dim), type, reduce));
-      return;
+      return fmt::format("plan_reduce_scatter({}, {}, {}, {}, {}, {})", head, from, to,
+                         emitter.blocks(emitter.before, step.to_dim), type, reduce);
     case CollectiveKind::all_gather:
-      out.line(fmt::format("{}meshrt::all_gather{}({}, {}, {}, {}, {});", result, suffix, head, from, to,
-                           emitter.blocks(emitter.after, step.from_dim), type));
-      return;
+      return fmt::format("plan_all_gather({}, {}, {}, {}, {})", head, from, to,
+                         emitter.blocks(emitter.after, step.from_dim), type);
     case CollectiveKind::all_to_all:
-      out.line(fmt::format("meshrt::all_to_all({}, {}, {}, {}, {});", head, from, to, emitter.exchange(), type));
-      return;
+      return fmt::format("plan_all_to_all({}, {}, {}, {}, {})", head, from, to, emitter.exchange(), type);
     case CollectiveKind::permute:
-      out.line(fmt::format("meshrt::permute({}, {}, {}, {}.to, {}, {}, {}.from, {});", head, from,
-                           elements(context, step.from), emitter.partners(), to, elements(context, step.to),
-                           emitter.partners(), type));
-      return;
+      return fmt::format("plan_permute({}, {}, {}, {}.to, {}, {}, {}.from, {})", head, from,
+                         elements(context, step.from), emitter.partners(), to, elements(context, step.to),
+                         emitter.partners(), type);
     case CollectiveKind::redeal:
-      out.line(fmt::format("meshrt::redeal({}, {}, {}, {}, {}, {});", head, from, to, emitter.redeal(),
-                           emitter.around(), type));
-      return;
+      return fmt::format("plan_redeal({}, {}, {}, {}, {}, {})", head, from, to, emitter.redeal(), emitter.around(),
+                         type);
     case CollectiveKind::halo:
-      out.line(fmt::format("meshrt::exchange_margins({}, {}, {}, {}, {});", head, to,
-                           part_table(context, {emitter.own_margins().dim, {}}, step.axes), emitter.margins(), type));
-      return;
+      return fmt::format("plan_exchange_margins({}, {}, {}, {}, {})", head, to,
+                         part_table(context, {emitter.own_margins().dim, {}}, step.axes), emitter.margins(), type);
     case CollectiveKind::broadcast:
-      out.line(fmt::format("meshrt::broadcast({}, {}, {}, {}, {}, {});", head, from, to, elements(context, step.to),
-                           type, coordinate(context, step.at)));
-      return;
+      return fmt::format("plan_broadcast({}, {}, {}, {}, {}, {})", head, from, to, elements(context, step.to), type,
+                         coordinate(context, step.at));
     case CollectiveKind::reduce:
-      out.line(fmt::format("meshrt::reduce({}, {}, {}, {}, {}, {}, {});", head, from, to, elements(context, step.from),
-                           type, reduce, coordinate(context, step.at)));
-      return;
+      return fmt::format("plan_reduce({}, {}, {}, {}, {}, {}, {})", head, from, to, elements(context, step.from), type,
+                         reduce, coordinate(context, step.at));
     case CollectiveKind::slice: break;
   }
   internal_error(std::string("the emitter has no ") + name_of(step.kind));
 }
 
-void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& step, Span span) {
+/// Of several values, the same.
+std::string plan_call(EmitContext& context, const CombinedStep& step, Span span) {
   const CollectiveStep& first = step.collectives.front();
-  const Program& program = context.program;
-  int64_t bytes = 0;
-  for (const CollectiveStep& one : step.collectives) bytes += program.sharded.steps[one.step].bytes;
-  out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
-                          quoted_axes(context.mesh(), first.axes), context.mesh().size(first.axes),
-                          step.collectives.size(), bytes_text(bytes)));
-  emit_reasons(context, out, step);
-  context.cause_before.clear();
   const bool gathers = first.kind == CollectiveKind::all_gather;
-  std::string call = fmt::format("meshrt::{}({}, {}", name_of(first.kind), head_of(context, first, span),
-                                 type_text(program.buffer(first.to.buffer)));
+  std::string call = fmt::format("plan_{}({}, {}", name_of(first.kind), head_of(context, first, span),
+                                 type_text(context.program.buffer(first.to.buffer)));
   if (!gathers) call += fmt::format(", Reduce::{}", meshrt::name_of(first.reduce));
   for (const CollectiveStep& one : step.collectives) {
-    const Emitter emitter{context, one, dims_of(program, one.from), dims_of(program, one.to)};
+    const Emitter emitter{context, one, dims_of(context.program, one.from), dims_of(context.program, one.to)};
     const std::string from = address(context, one.from), to = address(context, one.to);
     if (first.kind == CollectiveKind::all_reduce)
       call += fmt::format(", Whole{{{}, {}}}", to, elements(context, one.to));
@@ -261,7 +269,77 @@ void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& ste
       call += fmt::format(", Gathered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.after, one.from_dim));
     else call += fmt::format(", Scattered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.before, one.to_dim));
   }
-  out.line(call + ");");
+  return call + ")";
+}
+
+/// What a rank does by itself, as it holds all of the dim.
+std::string own_call(EmitContext& context, const CollectiveStep& step) {
+  const Emitter emitter{context, step, dims_of(context.program, step.from), dims_of(context.program, step.to)};
+  const std::string to = address(context, step.to), type = type_text(context.program.buffer(step.to.buffer));
+  if (step.kind == CollectiveKind::redeal)
+    return fmt::format("meshrt::reorder({}, {}, {}, {}, {});", address(context, step.from), to, emitter.redeal(),
+                       emitter.around(), type);
+  return fmt::format("meshrt::fill_margins({}, {}, {}, {});", to, context.names.extent(emitter.own_margins()),
+                     emitter.margins(), type);
+}
+
+}  // namespace
+
+void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep& step, Span span) {
+  const ReshardStep& why = context.program.sharded.steps[step.step];
+  if (step.axes.empty()) {
+    if (step.kind == CollectiveKind::redeal) out.comment("  " + why.reason);
+    return out.line(own_call(context, step));
+  }
+  if (step.phase != CollectiveStep::Phase::wait) {
+    // Neighbours that have one reason say it once.
+    const std::string cause = why.reason.substr(0, why.reason.find(';'));
+    const bool again = cause == context.cause_before && cause.size() < why.reason.size();
+    context.cause_before = cause;
+    out.comment(fmt::format("  {} over {} ({} ranks), {}: {}", name_of(step.kind),
+                            quoted_axes(context.mesh(), step.axes), context.mesh().size(step.axes),
+                            bytes_text(why.bytes), again ? "as above" + why.reason.substr(cause.size()) : why.reason));
+  }
+  out.line(
+      fmt::format("{}.{}();", planned(context, {&step, 1}, plan_call(context, step, span)), action_of(step.phase)));
+}
+
+void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& step, Span span) {
+  const CollectiveStep& first = step.collectives.front();
+  int64_t bytes = 0;
+  for (const CollectiveStep& one : step.collectives) bytes += context.program.sharded.steps[one.step].bytes;
+  if (first.phase != CollectiveStep::Phase::wait) {
+    out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
+                            quoted_axes(context.mesh(), first.axes), context.mesh().size(first.axes),
+                            step.collectives.size(), bytes_text(bytes)));
+    emit_reasons(context, out, step);
+    context.cause_before.clear();
+  }
+  out.line(fmt::format("{}.{}();", planned(context, step.collectives, plan_call(context, step, span)),
+                       action_of(first.phase)));
+}
+
+void emit_plans(EmitContext& context, CppWriter& out) {
+  if (context.plans.empty()) return;
+  const auto turns = [&](LoopId loop) { return context.names.size(context.names.loop_dim(loop)); };
+  const auto turn = [&](LoopId loop) { return context.names.turn(loop); };
+  std::vector<std::string> declared;
+  std::map<std::vector<LoopId>, std::vector<const EmittedPlan*>> by_loops;
+  for (const EmittedPlan& plan : context.plans) {
+    declared.push_back(plan.name + indices(plan.loops, turns));
+    by_loops[plan.loops].push_back(&plan);
+  }
+  out.blank();
+  out.comment("Collectives, each planned once.");
+  out.declare("Plan", declared);
+  const auto function = out.block("void plan_collectives()");
+  for (const auto& [loops, plans] : by_loops) {
+    std::deque<CppWriter::Block> around;
+    for (const LoopId loop : loops)
+      around.emplace_back(out, fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", turn(loop), turns(loop)), "");
+    for (const EmittedPlan* plan : plans) out.line(plan->name + indices(loops, turn) + " = " + plan->call + ";");
+    while (!around.empty()) around.pop_back();
+  }
 }
 
 }  // namespace mesh

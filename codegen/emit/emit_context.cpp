@@ -141,19 +141,11 @@ const std::string& owners(EmitContext& context, DimId dim, const DimPlacement& s
   return name;
 }
 
-const std::string& turn_over(const EmitContext& context, DimId dim) {
-  const std::string& name = context.graph().dim(dim).name;
-  const auto loop =
-      std::find_if(context.loops.rbegin(), context.loops.rend(), [&](const auto& one) { return one.first == name; });
-  if (loop == context.loops.rend()) internal_error("no loop over " + name + " is under way");
-  return loop->second;
-}
-
 std::string coordinate(EmitContext& context, const Where& where) {
   if (!where.owner) return std::to_string(where.coordinates.front());
   const TurnOwner& owner = where.owner;
   std::string text =
-      fmt::format("{}.owner({})", owners(context, owner.dim, {owner.axes, owner.deal}), turn_over(context, owner.dim));
+      fmt::format("{}.owner({})", owners(context, owner.dim, {owner.axes, owner.deal}), context.names.index(owner.dim));
   const auto axis = std::ranges::find(owner.axes, where.axis);
   for (auto inner = axis + 1; inner != owner.axes.end(); ++inner) text += " / " + context.names.axis(*inner) + ".size";
   return axis == owner.axes.begin() ? text : text + " % " + context.names.axis(where.axis) + ".size";

@@ -38,6 +38,12 @@ class Scope {
   std::map<std::string, std::string> constants_;
 };
 
+/// A collective that is planned when the program is bound.
+struct EmittedPlan {
+  std::string name, call;
+  std::vector<LoopId> loops;  // it has a plan for each of their turns, outermost first
+};
+
 struct EmitContext {
   const Program& program;
   const SourceMap& sources;
@@ -52,13 +58,15 @@ struct EmitContext {
   std::map<std::string, std::string> redeals = {};
   /// Of dims that loops walk along and ranks own by parts, by what makes them: "layers_over_pipe".
   std::map<std::string, std::string> owners = {};
-  std::map<uint32_t, std::string> tickets = {};            // of collectives that are waited for later, by their step
+  std::vector<EmittedPlan> plans = {};
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
-  std::vector<std::pair<std::string, std::string>> loops = {};  // under way: dim and variable, outermost first
-  bool find_nonfinite = false;                                  // a check after every step
-  std::string cause_before = {};                                // of the collective written last
-  class Outline* outline = nullptr;                             // nests that are functions
+  std::vector<LoopId> loops = {};                      // under way, outermost first
+  bool find_nonfinite = false;                         // a check after every step
+  std::set<const Step*> meanwhile = {};                // steps with collectives under way
+  bool polls = false;                                  // the step being written is one of them
+  std::string cause_before = {};                       // of the collective written last
+  class Outline* outline = nullptr;                    // nests that are functions
   std::vector<std::string> outlined_extents = {};      // in such a function: what its loops run to, outermost first
   std::map<BufferId, std::string> outlined_rows = {};  // of slices: how far apart their rows are
   std::optional<BufferId> returned = {};               // and the number that it returns
@@ -87,8 +95,6 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
 std::string slot(EmitContext&, const Access&, size_t k);
 /// The name of what says who has which slot of a dim that is split so.
 const std::string& owners(EmitContext&, DimId, const DimPlacement& split);
-/// The variable of the loop over a dim that is under way.
-const std::string& turn_over(const EmitContext&, DimId);
 /// The coordinate that a place means in the turn under way: "2", "layers_over_pipe.owner(layer)".
 std::string coordinate(EmitContext&, const Where&);
 /// The address of an access without its dims: "wq", "wq + l * (embed * heads)".

@@ -143,7 +143,6 @@ void emit_place(EmitContext& context, CppWriter& out) {
     lines.push_back(fmt::format("const meshrt::Owners {}{{{}}};", name, made));
   for (const auto& [made, name] : context.redeals)
     lines.push_back(fmt::format("const meshrt::Redeal {}{{{}}};", name, made));
-  for (const auto& [step, ticket] : context.tickets) lines.push_back("meshrt::Ticket " + ticket + ";");
   if (lines.empty()) return;
   out.blank();
   out.comment("Where this rank stands, and whom it works with.");

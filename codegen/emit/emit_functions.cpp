@@ -120,7 +120,7 @@ class RoutineEmitter {
 
   void write_steps(CppWriter& out, Scope& scope, const std::vector<Step>& steps, size_t first, size_t end,
                    const std::string& prefix) {
-    std::string line_before;
+    Origin before;
     for (size_t at = first; at < end;) {
       const std::string phase = phase_of(part_of(steps[at]));
       // Updates stand together, whatever block a parameter belongs to.
@@ -131,35 +131,35 @@ class RoutineEmitter {
       };
       while (next < end && same(steps[next])) ++next;
       if (instance.empty()) {
-        for (; at < next; ++at) write_step(out, scope, steps[at], prefix, line_before);
+        for (; at < next; ++at) write_step(out, scope, steps[at], prefix, before);
         continue;
       }
-      write_instance(out, scope, steps, at, next, instance, phase, line_before);
+      write_instance(out, scope, steps, at, next, instance, phase, before);
       at = next;
     }
   }
 
   /// The steps of one block instance: a function, where it is worth one.
   void write_instance(CppWriter& out, Scope& scope, const std::vector<Step>& steps, size_t first, size_t end,
-                      const std::string& instance, const std::string& phase, std::string& line_before) {
+                      const std::string& instance, const std::string& phase, Origin& before) {
     CppWriter body(body_depth);
     Scope inner(context_.names);
     context_.cause_before.clear();
     write_steps(body, inner, steps, first, end, instance);
     if (count_lines(body.text()) < lines_worth_a_call) {
-      for (size_t at = first; at < end; ++at) write_step(out, scope, steps[at], instance, line_before);
+      for (size_t at = first; at < end; ++at) write_step(out, scope, steps[at], instance, before);
       return;
     }
     const std::string name = identifier(instance.substr(instance.rfind('.') + 1)) + "_" + phase;
     out.blank();
     out.line(table_.call(context_, name, instance + ", " + phase, turns_, body.text()));
-    line_before.clear();
+    before = {};
   }
 
-  void write_step(CppWriter& out, Scope& scope, const Step& step, const std::string& prefix, std::string& line_before) {
-    if (!has_bodies(step)) return emit_step(context_, out, scope, step, line_before);
+  void write_step(CppWriter& out, Scope& scope, const Step& step, const std::string& prefix, Origin& before) {
+    if (!has_bodies(step)) return emit_step(context_, out, scope, step, before);
     out.blank();
-    emit_origin(context_, out, step, line_before);
+    emit_origin(context_, out, step, before);
     std::string inner_prefix = common_path(scopes_within(step));
     if (inner_prefix.size() < prefix.size()) inner_prefix = prefix;
     std::visit(
@@ -167,6 +167,7 @@ class RoutineEmitter {
           if constexpr (HasBodies<Kind>) write_control(out, scope, kind, inner_prefix);
         },
         step.what);
+    before.counted.clear();  // the last of its steps may count for another line
   }
 
   void write_control(CppWriter& out, Scope& scope, const ForStep& loop, const std::string& prefix) {
@@ -176,7 +177,7 @@ class RoutineEmitter {
         out.block(loop.reverse ? "for (int64_t " + turn + " = " + turns + " - 1; " + turn + " >= 0; --" + turn + ")"
                                : "for (int64_t " + turn + " = 0; " + turn + " < " + turns + "; ++" + turn + ")");
     turns_.push_back(turn);
-    context_.loops.emplace_back(context_.graph().dim(loop.dim).name, turn);
+    context_.loops.push_back(loop.loop);
     Scope inner(scope);
     const auto* until = loop.body.empty() ? nullptr : std::get_if<UntilStep>(&loop.body.back().what);
     write_steps(out, inner, loop.body, 0, loop.body.size() - (until == nullptr ? 0 : 1), prefix);
@@ -199,7 +200,7 @@ class RoutineEmitter {
                             });
       if (all_axes && where.axis != owner.axes.front()) continue;
       conditions.push_back(all_axes ? fmt::format("{}.has({})", owners(context_, owner.dim, {owner.axes, owner.deal}),
-                                                  turn_over(context_, owner.dim))
+                                                  context_.names.index(owner.dim))
                                     : condition(where));
     }
     const auto block = out.block(fmt::format("if ({})", fmt::join(conditions, " && ")));

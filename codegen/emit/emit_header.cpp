@@ -4,6 +4,7 @@
 
 #include "codegen/emit/emit_parts.h"
 #include "codegen/program/branches.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
 #include "meshrt/log.h"
 
@@ -26,7 +27,7 @@ TrafficTable count_traffic(const Program& program) {
   };
   std::vector<Place> around{{1, classes.all()}};
   const auto count = [&](const Step& step) {
-    const std::span<const CollectiveStep> call = collectives_of(step);
+    const std::span<const CollectiveStep> call = movements(step);
     if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) return;
     const auto& [turns, ranks] = around.back();
     for (size_t i = 0; i < tables.size(); ++i) {

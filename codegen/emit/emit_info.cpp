@@ -28,8 +28,15 @@ void emit_dim_list(const Graph& graph, CppWriter& out) {
   if (!list.empty()) out.line(line_of(list));
 }
 
-/// `info.entries = {{"train", 2}, {"evaluate", 2}};`, or a statement an entry where that would be too long.
-void emit_entry_list(const Program& program, CppWriter& out) {
+/// `info.entries = {{"train", 2}, {"evaluate", 2}};`, or a statement an item where that would be too long.
+void emit_list(CppWriter& out, const char* member, const std::vector<std::string>& items) {
+  if (items.empty()) return;
+  const std::string all = fmt::format("info.{} = {{{}}};", member, fmt::join(items, ", "));
+  if (all.size() + 2 * static_cast<size_t>(out.depth()) <= CppWriter::width) return out.line(all);
+  for (const std::string& item : items) out.line(fmt::format("info.{}.push_back({});", member, item));
+}
+
+std::vector<std::string> entry_list(const Program& program) {
   std::vector<std::string> entries;
   for (const EntryPoint& entry : program.entries) {
     const std::string head = string_literal(entry.name) + ", " + std::to_string(entry.results.size());
@@ -40,9 +47,7 @@ void emit_entry_list(const Program& program, CppWriter& out) {
     else if (!entry.begins) entries.push_back(fmt::format("{{{}}}", head));
     else entries.push_back(fmt::format("{{{}, {}}}", head, string_literal(stored[entry.begins.index].path)));
   }
-  const std::string all = fmt::format("info.entries = {{{}}};", fmt::join(entries, ", "));
-  if (all.size() + 2 * static_cast<size_t>(out.depth()) <= CppWriter::width) return out.line(all);
-  for (const std::string& entry : entries) out.line("info.entries.push_back(" + entry + ");");
+  return entries;
 }
 
 /// In KiB and at most four to a line, so that lines do not depend on the numbers.
@@ -96,21 +101,24 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     set("mesh_name", context.mesh().name);
     set("machine", program.sharded.machine.name);
     set("precision", options.precision);
+    std::vector<std::string> mesh, samples, watched, metrics, outputs;
     for (const MeshAxis& axis : context.mesh().axes)
-      out.line(fmt::format("info.mesh.push_back({{{}, {}, {}{}}});", string_literal(axis.name), axis.size, axis.stride,
-                           axis.within_node ? ", true" : ""));
-    emit_dim_list(graph, out);
-    if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
-    for (const DimId dim : sample_dims(graph))
-      out.line(fmt::format("info.sample_dims.push_back({});", string_literal(graph.dim(dim).name)));
+      mesh.push_back(fmt::format("{{{}, {}, {}{}}}", string_literal(axis.name), axis.size, axis.stride,
+                                 axis.within_node ? ", true" : ""));
+    for (const DimId dim : sample_dims(graph)) samples.push_back(string_literal(graph.dim(dim).name));
     for (const Metric& metric : graph.metrics)
       if (metric.watched())
-        out.line(fmt::format("info.watched.push_back({{{}, {}}});", string_literal(metric.name),
-                             string_literal(metric.pattern())));
-      else out.line(fmt::format("info.metrics.push_back({});", string_literal(metric.name)));
-    for (const Output& output : graph.outputs)
-      out.line(fmt::format("info.outputs.push_back({});", string_literal(output.name)));
-    emit_entry_list(program, out);
+        watched.push_back(fmt::format("{{{}, {}}}", string_literal(metric.name), string_literal(metric.pattern())));
+      else metrics.push_back(string_literal(metric.name));
+    for (const Output& output : graph.outputs) outputs.push_back(string_literal(output.name));
+    emit_list(out, "mesh", mesh);
+    emit_dim_list(graph, out);
+    if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
+    emit_list(out, "sample_dims", samples);
+    emit_list(out, "watched", watched);
+    emit_list(out, "metrics", metrics);
+    emit_list(out, "outputs", outputs);
+    emit_list(out, "entries", entry_list(program));
     if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");

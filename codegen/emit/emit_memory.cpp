@@ -147,10 +147,12 @@ void emit_states(EmitContext& context, CppWriter& out) {
   {
     const auto block = out.block("State state_of(const std::string& parameter, const char* dims, int line, " +
                                  of_fields("size_t {}", ", ") + ")");
-    for (const std::string& field : states.front().fields)
-      out.line(fmt::format("{0}* const {1}_ = optimizer_at{2}({1}, parameter + \".{1}\", dims, line);", type, field,
-                           type == "float" ? "" : "<" + type + ">"));
-    out.line("return {" + of_fields("{}_", ", ") + "};");
+    const std::string list = type == "float" ? "optimizer_at" : "optimizer_at<" + type + ">";
+    const std::vector<std::string>& fields = states.front().fields;
+    for (const std::string& field : fields)
+      out.line(fmt::format("{}{}({}, parameter + \".{}\", dims, line){}",
+                           field == fields.front() ? "return {" : "        ", list, field, field,
+                           field == fields.back() ? "};" : ","));
   }
   for (const OptimizerState& state : states) {
     const Buffer& first = context.program.buffer(state.tensors.front());
@@ -172,18 +174,7 @@ void emit_numbers(EmitContext& context, CppWriter& out) {
   if (names.empty()) return;
   out.blank();
   out.comment("Single numbers.");
-  for (const auto& [type, list] : names) {
-    std::string line = type + " " + list.front();
-    for (size_t i = 1; i < list.size(); ++i) {
-      if (line.size() + list[i].size() + 3 <= CppWriter::width - 2 * static_cast<size_t>(out.depth())) {
-        line += ", " + list[i];
-        continue;
-      }
-      out.line(line + ";");
-      line = type + " " + list[i];
-    }
-    out.line(line + ";");
-  }
+  for (const auto& [type, list] : names) out.declare(type, list);
 }
 
 }  // namespace
@@ -192,8 +183,7 @@ std::string number_text(double value) { return fmt::format("{}", value); }
 
 void emit_memory(EmitContext& context, CppWriter& out) {
   const Program& program = context.program;
-  out.blank();
-  out.comment("Memory: every buffer at its place in the plan. Buffers that never live together share bytes.");
+  std::string title = "Memory, each buffer at its place in the plan: those that never live together share bytes. ";
   for (const BufferKind kind : kinds) {
     if (kind == BufferKind::optimizer && !context.names.states().empty()) {
       emit_states(context, out);
@@ -207,7 +197,8 @@ void emit_memory(EmitContext& context, CppWriter& out) {
     }
     if (rows.empty()) continue;
     out.blank();
-    out.comment(title_of(kind));
+    out.comment(title + title_of(kind));
+    title.clear();
     out.table(rows);
   }
   emit_numbers(context, out);

@@ -231,6 +231,7 @@ struct NestEmitter {
         for (const Walk& walk : pass)
           for (const std::string& line : walk.preludes[depth]) out.line(line);
       blocks.push_back(std::make_unique<CppWriter::Block>(out, loops.outer()[depth].head(), ""));
+      if (depth == 0 && context.polls) out.line("meshrt::poll();");
     }
     for (const auto& pass : all) {
       for (const Walk& walk : pass) {

@@ -14,6 +14,8 @@ void emit_place(EmitContext&, CppWriter&);
 /// Members: a pointer to every buffer, by kind; those that outlive a step are listed for input, checkpoints and
 /// messages.
 void emit_memory(EmitContext&, CppWriter&);
+/// Members: the plans of all collectives.
+void emit_plans(EmitContext&, CppWriter&);
 /// The function that gives meshrt::ProgramInfo.
 void emit_info(EmitContext&, CppWriter&, const EmitOptions&);
 

@@ -9,6 +9,7 @@
 #include "codegen/emit/emit_parts.h"
 #include "codegen/emit/outline.h"
 #include "codegen/graph/builder.h"
+#include "codegen/program/overlap.h"
 
 namespace mesh {
 
@@ -116,6 +117,7 @@ std::string emit_entry(EmitContext& context, CppWriter& out, size_t index, const
 std::string emit_program(const Program& program, const SourceMap& sources, const EmitOptions& options) {
   EmitContext context{program, sources, Names(program)};
   context.find_nonfinite = options.find_nonfinite;
+  context.meanwhile = steps_meanwhile(program);
   const std::string& model = context.names.model();
 
   // The functions are written first: what they use is what is declared before them.
@@ -126,6 +128,7 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   for (uint32_t i = 0; i < program.routines.size(); ++i) routines.push_back(table.routine(context, i));
   CppWriter members(member_depth);
   emit_memory(context, members);
+  emit_plans(context, members);
   CppWriter functions(member_depth);
   for (const EmittedFunction& function : table.functions())
     emit_function(functions, function.comment, function.head, function.body);
@@ -141,14 +144,17 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   out.blank();
   out.line("namespace {");
   out.blank();
-  out.line("using meshrt::Gathered, meshrt::Reduce, meshrt::Scattered, meshrt::Stack, meshrt::Type, meshrt::Whole;");
+  out.line(
+      "using meshrt::Gathered, meshrt::Plan, meshrt::Reduce, meshrt::Scattered, meshrt::Stack, meshrt::Type, "
+      "meshrt::Whole;");
   emit_dims(context, out);
   emit_info(context, out, options);
   out.section(context.graph().model + " on one rank");
   {
     const auto block = out.block("struct " + model + " : meshrt::Model<arena_bytes, own_bytes>", ";");
     CppWriter head(member_depth);
-    head.line("explicit " + model + "(meshrt::Rank& rank) : Model(rank, program_info()) {}");
+    head.line("explicit " + model + "(meshrt::Rank& rank) : Model(rank, program_info()) {" +
+              (context.plans.empty() ? "}" : " plan_collectives(); }"));
     emit_place(context, head);
     out.insert(head.text());
     out.insert("\n" + members.text());

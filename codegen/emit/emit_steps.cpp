@@ -10,6 +10,7 @@
 #include "codegen/emit/outline.h"
 #include "codegen/graph/builder.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/step.h"
 #include "codegen/program/walk.h"
 
@@ -127,7 +128,7 @@ void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& s
 
 }  // namespace
 
-void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::string& line_before) {
+void emit_origin(EmitContext& context, CppWriter& out, const Step& step, Origin& before) {
   const bool loop = has_bodies(step);
   const bool backward = std::string_view(phase_of(step.part)) == "backward";
   std::vector<std::string> lines;
@@ -141,27 +142,27 @@ void emit_origin(EmitContext& context, CppWriter& out, const Step& step, std::st
   }
   std::string all;
   for (const std::string& line : lines) all += line + "\n";
-  if (all == line_before || all.empty()) return;
-  line_before = all;
+  if (all == before.lines || all.empty()) return;
+  before.lines = all;
   out.blank();
   // A loop's cost is that of what stands in it. Of lines fused into one loop nest the last one's, of a collective that
   // of the line that needs it.
   std::string counted;
   if (!loop) {
-    const bool moves =
-        std::holds_alternative<CollectiveStep>(step.what) || std::holds_alternative<CombinedStep>(step.what);
-    const auto at = moves ? lines.begin() : lines.end() - 1;
+    const auto at = movements(step).empty() ? lines.end() - 1 : lines.begin();
     counted = *at;
     lines.erase(at);
   }
   const size_t comments = shown_origins - (loop ? 0 : 1), shown = std::min(lines.size(), comments);
   for (size_t i = 0; i < shown; ++i) out.comment(lines[i]);
   if (lines.size() > shown) out.comment(fmt::format("and {} more lines", lines.size() - shown));
+  if (counted == before.counted) return;
+  before.counted = counted;
   if (!counted.empty()) out.line(line_call(counted, CppWriter::width - 2 * static_cast<size_t>(out.depth())));
 }
 
-void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& step, std::string& line_before) {
-  emit_origin(context, out, step, line_before);
+void emit_step(EmitContext& context, CppWriter& out, Scope& scope, const Step& step, Origin& before) {
+  emit_origin(context, out, step, before);
   emit_body(context, out, scope, step);
   if (context.find_nonfinite) check_made(context, out, step);
 }
@@ -192,6 +193,7 @@ struct EmitStep {
   static void of_control() { internal_error("a step of control itself reached emit_step"); }
 };
 void emit_body(EmitContext& context, CppWriter& out, Scope& scope, const Step& step) {
+  context.polls = context.meanwhile.contains(&step);
   if (const auto* nest = std::get_if<Nest>(&step.what); nest != nullptr && context.outline != nullptr)
     if (const std::optional<std::string> call = context.outline->call(*nest)) return out.line(*call);
   if (const std::string text = shapes_of(context, step); !text.empty()) out.comment("  " + text);

@@ -7,11 +7,16 @@
 
 namespace mesh {
 
-/// One step without bodies. `line_before` is the source comment of the step before, which is not repeated.
-void emit_step(EmitContext&, CppWriter&, Scope&, const Step&, std::string& line_before);
-/// The lines that a step comes from, where they are others than `line_before`: as comments, and what its time counts
+/// The lines of the spec that a step comes from, and the one of them that its time counts for.
+struct Origin {
+  std::string lines, counted;
+};
+
+/// One step without bodies. What of `before`, the origin of the step before, is its own too is not repeated.
+void emit_step(EmitContext&, CppWriter&, Scope&, const Step&, Origin& before);
+/// The lines that a step comes from, where they are others than those before: as comments, and what its time counts
 /// for as `at_line("gpt.mesh:24  score = ...")`; `// gpt.mesh:46  repeat layer {`.
-void emit_origin(EmitContext&, CppWriter&, const Step&, std::string& line_before);
+void emit_origin(EmitContext&, CppWriter&, const Step&, Origin& before);
 
 /// "x [batch/data 2, seq 256]": what a rank holds of it, for comments.
 std::string local_shape(const EmitContext&, const Access&);

@@ -7,7 +7,8 @@
 
 namespace mesh {
 
-Binding::Binding(const Program& program, meshrt::Rank& rank) : program(program), rank(rank), turns(program.loops, 0) {}
+Binding::Binding(const Program& program, meshrt::Rank& rank)
+    : program(program), rank(rank), turns(program.loops, 0), loop_extent(program.loops, 1) {}
 
 std::byte* Binding::memory(BufferId id) const {
   const Buffer& held = program.buffer(storage(program, id));

@@ -22,10 +22,12 @@ namespace mesh {
 struct Binding {
   const Program& program;
   meshrt::Rank& rank;
-  std::vector<int64_t> turns;                  // by LoopId: the turn under way
-  std::map<DimId, LoopId> loops;               // around the steps that are being bound
-  meshrt::StepInput input;                     // of the step under way
-  std::map<uint32_t, meshrt::Ticket> tickets;  // by CollectiveStep::step: what was started and not yet waited for
+  std::vector<int64_t> turns;        // by LoopId: the turn under way
+  std::vector<int64_t> loop_extent;  // by LoopId: how many turns it has
+  std::map<DimId, LoopId> loops;     // around the steps that are being bound
+  meshrt::StepInput input;           // of the step under way
+  /// By CollectiveStep::step: what was started last, for its wait.
+  std::map<uint32_t, std::shared_ptr<class PlannedCall>> started;
 
   Binding(const Program&, meshrt::Rank&);
   /// Where the buffer's memory begins.

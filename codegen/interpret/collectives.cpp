@@ -1,16 +1,55 @@
 // collectives.cpp: collectives bound to one rank: the group, where the parts of a split dim begin, counts.
-#include "meshrt/collectives.h"
-
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/steps.h"
-#include "meshrt/redeal.h"
+#include "meshrt/plan.h"
 
 namespace mesh {
 
+using Phase = CollectiveStep::Phase;
+
+/// A collective with a plan for each turn of the loops by which its buffers are indexed.
+class PlannedCall {
+ public:
+  /// `make` gives the plan of the turns under way; it, and what it holds, stays as long as the plans.
+  PlannedCall(Binding& binding, std::span<const CollectiveStep> call, std::function<meshrt::Plan()> make)
+      : binding_(binding), make_(std::move(make)) {
+    for (const CollectiveStep& one : call) {
+      for (const Access* access : {&one.from, &one.to})
+        for (const TurnIndex& turn : access->turns) add_loop(turn.loop);
+      if (one.at.owner) add_loop(binding.loops.at(one.at.owner.dim));
+    }
+    plan_turns(0);
+  }
+  meshrt::Plan& now() {
+    size_t at = 0;
+    for (const uint32_t loop : loops_) at = at * binding_.loop_extent[loop] + binding_.turns[loop];
+    return plans_[at];
+  }
+
+ private:
+  void add_loop(LoopId loop) {
+    if (loop && std::ranges::find(loops_, loop.index) == loops_.end()) loops_.push_back(loop.index);
+  }
+  void plan_turns(size_t depth) {
+    if (depth == loops_.size()) return plans_.push_back(make_());
+    int64_t& turn = binding_.turns[loops_[depth]];
+    for (turn = 0; turn < binding_.loop_extent[loops_[depth]]; ++turn) plan_turns(depth + 1);
+    turn = 0;
+  }
+
+  Binding& binding_;
+  std::function<meshrt::Plan()> make_;
+  std::vector<uint32_t> loops_;
+  std::vector<meshrt::Plan> plans_;
+};
+
 namespace {
+
+using MakePlan = std::function<meshrt::Plan()>;
 
 struct Bound {
   Binding& binding;
@@ -19,7 +58,6 @@ struct Bound {
   meshrt::Site site;
   Type type;
   Pointer from, to;
-  meshrt::Ticket* ticket;
 };
 
 [[noreturn]] void fault(const Binding& binding, const CollectiveStep& step, const std::string& what) {
@@ -64,65 +102,48 @@ Split split_of(const Bound& bound, size_t dim, const LocalDim& whole, const Loca
           extents(bound.binding, dims, dim + 1, dims.size())};
 }
 
-Action all_reduce(const Bound& bound) {
+MakePlan all_reduce(const Bound& bound) {
   if (bound.step.from != bound.step.to) fault(bound.binding, bound.step, "it is not in place");
   const int64_t count = extents(bound.binding, bound.step.before, 0, bound.step.before.size());
-  if (bound.ticket)
-    return [bound, count] {
-      *bound.ticket = meshrt::all_reduce_start(bound.binding.rank, bound.group, bound.site, bound.to.at(bound.binding),
-                                               count, bound.type, bound.step.reduce);
-    };
   return [bound, count] {
-    meshrt::all_reduce(bound.binding.rank, bound.group, bound.site, bound.to.at(bound.binding), count, bound.type,
-                       bound.step.reduce);
+    return meshrt::plan_all_reduce(bound.binding.rank, bound.group, bound.site, bound.to.at(bound.binding), count,
+                                   bound.type, bound.step.reduce);
   };
 }
 
-Action reduce_scatter(const Bound& bound) {
+MakePlan reduce_scatter(const Bound& bound) {
   const size_t dim = checked(bound.binding, bound.step, bound.step.to_dim);
   const Split split = split_of(bound, dim, bound.step.before[dim], bound.step.after[dim]);
-  if (bound.ticket)
-    return [bound, split] {
-      *bound.ticket =
-          meshrt::reduce_scatter_start(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
-                                       bound.to.at(bound.binding), split.blocks(), bound.type, bound.step.reduce);
-    };
   return [bound, split] {
-    meshrt::reduce_scatter(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
-                           bound.to.at(bound.binding), split.blocks(), bound.type, bound.step.reduce);
+    return meshrt::plan_reduce_scatter(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                                       bound.to.at(bound.binding), split.blocks(), bound.type, bound.step.reduce);
   };
 }
 
-Action all_gather(const Bound& bound) {
+MakePlan all_gather(const Bound& bound) {
   const size_t dim = checked(bound.binding, bound.step, bound.step.from_dim);
   const Split split = split_of(bound, dim, bound.step.after[dim], bound.step.before[dim]);
-  if (bound.ticket)
-    return [bound, split] {
-      *bound.ticket =
-          meshrt::all_gather_start(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
-                                   bound.to.at(bound.binding), split.blocks(), bound.type);
-    };
   return [bound, split] {
-    meshrt::all_gather(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
-                       bound.to.at(bound.binding), split.blocks(), bound.type);
+    return meshrt::plan_all_gather(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                                   bound.to.at(bound.binding), split.blocks(), bound.type);
   };
 }
 
 // From one member to all, or from all to one.
-Action at_one(const Bound& bound) {
+MakePlan at_one(const Bound& bound) {
   const int64_t count = extents(bound.binding, bound.step.before, 0, bound.step.before.size());
   return [bound, count, root = coordinate_of(bound.binding, bound.step.at)] {
     const auto one = static_cast<int>(root());
     const std::byte* from = bound.from.at(bound.binding);
     std::byte* to = bound.to.at(bound.binding);
     if (bound.step.kind == CollectiveKind::broadcast)
-      meshrt::broadcast(bound.binding.rank, bound.group, bound.site, from, to, count, bound.type, one);
-    else
-      meshrt::reduce(bound.binding.rank, bound.group, bound.site, from, to, count, bound.type, bound.step.reduce, one);
+      return meshrt::plan_broadcast(bound.binding.rank, bound.group, bound.site, from, to, count, bound.type, one);
+    return meshrt::plan_reduce(bound.binding.rank, bound.group, bound.site, from, to, count, bound.type,
+                               bound.step.reduce, one);
   };
 }
 
-Action all_to_all(const Bound& bound) {
+MakePlan all_to_all(const Bound& bound) {
   const CollectiveStep& step = bound.step;
   const size_t gathered = checked(bound.binding, step, step.from_dim),
                split = checked(bound.binding, step, step.to_dim);
@@ -137,52 +158,72 @@ Action all_to_all(const Bound& bound) {
   return [=] {
     const meshrt::Exchange exchange{
         outer, gathers_first ? parts : new_parts, middle, gathers_first ? new_parts : parts, inner, gathers_first};
-    meshrt::all_to_all(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
-                       bound.to.at(bound.binding), exchange, bound.type);
+    return meshrt::plan_all_to_all(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                                   bound.to.at(bound.binding), exchange, bound.type);
   };
 }
 
-// The margins of a dim, in place; without axes the rank holds the dim whole.
-Action margins(const Binding& binding, const CollectiveStep& step, const meshrt::Group* group, meshrt::Site site) {
+struct MarginsOf {
+  LocalDim own;
+  meshrt::Margins sizes;
+};
+MarginsOf margins_of(const Binding& binding, const CollectiveStep& step) {
+  if (step.from != step.to) fault(binding, step, "margins are filled in place");
   const size_t dim = checked(binding, step, step.from_dim);
-  const LocalDim own = without_margin(step.before[dim]);
   const Margin& margin = step.before[dim].placement.margin;
-  const meshrt::Margins sizes{extents(binding, step.before, 0, dim),
-                              extents(binding, step.before, dim + 1, step.before.size()), margin.before, margin.after,
-                              margin.edge};
-  const Pointer data(binding, step.to);
-  const Type type = binding.buffer(step.to).type;
-  if (group == nullptr)
-    return [&binding, data, size = binding.extent(own), sizes, type] {
-      meshrt::fill_margins(data.at(binding), size, sizes, type);
-    };
+  return {without_margin(step.before[dim]),
+          {extents(binding, step.before, 0, dim), extents(binding, step.before, dim + 1, step.before.size()),
+           margin.before, margin.after, margin.edge}};
+}
+
+MakePlan margins(const Bound& bound) {
+  const MarginsOf of = margins_of(bound.binding, bound.step);
   std::vector<int64_t> begin{0};
-  for (const int member : group->members) begin.push_back(local_range(binding.program, own, member).end);
-  return [&binding, group, site, data, begin, sizes, type] {
-    meshrt::exchange_margins(binding.rank, *group, site, data.at(binding), begin, sizes, type);
+  for (const int member : bound.group.members) begin.push_back(local_range(bound.binding.program, of.own, member).end);
+  return [bound, begin, sizes = of.sizes] {
+    return meshrt::plan_exchange_margins(bound.binding.rank, bound.group, bound.site, bound.to.at(bound.binding), begin,
+                                         sizes, bound.type);
   };
 }
 
-// A dim is dealt otherwise; without axes the rank holds it whole, in another order.
-Action redeal(Binding& binding, const CollectiveStep& step, const meshrt::Group* group, meshrt::Site site) {
+struct RedealOf {
+  const Deal &before, &after;
+  int64_t size, outer, inner;
+};
+RedealOf redeal_of(const Binding& binding, const CollectiveStep& step) {
   const size_t dim = checked(binding, step, step.from_dim);
-  const Deal &before = step.before[dim].placement.deal, &after = step.after[dim].placement.deal;
-  const int64_t size = binding.program.sharded.graph.dim(step.before[dim].dim).size;
-  const int64_t outer = extents(binding, step.before, 0, dim),
-                inner = extents(binding, step.before, dim + 1, step.before.size());
+  return {step.before[dim].placement.deal, step.after[dim].placement.deal,
+          binding.program.sharded.graph.dim(step.before[dim].dim).size, extents(binding, step.before, 0, dim),
+          extents(binding, step.before, dim + 1, step.before.size())};
+}
+
+MakePlan redeal(const Bound& bound) {
+  const RedealOf of = redeal_of(bound.binding, bound.step);
+  return [bound, of, plan = meshrt::Redeal(bound.group, of.size, of.before, of.after)] {
+    return meshrt::plan_redeal(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                               bound.to.at(bound.binding), plan, of.outer, of.inner, bound.type);
+  };
+}
+
+// What a rank does by itself, as it holds all of the dim.
+Action own_action(const Binding& binding, const CollectiveStep& step) {
   const Pointer from(binding, step.from), to(binding, step.to);
   const Type type = binding.buffer(step.to).type;
-  if (group == nullptr)
-    return [=, &binding, plan = meshrt::Redeal(size, before, after)] {
-      meshrt::reorder(from.at(binding), to.at(binding), plan, outer, inner, type);
+  if (step.kind == CollectiveKind::redeal) {
+    const RedealOf of = redeal_of(binding, step);
+    return [=, &binding, plan = meshrt::Redeal(of.size, of.before, of.after)] {
+      meshrt::reorder(from.at(binding), to.at(binding), plan, of.outer, of.inner, type);
     };
-  return [=, &binding, plan = meshrt::Redeal(*group, size, before, after)] {
-    meshrt::redeal(binding.rank, *group, site, from.at(binding), to.at(binding), plan, outer, inner, type);
+  }
+  if (step.kind != CollectiveKind::halo) fault(binding, step, "it is over no axes");
+  const MarginsOf of = margins_of(binding, step);
+  return [&binding, to, size = binding.extent(of.own), sizes = of.sizes, type] {
+    meshrt::fill_margins(to.at(binding), size, sizes, type);
   };
 }
 
 // Parts change owners: everybody sends the part it holds to the member that needs it.
-Action permute(const Bound& bound) {
+MakePlan permute(const Bound& bound) {
   const CollectiveStep& step = bound.step;
   const Program& program = bound.binding.program;
   const auto held = [&](const std::vector<LocalDim>& dims, int rank) {
@@ -198,8 +239,8 @@ Action permute(const Bound& bound) {
   const int64_t sent = extents(bound.binding, step.before, 0, step.before.size());
   const int64_t received = extents(bound.binding, step.after, 0, step.after.size());
   return [=] {
-    meshrt::permute(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding), sent, partners.to,
-                    bound.to.at(bound.binding), received, partners.from, bound.type);
+    return meshrt::plan_permute(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding), sent,
+                                partners.to, bound.to.at(bound.binding), received, partners.from, bound.type);
   };
 }
 
@@ -214,27 +255,52 @@ void check(const Binding& binding, const CollectiveStep& step) {
     fault(binding, step, "its dims are not those of its buffers");
 }
 
-}  // namespace
+Bound bound_to(Binding& binding, const CollectiveStep& step, meshrt::Site site) {
+  check(binding, step);
+  return {binding,
+          step,
+          group_of(binding, step.axes),
+          site,
+          binding.buffer(step.from).type,
+          Pointer(binding, step.from),
+          Pointer(binding, step.to)};
+}
 
-Action bind_step(Binding& binding, const CombinedStep& step) {
+// Known in failures by the first of its values.
+meshrt::Site site_of(const Binding& binding, const CollectiveStep& first) {
+  return {static_cast<int32_t>(first.step), binding.buffer(first.from).name.c_str()};
+}
+
+MakePlan maker(Binding& binding, const CollectiveStep& step) {
+  const Bound bound = bound_to(binding, step, site_of(binding, step));
+  switch (step.kind) {
+    case CollectiveKind::all_reduce: return all_reduce(bound);
+    case CollectiveKind::reduce_scatter: return reduce_scatter(bound);
+    case CollectiveKind::all_gather: return all_gather(bound);
+    case CollectiveKind::all_to_all: return all_to_all(bound);
+    case CollectiveKind::permute: return permute(bound);
+    case CollectiveKind::redeal: return redeal(bound);
+    case CollectiveKind::halo: return margins(bound);
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce: return at_one(bound);
+    case CollectiveKind::slice: break;
+  }
+  fault(binding, step, "the interpreter has no such collective");
+}
+
+// Of several values in one call.
+MakePlan maker(Binding& binding, const CombinedStep& step) {
   struct Value {
     Bound bound;
     Split split;
+    std::byte* from() const { return bound.from.at(bound.binding); }
+    std::byte* to() const { return bound.to.at(bound.binding); }
   };
   const CollectiveStep& first = step.collectives.front();
   const bool gathers = first.kind == CollectiveKind::all_gather, sums = first.kind == CollectiveKind::all_reduce;
   std::vector<Value> values;
   for (const CollectiveStep& one : step.collectives) {
-    check(binding, one);
-    const meshrt::Site site{static_cast<int32_t>(first.step), binding.buffer(first.from).name.c_str()};
-    const Bound bound{binding,
-                      one,
-                      group_of(binding, one.axes),
-                      site,
-                      binding.buffer(one.from).type,
-                      Pointer(binding, one.from),
-                      Pointer(binding, one.to),
-                      nullptr};
+    const Bound bound = bound_to(binding, one, site_of(binding, first));
     if (sums) {
       values.push_back({bound, {{}, extents(binding, one.before, 0, one.before.size()), 1}});
       continue;
@@ -244,75 +310,52 @@ Action bind_step(Binding& binding, const CombinedStep& step) {
     values.push_back({bound, split_of(bound, dim, whole[dim], part[dim])});
   }
   if (sums)
-    return [values, wholes = std::vector<meshrt::Whole>(values.size())]() mutable {
-      for (size_t i = 0; i < values.size(); ++i)
-        wholes[i] = {values[i].bound.to.at(values[i].bound.binding), values[i].split.outer};
+    return [values] {
+      std::vector<meshrt::Whole> all;
+      for (const Value& value : values) all.push_back({value.to(), value.split.outer});
       const Bound& bound = values.front().bound;
-      meshrt::all_reduce(bound.binding.rank, bound.group, bound.site, wholes, bound.type, bound.step.reduce);
+      return meshrt::plan_all_reduce(bound.binding.rank, bound.group, bound.site, all, bound.type, bound.step.reduce);
     };
   if (gathers)
-    return [values, gathered = std::vector<meshrt::Gathered>(values.size())]() mutable {
-      for (size_t i = 0; i < values.size(); ++i) {
-        const Bound& bound = values[i].bound;
-        gathered[i] = {bound.from.at(bound.binding), bound.to.at(bound.binding), values[i].split.blocks()};
-      }
+    return [values] {
+      std::vector<meshrt::Gathered> all;
+      for (const Value& value : values) all.push_back({value.from(), value.to(), value.split.blocks()});
       const Bound& bound = values.front().bound;
-      meshrt::all_gather(bound.binding.rank, bound.group, bound.site, gathered, bound.type);
+      return meshrt::plan_all_gather(bound.binding.rank, bound.group, bound.site, all, bound.type);
     };
   if (first.kind != CollectiveKind::reduce_scatter) fault(binding, first, "it cannot be made with others");
-  return [values, scattered = std::vector<meshrt::Scattered>(values.size())]() mutable {
-    for (size_t i = 0; i < values.size(); ++i) {
-      const Bound& bound = values[i].bound;
-      scattered[i] = {bound.from.at(bound.binding), bound.to.at(bound.binding), values[i].split.blocks()};
-    }
+  return [values] {
+    std::vector<meshrt::Scattered> all;
+    for (const Value& value : values) all.push_back({value.from(), value.to(), value.split.blocks()});
     const Bound& bound = values.front().bound;
-    meshrt::reduce_scatter(bound.binding.rank, bound.group, bound.site, scattered, bound.type, bound.step.reduce);
+    return meshrt::plan_reduce_scatter(bound.binding.rank, bound.group, bound.site, all, bound.type, bound.step.reduce);
   };
 }
 
+template <class Kind>
+Action planned(Binding& binding, const Kind& step, std::span<const CollectiveStep> call) {
+  const CollectiveStep& first = call.front();
+  if (first.phase == Phase::wait) {
+    const auto started = binding.started.find(first.step);
+    if (started == binding.started.end()) fault(binding, first, "it is waited for and was not started");
+    return [made = started->second] { made->now().wait(); };
+  }
+  const auto made = std::make_shared<PlannedCall>(binding, call, maker(binding, step));
+  if (first.phase == Phase::whole) return [made] { made->now().run(); };
+  binding.started[first.step] = made;
+  return [made] { made->now().start(); };
+}
+
+}  // namespace
+
+Action bind_step(Binding& binding, const CombinedStep& step) { return planned(binding, step, step.collectives); }
+
 Action bind_step(Binding& binding, const CollectiveStep& step) {
-  check(binding, step);
-  const Buffer& from = binding.buffer(step.from);
-  using Phase = CollectiveStep::Phase;
-  if (step.phase == Phase::wait) {
-    meshrt::Ticket* const ticket = &binding.tickets.at(step.step);
-    return [&binding, ticket] { meshrt::wait(binding.rank, *ticket); };
+  if (step.axes.empty()) {
+    check(binding, step);
+    return own_action(binding, step);
   }
-  const bool starts = step.phase == Phase::start;
-  if (step.kind == CollectiveKind::halo) {
-    if (starts || step.from != step.to) fault(binding, step, "margins are filled at once and in place");
-    return margins(binding, step, step.axes.empty() ? nullptr : &group_of(binding, step.axes),
-                   {static_cast<int32_t>(step.step), from.name.c_str()});
-  }
-  const meshrt::Site site{static_cast<int32_t>(step.step), from.name.c_str()};
-  if (step.kind == CollectiveKind::redeal) {
-    if (starts) fault(binding, step, "it cannot be started and waited for separately");
-    return redeal(binding, step, step.axes.empty() ? nullptr : &group_of(binding, step.axes), site);
-  }
-  const Bound bound{binding,
-                    step,
-                    group_of(binding, step.axes),
-                    site,
-                    from.type,
-                    Pointer(binding, step.from),
-                    Pointer(binding, step.to),
-                    starts ? &binding.tickets[step.step] : nullptr};
-  const auto whole_only = [&] {
-    if (starts) fault(binding, step, "it cannot be started and waited for separately");
-  };
-  switch (step.kind) {
-    case CollectiveKind::all_reduce: return all_reduce(bound);
-    case CollectiveKind::reduce_scatter: return reduce_scatter(bound);
-    case CollectiveKind::all_gather: return all_gather(bound);
-    case CollectiveKind::all_to_all: whole_only(); return all_to_all(bound);
-    case CollectiveKind::permute: whole_only(); return permute(bound);
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce: whole_only(); return at_one(bound);
-    case CollectiveKind::redeal:
-    case CollectiveKind::halo:
-    case CollectiveKind::slice: break;
-  }
-  fault(binding, step, "the interpreter has no such collective");
+  return planned(binding, step, {&step, 1});
 }
 
 }  // namespace mesh

@@ -5,6 +5,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/rate.h"
+#include "meshrt/poll.h"
 
 namespace mesh {
 
@@ -467,6 +468,7 @@ void BoundNest::run() {
   if (std::ranges::any_of(extents_, [](int64_t extent) { return extent == 0; })) return;
   std::ranges::fill(index_, 0);
   do {
+    meshrt::poll();
     for (BoundPass& pass : passes_) pass.run(index_);
   } while (next(index_, extents_));
 }

@@ -39,6 +39,7 @@ Action bind_step(Binding& binding, const ForStep& loop) {
     }
   const std::map<DimId, LoopId> around = binding.loops;
   binding.loops[loop.dim] = loop.loop;
+  binding.loop_extent[loop.loop.index] = loop.turns;
   const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, steps));
   binding.loops = around;
   int64_t& turn = binding.turns[loop.loop.index];

@@ -95,6 +95,34 @@ void for_each_access(const Step& step, const std::function<void(const Access&, U
   std::visit(Visit{same}, const_cast<Step&>(step).what);  // the visitor above changes nothing
 }
 
+namespace {
+
+/// Whether the two are always in different slots of a buffer, in one turn of the loops around both.
+bool lie_apart(const Access& a, const Access& b) {
+  if (a.buffer != b.buffer) return false;
+  for (size_t k = 0; k < std::min(a.turns.size(), b.turns.size()); ++k) {
+    const TurnIndex &one = a.turns[k], &other = b.turns[k];
+    if (one.loop != other.loop || one.period != other.period) continue;
+    const int64_t between = one.offset - other.offset;
+    if (one.period == 0 ? between != 0 : between % one.period != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+BufferId common_memory(const Program& program, const Step& first, const Step& second) {
+  BufferId both;
+  for_each_access(first, [&](const Access& a, Use use) {
+    if (both) return;
+    for_each_access(second, [&](const Access& b, Use other) {
+      const bool writes = use != Use::read || other != Use::read;
+      if (writes && storage(program, a.buffer) == storage(program, b.buffer) && !lie_apart(a, b)) both = b.buffer;
+    });
+  });
+  return both;
+}
+
 void use_instead(Program& program, std::vector<Step>& steps, const Access& from, const Access& to) {
   if (program.buffer(storage(program, from.buffer)).space == Space::arena)
     program.buffer(storage(program, to.buffer)).space = Space::arena;

@@ -20,6 +20,10 @@ void for_each_access(const Step&, const std::function<void(const Access&, Use)>&
 /// The same for one pass of a nest.
 void for_each_access(Pass&, const std::function<void(Access&, Use)>&);
 
+/// Memory that one of the two steps writes and the other uses as well; unset: they may change places. Other slots of a
+/// stacked buffer are other memory.
+BufferId common_memory(const Program&, const Step&, const Step&);
+
 /// These steps use `to` where they used `from`, which no other step does. What messages need in the arena they need
 /// there.
 void use_instead(Program&, std::vector<Step>&, const Access& from, const Access& to);

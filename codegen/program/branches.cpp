@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/program/extent.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -26,12 +27,6 @@ std::string to_string(const Program& program, const BranchStep& branch) {
 
 int64_t turns_of(const Program& program, const Where& where) {
   return where.owner ? program.sharded.graph.dim(where.owner.dim).size : 1;
-}
-
-std::span<const CollectiveStep> collectives_of(const Step& step) {
-  if (const auto* one = std::get_if<CollectiveStep>(&step.what)) return {one, 1};
-  if (const auto* combined = std::get_if<CombinedStep>(&step.what)) return combined->collectives;
-  return {};
 }
 
 RankSet intersection(const RankSet& a, const RankSet& b) {
@@ -67,7 +62,7 @@ RankClasses::RankClasses(const Program& program) : program_(program), classes_{{
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* branch = std::get_if<BranchStep>(&step.what))
         for (const Where& where : branch->at) ask(where);
-      for (const CollectiveStep& one : collectives_of(step))
+      for (const CollectiveStep& one : movements(step))
         if (one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::reduce) ask(one.at);
     });
   turns_.assign(turns.begin(), turns.end());
@@ -108,7 +103,7 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
 
 RankSet RankClasses::touching(const Step& step, const Access& access, Use use, const RankSet& in) const {
   RankSet result = in;
-  for (const CollectiveStep& one : collectives_of(step))
+  for (const CollectiveStep& one : movements(step))
     if ((one.kind == CollectiveKind::broadcast && use == Use::read && access == one.from) ||
         (one.kind == CollectiveKind::reduce && use == Use::write && access == one.to))
       result = intersection(result, at(one.at));

@@ -18,9 +18,6 @@ std::string to_string(const Program&, const BranchStep&);
 /// The turns of the loop that a place depends on; 1 where it depends on none.
 int64_t turns_of(const Program&, const Where&);
 
-/// The collectives that a step makes.
-std::span<const CollectiveStep> collectives_of(const Step&);
-
 /// A set of classes of ranks, by class.
 using RankSet = std::vector<bool>;
 RankSet intersection(const RankSet&, const RankSet&);

@@ -9,6 +9,7 @@
 #include "codegen/program/fuse.h"
 #include "codegen/program/lower_entry.h"
 #include "codegen/program/memory.h"
+#include "codegen/program/overlap.h"
 
 namespace mesh {
 
@@ -155,6 +156,7 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
         return routine.after_forward_of && forward_part_updates(program, program.routines[*routine.after_forward_of]);
       }))
     program = lowered(entries, options, false);
+  if (options.fuse) overlap_collectives(program);
   plan_memory(program, options.share_memory);
   return program;
 }

@@ -241,21 +241,22 @@ class Printer {
   }
   std::string text(const DefinedStep& s) const { return s.definition->text(program_, s); }
   std::string text(const CollectiveStep& c) const {
+    static constexpr const char* phases[] = {"", " start", " wait"};
+    const std::string phase = phases[static_cast<size_t>(c.phase)];
     if (c.kind == CollectiveKind::halo) {
       const LocalDim& local = c.before[static_cast<size_t>(c.from_dim)];
       const std::string over = axes(c.axes);
-      return fmt::format("{}margins of {} in {}", over.empty() ? "" : "halo over " + over + " ", dim(local.dim),
-                         access(c.to));
+      return fmt::format("{}margins of {} in {}", over.empty() ? "" : "halo" + phase + " over " + over + " ",
+                         dim(local.dim), access(c.to));
     }
     if (c.kind == CollectiveKind::redeal) {
       const LocalDim &before = c.before[static_cast<size_t>(c.from_dim)],
                      &after = c.after[static_cast<size_t>(c.from_dim)];
-      return fmt::format("redeal {}{} {} -> {} {}", c.axes.empty() ? "" : "over " + axes(c.axes) + " of ",
+      return fmt::format("redeal{} {}{} {} -> {} {}", phase, c.axes.empty() ? "" : "over " + axes(c.axes) + " of ",
                          local_dims(std::span(&before, 1)), access(c.from), local_dims(std::span(&after, 1)),
                          access(c.to));
     }
-    static constexpr const char* phases[] = {"", " start", " wait"};
-    std::string text = fmt::format("{}{} over {}", name_of(c.kind), phases[static_cast<size_t>(c.phase)], axes(c.axes));
+    std::string text = fmt::format("{}{} over {}", name_of(c.kind), phase, axes(c.axes));
     if (c.kind == CollectiveKind::permute) text += " to " + axes(c.to_axes);
     const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce;
     if (rooted)

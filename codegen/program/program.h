@@ -232,11 +232,11 @@ struct CollectiveStep {
   Reduce reduce = Reduce::sum;
   Where at = {};
   uint32_t step;  // index into ShardedGraph::steps: bytes, reason
-  enum class Phase : uint8_t { whole, start, wait } phase = Phase::whole;
+  enum class Phase : uint8_t { whole, start, wait } phase = Phase::whole;  // see overlap.h
 };
 
-/// Several collectives that differ only in what they move (kind, axes, reduce and element type are equal, phase is
-/// whole), made in one call.
+/// Several collectives that differ only in what they move (kind, axes, reduce, element type and phase are equal), made
+/// in one call.
 struct CombinedStep {
   std::vector<CollectiveStep> collectives;
 };

@@ -11,6 +11,7 @@
 #include "codegen/program/fuse.h"
 #include "codegen/program/lifetimes.h"
 #include "codegen/program/memory.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_rings.h"
 #include "codegen/program/verify_steps.h"
@@ -35,11 +36,14 @@ class Verifier {
         for (const Accumulator& one : entry.carried) written_[one.buffer.index] = classes_.all();
       if (routine.after_forward_of) {
         const Routine& other = program_.routines[*routine.after_forward_of];
-        steps(std::span(other.steps).first(forward_steps(other)));
+        const std::span<const Step> forward = std::span(other.steps).first(forward_steps(other));
+        steps(forward);
+        for (std::string& message : verify_calls(program_, forward)) say(routine_ + ": " + std::move(message));
         if (forward_part_updates(program_, other))
           say(fmt::format("the forward steps of {} update what is stored", other.name));
       }
       steps(routine.steps);
+      for (std::string& message : verify_calls(program_, routine.steps)) say(routine_ + ": " + std::move(message));
       for (std::string& message : verify_rings(program_, routine)) say(routine_ + ": " + std::move(message));
       for (const EntryPoint& entry : program_.entries)
         if (&routine == &program_.routines[entry.finish.value_or(entry.run)]) handed_out(entry);
@@ -177,7 +181,7 @@ class Verifier {
   /// Whether the ranks that come to the step have the turn's slot: all of them where the dim is whole.
   bool is_owned(const LocalDim& local, const Step& step) const {
     return std::ranges::all_of(owners_of_turn(local.dim, local.placement), [&](const Where& where) {
-      const bool of_one = std::ranges::any_of(collectives_of(step),
+      const bool of_one = std::ranges::any_of(movements(step),
                                               [&](const CollectiveStep& collective) { return collective.at == where; });
       return of_one || std::ranges::any_of(around_, [&](const Step* around) {
                const auto* branch = std::get_if<BranchStep>(&around->what);

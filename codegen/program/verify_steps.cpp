@@ -88,6 +88,8 @@ class StepVerifier {
         !std::ranges::equal(c.after, dims_of(program_, c.to)))
       say("states other shapes than its buffers have");
     if (program_.buffer(c.from.buffer).type != program_.buffer(c.to.buffer).type) say("changes the element type");
+    if (c.axes.empty() && c.phase != CollectiveStep::Phase::whole)
+      say("is started, but no other rank takes part in it");
     for (const Access& access : {c.from, c.to})
       if (!c.axes.empty() && program_.buffer(storage(program_, access.buffer)).space != Space::arena)
         say(fmt::format("works on {} outside the arena", to_string(program_, access)));
@@ -166,8 +168,7 @@ class StepVerifier {
     for (const CollectiveStep& one : c.collectives) {
       (*this)(one);
       const CollectiveStep& first = c.collectives.front();
-      if (one.kind != first.kind || one.axes != first.axes || one.reduce != first.reduce ||
-          one.phase != CollectiveStep::Phase::whole ||
+      if (one.kind != first.kind || one.axes != first.axes || one.reduce != first.reduce || one.phase != first.phase ||
           program_.buffer(one.to.buffer).type != program_.buffer(first.to.buffer).type)
         say("makes other movements in one call");
     }

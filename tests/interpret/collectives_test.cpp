@@ -35,6 +35,12 @@ class Movements : public testing::TestWithParam<Case> {
   /// Every element of `to` is what `expected` says of its place; `from` was filled with this rank's numbers.
   void run(const std::vector<LocalDim>& before, const std::vector<LocalDim>& after, bool by_rank,
            const std::function<float(const View&, int64_t, int64_t, int64_t)>& expected) {
+    run_once(before, after, by_rank, expected);
+    made->start_and_wait();
+    run_once(before, after, by_rank, expected);
+  }
+  void run_once(const std::vector<LocalDim>& before, const std::vector<LocalDim>& after, bool by_rank,
+                const std::function<float(const View&, int64_t, int64_t, int64_t)>& expected) {
     made->run(
         [&](const View& view) {
           each(view, before, [&](size_t at, int64_t i, int64_t j, int64_t k) {
@@ -132,15 +138,18 @@ TEST(Permute, GivesEveryPartToItsNewOwner) {
   const BufferId from = made.buffer("from", Type::i32, {before}), to = made.buffer("to", Type::i32, {after});
   made.add_collective(CollectiveKind::permute, from, to, {0, 1}, -1, -1);
   std::get<CollectiveStep>(made.steps[0].what).to_axes = {1, 0};
-  made.run(
-      [&](const View& view) {
-        for (int64_t i = 0; i < view.range(before).size(); ++i)
-          view.of<int32_t>(from)[static_cast<size_t>(i)] = static_cast<int32_t>(view.range(before).begin + i);
-      },
-      [&](const View& view) {
-        for (int64_t i = 0; i < view.range(after).size(); ++i)
-          ASSERT_EQ(view.of<int32_t>(to)[static_cast<size_t>(i)], view.range(after).begin + i);
-      });
+  for (int way = 0; way < 2; ++way) {
+    if (way == 1) made.start_and_wait();
+    made.run(
+        [&](const View& view) {
+          for (int64_t i = 0; i < view.range(before).size(); ++i)
+            view.of<int32_t>(from)[static_cast<size_t>(i)] = static_cast<int32_t>(view.range(before).begin + i);
+        },
+        [&](const View& view) {
+          for (int64_t i = 0; i < view.range(after).size(); ++i)
+            ASSERT_EQ(view.of<int32_t>(to)[static_cast<size_t>(i)], view.range(after).begin + i);
+        });
+  }
 }
 
 TEST(Halo, FillsMargins) {
@@ -152,20 +161,23 @@ TEST(Halo, FillsMargins) {
   const BufferId x = made.buffer("x", Type::i32, {wide, turned});
   made.add_collective(CollectiveKind::halo, x, x, {0}, 0, 0);
   made.add_collective(CollectiveKind::halo, x, x, {}, 1, 1);
-  made.run(
-      [&](const View& view) {
-        const Range own = view.range(split(a, {0}));
-        for (int64_t i = own.begin; i < own.end; ++i)
-          for (int64_t j = 0; j < 3; ++j)
-            view.of<int32_t>(x)[static_cast<size_t>((i - own.begin + 3) * 4 + j)] = static_cast<int32_t>(10 * i + j);
-      },
-      [&](const View& view) {
-        const Range own = view.range(split(a, {0}));
-        for (int64_t i = own.begin - 3; i < own.end + 2; ++i)
-          for (int64_t j = 0; j < 4; ++j)
-            ASSERT_EQ(view.of<int32_t>(x)[static_cast<size_t>((i - own.begin + 3) * 4 + j)],
-                      10 * std::clamp<int64_t>(i, 0, 5) + j % 3);
-      });
+  for (int way = 0; way < 2; ++way) {
+    if (way == 1) made.start_and_wait();
+    made.run(
+        [&](const View& view) {
+          const Range own = view.range(split(a, {0}));
+          for (int64_t i = own.begin; i < own.end; ++i)
+            for (int64_t j = 0; j < 3; ++j)
+              view.of<int32_t>(x)[static_cast<size_t>((i - own.begin + 3) * 4 + j)] = static_cast<int32_t>(10 * i + j);
+        },
+        [&](const View& view) {
+          const Range own = view.range(split(a, {0}));
+          for (int64_t i = own.begin - 3; i < own.end + 2; ++i)
+            for (int64_t j = 0; j < 4; ++j)
+              ASSERT_EQ(view.of<int32_t>(x)[static_cast<size_t>((i - own.begin + 3) * 4 + j)],
+                        10 * std::clamp<int64_t>(i, 0, 5) + j % 3);
+        });
+  }
 }
 
 TEST(Tickets, StartNowAndFinishLater) {

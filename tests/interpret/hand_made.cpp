@@ -1,6 +1,7 @@
 #include "tests/interpret/hand_made.h"
 
 #include "codegen/interpret/steps.h"
+#include "codegen/program/overlap.h"
 #include "meshrt/launch.h"
 
 namespace mesh::tests {
@@ -45,6 +46,24 @@ void HandMade::add_collective(CollectiveKind kind, BufferId from, BufferId to, s
   step.step = static_cast<uint32_t>(program.sharded.steps.size());
   program.sharded.steps.push_back({kind, std::move(axes), from_dim, to_dim, {}, reduce, 0, 0, "test", {}});
   add(std::move(step));
+}
+
+void HandMade::start_and_wait() {
+  const BufferId meanwhile = buffer("meanwhile", Type::f32, {whole(dim("turn", 3))}, Space::own);
+  Steps made;
+  for (Step& step : steps) {
+    const std::span<CollectiveStep> call = movements(step);
+    if (call.empty() || call.front().axes.empty()) {
+      made.push_back(step);
+      continue;
+    }
+    for (CollectiveStep& one : call) one.phase = CollectiveStep::Phase::start;
+    made.push_back(step);
+    made.push_back({FillStep{{meanwhile, {}}, 1}, Part::forward, {}, "", {}});
+    for (CollectiveStep& one : call) one.phase = CollectiveStep::Phase::wait;
+    made.push_back(step);
+  }
+  steps = std::move(made);
 }
 
 void HandMade::run(const std::function<void(const View&)>& fill, const std::function<void(const View&)>& check,

@@ -38,6 +38,9 @@ class HandMade {
   void add_collective(CollectiveKind, BufferId from, BufferId to, std::vector<AxisId> axes, int from_dim, int to_dim,
                       Reduce = Reduce::sum);
 
+  /// Makes every collective of several ranks two steps: its start, and its wait with a step in between.
+  void start_and_wait();
+
   /// On every rank: `fill`, the steps `times` times, `check`. Fails the test where a rank fails.
   void run(const std::function<void(const View&)>& fill, const std::function<void(const View&)>& check, int times = 1,
            meshrt::StepInput = {});

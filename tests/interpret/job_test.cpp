@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "codegen/entries.h"
 #include "codegen/interpret/arrays.h"
@@ -12,6 +13,7 @@
 #include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/want.h"
 #include "codegen/program/lower.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
@@ -88,20 +90,21 @@ TEST_P(Jobs, ShowEveryMissingCollective) {
       for (size_t i = 0; i < steps.size(); ++i) {
         for (Steps* body : bodies(steps[i]))
           if (remove(*body)) return true;
-        if (auto* const combined = std::get_if<CombinedStep>(&steps[i].what)) {
-          std::vector<CollectiveStep>& all = combined->collectives;
-          for (auto one = all.begin(); one != all.end(); ++one) {
-            if (left-- > 0) continue;
-            what = broken.buffer(one->to.buffer).name + ": " + broken.sharded.steps[one->step].reason;
-            all.erase(one);
-            return true;
-          }
-        } else if (std::holds_alternative<CollectiveStep>(steps[i].what) && left-- == 0) {
-          const auto& step = std::get<CollectiveStep>(steps[i].what);
-          what = broken.buffer(step.to.buffer).name + ": " + broken.sharded.steps[step.step].reason;
-          steps.erase(steps.begin() + static_cast<ptrdiff_t>(i));
-          return true;
+        const std::span<CollectiveStep> call = movements(steps[i]);
+        if (call.empty() || call.front().phase == CollectiveStep::Phase::wait) continue;
+        if (std::cmp_greater_equal(left, call.size())) {
+          left -= static_cast<int>(call.size());
+          continue;
         }
+        const CollectiveStep& one = call[static_cast<size_t>(left)];
+        what = broken.buffer(one.to.buffer).name + ": " + broken.sharded.steps[one.step].reason;
+        for (const size_t at : {wait_of(steps, i), i}) {
+          if (at == steps.size()) continue;
+          if (auto* const combined = std::get_if<CombinedStep>(&steps[at].what))
+            combined->collectives.erase(combined->collectives.begin() + left);
+          else steps.erase(steps.begin() + static_cast<ptrdiff_t>(at));
+        }
+        return true;
       }
       return false;
     };

@@ -9,6 +9,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/program/branches.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -52,7 +53,7 @@ class Finder {
   void look(Steps& steps, size_t i) {
     if (fault_ == Fault::drop || fault_ == Fault::skip) {
       leave_out(steps, i);
-      if (auto* combined = std::get_if<CombinedStep>(&steps[i].what)) leave_out_one(*combined);
+      if (std::holds_alternative<CombinedStep>(steps[i].what)) leave_out_one(steps, i);
     }
     if (fault_ == Fault::swap) swap(steps, i);
     if (auto* nest = std::get_if<Nest>(&steps[i].what)) {
@@ -90,19 +91,26 @@ class Finder {
     const std::optional<int64_t> rank = fault_ == Fault::skip ? std::optional(one_rank()) : std::nullopt;
     places.push_back([this, &steps, i, rank] {
       const std::string what = "left out " + text_of(program_, *collective(steps, i));
+      if (const size_t wait = wait_of(steps, i); wait < steps.size())
+        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(wait));
       steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
       return Mutation{what, rank};
     });
   }
 
   /// One of the collectives that go in one call.
-  void leave_out_one(CombinedStep& combined) {
+  void leave_out_one(Steps& steps, size_t i) {
+    const CombinedStep& combined = std::get<CombinedStep>(steps[i].what);
+    if (combined.collectives.front().phase == CollectiveStep::Phase::wait) return;
     if (mesh().size(combined.collectives.front().axes) < 2) return;
     for (size_t k = 0; k < combined.collectives.size(); ++k) {
       const std::optional<int64_t> rank = fault_ == Fault::skip ? std::optional(one_rank()) : std::nullopt;
-      places.push_back([this, &combined, k, rank] {
-        const std::string what = "left out " + text_of(program_, combined.collectives[k]);
-        combined.collectives.erase(combined.collectives.begin() + static_cast<std::ptrdiff_t>(k));
+      places.push_back([this, &steps, i, k, rank] {
+        const auto call = [&](size_t at) -> auto& { return std::get<CombinedStep>(steps[at].what).collectives; };
+        const std::string what = "left out " + text_of(program_, call(i)[k]);
+        if (const size_t wait = wait_of(steps, i); wait < steps.size())
+          call(wait).erase(call(wait).begin() + static_cast<std::ptrdiff_t>(k));
+        call(i).erase(call(i).begin() + static_cast<std::ptrdiff_t>(k));
         return Mutation{what, rank};
       });
     }
@@ -113,7 +121,7 @@ class Finder {
     if (!first) return;
     size_t j = i + 1;
     while (j < steps.size() && !(collective(steps, j) && collective(steps, j)->axes == first->axes)) ++j;
-    if (j == steps.size()) return;
+    if (j == steps.size() || wait_of(steps, i) < j) return;
     places.push_back([this, &steps, i, j, rank = one_rank()] {
       const std::string what = fmt::format("swapped {} and {}", text_of(program_, *collective(steps, i)),
                                            text_of(program_, *collective(steps, j)));

@@ -33,6 +33,7 @@ std::vector<Case> cases(Rank& rank, const Group& group, std::span<const int64_t>
   const Blocks blocks{1, begin, 1};
   const Exchange exchange{1, sides, 1, begin, 1, true};
   const Margins margins{1, 1, 2, 1, {Edge::Kind::clamp, 0}};
+  const Redeal dealt(group, 960, {}, zigzag(k));
   const auto wholes = [](float* in) {
     std::vector<Whole> all;
     for (int64_t i = 0; i < several; ++i) all.push_back({in + i * 10, 10});
@@ -57,6 +58,7 @@ std::vector<Case> cases(Rank& rank, const Group& group, std::span<const int64_t>
           CASE(broadcast, in, total, type, k - 1),
           CASE(permute, in, total, next, out, total, before, type),
           CASE(exchange_margins, in, begin, margins, type),
+          CASE(redeal, in, out, dealt, 2, 3, type),
           {"barrier", [=, &rank, &group](float*, float*) { return plan_barrier(rank, group, site); },
            [=, &rank, &group](float*, float*) { barrier(rank, group, site); }}};
 #undef CASE
@@ -86,8 +88,15 @@ void run_plans(Rank& rank) {
     for (int turn = 0; turn < 6; ++turn) {
       fill(in, rank.rank(), turn);
       fill(plain_in, rank.rank(), turn);
-      if ((turn + rank.rank()) % 2 == 0) plan.run();
-      else wait(rank, plan.start());
+      if ((turn + rank.rank()) % 3 == 0) {
+        plan.run();
+      } else if ((turn + rank.rank()) % 3 == 1) {
+        wait(rank, plan.start());
+      } else {
+        plan.start();
+        plan.wait();
+      }
+      plan.wait();  // a second time, for nothing
       one.call(plain_in, plain_out);
       if (!std::equal(data, data + 2 * room, plain_in))
         throw std::runtime_error(fmt::format("{}, planned, in turn {}", one.name, turn));

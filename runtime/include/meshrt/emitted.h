@@ -23,6 +23,7 @@
 #include "meshrt/lanes.h"
 #include "meshrt/lookup.h"
 #include "meshrt/math.h"
+#include "meshrt/plan.h"
 #include "meshrt/profile.h"
 #include "meshrt/program.h"
 #include "meshrt/random.h"
@@ -113,22 +114,23 @@ std::array<int64_t, members + 1> boundaries(int64_t size, int64_t first, int64_t
   return begin;
 }
 
-// ---- several values in one collective ------------------------------------------------------------------------------
+// ---- collectives ---------------------------------------------------------------------------------------------------
 
+// Plans of several values in one call.
 template <std::same_as<Whole>... Values>
-void all_reduce(Rank& rank, const Group& group, Site site, Type type, Reduce reduce, Values... values) {
+Plan plan_all_reduce(Rank& rank, const Group& group, Site site, Type type, Reduce reduce, Values... values) {
   const std::array<Whole, sizeof...(values)> all{values...};
-  all_reduce(rank, group, site, std::span<const Whole>(all), type, reduce);
+  return plan_all_reduce(rank, group, site, std::span<const Whole>(all), type, reduce);
 }
 template <std::same_as<Scattered>... Values>
-void reduce_scatter(Rank& rank, const Group& group, Site site, Type type, Reduce reduce, Values... values) {
+Plan plan_reduce_scatter(Rank& rank, const Group& group, Site site, Type type, Reduce reduce, Values... values) {
   const std::array<Scattered, sizeof...(values)> all{values...};
-  reduce_scatter(rank, group, site, std::span<const Scattered>(all), type, reduce);
+  return plan_reduce_scatter(rank, group, site, std::span<const Scattered>(all), type, reduce);
 }
 template <std::same_as<Gathered>... Values>
-void all_gather(Rank& rank, const Group& group, Site site, Type type, Values... values) {
+Plan plan_all_gather(Rank& rank, const Group& group, Site site, Type type, Values... values) {
   const std::array<Gathered, sizeof...(values)> all{values...};
-  all_gather(rank, group, site, std::span<const Gathered>(all), type);
+  return plan_all_gather(rank, group, site, std::span<const Gathered>(all), type);
 }
 
 // ---- memory --------------------------------------------------------------------------------------------------------

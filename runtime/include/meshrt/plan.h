@@ -6,6 +6,7 @@
 #include <span>
 
 #include "meshrt/collectives.h"
+#include "meshrt/redeal.h"
 
 namespace meshrt {
 
@@ -24,6 +25,8 @@ class Plan {
   void run();
   /// As the _start of collectives.h. It is finished before it is started again.
   Ticket start();
+  /// Returns when what was started last is finished.
+  void wait();
 
  private:
   std::unique_ptr<Calls> calls_;
@@ -37,9 +40,13 @@ Plan plan_all_gather(Rank&, const Group&, Site, const void* part, void* whole, c
 Plan plan_all_gather(Rank&, const Group&, Site, std::span<const Gathered>, Type);
 Plan plan_all_to_all(Rank&, const Group&, Site, const void* from, void* to, const Exchange&, Type);
 Plan plan_broadcast(Rank&, const Group&, Site, void* data, int64_t count, Type, int root);
+Plan plan_broadcast(Rank&, const Group&, Site, const void* from, void* to, int64_t count, Type, int root);
+Plan plan_reduce(Rank&, const Group&, Site, const void* from, void* to, int64_t count, Type, Reduce, int root);
 Plan plan_permute(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive,
                   int64_t receive_count, int from, Type);
 Plan plan_exchange_margins(Rank&, const Group&, Site, void* data, std::span<const int64_t> begin, const Margins&, Type);
+Plan plan_redeal(Rank&, const Group&, Site, const void* from, void* to, const Redeal&, int64_t outer, int64_t inner,
+                 Type);
 Plan plan_barrier(Rank&, const Group&, Site);
 
 }  // namespace meshrt

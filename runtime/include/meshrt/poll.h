@@ -1,6 +1,6 @@
-// poll.h: progress of collectives during computation. Kernels and loop nests call poll() about every 100 us; it moves
-// along what this thread's rank has started and not finished, and costs one test of a pointer where that is nothing.
-// Kernels are compiled once an instruction set, so it must always be inline there.
+// poll.h: progress of collectives during computation. Kernels and loop nests call poll() every 100 us or more often; it
+// moves along what this thread's rank has started and not finished, every 20 us at most, and costs one test of a
+// pointer where that is nothing. Kernels are compiled once an instruction set, so it must always be inline there.
 #pragma once
 
 namespace meshrt {

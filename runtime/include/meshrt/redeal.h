@@ -8,6 +8,8 @@
 
 namespace meshrt {
 
+struct Call;  // src/transport/call.h
+
 /// Who sends which elements to whom: known once for all calls.
 class Redeal {
  public:
@@ -36,7 +38,7 @@ class Redeal {
   std::vector<Stretch> kept_;
   std::vector<Exchange> exchanges_;
 
-  friend void redeal(Rank&, const Group&, Site, const void*, void*, const Redeal&, int64_t, int64_t, Type);
+  friend std::vector<Call> redeal_calls(const Group&, Site, const void*, void*, const Redeal&, int64_t, int64_t, Type);
   friend void reorder(const void*, void*, const Redeal&, int64_t, int64_t, Type);
 };
 

@@ -174,17 +174,6 @@ void broadcast(Rank& rank, const Group& group, Site site, void* data, int64_t co
   run(rank, group, broadcast_call(group, site, data, count, type, root));
 }
 
-namespace {
-
-/// The parts of members of whom `root` has everything.
-std::vector<int64_t> all_at(const Group& group, int root, int64_t count) {
-  std::vector<int64_t> begin(static_cast<size_t>(group.size()) + 1, 0);
-  std::fill(begin.begin() + root + 1, begin.end(), count);
-  return begin;
-}
-
-}  // namespace
-
 void broadcast(Rank& rank, const Group& group, Site site, const void* from, void* to, int64_t count, Type type,
                int root) {
   const std::vector<int64_t> begin = all_at(group, root, count);

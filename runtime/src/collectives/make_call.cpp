@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "meshrt/failure.h"
 #include "transport/fingerprint.h"
 
@@ -116,6 +118,13 @@ Call permute_call(const Group& group, Site site, const void* send, int64_t send_
                       type);
 }
 
+Call own_call(const Group& group, Site site, Type type) {
+  Call call = permute_call(group, site, nullptr, 0, -1, nullptr, 0, -1, type);
+  call.members = 1;
+  call.me = 0;
+  return call;
+}
+
 Call all_reduce_call(const Group& group, Site site, std::span<const Whole> values, Type type, Reduce reduce) {
   Call call = make_call(group, Kind::all_reduce, site, type);
   call.reduce = reduce;
@@ -142,6 +151,12 @@ Call all_gather_call(const Group& group, Site site, std::span<const Gathered> va
     call.several.push_back(item_of(value.part, value.whole, value.blocks));
   }
   return call;
+}
+
+std::vector<int64_t> all_at(const Group& group, int root, int64_t count) {
+  std::vector<int64_t> begin(static_cast<size_t>(group.size()) + 1, 0);
+  std::fill(begin.begin() + root + 1, begin.end(), count);
+  return begin;
 }
 
 }  // namespace meshrt

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "meshrt/redeal.h"
 #include "transport/call.h"
 
 namespace meshrt {
@@ -28,8 +29,16 @@ Call all_reduce_call(const Group&, Site, std::span<const Whole>, Type, Reduce);
 Call reduce_scatter_call(const Group&, Site, std::span<const Scattered>, Type, Reduce);
 Call all_gather_call(const Group&, Site, std::span<const Gathered>, Type);
 
+/// One that this member makes by itself, for what it does at its end.
+Call own_call(const Group&, Site, Type);
+/// The permutes that deal a dim anew; at the end of the last this member moves what it keeps.
+std::vector<Call> redeal_calls(const Group&, Site, const void* from, void* to, const Redeal&, int64_t outer,
+                               int64_t inner, Type);
 /// The permutes that fill the margins; the last then fills what lies beyond the dim's ends.
 std::vector<Call> margins_calls(const Group&, Site, void* data, std::span<const int64_t> begin, const Margins&, Type);
+
+/// Where the parts of members begin of whom `root` has everything.
+std::vector<int64_t> all_at(const Group&, int root, int64_t count);
 
 /// Calls of at most most_items values each: `visit` makes them.
 template <class Value, class Visit>

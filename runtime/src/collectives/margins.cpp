@@ -172,11 +172,7 @@ std::vector<Call> margins_calls(const Group& group, Site site, void* data, std::
   for (const Side* const side : {&before, &after})
     for (int steps = 1, reach = side->reach(); steps <= reach; ++steps)
       calls.push_back(side->permute(group, site, steps));
-  if (calls.empty()) {  // on any member: what there is to do is this member's alone
-    calls.push_back(permute_call(group, site, nullptr, 0, -1, nullptr, 0, -1, type));
-    calls.back().members = 1;
-    calls.back().me = 0;
-  }
+  if (calls.empty()) calls.push_back(own_call(group, site, type));  // on all members
   calls.back().then = [before, after] {
     before.fill();
     after.fill();

@@ -10,23 +10,26 @@ namespace meshrt {
 
 class Plan::Calls {
  public:
-  Calls(Rank& rank, const Group& group, std::vector<Call> calls)
-      : rank_(rank), group_(group), calls_(std::move(calls)) {
+  /// `begin` is what the calls point to that is not the program's.
+  Calls(Rank& rank, const Group& group, std::vector<Call> calls, std::vector<int64_t> begin)
+      : rank_(rank), group_(group), calls_(std::move(calls)), begin_(std::move(begin)) {
     for (Call& call : calls_) prepare(group_, call);
   }
   void run() {
     for (Call& call : calls_) run_prepared(rank_, group_, call);
   }
   Ticket start() {
-    Ticket last;
-    for (Call& call : calls_) last = start_prepared(rank_, group_, call);
-    return last;
+    for (Call& call : calls_) last_ = start_prepared(rank_, group_, call);
+    return last_;
   }
+  void wait() { meshrt::wait(rank_, last_); }
 
  private:
   Rank& rank_;
   const Group& group_;
   std::vector<Call> calls_;
+  std::vector<int64_t> begin_;
+  Ticket last_;
 };
 
 Plan::Plan() = default;
@@ -36,14 +39,17 @@ Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 void Plan::run() { calls_->run(); }
 Ticket Plan::start() { return calls_->start(); }
+void Plan::wait() { calls_->wait(); }
 
 namespace {
 
-Plan plan(Rank& rank, const Group& group, std::vector<Call> calls) {
-  return Plan(std::make_unique<Plan::Calls>(rank, group, std::move(calls)));
+Plan plan(Rank& rank, const Group& group, std::vector<Call> calls, std::vector<int64_t> begin = {}) {
+  return Plan(std::make_unique<Plan::Calls>(rank, group, std::move(calls), std::move(begin)));
 }
 
-Plan plan(Rank& rank, const Group& group, Call call) { return plan(rank, group, std::vector{std::move(call)}); }
+Plan plan(Rank& rank, const Group& group, Call call, std::vector<int64_t> begin = {}) {
+  return plan(rank, group, std::vector{std::move(call)}, std::move(begin));
+}
 
 /// As many calls as the values need.
 template <class Value, class MakeCall>
@@ -92,6 +98,20 @@ Plan plan_broadcast(Rank& rank, const Group& group, Site site, void* data, int64
   return plan(rank, group, broadcast_call(group, site, data, count, type, root));
 }
 
+Plan plan_broadcast(Rank& rank, const Group& group, Site site, const void* from, void* to, int64_t count, Type type,
+                    int root) {
+  std::vector<int64_t> begin = all_at(group, root, count);
+  Call call = all_gather_call(group, site, from, to, {1, begin, 1}, type);
+  return plan(rank, group, std::move(call), std::move(begin));
+}
+
+Plan plan_reduce(Rank& rank, const Group& group, Site site, const void* from, void* to, int64_t count, Type type,
+                 Reduce reduce, int root) {
+  std::vector<int64_t> begin = all_at(group, root, count);
+  Call call = reduce_scatter_call(group, site, from, to, {1, begin, 1}, type, reduce);
+  return plan(rank, group, std::move(call), std::move(begin));
+}
+
 Plan plan_permute(Rank& rank, const Group& group, Site site, const void* send, int64_t send_count, int to,
                   void* receive, int64_t receive_count, int from, Type type) {
   return plan(rank, group, permute_call(group, site, send, send_count, to, receive, receive_count, from, type));
@@ -100,6 +120,11 @@ Plan plan_permute(Rank& rank, const Group& group, Site site, const void* send, i
 Plan plan_exchange_margins(Rank& rank, const Group& group, Site site, void* data, std::span<const int64_t> begin,
                            const Margins& margins, Type type) {
   return plan(rank, group, margins_calls(group, site, data, begin, margins, type));
+}
+
+Plan plan_redeal(Rank& rank, const Group& group, Site site, const void* from, void* to, const Redeal& redeal,
+                 int64_t outer, int64_t inner, Type type) {
+  return plan(rank, group, redeal_calls(group, site, from, to, redeal, outer, inner, type));
 }
 
 Plan plan_barrier(Rank& rank, const Group& group, Site site) { return plan(rank, group, barrier_call(group, site)); }

@@ -51,13 +51,12 @@ void reorder(const void* from, void* to, const Redeal& plan, int64_t outer, int6
                   source + (o * plan.before_ + one.at_sender) * row, static_cast<size_t>(one.length * row));
 }
 
-void redeal(Rank& rank, const Group& group, Site site, const void* from, void* to, const Redeal& plan, int64_t outer,
-            int64_t inner, Type type) {
-  reorder(from, to, plan, outer, inner, type);
+std::vector<Call> redeal_calls(const Group& group, Site site, const void* from, void* to, const Redeal& plan,
+                               int64_t outer, int64_t inner, Type type) {
   const auto piece = [&](int64_t at, int64_t length, int64_t extent) {
     return Piece{at * inner, outer, length * inner, extent * inner};
   };
-  Ticket last;  // with which those before it are finished
+  std::vector<Call> calls;
   for (const Redeal::Exchange& one : plan.exchanges_)
     for (size_t call = 0; call < one.calls; ++call) {
       int receiver = -1, sender = -1;
@@ -72,9 +71,19 @@ void redeal(Rank& rank, const Group& group, Site site, const void* from, void* t
         taken = piece(stretch.at_sender, stretch.length, one.sender_extent);
         received = piece(stretch.at_receiver, stretch.length, plan.after_);
       }
-      last = start(rank, group, permute_call(group, site, from, sent, receiver, to, taken, received, sender, type));
+      calls.push_back(permute_call(group, site, from, sent, receiver, to, taken, received, sender, type));
     }
-  if (!plan.exchanges_.empty()) wait(rank, last);
+  if (calls.empty()) calls.push_back(own_call(group, site, type));  // on all members
+  calls.back().then = [=] { reorder(from, to, plan, outer, inner, type); };
+  return calls;
+}
+
+void redeal(Rank& rank, const Group& group, Site site, const void* from, void* to, const Redeal& plan, int64_t outer,
+            int64_t inner, Type type) {
+  Ticket last;  // with which those before it are finished
+  for (Call& call : redeal_calls(group, site, from, to, plan, outer, inner, type))
+    last = start(rank, group, std::move(call));
+  wait(rank, last);
 }
 
 }  // namespace meshrt

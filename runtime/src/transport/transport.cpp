@@ -10,7 +10,7 @@ namespace meshrt {
 
 constinit thread_local Transport* detail::pending = nullptr;
 
-void detail::advance_pending() { pending->advance(); }
+void detail::advance_pending() { pending->poll(); }
 
 Transport::~Transport() { drop_calls(); }
 
@@ -117,6 +117,14 @@ void Transport::advance(Queue& queue) {
 void Transport::advance() {
   const Timed timed(&StepProfile::collectives);
   advance_all();
+}
+
+void Transport::poll() {
+  constexpr std::chrono::microseconds interval(20);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - polled_ < interval) return;
+  polled_ = now;
+  advance();
 }
 
 void Transport::advance_all() {

@@ -9,6 +9,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,8 @@ class Transport {
   const Call& call_of(Ticket ticket) const;
   /// Moves along what is started and not finished, as far as that needs no waiting.
   void advance();
+  /// The same, unless it has just been done: poll() is called more often than that is worth.
+  void poll();
 
   /// Seconds that a rank waits for another from now on.
   virtual void set_timeout(double seconds) = 0;
@@ -122,6 +125,7 @@ class Transport {
   Placement placement_;
   std::vector<std::unique_ptr<Queue>> queues_;  // by Group::id
   std::vector<Queue*> pending_;                 // that have calls under way
+  std::chrono::steady_clock::time_point polled_;
 };
 
 }  // namespace meshrt

@@ -1,0 +1,31 @@
+// overlap.h: collectives that are under way while other steps are executed: started where they stand, waited for where
+// what they move is needed first, or overwritten. Start and wait stand in one list of steps; in between nobody touches
+// their buffers. The wait has the accesses of the start, so buffers live until then.
+#pragma once
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+/// The values that a step moves, all in one phase; none of a step that is no collective.
+std::span<CollectiveStep> movements(Step&);
+std::span<const CollectiveStep> movements(const Step&);
+
+/// Starts every collective with steps that compute something before what it moves is needed.
+void overlap_collectives(Program&);
+
+/// Where in the list the collective is waited for that step `start` starts; the list's size: nowhere.
+size_t wait_of(std::span<const Step>, size_t start);
+
+/// The steps that are executed while a collective is under way, in all routines.
+std::set<const Step*> steps_meanwhile(const Program&);
+
+/// What is wrong with starts and waits (verify_calls.cpp): of a step in between that touches what a collective moves, a
+/// start that is never waited for, a wait for nothing.
+std::vector<std::string> verify_calls(const Program&, std::span<const Step>);
+
+}  // namespace mesh

@@ -1,0 +1,155 @@
+// Collectives that are under way while other steps are executed, and what the verifier says where that goes wrong.
+#include "codegen/program/overlap.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "codegen/compile.h"
+#include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
+#include "codegen/program/verify_program.h"
+#include "codegen/program/walk.h"
+
+namespace mesh {
+namespace {
+
+using Phase = CollectiveStep::Phase;
+
+/// A training step whose parameters, sequence and gradients are split, so that much is moved.
+Program overlapping() {
+  CompileRequest request;
+  request.files = {SPECS "/gpt.mesh"};
+  request.layout = "sequence";
+  SourceMap sources;
+  DiagnosticSink sink;
+  std::optional<Compiled> made = compile(request, sources, sink);
+  if (!made) throw std::runtime_error(sink.diagnostics().front().message);
+  return std::move(made->program);
+}
+
+/// A list of steps with a collective that is started at one place in it and waited for at another.
+struct Pair {
+  Steps* steps = nullptr;
+  size_t start = 0, wait = 0;
+};
+
+/// The first whose wait has a step behind it that `is_wanted`.
+template <class IsWanted>
+Pair find_pair(Program& program, const IsWanted& is_wanted) {
+  Pair found;
+  for_each_list(program, [&](Steps& steps) {
+    for (size_t i = 0; i < steps.size() && !found.steps; ++i) {
+      const auto call = movements(steps[i]);
+      if (call.empty() || call.front().phase != Phase::start) continue;
+      const size_t wait = wait_of(steps, i);
+      if (wait < steps.size() && is_wanted(steps, i, wait)) found = {&steps, i, wait};
+    }
+  });
+  if (!found.steps) throw std::logic_error("the program has no such collective");
+  return found;
+}
+
+Pair any_pair(Program& program) {
+  return find_pair(program, [](const Steps&, size_t, size_t) { return true; });
+}
+
+void expect_message(const Program& broken, const std::string& part) {
+  const std::vector<std::string> messages = verify_program(broken);
+  EXPECT_TRUE(std::ranges::any_of(messages, [&](const std::string& one) { return one.find(part) != one.npos; }))
+      << "expected a message with: " << part << "\nfound " << messages.size()
+      << (messages.empty() ? "" : ", first: " + messages[0]);
+}
+
+TEST(Overlap, starts_and_waits_where_nothing_in_between_needs_the_result) {
+  Program program = overlapping();
+  EXPECT_EQ(verify_program(program), std::vector<std::string>{});
+  int started = 0;
+  for_each_list(program, [&](Steps& steps) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const auto call = movements(steps[i]);
+      if (call.empty() || call.front().phase == Phase::wait) continue;
+      if (call.front().phase == Phase::start) {
+        ++started;
+        ASSERT_LT(wait_of(steps, i), steps.size());
+        continue;
+      }
+      // One that is not started is needed by the very next step that computes something.
+      size_t next = i + 1;
+      while (next < steps.size() && !movements(steps[next]).empty() && !common_memory(program, steps[i], steps[next]))
+        ++next;
+      if (next < steps.size() && (part_of(steps[next]) == Part::forward) == (part_of(steps[i]) == Part::forward)) {
+        EXPECT_TRUE(common_memory(program, steps[i], steps[next]));
+      }
+    }
+  });
+  EXPECT_GT(started, 0);
+}
+
+TEST(Overlap, the_verifier_finds_a_step_that_touches_what_is_under_way) {
+  Program program = overlapping();
+  const Pair pair = find_pair(program, [&](const Steps& steps, size_t start, size_t wait) {
+    return wait + 1 < steps.size() && common_memory(program, steps[start], steps[wait + 1]);
+  });
+  std::swap((*pair.steps)[pair.wait], (*pair.steps)[pair.wait + 1]);
+  expect_message(program, "while this is under way");
+}
+
+TEST(Overlap, the_verifier_finds_a_collective_that_is_never_waited_for) {
+  Program program = overlapping();
+  const Pair pair = any_pair(program);
+  pair.steps->erase(pair.steps->begin() + static_cast<std::ptrdiff_t>(pair.wait));
+  expect_message(program, "is never waited for");
+}
+
+TEST(Overlap, the_verifier_finds_a_wait_for_nothing) {
+  Program program = overlapping();
+  const Pair pair = any_pair(program);
+  pair.steps->erase(pair.steps->begin() + static_cast<std::ptrdiff_t>(pair.start));
+  expect_message(program, "waits for what was not started");
+}
+
+/// By the plan's offsets alone: what is moved lies in no memory that a step in between uses for something else.
+TEST(Overlap, memory_is_nobody_elses_until_the_wait) {
+  Program program = overlapping();
+  const auto share_bytes = [&](const Access& a, const Access& b) {
+    const Buffer &one = program.buffer(storage(program, a.buffer)), &other = program.buffer(storage(program, b.buffer));
+    const auto end = [](const Buffer& of) {
+      return of.offset + of.elements * static_cast<int64_t>(meshrt::size_of(of.type));
+    };
+    return &one != &other && one.space == other.space && one.offset < end(other) && other.offset < end(one);
+  };
+  int compared = 0;
+  for_each_list(program, [&](Steps& steps) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const auto call = movements(steps[i]);
+      if (call.empty() || call.front().phase != Phase::start) continue;
+      for (size_t k = i + 1; k < wait_of(steps, i); ++k)
+        for_each_access(std::as_const(steps[k]), [&](const Access& used, Use) {
+          for_each_access(std::as_const(steps[i]), [&](const Access& moved, Use) {
+            EXPECT_FALSE(share_bytes(used, moved))
+                << program.buffer(used.buffer).name << " and " << program.buffer(moved.buffer).name;
+            ++compared;
+          });
+        });
+    }
+  });
+  EXPECT_GT(compared, 0);
+}
+
+TEST(CommonMemory, tells_slots_apart) {
+  Program program = overlapping();
+  const auto first = std::ranges::find_if(program.buffers, [](const Buffer& one) { return one.dims.size() > 1; });
+  const BufferId buffer{static_cast<uint32_t>(first - program.buffers.begin())};
+  const LoopId loop{0};
+  const auto fill = [&](TurnIndex turn) { return Step{FillStep{{buffer, {turn}}, 0}, Part::forward, {}, "", {}}; };
+  EXPECT_TRUE(common_memory(program, fill({loop}), fill({loop})));
+  EXPECT_FALSE(common_memory(program, fill({loop, 0, 2}), fill({loop, 1, 2})));
+  EXPECT_TRUE(common_memory(program, fill({loop, 0, 2}), fill({loop, 2, 2})));
+  EXPECT_FALSE(common_memory(program, fill({LoopId{}, 0}), fill({LoopId{}, 1})));
+  EXPECT_TRUE(common_memory(program, fill({loop}), fill({LoopId{}, 1})));
+}
+
+}  // namespace
+}  // namespace mesh
