@@ -6,6 +6,8 @@
 #include "codegen/check_limits.h"
 #include "codegen/elaborate/elaborate.h"
 #include "codegen/entries.h"
+#include "codegen/generation/causal.h"
+#include "codegen/generation/one_position.h"
 #include "codegen/gradient/micro_batches.h"
 #include "codegen/gradient/regions.h"
 #include "codegen/graph/builder.h"
@@ -94,21 +96,51 @@ void choose_layout(Compilation& c) {
   const CompileRequest& request = c.request;
   const LayoutOptions chosen{request.layout, request.mesh, request.ranks, request.set};
   c.layout = request.one_rank ? Layout{} : resolve_layout(c.program, c.entry.graph, chosen, c.sources, c.sink);
-  if (c.layout) c.budget = resolve_budget(c.program, c.entry.graph, *c.layout, chosen, c.sources, c.sink);
+  if (c.layout && !request.generate)
+    c.budget = resolve_budget(c.program, c.entry.graph, *c.layout, chosen, c.sources, c.sink);
   if (request.machine_file.empty()) return;
   if (std::optional<Machine> machine = read_machine(request.machine_file, c.sink)) c.machine = std::move(*machine);
 }
 
-void elaborate_entry(Compilation& c) {
+std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::string>& values, const Purpose& purpose,
+                                DiagnosticSink& sink) {
   const CompileRequest& request = c.request;
+  return elaborate(c.program, c.sources, {request.model, request.set, request.precision == "f64", values, purpose},
+                   sink);
+}
+
+/// A spec that says `generate` is one that can: as it is outside of training.
+void check_generation(Compilation& c) {
+  DiagnosticSink heard;  // what else is wrong, the training step has said
+  const std::optional<Graph> graph = elaborated(c, {}, {Purpose::Kind::generate}, heard);
+  if (graph && graph->generation) prove_causal(*graph, c.sink);
+}
+
+/// The model at one position; E0511 where the spec does not say what it generates.
+void generate_entry(Compilation& c) {
+  Graph& graph = c.entry.graph;
+  if (!graph.generation) {
+    c.sink.error("E0511", Span{}, fmt::format("model `{}` does not say what it generates", graph.model))
+        .help("a line of the model says it: `generate token along seq from logits`");
+    return;
+  }
+  prove_causal(graph, c.sink);
+  if (!c.layout) choose_layout(c);  // its rules are of the model as it is written
+  if (c.sink.has_errors()) return;
+  if (std::optional<Graph> made = at_one_position(graph, c.sink)) graph = std::move(*made);
+}
+
+void elaborate_entry(Compilation& c) {
   EntryWork& entry = c.entry;
-  std::optional<Graph> graph =
-      elaborate(c.program, c.sources,
-                {request.model, request.set, request.precision == "f64", entry.values, entry.purpose}, c.sink);
+  std::optional<Graph> graph = elaborated(c, entry.values, entry.purpose, c.sink);
   if (!graph) return;
   entry.graph = std::move(*graph);
+  if (entry.is_step() && entry.graph.generation) check_generation(c);
+  if (entry.purpose.kind == Purpose::Kind::generate) return generate_entry(c);
+  entry.graph.generation.reset();
   switch (entry.purpose.kind) {
-    case Purpose::Kind::train: break;
+    case Purpose::Kind::train:
+    case Purpose::Kind::generate: break;
     case Purpose::Kind::evaluate: return keep_metrics(entry.graph);
     case Purpose::Kind::begin: return keep_updates(entry.graph);
     case Purpose::Kind::values: keep_values(entry.graph); break;
@@ -127,7 +159,7 @@ void recognise_ops(Compilation& c) {
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
 void differentiate_entry(Compilation& c) {
   Graph& graph = c.entry.graph;
-  const bool cut = c.layout->accumulate > 1;
+  const bool cut = c.layout->accumulate > 1 && c.entry.purpose.kind != Purpose::Kind::generate;
   if (c.entry.over_batches() && cut) fold_counts(graph, Counts::in_loops);
   if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
   if (c.entry.over_batches()) label_regions(graph);
@@ -260,6 +292,13 @@ std::vector<EntryWork> other_entries(const Compilation& c) {
   return entries;
 }
 
+bool compile_entries(Compilation& c) {
+  if (c.request.generate)
+    return compile_entry(c, {"generate", "what comes after a position", {Purpose::Kind::generate}});
+  return compile_entry(c, {"train", "one optimizer step", {}, forward_names(c.request.wanted)}) &&
+         std::ranges::all_of(other_entries(c), [&](EntryWork& entry) { return compile_entry(c, std::move(entry)); });
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> pass_names() {
@@ -271,9 +310,7 @@ std::vector<std::pair<std::string, std::string>> pass_names() {
 std::optional<Compiled> compile(const CompileRequest& request, SourceMap& sources, DiagnosticSink& sink) {
   Compilation c{request, sources, sink};
   if (!run(c, Of::spec) || c.program.files.empty()) return std::nullopt;
-  if (!compile_entry(c, {"train", "one optimizer step", {}, forward_names(request.wanted)})) return std::nullopt;
-  for (EntryWork& entry : other_entries(c))
-    if (!compile_entry(c, std::move(entry))) return std::nullopt;
+  if (!compile_entries(c)) return std::nullopt;
   run(c, Of::program);
   if (sink.has_errors()) return std::nullopt;
   check_limits(request, c.budget, c.result, sources, sink);

@@ -37,6 +37,7 @@ struct CompileRequest {
   bool past_limits = false;                // gives the result although the layout's budget is broken
   bool on_trial = false;                   // a way out is tried: none is looked for
   std::vector<ValuesEntry> entries;        // beside "train", "evaluate" and "begin.STATE"
+  bool generate = false;                   // the entry "generate" in place of all others
   bool one_rank = false;                   // ignores layouts
   bool plain = false;                      // nothing recognised, nothing fused, no memory shared
   std::string stop_after;                  // a pass of pass_names(), for `check` and `ir`; empty: all

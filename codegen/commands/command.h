@@ -45,6 +45,7 @@ Command evaluate_command();
 Command explain_command();
 Command fetch_command();
 Command fmt_command();
+Command generate_command();
 Command ir_command();
 Command new_command();
 Command ops_command();

@@ -41,6 +41,7 @@ int show(IrOptions options) {
     throw UsageError(fmt::format("no pass given, or one that does not exist; the passes are:\n{}", list_of_passes()));
   std::erase(options.spec.arguments, pass);
   Session session(options.spec, options.output);
+  session.request.generate = options.entry == "generate";  // a program of its own
   if (pass == cpp_pass) {
     const std::optional<Compiled> compiled = session.compile();
     if (!compiled) return exit_diagnostics;
@@ -78,7 +79,8 @@ Command ir_command() {
             auto options = std::make_shared<IrOptions>();
             options->spec.declare(app, false);
             app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] PASS");
-            app.add_option("--entry", options->entry, "train, evaluate, or begin.STATE for what a state begins as")
+            app.add_option("--entry", options->entry,
+                           "train, evaluate, generate, or begin.STATE for what a state begins as")
                 ->capture_default_str();
             options->output.declare(app, false);
             return [options] { return show(*options); };

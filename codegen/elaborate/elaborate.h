@@ -16,7 +16,7 @@ namespace mesh {
 
 /// For which entry of a program a spec is elaborated.
 struct Purpose {
-  enum class Kind : uint8_t { train, evaluate, begin, values } kind = Kind::train;
+  enum class Kind : uint8_t { train, evaluate, begin, values, generate } kind = Kind::train;
   std::string state = {};  // begin: its path
   // What `training` means.
   bool training() const { return kind == Kind::train || kind == Kind::begin; }

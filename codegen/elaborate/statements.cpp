@@ -2,6 +2,7 @@
 
 #include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/expressions.h"
+#include "codegen/elaborate/generate.h"
 #include "codegen/elaborate/minimize.h"
 #include "codegen/elaborate/names.h"
 #include "codegen/elaborate/repeat.h"
@@ -181,8 +182,8 @@ void statements(Elaboration& e, Frame& frame, const ast::Body& body) {
       needs_model(e, frame, statement.span, "a metric");  // results_of_model
     else if (const auto* s = std::get_if<ast::State>(&statement.node)) state_statement(e, frame, *s);
     else if (const auto* s = std::get_if<ast::Update>(&statement.node)) update_statement(e, frame, *s);
-    else if (std::holds_alternative<ast::Generate>(statement.node)) {
-      not_built(e, statement.span, "`generate`", "training and evaluation do not need it: leave it out");
+    else if (const auto* s = std::get_if<ast::Generate>(&statement.node)) {
+      if (needs_model(e, frame, statement.span, "`generate`")) generate_statement(e, frame, *s, statement.span);
     } else if (const auto* s = std::get_if<ast::Minimize>(&statement.node)) {
       if (needs_model(e, frame, statement.span, "`minimize`")) minimize_statement(e, frame, *s, statement.span);
     }

@@ -343,6 +343,14 @@ struct Metric {
   std::string pattern() const { return asked == name ? "" : asked; }
 };
 
+/// `generate token along seq from logits`: the input is continued along the dim, by what the logits say of the next.
+struct Generation {
+  StoredId input;
+  DimId along;
+  ValueId logits;  // [dims of the input, the dim of which its elements are indices]; root body
+  Span span;
+};
+
 /// Of a step by micro-batches (micro_batches.h): the dims that took the place of `samples`, `time` slower; else unset.
 struct MicroBatches {
   DimId samples, time, micro;
@@ -375,6 +383,7 @@ struct Graph {
   std::vector<Metric> metrics;  // the loss first, what is watched last
   DimId sample_dim;
   MicroBatches micro_batches;
+  std::optional<Generation> generation;  // until the entry is made of it
   std::vector<Wanted> wanted;
   std::vector<Output> outputs;  // in order of declaration
 

@@ -104,6 +104,8 @@ struct MemoryOrder {
 /// The number that a value is in all its elements, if that is known.
 using NumberOf = std::function<std::optional<double>(ValueId)>;
 
+struct Horizon;
+
 /// Everything that passes ask of an op. They ask this and not which op it is.
 struct OpDefinition {
   Said<std::string_view> name;
@@ -131,6 +133,9 @@ struct OpDefinition {
   Said<bool> names_dims_alike;
   /// It does more along a dim that it names than to have it or to add up over it.
   Said<bool> works_along_dims;
+
+  /// Of which positions of a sequence its results are made, from those of its operands (horizon.h).
+  Said<std::vector<Horizon> (*)(const Graph&, const Node&, std::span<const Horizon> operands)> causality;
 
   // ---- its cost
   /// Multiplications and additions of one execution on the whole tensors.

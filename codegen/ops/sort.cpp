@@ -84,6 +84,14 @@ double comparisons(const Graph& graph, const Node& node) {
   return ops::one_each(graph, node) * std::log2(1 + static_cast<double>(graph.dim(Sort::of(node).dim).size));
 }
 
+ops::Horizons sort_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  return ops::horizon_along(graph, node, of, {Sort::of(node).dim}, "sorts all of");
+}
+
+ops::Horizons place_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  return ops::horizon_along(graph, node, of, {Place::of(node).from}, "puts in other places all of");
+}
+
 Dims sorted_order(const MemoryOrders& orders, const Node& node, size_t) {
   return replaced(orders.of(node.inputs[0]), {Sort::of(node).dim}, {Sort::of(node).to});
 }
@@ -311,6 +319,7 @@ constinit const OpKind sort_kind{
             .number = nullptr,
             .names_dims_alike = false,
             .works_along_dims = true,
+            .causality = sort_horizon,
             .flops = comparisons,
             .effort = ops::costs<Effort::dear>,
             .reads_elements = ops::in_memory,
@@ -335,6 +344,7 @@ constinit const OpKind place_kind{
             .number = nullptr,
             .names_dims_alike = false,
             .works_along_dims = true,
+            .causality = place_horizon,
             .flops = ops::no_flops,
             .effort = ops::costs<Effort::dear>,
             .reads_elements = ops::in_memory,

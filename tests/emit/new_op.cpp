@@ -30,6 +30,10 @@ extern const StepDefinition neighbour_step;
 Op neighbours(DimId dim) { return DefinedOp{&neighbour_product, {dim}, {}}; }
 DimId dim_of(const Node& node) { return std::get<DefinedOp>(node.op).dims[0]; }
 
+ops::Horizons horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  return ops::horizon_along(graph, node, of, {dim_of(node)}, "goes round the ends of");
+}
+
 ops::Types types(const Graph& graph, const Node& node) {
   ops::require_operands(graph, node, 1, 1);
   ops::require_dims(graph, node, 0, {dim_of(node)});
@@ -76,6 +80,7 @@ constinit const OpKind neighbour_product{
             .number = nullptr,
             .names_dims_alike = false,
             .works_along_dims = true,
+            .causality = horizon,
             .flops = ops::one_each,
             .effort = ops::costs<Effort::dear>,
             .reads_elements = ops::in_memory,

@@ -69,6 +69,20 @@ double gradient_flops(const Graph& graph, const Node& node) {
 
 std::string result_name(const Op&, size_t result) { return result == 1 ? "log_sum" : "attention"; }
 
+/// A query sees what its mask leaves of the keys.
+Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const AttentionOp& op = std::get<AttentionOp>(node.op);
+  Horizon all = joined(of);
+  all.settled.clear();
+  if (op.causal) all.settled.push_back({op.key, op.query, 1, {}});
+  return {2, without_dim(all, op.key, looks_through(graph, op.key))};
+}
+
+Horizons gradient_causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const AttentionOp& op = std::get<AttentionGradientOp>(node.op).forward;
+  return horizon_along(graph, node, of, {op.query, op.key}, "sends gradients through");
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const AttentionOp&) {
@@ -84,6 +98,7 @@ const OpDefinition& definition_of(const AttentionOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = causality,
       .flops = forward_flops,
       .effort = costs<Effort::product>,
       .reads_elements = in_memory,
@@ -106,6 +121,7 @@ const OpDefinition& definition_of(const AttentionGradientOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = gradient_causality,
       .flops = gradient_flops,
       .effort = costs<Effort::product>,
       .reads_elements = in_memory,

@@ -52,6 +52,18 @@ Dims order(const MemoryOrders& orders, const Node& node, size_t) {
   return op.parts[0] ? replaced(orders.of(node.inputs[0]), {op.parts[0]}, {op.to}) : orders.of(node.results[0]);
 }
 
+/// Each operand begins further along.
+Horizons causality(const Graph&, const Node& node, std::span<const Horizon> of) {
+  const ConcatOp& op = std::get<ConcatOp>(node.op);
+  Horizons parts;
+  for (size_t i = 0; i < of.size(); ++i) {
+    parts.push_back(op.parts[i] ? shifted(of[i], op.parts[i], op.to, 0) : of[i]);
+    parts.back().settled.clear();
+    parts.back().position.reset();
+  }
+  return {joined(parts)};
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const ConcatOp&) {
@@ -67,6 +79,7 @@ const OpDefinition& definition_of(const ConcatOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = causality,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
       .reads_elements = in_nests,

@@ -24,6 +24,15 @@ std::vector<ValueId> cumulative_gradient(GraphBuilder& build, NodeId id, std::sp
 /// A running sum from the beginning takes its operand element by element.
 bool is_forward(const Graph&, const Node& node) { return !std::get<CumulativeOp>(node.op).reverse; }
 
+Horizons cumulative_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const CumulativeOp& op = std::get<CumulativeOp>(node.op);
+  if (op.reverse) return horizon_along(graph, node, of, {op.dim}, "adds up, from the end,");
+  Horizon horizon = of[0];
+  horizon.settled.clear();
+  horizon.position.reset();
+  return {horizon};
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const CumulativeOp&) {
@@ -39,6 +48,7 @@ const OpDefinition& definition_of(const CumulativeOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = cumulative_horizon,
       .flops = one_each,
       .effort = costs<Effort::dear>,
       .reads_elements = is_forward,

@@ -1,9 +1,12 @@
 // definitions.h: the definitions of all ops, one file a family in this folder, and what they share.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
 #include "codegen/graph/dims.h"
+#include "codegen/graph/horizon.h"
 #include "codegen/graph/op.h"
 
 namespace mesh::ops {
@@ -96,6 +99,25 @@ inline std::optional<double> number_of_operand(const Graph&, const Node& node, c
 inline Dims as_operand(const MemoryOrders& orders, const Node& node, size_t) { return orders.of(node.inputs[0]); }
 inline constexpr MemoryOrder logical_order{MemoryOrder::Kind::anchored, nullptr, nullptr};
 inline constexpr MemoryOrder order_of_operand{MemoryOrder::Kind::anchored, as_operand, nullptr};
+
+using Horizons = std::vector<Horizon>;
+/// Element by element.
+inline Horizons horizon_of_operands(const Graph&, const Node& node, std::span<const Horizon> operands) {
+  return {node.results.size(), joined(operands)};
+}
+/// Of an op that sees the dims from end to end.
+inline Horizons horizon_along(const Graph& graph, const Node& node, std::span<const Horizon> operands,
+                              std::initializer_list<DimId> dims, const char* what) {
+  return {node.results.size(), along(graph, operands, dims, what)};
+}
+/// Why a reduction brings in later positions.
+inline std::string adds_up(const Graph& graph, DimId dim) {
+  return fmt::format("it adds up over `{0}`, and nothing keeps out what comes later along `{0}`", graph.dim(dim).name);
+}
+inline std::string looks_through(const Graph& graph, DimId dim) {
+  return fmt::format("it sees all of `{0}`, and no mask keeps out what comes later", graph.dim(dim).name);
+}
+Horizons map_horizon(const Graph&, const Node&, std::span<const Horizon> operands);  // map_causality.cpp
 
 /// The factors by name; those of the given dims stay whole.
 std::vector<Factor> factors_but_whole(const Graph&, const Node&, std::initializer_list<DimId> dims);

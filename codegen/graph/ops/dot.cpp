@@ -105,6 +105,12 @@ void wish(const Graph& graph, const Node& node, const std::function<void(ValueId
   }
 }
 
+Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  Horizon horizon = multiplied(of[0], of[1]);
+  for (const DimId dim : std::get<DotOp>(node.op).dims) horizon = without_dim(horizon, dim, adds_up(graph, dim));
+  return {horizon};
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const DotOp&) {
@@ -120,6 +126,7 @@ const OpDefinition& definition_of(const DotOp&) {
       .number = nullptr,
       .names_dims_alike = true,
       .works_along_dims = false,
+      .causality = causality,
       .flops = flops,
       .effort = costs<Effort::product>,
       .reads_elements = in_memory,

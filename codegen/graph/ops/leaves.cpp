@@ -52,6 +52,12 @@ Types infer_random(const Graph& graph, const Node& node) {
     require(graph.type(turn).element == Type::i32 && graph.type(turn).dims.empty(), graph, node, "a turn is a number");
   return {ValueType{op.element, {}, op.dims}};
 }
+Horizons literal_horizon(const Graph&, const Node& node, std::span<const Horizon>) {
+  return {{.position = PositionSum{{}, std::get<LiteralOp>(node.op).value}}};
+}
+Horizons position_horizon(const Graph&, const Node& node, std::span<const Horizon>) {
+  return {{.position = PositionSum{{{std::get<PositionOp>(node.op).dim, 1}}, 0}}};
+}
 /// Ten rounds of two products, and what makes a number of the bits.
 double random_flops(const Graph& graph, const Node& node) {
   const bool normal = std::get<RandomOp>(node.op).distribution == Distribution::normal;
@@ -83,6 +89,7 @@ const OpDefinition& definition_of(const ReadOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = horizon_of_operands,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
       .reads_elements = in_memory,
@@ -105,6 +112,7 @@ const OpDefinition& definition_of(const LiteralOp&) {
       .number = literal_value,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = literal_horizon,
       .flops = no_flops,
       .effort = costs<Effort::cheap>,
       .reads_elements = in_memory,
@@ -127,6 +135,7 @@ const OpDefinition& definition_of(const PositionOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = false,
+      .causality = position_horizon,
       .flops = no_flops,
       .effort = costs<Effort::cheap>,
       .reads_elements = in_memory,
@@ -149,6 +158,7 @@ const OpDefinition& definition_of(const StepOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = horizon_of_operands,
       .flops = no_flops,
       .effort = costs<Effort::cheap>,
       .reads_elements = in_memory,
@@ -171,6 +181,7 @@ const OpDefinition& definition_of(const RateOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = horizon_of_operands,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
       .reads_elements = in_memory,
@@ -193,6 +204,7 @@ const OpDefinition& definition_of(const RandomOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = false,
+      .causality = horizon_of_operands,
       .flops = random_flops,
       .effort = random_effort,
       .reads_elements = in_nests,

@@ -198,6 +198,7 @@ const OpDefinition& definition_of(const MapOp&) {
       .number = number,
       .names_dims_alike = true,
       .works_along_dims = false,
+      .causality = map_horizon,
       .flops = flops,
       .effort = effort,
       .reads_elements = in_nests,

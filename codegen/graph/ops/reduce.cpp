@@ -99,6 +99,24 @@ std::vector<ValueId> expand_arg_reduce(GraphBuilder& build, const Node& node) {
   return {found};
 }
 
+Horizons broadcast_horizon(const Graph&, const Node&, std::span<const Horizon> of) { return {of[0]}; }
+
+Horizons reduce_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const ReduceOp& op = std::get<ReduceOp>(node.op);
+  Horizon horizon = of[0];
+  horizon.position.reset();
+  for (const DimId dim : op.dims)
+    horizon = without_dim(horizon, dim, op.reduce == Reduce::sum ? adds_up(graph, dim) : looks_through(graph, dim));
+  return {horizon};
+}
+
+Horizons arg_reduce_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const DimId dim = std::get<ArgReduceOp>(node.op).dim;
+  Horizon horizon = without_dim(of[0], dim, looks_through(graph, dim));
+  horizon.position.reset();
+  return {horizon};
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const BroadcastOp&) {
@@ -114,6 +132,7 @@ const OpDefinition& definition_of(const BroadcastOp&) {
       .number = number_of_operand,
       .names_dims_alike = true,
       .works_along_dims = false,
+      .causality = broadcast_horizon,
       .flops = no_flops,
       .effort = costs<Effort::cheap>,
       .reads_elements = in_nests,
@@ -136,6 +155,7 @@ const OpDefinition& definition_of(const ReduceOp&) {
       .number = count,
       .names_dims_alike = true,
       .works_along_dims = false,
+      .causality = reduce_horizon,
       .flops = one_each,
       .effort = costs<Effort::dear>,
       .reads_elements = in_nests,
@@ -158,6 +178,7 @@ const OpDefinition& definition_of(const ArgReduceOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = arg_reduce_horizon,
       .flops = one_each,
       .effort = costs<Effort::dear>,
       .reads_elements = in_nests,

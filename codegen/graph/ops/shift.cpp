@@ -62,6 +62,18 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
   return {build.add(back, build.map(MapFunction::where, {at_end, beyond(build, op, d[0]), none}))};
 }
 
+/// Beyond the ends stand numbers, or the element at the end: at the beginning that is an earlier one still.
+Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const ShiftOp& op = op_of(node);
+  if (op.edge.kind == Edge::Kind::wrap) return horizon_along(graph, node, of, {op.dim}, "goes round the ends of");
+  Horizon horizon = shifted(of[0], op.dim, op.dim, op.distance);
+  horizon.position.reset();
+  const auto bound = of[0].upto.find(op.dim);
+  if (bound != of[0].upto.end() && op.edge.kind == Edge::Kind::clamp)
+    horizon.upto[op.dim] = std::max(horizon.upto[op.dim], bound->second);
+  return {horizon};
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const ShiftOp&) {
@@ -77,6 +89,7 @@ const OpDefinition& definition_of(const ShiftOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = causality,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
       .reads_elements = in_memory,

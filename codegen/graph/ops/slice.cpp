@@ -82,6 +82,20 @@ Dims padded_order(const MemoryOrders& orders, const Node& node, size_t) {
   return replaced(orders.of(node.inputs[0]), {op.from}, {op.to});
 }
 
+Horizons slice_horizon(const Graph&, const Node& node, std::span<const Horizon> of) {
+  const SliceOp& op = std::get<SliceOp>(node.op);
+  return {shifted(of[0], op.from, op.to, op.begin, op.step)};
+}
+
+/// Element i comes to stand at `before` + `every` * i, which is no earlier than `before` + i.
+Horizons pad_horizon(const Graph&, const Node& node, std::span<const Horizon> of) {
+  const PadOp& op = std::get<PadOp>(node.op);
+  Horizon horizon = shifted(of[0], op.from, op.to, -op.before);
+  horizon.settled.clear();
+  horizon.position.reset();
+  return {horizon};
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const SliceOp&) {
@@ -97,6 +111,7 @@ const OpDefinition& definition_of(const SliceOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = slice_horizon,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
       .reads_elements = is_of_a_slice,
@@ -119,6 +134,7 @@ const OpDefinition& definition_of(const PadOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = pad_horizon,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
       .reads_elements = in_memory,

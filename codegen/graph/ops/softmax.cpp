@@ -122,6 +122,41 @@ std::vector<ValueId> expand_log_softmax(GraphBuilder& build, const Node& node) {
   return {build.map(F::where, {node.inputs[1], y, build.literal(-INFINITY, build.graph.type(y).element)})};
 }
 
+// ---- of which positions they are made
+
+/// What an entry that does not count would bring in is not in its row.
+Horizon counted(std::span<const Horizon> of) {
+  Horizon row = joined(of);
+  if (of.size() > 1)
+    for (const Settled& fact : of[1].settled)
+      if (fact.number == 0.0) row.settled.push_back(fact);
+  for (const Settled& fact : of[0].settled)
+    if (fact.number == -INFINITY) row.settled.push_back(fact);
+  return row;
+}
+
+Horizons softmax_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const DimId dim = std::get<SoftmaxOp>(node.op).dim;
+  const Horizon all = counted(of);
+  Horizon row = without_dim(all, dim, looks_through(graph, dim));
+  for (const Settled& fact : all.settled)
+    if (fact.late == dim) row.settled.push_back({fact.late, fact.early, fact.by, 0.0});
+  return {row};
+}
+
+/// An element is made of itself and of its row.
+Horizons log_softmax_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const DimId dim = std::get<LogSoftmaxOp>(node.op).dim;
+  const Horizon parts[] = {joined(of), without_dim(counted(of), dim, looks_through(graph, dim))};
+  return {joined(parts)};
+}
+
+Horizons log_sum_exp_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  Horizon row = counted(of);
+  for (const DimId dim : std::get<LogSumExpOp>(node.op).dims) row = without_dim(row, dim, looks_through(graph, dim));
+  return {row};
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const SoftmaxOp&) {
@@ -137,6 +172,7 @@ const OpDefinition& definition_of(const SoftmaxOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = softmax_horizon,
       .flops = flops,
       .effort = costs<Effort::dear>,
       .reads_elements = in_memory,
@@ -159,6 +195,7 @@ const OpDefinition& definition_of(const LogSoftmaxOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = log_softmax_horizon,
       .flops = flops,
       .effort = costs<Effort::dear>,
       .reads_elements = in_memory,
@@ -181,6 +218,7 @@ const OpDefinition& definition_of(const LogSumExpOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = log_sum_exp_horizon,
       .flops = flops,
       .effort = costs<Effort::dear>,
       .reads_elements = in_memory,

@@ -60,6 +60,23 @@ Dims order(const MemoryOrders& orders, const Node& node, size_t) {
   return order;
 }
 
+/// Rows at positions that are known are a slice of the table.
+Horizons take_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  const DimId dim = std::get<TakeOp>(node.op).dim;
+  const std::optional<PositionSum>& at = of[1].position;
+  if (!of[0].upto.contains(dim) || !at || at->times.size() > 1)
+    return horizon_along(graph, node, of, {dim}, "takes entries, at indices that are computed, of");
+  const DimId to = at->times.empty() ? DimId{} : at->times.begin()->first;
+  if (to && at->times.begin()->second != 1)
+    return horizon_along(graph, node, of, {dim}, "goes otherwise than forwards through");
+  Horizon horizon = shifted(of[0], dim, to, static_cast<int64_t>(at->plus));
+  horizon.position.reset();
+  return {horizon};
+}
+Horizons scatter_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  return horizon_along(graph, node, of, {std::get<TakeGradientOp>(node.op).dim}, "adds up over");
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const TakeOp&) {
@@ -75,6 +92,7 @@ const OpDefinition& definition_of(const TakeOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = take_horizon,
       .flops = no_flops,
       .effort = costs<Effort::lookup>,
       .reads_elements = in_memory,
@@ -97,6 +115,7 @@ const OpDefinition& definition_of(const TakeGradientOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = false,
+      .causality = scatter_horizon,
       .flops = additions,
       .effort = costs<Effort::lookup>,
       .reads_elements = in_memory,

@@ -126,6 +126,16 @@ void wish_of_merge(const Graph& graph, const Node& node, const std::function<voi
 
 Formula rename_formula(const Op&) { return {.of_formulas = true}; }
 
+Horizons rename_horizon(const Graph&, const Node& node, std::span<const Horizon> of) {
+  return {renamed(of[0], [&](DimId dim) { return renamed(std::get<RenameOp>(node.op), dim); })};
+}
+Horizons split_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  return horizon_along(graph, node, of, {std::get<SplitOp>(node.op).from}, "cuts into several dims");
+}
+Horizons merge_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+  return {1, along(graph, of, std::get<MergeOp>(node.op).from, "puts into one dim with another")};
+}
+
 }  // namespace
 
 const OpDefinition& definition_of(const RenameOp&) {
@@ -141,6 +151,7 @@ const OpDefinition& definition_of(const RenameOp&) {
       .number = number_of_operand,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = rename_horizon,
       .flops = no_flops,
       .effort = costs<Effort::view>,
       .reads_elements = in_nests,
@@ -163,6 +174,7 @@ const OpDefinition& definition_of(const SplitOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = split_horizon,
       .flops = no_flops,
       .effort = costs<Effort::view>,
       .reads_elements = in_memory,
@@ -185,6 +197,7 @@ const OpDefinition& definition_of(const MergeOp&) {
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
+      .causality = merge_horizon,
       .flops = no_flops,
       .effort = costs<Effort::view>,
       .reads_elements = in_memory,

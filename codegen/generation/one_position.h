@@ -1,0 +1,19 @@
+// one_position.h: the entry `generate`: a model at one position of its sequence. What a position has been is kept in
+// caches, states of the program: whatever an op needs of all positions (renamed keys and values), and what loops along
+// the sequence carry. Everything else is computed of this position alone.
+#pragma once
+#include <optional>
+
+#include "codegen/graph/graph.h"
+#include "frontend/diagnostic.h"
+
+namespace mesh {
+
+/// The input of the entry that says which position it is: the logits are those of what comes after it.
+inline constexpr const char* position_input = "generate.position";
+
+/// Of a model that is causal (causal.h). Its one output are the logits, without the dim of the sequence. E0901 for an
+/// op that cannot be taken position by position yet.
+std::optional<Graph> at_one_position(const Graph&, DiagnosticSink&);
+
+}  // namespace mesh

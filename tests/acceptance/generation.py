@@ -1,0 +1,220 @@
+"""`generate`: models that are causal are taken, cached decoding equals the full forward pass position by position, under every layout and number of ranks."""
+import json
+import os
+
+import numpy as np
+
+from common import TOP, Report, meshc, scratch, sets
+from common import run as execute
+
+SEED = 20261123
+BOUND = 1e-9
+PROMPTS = ["In the beginning", "And", "the waters were "]
+TOKENS = 9
+LAYOUTS = """
+mesh two { a: 2 }
+mesh four { a: 4 }
+mesh square { a: 2, b: 2 }
+layout batch_2 on two { batch -> a }
+layout wide_2 on two { HEADS, vocab -> a }
+layout keys_2 on two { KEY -> a }
+layout square on square { batch -> a; HEADS, vocab -> b }
+layout wide_4 on four { HEADS, vocab -> a }
+"""
+HEAD = """import std.nn
+dim batch = 2, seq = 32 edge 0, key = seq, other = seq, embed = 8, heads = 4, head_dim = 2, vocab = 256, layer = 2, half = 4
+model M {
+  input token, target : index(vocab)[batch, seq]
+  param wte : real[vocab, embed] = normal(std: 1)
+  param wq, wk, wv : real[embed, heads, head_dim] = fan_in[embed]
+  param wo : real[heads, head_dim, embed] = fan_in[heads, head_dim]
+  param u, v : real[embed, other_embed] = fan_in[embed]
+  e = take[vocab](wte, token)
+""".replace("other_embed", "wide").replace("half = 4", "half = 4, wide = embed")
+TAIL = """
+  logits = dot[embed](h, wte)
+  loss   = mean[batch, seq](cross_entropy[vocab](logits, target))
+  minimize loss with sgd(lr: 0.1)
+  generate token along seq from logits
+}
+"""
+ATTENTION = """
+  score = dot[head_dim](dot[embed](e, wq), dot[embed](e[seq as key], wk))
+  weight = softmax[key](MASKED)
+  h = e + dot[heads, head_dim](dot[key](weight, dot[embed](e[seq as key], wv)), wo)
+"""
+# Bodies that bind h, by name.
+MODELS = {
+    "attention": ATTENTION.replace("MASKED", "mask(score, position[seq] >= position[key])"),
+    "window": ATTENTION.replace("MASKED", "mask(score, position[seq] >= position[key] and position[seq] - 5 < position[key])"),
+    "the mask the other way round": ATTENTION.replace("MASKED", "mask(score, not (position[key] > position[seq]))"),
+    "before this position": ATTENTION.replace("MASKED", "mask(score, broadcast[key](position[seq]) - broadcast[seq](position[key]) >= 1)"),
+    "a slope": ATTENTION.replace("MASKED", "mask(score + 0.1 * real(broadcast[seq](position[key]) - broadcast[key](position[seq])), position[seq] >= position[key])"),
+    "padding": ATTENTION.replace("MASKED", "mask(score, (token != 32)[seq as key] and position[seq] >= position[key])"),
+    "sum over a mask": "  h = e + dot[key](real(position[seq] >= position[key]), e[seq as key]) / 8",
+    "gru": """  s : real[batch, embed] = 0
+  repeat seq {
+    x = take[seq](e, index(seq)(position[seq]))
+    z = sigmoid(dot[embed](x + s, u))[wide as embed]
+    s = (1 - z) * s + z * tanh(dot[embed](x - s, v))[wide as embed]
+  }
+  h = e + collect[seq](s)""",
+    "linear recurrence in layers": """  h = e
+  repeat layer {
+    param a : real[embed] = uniform(low: 0.1, high: 0.9)
+    s : real[batch, embed] = 1
+    repeat seq {
+      s = a * s + take[seq](h, index(seq)(position[seq]))
+    }
+    h = h + tanh(collect[seq](s))
+  }""",
+    "attention in layers": """  h = e
+  repeat layer {
+    param norm : layer_norm[embed]
+    n = norm(h)
+    score = dot[head_dim](dot[embed](n, wq), dot[embed](n, wk)[seq as key])
+    weight = softmax[key](mask(score, position[seq] >= position[key]))
+    h = h + dot[heads, head_dim](dot[key](weight, dot[embed](n, wv)[seq as key]), wo)
+  }""",
+    "two attentions": ATTENTION.replace("MASKED", "mask(score, position[seq] >= position[key])") + """
+  again = dot[embed](h, h[seq as other])
+  h2 = h + dot[other](softmax[other](mask(again, position[seq] >= position[other])), h[seq as other])""",
+}
+# Causal, but not yet taken position by position: `check` accepts them.
+PROVED = {
+    "the one before": "  h = e + e[seq - 1]",
+    "there and back": "  h = e + e[seq + 1][seq - 1]",
+    "running sum": "  h = e + cumsum[seq](e)",
+    "mean where": "  near = position[seq] >= position[key] and position[seq] < position[key] + 4\n"
+                  "  h = e + mean[key](broadcast[seq](e[seq as key]), where: near)",
+    "largest so far": "  h = e + max[key](mask(broadcast[seq](e[seq as key]), position[seq] >= position[key]))",
+    "the first": "  h = e + broadcast[seq](e[seq = 0])",
+}
+
+
+
+
+
+def log_shares(logits):
+    top = logits.max(-1, keepdims=True)
+    return logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
+
+
+def forward(folder, spec, options, params, tokens, size):
+    """The logits of the full forward pass: [batch, seq, vocab]."""
+    padded = np.zeros((len(tokens), size), np.int32)
+    for row, of in zip(padded, tokens):
+        row[:len(of)] = of
+    np.save(f"{folder}/token.npy", padded)
+    execute(meshc(), "fetch", *spec, "logits", "--params", params, "--precision", "f64", *options, *sets(batch=len(tokens)), "--feed", f"token={folder}/token.npy",
+            "--feed", f"target={folder}/token.npy", "--layout", "alone", "--out", folder)
+    return np.load(f"{folder}/logits.npy")
+
+
+def generated(spec, params, options, prompts=PROMPTS):
+    given = [part for prompt in prompts for part in ("--prompt", prompt)]
+    return json.loads(execute(meshc(), "generate", *spec, "--params", params, *given, "--precision", "f64", "--json", *options).stdout)["generated"]
+
+
+def furthest(made, logits):
+    """How far the likelihoods of all elements, given and written, are from those of the full forward pass."""
+    worst = 0.0
+    for one, rows in zip(made, log_shares(logits)):
+        tokens = list(one["prompt"].encode()) + one["tokens"]
+        expected = [rows[p][tokens[p + 1]] for p in range(len(tokens) - 1)]
+        worst = max(worst, np.abs(np.array(one["prompt_logprobs"] + one["logprobs"]) - expected).max())
+    return worst
+
+
+def compare(report, folder, name, spec, options, layouts, size):
+    params = f"{folder}/params.safetensors"
+    np.save(f"{folder}/none.npy", np.zeros((1, size), np.int32))
+    execute(meshc(), "fetch", *spec, "--layout", "alone", "--precision", "f64", *options, *sets(batch=1), "--seed", SEED, "--save-params", params,
+            "--feed", f"token={folder}/none.npy", "--feed", f"target={folder}/none.npy")
+    sampling = {"greedy": ["--greedy"], "sampled": ["--temperature", "0.9", "--top-k", "50", "--top-p", "0.95", "--seed", "5"]}
+    for how, chosen in sampling.items():
+        words = [*options, "--tokens", TOKENS, *chosen]
+        one = generated(spec, params, [*words, "--layout", "alone"])
+        tokens = [list(o["prompt"].encode()) + o["tokens"] for o in one]
+        worst = furthest(one, forward(folder, spec, options, params, tokens, size))
+        report.check(f"{name}, {how}: against the full forward pass", worst, BOUND)
+        if how == "greedy":
+            rows = forward(folder, spec, options, params, tokens, size)
+            best = [[int(rows[i][p].argmax()) for p in range(len(o["prompt"]) - 1, len(t) - 1)] for i, (o, t) in enumerate(zip(one, tokens))]
+            report.true(f"{name}: the likeliest each time", best == [o["tokens"] for o in one], f"{best} {[o['tokens'] for o in one]}" if best != [o["tokens"] for o in one] else "")
+        for layout in layouts:
+            other = generated(spec, params, [*words, *layout])
+            same = [o["tokens"] for o in other] == [o["tokens"] for o in one]
+            apart = max(abs(a - b) for o, t in zip(one, other) for a, b in zip(o["logprobs"] + o["prompt_logprobs"], t["logprobs"] + t["prompt_logprobs"])) if same else np.inf
+            report.check(f"{name}, {how}, {' '.join(layout)}", apart, BOUND)
+    alone = generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"], PROMPTS[1:2])
+    report.true(f"{name}: a prompt alone gives what it gives beside others", alone[0]["tokens"] == generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"])[1]["tokens"])
+
+
+def translated(report, folder, layouts):
+    """An encoder-decoder: what is generated begins with the run file's mark, the prompts are what the encoder reads."""
+    spec, source, target = [f"{TOP}/specs/translate.mesh", f"{folder}/translate-alone.mesh"], 20, 24
+    options = sets(source=source, target=target, embed=16, heads=4, head_dim=4)
+    params = f"{folder}/params.safetensors"
+
+    def feeds(texts, made):
+        arrays = {"src": np.zeros((len(texts), source), np.int32), "tgt": np.zeros((len(texts), target), np.int32)}
+        for i, (text, tokens) in enumerate(zip(texts, made)):
+            arrays["src"][i, :len(text)] = list(text.encode())
+            arrays["tgt"][i, :len(tokens) + 1] = [1, *tokens]
+        arrays["label"] = arrays["tgt"]
+        for name, array in arrays.items():
+            np.save(f"{folder}/{name}.npy", array)
+        return [*sets(batch=len(texts)), *(part for name in arrays for part in ("--feed", f"{name}={folder}/{name}.npy"))]
+
+    execute(meshc(), "fetch", *spec, "--layout", "alone", "--precision", "f64", *options, "--seed", SEED, "--save-params", params, *feeds(["x"], [[]]))
+    words = [*options, "--tokens", TOKENS, "--temperature", "0.9", "--seed", "5"]
+    one = generated(spec, params, [*words, "--layout", "alone"])
+    # Not in training: dropout gives its operand. A spec without it computes that.
+    with open(spec[0], encoding="utf-8") as file:
+        text = file.read()
+    with open(f"{folder}/dry.mesh", "w", encoding="utf-8") as file:
+        file.write(text.replace("rate: 0.1", "rate: 0"))
+    execute(meshc(), "fetch", f"{folder}/dry.mesh", spec[1], "logits", "--params", params, "--precision", "f64", *options, "--layout", "alone", "--out", folder,
+            *feeds(PROMPTS, [o["tokens"] for o in one]))
+    rows = log_shares(np.load(f"{folder}/logits.npy"))
+    worst = max(abs(rows[i][p][token] - one[i]["logprobs"][p]) for i in range(len(one)) for p, token in enumerate(one[i]["tokens"]))
+    report.check("translate: against the full forward pass", worst, BOUND)
+    report.true("translate: so many are written", all(1 <= len(o["tokens"]) <= TOKENS for o in one), [len(o["tokens"]) for o in one])
+    for layout in layouts:
+        other = generated(spec, params, [*words, "--layout", layout])
+        report.true(f"translate, --layout {layout}", [o["tokens"] for o in other] == [o["tokens"] for o in one])
+
+
+def run(small):
+    report = Report()
+    with scratch() as folder:
+        def write(name, text):
+            path = f"{folder}/{name}.mesh"
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            return path
+        alone = "\nmesh single { only: 1 }\nlayout alone on single { batch -> none }\n"
+        models = dict(list(MODELS.items())[::4]) if small else MODELS
+        for number, (name, body) in enumerate(models.items()):
+            tail = TAIL.replace("(h, wte)", "(h2, wte)") if "h2" in body else TAIL
+            layouts = LAYOUTS.replace("HEADS", "heads").replace("KEY", "key")
+            path = write(f"m{number}", HEAD + body + tail + alone + layouts)
+            chosen = [["--layout", one] for one in (["square"] if small else ["batch_2", "wide_2", "keys_2", "square", "wide_4"])]
+            report.attempt(name, lambda: compare(report, folder, name, [path], [], chosen, 32))
+        for name, body in PROVED.items():
+            done = execute(meshc(), "check", write("proved", HEAD + body + TAIL), code=None)
+            report.true(f"{name}: proved", done.returncode == 0, done.stderr[-500:] if done.returncode else "")
+        shipped = {
+            "gpt": (sets(seq=32, embed=16, heads=4, head_dim=4, layer=2), ["default", "megatron", "sequence", "zero"]),
+            "mixtral": (sets(seq=32, embed=16, head_dim=4, layer=2, window=5), ["default", "dense", "wide"]),
+            "gpt2": (sets(seq=32, embed=16, heads=4, layer=2, vocab=300, place=40), ["default"]),
+        }
+        for name, (options, layouts) in list(shipped.items())[:1 if small else None]:
+            extra = write(f"{name}-alone", alone)
+            layouts = [["--layout", one] for one in (layouts[1:2] if small else layouts)]
+            report.attempt(name, lambda: compare(report, folder, name, [f"{TOP}/specs/{name}.mesh", extra], options, layouts, 32))
+        if not small:
+            write("translate-alone", alone)
+            report.attempt("translate", lambda: translated(report, folder, ["default", "megatron", "zero"]))
+    return report
