@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/graph/op.h"
+
 namespace mesh {
 
 bool within_node(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes) {
@@ -34,6 +36,11 @@ double compute_seconds(const Machine& machine, Type type, double flops, double b
                         : type == Type::bf16 || type == Type::f16 ? machine.gflops_bf16
                                                                   : machine.gflops_f32;
   return std::max(flops / (1e9 * gflops), bytes / (1e9 * machine.memory_gbs));
+}
+
+double touched_bytes(const Graph& graph, const Node& node, double bytes) {
+  if (definition(node.op).effort(node.op) == Effort::product) return 0;
+  return reads_beside(graph, node) ? bytes : bytes / 3;
 }
 
 }  // namespace mesh

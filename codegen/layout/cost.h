@@ -17,6 +17,11 @@ double collective_seconds(const Machine&, const MeshShape&, const std::vector<Ax
 /// Time of `flops` operations in `type` that touch `bytes` of memory, on one core.
 double compute_seconds(const Machine&, Type, double flops, double bytes);
 
+/// How many of the bytes of an op's operands and results count as touched: elementwise work is fused with its
+/// neighbours, its operands are mostly in the cache, but what is read beside its elements is not; a product's time is
+/// that of its arithmetic.
+double touched_bytes(const Graph&, const Node&, double bytes);
+
 /// Whether the ranks of every group over these axes lie on one host.
 bool within_node(const Machine&, const MeshShape&, const std::vector<AxisId>& axes);
 

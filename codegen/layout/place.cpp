@@ -190,17 +190,17 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
       results += path ? path->seconds : never;
       bytes += static_cast<double>(local_elements(graph_, layout_.mesh, type, natural) *
                                    static_cast<int64_t>(meshrt::size_of(type.element)));
-      // A partial value must be completed some time, one that only some ranks hold come to all.
-      Placement complete = kept;
+      // A partial value must be completed some time, a term as its sum is; one that only some ranks hold come to all.
+      Placement complete = kept.is_partial() && summed_[op.node.results[r].index] ? target(op.declared[r], kept) : kept;
       complete.partial.clear();
       complete.at.clear();
       if (complete != kept) results += planner_.plan(type, kept, complete)->seconds;
     }
     double share = 1;
     for (const auto& axes : strategy.factor_axes) share *= static_cast<double>(layout_.mesh.size(axes));
-    const double all_seconds =
-        operands + results +
-        compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share, bytes);
+    const double all_seconds = operands + results +
+                               compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share,
+                                               touched_bytes(graph_, op.node, bytes));
     if (decided != decisions_.moves_only.end() && decided->second != Decisions::nothing) unwanted += results;
     if (unwanted > least * (1 + 1e-9)) continue;
     if (unwanted < least * (1 - 1e-9) || all_seconds < best.seconds * (1 - 1e-9))
@@ -214,9 +214,9 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
 /// In its part of the step, which is what counts: what is kept for a later part is read there as well.
 void Placer::find_inner_values() {
   inner_.assign(graph_.values.size(), false);
+  summed_.assign(graph_.values.size(), false);
   const bool any = decisions_.frees_inner || decisions_.frees_neighbours || !decisions_.moves_only.empty();
   if (!any) return;
-  std::vector<bool> summed(graph_.values.size());  // of products that leave the completion to their sum
   std::vector<int> readers(graph_.values.size());
   const auto count = [&](ValueId& value) { ++readers[value.index]; };
   for_each_caller(graph_, count);
@@ -241,9 +241,9 @@ void Placer::find_inner_values() {
                             !std::holds_alternative<LoopOp>(made.op) && declared_.may_lie_otherwise(input);
         const auto decided = decisions_.moves_only.find(producer);
         const bool stays = decided != decisions_.moves_only.end() && decided->second == Decisions::nothing;
-        summed[input.index] =
-            within && (stays || std::ranges::any_of(made.inputs, [&](ValueId v) { return summed[v.index]; }));
-        inner_[input.index] = within && ((elementwise && decisions_.frees_inner) || beside || summed[input.index]);
+        summed_[input.index] =
+            within && (stays || std::ranges::any_of(made.inputs, [&](ValueId v) { return summed_[v.index]; }));
+        inner_[input.index] = within && ((elementwise && decisions_.frees_inner) || beside || summed_[input.index]);
       }
     }
 }

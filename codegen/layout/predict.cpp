@@ -15,6 +15,10 @@ class Predictor {
  public:
   Predictor(const ShardedGraph& sharded, const std::vector<uint32_t>& calls)
       : sharded_(sharded), calls_(calls), graph_(sharded.graph), declared_(sharded.graph, sharded.layout) {
+    readers_.resize(graph_.values.size());
+    for (const Body& body : graph_.bodies)
+      for (const NodeId id : body.nodes)
+        for (const ValueId input : graph_.node(id).inputs) ++readers_[input.index];
     for (const Node& node : graph_.nodes)
       if (const UpdateOp* update = std::get_if<UpdateOp>(&node.op)) updates_[node.inputs[0]] = update->stored;
   }
@@ -106,6 +110,15 @@ class Predictor {
     return {};
   }
 
+  /// A sum to which a product adds what nobody else reads: the product does so while it stores.
+  bool is_stored_by_product(const Node& node) const {
+    return is_addition(node.op) && std::ranges::any_of(node.inputs, [&](ValueId term) {
+             const Node& maker = graph_.node(graph_.value(term).producer);
+             return maker.body == node.body && readers_[term.index] == 1 &&
+                    definition(maker.op).effort(maker.op) == Effort::product;
+           });
+  }
+
   /// The largest rank's share: the axes that split any operand or result split the work.
   void work(const Node& node, int64_t times) {
     const double flops = definition(node.op).flops(graph_, node);
@@ -123,19 +136,18 @@ class Predictor {
     for (ValueId input : node.inputs) consider(input);
     for (ValueId output : node.results) consider(output);
     const double share = static_cast<double>(sharded_.layout.mesh.size(axes));
-    // Elementwise work is fused with its neighbours: its operands are mostly in the cache.
-    const bool product = definition(node.op).effort(node.op) == Effort::product;
     const ValueId operand = node.inputs.empty() ? node.results[0] : node.inputs[0];  // none: random numbers
     result_.flops += flops * static_cast<double>(times);
-    result_.compute_seconds +=
-        static_cast<double>(times) *
-        compute_seconds(sharded_.machine, graph_.type(operand).element, flops / share, product ? 0 : bytes / 3);
+    const double touched = is_stored_by_product(node) ? 0 : touched_bytes(graph_, node, bytes);
+    result_.compute_seconds += static_cast<double>(times) *
+                               compute_seconds(sharded_.machine, graph_.type(operand).element, flops / share, touched);
   }
 
   const ShardedGraph& sharded_;
   const std::vector<uint32_t>& calls_;
   const Graph& graph_;
   const Declared declared_;
+  std::vector<int> readers_;             // of each value
   std::map<ValueId, StoredId> updates_;  // what is written back at the end of the step
   Prediction result_;
 };

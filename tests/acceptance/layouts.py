@@ -127,8 +127,6 @@ ROWS = [
 
 # What is sent today where that is more, and why. None of it may grow.
 KNOWN = {
-    "gpt, megatron and sequence parallel, 704 wide on data=2,model=4": (133_789_325, "what each value is kept as is not decided over the whole step"),
-    "gpt, 2-D finalized on x=2,y=2": (15_298_316, "the gradients of q, k and v are gathered, where their products could be added before they are scattered"),
     "swap, 2 x 4": (5_120, "a part of an axis is no group of its own"),
     "next token on a=8": (7_340_032, "a slice along a split dim is a partial sum"),
     "a diamond on a=4": (1_769_472, "nobody claims the dim that both branches would share"),
