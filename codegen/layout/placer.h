@@ -82,8 +82,8 @@ class Placer {
   const Layout& layout_;
   Declared declared_;
   Decisions decisions_;
-  const size_t first_made_;  // nodes from here on were added
-  std::vector<bool> inner_;  // within an expression: no name, and one reader, elementwise or of neighbours
+  const size_t first_made_;   // nodes from here on were added
+  std::vector<bool> inner_;   // within an expression: no name, and one reader, elementwise or of neighbours
   std::vector<bool> summed_;  // of those, terms of products that leave the completion to their sum
   ReshardPlanner& planner_;
   std::vector<bool> free_;              // depends on no parameter, input or state

@@ -295,7 +295,7 @@ PLACES = ["model M {{\n  v = {}\n}}\n", "model M {{\n  {}\n}}\n", "{}\n", "layou
           "layout l on m {{ a {} }}\n", "model M {{\n  v = f({})\n}}\n", "model M {{\n  v = w {} w\n}}\n", "model M {{\n  {} {{ }}\n}}\n", "model M {{\n  v = {} f(x)\n}}\n",
           "{} -> real[a] {{ return x }}\n", "mesh m {{ a: 2 {} }}\n", "model M {{\n  v = x[a = {} as b]\n}}\n"]
 # Of a run file, of a shell, of the tool's own names.
-ELSEWHERE = re.compile(r"^(meshc|partial |rounds |meshrun|-|data: |train|checkpoint|log\b|grad\(|param\()|\*\*|\.npy|^[`{}() \[\];,.:<>=*/^+-]{1,3}$|^//|\$|NaN")
+ELSEWHERE = re.compile(r"^(meshc|partial |rounds |meshrun|-|data: |train|checkpoint|log\b|grad\(|param\()|\*\*|\.npy|^[`{}() \[\];,.:<>=*/^+-]{1,3}$|^//|\$|NaN|^\d+[FRBIW]\d|^where:$")
 
 
 def filled(text):

@@ -6,11 +6,23 @@
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/memory.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
 
 namespace mesh::tests {
 
 namespace {
+
+/// Collectives from begin to end: a step that is dealt is executed by itself.
+void without_overlap(Steps& steps) {
+  using Phase = CollectiveStep::Phase;
+  std::erase_if(steps, [](const Step& step) {
+    const auto moved = movements(step);
+    return !moved.empty() && moved.front().phase == Phase::wait;
+  });
+  for (Step& step : steps)
+    for (CollectiveStep& one : movements(step)) one.phase = Phase::whole;
+}
 
 class Stages {
  public:
@@ -114,6 +126,7 @@ Program staged(Program program, const std::string& axis) {
   const auto found = std::ranges::find(axes, axis, &MeshAxis::name);
   if (found == axes.end()) throw std::logic_error("the mesh has no axis " + axis);
   Stages stages(program, static_cast<AxisId>(found - axes.begin()));
+  for_each_list(program, without_overlap);
   for (Routine& routine : program.routines) routine.steps = stages.dealt(std::move(routine.steps));
   plan_memory(program);
   return program;

@@ -35,7 +35,7 @@ std::optional<Predicted> read_prediction(const std::string& plan_json) {
   predicted.seconds = plan["predicted_seconds"].get<double>();
   predicted.memory = plan["memory"].value("peak", int64_t{0});
   for (const Json& call : plan["collectives"])
-    predicted.sent += call.value("bytes", int64_t{0}) * call.value("sending", int64_t{1});
+    predicted.sent += call.value("bytes", int64_t{0}) * call.value("sending", call.value("count", int64_t{1}));
   return predicted;
 }
 
