@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -102,6 +103,7 @@ void report(const GenerateOptions& options, const std::vector<std::string>& prom
     for (size_t i = 0; i < prompts.size(); ++i)
       fmt::print("{}{}\n", goes_on ? prompts[i] : "", vocabulary.decode(sequences[i].made()));
   else fmt::print("\n");
+  std::fflush(stdout);  // the text first, where both go to one file
   fmt::print(stderr, "{} tokens, {:.1f} a second\n", made, static_cast<double>(made) / seconds);
 }
 
