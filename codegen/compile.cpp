@@ -210,9 +210,15 @@ struct CompilerPass {
 
 std::string graph_text(const Compilation& c) { return print_graph(c.entry.graph); }
 void check_graph(const Compilation& c, const char* pass) { verify_graph(c.entry.graph, pass); }
-void check_regions(const Compilation& c, const char* pass) {
-  if (const std::vector<std::string> wrong = verify_regions(c.entry.graph, c.entry.regions); !wrong.empty())
+void check_regions(const Graph& graph, const std::vector<Region>& regions, const char* pass) {
+  if (const std::vector<std::string> wrong = verify_regions(graph, regions); !wrong.empty())
     internal_error(fmt::format("after {}: {}", pass, wrong.front()));
+}
+/// Movements, too, are of one function of a region, and read what that may.
+void check_sharded(const Compilation& c, const char* pass) {
+  const Graph& graph = c.entry.sharded.graph;
+  verify_graph(graph, pass);
+  check_regions(graph, regions_of(graph), pass);
 }
 void check_program(const Compilation& c, const char* pass) {
   if (const std::vector<std::string> wrong = verify_program(c.result.program); !wrong.empty())
@@ -235,10 +241,10 @@ const CompilerPass passes[] = {
      graph_text, check_graph},
     {Of::entry, "regions", "the same as regions: what goes into F, R, I and W of each, and out of them",
      cut_into_regions, [](const Compilation& c) { return print_regions(c.entry.graph, c.entry.regions); },
-     check_regions},
+     [](const Compilation& c, const char* pass) { check_regions(c.entry.graph, c.entry.regions, pass); }},
     {Of::entry, "sharded", "every value with its placement, every movement of data an op with its reason", place_entry,
      [](const Compilation& c) { return print_sharded(c.entry.sharded); },
-     [](const Compilation& c, const char* pass) { verify_graph(c.entry.sharded.graph, pass); }},
+     check_sharded},
     {Of::program, "program", "what one rank executes: buffers, loop nests, calls, collectives", lower_entries,
      [](const Compilation& c) { return print_program(c.result.program); }, check_program}};
 

@@ -60,53 +60,14 @@ ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) 
   id = home(id);
   if (placement(id) == to) return id;
   const ValueId from = nearest(id, to);
-  if (placement(from) == to) return serve(from);
+  if (placement(from) == to) return from;
   const ValueId viewed = through_view(id, to, need);
   // Margins are filled in last: readers of what lies between them share the movement before that.
   const Placement parts = to.without_margins();
   const bool moves_first = !viewed && parts != to && parts != placement(id);
-  const ValueId there = viewed ? viewed : reshard(id, moves_first ? bring(id, parts, need) : serve(from), to, need);
+  const ValueId there = viewed ? viewed : reshard(id, moves_first ? bring(id, parts, need) : from, to, need);
   copies_[{id, phase_of_copies(id)}].emplace(to, there);
   return there;
-}
-
-/// Of what is made for the op under way and stands in `body`: the op's part, and the outermost region around it there.
-/// What a loop hands on belongs to what it is made of.
-Placer::Label Placer::label_in(BodyId body, ValueId source) const {
-  RegionId region;
-  for (NodeId at = consumer_; at; at = graph_.body(graph_.node(at).body).owner) {
-    if (graph_.node(at).region) region = graph_.node(at).region;
-    if (graph_.node(at).body == body) return {graph_.node(consumer_).part, region};
-  }
-  const Node& maker = graph_.node(graph_.value(source).producer);
-  region = maker.region;
-  if (is_turn_of(source, maker))  // the region of the loop is around that of its turns
-    for (const NodeId id : graph_.body(body).nodes) region = graph_.node(id).region;
-  return {maker.part, region};
-}
-
-/// Whether a value is what a loop gives to its turns: it is there for whoever reads it.
-bool Placer::is_turn_of(ValueId value, const Node& loop) const { return graph_.value(value).body != loop.body; }
-
-/// A label, but of no earlier part than what is read.
-Placer::Label Placer::reading(Label label, const std::vector<ValueId>& inputs) const {
-  for (const ValueId input : inputs)
-    if (const Node& maker = graph_.node(graph_.value(input).producer); !is_turn_of(input, maker))
-      label.part = std::max(label.part, maker.part);
-  return label;
-}
-
-/// A value that was brought for another consumer: what W asked for first and I reads too belongs to I.
-ValueId Placer::serve(ValueId id) {
-  const NodeId producer = graph_.value(id).producer;
-  Node& node = graph_.node(producer);
-  if (producer.index < first_made_) return id;
-  const Label wanted = label_in(node.body, id);
-  if (node.part <= wanted.part) return id;
-  for (const ValueId input : node.inputs) serve(input);
-  const Label label = reading(wanted, node.inputs);
-  if (label.part < node.part) node.part = label.part, node.region = label.region;
-  return id;
 }
 
 /// What an op's operand must be so that its result has placement `result` (one result; factors correspond).
@@ -130,9 +91,6 @@ ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<V
   const Node node = graph_.node(graph_.value(id).producer);
   GraphBuilder build(graph_);
   build.body = graph_.value(id).body;
-  const Label label = reading(label_in(build.body, id), inputs);
-  build.part = label.part;
-  build.region = label.region;
   build.span = node.span;
   build.scope = node.scope;
   const ValueId again = build.value(node.op, inputs);
@@ -154,7 +112,7 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   complete.partial.clear();
   // Computed where it is used: in the consumer's body, so that loops do not read it from memory.
   std::map<Placement, ValueId>& made_so_far = copies_[{id, 0}];
-  if (const auto found = made_so_far.find(to); found != made_so_far.end()) return serve(found->second);
+  if (const auto found = made_so_far.find(to); found != made_so_far.end()) return found->second;
   const Node node = graph_.node(graph_.value(id).producer);
   if (std::holds_alternative<LoopOp>(node.op)) return id;  // the turn
   // Free reductions (counts of positions) are computed whole and then cut.
@@ -222,9 +180,6 @@ ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std
     GraphBuilder build(graph_);
     build.body = graph_.value(id).body;
     const Node& user = consumer_ ? graph_.node(consumer_) : graph_.node(graph_.value(id).producer);
-    const Label label = reading(label_in(build.body, at), {at});
-    build.part = label.part;
-    build.region = label.region;
     build.span = user.span;
     build.scope = user.scope;
     const ValueId next = build.value(ReshardOp{static_cast<uint32_t>(out_.steps.size())}, {at});

@@ -13,12 +13,11 @@ namespace mesh {
 
 Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner,
                const Decisions& decisions)
-    : out_{graph, layout, machine, {}, {}, {}, {}},
+    : out_{graph, layout, machine, {}, {}, {}, {}, graph.nodes.size()},
       graph_(out_.graph),
       layout_(out_.layout),
       declared_(graph, layout),
       decisions_(decisions),
-      first_made_(graph.nodes.size()),
       planner_(planner),
       free_(graph.values.size()),
       rebuilt_(graph.bodies.size()) {

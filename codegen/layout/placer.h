@@ -48,15 +48,6 @@ class Placer {
   ValueId materialise(ValueId free, const Placement& to);
   ValueId through_view(ValueId, const Placement& to, const std::string& need);
   ValueId reshard(ValueId, ValueId copy, const Placement& to, const std::string& need);
-  /// For which function of which region something is made.
-  struct Label {
-    Part part;
-    RegionId region;
-  };
-  Label label_in(BodyId, ValueId source) const;
-  Label reading(Label, const std::vector<ValueId>& inputs) const;
-  bool is_turn_of(ValueId, const Node& loop) const;
-  ValueId serve(ValueId);
   std::vector<ValueId> copies_of(ValueId) const;
   ValueId nearest(ValueId, const Placement& to);
   std::optional<Placement> before_view(ValueId, const Placement& to);
@@ -82,7 +73,6 @@ class Placer {
   const Layout& layout_;
   Declared declared_;
   Decisions decisions_;
-  const size_t first_made_;   // nodes from here on were added
   std::vector<bool> inner_;   // within an expression: no name, and one reader, elementwise or of neighbours
   std::vector<bool> summed_;  // of those, terms of products that leave the completion to their sum
   ReshardPlanner& planner_;

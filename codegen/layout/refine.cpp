@@ -3,6 +3,7 @@
 #include <set>
 
 #include "codegen/graph/verify_graph.h"
+#include "codegen/layout/label_added.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/placer.h"
 #include "codegen/layout/predict.h"
@@ -145,7 +146,8 @@ class Refiner {
 
 ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
   ShardedGraph placed = Refiner(graph, layout, machine).run();
-  verify_graph(placed.graph, "place");  // what was tried in vain need not be looked at
+  label_added(placed.graph, placed.first_added);  // what was tried in vain needs neither labels nor a look
+  verify_graph(placed.graph, "place");
   return placed;
 }
 

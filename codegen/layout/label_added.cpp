@@ -1,0 +1,135 @@
+#include "codegen/layout/label_added.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "codegen/gradient/region_flow.h"
+#include "codegen/graph/rewrite.h"
+
+namespace mesh {
+
+namespace {
+
+struct Label {
+  Part part;
+  RegionId region;
+};
+
+/// Whether what has the label `a` may be read by what has `b`, but not the reverse: F goes through the regions in their
+/// order, I from the last to the first.
+bool is_before(const Label& a, const Label& b) {
+  if (a.part != b.part) return a.part < b.part;
+  return a.part == Part::input_gradient ? a.region > b.region : a.region < b.region;
+}
+
+class Labels {
+ public:
+  Labels(Graph& graph, size_t first_added) : graph_(graph), first_added_(first_added) {
+    walk(graph.root());
+    for_each_caller(graph, [&](ValueId value) { leaving_.insert(value); });
+  }
+
+  void run() {
+    for (size_t i = order_.size(); i-- > 0;)  // readers first
+      if (is_added(order_[i])) label(order_[i]);
+    for (const NodeId id : order_)
+      if (is_added(id) && is_made_of_free(id)) graph_.node(id).region = {};
+  }
+
+ private:
+  bool is_added(NodeId id) const { return id.index >= first_added_; }
+
+  void walk(BodyId body) {
+    for (const NodeId id : graph_.body(body).nodes) {
+      order_.push_back(id);
+      const Node& node = graph_.node(id);
+      for (const ValueId input : node.inputs) readers_[input].push_back(id);
+      const auto* loop = std::get_if<LoopOp>(&node.op);
+      if (loop == nullptr) continue;
+      walk(loop->body);
+      for (const LoopOp::Carry& carry : loop->carries) leaving_.insert(carry.leaving);
+      for (const LoopOp::Collect& collect : loop->collects) leaving_.insert(collect.turn);
+    }
+  }
+
+  void label(NodeId id) {
+    Node& node = graph_.node(id);
+    std::optional<Label> first;
+    const auto consider = [&](const Label& other) {
+      if (!first || is_before(other, *first)) first = other;
+    };
+    for (const ValueId result : node.results) read_by(result, node.body, consider);
+    const std::optional<Label> source = label_of_source(node.results[0]);
+    if (!first || leaves(node)) consider(source ? *source : first_of(node.body));
+    if (source && first->part < source->part) first = source;  // a loop of I takes what W made, for its turns' W
+    node.part = first->part;
+    node.region = first->part == Part::update ? RegionId{} : first->region;
+  }
+
+  bool leaves(const Node& node) const {
+    return std::ranges::any_of(node.results, [&](ValueId result) { return leaving_.contains(result); });
+  }
+
+  /// The labels of those that read a value, as they stand in `body`.
+  template <class Consider>
+  void read_by(ValueId value, BodyId body, Consider&& consider) const {
+    const auto readers = readers_.find(value);
+    if (readers == readers_.end()) return;
+    for (const NodeId id : readers->second) {
+      const Node& reader = graph_.node(id);
+      if (const auto* loop = std::get_if<LoopOp>(&reader.op))  // by their turns; by all of it what it enters with
+        for (const LoopOp::Slice& slice : loop->slices)
+          if (slice.stacked == value) read_by(slice.turn, body, consider);
+      NodeId stands = id;
+      while (graph_.node(stands).body != body) stands = graph_.body(graph_.node(stands).body).owner;
+      consider(Label{reader.part, graph_.node(stands).region});
+    }
+  }
+
+  /// Of what a value is made of that is not added; nothing where a loop gives that to its turns.
+  std::optional<Label> label_of_source(ValueId value) const {
+    NodeId maker = graph_.value(value).producer;
+    while (is_added(maker) && !graph_.node(maker).inputs.empty()) {
+      value = graph_.node(maker).inputs[0];
+      maker = graph_.value(value).producer;
+    }
+    const Node& node = graph_.node(maker);
+    if (graph_.value(value).body != node.body) return {};
+    return Label{node.part, node.region};
+  }
+
+  /// Of what a turn makes first.
+  Label first_of(BodyId body) const {
+    for (const NodeId id : graph_.body(body).nodes)
+      if (!is_added(id) && graph_.node(id).region) return {graph_.node(id).part, graph_.node(id).region};
+    return {graph_.node(graph_.body(body).owner).part, {}};
+  }
+
+  bool is_made_of_free(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto free = [&](ValueId input) {
+      const NodeId maker = graph_.value(input).producer;
+      const auto* loop = std::get_if<LoopOp>(&graph_.node(maker).op);
+      return free_.contains(maker) || is_free(graph_, graph_.node(maker)) || (loop && loop->index == input);
+    };
+    const bool result = is_free(graph_, node) || std::ranges::all_of(node.inputs, free);
+    if (result) free_.insert(id);
+    return result;
+  }
+
+  Graph& graph_;
+  const size_t first_added_;
+  std::vector<NodeId> order_;  // of execution, a loop before what stands in its body
+  std::map<ValueId, std::vector<NodeId>> readers_;
+  std::set<ValueId> leaving_;  // their bodies, or the step
+  std::set<NodeId> free_;      // added, of positions and plain numbers alone
+};
+
+}  // namespace
+
+void label_added(Graph& graph, size_t first_added) { Labels(graph, first_added).run(); }
+
+}  // namespace mesh
