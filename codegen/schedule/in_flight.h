@@ -1,0 +1,17 @@
+// in_flight.h: how many micro-batches a stage holds something of at a time. Each rank follows its list, so that is
+// known without times.
+#pragma once
+#include "codegen/schedule/schedule.h"
+
+namespace mesh {
+
+struct InFlight {
+  int32_t inputs = 0;  // what came into the stage, from F to the end of B or W
+  int32_t kept = 0;    // what its layers keep: from F to there, or, where R follows, in F itself and from R to there
+  auto operator<=>(const InFlight&) const = default;
+};
+
+/// The most of each stage. The schedule has passed check_schedule.
+std::vector<InFlight> most_in_flight(const PipelineSchedule&);
+
+}  // namespace mesh
