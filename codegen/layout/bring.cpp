@@ -70,23 +70,6 @@ ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) 
   return there;
 }
 
-/// What an op's operand must be so that its result has placement `result` (one result; factors correspond).
-Placement Placer::operand_placement(const Node& node, size_t operand, const Placement& result) const {
-  const std::vector<DimId>&dims = graph_.type(node.inputs[operand]).dims,
-        &result_dims = graph_.type(node.results[0]).dims;
-  Placement placement = Placement::whole(dims.size());
-  for (const Factor& factor : definition(node.op).factors(graph_, node)) {
-    if (!factor.operands[operand] || !factor.results[0]) continue;
-    const size_t from = std::find(result_dims.begin(), result_dims.end(), factor.results[0]) - result_dims.begin();
-    DimPlacement& part =
-        placement
-            .dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), factor.operands[operand]) - dims.begin())];
-    part = result.dims[from];
-    if (factor.margin) part.margin = factor.margin;
-  }
-  return placement;
-}
-
 ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<ValueId>& inputs) {
   const Node node = graph_.node(graph_.value(id).producer);
   GraphBuilder build(graph_);
@@ -131,7 +114,7 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   } else if (direct || complete == whole) {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      inputs.push_back(materialise(node.inputs[i], operand_placement(node, i, complete)));
+      inputs.push_back(materialise(node.inputs[i], operand_placement(graph_, node, i, complete)));
     made = repeat_with(id, to, inputs);
   } else {
     const ValueId all = materialise(id, whole);
@@ -151,7 +134,7 @@ std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   if (is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));
   if (now.partial != placement(id).partial || now.at != placement(id).at) return {};
-  Placement from = operand_placement(node, 0, to);
+  Placement from = operand_placement(graph_, node, 0, to);
   from.partial = to.partial;
   from.at = to.at;
   if (!planner_.plan(graph_.type(node.inputs[0]), now, from)) return {};

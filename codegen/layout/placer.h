@@ -52,7 +52,6 @@ class Placer {
   ValueId nearest(ValueId, const Placement& to);
   std::optional<Placement> before_view(ValueId, const Placement& to);
   ValueId repeat_with(ValueId, const Placement& to, const std::vector<ValueId>& inputs);
-  Placement operand_placement(const Node&, size_t operand, const Placement& result) const;
   void collect_margins();
   std::vector<Factor> factors_of(const Node&) const;
   double seconds(ValueId, const Placement& to);

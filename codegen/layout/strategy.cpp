@@ -205,6 +205,22 @@ Placement target(const DeclaredAxes& declared, const Placement& natural) {
   return placement;
 }
 
+Placement operand_placement(const Graph& graph, const Node& node, size_t operand, const Placement& result) {
+  const std::vector<DimId>&dims = graph.type(node.inputs[operand]).dims,
+        &result_dims = graph.type(node.results[0]).dims;
+  Placement placement = Placement::whole(dims.size());
+  for (const Factor& factor : definition(node.op).factors(graph, node)) {
+    if (!factor.operands[operand] || !factor.results[0]) continue;
+    const size_t from = std::find(result_dims.begin(), result_dims.end(), factor.results[0]) - result_dims.begin();
+    DimPlacement& part =
+        placement
+            .dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), factor.operands[operand]) - dims.begin())];
+    part = result.dims[from];
+    if (factor.margin) part.margin = factor.margin;
+  }
+  return placement;
+}
+
 std::vector<Strategy> strategies(const OpContext& op) {
   std::vector<AxisId> axes(op.mesh.axes.size());
   std::iota(axes.begin(), axes.end(), AxisId{0});

@@ -36,6 +36,9 @@ struct Strategy {
 /// What a result is kept as: ruled dims as ruled, the others as the op gives them.
 Placement target(const DeclaredAxes&, const Placement& natural);
 
+/// What an op's operand must be so that its one result has placement `result`, where factors correspond.
+Placement operand_placement(const Graph&, const Node&, size_t operand, const Placement& result);
+
 /// All strategies worth comparing, in a fixed order; on equal cost the first is taken.
 std::vector<Strategy> strategies(const OpContext&);
 

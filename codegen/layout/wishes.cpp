@@ -4,8 +4,10 @@
 #include <ranges>
 #include <set>
 
+#include "codegen/graph/op.h"
 #include "codegen/layout/declared.h"
 #include "codegen/layout/product_groups.h"
+#include "codegen/layout/strategy.h"
 
 namespace mesh {
 namespace {
@@ -119,6 +121,7 @@ class Movements {
       Lies before;
       spread(value, to, value, before);
       add(before);
+      source(producer, to);
     }
     for (const ValueId entering : found(leaves_as_, value))
       if (const auto lies = in_order(from, graph_.type(value).dims, graph_.type(entering).dims))
@@ -142,6 +145,18 @@ class Movements {
       auto& split = lies.dims[i].axes;
       split.insert(split.end(), axes.begin(), axes.end());
       if (graph_.dim(graph_.type(value).dims[i]).size >= mesh_.size(split)) add({{value, lies}});
+    }
+  }
+
+  /// What a partial sum is made of: split as its result shall be, it leaves no sum to complete, for all of its readers.
+  void source(const Node& product, const Placement& result) {
+    if (definition(product.op).effort(product.op) != Effort::product || product.results.size() != 1) return;
+    for (size_t i = 0; i < product.inputs.size(); ++i) {
+      const Placement lies = operand_placement(graph_, product, i, result);
+      if (std::ranges::all_of(lies.dims, [](const DimPlacement& dim) { return dim.axes.empty(); })) continue;
+      Lies before;
+      spread(product.inputs[i], lies, product.inputs[i], before);
+      add(before);
     }
   }
 

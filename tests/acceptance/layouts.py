@@ -129,7 +129,6 @@ ROWS = [
 KNOWN = {
     "swap, 2 x 4": (5_120, "a part of an axis is no group of its own"),
     "next token on a=8": (7_340_032, "a slice along a split dim is a partial sum"),
-    "a diamond on a=4": (1_769_472, "nobody claims the dim that both branches would share"),
     "heads split into kv * group, said of kv on model=8": (45_063, "four of eight ranks own no kv, which `idle_ranks` tells"),
 }
 FASTER = {"rows of a split table on data=3": "whole"}

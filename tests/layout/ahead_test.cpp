@@ -68,6 +68,10 @@ TEST(Ahead, ADimThatIsSplitIntoTwoLiesAsTheyDo) { EXPECT_EQ(sent_by("Heads", "he
 
 TEST(Ahead, ProductsOfOneValueShareItsGather) { EXPECT_EQ(sent_by("Shared", "shared"), scattered(2048 * 512)); }
 
+TEST(Ahead, WhatTwoPartialSumsAreMadeOfIsMovedInTheirPlace) {
+  EXPECT_EQ(sent_by("Diamond", "diamond"), scattered(1024 * 1024) / 4 + scattered(256 * 256));  // u, y
+}
+
 TEST(Ahead, RulesReachThroughRenames) {
   EXPECT_EQ(sent_by("Renamed", "renamed"),
             2 * scattered(512 * 64) + 3 * all_reduced(32 * 64) + loss);  // k, d_k, weights
