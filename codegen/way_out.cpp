@@ -9,6 +9,7 @@
 #include "codegen/elaborate/declarations.h"
 #include "codegen/layout/predict.h"
 #include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
 #include "codegen/program/largest_values.h"
 #include "frontend/imports.h"
 #include "frontend/lint_levels.h"
@@ -187,7 +188,7 @@ std::optional<Step> best_change(const CompileRequest& request, const SourceMap& 
     const std::optional<int64_t> left = excess(*compiled);
     if (!left) continue;
     const Prediction step = predict(compiled->sharded(), calls_of_reshards(compiled->program));
-    const std::pair<int64_t, double> reached{*left, step.compute_seconds + step.communication_seconds};
+    const std::pair<int64_t, double> reached{*left, step.compute_seconds + exposed_seconds(compiled->program, step)};
     if (reached >= least) continue;
     least = reached;
     best = Step{changes[i], std::move(*compiled), *left};

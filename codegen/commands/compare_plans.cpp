@@ -109,7 +109,7 @@ std::string compared(const std::vector<Json>& plans) {
       row("mesh", plans, axes_of),
       row("step", plans, time("predicted_seconds")),
       row("  compute", plans, time("compute_seconds")),
-      row("  exposed communication", plans, time("communication_seconds")),
+      row("  exposed communication", plans, time("exposed_seconds")),
       row("sent", plans, [](const Json& plan) { return meshrt::bytes_text(plan["communication_bytes"]); })};
   for (const auto& [kind, bytes] : plans.front()["memory"].items())
     rows.push_back(row(kind == "peak" ? "memory a rank" : "  " + kind, plans,

@@ -101,7 +101,7 @@ std::string table_of_plans(const std::vector<Json>& plans) {
   for (const Json& plan : plans) {
     rows.push_back({plan["layout"], axes_of(plan)});
     if (is_planned(plan)) {
-      for (const char* key : {"predicted_seconds", "compute_seconds", "communication_seconds"})
+      for (const char* key : {"predicted_seconds", "compute_seconds", "exposed_seconds"})
         rows.back().push_back(time_text(plan[key]));
       rows.back().push_back(meshrt::bytes_text(plan["communication_bytes"]));
       rows.back().push_back(meshrt::bytes_text(plan["memory"]["peak"]));

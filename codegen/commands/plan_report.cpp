@@ -12,6 +12,7 @@
 #include "codegen/layout/cost.h"
 #include "codegen/layout/predict.h"
 #include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
 #include "meshrt/log.h"
 
 namespace mesh {
@@ -196,7 +197,9 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   plan["communication_bytes"] = bytes_of(prediction);
   plan["compute_seconds"] = prediction.compute_seconds;
   plan["communication_seconds"] = prediction.communication_seconds;
-  plan["predicted_seconds"] = prediction.compute_seconds + prediction.communication_seconds;
+  const double exposed = exposed_seconds(compiled.program, prediction);
+  plan["exposed_seconds"] = exposed;
+  plan["predicted_seconds"] = prediction.compute_seconds + exposed;
   return plan.dump(2) + "\n";
 }
 
@@ -205,12 +208,12 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
   const Prediction p = predict(sharded, calls_of_reshards(compiled.program));
-  const double total = p.compute_seconds + p.communication_seconds;
+  const double exposed = exposed_seconds(compiled.program, p), total = p.compute_seconds + exposed;
   const Json memory = memory_of(compiled.program);
   std::string text = fmt::format("step {} = {} compute + {} exposed communication ({:.0f} %) · {} rank{} · {} a rank",
-                                 time_text(total), time_text(p.compute_seconds), time_text(p.communication_seconds),
-                                 total > 0 ? 100 * p.communication_seconds / total : 0, mesh.ranks(),
-                                 mesh.ranks() == 1 ? "" : "s", meshrt::bytes_text(memory["peak"].get<int64_t>()));
+                                 time_text(total), time_text(p.compute_seconds), time_text(exposed),
+                                 total > 0 ? 100 * exposed / total : 0, mesh.ranks(), mesh.ranks() == 1 ? "" : "s",
+                                 meshrt::bytes_text(memory["peak"].get<int64_t>()));
   const auto largest = std::max_element(p.collectives.begin(), p.collectives.end(),
                                         [](const auto& a, const auto& b) { return volume(a) < volume(b); });
   if (largest != p.collectives.end() && volume(*largest) > 0)

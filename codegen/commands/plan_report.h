@@ -13,7 +13,8 @@ std::string plan_text(const Compiled&, const SourceMap&);
 /// "5.6 ms"
 std::string time_text(double seconds);
 
-/// schema, mesh, tensors, collectives, memory, budget, room, flops, predicted_seconds: one JSON object.
+/// schema, mesh, tensors, collectives, memory, budget, room, flops, predicted_seconds, exposed_seconds: one JSON
+/// object.
 std::string plan_json(const Compiled&, const SourceMap&);
 
 }  // namespace mesh

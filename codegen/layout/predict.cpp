@@ -7,6 +7,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cost.h"
 #include "codegen/layout/declared.h"
+#include "codegen/layout/work.h"
 
 namespace mesh {
 namespace {
@@ -14,11 +15,11 @@ namespace {
 class Predictor {
  public:
   Predictor(const ShardedGraph& sharded, const std::vector<uint32_t>& calls)
-      : sharded_(sharded), calls_(calls), graph_(sharded.graph), declared_(sharded.graph, sharded.layout) {
-    readers_.resize(graph_.values.size());
-    for (const Body& body : graph_.bodies)
-      for (const NodeId id : body.nodes)
-        for (const ValueId input : graph_.node(id).inputs) ++readers_[input.index];
+      : sharded_(sharded),
+        calls_(calls),
+        graph_(sharded.graph),
+        declared_(sharded.graph, sharded.layout),
+        work_(sharded) {
     for (const Node& node : graph_.nodes)
       if (const UpdateOp* update = std::get_if<UpdateOp>(&node.op)) updates_[node.inputs[0]] = update->stored;
   }
@@ -34,7 +35,7 @@ class Predictor {
       const Node& node = graph_.node(n);
       if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) body(loop->body, times * graph_.dim(loop->dim).size);
       else if (const ReshardOp* reshard = std::get_if<ReshardOp>(&node.op)) collective(node, reshard->step, times);
-      else work(node, times);
+      else work(n, times);
     }
   }
 
@@ -110,44 +111,17 @@ class Predictor {
     return {};
   }
 
-  /// A sum to which a product adds what nobody else reads: the product does so while it stores.
-  bool is_stored_by_product(const Node& node) const {
-    return is_addition(node.op) && std::ranges::any_of(node.inputs, [&](ValueId term) {
-             const Node& maker = graph_.node(graph_.value(term).producer);
-             return maker.body == node.body && readers_[term.index] == 1 &&
-                    definition(maker.op).effort(maker.op) == Effort::product;
-           });
-  }
-
-  /// The largest rank's share: the axes that split any operand or result split the work.
-  void work(const Node& node, int64_t times) {
-    const double flops = definition(node.op).flops(graph_, node);
-    if (flops == 0) return;
-    std::vector<AxisId> axes;
-    double bytes = 0;
-    const auto consider = [&](ValueId value) {
-      const Placement& placement = sharded_.placement(value);
-      for (const DimPlacement& dim : placement.dims)
-        for (AxisId axis : dim.axes)
-          if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
-      bytes += static_cast<double>(local_elements(graph_, sharded_.layout.mesh, graph_.type(value), placement) *
-                                   static_cast<int64_t>(meshrt::size_of(graph_.type(value).element)));
-    };
-    for (ValueId input : node.inputs) consider(input);
-    for (ValueId output : node.results) consider(output);
-    const double share = static_cast<double>(sharded_.layout.mesh.size(axes));
-    const ValueId operand = node.inputs.empty() ? node.results[0] : node.inputs[0];  // none: random numbers
-    result_.flops += flops * static_cast<double>(times);
-    const double touched = is_stored_by_product(node) ? 0 : touched_bytes(graph_, node, bytes);
-    result_.compute_seconds += static_cast<double>(times) *
-                               compute_seconds(sharded_.machine, graph_.type(operand).element, flops / share, touched);
+  void work(NodeId id, int64_t times) {
+    const Node& node = graph_.node(id);
+    result_.flops += definition(node.op).flops(graph_, node) * static_cast<double>(times);
+    result_.compute_seconds += static_cast<double>(times) * work_.seconds(node);
   }
 
   const ShardedGraph& sharded_;
   const std::vector<uint32_t>& calls_;
   const Graph& graph_;
   const Declared declared_;
-  std::vector<int> readers_;             // of each value
+  const Work work_;
   std::map<ValueId, StoredId> updates_;  // what is written back at the end of the step
   Prediction result_;
 };

@@ -35,7 +35,7 @@ inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.sen
 struct Prediction {
   double flops = 0;                            // of the whole model, one step
   double compute_seconds = 0;                  // of the slowest rank
-  double communication_seconds = 0;            // nothing overlaps yet: all of it is exposed
+  double communication_seconds = 0;            // all of it, also what computation hides (program/exposed.h)
   std::vector<PlannedCollective> collectives;  // in order of execution
 };
 

@@ -156,9 +156,17 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
         return routine.after_forward_of && forward_part_updates(program, program.routines[*routine.after_forward_of]);
       }))
     program = lowered(entries, options, false);
-  if (options.fuse) overlap_collectives(program);
+  if (!options.fuse) {
+    plan_memory(program, options.share_memory);
+    return program;
+  }
+  Program early = program;
+  overlap_collectives(program, false);
   plan_memory(program, options.share_memory);
-  return program;
+  overlap_collectives(early, true);
+  plan_memory(early, options.share_memory);
+  const auto bytes = [](const Program& of) { return of.memory.arena + of.memory.own; };
+  return bytes(early) > bytes(program) ? program : early;
 }
 
 }  // namespace mesh

@@ -1,6 +1,7 @@
 #include "codegen/program/lowering.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/graph/op.h"
 #include "codegen/program/extent.h"
@@ -20,7 +21,8 @@ Lowering::Lowering(Program& program, const ShardedGraph& sharded, std::vector<Bu
       needs_memory_(graph_.values.size()),
       readers_(graph_.values.size()),
       slices_(graph_.values.size()),
-      serves_(graph_.values.size()) {
+      serves_(graph_.values.size()),
+      work_(sharded) {
   find_readers();
   find_named_readers();
 }
@@ -66,13 +68,16 @@ void Lowering::lower_root(const std::vector<bool>& wanted, std::vector<Step>& st
 }
 
 void Lowering::lower_body(BodyId body) {
+  const double outside = std::exchange(seconds_, 0);
   for (NodeId id : graph_.body(body).nodes) lower_node(id);
+  seconds_ = outside;
 }
 
 void Lowering::lower_node(NodeId id) {
   const Node& node = graph_.node(id);
   if (node.results.size() == 1 && memory_[node.results[0].index]) return;
   node_ = &node;
+  seconds_ += work_.seconds(node);
   at_ = work_place(node);
   struct Visit {
     Lowering& to;
@@ -152,6 +157,7 @@ Step& Lowering::emit(StepKind what) {
     if (node_->span.known()) step.spans.push_back(node_->span);
     step.scope = node_->scope;
   }
+  if (!std::holds_alternative<CollectiveStep>(step.what)) step.seconds = std::exchange(seconds_, 0);
   Steps& steps = steps_here();
   steps.push_back(std::move(step));
   return steps.back();

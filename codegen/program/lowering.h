@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/graph/builder.h"
+#include "codegen/layout/work.h"
 #include "codegen/program/program.h"
 
 namespace mesh {
@@ -159,7 +160,9 @@ class Lowering {
   std::vector<const Node*> updates_;
   std::optional<Access> done_;  // the condition that ends the loop whose body is being lowered
   const Node* node_ = nullptr;  // being lowered
-  std::vector<Where> at_;       // the ranks that execute what is emitted; none: all
+  const Work work_;
+  double seconds_ = 0;     // predicted, of nodes that made no step so far: whoever reads a formula computes it
+  std::vector<Where> at_;  // the ranks that execute what is emitted; none: all
 };
 
 /// What the buffer of a stored tensor wishes to be called.

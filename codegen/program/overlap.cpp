@@ -28,16 +28,41 @@ size_t first_need(const Program& program, std::span<const Step> steps, size_t ca
   return at;
 }
 
-void overlap(const Program& program, Steps& steps) {
+double seconds_of(const Program& program, const Step& call) {
+  double seconds = 0;
+  for (const CollectiveStep& one : movements(call)) seconds += program.sharded.steps[one.step].seconds;
+  return seconds;
+}
+
+/// Whether the call may stand before a step that it stands behind: calls keep their order, and what stands in a list of
+/// its own its place.
+bool may_pass(const Program& program, const Step& call, const Step& before) {
+  const bool calls = !movements(before).empty() && !is_in(before, Phase::wait);
+  return !calls && !has_bodies(before) && (part_of(before) == Part::forward) == (part_of(call) == Part::forward) &&
+         !common_memory(program, call, before);
+}
+
+/// Where the call is started at the latest so that steps before its `need` hide it: no earlier, since its buffers live
+/// from there on.
+size_t timely_start(const Program& program, const Steps& steps, size_t call, size_t need) {
+  const auto work = [&](size_t i) { return movements(steps[i]).empty() ? steps[i].seconds : 0; };
+  double left = seconds_of(program, steps[call]);
+  for (size_t i = call + 1; i < need; ++i) left -= work(i);
+  size_t at = call;
+  while (at > 0 && left > 0 && may_pass(program, steps[call], steps[at - 1])) left -= work(--at);
+  return at;
+}
+
+void overlap(const Program& program, Steps& steps, bool early) {
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!is_in(steps[i], Phase::whole)) continue;
     const MeshShape& mesh = program.sharded.layout.mesh;
     if (mesh.size(movements(steps[i]).front().axes) == 1) continue;
     const size_t need = first_need(program, steps, i);
+    const size_t begin = early ? timely_start(program, steps, i, need) : i;
+    const auto at = [&](size_t index) { return steps.begin() + static_cast<std::ptrdiff_t>(index); };
     const auto computes = [](const Step& step) { return movements(step).empty(); };
-    if (std::none_of(steps.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                     steps.begin() + static_cast<std::ptrdiff_t>(need), computes))
-      continue;
+    if (std::none_of(at(begin), at(i), computes) && std::none_of(at(i + 1), at(need), computes)) continue;
     Step wait = steps[i];
     for (CollectiveStep& one : movements(steps[i])) one.phase = Phase::start;
     for (CollectiveStep& one : movements(wait)) one.phase = Phase::wait;
@@ -48,7 +73,10 @@ void overlap(const Program& program, Steps& steps) {
                     : part_of(beside);
     wait.scope = has_bodies(beside) ? "" : beside.scope;
     wait.notes.clear();
-    steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(need), std::move(wait));
+    steps.insert(at(need), std::move(wait));
+    if (begin == i) continue;
+    steps[i].scope = steps[begin].scope;
+    std::rotate(at(begin), at(i), at(i + 1));
   }
 }
 
@@ -74,8 +102,8 @@ std::span<const CollectiveStep> movements(const Step& step) {
   return movements(const_cast<Step&>(step));  // hands them out as they are
 }
 
-void overlap_collectives(Program& program) {
-  for_each_list(program, [&](Steps& steps) { overlap(program, steps); });
+void overlap_collectives(Program& program, bool early) {
+  for_each_list(program, [&](Steps& steps) { overlap(program, steps, early); });
 }
 
 size_t wait_of(std::span<const Step> steps, size_t start) {

@@ -1,6 +1,6 @@
-// overlap.h: collectives that are under way while other steps are executed: started where they stand, waited for where
-// what they move is needed first, or overwritten. Start and wait stand in one list of steps; in between nobody touches
-// their buffers. The wait has the accesses of the start, so buffers live until then.
+// overlap.h: collectives that are under way while other steps are executed: started where they stand or before, waited
+// for where what they move is needed first, or overwritten. Start and wait stand in one list of steps; in between
+// nobody touches their buffers. The wait has the accesses of the start, so buffers live until then.
 #pragma once
 #include <set>
 #include <span>
@@ -15,8 +15,9 @@ namespace mesh {
 std::span<CollectiveStep> movements(Step&);
 std::span<const CollectiveStep> movements(const Step&);
 
-/// Starts every collective with steps that compute something before what it moves is needed.
-void overlap_collectives(Program&);
+/// Starts every collective with steps that compute something before what it moves is needed. Those whose time these
+/// steps do not hide are started as much earlier as hides it, if `early`, which takes memory.
+void overlap_collectives(Program&, bool early);
 
 /// Where in the list the collective is waited for that step `start` starts; the list's size: nowhere.
 size_t wait_of(std::span<const Step>, size_t start);

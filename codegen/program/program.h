@@ -298,6 +298,7 @@ struct Step {
   std::vector<Span> spans;         // the lines of the spec it comes from, in order
   std::string scope;               // block instance path, for functions of the emitted program
   std::vector<std::string> notes;  // for the reader: what, shapes, communication
+  double seconds = 0;              // predicted, of what it computes itself, once
 };
 
 /// A list of steps that the program executes when it is called.

@@ -63,6 +63,7 @@ bool reads_own_stores(const Program& program, const Pass& pass) {
 void swallow(Step& into, const Step& from) {
   for (const Span& span : from.spans)
     if (std::find(into.spans.begin(), into.spans.end(), span) == into.spans.end()) into.spans.push_back(span);
+  into.seconds += from.seconds;
   into.scope = common_scope(into.scope, from.scope);
 }
 

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "codegen/compile.h"
 #include "codegen/program/accesses.h"
+#include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
@@ -136,6 +139,62 @@ TEST(Overlap, memory_is_nobody_elses_until_the_wait) {
     }
   });
   EXPECT_GT(compared, 0);
+}
+
+/// What steps compute between a collective's start and its wait.
+double computed_meanwhile(const Steps& steps, size_t start) {
+  double seconds = 0;
+  for (size_t i = start + 1; i < wait_of(steps, start); ++i) seconds += steps[i].seconds;
+  return seconds;
+}
+
+TEST(Exposed, is_what_steps_until_the_wait_do_not_hide) {
+  Program program = overlapping();
+  const Steps& steps = program.routines[program.step().run].steps;
+  const Pair pair = find_pair(program, [&](const Steps& in, size_t start, size_t wait) {
+    const auto stands_alone = [](const Step& step) { return !has_bodies(step) && movements(step).empty(); };
+    return &in == &steps && computed_meanwhile(in, start) > 0 &&
+           std::all_of(in.begin() + static_cast<std::ptrdiff_t>(start) + 1,
+                       in.begin() + static_cast<std::ptrdiff_t>(wait), stands_alone);
+  });
+  const double hidden = computed_meanwhile(steps, pair.start);
+  Prediction only;  // as if nothing else took time
+  only.collectives.emplace_back();
+  only.collectives[0].call = movements(steps[pair.start]).front().step;
+  for (const double seconds : {0.5 * hidden, hidden, 3 * hidden}) {
+    only.collectives[0].seconds = seconds;
+    EXPECT_NEAR(exposed_seconds(program, only), std::max(0.0, seconds - hidden), 1e-9 * hidden);
+  }
+}
+
+TEST(Exposed, is_all_of_a_program_that_waits_at_once_and_less_where_it_does_not) {
+  Program program = overlapping();
+  const Prediction step = predict(program.sharded, calls_of_reshards(program));
+  const double overlapped = exposed_seconds(program, step);
+  EXPECT_LT(overlapped, 0.95 * step.communication_seconds);
+  EXPECT_GT(overlapped, 0);
+  for_each_list(program, [&](Steps& steps) {
+    std::erase_if(
+        steps, [](const Step& one) { return !movements(one).empty() && movements(one).front().phase == Phase::wait; });
+    for (Step& one : steps)
+      for (CollectiveStep& moved : movements(one)) moved.phase = Phase::whole;
+  });
+  EXPECT_NEAR(exposed_seconds(program, step), step.communication_seconds, 1e-9 * step.communication_seconds);
+}
+
+TEST(Exposed, counts_the_work_of_steps_as_the_prediction_does) {
+  const Program program = overlapping();
+  double seconds = 0;
+  const std::function<void(const Steps&, double)> add = [&](const Steps& steps, double times) {
+    for (const Step& step : steps) {
+      seconds += times * step.seconds;
+      const auto* loop = std::get_if<ForStep>(&step.what);
+      for (const Steps* body : bodies(step)) add(*body, loop ? times * static_cast<double>(loop->turns) : times);
+    }
+  };
+  add(program.routines[program.step().run].steps, 1);
+  const double predicted = predict(program.sharded).compute_seconds;
+  EXPECT_NEAR(seconds, predicted, 0.02 * predicted);  // formulas that several steps compute count once
 }
 
 TEST(CommonMemory, tells_slots_apart) {

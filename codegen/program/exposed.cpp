@@ -1,0 +1,64 @@
+#include "codegen/program/exposed.h"
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/program/overlap.h"
+
+namespace mesh {
+namespace {
+
+/// A rank on its way through a list of steps.
+class Clock {
+ public:
+  explicit Clock(const std::map<uint32_t, double>& calls) : calls_(calls) {}
+
+  void run(const Steps& steps) {
+    for (const Step& step : steps) {
+      const auto moved = movements(step);
+      if (!moved.empty()) {
+        collective(moved.front());
+      } else if (const ForStep* loop = std::get_if<ForStep>(&step.what)) {
+        Clock turn(calls_);  // turns are alike: each begins with what its steps start
+        turn.run(loop->body);
+        now_ += static_cast<double>(loop->turns) * turn.now_;
+        waited_ += static_cast<double>(loop->turns) * turn.waited_;
+      } else if (const BranchStep* branch = std::get_if<BranchStep>(&step.what)) {
+        run(branch->body);
+      }
+      now_ += step.seconds;
+    }
+  }
+  double waited() const { return waited_; }
+
+ private:
+  using Phase = CollectiveStep::Phase;
+
+  void collective(const CollectiveStep& first) {
+    double& ends = ends_[first.step];
+    if (first.phase != Phase::wait) {
+      const auto seconds = calls_.find(first.step);
+      all_end_ = ends = std::max(all_end_, now_) + (seconds == calls_.end() ? 0 : seconds->second);
+    }
+    if (first.phase == Phase::start) return;
+    const double wait = std::max(0.0, ends - now_);
+    waited_ += wait;
+    now_ += wait;
+  }
+
+  const std::map<uint32_t, double>& calls_;  // seconds of one execution
+  std::map<uint32_t, double> ends_;          // of those that were started
+  double now_ = 0, all_end_ = 0, waited_ = 0;
+};
+
+}  // namespace
+
+double exposed_seconds(const Program& program, const Prediction& prediction) {
+  std::map<uint32_t, double> calls;
+  for (const PlannedCollective& one : prediction.collectives) calls[one.call] += one.seconds;
+  Clock clock(calls);
+  clock.run(program.routines[program.step().run].steps);
+  return clock.waited();
+}
+
+}  // namespace mesh
