@@ -51,6 +51,7 @@ std::string hash_of(const CompileRequest& request, const SourceMap& sources, con
   for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
   for (const std::string& entry : request.watch) add("watch " + entry);
   for (const ValuesEntry& entry : request.entries) add(fmt::format("{}: {}", entry.name, fmt::join(entry.values, ",")));
+  if (request.generate) add("generate");
   return fmt::format("{:016x}", hash);
 }
 

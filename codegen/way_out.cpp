@@ -251,7 +251,8 @@ std::vector<Change> changes_for_memory(const CompileRequest& request, const Sour
           case BufferKind::parameter: writer.add(fmt::format("params {{ {} }}", rule)); break;
           case BufferKind::optimizer: writer.add(fmt::format("optimizer {{ {} }}", rule)); break;
           case BufferKind::gradient: writer.add(fmt::format("grads {{ {} }}", rule)); break;
-          case BufferKind::state: writer.add(fmt::format("state {{ {} }}", rule)); break;
+          case BufferKind::state:
+          case BufferKind::cache: writer.add(fmt::format("state {{ {} }}", rule)); break;
           case BufferKind::input:
           case BufferKind::activation:
           case BufferKind::workspace:

@@ -12,7 +12,7 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOTS = ["", "runtime/include", "runtime/src", "tests/runtime", "frontend/antlr"]  # where quoted names are looked up, after the file's own folder
 # A folder may include what stands before it, and itself.
-LAYERS = ["system", "files", "control", "transport", "report", "collectives", "kernels", "launch", "data", "checkpoint", "driver"]
+LAYERS = ["system", "files", "control", "transport", "report", "collectives", "kernels", "launch", "data", "checkpoint", "generation", "driver"]
 STAGES = ["runtime/include", *(f"runtime/src/{layer}" for layer in LAYERS), "runtime/src", "frontend", "codegen/schedule", "codegen/graph", "codegen/elaborate", "codegen/rewrites", "codegen/generation", "codegen/gradient", "codegen/optimizer", "codegen/layout", "codegen/program", "codegen/interpret", "codegen/emit", "codegen", "codegen/commands", "tests"]
 
 # Questions for a particular op in passes: where one is matched (attention), or counted anew (positions by micro-batches).

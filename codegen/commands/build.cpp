@@ -25,6 +25,7 @@ struct BuildOptions {
   bool only_write = false, bundle = false;
   std::string target = "native";
   std::vector<std::string> predicted;
+  bool generate = false;
 };
 
 /// A run file that lies beside the spec is not written over by the copy of another one.
@@ -46,6 +47,18 @@ void tell_run_file(const BuildOptions& options, const std::filesystem::path& cop
     fmt::print(stderr, "note: no run file was given; the program reads {}, which was there before\n", copy.string());
 }
 
+/// The tokenizers of the run file: a program that generates reads no data, but text as they do.
+std::map<std::string, std::string> tokenizers_of(const meshrt::RunFile& run) {
+  std::map<std::string, std::string> files;
+  for (const meshrt::Source& source : run.data)
+    for (const meshrt::FileSource& file : source.files()) {
+      if (!file.tokenizer.given()) continue;
+      const std::filesystem::path path = std::filesystem::absolute(file.tokenizer.value).lexically_normal();
+      files.emplace(path, path.filename());
+    }
+  return files;
+}
+
 int build(const BuildOptions& options) {
   for (const std::string& key : options.spec.overrides())
     if (!key.starts_with("log.watch="))
@@ -54,11 +67,14 @@ int build(const BuildOptions& options) {
                        "the program is to compute");
   Session session(options.spec, options.output);
   if (!options.predicted.empty()) session.request.entries = {predicted(options.predicted)};
+  if (options.generate && !options.predicted.empty())
+    throw UsageError("--generate makes a program that generates and does nothing else: --predict goes without it");
+  session.request.generate = options.generate;
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled) return exit_diagnostics;
   const meshrt::NamedFiles files = meshrt::NamedFiles::may_lack;
-  check_fits(session, *compiled, meshrt::read_run_file(options.spec.run_file(), options.spec.overrides(), files),
-             files);
+  const meshrt::RunFile run = meshrt::read_run_file(options.spec.run_file(), options.spec.overrides(), files);
+  if (!options.generate) check_fits(session, *compiled, run, files);
   const std::string name = program_name(options.spec);
   const std::string folder = options.folder.empty() ? name : options.folder;
   if (!options.bundle) refuse_written_over(options, std::filesystem::path(folder) / (name + ".yaml"));
@@ -68,7 +84,8 @@ int build(const BuildOptions& options) {
                        options.spec.run_file(),
                        !options.only_write,
                        options.target,
-                       texts_of_run(session, *compiled)};
+                       texts_of_run(session, *compiled),
+                       options.generate ? tokenizers_of(run) : std::map<std::string, std::string>{}};
   if (options.bundle) {
     const size_t files = write_bundle(plan);
     fmt::print(stderr, "wrote the bundle {}: {} files; `sh build.sh` in it builds {}\n", folder, files, name);
@@ -98,6 +115,7 @@ Command build_command() {
        {"meshc build gpt.mesh run.yaml -o out", "computes what `log.watch` of run.yaml names"},
        {"meshc build gpt.mesh -o out --bundle", "with the runtime's sources: builds where only a compiler and UCX are"},
        {"meshc build mlp.mesh -o out --predict logits", "a program that answers `predict` too"},
+       {"meshc build gpt.mesh -o out --generate --set batch=4", "writes on from four prompts at a time"},
        {"out/gpt -n 8 run.yaml", "run it on this host"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<BuildOptions>();
@@ -112,6 +130,8 @@ Command build_command() {
             ->type_name("VALUE")
             ->take_all()
             ->allow_extra_args(false);
+        app.add_flag("--generate", options->generate,
+                     "a program that writes on from prompts, DIR/NAME generate, in place of one that trains");
         app.add_option("--target", options->target, "the processor to compile for: what the compiler's -march takes")
             ->type_name("CPU")
             ->check([](const std::string& name) {

@@ -58,6 +58,7 @@ std::string emitted_text(const Session& session, const SpecOptions& spec, const 
   options.command = spec.canonical_command();
   for (const ValuesEntry& entry : session.request.entries)
     for (const std::string& value : entry.values) options.command += fmt::format(" --predict '{}'", value);
+  if (session.request.generate) options.command += " --generate";
   options.command += watch_text(session.request.watch);
   options.version = MESHWRIGHT_VERSION;
   options.precision = spec.precision.empty() ? "f32" : spec.precision;

@@ -66,7 +66,7 @@ Json memory_of(const Program& program) {
     return bytes;
   };
   return {{"peak", program.memory.arena + program.memory.own},
-          {"params", of({BufferKind::parameter, BufferKind::state})},
+          {"params", of({BufferKind::parameter, BufferKind::state, BufferKind::cache})},
           {"grads", of({BufferKind::gradient})},
           {"optimizer", of({BufferKind::optimizer})},
           {"activations", of({BufferKind::activation, BufferKind::input, BufferKind::result})},

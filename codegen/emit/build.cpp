@@ -44,6 +44,16 @@ bool write_if_changed(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
+void copy_along(const BuildPlan& plan, const fs::path& folder) {
+  for (const auto& [from, name] : plan.along) {
+    std::error_code same, error;
+    if (fs::equivalent(from, folder / name, same)) continue;
+    fs::copy_file(from, folder / name, fs::copy_options::overwrite_existing, error);
+    if (error)
+      throw Failure(Cause::environment, fmt::format("cannot copy {} to {}: {}", from, plan.folder, error.message()));
+  }
+}
+
 std::string package_folder(const std::string& runtime) {
   const fs::path folder(runtime);
   std::error_code ignored;
@@ -63,7 +73,8 @@ std::string find_runtime() {
   return "";
 }
 
-std::string relocated(const std::string& text, const fs::path& from, const fs::path& to) {
+std::string relocated(const std::string& text, const fs::path& from, const fs::path& to,
+                      const std::map<std::string, std::string>& along) {
   static const std::regex section(R"(^([a-z_]+)\s*:)");
   static const std::string value = R"re(\s*:\s*)(["']?)([^,"'{}\[\s#]+))re";
   static const std::regex of_data(R"((\b(?:file|tokenizer))" + value), of_training(R"((\b(?:params|names))" + value);
@@ -74,9 +85,12 @@ std::string relocated(const std::string& text, const fs::path& from, const fs::p
     std::string done;
     for (std::smatch match; std::regex_search(where, match, names); where = match.suffix()) {
       const fs::path named = match[3].str();
-      const fs::path to_there = fs::absolute(from / named).lexically_normal().lexically_relative(fs::absolute(to));
-      done +=
-          match.prefix().str() + match[1].str() + match[2].str() + (named.is_absolute() ? named : to_there).string();
+      const fs::path there = fs::absolute(from / named).lexically_normal();
+      const auto with_it = along.find(there);
+      const fs::path path = with_it != along.end() ? fs::path(with_it->second)
+                            : named.is_absolute()  ? named
+                                                   : there.lexically_relative(fs::absolute(to));
+      done += match.prefix().str() + match[1].str() + match[2].str() + path.string();
     }
     return done + where;
   };
@@ -145,8 +159,9 @@ bool build_program(const BuildPlan& plan) {
   if (!plan.run_file.empty()) {
     const fs::path from(plan.run_file), beside = folder / (plan.name + ".yaml");
     if (!fs::equivalent(from, beside, error))
-      write_if_changed(beside, relocated(read(from), from.parent_path(), folder));
+      write_if_changed(beside, relocated(read(from), from.parent_path(), folder, plan.along));
   }
+  copy_along(plan, folder);
   for (const auto& [name, text] : plan.beside) {
     fs::create_directories((folder / name).parent_path(), error);
     write_if_changed(folder / name, text);

@@ -8,19 +8,24 @@
 namespace mesh {
 
 struct BuildPlan {
-  std::string folder;                         // made where it does not exist
-  std::string name;                           // of the program
-  std::string text;                           // its C++
-  std::string run_file;                       // copied to NAME.yaml, the paths of its data adjusted; empty: none
-  bool compile = true;                        // false: only write
-  std::string target = "native";              // the processor that build.sh compiles for
-  std::map<std::string, std::string> beside;  // further texts, by their paths in the folder
+  std::string folder;                             // made where it does not exist
+  std::string name;                               // of the program
+  std::string text;                               // its C++
+  std::string run_file;                           // copied to NAME.yaml, the paths of its data adjusted; empty: none
+  bool compile = true;                            // false: only write
+  std::string target = "native";                  // the processor that build.sh compiles for
+  std::map<std::string, std::string> beside;      // further texts, by their paths in the folder
+  std::map<std::string, std::string> along = {};  // files that the run file names and that go with the program: their
+                                                  // names in the folder by where they are
 };
 
 /// Writes what changed and compiles if anything did. Throws meshrt::Failure (Cause::environment) where the folder
 /// cannot be written, or where there is no compiler or no runtime; std::logic_error where the compiler rejects the
 /// program, with the path of its messages. Returns false when the user interrupted the compiler.
 bool build_program(const BuildPlan&);
+
+/// Copies BuildPlan::along into the folder. Throws meshrt::Failure (Cause::environment).
+void copy_along(const BuildPlan&, const std::filesystem::path& folder);
 
 /// The folder of the runtime for $MESHRT: what the user has set there, else the build tree or the installation that
 /// this meshc belongs to; empty where it belongs to none.
@@ -33,7 +38,8 @@ std::string package_folder(const std::string& runtime);
 std::string build_script(const std::string& name, const std::string& target = "native");
 
 /// A run file's text for another folder: the files that it reads (`file:` below `data` and `validation`) are found
-/// relative to where it lies.
-std::string relocated(const std::string& text, const std::filesystem::path& from, const std::filesystem::path& to);
+/// relative to where it lies, those of `along` (BuildPlan) in the folder `to` itself.
+std::string relocated(const std::string& text, const std::filesystem::path& from, const std::filesystem::path& to,
+                      const std::map<std::string, std::string>& along = {});
 
 }  // namespace mesh

@@ -74,6 +74,7 @@ class Bundle {
     write("README.md", readme());
     if (!plan_.run_file.empty()) write(plan_.name + ".json", run_file());
     for (const auto& [path, text] : plan_.beside) write(path, text);
+    copy_along(plan_, folder_);
 
     copy(sources / "build.sh", "runtime/build.sh");
     copy_tree(sources / "src", "runtime/src");
@@ -136,7 +137,7 @@ class Bundle {
     text << file.rdbuf();
     const fs::path from = fs::path(plan_.run_file).parent_path();
     try {
-      const Json json = json_of(YAML::Load(relocated(text.str(), from, fs::absolute(folder_))));
+      const Json json = json_of(YAML::Load(relocated(text.str(), from, fs::absolute(folder_), plan_.along)));
       return json.is_null() ? "" : json.dump(2) + "\n";
     } catch (const YAML::Exception& error) {
       throw Failure(Cause::data, fmt::format("{} is not YAML: {}", plan_.run_file, error.what()));

@@ -119,6 +119,10 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     emit_list(out, "metrics", metrics);
     emit_list(out, "outputs", outputs);
     emit_list(out, "entries", entry_list(program));
+    if (graph.generation)
+      out.line(fmt::format("info.generation = {{{}, {}}};",
+                           string_literal(graph.stored[graph.generation->input.index].path),
+                           string_literal(graph.dim(graph.generation->along).name)));
     if (graph.objective) out.line(fmt::format("info.rate = {};", number_text(replaced_rate(graph.objective->rate))));
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");

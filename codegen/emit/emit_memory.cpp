@@ -11,8 +11,9 @@ namespace mesh {
 
 namespace {
 
-constexpr std::array kinds = {BufferKind::input,    BufferKind::parameter,  BufferKind::optimizer, BufferKind::state,
-                              BufferKind::gradient, BufferKind::activation, BufferKind::workspace, BufferKind::result};
+constexpr std::array kinds = {BufferKind::input,      BufferKind::parameter, BufferKind::optimizer,
+                              BufferKind::state,      BufferKind::cache,     BufferKind::gradient,
+                              BufferKind::activation, BufferKind::workspace, BufferKind::result};
 
 const char* title_of(BufferKind kind) {
   switch (kind) {
@@ -20,6 +21,7 @@ const char* title_of(BufferKind kind) {
     case BufferKind::parameter: return "Parameters.";
     case BufferKind::optimizer: return "The optimizer's state.";
     case BufferKind::state: return "State.";
+    case BufferKind::cache: return "What earlier positions have left.";
     case BufferKind::gradient: return "Gradients.";
     case BufferKind::activation: return "Activations.";
     case BufferKind::workspace: return "Workspace.";
@@ -42,6 +44,7 @@ const char* lister_of(StoredKind kind) {
     case StoredKind::parameter: return "parameter_at";
     case StoredKind::optimizer: return "optimizer_at";
     case StoredKind::state: return "state_at";
+    case StoredKind::cache: return "cache_at";
   }
   return "";
 }

@@ -13,6 +13,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
+#include "meshrt/generation.h"
 
 namespace mesh {
 namespace {
@@ -91,7 +92,7 @@ class OnePosition {
   ValueId position() {
     if (!position_) {
       const StoredId made =
-          build(to_.root(), asked_.span).stored(StoredKind::input, position_input, {Type::i32, {}, {}}, {});
+          build(to_.root(), asked_.span).stored(StoredKind::input, meshrt::position_input, {Type::i32, {}, {}}, {});
       position_ = to_.stored[made.index].value;
     }
     return position_;
@@ -118,7 +119,7 @@ class OnePosition {
     for (const NodeId loop : loops) dims.push_back(std::get<LoopOp>(to_.node(loop).op).dim);
     type.dims.insert(type.dims.begin(), dims.begin(), dims.end());
     Cache made;
-    made.stored = build(to_.root(), span).stored(StoredKind::state, path, type, {});
+    made.stored = build(to_.root(), span).stored(StoredKind::cache, path, type, {});
     to_.stored[made.stored.index].stacked = loops.size();
     made.before = to_.stored[made.stored.index].value;
     for (const NodeId loop : loops) {

@@ -9,9 +9,6 @@
 
 namespace mesh {
 
-/// The input of the entry that says which position it is: the logits are those of what comes after it.
-inline constexpr const char* position_input = "generate.position";
-
 /// Of a model that is causal (causal.h). Its one output are the logits, without the dim of the sequence. E0901 for an
 /// op that cannot be taken position by position yet.
 std::optional<Graph> at_one_position(const Graph&, DiagnosticSink&);

@@ -302,7 +302,8 @@ struct Body {
   NodeId owner;               // the loop, unset for the root
 };
 
-enum class StoredKind : uint8_t { input, parameter, optimizer, state };
+/// A cache is what an entry leaves for later calls and no checkpoint holds.
+enum class StoredKind : uint8_t { input, parameter, optimizer, state, cache };
 
 /// A tensor that outlives a step. Inside `repeat` the loop's dims come first in its type.
 struct Stored {

@@ -25,6 +25,7 @@ meshrt::Role role_of(StoredKind kind) {
     case StoredKind::parameter: return meshrt::Role::parameter;
     case StoredKind::optimizer: return meshrt::Role::optimizer;
     case StoredKind::state: return meshrt::Role::state;
+    case StoredKind::cache: return meshrt::Role::cache;
   }
   internal_error("a stored tensor is of no kind");
 }
@@ -114,6 +115,8 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
         {entry.name, entry.results.size(), entry.begins ? graph.stored[entry.begins.index].path : std::string()});
     for (const StoredId input : entry.unread) info.entries.back().unread.push_back(graph.stored[input.index].path);
   }
+  if (graph.generation)
+    info.generation = {graph.stored[graph.generation->input.index].path, graph.dim(graph.generation->along).name};
   if (graph.objective) info.rate = replaced_rate(graph.objective->rate);
   info.arena_bytes = static_cast<size_t>(program.memory.arena);
   info.own_bytes = static_cast<size_t>(program.memory.own);

@@ -3,7 +3,6 @@
 // (interpreted_program.h); `interpret` runs a whole job, ranks as threads of this process, from whole arrays to whole
 // arrays.
 #pragma once
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,11 +33,8 @@ struct InterpretRequest {
   int64_t planned_steps = 0;  // for schedules without their own number of steps (train.steps)
   std::string entry = {};     // one call of this entry in place of steps
   int64_t evaluated = 0;      // batches of evaluation after them, on the same feeds; 0: none
-  /// Asked after each step but the last, with what the model puts out; may change what is fed. Not to go on: false.
-  std::function<bool(const std::map<std::string, meshrt::Array>& outputs, std::map<std::string, meshrt::Array>& feeds)>
-      next = {};
-  bool digest = false;  // of all memory after the last step
-  bool poison = false;  // memory begins as NaN in place of zeros, so that what nobody has written shows
+  bool digest = false;        // of all memory after the last step
+  bool poison = false;        // memory begins as NaN in place of zeros, so that what nobody has written shows
   // A program that one rank runs in place of `program`, with the same buffers: to see that the others notice.
   const Program* other = nullptr;
   std::optional<int64_t> other_rank = {};

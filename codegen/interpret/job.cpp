@@ -258,32 +258,19 @@ class Job {
       gather(before_, stored);
       program.run(meshrt::entry_of(program.info(), request_.entry), input, {});
     }
-    const auto put_out = [&] {
-      std::vector<meshrt::Tensor> outputs;
-      for (const Gathered& output : outputs_)
-        outputs.push_back(
-            *std::ranges::find(program.tensors().subspan(before_.size()), output.name, &meshrt::Tensor::name));
-      gather(outputs_, outputs);
-    };
     for (int64_t step = 1; step <= steps; ++step) {
       if (step == request_.steps) gather(before_, stored);
       input.step = step;
       program.run(0, input, metrics);
       seen.insert(seen.end(), metrics.begin(), metrics.end());
-      if (!request_.next || step == request_.steps) continue;
-      put_out();
-      meshrt::barrier(rank, all, {});
-      if (rank.rank() == 0) goes_on_ = feed_next();
-      meshrt::barrier(rank, all, {});
-      if (!goes_on_) {
-        gather(before_, stored);
-        break;
-      }
-      feed(stored);
     }
     if (request_.digest) digests_[static_cast<size_t>(rank.rank())] = digest(rank);
     gather(wanted_, program.wanted());
-    put_out();
+    std::vector<meshrt::Tensor> outputs;
+    for (const Gathered& output : outputs_)
+      outputs.push_back(
+          *std::ranges::find(program.tensors().subspan(before_.size()), output.name, &meshrt::Tensor::name));
+    gather(outputs_, outputs);
     gather(after_, stored);
     if (request_.evaluated == 0) return;
     const size_t evaluate = meshrt::entry_of(program.info(), "evaluate");
@@ -291,17 +278,6 @@ class Job {
     for (int64_t batch = 0; batch < request_.evaluated; ++batch) program.run(evaluate, input, metrics);
     program.finish(evaluate, metrics);
     seen.insert(seen.end(), metrics.begin(), metrics.end());
-  }
-
-  // What the caller makes of the outputs, whole; one rank does it for all.
-  bool feed_next() {
-    Arrays outputs;
-    for (const Gathered& one : outputs_) outputs[one.name] = one.array;
-    return request_.next(outputs, given_.arrays);
-  }
-  void feed(std::span<const meshrt::Tensor> stored) const {
-    for (const meshrt::Tensor& tensor : stored)
-      if (tensor.role == meshrt::Role::input) ArrayPart(tensor, logical(tensor)).read(given_.arrays.at(tensor.name));
   }
 
   // The stored tensor that a wanted value is; empty where it is computed.
@@ -322,11 +298,10 @@ class Job {
   }
 
   const InterpretRequest& request_;
-  Given given_;
+  const Given given_;
   std::vector<Gathered> before_, after_, wanted_, outputs_;
   std::vector<std::vector<double>> metrics_;  // by rank: of each step, then of the evaluation
   std::vector<uint64_t> digests_;             // by rank
-  bool goes_on_ = true;                       // after this step
 };
 
 }  // namespace

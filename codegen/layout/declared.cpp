@@ -52,7 +52,8 @@ Declared::Kind Declared::kind_of(ValueId id) const {
       case StoredKind::input: return {ValueKind::input, stored.path};
       case StoredKind::parameter: return {ValueKind::parameter, stored.path};
       case StoredKind::optimizer: return {ValueKind::optimizer, graph_.stored[stored.parameter.index].path};
-      case StoredKind::state: return {ValueKind::state, stored.path};
+      case StoredKind::state:
+      case StoredKind::cache: return {ValueKind::state, stored.path};
     }
   }
   if (value.name.empty()) return {ValueKind::nameless, node.scope};

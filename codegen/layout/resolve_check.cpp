@@ -50,7 +50,8 @@ std::vector<Subject> subjects_of(const Graph& graph) {
     switch (stored.kind) {
       case StoredKind::input: all.push_back({ValueKind::input, stored.path, stored.type, stored.span}); break;
       case StoredKind::state: all.push_back({ValueKind::state, stored.path, stored.type, stored.span}); break;
-      case StoredKind::optimizer: break;
+      case StoredKind::optimizer:
+      case StoredKind::cache: break;
       case StoredKind::parameter:
         for (ValueKind kind : {ValueKind::parameter, ValueKind::gradient, ValueKind::optimizer})
           all.push_back({kind, stored.path, stored.type, stored.span});

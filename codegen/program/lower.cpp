@@ -19,6 +19,7 @@ const char* name_of(BufferKind kind) {
     case BufferKind::parameter: return "parameter";
     case BufferKind::optimizer: return "optimizer";
     case BufferKind::state: return "state";
+    case BufferKind::cache: return "cache";
     case BufferKind::gradient: return "gradient";
     case BufferKind::activation: return "activation";
     case BufferKind::workspace: return "workspace";
@@ -40,6 +41,7 @@ BufferKind kind_of(StoredKind kind) {
     case StoredKind::parameter: return BufferKind::parameter;
     case StoredKind::optimizer: return BufferKind::optimizer;
     case StoredKind::state: return BufferKind::state;
+    case StoredKind::cache: return BufferKind::cache;
   }
   return BufferKind::state;
 }

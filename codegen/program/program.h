@@ -26,7 +26,7 @@ struct LocalDim {
   bool operator==(const LocalDim&) const = default;
 };
 
-enum class BufferKind : uint8_t { input, parameter, optimizer, state, gradient, activation, workspace, result };
+enum class BufferKind : uint8_t { input, parameter, optimizer, state, cache, gradient, activation, workspace, result };
 const char* name_of(BufferKind);
 /// arena: peers read or write it (what collectives touch). own: this rank alone.
 enum class Space : uint8_t { arena, own };

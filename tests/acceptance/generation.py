@@ -111,9 +111,57 @@ def forward(folder, spec, options, params, tokens, size):
     return np.load(f"{folder}/logits.npy")
 
 
-def generated(spec, params, options, prompts=PROMPTS):
+def generated(spec, params, options, prompts=PROMPTS, how=("--interpret",)):
     given = [part for prompt in prompts for part in ("--prompt", prompt)]
-    return json.loads(execute(meshc(), "generate", *spec, "--params", params, *given, "--precision", "f64", "--json", *options).stdout)["generated"]
+    return json.loads(execute(meshc(), "generate", *spec, "--params", params, *given, "--precision", "f64", "--json", *how, *options).stdout)["generated"]
+
+
+def emitted(report, name, spec, params, options, layouts):
+    """The built program gives every bit of what the interpreted one gives."""
+    for layout in layouts:
+        words = [*options, "--tokens", TOKENS, "--temperature", "0.9", "--seed", "5", *layout]
+        same = generated(spec, params, words) == generated(spec, params, words, how=())
+        report.true(f"{name}, emitted, {' '.join(layout)}: bit by bit as interpreted", same)
+
+
+def alone(report, folder, spec, params, options):
+    """A program that is built to generate: from a file, in rounds of its batch, with the run file's tokenizer beside it; it trains nothing."""
+    spec = [*spec, "--layout", "batch_2", "--precision", "f64", *options]
+    with open(f"{folder}/prompts.txt", "w", encoding="utf-8") as file:
+        file.write("".join(prompt + "\n" for prompt in PROMPTS * 2))
+    execute(meshc(), "build", *spec, "--generate", "-o", f"{folder}/built")
+    program = f"{folder}/built/" + os.path.basename(spec[0]).removesuffix(".mesh")
+    words = ["-f", f"{folder}/prompts.txt", "--params", params, "--tokens", TOKENS, "--greedy", "--json"]
+    here = json.loads(execute(meshc(), "generate", *spec, "--interpret", *words).stdout)["generated"]
+    for how in (["-n", "2"], ["--threads"]):
+        there = json.loads(execute(program, "generate", *how, *words).stdout)["generated"]
+        report.true(f"six prompts in rounds of two, {' '.join(how)}", there == here and len(there) == 6)
+    done = execute(program, "-n", "2", "train.steps=1", code=None)
+    report.true("it does not train", done.returncode == 2 and "compiled to generate" in done.stderr, done.stderr)
+    done = execute(program, "generate", "-n", "2", "--greedy", "--top-k=3", "--prompt", "a", code=None)
+    report.true("--greedy excludes --top-k", done.returncode == 2 and "--greedy excludes --top-k" in done.stderr, done.stderr)
+    done = execute(program, "generate", "-n", "2", code=None)
+    report.true("no prompt", done.returncode == 2 and "nothing to go on from" in done.stderr, done.stderr)
+    done = execute(program, "generate", "-n", "2", "--params", params, "--prompt", "a" * 40, code=None)
+    report.true("a prompt that is too long", done.returncode == 1 and "the model has 32" in done.stderr, done.stderr)
+
+
+def tokenized(report, folder):
+    """The tokenizer of the run file goes with the program."""
+    with open(f"{folder}/text.txt", "w", encoding="utf-8") as file:
+        file.write("".join(f"the {a} sees the {b}\n" for a in ("cat", "dog", "bird", "fish") for b in ("cat", "dog", "bird", "tree")))
+    execute(meshc(), "data", "train", f"{folder}/text.txt", "--vocabulary", "276", "-o", f"{folder}/pieces.model")
+    spec = f"{folder}/words.mesh"
+    with open(spec, "w", encoding="utf-8") as file:
+        file.write(HEAD.replace("vocab = 256", "vocab = 276") + MODELS["attention"] + TAIL)
+    with open(f"{folder}/words.yaml", "w", encoding="utf-8") as file:
+        file.write("data: { token: { file: text.txt, tokenizer: pieces.model, window: seq }, target: { of: token, shift: 1 } }\ntrain: { steps: 3 }\n")
+    execute(meshc(), "run", spec, "checkpoint.dir=words-ckpt", cwd=folder)
+    execute(meshc(), "build", spec, "--generate", "-o", f"{folder}/words-built")
+    words = ["--params", f"{folder}/words-ckpt", "--prompt", "the cat", "--tokens", "5", "--seed", "3"]
+    said = execute(meshc(), "generate", spec, "--interpret", *words).stdout
+    os.remove(f"{folder}/pieces.model")
+    report.true("text by the tokenizer beside the program", execute(f"{folder}/words-built/words", "generate", *words).stdout == said and said.startswith("the cat"), said)
 
 
 def furthest(made, logits):
@@ -147,8 +195,11 @@ def compare(report, folder, name, spec, options, layouts, size):
             same = [o["tokens"] for o in other] == [o["tokens"] for o in one]
             apart = max(abs(a - b) for o, t in zip(one, other) for a, b in zip(o["logprobs"] + o["prompt_logprobs"], t["logprobs"] + t["prompt_logprobs"])) if same else np.inf
             report.check(f"{name}, {how}, {' '.join(layout)}", apart, BOUND)
-    alone = generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"], PROMPTS[1:2])
-    report.true(f"{name}: a prompt alone gives what it gives beside others", alone[0]["tokens"] == generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"])[1]["tokens"])
+    single = generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"], PROMPTS[1:2])
+    report.true(f"{name}: a prompt alone gives what it gives beside others", single[0]["tokens"] == generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"])[1]["tokens"])
+    emitted(report, name, spec, params, options, [["--layout", "alone"], *layouts[:1]])
+    if name == "attention":
+        alone(report, folder, spec, params, options)
 
 
 def translated(report, folder, layouts):
@@ -181,6 +232,7 @@ def translated(report, folder, layouts):
     worst = max(abs(rows[i][p][token] - one[i]["logprobs"][p]) for i in range(len(one)) for p, token in enumerate(one[i]["tokens"]))
     report.check("translate: against the full forward pass", worst, BOUND)
     report.true("translate: so many are written", all(1 <= len(o["tokens"]) <= TOKENS for o in one), [len(o["tokens"]) for o in one])
+    emitted(report, "translate", spec, params, options, [["--layout", "alone"], ["--layout", layouts[0]]])
     for layout in layouts:
         other = generated(spec, params, [*words, "--layout", layout])
         report.true(f"translate, --layout {layout}", [o["tokens"] for o in other] == [o["tokens"] for o in one])
@@ -214,6 +266,7 @@ def run(small):
             extra = write(f"{name}-alone", alone)
             layouts = [["--layout", one] for one in (layouts[1:2] if small else layouts)]
             report.attempt(name, lambda: compare(report, folder, name, [f"{TOP}/specs/{name}.mesh", extra], options, layouts, 32))
+        report.attempt("tokenizer", lambda: tokenized(report, folder))
         if not small:
             write("translate-alone", alone)
             report.attempt("translate", lambda: translated(report, folder, ["default", "megatron", "zero"]))

@@ -26,6 +26,11 @@ TEST(CommandLine, TakesOptionsFilesAndOverrides) {
   EXPECT_EQ(evaluated.model.paths, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(words_for_ranks(evaluated),
             (std::vector<std::string>{"evaluate", "--params=a", "--params=b", "--names=n.yaml", "--json"}));
+  const CommandLine generated = parse({"generate", "--prompt", "a b", "--top-k=5", "--greedy", "-f", "x", "-n", "2"});
+  EXPECT_EQ(generated.generate.prompts, (std::vector<std::string>{"a b"}));
+  EXPECT_EQ(generated.generate.file, "x");
+  EXPECT_EQ(words_for_ranks(generated),
+            (std::vector<std::string>{"generate", "--prompt=a b", "--top-k=5", "--greedy", "-f=x"}));
   EXPECT_EQ(parse({"./evaluate"}).run_file, "./evaluate");
 }
 
@@ -44,12 +49,16 @@ TEST(CommandLine, RefusesWhatItDoesNotKnow) {
       {{"-n", "two"}, "-n must be a number of ranks, not `two`\nsee --help"},
       {{"--color=blue"}, "--color must be auto, always or never, not `blue`\nsee --help"},
       {{"a.yaml", "b.yaml"}, "one run file is expected, but both `a.yaml` and `b.yaml` are given\nsee --help"},
-      {{"--json"}, "--json goes with --info, evaluate and predict\nsee --help"},
+      {{"--json"}, "--json goes with --info, evaluate, predict and generate\nsee --help"},
       {{"predict"}, "predict needs `--out DIR`: where do the values go?\nsee --help"},
       {{"evaluate", "--out", "o"}, "--out goes with predict\nsee --help"},
+      {{"evaluate", "--prompt", "a"}, "--prompt goes with generate\nsee --help"},
+      {{"generate", "--top-p", "2"}, "--top-p 2: a number from 1e-09 to 1 is expected"},
+      {{"generate", "--top-p2"}, "unknown option `--top-p2`: did you mean `--top-p`?\nsee --help"},
       {{"evaluate", "--dry-run"}, "--dry-run and --run-dir are of training\nsee --help"},
       {{"--params", "ck"},
-       "--params, --fresh and --names go with evaluate and predict; a run that trains is given `train.params`\nsee "
+       "--params, --fresh and --names go with evaluate, predict and generate; a run that trains is given "
+       "`train.params`\nsee "
        "--help"},
   };
   for (const auto& [arguments, message] : cases) {

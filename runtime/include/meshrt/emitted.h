@@ -216,6 +216,10 @@ class Model {
                     int64_t index_bound = -1) {
     return list<T>(Role::state, at, 2, std::move(path), dims, line, initial, index_bound);
   }
+  template <class T = float>
+  Place<T> cache_at(Offset at, std::string path, std::string_view dims, int line) {
+    return list<T>(Role::cache, at, 2, std::move(path), dims, line, {});
+  }
   /// What follows comes from this line of the spec: the profile of a run counts its time.
   static void at_line(const char* line) { meshrt::at_line(line); }
   // How tensors begin.

@@ -32,7 +32,10 @@ struct ProgramInfo {
                                          ///< where a step runs by micro-batches
   std::vector<std::string> metrics;      ///< names; the loss first
   std::vector<std::string> outputs;      ///< names of the tensors that a run file may ask to be written
-  double rate = 0;                       ///< learning rate (or a schedule's peak) written in the spec
+  struct Generation {
+    std::string input, along;  ///< what is continued, and the dim along which; empty where nothing is
+  } generation;
+  double rate = 0;  ///< learning rate (or a schedule's peak) written in the spec
   struct Watched {
     std::string name;     ///< "layer.attn.wq", "grad(layer.attn.wq)", "grad_norm"
     std::string pattern;  ///< the entry of `log.watch` that it matched: "**.wq"; empty: its name

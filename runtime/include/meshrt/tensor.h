@@ -21,7 +21,8 @@ struct LocalDim {
   std::vector<IndexRange> ranges() const { return ranges_at(size, deal, begin, end); }
 };
 
-enum class Role { input, parameter, optimizer, state, metric, output };
+/// A cache is what an entry leaves for later calls and no checkpoint holds.
+enum class Role { input, parameter, optimizer, state, cache, metric, output };
 
 struct Tensor {
   std::string name;  ///< path: "token", "layer.attn.wq", "layer.attn.wq.moment1"

@@ -24,8 +24,8 @@ Color color_named(std::string_view word) {
   throw wrong(fmt::format("--color must be auto, always or never, not `{}`", word));
 }
 
-constexpr std::pair<std::string_view, Command> commands[] = {{"evaluate", Command::evaluate},
-                                                             {"predict", Command::predict}};
+constexpr std::pair<std::string_view, Command> commands[] = {
+    {"evaluate", Command::evaluate}, {"predict", Command::predict}, {"generate", Command::generate}};
 
 int rank_count(std::string_view word) {
   const auto count = whole_number(word);
@@ -37,11 +37,12 @@ int rank_count(std::string_view word) {
 /// Options that go with other commands than the one that is given for.
 void check_command(const CommandLine& line) {
   const bool trains = line.command == Command::train;
-  if (line.json && !line.info && trains) throw wrong("--json goes with --info, evaluate and predict");
+  if (line.json && !line.info && trains) throw wrong("--json goes with --info, evaluate, predict and generate");
   if (!trains && (line.dry_run || !line.run_folder.empty())) throw wrong("--dry-run and --run-dir are of training");
   if (trains && (!line.model.paths.empty() || !line.model.fresh.empty() || !line.model.names.empty()))
     throw wrong(
-        "--params, --fresh and --names go with evaluate and predict; a run that trains is given `train.params`");
+        "--params, --fresh and --names go with evaluate, predict and generate; a run that trains is given "
+        "`train.params`");
   if ((line.command == Command::predict) == line.out.empty())
     throw wrong(line.out.empty() ? "predict needs `--out DIR`: where do the values go?" : "--out goes with predict");
 }
@@ -57,6 +58,9 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
                                          &std::pair<std::string_view, Command>::first);
   const bool named = command != std::end(commands);
   if (named) line.command = command->second;
+  std::vector<std::string> known = options;
+  if (line.command == Command::generate)
+    for (const GenerateOption& option : generate_options()) known.emplace_back(option.name);
   for (size_t i = named ? 1 : 0; i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
     const auto is = [&](std::string_view option) {
@@ -69,7 +73,13 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
       if (++i == arguments.size()) throw wrong(fmt::format("{} needs a value", option));
       return arguments[i];
     };
-    if (word == "--help" || word == "-h") line.help = true;
+    const auto of_generate =
+        std::ranges::find_if(generate_options(), [&](const GenerateOption& option) { return is(option.name); });
+    if (line.command == Command::generate && of_generate != generate_options().end())
+      set_option(line.generate, *of_generate, std::string(*of_generate->type ? value(of_generate->name) : ""));
+    else if (of_generate != generate_options().end() && line.command != Command::generate)
+      throw wrong(fmt::format("{} goes with generate", of_generate->name));
+    else if (word == "--help" || word == "-h") line.help = true;
     else if (word == "--info") line.info = true;
     else if (word == "--json") line.json = true;
     else if (word == "--dry-run") line.dry_run = true;
@@ -82,7 +92,7 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
     else if (is("--out")) line.out = value("--out");
     else if (word.starts_with("-n")) line.ranks = rank_count(value("-n"));
     else if (word.starts_with("-"))
-      throw wrong(fmt::format("unknown option `{}`: {}", word, suggestion(word, options, "options")));
+      throw wrong(fmt::format("unknown option `{}`: {}", word, suggestion(word, known, "options")));
     else if (is_override(word)) line.overrides.emplace_back(word);
     else if (line.run_file.empty()) line.run_file = word;
     else throw wrong(fmt::format("one run file is expected, but both `{}` and `{}` are given", line.run_file, word));
@@ -104,6 +114,7 @@ std::vector<std::string> words_for_ranks(const CommandLine& line) {
   add("--names", line.model.names);
   add("--run-dir", line.run_folder);
   add("--out", line.out);
+  words.insert(words.end(), line.generate.given.begin(), line.generate.given.end());
   if (line.json) words.emplace_back("--json");
   if (line.dry_run) words.emplace_back("--dry-run");
   if (line.color != Color::automatic)
@@ -112,14 +123,18 @@ std::vector<std::string> words_for_ranks(const CommandLine& line) {
 }
 
 std::string help_text(const std::string& name) {
+  std::string of_generate;
+  for (const GenerateOption& option : generate_options())
+    of_generate += fmt::format("  {:<16} {}\n", fmt::format("{} {}", option.name, option.type), option.meaning);
   return fmt::format(
-      R"(usage: {0} [evaluate | predict] [RUN.yaml] [key=value...] [options]
+      R"(usage: {0} [evaluate | predict | generate] [RUN.yaml] [key=value...] [options]
 
   {0} -n 2 run.yaml                    train with two ranks on this machine
   {0} -n 2 run.yaml train.steps=100    the same, one key of the run file changed
   meshrun -n 2 {0} run.yaml            the same through the launcher
   {0} evaluate -n 2 run.yaml           metrics over what the run file names `validation`, without training
   {0} predict -n 2 run.yaml --out DIR  values for every sample of `data`, if {0} was built with `--predict NAME`
+  {0} generate -n 2 --prompt TEXT      what the model writes on, if {0} was built with `--generate`
 
 Without RUN.yaml the run file {0}.yaml beside this program is used (or {0}.json), else the one beside the spec.
 
@@ -130,20 +145,22 @@ options:
   --info           what this program was compiled for
   --run-dir DIR    the folder of this run (default: runs/{0}-0001 and so on); none: no folder. What an
                    earlier run has left in DIR is moved to DIR/earlier-0001
-  --params PATH    of evaluate and predict: a checkpoint, or a safetensors file with the parameters; may be given several times
+  --params PATH    of evaluate, predict and generate: a checkpoint, or a safetensors file with the parameters; may be given several times
                    (default: the latest of `checkpoint.dir`)
   --fresh PATTERN  parameters that begin as the spec says, whether the files have them or not
   --names FILE     a YAML map: what the parameters are called there
   --out DIR        of predict: the folder for the values, as npy files
-  --json           of --info, evaluate and predict: print the result as JSON
+  --json           of --info, evaluate, predict and generate: print the result as JSON
   --color WHEN     auto, always or never
   --help           this text
 
+options of generate:
+{1}
 environment: MESHRT_TRANSPORT (arena or ucx), MESHRT_TIMEOUT (seconds), MESHRT_RUNS (in place of runs; none), NO_COLOR
 exit codes: 0 done, 1 a mistake in run file or data, 2 wrong usage, 3 the run failed, 130 interrupted,
 75 stopped by a signal (TERM, USR1, INT, HUP) or train.max_time with a checkpoint: the same command goes on from it
 )",
-      name);
+      name, of_generate);
 }
 
 }  // namespace meshrt

@@ -56,7 +56,11 @@ LoadedModel load_model(Rank& rank, Program& program, const RunFile& run, const M
   std::vector<std::string> inputs;
   for (const Tensor& tensor : tensors)
     if (tensor.role == Role::input) inputs.push_back(tensor.name);
-  const Batches states(tensors, program.info(), run, run.data, "data", inputs);
+  std::vector<Source> sources = run.data;  // an entry may do without some of the model's inputs
+  std::erase_if(sources, [&](const Source& source) {
+    return std::ranges::find(tensors, source.input, &Tensor::name) == tensors.end();
+  });
+  const Batches states(tensors, program.info(), run, sources, "data", inputs);
   states.fill_state();
 
   const SavedTensors saved = SavedTensors::open(paths_of(run, files));

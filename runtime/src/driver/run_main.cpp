@@ -10,6 +10,7 @@
 #include "driver/command_line.h"
 #include "meshrt/driver.h"
 #include "meshrt/failure.h"
+#include "meshrt/generation.h"
 #include "meshrt/launch.h"
 #include "meshrt/program.h"
 #include "system/tell.h"
@@ -70,6 +71,7 @@ int perform(const CommandLine& line, Rank& rank, Program& program, const RunFile
     case Command::train: return train(rank, program, run, options);
     case Command::evaluate: return evaluate(rank, program, run, line.model, line.json, options);
     case Command::predict: return predict(rank, program, run, line.model, line.out, line.json, options);
+    case Command::generate: return generate(rank, program, run, line.model, line.generate, line.json, options);
   }
   return 0;
 }
@@ -108,6 +110,8 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   if (in_job()) return run_rank(body);
   // Mistakes in the run file are told once, before any rank starts.
   const RunFile run = read_run_file(line, run_file);
+  if (line.command == Command::generate) check_generates(info), prompts_of(line.generate);
+  else check_trains(info);
   if (line.command == Command::train && !line.dry_run) check_trainable(info, run);
   if (line.command == Command::predict) check_predicts(info);
   check_ranks(line, info, name);

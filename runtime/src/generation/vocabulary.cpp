@@ -1,4 +1,4 @@
-#include "codegen/commands/vocabulary.h"
+#include "generation/vocabulary.h"
 
 #include <fmt/format.h>
 
@@ -6,17 +6,17 @@
 
 #include "meshrt/failure.h"
 
-namespace mesh {
+namespace meshrt {
 
-Vocabulary::Vocabulary(const meshrt::RunFile& run, const std::string& input, int64_t size) : size_(size) {
-  const auto source = std::ranges::find(run.data, input, &meshrt::Source::input);
+Vocabulary::Vocabulary(const RunFile& run, const std::string& input, int64_t size) : size_(size) {
+  const auto source = std::ranges::find(run.data, input, &Source::input);
   if (source == run.data.end()) return;
-  for (const meshrt::FileSource& file : source->files())
-    if (file.tokenizer.given()) pieces_ = meshrt::Tokenizer::open(file.tokenizer.value);
+  for (const FileSource& file : source->files())
+    if (file.tokenizer.given()) pieces_ = Tokenizer::open(file.tokenizer.value);
   if (source->start.given()) start_ = static_cast<int32_t>(source->start.value);
   if (source->pad.given()) pad_ = static_cast<int32_t>(source->pad.value);
   // What ends a line may stand beside the input that is learned from: tgt begins with a mark, label ends with one.
-  for (const meshrt::Source& other : run.data)
+  for (const Source& other : run.data)
     if (other.end.given() &&
         (other.input == input || (!other.file.value.empty() && other.file.value == source->file.value)))
       end_ = static_cast<int32_t>(other.end.value);
@@ -30,13 +30,12 @@ std::vector<int32_t> Vocabulary::encode(const std::string& text, bool whole) con
     for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
   for (const int32_t token : tokens)
     if (token >= size_)
-      throw meshrt::Failure(
-          meshrt::Cause::data,
-          fmt::format("prompt `{}`: the model has no element {}, its vocabulary has {}", text, token, size_));
+      throw Failure(Cause::data,
+                    fmt::format("prompt `{}`: the model has no element {}, its vocabulary has {}", text, token, size_));
   if (whole && end_) tokens.push_back(*end_);
   if (tokens.empty())
-    throw meshrt::Failure(meshrt::Cause::data,
-                          "there is nothing to go on from: give at least one character, or in the run file `start`");
+    throw Failure(Cause::data,
+                  "there is nothing to go on from: give at least one character, or in the run file `start`");
   return tokens;
 }
 std::string Vocabulary::decode(std::span<const int32_t> tokens) const {
@@ -46,4 +45,4 @@ std::string Vocabulary::decode(std::span<const int32_t> tokens) const {
   return text;
 }
 
-}  // namespace mesh
+}  // namespace meshrt

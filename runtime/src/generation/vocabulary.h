@@ -10,14 +10,14 @@
 #include "meshrt/run_file.h"
 #include "meshrt/tokenizer.h"
 
-namespace mesh {
+namespace meshrt {
 
 /// By the input's tokenizer, else byte by byte.
 class Vocabulary {
  public:
-  Vocabulary(const meshrt::RunFile&, const std::string& input, int64_t size);
+  Vocabulary(const RunFile&, const std::string& input, int64_t size);
 
-  /// A prompt, or a whole line with the marks that it has in the data. Throws meshrt::Failure (Cause::data) for numbers
+  /// A prompt, or a whole line with the marks that it has in the data. Throws Failure (Cause::data) for numbers
   /// that the model does not have, and where there are none.
   std::vector<int32_t> encode(const std::string& text, bool whole = false) const;
   std::string decode(std::span<const int32_t> tokens) const;
@@ -27,9 +27,9 @@ class Vocabulary {
 
  private:
   int64_t size_;
-  std::shared_ptr<const meshrt::Tokenizer> pieces_;
+  std::shared_ptr<const Tokenizer> pieces_;
   std::optional<int32_t> start_, end_;
   int32_t pad_ = 0;
 };
 
-}  // namespace mesh
+}  // namespace meshrt

@@ -1,0 +1,57 @@
+// generation.h: programs that write on from a prompt. They have the entry `generate`, which computes what comes after
+// one position of a sequence; what earlier positions have left for it lies in tensors of Role::cache.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "meshrt/driver.h"
+#include "meshrt/sampling.h"
+
+namespace meshrt {
+
+inline constexpr const char* generate_entry = "generate";
+/// The input that says which position it is.
+inline constexpr const char* position_input = "generate.position";
+
+/// What `PROGRAM generate` is asked for.
+struct GenerateRequest {
+  std::vector<std::string> prompts;
+  std::string file;    ///< with a prompt on each line, behind `prompts`; empty: none
+  int64_t tokens = 0;  ///< how many to write; 0: as many as the model has positions
+  Sampling sampling;
+  bool greedy = false;             ///< always the likeliest
+  std::vector<std::string> stops;  ///< a text that ends so is at its end
+  std::vector<std::string> given;  ///< the options that were given, as on a command line: "--top-k=5"
+};
+
+/// An option that says something of a GenerateRequest.
+struct GenerateOption {
+  const char *name, *type, *meaning;  ///< "--top-k", "K" (empty: a flag), for --help
+  bool repeats;                       ///< may be given several times
+  /// Throws Failure (Cause::usage) for a value that makes no sense.
+  void (*set)(GenerateRequest&, const std::string& value);
+};
+std::span<const GenerateOption> generate_options();
+
+/// Sets one of them, and notes it in `given`.
+void set_option(GenerateRequest&, const GenerateOption&, const std::string& value);
+
+/// With the lines of its file. Throws Failure: usage (nothing to go on from, options that exclude each other),
+/// environment (the file cannot be read).
+std::vector<std::string> prompts_of(const GenerateRequest&);
+
+/// Throws Failure (Cause::usage) for a program without the entry.
+void check_generates(const ProgramInfo& info);
+
+/// Throws Failure (Cause::usage) for a program that does nothing but generate.
+void check_trains(const ProgramInfo& info);
+
+/// Writes on from every prompt, in rounds of as many as the program has sequences; text and numbers are those of the
+/// run file. Rank 0 prints what was written, one prompt's as it is written, or all as JSON. Collective. Throws Failure:
+/// usage as above, data (a prompt that does not fit the model).
+int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const GenerateRequest& request,
+             bool json, const DriverOptions& options);
+
+}  // namespace meshrt

@@ -1,0 +1,88 @@
+// The options of `generate`, of programs and of meshc.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+
+#include "meshrt/failure.h"
+#include "meshrt/generation.h"
+#include "meshrt/tokenizer.h"
+
+namespace meshrt {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) { throw Failure(Cause::usage, what); }
+
+/// The whole text as a number from `least` to `most`.
+template <class T>
+T number(const char* option, const std::string& text, T least, T most) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most))
+    refuse(fmt::format("{} {}: a number from {} to {} is expected", option, text, least, most));
+  return value;
+}
+
+constexpr int64_t many = int64_t{1} << 31;
+
+constexpr GenerateOption options[] = {
+    {"--prompt", "TEXT", "a text to go on from; several give several", true,
+     [](GenerateRequest& to, const std::string& value) { to.prompts.push_back(value); }},
+    {"-f", "FILE", "a file with a prompt on each line", false,
+     [](GenerateRequest& to, const std::string& value) { to.file = value; }},
+    {"--tokens", "N", "how many to write (default: as many as the model has positions)", false,
+     [](GenerateRequest& to, const std::string& value) { to.tokens = number("--tokens", value, int64_t{1}, many); }},
+    {"--greedy", "", "always the likeliest", false, [](GenerateRequest& to, const std::string&) { to.greedy = true; }},
+    {"--temperature", "T", "above 1 more freely, below less (default 1)", false,
+     [](GenerateRequest& to, const std::string& value) {
+       to.sampling.temperature = number("--temperature", value, 1e-6, 1e6);
+     }},
+    {"--top-k", "K", "only the K likeliest", false,
+     [](GenerateRequest& to, const std::string& value) {
+       to.sampling.top_k = number("--top-k", value, int64_t{1}, many);
+     }},
+    {"--top-p", "P", "only the likeliest that have this share together", false,
+     [](GenerateRequest& to, const std::string& value) { to.sampling.top_p = number("--top-p", value, 1e-9, 1.0); }},
+    {"--min-p", "P", "only what has this part of the likeliest one's share", false,
+     [](GenerateRequest& to, const std::string& value) { to.sampling.min_p = number("--min-p", value, 0.0, 1.0); }},
+    {"--seed", "N", "of the random numbers (default 1)", false,
+     [](GenerateRequest& to, const std::string& value) {
+       to.sampling.seed = number("--seed", value, uint64_t{0}, ~uint64_t{0});
+     }},
+    {"--repetition", "R", "above 1: what has been written already becomes less likely (default 1)", false,
+     [](GenerateRequest& to, const std::string& value) {
+       to.sampling.repetition = number("--repetition", value, 1e-3, 1e3);
+     }},
+    {"--stop", "TEXT", "ends a text that ends so; several may be given", true,
+     [](GenerateRequest& to, const std::string& value) { to.stops.push_back(value); }},
+};
+
+}  // namespace
+
+std::span<const GenerateOption> generate_options() { return options; }
+
+void set_option(GenerateRequest& request, const GenerateOption& option, const std::string& value) {
+  option.set(request, value);
+  request.given.push_back(*option.type == '\0' ? option.name : fmt::format("{}={}", option.name, value));
+}
+
+std::vector<std::string> prompts_of(const GenerateRequest& request) {
+  for (const char* free : {"--temperature", "--top-k", "--top-p", "--min-p", "--seed"})
+    if (request.greedy &&
+        std::ranges::any_of(request.given, [&](const std::string& word) { return word.starts_with(free); }))
+      refuse(fmt::format("--greedy excludes {}: the likeliest is no choice", free));
+  std::vector<std::string> prompts = request.prompts;
+  if (!request.file.empty()) {
+    std::ifstream file(request.file, std::ios::binary);
+    if (!file) throw Failure(Cause::environment, fmt::format("cannot read {}", request.file));
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    for_each_line(text, [&](std::string_view line) { prompts.emplace_back(line); });
+  }
+  if (prompts.empty()) refuse("nothing to go on from: `--prompt TEXT`, or `-f FILE` with a prompt on each line");
+  return prompts;
+}
+
+}  // namespace meshrt

@@ -1,0 +1,49 @@
+// writer.h: sequences that a model writes on, position by position: what becomes of its logits.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "generation/vocabulary.h"
+#include "meshrt/generation.h"
+
+namespace meshrt {
+
+/// One prompt and what was written behind it.
+struct Sequence {
+  std::vector<int32_t> tokens;
+  size_t prompt;                                  ///< so many of them
+  int64_t number;                                 ///< of all prompts, from 0
+  std::vector<double> given = {}, logprobs = {};  ///< of the prompt behind its first element; of what was written
+  bool ended = false;
+  std::span<const int32_t> made() const { return std::span(tokens).subspan(prompt); }
+};
+
+/// The sequences of one round: they stand at the same position.
+class Writer {
+ public:
+  /// `positions`: how many the model has. `show`: a single sequence is printed there as it is written; null: not.
+  Writer(const GenerateRequest&, const Vocabulary&, int64_t positions, std::FILE* show, std::vector<Sequence>);
+
+  /// What the logits of a sequence at a position say of the next one. Where the sequence ends there, it is longer by
+  /// one, or has come to its end.
+  void take(size_t sequence, size_t position, std::span<const double> logits);
+  bool goes_on() const;
+  std::vector<Sequence>& sequences() { return sequences_; }
+
+ private:
+  bool stops(const Sequence&) const;
+  void show(const Sequence&);
+  size_t wanted_of(const Sequence&) const;
+
+  const GenerateRequest& request_;
+  const Vocabulary& vocabulary_;
+  size_t positions_;
+  std::FILE* show_;
+  std::vector<Sequence> sequences_;
+  size_t shown_ = 0;
+};
+
+}  // namespace meshrt
