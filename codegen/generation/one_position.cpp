@@ -168,15 +168,47 @@ class OnePosition {
     const Node& node = from_.node(from_.value(id).producer);
     if (const auto* of = std::get_if<ReadOp>(&node.op)) made = read(of->stored);
     else if (!depends(id)) made = copied(id, {}, [&](ValueId operand) { return whole(operand); });
-    else if (const DimId dim = row_dim(id)) made = cached(id, dim);
-    else made = row(id);
+    else if (!has_positions(id)) made = row(id);
+    else if (const DimId dim = kept_along(id)) made = cached(id, dim);
+    else made = all_positions(id);
     return wholes_[id] = made;
+  }
+
+  bool has_positions(ValueId id) const {
+    return std::ranges::any_of(from_.type(id).dims, [&](DimId dim) { return sequence_.contains(dim); });
+  }
+
+  /// The dim along which a position's element is known at that position, and then for good; unset where it has several,
+  /// or sees further ahead, or where its op works along the dim: what that gives is computed anew of all positions.
+  DimId kept_along(ValueId id) const {
+    const Node& node = from_.node(from_.value(id).producer);
+    DimId found;
+    for (const DimId dim : from_.type(id).dims) {
+      if (!sequence_.contains(dim)) continue;
+      if (found || sees_ahead(id, dim) || from_.dim(dim).size != from_.dim(asked_.along).size) return {};
+      found = dim;
+    }
+    const bool works = !is_rename(node.op) && !std::holds_alternative<LoopOp>(node.op) && names(node.op, found);
+    return works ? DimId{} : found;
+  }
+
+  bool sees_ahead(ValueId id, DimId dim) const {
+    const auto ahead = horizons_[id.index].upto.find(dim);
+    return ahead != horizons_[id.index].upto.end() && ahead->second > 0;
+  }
+
+  /// The op once more, of all positions of its operands.
+  ValueId all_positions(ValueId id) {
+    const NodeId producer = from_.value(id).producer;
+    if (std::holds_alternative<LoopOp>(from_.node(producer).op)) throw NotBuilt{producer};
+    std::vector<ValueId> operands;
+    for (const ValueId input : from_.node(producer).inputs) operands.push_back(whole(input));
+    const NodeId made = again(producer, from_.node(producer).op, operands);
+    return result_of(made, producer, id);
   }
 
   /// All positions up to this one: those before it as they were kept.
   ValueId cached(ValueId id, DimId dim) {
-    for (const DimId other : from_.type(id).dims)
-      if (other != dim && sequence_.contains(other)) throw NotBuilt{from_.value(id).producer};
     const ValueId now = row(id);
     const BodyId body = to_.value(now).body;
     const Node& node = from_.node(from_.value(id).producer);
@@ -199,6 +231,7 @@ class OnePosition {
       return rows_.at(id);
     }
     if (std::holds_alternative<ReadOp>(node.op)) made = taken(whole(id), dim, node);
+    else if (dim && sees_ahead(id, dim)) made = taken(all_positions(id), dim, node);
     else made = copied(id, dim, [&](ValueId operand) { return at_dim(operand, dim); });
     return rows_[id] = made;
   }
@@ -245,10 +278,19 @@ class OnePosition {
       }
       if (source != without && rename.from.empty()) return row(node.inputs[0]);
     }
-    if (without && (names(op, without) || names(op, source))) throw NotBuilt{producer};
+    if (without && (names(op, without) || names(op, source))) return taken(all_positions(id), without, node);
     std::vector<ValueId> operands;
     for (const ValueId input : node.inputs)
       operands.push_back(source == without ? operand(input) : at_dim(input, source));
+    const NodeId made = again(producer, op, operands);
+    for (const ValueId other : node.results)
+      if (other != id) (without || depends(other) ? rows_ : wholes_)[other] = result_of(made, producer, other);
+    return result_of(made, producer, id);
+  }
+
+  /// A node with other operands, called as it is.
+  NodeId again(NodeId producer, const Op& op, const std::vector<ValueId>& operands) {
+    const Node& node = from_.node(producer);
     GraphBuilder at = build_like(node);
     const NodeId made = at.append(op, operands);
     for (size_t i = 0; i < node.results.size(); ++i) {
@@ -258,10 +300,12 @@ class OnePosition {
       to_.value(result).type.index_of = original.type.index_of;
       to_.value(result).name = original.name;
       to_.value(result).label = original.label;
-      if (node.results[i] != id) (without || depends(node.results[i]) ? rows_ : wholes_)[node.results[i]] = result;
     }
-    const auto at_result = std::ranges::find(node.results, id) - node.results.begin();
-    return to_.node(made).results[static_cast<size_t>(at_result)];
+    return made;
+  }
+  ValueId result_of(NodeId made, NodeId producer, ValueId id) const {
+    const std::vector<ValueId>& results = from_.node(producer).results;
+    return to_.node(made).results[static_cast<size_t>(std::ranges::find(results, id) - results.begin())];
   }
 
   // ---- loops
