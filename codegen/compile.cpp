@@ -22,6 +22,7 @@
 #include "codegen/layout/print_sharded.h"
 #include "codegen/layout/resolve.h"
 #include "codegen/layout/rules.h"
+#include "codegen/layout/stages.h"
 #include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/want.h"
 #include "codegen/optimizer/watch.h"
@@ -160,7 +161,7 @@ void recognise_ops(Compilation& c) {
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
 void differentiate_entry(Compilation& c) {
   Graph& graph = c.entry.graph;
-  const bool cut = c.layout->accumulate > 1 && c.entry.purpose.kind != Purpose::Kind::generate;
+  const bool cut = (c.layout->accumulate > 1 || c.layout->pipeline) && c.entry.purpose.kind != Purpose::Kind::generate;
   if (c.entry.over_batches() && cut) fold_counts(graph, Counts::in_loops);
   if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
   if (c.entry.over_batches()) label_regions(graph);
@@ -178,6 +179,8 @@ void complete_entry(Compilation& c) {
     verify_graph(graph, "append_watched");
   }
   graph = completed(graph);
+  separate_stage_sums(graph, *c.layout);
+  check_stages(graph, *c.layout, c.sink);
 }
 
 void cut_into_regions(Compilation& c) { c.entry.regions = regions_of(c.entry.graph); }

@@ -61,6 +61,16 @@ struct Rule {
   meshrt::Deal deal = {};    // how elements are dealt to the ranks of its axes
 };
 
+/// The turns of a loop are the layers of a pipeline: consecutive ones are a stage, at one coordinate of the axis each.
+struct Pipeline {
+  DimId dim;              // of the loop; unset: there is none
+  AxisId axis = 0;
+  int64_t micro_batches = 1;
+  std::string schedule = "1f1b";  // a name of schedule/named_schedules.h
+  Span span;              // of the rule
+  explicit operator bool() const { return bool(dim); }
+};
+
 struct Layout {
   std::string name;  // "" where the file has none: one rank, or everything replicated
   MeshShape mesh;
@@ -70,6 +80,7 @@ struct Layout {
   std::set<DimId> remat;   // loops over these dims compute their turns again for the gradients
   int64_t accumulate = 1;  // micro-batches of a step
   Span accumulate_span;
+  Pipeline pipeline;
   Span span;
 };
 

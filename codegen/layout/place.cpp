@@ -17,6 +17,7 @@ Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine,
       graph_(out_.graph),
       layout_(out_.layout),
       declared_(graph, layout),
+      stages_(graph, layout),
       decisions_(decisions),
       planner_(planner),
       free_(graph.values.size()),
@@ -97,9 +98,15 @@ bool Placer::adds_up(NodeId id) {
   x = is_free(x) ? materialise(x, Placement::whole(graph_.type(x).dims.size())) : home(x);
   Placement lies = placement(x);
   std::erase_if(lies.partial, [](const Partial& p) { return p.reduce != Reduce::sum; });
-  lies.at.clear();  // the next turn has another owner
+  const bool divided = std::ranges::any_of(lies.at, [](const Where& where) { return bool(where.owner); }) &&
+                       stages_ && !stages_.must_lie(id).empty();
+  std::erase_if(lies.at, [](const Where& where) { return bool(where.owner); });  // the next turn has another owner
+  if (divided) {  // each adds up what it has
+    lies.partial.push_back({layout_.pipeline.axis, Reduce::sum});
+    std::ranges::sort(lies.partial);
+  }
   if (declared_.parameter_of_gradient(x)) lies = target(declared_.of(x), lies);
-  x = bring(x, lies, describe(node));
+  if (!divided) x = bring(x, lies, describe(node));
   adding_up_[entering] = x;
   // The carry's dims may be listed in another order than x's.
   const std::vector<DimId>&from = graph_.type(x).dims, &to = graph_.type(entering).dims;
@@ -148,7 +155,7 @@ void Placer::node(NodeId id) {
   }
   if (graph_.node(id).part == Part::update) complete_gradients(id);
   const Node node = graph_.node(id);
-  OpContext op{graph_, layout_.mesh, node, factors_of(node), {}, {}, {}};
+  OpContext op{graph_, layout_.mesh, node, factors_of(node), {}, {}, {}, stages_.must_lie(id)};
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
   for (ValueId result : node.results) {

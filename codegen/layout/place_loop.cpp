@@ -120,14 +120,21 @@ void Placer::loop(NodeId id) {
   LoopOp op = std::get<LoopOp>(graph_.node(id).op);
   const NodeId last = until(graph_, op) ? graph_.body(op.body).nodes.back() : NodeId{};
   start_adding_up(op);
+  const bool divided = stages_.is_divided(op);
   for (auto& carry : op.carries) {
     if (adding_up_.count(carry.entering)) continue;
-    const Placement lies = carry_placement(carry);
+    Placement begins = carry_placement(carry), lies = begins, ends = begins;
+    begins.at = lies.at = ends.at = stages_.must_lie(id);
+    if (divided) {  // it goes from stage to stage
+      begins.at = {stages_.end(op.reverse)};
+      lies.at = stages_.must_lie(graph_.body(op.body).nodes.front());
+      ends.at = {stages_.end(!op.reverse)};
+    }
     carry.initial =
-        bring(carry.initial, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims),
+        bring(carry.initial, reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims),
               "the loop, whose carry lies so");
     set_placement(carry.entering, lies, "the loop's carry");
-    set_placement(carry.result, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
+    set_placement(carry.result, reordered(ends, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
                   "the loop's carry");
   }
   for (auto& slice : op.slices) {

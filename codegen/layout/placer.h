@@ -8,6 +8,7 @@
 #include "codegen/layout/declared.h"
 #include "codegen/layout/reshard.h"
 #include "codegen/layout/sharded_graph.h"
+#include "codegen/layout/stages.h"
 #include "codegen/layout/strategy.h"
 
 namespace mesh {
@@ -71,6 +72,7 @@ class Placer {
   Graph& graph_;  // out_.graph
   const Layout& layout_;
   Declared declared_;
+  const Stages stages_;
   Decisions decisions_;
   std::vector<bool> inner_;   // within an expression: no name, and one reader, elementwise or of neighbours
   std::vector<bool> summed_;  // of those, terms of products that leave the completion to their sum

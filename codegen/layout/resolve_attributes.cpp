@@ -244,11 +244,14 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
   return {meshrt::Ownership::table, ranks, 1, *table};
 }
 
-const ast::Attribute* pipeline_attribute(const ast::Place& place) {
+const ast::Attribute* unbuilt_attribute(const ast::Place& place) {
   for (const ast::Attribute& one : place.attributes)
-    for (std::string_view key : {"cut", "microbatches", "schedule"})
-      if (one.key.text == key || (one.key.text == "remat" && is_text(one, "stage"))) return &one;
+    if (one.key.text == "cut" || (one.key.text == "remat" && is_text(one, "stage"))) return &one;
   return nullptr;
+}
+
+bool makes_pipeline(const ast::Place& place) {
+  return attribute(place, "microbatches") || attribute(place, "schedule");
 }
 
 }  // namespace mesh

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/layout/resolve_attributes.h"
+#include "codegen/layout/resolve_pipeline.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
@@ -120,6 +121,8 @@ class Rules {
       if (const DimId dim = dim_named(name, known)) unless.push_back(dim);
     const bool idle = axes && axes->empty() && !place.target.none;  // over axes of size 1
     bool reported = false;
+    if (axes && general && makes_pipeline(place))
+      resolve_pipeline(place, span, graph_, loops_, *axes, layout_, sink_);
     for (const ast::Product& product : place.dims) {
       Rule rule{{}, axes.value_or(std::vector<AxisId>{}), unless, around.scope, around.in, around.pin, span};
       rule.written = place.target.axes.text();
@@ -147,7 +150,7 @@ class Rules {
   }
 
   bool buildable(const ast::Place& place, bool& reported) {
-    const ast::Attribute* of_pipeline = pipeline_attribute(place);
+    const ast::Attribute* of_pipeline = unbuilt_attribute(place);
     if (of_pipeline && !reported) {
       sink_.error("E0901", of_pipeline->span, "`{}` of a layout rule is not built yet", of_pipeline->key.text)
           .here("belongs to pipelines")

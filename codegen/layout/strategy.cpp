@@ -47,6 +47,7 @@ bool is_part(const Factor& factor) { return factor.granule > 1 || factor.slower 
 
 /// The coordinates of an axis at which operands lie, if it is the same for all that lie at any.
 const Where* place_of(const OpContext& op, AxisId axis) {
+  if (const auto must = std::ranges::find(op.must_lie, axis, &Where::axis); must != op.must_lie.end()) return &*must;
   const Where* place = nullptr;
   for (const auto& operand : op.operands) {
     const Where* where = operand ? operand->where(axis) : nullptr;
@@ -60,6 +61,7 @@ constexpr int no_factor = -1, passes = -2, stays = -3;
 
 /// What may become of one axis, the preferred choice on equal cost first.
 std::vector<int> choices(const OpContext& op, AxisId axis) {
+  if (std::ranges::count(op.must_lie, axis, &Where::axis) > 0) return {stays};
   std::vector<int> claims;
   bool operand_claims = false;
   for (size_t f = 0; f < op.factors.size(); ++f) {
@@ -253,7 +255,7 @@ std::vector<Strategy> strategies(const OpContext& op) {
 std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) {
   std::vector<Strategy> all;
   for (AxisId axis = 0; axis != op.mesh.axes.size(); ++axis) {
-    if (op.mesh.axes[axis].size == 1) continue;
+    if (op.mesh.axes[axis].size == 1 || std::ranges::count(op.must_lie, axis, &Where::axis) > 0) continue;
     Strategy without = strategy;
     std::erase(without.passing, axis);
     std::erase_if(without.staying, [&](const Where& where) { return where.axis == axis; });

@@ -19,6 +19,7 @@ struct OpContext {
   std::vector<std::optional<Placement>> operands;  // nothing: a free value, made wherever it is needed
   std::vector<DeclaredAxes> declared;              // by result: what claims axes for its dims
   std::vector<DeclaredAxes> bound;                 // by result: what of that it must have
+  std::vector<Where> must_lie;                     // the coordinates at which it is computed, of these axes
 };
 
 struct Strategy {

@@ -1,0 +1,18 @@
+// resolve_pipeline.h: a rule that makes a loop a pipeline.
+#pragma once
+#include <set>
+#include <vector>
+
+#include "codegen/layout/mesh.h"
+#include "frontend/ast.h"
+#include "frontend/diagnostic.h"
+
+namespace mesh {
+
+/// `layer -> pipe { microbatches: 8, schedule: "1f1b" }`: layout.pipeline. `axes` are those of the rule with more than
+/// one rank; with none of them there is no pipeline, but its micro-batches. E0411 for what is no pipeline, E0412 where
+/// the batch or the layers cannot be divided so, E0901 for a schedule of several chunks a rank.
+void resolve_pipeline(const ast::Place&, Span rule, const Graph&, const std::set<DimId>& loops,
+                      const std::vector<AxisId>& axes, Layout&, DiagnosticSink&);
+
+}  // namespace mesh

@@ -1,0 +1,267 @@
+#include "codegen/layout/stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/op.h"
+#include "codegen/graph/print_graph.h"
+#include "codegen/graph/rewrite.h"
+
+namespace mesh {
+
+namespace {
+
+/// The loop over micro-batches that comes last: those before it make sums that it needs.
+NodeId main_loop(const Graph& graph) {
+  NodeId found;
+  for (const NodeId id : graph.body(graph.root()).nodes)
+    if (const auto* loop = std::get_if<LoopOp>(&graph.node(id).op); loop && loop->dim == graph.micro_batches.time)
+      found = id;
+  return found;
+}
+
+/// What a node reads of its own body, of a loop with all that its body reads.
+void for_each_source(const Graph& graph, const Node& node, const std::function<void(ValueId)>& visit) {
+  const std::function<void(const Node&, BodyId)> walk = [&](const Node& at, BodyId within) {
+    Node copy = at;
+    for_each_read(copy, [&](ValueId& value) {
+      if (value && graph.value(value).body == within) visit(value);
+    });
+    if (const auto* loop = std::get_if<LoopOp>(&at.op))
+      for (const NodeId id : graph.body(loop->body).nodes) walk(graph.node(id), within);
+  };
+  walk(node, node.body);
+}
+
+}  // namespace
+
+Stages::Stages(const Graph& graph, const Layout& layout)
+    : graph_(&graph), pipeline_(layout.pipeline), mesh_(layout.mesh) {
+  if (!pipeline_ || !graph.micro_batches.time) return;
+  const NodeId time = main_loop(graph);
+  if (!time) return;
+  const BodyId body = std::get<LoopOp>(graph.node(time).op).body;
+  for (const NodeId id : graph.body(body).nodes) {
+    const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
+    if (!loop || loop->dim != pipeline_.dim) continue;
+    BodyId& which = graph.node(id).part == Part::forward ? forward_ : backward_;
+    if (!which) which = loop->body;
+  }
+  if (!forward_) return;
+  body_ = body;
+  place_body();
+}
+
+Where Stages::end(bool last) const {
+  return {pipeline_.axis, {last ? mesh_.axes[pipeline_.axis].size - 1 : 0}, {}};
+}
+
+StagePlace Stages::place(NodeId id) const {
+  const auto found = places_.find(id);
+  return found == places_.end() ? StagePlace::each : found->second;
+}
+
+std::vector<Where> Stages::must_lie(NodeId id) const {
+  if (!body_) return {};
+  while (id && graph_->node(id).body != body_) {
+    const BodyId around = graph_->node(id).body;
+    if (around == forward_ || around == backward_)
+      return owners_of_turn(pipeline_.dim, {{pipeline_.axis}, {}, {}});
+    if (around == graph_->root()) return {};
+    id = graph_->body(around).owner;
+  }
+  const StagePlace at = place(id);
+  if (at != StagePlace::first && at != StagePlace::last) return {};
+  return {end(at == StagePlace::last)};
+}
+
+/// `several` stands for a conflict, `each` for what every stage has a part of; unknown yet are nodes that depend on
+/// nothing that a stage makes.
+StagePlace Stages::of(ValueId value) const {
+  const NodeId producer = graph_->value(value).producer;
+  if (const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op); loop && is_divided(*loop))
+    for (const LoopOp::Carry& carry : loop->carries)
+      if (carry.result == value && !only_adds_up(*graph_, *loop, carry))
+        return loop->reverse ? StagePlace::first : StagePlace::last;
+  return place(producer);
+}
+
+StagePlace Stages::joined(const Node& node) const {
+  std::optional<StagePlace> all;
+  for_each_source(*graph_, node, [&](ValueId value) {
+    const NodeId producer = graph_->value(value).producer;
+    const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op);
+    const bool known = places_.contains(producer) || (loop && is_divided(*loop));
+    if (!known || graph_->body(body_).owner == producer) return;
+    const StagePlace at = of(value);
+    all = !all || *all == at ? at : StagePlace::several;
+  });
+  return all.value_or(StagePlace::each);
+}
+
+void Stages::place_body() {
+  for (const NodeId id : graph_->body(body_).nodes) {
+    const Node& node = graph_->node(id);
+    if (const auto* loop = std::get_if<LoopOp>(&node.op); loop && is_divided(*loop)) continue;
+    bool depends = false;
+    for_each_source(*graph_, node, [&](ValueId value) {
+      const NodeId producer = graph_->value(value).producer;
+      const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op);
+      depends = depends || places_.contains(producer) || (loop && is_divided(*loop));
+    });
+    if (depends) places_[id] = joined(node);
+  }
+  place_free();
+}
+
+/// What depends on inputs and parameters alone is computed where it is needed.
+void Stages::place_free() {
+  std::map<NodeId, std::set<StagePlace>> needed;
+  const std::vector<NodeId>& nodes = graph_->body(body_).nodes;
+  const auto need = [&](ValueId value, StagePlace at) {
+    if (value && graph_->value(value).body == body_) needed[graph_->value(value).producer].insert(at);
+  };
+  const LoopOp& time = std::get<LoopOp>(graph_->node(graph_->body(body_).owner).op);
+  for (const LoopOp::Carry& carry : time.carries) need(carry.leaving, StagePlace::last);
+  for (const LoopOp::Collect& collect : time.collects) need(collect.turn, StagePlace::last);
+  std::map<NodeId, StagePlace> free;
+  for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+    const Node& node = graph_->node(*at);
+    const auto* loop = std::get_if<LoopOp>(&node.op);
+    if (loop && is_divided(*loop)) {
+      std::set<ValueId> initials;
+      for (const LoopOp::Carry& carry : loop->carries) {
+        initials.insert(carry.initial);
+        need(carry.initial, loop->reverse ? StagePlace::last : StagePlace::first);
+      }
+      for_each_source(*graph_, node, [&](ValueId value) {
+        if (!initials.contains(value)) need(value, StagePlace::each);
+      });
+      continue;
+    }
+    StagePlace place = StagePlace::each;
+    if (const auto known = places_.find(*at); known != places_.end()) place = known->second;
+    else if (const std::set<StagePlace>& where = needed[*at]; where.size() == 1) free[*at] = place = *where.begin();
+    for_each_source(*graph_, node, [&](ValueId value) { need(value, place); });
+  }
+  places_.merge(free);
+}
+
+namespace {
+
+/// The terms of a sum in a body, through additions that nobody else reads and whose terms lie at several stages.
+void terms_of(const Graph& graph, const Stages& stages, ValueId sum, std::vector<ValueId>& terms) {
+  const Node& node = graph.node(graph.value(sum).producer);
+  if (stages.place(graph.value(sum).producer) != StagePlace::several || !is_addition(node.op))
+    return terms.push_back(sum);
+  for (const ValueId term : node.inputs) terms_of(graph, stages, term, terms);
+}
+
+class StageSums {
+ public:
+  StageSums(Graph& graph, const Stages& stages) : graph_(graph), stages_(stages) {}
+
+  void run() {
+    const NodeId id = graph_.body(stages_.body()).owner;
+    const size_t carries = std::get<LoopOp>(graph_.node(id).op).carries.size();
+    for (size_t i = 0; i < carries; ++i) separate(id, i);
+    connect_loop(graph_.node(id));
+  }
+
+ private:
+  static StagePlace place_of(const Graph& graph, const Stages& stages, ValueId value) {
+    const NodeId producer = graph.value(value).producer;
+    if (const auto* loop = std::get_if<LoopOp>(&graph.node(producer).op); loop && stages.is_divided(*loop))
+      for (const LoopOp::Carry& carry : loop->carries)
+        if (carry.result == value && !only_adds_up(graph, *loop, carry))
+          return loop->reverse ? StagePlace::first : StagePlace::last;
+    return stages.place(producer);
+  }
+
+  void separate(NodeId id, size_t at) {
+    LoopOp loop = std::get<LoopOp>(graph_.node(id).op);
+    const LoopOp::Carry carry = loop.carries[at];
+    if (!only_adds_up(graph_, loop, carry)) return;
+    const NodeId last = graph_.value(carry.leaving).producer;
+    std::vector<ValueId> terms;
+    terms_of(graph_, stages_, graph_.node(last).inputs[1], terms);
+    std::map<StagePlace, std::vector<ValueId>> by_place;
+    for (const ValueId term : terms) by_place[place_of(graph_, stages_, term)].push_back(term);
+    if (by_place.size() < 2) return;
+    GraphBuilder inside(graph_), outside(graph_);
+    for (GraphBuilder* build : {&inside, &outside}) {
+      build->part = graph_.node(last).part;
+      build->span = graph_.node(last).span;
+      build->scope = graph_.node(last).scope;
+      build->region = graph_.node(last).region;
+    }
+    inside.body = stages_.body();
+    std::vector<ValueId> totals;
+    for (const auto& [place, own] : by_place) {
+      const bool first = totals.empty();
+      LoopOp::Carry made = carry;
+      made.result = outside.argument(graph_.type(carry.result), graph_.root(), id);
+      if (!first) made.entering = inside.argument(graph_.type(carry.entering), stages_.body(), id);
+      ValueId sum = own.front();
+      for (size_t i = 1; i < own.size(); ++i) sum = inside.add(sum, own[i]);
+      made.leaving = inside.add(made.entering, sum);
+      if (first) loop.carries[at] = made;
+      else loop.carries.push_back(made);
+      totals.push_back(made.result);
+    }
+    std::vector<NodeId>& nodes = graph_.body(stages_.body()).nodes;
+    std::erase(nodes, last);
+    graph_.node(id).op = loop;
+    // The total is what the loop gave before: its readers stay as they are.
+    std::vector<NodeId>& root = graph_.body(graph_.root()).nodes;
+    const auto place = std::ranges::find(root, id) - root.begin() + 1;
+    ValueId total = totals.front();
+    for (size_t i = 1; i < totals.size(); ++i) total = outside.add(total, totals[i]);
+    const NodeId sum = graph_.value(total).producer;
+    graph_.node(sum).results = {carry.result};
+    graph_.value(carry.result).producer = sum;
+    const size_t added = totals.size() - 1;
+    std::rotate(root.begin() + place, root.end() - static_cast<std::ptrdiff_t>(added), root.end());
+  }
+
+  Graph& graph_;
+  const Stages& stages_;
+};
+
+}  // namespace
+
+void separate_stage_sums(Graph& graph, const Layout& layout) {
+  const Graph before = graph;
+  const Stages stages(before, layout);
+  if (!stages) return;
+  StageSums(graph, stages).run();
+  remove_dead(graph);
+}
+
+void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
+  if (!layout.pipeline) return;
+  const Stages stages(graph, layout);
+  const std::string& dim = graph.dim(layout.pipeline.dim).name;
+  for (const NodeId id : stages ? graph.body(stages.body()).nodes : std::vector<NodeId>{}) {
+    const Node& node = graph.node(id);
+    const auto* loop = std::get_if<LoopOp>(&node.op);
+    if (loop && loop->dim == layout.pipeline.dim && !stages.is_divided(*loop)) {
+      sink.error("E0419", node.span, "a second `repeat {}` in a pipeline over it", dim)
+          .label(layout.pipeline.span, "the pipeline")
+          .help("write both loops as one, or give one of them a dim of its own");
+      return;
+    }
+    if (stages.place(id) != StagePlace::several) continue;
+    sink.error("E0419", node.span, "`{}` needs values of several stages of a pipeline", op_text(graph, node.op))
+        .here("what goes around `repeat {}` would have to be sent past its stages", dim)
+        .label(layout.pipeline.span, "the pipeline")
+        .help(fmt::format("carry it through the loop: bind it before `repeat {}` and inside", dim));
+    return;
+  }
+}
+
+}  // namespace mesh

@@ -1,0 +1,58 @@
+// stages.h: which stage of a pipeline computes what of a micro-batch: what stands before the pipelined loop the first,
+// what is made of its result the last, its turns those that own them. What both ends need, and depends on neither, each
+// stage computes for itself.
+#pragma once
+#include <map>
+
+#include "codegen/graph/graph.h"
+#include "codegen/layout/placement.h"
+#include "frontend/diagnostic.h"
+
+namespace mesh {
+
+enum class StagePlace : uint8_t {
+  each,   // every stage, what it has of it
+  first,
+  last,
+  several  // terms of one sum that are made at different stages
+};
+
+class Stages {
+ public:
+  /// Of a graph by micro-batches; of one without the pipeline's loop there are none.
+  Stages(const Graph&, const Layout&);
+
+  explicit operator bool() const { return bool(body_); }
+  /// Whether this is the loop over micro-batches that goes through the stages.
+  bool is_pipeline(const LoopOp& loop) const { return body_ && loop.body == body_; }
+  /// Whether this is a loop whose turns the stages have among them.
+  bool is_divided(const LoopOp& loop) const { return loop.body == forward_ || loop.body == backward_; }
+  /// The coordinate at which a divided loop begins, or ends.
+  Where end(bool last) const;
+  /// Where a node of any body must be computed; empty: wherever it likes.
+  std::vector<Where> must_lie(NodeId) const;
+  StagePlace place(NodeId) const;
+
+  BodyId body() const { return body_; }
+  BodyId forward() const { return forward_; }
+
+ private:
+  void place_body();
+  StagePlace of(ValueId) const;
+  StagePlace joined(const Node&) const;
+  void place_free();
+
+  const Graph* graph_;
+  Pipeline pipeline_;
+  MeshShape mesh_;
+  BodyId body_, forward_, backward_;
+  std::map<NodeId, StagePlace> places_;
+};
+
+/// Sums over micro-batches whose terms are made at different stages are carried a stage each, and added in the end.
+void separate_stage_sums(Graph&, const Layout&);
+
+/// E0419 where a value would go from stage to stage otherwise than as the loop's carry, or the loop is no pipeline.
+void check_stages(const Graph&, const Layout&, DiagnosticSink&);
+
+}  // namespace mesh
