@@ -39,6 +39,7 @@ struct MadeBy {
   }
   std::vector<Access> operator()(const CopyStep&) const { return {}; }
   std::vector<Access> operator()(const FillStep&) const { return {}; }
+  std::vector<Access> operator()(const MessageStep&) const { return {}; }
   std::vector<Access> operator()(const UntilStep&) const { return {}; }
   template <HasBodies Kind>
   std::vector<Access> operator()(const Kind&) const {

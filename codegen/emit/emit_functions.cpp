@@ -190,6 +190,10 @@ class RoutineEmitter {
     context_.loops.pop_back();
   }
 
+  static void write_control(CppWriter&, Scope&, const ActionStep&, const std::string&) {
+    internal_error("the emitter knows no pipelines");
+  }
+
   /// `if (index_on(mesh::pipe) == 0) { ... }`
   void write_control(CppWriter& out, Scope& scope, const BranchStep& branch, const std::string& prefix) {
     std::vector<std::string> conditions;

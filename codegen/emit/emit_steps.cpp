@@ -101,6 +101,7 @@ struct ShapesOf {
   std::string operator()(const FillStep&) const { return ""; }
   std::string operator()(const CollectiveStep&) const { return ""; }
   std::string operator()(const CombinedStep&) const { return ""; }
+  std::string operator()(const MessageStep&) const { return ""; }
   std::string operator()(const UntilStep&) const { return ""; }
   template <HasBodies Kind>
   std::string operator()(const Kind&) const {
@@ -185,6 +186,7 @@ struct EmitStep {
   void operator()(const FillStep& fill) const { emit_fill(context, out, fill); }
   void operator()(const CollectiveStep& collective) const { emit_collective(context, out, collective, span); }
   void operator()(const CombinedStep& combined) const { emit_combined(context, out, combined, span); }
+  void operator()(const MessageStep&) const { internal_error("the emitter knows no pipelines"); }
   void operator()(const UntilStep&) const { of_control(); }
   template <HasBodies Kind>
   void operator()(const Kind&) const {

@@ -120,7 +120,7 @@ void each_turn(const std::vector<int64_t>& turns, std::vector<int64_t>& turn, co
 }
 
 template <class T>
-Action bind_attention(Binding& binding, const AttentionStep& step) {
+Task bind_attention(Binding& binding, const AttentionStep& step) {
   const AttentionBinder binder(binding, step, meshrt::type_of<T>);
   const AttentionOp& op = step.op;
   const Operand q = binder.operand(step.q, op.query, op.head_dim), k = binder.operand(step.k, op.key, op.head_dim),
@@ -156,7 +156,7 @@ Action bind_attention(Binding& binding, const AttentionStep& step) {
 
 }  // namespace
 
-Action bind_step(Binding& binding, const AttentionStep& step) {
+Task bind_step(Binding& binding, const AttentionStep& step) {
   switch (const Type type = binding.buffer(step.out).type) {
     case Type::f32: return bind_attention<float>(binding, step);
     case Type::f64: return bind_attention<double>(binding, step);

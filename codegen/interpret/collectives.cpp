@@ -206,7 +206,7 @@ MakePlan redeal(const Bound& bound) {
 }
 
 // What a rank does by itself, as it holds all of the dim.
-Action own_action(const Binding& binding, const CollectiveStep& step) {
+Task own_action(const Binding& binding, const CollectiveStep& step) {
   const Pointer from(binding, step.from), to(binding, step.to);
   const Type type = binding.buffer(step.to).type;
   if (step.kind == CollectiveKind::redeal) {
@@ -333,7 +333,7 @@ MakePlan maker(Binding& binding, const CombinedStep& step) {
 }
 
 template <class Kind>
-Action planned(Binding& binding, const Kind& step, std::span<const CollectiveStep> call) {
+Task planned(Binding& binding, const Kind& step, std::span<const CollectiveStep> call) {
   const CollectiveStep& first = call.front();
   if (first.phase == Phase::wait) {
     const auto started = binding.started.find(first.step);
@@ -348,9 +348,9 @@ Action planned(Binding& binding, const Kind& step, std::span<const CollectiveSte
 
 }  // namespace
 
-Action bind_step(Binding& binding, const CombinedStep& step) { return planned(binding, step, step.collectives); }
+Task bind_step(Binding& binding, const CombinedStep& step) { return planned(binding, step, step.collectives); }
 
-Action bind_step(Binding& binding, const CollectiveStep& step) {
+Task bind_step(Binding& binding, const CollectiveStep& step) {
   if (step.axes.empty()) {
     check(binding, step);
     return own_action(binding, step);

@@ -14,7 +14,7 @@ struct InterpretedProgram::Bound {
   Bound(const mesh::Program& program, meshrt::Rank& rank) : binding(program, rank) {}
 
   Binding binding;
-  std::vector<std::vector<Action>> routines;
+  std::vector<std::vector<Task>> routines;
 };
 
 namespace {
@@ -157,19 +157,19 @@ void InterpretedProgram::bind(meshrt::Rank& rank) {
     tensors_.push_back(std::move(made));
   }
   for (const auto& [name, id] : program_.step().wanted) wanted_.push_back(tensor(id, name, meshrt::Role::output));
-  std::vector<std::vector<Action>>& routines = bound_->routines;
+  std::vector<std::vector<Task>>& routines = bound_->routines;
   for (const Routine& routine : program_.routines) routines.push_back(bind_steps(bound_->binding, routine.steps));
   for (size_t i = 0; i < routines.size(); ++i) {
     const std::optional<uint32_t> other = program_.routines[i].after_forward_of;
     if (!other) continue;
-    const std::vector<Action>& first = routines[*other];
+    const std::vector<Task>& first = routines[*other];
     routines[i].insert(routines[i].begin(), first.begin(),
                        first.begin() + static_cast<std::ptrdiff_t>(forward_steps(program_.routines[*other])));
   }
 }
 
 void InterpretedProgram::execute(uint32_t routine) {
-  for (const Action& action : bound_->routines[routine]) action();
+  for (const Task& action : bound_->routines[routine]) action();
 }
 
 void InterpretedProgram::read_results(const EntryPoint& entry, std::span<double> results) const {

@@ -70,7 +70,7 @@ BoundLookup bind_lookup(const Binding& binding, const Access& table, const Acces
 }
 
 template <class T>
-Action take_of(Binding& binding, const TakeStep& step) {
+Task take_of(Binding& binding, const TakeStep& step) {
   return [&binding, bound = bind_lookup(binding, step.table, step.ids, step.out, step.dim)] {
     const auto* const table = reinterpret_cast<const T*>(bound.table.at(binding));
     const auto* const ids = reinterpret_cast<const int32_t*>(bound.ids.at(binding));
@@ -82,7 +82,7 @@ Action take_of(Binding& binding, const TakeStep& step) {
 }
 
 template <class T>
-Action take_gradient_of(Binding& binding, const TakeGradientStep& step) {
+Task take_gradient_of(Binding& binding, const TakeGradientStep& step) {
   return [&binding, adds = step.adds, bound = bind_lookup(binding, step.table, step.ids, step.d, step.dim)] {
     auto* const table = reinterpret_cast<T*>(bound.table.at(binding));
     const auto* const ids = reinterpret_cast<const int32_t*>(bound.ids.at(binding));
@@ -96,7 +96,7 @@ Action take_gradient_of(Binding& binding, const TakeGradientStep& step) {
 
 }  // namespace
 
-Action bind_step(Binding& binding, const TakeStep& step) {
+Task bind_step(Binding& binding, const TakeStep& step) {
   switch (const Type type = binding.buffer(step.table).type) {
     case Type::f32: return take_of<float>(binding, step);
     case Type::f64: return take_of<double>(binding, step);
@@ -108,7 +108,7 @@ Action bind_step(Binding& binding, const TakeStep& step) {
   }
 }
 
-Action bind_step(Binding& binding, const TakeGradientStep& step) {
+Task bind_step(Binding& binding, const TakeGradientStep& step) {
   switch (const Type type = binding.buffer(step.table).type) {
     case Type::f32: return take_gradient_of<float>(binding, step);
     case Type::f64: return take_gradient_of<double>(binding, step);

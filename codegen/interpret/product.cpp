@@ -100,7 +100,7 @@ meshrt::Activation activation_of(MapFunction function) {
 }
 
 template <class T>
-Action bind_product(Binding& binding, const ProductStep& step) {
+Task bind_product(Binding& binding, const ProductStep& step) {
   const ProductBinder binder(binding, step);
   binder.check();
   meshrt::Product<T> product;
@@ -147,7 +147,7 @@ Action bind_product(Binding& binding, const ProductStep& step) {
 
 }  // namespace
 
-Action bind_step(Binding& binding, const ProductStep& step) {
+Task bind_step(Binding& binding, const ProductStep& step) {
   switch (binding.buffer(step.c).type) {
     case Type::f32: return bind_product<float>(binding, step);
     case Type::f64: return bind_product<double>(binding, step);

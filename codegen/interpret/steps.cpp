@@ -12,23 +12,23 @@
 
 namespace mesh {
 
-std::vector<Action> bind_steps(Binding& binding, std::span<const Step> steps) {
-  std::vector<Action> actions;
+std::vector<Task> bind_steps(Binding& binding, std::span<const Step> steps) {
+  std::vector<Task> actions;
   actions.reserve(steps.size());
   for (const Step& step : steps)
     actions.push_back(std::visit([&](const auto& kind) { return bind_step(binding, kind); }, step.what));
   return actions;
 }
 
-Action bind_step(Binding& binding, const Nest& nest) {
+Task bind_step(Binding& binding, const Nest& nest) {
   return [bound = std::make_shared<BoundNest>(binding, nest)] { bound->run(); };
 }
 
-Action bind_step(Binding& binding, const DefinedStep& step) { return step.definition->bind(binding, step); }
+Task bind_step(Binding& binding, const DefinedStep& step) { return step.definition->bind(binding, step); }
 
-Action bind_step(Binding&, const UntilStep&) { internal_error("an `until` step is not the last one of its loop"); }
+Task bind_step(Binding&, const UntilStep&) { internal_error("an `until` step is not the last one of its loop"); }
 
-Action bind_step(Binding& binding, const ForStep& loop) {
+Task bind_step(Binding& binding, const ForStep& loop) {
   if (loop.loop.index >= binding.turns.size()) internal_error("a loop has a number that the program does not count");
   std::span<const Step> steps = loop.body;
   Pointer done;
@@ -40,22 +40,28 @@ Action bind_step(Binding& binding, const ForStep& loop) {
   const std::map<DimId, LoopId> around = binding.loops;
   binding.loops[loop.dim] = loop.loop;
   binding.loop_extent[loop.loop.index] = loop.turns;
-  const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, steps));
+  if (loop.order) {
+    Task pipeline = bind_pipeline(binding, loop);
+    binding.loops = around;
+    return pipeline;
+  }
+  const auto body = std::make_shared<std::vector<Task>>(bind_steps(binding, steps));
   binding.loops = around;
   int64_t& turn = binding.turns[loop.loop.index];
-  return [&binding, body, done, &turn, turns = loop.turns, reverse = loop.reverse] {
-    for (int64_t i = 0; i < turns; ++i) {
-      turn = reverse ? turns - 1 - i : i;
-      for (const Action& action : *body) action();
+  const Range made = loop.own ? binding.range({loop.dim, *loop.own}) : Range{0, loop.turns};
+  return [&binding, body, done, &turn, made, reverse = loop.reverse] {
+    for (int64_t i = 0; i < made.size(); ++i) {
+      turn = reverse ? made.end - 1 - i : made.begin + i;
+      for (const Task& action : *body) action();
       if (done && *done.at(binding) != std::byte{0}) break;
     }
     turn = 0;
   };
 }
 
-Action bind_step(Binding& binding, const BranchStep& branch) {
+Task bind_step(Binding& binding, const BranchStep& branch) {
   // Groups are made by all ranks, in one order.
-  const auto body = std::make_shared<std::vector<Action>>(bind_steps(binding, branch.body));
+  const auto body = std::make_shared<std::vector<Task>>(bind_steps(binding, branch.body));
   const int64_t rank = binding.rank.rank();
   if (!may_enter(binding.mesh(), branch, rank)) return [] {};
   std::vector<std::pair<int64_t, std::function<int64_t()>>>
@@ -65,11 +71,11 @@ Action bind_step(Binding& binding, const BranchStep& branch) {
   return [body, turns] {
     for (const auto& [own, coordinate] : turns)
       if (coordinate() != own) return;
-    for (const Action& action : *body) action();
+    for (const Task& action : *body) action();
   };
 }
 
-Action bind_step(Binding& binding, const FillStep& fill) {
+Task bind_step(Binding& binding, const FillStep& fill) {
   int64_t elements = 1;
   for (const LocalDim& dim : dims_of(binding.program, fill.to)) elements *= binding.extent(dim);
   const Type type = binding.buffer(fill.to).type;
@@ -101,7 +107,7 @@ struct BoundCopy {
 
 }  // namespace
 
-Action bind_step(Binding& binding, const CopyStep& step) {
+Task bind_step(Binding& binding, const CopyStep& step) {
   const Buffer &from = binding.buffer(step.from), &to = binding.buffer(step.to);
   if (from.type != to.type) internal_error("a copy from " + from.name + " to " + to.name + " changes the type");
   const auto from_dims = dims_of(binding.program, step.from), to_dims = dims_of(binding.program, step.to);

@@ -243,7 +243,7 @@ meshrt::Lines bound_lines(const Binding& binding, const Access& whole, DimId dim
 }
 
 template <class T>
-Action sort_of(Binding& binding, const DefinedStep& step) {
+Task sort_of(Binding& binding, const DefinedStep& step) {
   const Sort sort = Sort::of(step);
   return [&binding, lines = bound_lines(binding, sorted_from(step), sort.dim, sort.to), descending = sort.descending,
           from = Pointer(binding, sorted_from(step)), values = Pointer(binding, sorted_values(step)),
@@ -254,7 +254,7 @@ Action sort_of(Binding& binding, const DefinedStep& step) {
 }
 
 template <class T>
-Action place_of(Binding& binding, const DefinedStep& step) {
+Task place_of(Binding& binding, const DefinedStep& step) {
   const Place place = Place::of(step);
   return [&binding, lines = bound_lines(binding, placed_to(step), place.to, place.from),
           indices = Pointer(binding, placed_indices(step)), from = Pointer(binding, placed_from(step)),
@@ -264,7 +264,7 @@ Action place_of(Binding& binding, const DefinedStep& step) {
   };
 }
 
-Action bind_sort(Binding& binding, const DefinedStep& step) {
+Task bind_sort(Binding& binding, const DefinedStep& step) {
   switch (const Type type = binding.buffer(sorted_from(step)).type) {
     case Type::f32: return sort_of<float>(binding, step);
     case Type::f64: return sort_of<double>(binding, step);
@@ -275,7 +275,7 @@ Action bind_sort(Binding& binding, const DefinedStep& step) {
   }
 }
 
-Action bind_place(Binding& binding, const DefinedStep& step) {
+Task bind_place(Binding& binding, const DefinedStep& step) {
   switch (const Type type = binding.buffer(placed_from(step)).type) {
     case Type::f32: return place_of<float>(binding, step);
     case Type::f64: return place_of<double>(binding, step);

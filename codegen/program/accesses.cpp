@@ -69,6 +69,7 @@ struct Visit {
     visit(c.to, Use::write);
   }
   void operator()(FillStep& f) const { visit(f.to, Use::write); }
+  void operator()(MessageStep& m) const { visit(m.value, m.sends ? Use::read : Use::write); }
   void operator()(UntilStep& u) const { visit(u.done, Use::read); }
   template <HasBodies Kind>
   void operator()(Kind& kind) const {

@@ -25,6 +25,14 @@ std::string to_string(const Program& program, const BranchStep& branch) {
   return fmt::format("{}", fmt::join(axes, ", "));
 }
 
+std::optional<int64_t> neighbour(const MeshShape& mesh, const MessageStep& message, int64_t rank) {
+  const MeshAxis& axis = mesh.axes[message.axis];
+  const int64_t step = message.down == message.sends ? -1 : 1;
+  const int64_t there = mesh.coordinate(rank, message.axis) + step;
+  if (there < 0 || there >= axis.size) return {};
+  return rank + step * axis.stride;
+}
+
 int64_t turns_of(const Program& program, const Where& where) {
   return where.owner ? program.sharded.graph.dim(where.owner.dim).size : 1;
 }
@@ -62,6 +70,7 @@ RankClasses::RankClasses(const Program& program) : program_(program), classes_{{
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* branch = std::get_if<BranchStep>(&step.what))
         for (const Where& where : branch->at) ask(where);
+      if (const auto* message = std::get_if<MessageStep>(&step.what)) axes.insert(message->axis);
       for (const CollectiveStep& one : movements(step))
         if (one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::reduce) ask(one.at);
     });
@@ -103,6 +112,9 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
 
 RankSet RankClasses::touching(const Step& step, const Access& access, Use use, const RankSet& in) const {
   RankSet result = in;
+  if (const auto* message = std::get_if<MessageStep>(&step.what))
+    for (size_t i = 0; i < count(); ++i)
+      result[i] = result[i] && neighbour(program_.sharded.layout.mesh, *message, classes_[i].rank);
   for (const CollectiveStep& one : movements(step))
     if ((one.kind == CollectiveKind::broadcast && use == Use::read && access == one.from) ||
         (one.kind == CollectiveKind::reduce && use == Use::write && access == one.to))

@@ -2,6 +2,7 @@
 // what must hold on every rank is asked once for each class: a program without branches has one. Where ranks take turns
 // in a loop, being the one whose turn it is tells classes apart as a coordinate does.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@ namespace mesh {
 
 /// Whether a rank executes the branch's body, in some turn of the loops around it.
 bool may_enter(const MeshShape&, const BranchStep&, int64_t rank);
+/// The rank to which a message goes, or from which it comes; nothing at an end of its axis.
+std::optional<int64_t> neighbour(const MeshShape&, const MessageStep&, int64_t rank);
 /// "pipe 0, data 1 or 3"
 std::string to_string(const Program&, const BranchStep&);
 /// The turns of the loop that a place depends on; 1 where it depends on none.

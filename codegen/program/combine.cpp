@@ -22,6 +22,7 @@ struct Lightness {
   bool operator()(const TakeStep&) const { return false; }
   bool operator()(const TakeGradientStep&) const { return false; }
   bool operator()(const CombinedStep&) const { return false; }
+  bool operator()(const MessageStep&) const { return false; }
   bool operator()(const UntilStep&) const { return false; }
   template <HasBodies Kind>
   bool operator()(const Kind&) const {

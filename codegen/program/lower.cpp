@@ -10,6 +10,7 @@
 #include "codegen/program/lower_entry.h"
 #include "codegen/program/memory.h"
 #include "codegen/program/overlap.h"
+#include "codegen/program/pipeline_slots.h"
 
 namespace mesh {
 
@@ -158,6 +159,7 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
         return routine.after_forward_of && forward_part_updates(program, program.routines[*routine.after_forward_of]);
       }))
     program = lowered(entries, options, false);
+  add_pipeline_slots(program);
   if (!options.fuse) {
     plan_memory(program, options.share_memory);
     return program;

@@ -5,6 +5,7 @@
 
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
+#include "codegen/program/pipeline_slots.h"
 
 namespace mesh {
 
@@ -33,10 +34,15 @@ Access Lowering::stacked(const LoopOp& op, ValueId value) {
   return reordered(access, order);
 }
 
-/// The end of a turn: carries get what this turn leaves. Values are read before any of them is overwritten.
-void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries) {
-  std::vector<Access> leaving;
+Part Lowering::part_of(ValueId value) const { return graph_.node(graph_.value(value).producer).part; }
+
+/// The end of a turn: carries get what this turn leaves, of those whose last function is asked for. Values are read
+/// before any of them is overwritten.
+void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries, const std::function<bool(Part)>& of) {
+  std::vector<std::optional<Access>> leaving(op.carries.size());
   for (size_t i = 0; i < op.carries.size(); ++i) {
+    if (!of(part_of(op.carries[i].leaving))) continue;
+    at_ = where(op.carries[i].leaving);
     Access from = in_memory(op.carries[i].leaving);
     const auto overwritten = [&](const Access& carry) {
       return storage(program_, carry.buffer) == storage(program_, from.buffer);
@@ -46,9 +52,56 @@ void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries) {
       copy(from, safe);
       from = safe;
     }
-    leaving.push_back(from);
+    leaving[i] = from;
   }
-  for (size_t i = 0; i < op.carries.size(); ++i) copy(leaving[i], carries[i]);
+  for (size_t i = 0; i < op.carries.size(); ++i) {
+    if (!leaving[i]) continue;
+    at_ = where(op.carries[i].leaving);
+    copy(*leaving[i], carries[i]);
+  }
+  at_.clear();
+}
+
+/// What the stages of a pipeline hand on: not what each adds up for itself.
+void Lowering::pass_on(const LoopOp& op, const std::vector<Access>& carries, bool sends) {
+  at_.clear();
+  for (size_t i = 0; i < op.carries.size(); ++i)
+    if (!sharded_.placement(op.carries[i].result).at.empty())
+      emit(MessageStep{carries[i], sharded_.layout.pipeline.axis, op.reverse, sends});
+}
+
+/// What was there before the body begins is kept `before` a carry is renewed, all else when it is made.
+void Lowering::keep(const std::vector<Slot>& slots, bool before, const std::function<bool(Part)>& of) {
+  for (const Slot& slot : slots) {
+    if (slot.argument != before || !of(slot.argument ? Part::forward : part_of(slot.turn))) continue;
+    at_ = where(slot.turn);
+    if (before) store(slot.turn, slot.access);
+    else copy(in_memory(slot.turn), slot.access);
+  }
+  at_.clear();
+}
+
+/// The body of a pipeline: F and B of a micro-batch.
+void Lowering::lower_actions(const LoopOp& op, const std::vector<Access>& carries, const std::vector<Slot>& slots) {
+  const Node* loop = node_;
+  Steps actions;
+  for (const bool forward : {true, false}) {
+    const auto here = [&](Part part) { return (part == Part::forward) == forward; };
+    Steps body;
+    Steps* around = std::exchange(steps_, &body);
+    keep(slots, true, here);
+    for (const NodeId id : graph_.body(op.body).nodes)
+      if (here(graph_.node(id).part)) lower_node(id);
+    node_ = loop;
+    keep(slots, false, here);
+    leave(op, carries, here);
+    steps_ = around;
+    if (body.empty()) continue;
+    const ActionKind kind = forward ? ActionKind::forward : ActionKind::backward;
+    const Part part = forward ? Part::forward : Part::input_gradient;
+    actions.push_back({ActionStep{kind, std::move(body)}, part, {}, {}, {}});
+  }
+  *steps_ = std::move(actions);
 }
 
 /// Has the value written into its slot where it is made, if the producer has a say in that.
@@ -68,20 +121,19 @@ void Lowering::lower_loop(const Node& node) {
   const LoopId loop{program_.loops++};
   std::vector<Access> carries;
   for (const LoopOp::Carry& carry : op.carries) {
+    at_ = where(carry.initial);
     carries.push_back(enter(carry));
     memory_[carry.entering.index] = carries.back();
   }
+  const bool divided = stages_.is_divided(op);
+  if (divided) pass_on(op, carries, false);
+  at_.clear();
   for (const LoopOp::Slice& slice : op.slices) {
     Access access = stacked(op, slice.stacked);
     access.turns.push_back(loop);
     memory_[slice.turn.index] = access;
   }
   if (op.index) turn_[op.index] = loop;
-  struct Slot {
-    ValueId turn;
-    Access access;
-    bool argument;  // what is collected is there before the body begins
-  };
   std::vector<Slot> slots;
   for (const LoopOp::Collect& collect : op.collects) {
     Slot slot{collect.turn, allocate(collect.stacked), memory_[collect.turn.index] || turn_.contains(collect.turn)};
@@ -93,23 +145,27 @@ void Lowering::lower_loop(const Node& node) {
 
   Steps body;
   Steps* around = std::exchange(steps_, &body);
-  for (const Slot& slot : slots) {
-    at_ = where(slot.turn);
-    if (slot.argument) store(slot.turn, slot.access);  // before the carry is renewed
+  if (stages_.is_pipeline(op)) {
+    lower_actions(op, carries, slots);
+  } else {
+    const auto all = [](Part) { return true; };
+    keep(slots, true, all);
+    lower_body(op.body);
+    node_ = &node;
+    keep(slots, false, all);
+    leave(op, carries, all);
   }
-  lower_body(op.body);
   node_ = &node;
-  for (const Slot& slot : slots) {
-    at_ = where(slot.turn);
-    if (!slot.argument) copy(in_memory(slot.turn), slot.access);
-  }
-  at_.clear();
-  leave(op, carries);
   if (const auto done = std::exchange(done_, {})) emit(UntilStep{*done});
   steps_ = around;
 
   for (size_t i = 0; i < op.carries.size(); ++i) memory_[op.carries[i].result.index] = carries[i];
-  emit(ForStep{loop, op.dim, graph_.dim(op.dim).size, op.reverse, std::move(body)});
+  ForStep made{loop, op.dim, graph_.dim(op.dim).size, op.reverse, std::move(body)};
+  const Pipeline& pipeline = sharded_.layout.pipeline;
+  if (divided) made.own = DimPlacement{{pipeline.axis}, {}, {}};
+  if (stages_.is_pipeline(op)) made.order = order_of(program_, made);
+  emit(std::move(made));
+  if (divided) pass_on(op, carries, true);
 }
 
 }  // namespace mesh

@@ -13,6 +13,7 @@ Lowering::Lowering(Program& program, const ShardedGraph& sharded, std::vector<Bu
     : program_(program),
       sharded_(sharded),
       graph_(sharded.graph),
+      stages_(graph_, sharded.layout),
       stored_(std::move(stored)),
       first_step_(first_step),
       order_(std::move(order)),
@@ -121,6 +122,15 @@ void Lowering::lower_node(NodeId id) {
     void operator()(const LogSumExpOp&) const { composite("logsumexp"); }
   };
   std::visit(Visit{*this, node}, node.op);
+}
+
+/// The ranks that have a value, among those that come to it: where turns are divided each comes to its own alone.
+std::vector<Where> Lowering::where(ValueId value) const {
+  std::vector<Where> at = sharded_.placement(value).at;
+  const auto& node = graph_.body(graph_.value(value).body).owner;
+  if (node && stages_.is_divided(std::get<LoopOp>(graph_.node(node).op)))
+    std::erase_if(at, [&](const Where& one) { return one.owner.dim == sharded_.layout.pipeline.dim; });
+  return at;
 }
 
 /// The ranks that have a node's results compute them. All come to a loop, and to what brings a value to one of them.

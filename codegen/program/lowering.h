@@ -3,6 +3,7 @@
 // literals, positions, steps, rates, broadcasts, casts, slices and cheap functions of these never get a buffer unless
 // somebody needs one (a product, a collective, a loop, the caller).
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "codegen/graph/builder.h"
+#include "codegen/layout/stages.h"
 #include "codegen/layout/work.h"
 #include "codegen/program/program.h"
 
@@ -67,7 +69,7 @@ class Lowering {
   void find_readers();
   void lower_body(BodyId);
   void lower_node(NodeId);
-  const std::vector<Where>& where(ValueId value) const { return sharded_.placement(value).at; }
+  std::vector<Where> where(ValueId) const;
   std::vector<Where> work_place(const Node&) const;
   Steps& steps_here();
   bool is_formula(ValueId) const;
@@ -136,15 +138,25 @@ class Lowering {
   void lower_merge(const Node&);
 
   // lower_loop.cpp
+  struct Slot {  // of what a loop collects
+    ValueId turn;
+    Access access;
+    bool argument;  // what is collected is there before the body begins
+  };
   void lower_loop(const Node&);
   Access enter(const LoopOp::Carry&);
-  void leave(const LoopOp&, const std::vector<Access>& carries);
+  void leave(const LoopOp&, const std::vector<Access>& carries, const std::function<bool(Part)>& of);
+  void pass_on(const LoopOp&, const std::vector<Access>& carries, bool sends);
+  void lower_actions(const LoopOp&, const std::vector<Access>& carries, const std::vector<Slot>& slots);
+  void keep(const std::vector<Slot>&, bool before, const std::function<bool(Part)>& of);
+  Part part_of(ValueId) const;
   Access stacked(const LoopOp&, ValueId);
   void aim(ValueId, const Access& slot);
 
   Program& program_;
   const ShardedGraph& sharded_;
   const Graph& graph_;
+  const Stages stages_;
   std::vector<BufferId> stored_;
   uint32_t first_step_;
   std::vector<std::vector<DimId>> order_;

@@ -276,9 +276,18 @@ class Printer {
   }
   std::string text(const CopyStep& c) const { return fmt::format("copy {} = {}", access(c.to), access(c.from)); }
   std::string text(const FillStep& f) const { return fmt::format("fill {} = {}", access(f.to), f.value); }
+  std::string text(const MessageStep& m) const {
+    return fmt::format("{} the stage {} {}", m.sends ? "send to" : "receive from",
+                       m.down == m.sends ? "before" : "behind", access(m.value));
+  }
   std::string text(const UntilStep& u) const { return "until " + access(u.done); }
   std::string text(const ForStep& loop) const {
-    return fmt::format("for {} {}{}", dim(loop.dim), loop.turns, loop.reverse ? " backwards" : "");
+    const std::string own = loop.own ? ", each rank its own of " + axes(loop.own->axes) : "";
+    const std::string order = loop.order ? ", as the stages of " + axes({loop.order->axis}) + " have them in their lists" : "";
+    return fmt::format("for {} {}{}{}{}", dim(loop.dim), loop.turns, loop.reverse ? " backwards" : "", own, order);
+  }
+  std::string text(const ActionStep& action) const {
+    return action.kind == ActionKind::forward ? "forward" : "backward";
   }
   std::string text(const BranchStep& branch) const { return "on " + to_string(program_, branch); }
 

@@ -13,6 +13,7 @@
 
 #include "codegen/graph/graph.h"
 #include "codegen/layout/sharded_graph.h"
+#include "codegen/schedule/schedule.h"
 
 namespace mesh {
 
@@ -251,6 +252,16 @@ struct FillStep {
   double value;
 };
 
+/// What one stage of a pipeline gives to the next one, or, where it goes `down`, to the one before: each rank sends to
+/// the neighbour on the axis, and one that has none there does nothing. The value lies alike on both. A send goes on
+/// while other steps are executed; its slot is written again when it has ended (ForStep::order).
+struct MessageStep {
+  Access value;
+  AxisId axis;
+  bool down;   // from later stages to earlier ones
+  bool sends;  // else it receives
+};
+
 // ---- control
 // --------------------------------------------------------------------------------------------------------------
 
@@ -262,6 +273,12 @@ struct UntilStep {
   Access done;
 };
 
+/// In which order the stages of a pipeline, which are the coordinates of an axis, make their actions, each of one turn.
+struct PipelineOrder {
+  AxisId axis;
+  PipelineSchedule schedule;  // lists of F and B, by coordinate
+};
+
 /// What one turn of a loop executes.
 struct ForStep {
   LoopId loop;
@@ -269,6 +286,11 @@ struct ForStep {
   int64_t turns;
   bool reverse = false;
   Steps body;
+  /// Set: a rank makes only those turns that it owns of the dim, which lies so, in blocks.
+  std::optional<DimPlacement> own = {};
+  /// Set: the body is ActionSteps, which each rank executes as its list says. What a turn's F leaves to its B, or is
+  /// sent, lies in a ring of slots, of which there are as many as turns under way (pipeline_slots.h).
+  std::optional<PipelineOrder> order = {};
   std::array<Steps*, 1> bodies() { return {&body}; }
 };
 
@@ -277,6 +299,13 @@ struct ForStep {
 /// within it (program/branches.h).
 struct BranchStep {
   std::vector<Where> at;  // sorted by axis, each with its coordinates in order, or at a turn's owner; at least one axis
+  Steps body;
+  std::array<Steps*, 1> bodies() { return {&body}; }
+};
+
+/// What a stage does of one micro-batch in one action: F or B.
+struct ActionStep {
+  ActionKind kind;
   Steps body;
   std::array<Steps*, 1> bodies() { return {&body}; }
 };
@@ -290,7 +319,7 @@ concept HasBodies = requires(Kind kind) {
 };
 
 using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, DefinedStep, CollectiveStep,
-                              CombinedStep, CopyStep, FillStep, UntilStep, ForStep, BranchStep>;
+                              CombinedStep, CopyStep, FillStep, MessageStep, UntilStep, ForStep, BranchStep, ActionStep>;
 
 struct Step {
   StepKind what;

@@ -185,6 +185,8 @@ class Verifier {
                                               [&](const CollectiveStep& collective) { return collective.at == where; });
       return of_one || std::ranges::any_of(around_, [&](const Step* around) {
                const auto* branch = std::get_if<BranchStep>(&around->what);
+               if (const auto* loop = std::get_if<ForStep>(&around->what))
+                 return loop->own && loop->dim == where.owner.dim && loop->own->axes == where.owner.axes;
                return branch && std::ranges::count(branch->at, where) > 0;
              });
     });

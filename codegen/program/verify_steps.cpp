@@ -187,6 +187,10 @@ class StepVerifier {
   void operator()(const TakeStep& t) { table(t.table, t.ids, t.out, t.dim); }
   void operator()(const TakeGradientStep& t) { table(t.table, t.ids, t.d, t.dim); }
   void operator()(const FillStep&) {}
+  void operator()(const MessageStep& m) {
+    for (const LocalDim& local : dims_of(program_, m.value))
+      if (contains(local.placement.axes, m.axis)) say(fmt::format("sends a part of {} as if it lay alike", name(local.dim)));
+  }
   void operator()(const UntilStep& u) {
     if (program_.buffer(u.done.buffer).type != Type::boolean || !dims_of(program_, u.done).empty())
       say("asks something else than a truth value");

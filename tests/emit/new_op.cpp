@@ -125,7 +125,7 @@ void emit(EmitContext& context, CppWriter& out, const DefinedStep& step) {
   out.line(fmt::format("{} = {} * {};", element(y, "k"), element(x, "k"), element(x, next)));
 }
 
-Action bind(Binding& binding, const DefinedStep& step) {
+Task bind(Binding& binding, const DefinedStep& step) {
   const auto dims = dims_of(binding.program, step.reads[0]);
   const size_t at = position(binding.program, step);
   int64_t outer = 1, inner = 1;

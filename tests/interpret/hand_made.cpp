@@ -73,10 +73,10 @@ void HandMade::run(const std::function<void(const View&)>& fill, const std::func
     rank.allocate(static_cast<size_t>(program.memory.arena), static_cast<size_t>(program.memory.own));
     Binding binding(program, rank);
     binding.input = input;
-    const std::vector<Action> actions = bind_steps(binding, steps);
+    const std::vector<Task> tasks = bind_steps(binding, steps);
     fill({binding});
     for (int i = 0; i < times; ++i)
-      for (const Action& action : actions) action();
+      for (const Task& task : tasks) task();
     check({binding});
     return 0;
   });

@@ -1,0 +1,137 @@
+#include "codegen/program/pipeline_slots.h"
+
+#include <algorithm>
+
+#include "codegen/graph/builder.h"
+#include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
+#include "codegen/program/walk.h"
+#include "codegen/schedule/check_schedule.h"
+#include "codegen/schedule/named_schedules.h"
+#include "codegen/schedule/progress.h"
+
+namespace mesh {
+
+namespace {
+
+/// F after F, for stages that have no B.
+PipelineSchedule forward_alone(const ScheduleShape& shape) {
+  PipelineSchedule schedule{shape.ranks, shape.micro_batches, {}};
+  for (int32_t rank = 0; rank < shape.ranks; ++rank) {
+    schedule.ranks.emplace_back();
+    for (int32_t one = 0; one < shape.micro_batches; ++one)
+      schedule.ranks.back().push_back({ActionKind::forward, rank, one});
+  }
+  return schedule;
+}
+
+bool is_backward(const Step& action) { return std::get<ActionStep>(action.what).kind != ActionKind::forward; }
+
+}  // namespace
+
+PipelineOrder order_of(const Program& program, const ForStep& loop) {
+  const Pipeline& pipeline = program.sharded.layout.pipeline;
+  const ScheduleShape shape{static_cast<int32_t>(program.sharded.layout.mesh.axes[pipeline.axis].size),
+                            static_cast<int32_t>(loop.turns)};
+  PipelineOrder order{pipeline.axis, {}};
+  const bool both = std::ranges::any_of(loop.body, is_backward);
+  order.schedule = both ? find_schedule(pipeline.schedule)->make(shape) : forward_alone(shape);
+  if (both && !check_schedule(order.schedule).empty())
+    internal_error("schedule " + pipeline.schedule + ": " + check_schedule(order.schedule).front().message);
+  // A send has its slot to itself until it has ended, and a receive begins when its reader's turn comes.
+  const auto slots = static_cast<int32_t>(slots_of(order));
+  if (const auto waits = find_deadlock(order.schedule, {slots, 0}); both && !waits.empty())
+    internal_error(describe_deadlock(order.schedule, waits));
+  return order;
+}
+
+int64_t slots_of(const PipelineOrder& order) {
+  int64_t most = 1;
+  for (const std::vector<Action>& actions : order.schedule.ranks) {
+    const bool both = std::ranges::any_of(actions, frees_activations, &Action::kind);
+    int64_t under_way = 0;
+    for (const Action& action : actions) {
+      if (both && action.kind == ActionKind::forward) most = std::max(most, ++under_way);
+      if (frees_activations(action.kind)) --under_way;
+    }
+  }
+  return most;
+}
+
+namespace {
+
+/// Where a buffer is used.
+struct Uses {
+  int all = 0, forward = 0, backward = 0;
+  bool sent = false, begins_written = false;
+};
+
+class Slots {
+ public:
+  explicit Slots(Program& program) : program_(program), outlives_(outlive_routine(program)) {}
+
+  void run() {
+    for_each_list(program_, [&](Steps& steps) {
+      for (Step& step : steps)
+        if (auto* loop = std::get_if<ForStep>(&step.what); loop && loop->order) give(*loop);
+    });
+  }
+
+ private:
+  void give(ForStep& loop) {
+    std::vector<Uses> uses(program_.buffers.size());
+    const auto look = [&](const Step& step, const auto& note) {
+      if (!has_bodies(step))
+        for_each_access(step, [&](const Access& access, Use use) {
+          note(uses[storage(program_, access.buffer).index], use, std::holds_alternative<MessageStep>(step.what));
+        });
+    };
+    for (const Routine& routine : program_.routines)
+      for_each_step(routine.steps,
+                    [&](const Step& step) { look(step, [](Uses& of, Use, bool) { ++of.all; }); });
+    for (const Step& action : loop.body)
+      for_each_step(std::get<ActionStep>(action.what).body, [&](const Step& step) {
+        look(step, [&](Uses& of, Use use, bool message) {
+          if (of.forward + of.backward == 0) of.begins_written = use == Use::write;
+          ++(is_backward(action) ? of.backward : of.forward);
+          of.sent = of.sent || message;
+        });
+      });
+    const auto needs_slots = [&](const Access& access) {
+      const BufferId root = storage(program_, access.buffer);
+      const Uses& of = uses[root.index];
+      return of.all == of.forward + of.backward && of.begins_written && !outlives_[root.index] &&
+             ((of.forward > 0 && of.backward > 0) || of.sent);
+    };
+    const int64_t count = slots_of(*loop.order);
+    for (Step& action : loop.body)
+      for_each_access(action, [&](Access& access, Use) {
+        if (!needs_slots(access)) return;
+        access.turns.insert(access.turns.begin(), TurnIndex(loop.loop, 0, count));
+        for (IndexMap& map : access.maps) ++map.position;
+        widened_.push_back(storage(program_, access.buffer));
+      });
+    widen(count);
+  }
+
+  /// The buffers of the pipeline that was looked at, and what is a view of them.
+  void widen(int64_t count) {
+    if (widened_.empty()) return;
+    GraphBuilder build(program_.sharded.graph);
+    const DimId slots = build.dim("in_flight", count);
+    for (uint32_t i = 0; i < program_.buffers.size(); ++i)
+      if (std::ranges::count(widened_, storage(program_, {i})) > 0)
+        program_.buffers[i].dims.insert(program_.buffers[i].dims.begin(), {slots, {}});
+    widened_.clear();
+  }
+
+  Program& program_;
+  const std::vector<bool> outlives_;
+  std::vector<BufferId> widened_;
+};
+
+}  // namespace
+
+void add_pipeline_slots(Program& program) { Slots(program).run(); }
+
+}  // namespace mesh
