@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "codegen/commands/options.h"
 #include "codegen/commands/plan_report.h"
 #include "codegen/emit/emit_program.h"
 
@@ -52,6 +53,10 @@ std::map<std::string, std::string> texts_of_run(const Session& session, const Co
 }
 
 std::string emitted_text(const Session& session, const SpecOptions& spec, const Compiled& compiled) {
+  if (const Layout& layout = compiled.sharded().layout; layout.pipeline)
+    throw UsageError(fmt::format("layout `{}` is a pipeline, of which no C++ is written yet: `meshc verify` and `meshc "
+                                 "fetch` compute it, `meshc run` takes the layout without `microbatches`",
+                                 layout.name));
   EmitOptions options;
   options.spec = fs::path(spec.spec_files().front()).filename().string();
   options.spec_hash = compiled.spec_hash;

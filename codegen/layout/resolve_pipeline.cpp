@@ -125,6 +125,16 @@ class PipelineRule {
           .help("schedules of one stage a rank: `gpipe`, `1f1b`, `eager_1f1b`");
       return false;
     }
+    const PipelineSchedule lists = known->make({2, 2, 1});
+    const bool halves = std::ranges::any_of(lists.ranks, [](const std::vector<Action>& actions) {
+      return std::ranges::any_of(actions, [](const Action& one) { return one.kind == ActionKind::weight_gradient; });
+    });
+    if (halves) {
+      sink_.error("E0901", schedule.value->span, "a pipeline whose weight gradients have a time of their own is not built yet")
+          .here("`{}` puts them into the bubble", known->name)
+          .help("schedules with whole backward passes: `gpipe`, `1f1b`, `eager_1f1b`");
+      return false;
+    }
     name = known->name;
     return true;
   }
@@ -133,7 +143,7 @@ class PipelineRule {
     const MeshAxis& axis = layout_.mesh.axes[made.axis];
     const Dim& layers = graph_.dim(made.dim);
     if (axis.size <= layers.size) return true;
-    sink_.error("E0412", rule_, "{} stages, but `{}` has {} turns", axis.size, layers.name, layers.size)
+    sink_.error("E0420", rule_, "{} stages, but `{}` has {} turns", axis.size, layers.name, layers.size)
         .here("a stage has one turn at least")
         .label(axis.span, "the stages")
         .label(layers.span, "the turns")

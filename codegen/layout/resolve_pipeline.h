@@ -11,7 +11,8 @@ namespace mesh {
 
 /// `layer -> pipe { microbatches: 8, schedule: "1f1b" }`: layout.pipeline. `axes` are those of the rule with more than
 /// one rank; with none of them there is no pipeline, but its micro-batches. E0411 for what is no pipeline, E0412 where
-/// the batch or the layers cannot be divided so, E0901 for a schedule of several chunks a rank.
+/// the batch cannot be cut so, E0420 where there are more stages than turns, E0901 for a schedule of several chunks a
+/// rank, or with times for W.
 void resolve_pipeline(const ast::Place&, Span rule, const Graph&, const std::set<DimId>& loops,
                       const std::vector<AxisId>& axes, Layout&, DiagnosticSink&);
 
