@@ -48,8 +48,8 @@ Task bind_pipeline(Binding& binding, const ForStep& loop) {
   const auto slots = static_cast<size_t>(slots_of(*loop.order));
   const auto actions = std::make_shared<std::vector<BoundAction>>();
   for (const Step& step : loop.body)
-    actions->push_back({bind_steps(binding, std::get<ActionStep>(step.what).body),
-                        std::vector<std::vector<meshrt::Ticket>>(slots)});
+    actions->push_back(
+        {bind_steps(binding, std::get<ActionStep>(step.what).body), std::vector<std::vector<meshrt::Ticket>>(slots)});
   const int64_t stage = binding.mesh().coordinate(binding.rank.rank(), loop.order->axis);
   int64_t& turn = binding.turns[loop.loop.index];
   return [&binding, &turn, actions, slots, list = loop.order->schedule.ranks[static_cast<size_t>(stage)]] {

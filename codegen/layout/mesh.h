@@ -63,11 +63,11 @@ struct Rule {
 
 /// The turns of a loop are the layers of a pipeline: consecutive ones are a stage, at one coordinate of the axis each.
 struct Pipeline {
-  DimId dim;              // of the loop; unset: there is none
+  DimId dim;  // of the loop; unset: there is none
   AxisId axis = 0;
   int64_t micro_batches = 1;
   std::string schedule = "1f1b";  // a name of schedule/named_schedules.h
-  Span span;              // of the rule
+  Span span;                      // of the rule
   explicit operator bool() const { return bool(dim); }
 };
 

@@ -98,10 +98,10 @@ bool Placer::adds_up(NodeId id) {
   x = is_free(x) ? materialise(x, Placement::whole(graph_.type(x).dims.size())) : home(x);
   Placement lies = placement(x);
   std::erase_if(lies.partial, [](const Partial& p) { return p.reduce != Reduce::sum; });
-  const bool divided = std::ranges::any_of(lies.at, [](const Where& where) { return bool(where.owner); }) &&
-                       stages_ && !stages_.must_lie(id).empty();
+  const bool divided = std::ranges::any_of(lies.at, [](const Where& where) { return bool(where.owner); }) && stages_ &&
+                       !stages_.must_lie(id).empty();
   std::erase_if(lies.at, [](const Where& where) { return bool(where.owner); });  // the next turn has another owner
-  if (divided) {  // each adds up what it has
+  if (divided) {                                                                 // each adds up what it has
     lies.partial.push_back({layout_.pipeline.axis, Reduce::sum});
     std::ranges::sort(lies.partial);
   }

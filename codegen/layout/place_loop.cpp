@@ -93,6 +93,7 @@ ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
   if (is_free(turn)) return materialise(turn, Placement::whole(graph_.type(turn).dims.size()));
   turn = home(turn);
   if (const auto ruled = ruled_turn(loop, kept)) return bring(turn, *ruled, "the rank that keeps this turn of it");
+  if (stages_.is_pipeline(loop)) return turn;  // the stage that makes it keeps it
   if (!placement(turn).at.empty()) {
     Placement everywhere = placement(turn);
     everywhere.at.clear();

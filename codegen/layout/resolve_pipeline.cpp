@@ -99,8 +99,9 @@ class PipelineRule {
     while (more < batch.size && batch.size % more != 0) ++more;
     const std::string near = more > batch.size || more == less ? fmt::format("`microbatches: {}`", less)
                                                                : fmt::format("`microbatches: {}` or `{}`", less, more);
-    sink_.error("E0412", count.value->span, "{} micro-batches do not divide `{}` = {}", micro_batches, batch.name,
-                batch.size)
+    sink_
+        .error("E0412", count.value->span, "{} micro-batches do not divide `{}` = {}", micro_batches, batch.name,
+               batch.size)
         .label(batch.span, "the batch of one step")
         .help(fmt::format("{} would do", near));
     return false;
@@ -130,7 +131,9 @@ class PipelineRule {
       return std::ranges::any_of(actions, [](const Action& one) { return one.kind == ActionKind::weight_gradient; });
     });
     if (halves) {
-      sink_.error("E0901", schedule.value->span, "a pipeline whose weight gradients have a time of their own is not built yet")
+      sink_
+          .error("E0901", schedule.value->span,
+                 "a pipeline whose weight gradients have a time of their own is not built yet")
           .here("`{}` puts them into the bubble", known->name)
           .help("schedules with whole backward passes: `gpipe`, `1f1b`, `eager_1f1b`");
       return false;

@@ -121,8 +121,7 @@ class Rules {
       if (const DimId dim = dim_named(name, known)) unless.push_back(dim);
     const bool idle = axes && axes->empty() && !place.target.none;  // over axes of size 1
     bool reported = false;
-    if (axes && general && makes_pipeline(place))
-      resolve_pipeline(place, span, graph_, loops_, *axes, layout_, sink_);
+    if (axes && general && makes_pipeline(place)) resolve_pipeline(place, span, graph_, loops_, *axes, layout_, sink_);
     for (const ast::Product& product : place.dims) {
       Rule rule{{}, axes.value_or(std::vector<AxisId>{}), unless, around.scope, around.in, around.pin, span};
       rule.written = place.target.axes.text();

@@ -56,9 +56,7 @@ Stages::Stages(const Graph& graph, const Layout& layout)
   place_body();
 }
 
-Where Stages::end(bool last) const {
-  return {pipeline_.axis, {last ? mesh_.axes[pipeline_.axis].size - 1 : 0}, {}};
-}
+Where Stages::end(bool last) const { return {pipeline_.axis, {last ? mesh_.axes[pipeline_.axis].size - 1 : 0}, {}}; }
 
 StagePlace Stages::place(NodeId id) const {
   const auto found = places_.find(id);
@@ -69,8 +67,7 @@ std::vector<Where> Stages::must_lie(NodeId id) const {
   if (!body_) return {};
   while (id && graph_->node(id).body != body_) {
     const BodyId around = graph_->node(id).body;
-    if (around == forward_ || around == backward_)
-      return owners_of_turn(pipeline_.dim, {{pipeline_.axis}, {}, {}});
+    if (around == forward_ || around == backward_) return owners_of_turn(pipeline_.dim, {{pipeline_.axis}, {}, {}});
     if (around == graph_->root()) return {};
     id = graph_->body(around).owner;
   }

@@ -11,7 +11,7 @@
 namespace mesh {
 
 enum class StagePlace : uint8_t {
-  each,   // every stage, what it has of it
+  each,  // every stage, what it has of it
   first,
   last,
   several  // terms of one sum that are made at different stages

@@ -87,8 +87,7 @@ class Slots {
         });
     };
     for (const Routine& routine : program_.routines)
-      for_each_step(routine.steps,
-                    [&](const Step& step) { look(step, [](Uses& of, Use, bool) { ++of.all; }); });
+      for_each_step(routine.steps, [&](const Step& step) { look(step, [](Uses& of, Use, bool) { ++of.all; }); });
     for (const Step& action : loop.body)
       for_each_step(std::get<ActionStep>(action.what).body, [&](const Step& step) {
         look(step, [&](Uses& of, Use use, bool message) {

@@ -1,5 +1,5 @@
-// pipeline_slots.h: the order in which the stages of a pipeline make their actions, and the memory that it needs: while a
-// stage has several micro-batches under way, what F leaves to B, and what is sent, has a slot for each of them.
+// pipeline_slots.h: the order in which the stages of a pipeline make their actions, and the memory that it needs: while
+// a stage has several micro-batches under way, what F leaves to B, and what is sent, has a slot for each of them.
 #pragma once
 #include "codegen/program/program.h"
 

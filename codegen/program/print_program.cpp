@@ -283,7 +283,8 @@ class Printer {
   std::string text(const UntilStep& u) const { return "until " + access(u.done); }
   std::string text(const ForStep& loop) const {
     const std::string own = loop.own ? ", each rank its own of " + axes(loop.own->axes) : "";
-    const std::string order = loop.order ? ", as the stages of " + axes({loop.order->axis}) + " have them in their lists" : "";
+    const std::string order =
+        loop.order ? ", as the stages of " + axes({loop.order->axis}) + " have them in their lists" : "";
     return fmt::format("for {} {}{}{}{}", dim(loop.dim), loop.turns, loop.reverse ? " backwards" : "", own, order);
   }
   std::string text(const ActionStep& action) const {

@@ -318,8 +318,9 @@ concept HasBodies = requires(Kind kind) {
   kind.bodies();
 };
 
-using StepKind = std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, DefinedStep, CollectiveStep,
-                              CombinedStep, CopyStep, FillStep, MessageStep, UntilStep, ForStep, BranchStep, ActionStep>;
+using StepKind =
+    std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, DefinedStep, CollectiveStep,
+                 CombinedStep, CopyStep, FillStep, MessageStep, UntilStep, ForStep, BranchStep, ActionStep>;
 
 struct Step {
   StepKind what;

@@ -55,7 +55,7 @@ class RingWalk {
     const uint32_t root = storage(program_, access.buffer).index;
     if (!rings_.contains(root) || program_.buffers[root].stored) return;
     Slots slots;  // none: all of the buffer
-    for (const TurnIndex& turn : access.turns) 
+    for (const TurnIndex& turn : access.turns)
       // Of a loop that turns no ring one turn stands for all.
       slots.push_back(turn.loop && !periods_.contains(turn.loop) ? 0 : turn.slot(turn.loop ? turns_[turn.loop] : 0));
     std::set<Slots>& written = written_[root];

@@ -189,7 +189,8 @@ class StepVerifier {
   void operator()(const FillStep&) {}
   void operator()(const MessageStep& m) {
     for (const LocalDim& local : dims_of(program_, m.value))
-      if (contains(local.placement.axes, m.axis)) say(fmt::format("sends a part of {} as if it lay alike", name(local.dim)));
+      if (contains(local.placement.axes, m.axis))
+        say(fmt::format("sends a part of {} as if it lay alike", name(local.dim)));
   }
   void operator()(const UntilStep& u) {
     if (program_.buffer(u.done.buffer).type != Type::boolean || !dims_of(program_, u.done).empty())

@@ -26,7 +26,7 @@ std::map<std::string, meshrt::Array> feeds(const Graph& model, StoredKind kind) 
   for (const Stored& stored : model.stored) {
     if (stored.kind != kind) continue;
     meshrt::Array array{stored.type.element, {}, {}};
-    for (DimId dim : stored.type.dims) array.shape.push_back(model.dim(dim).size);
+    for (const auto& [name, size] : written_dims(model, stored.type)) array.shape.push_back(size);
     array.data.resize(static_cast<size_t>(array.elements()) * meshrt::size_of(array.type));
     for (int64_t i = 0; i < array.elements(); ++i) {
       const auto at = static_cast<size_t>(i);
