@@ -39,11 +39,21 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 }
 
 // What members agree on. The axes count as well: groups of the same ranks over other axes are called by themselves.
-uint64_t key_of(const Group& group, uint64_t kind) {
-  uint64_t key = mix(1, kind);
+uint64_t key_of(const Group& group) {
+  uint64_t key = 1;
   for (const Axis& axis : group.axes) key = mix(mix(key, axis.size), axis.stride);
   for (const int member : group.members) key = mix(key, member);
+  key &= ~Channel::key_bit;
   return key == 0 ? 1 : key;
+}
+
+// Of a channel the lower 30 bits, which messages between hosts have (ucx_call.h), say which it is, so that none are
+// taken for another's by chance: between two ranks it goes up or down, and has a number and a slot.
+uint64_t key_of_channel(const Group& group) {
+  const int from = group.members[Channel::sender], to = group.members[Channel::receiver];
+  const uint64_t ends = mix(mix(2, from), to) >> 30 << 30;
+  return ends | Channel::key_bit | static_cast<uint64_t>(from < to) << 28 | static_cast<uint64_t>(group.channel) << 16 |
+         static_cast<uint64_t>(group.slot);
 }
 
 }  // namespace
@@ -92,20 +102,25 @@ const Group& Rank::group(std::span<const Axis> axes, std::span<const int> coordi
                                             "does not belong",
                                             rank_, own, fmt::join(group.members, " ")));
   group.index = static_cast<int>(place - group.members.begin());
-  group.key = key_of(group, 0);
+  group.key = key_of(group);
   return add_group(std::move(group));
 }
 
-Channel Rank::channel(int from, int to, int number) {
+Channel Rank::channel(int from, int to, int number, int slot) {
   if (from == to || std::min(from, to) < 0 || std::max(from, to) >= ranks_)
     throw Failure(Cause::usage,
                   fmt::format("a channel from rank {} to rank {} in a job of {} ranks", from, to, ranks_));
   if (rank_ != from && rank_ != to)
     throw Failure(Cause::usage, fmt::format("rank {} asks for a channel from rank {} to rank {}", rank_, from, to));
+  if (number < 0 || number >= Channel::most_numbers || slot < 0 || slot >= Channel::most_slots)
+    throw Failure(Cause::usage, fmt::format("slot {} of channel {}: there are {} slots of {} channels", slot, number,
+                                            Channel::most_slots, Channel::most_numbers));
   Group group;
   group.members = {from, to};
   group.index = rank_ == from ? Channel::sender : Channel::receiver;
-  group.key = key_of(group, 1 + static_cast<uint64_t>(number));
+  group.channel = number;
+  group.slot = slot;
+  group.key = key_of_channel(group);
   return {&add_group(std::move(group))};
 }
 

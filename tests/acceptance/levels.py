@@ -33,7 +33,7 @@ def run(small):
     def action():
         with scratch() as folder, Network(folder, 3) as net:
             for ranks in ([2, 2], [1, 3]) if small else ([2, 2], [1, 3], [4, 4], [3, 3], [2, 2, 2]):
-                for task in ("cases", "interleaved", "groups", "plans"):
+                for task in ("cases", "interleaved", "groups", "channels", "plans"):
                     job(net, ranks, task)  # fails where a result is not the oracle's
                     report.true(f"{task}: hosts of {ranks} ranks give what the oracle does", True)
             for size in (1, 16) if small else (1, 16, 64):

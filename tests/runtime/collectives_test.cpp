@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cases.h"
+#include "channels.h"
 #include "groups.h"
 #include "interleave.h"
 #include "job.h"
@@ -52,6 +53,8 @@ TEST_P(Collectives, AgreeWithOracle) { run("cases", run_all_cases, 120); }
 TEST_P(Collectives, AreMovedAlongInAnyOrder) { run("interleaved", run_interleaved, 120); }
 
 TEST_P(Collectives, GoOverGroupsOfSomeRanksAndChannels) { run("groups", run_groups, 120); }
+
+TEST_P(Collectives, GoOverSlotsOfChannels) { run("channels", run_channels, 120); }
 
 TEST_P(Collectives, ArePlannedOnce) { run("plans", run_plans, 120); }
 

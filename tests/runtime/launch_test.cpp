@@ -119,6 +119,24 @@ TEST_P(Death, StoppedRankIsNamedAtTheDeadline) {
   before.expect_none();
 }
 
+// A rank of a ring of messages: the others wait in sends and receives.
+TEST_P(Death, InMessagesIsNamedToo) {
+  const Leftovers before;
+  const Outcome killed = run_job(options(3), {"ring", "kill", "1", "50"}, 10);
+  EXPECT_EQ(killed.code, 3) << killed.errors;
+  expect_one_line(killed, "rank 1 (pid ");
+  expect_one_line(killed, "was killed by signal 9 (SIGKILL)");
+  EXPECT_LT(killed.end - std::stod(killed.output), 1);
+  auto options = this->options(3);
+  options.insert(options.end(), {"--timeout", "2"});
+  const Outcome stopped = run_job(options, {"ring", "stop", "1", "50"}, 10);
+  EXPECT_EQ(stopped.code, 3) << stopped.errors;
+  expect_one_line(stopped, "waited 2 s for rank 1 in call ");
+  expect_one_line(stopped, " in slot 0 of channel 0 from rank ");
+  expect_one_line(stopped, " of micro-batch ");
+  before.expect_none();
+}
+
 // A rank that is stopped is found long before the timeout; one that computes for long is left alone.
 TEST_P(Death, SilenceIsNoticedButALongStepIsNot) {
   const Leftovers before;

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "meshrt/collectives.h"
+#include "meshrt/channel.h"
 
 namespace meshrt::test {
 
@@ -23,8 +23,14 @@ const std::vector<Misbehaviour>& misbehaviours() {
       {"ends", {"has ended without"}},
       {"started", {"diverge at call 4", "all_to_all of 'loss'", "all_reduce of 'loss' (5000 x f32, sum)"}},
       {"some coordinates", {"of the group of ranks 0", "'half' (2 x f32, sum)", "'half' (1 x f32, sum)"}},
-      {"channel count", {"permute of 'sent' (10 x f32)", "expects 9 elements from member 0"}},
-      {"channel ends", {"has ended without", "permute of 'sent'"}},
+      {"channel count",
+       {"diverge at call 1 in slot 0 of channel 0 from rank 0 to rank 1", "send of 'sent' (10 x f32)",
+        "receive of 'sent' (9 x f32)"}},
+      {"channel ends", {"has ended without", "send of 'sent'"}},
+      {"channel order",
+       {"in slot 0 of channel 2 from rank 0 to rank 1", "send of micro-batch 1 of 'sent' (10 x f32)",
+        "receive of micro-batch 0 of 'sent' (10 x f32)"}},
+      {"channel slots", {"the channel has 2 slots", "micro-batch 0 of 'sent'"}},
   };
   return all;
 }
@@ -75,6 +81,13 @@ int misbehave(Rank& rank, const std::string& name) {
     const bool ends = name == "channel ends";
     if (rank.rank() == 0) wait(rank, send_start(rank, channel, {6, "sent"}, data.data(), 10, Type::f32));
     else if (!ends) wait(rank, receive_start(rank, channel, {6, "sent"}, data.data(), 9, Type::f32));
+  } else if (name == "channel order" || name == "channel slots") {
+    if (rank.rank() > 1) return 0;
+    const bool sends = rank.rank() == 0, order = name == "channel order";
+    ChannelEnd end(rank, {0, 1, 2, 2, !order && sends ? 2 : 1}, {6, "sent"}, {data.data(), 40, 2}, 10, Type::f32);
+    const int micro_batch = order && sends ? 1 : 0;
+    end.start(micro_batch);
+    end.wait(micro_batch);
   } else throw std::runtime_error("unknown misbehaviour " + name);
   return 0;
 }

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "cases.h"
+#include "channels.h"
 #include "groups.h"
 #include "interleave.h"
-#include "meshrt/collectives.h"
+#include "meshrt/channel.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "misbehave.h"
@@ -53,6 +54,27 @@ int loop(Rank& rank, const std::string& how, int which, int milliseconds) {
     if (rank.rank() == which && std::chrono::steady_clock::now() > end) end_as(how);
     const int64_t count = i % 3 == 0 ? 1 : i % 3 == 1 ? 3000 : 300000;
     all_reduce(rank, group, {1, "loop"}, data, count, meshrt::Type::f32, meshrt::Reduce::max);
+  }
+}
+
+// Messages around a ring of ranks without end; rank `which` ends after `milliseconds`.
+int ring(Rank& rank, const std::string& how, int which, int milliseconds) {
+  constexpr int micro_batches = 4;
+  constexpr int64_t count = 30000;
+  rank.allocate(8 << 20, 1 << 20);
+  const int me = rank.rank(), next = (me + 1) % rank.ranks(), before = (me + rank.ranks() - 1) % rank.ranks();
+  auto* const data = reinterpret_cast<float*>(rank.arena());
+  constexpr auto apart = count * static_cast<int64_t>(sizeof(float));
+  constexpr auto type = meshrt::Type::f32;
+  meshrt::ChannelEnd out(rank, {me, next, 0, micro_batches}, {1, "ring"}, {data, apart, 2}, count, type);
+  meshrt::ChannelEnd in(rank, {before, me, 0, micro_batches}, {1, "ring"}, {data + 2 * count, apart, 4}, count, type);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  for (int i = 0;; i = (i + 1) % micro_batches) {
+    if (me == which && std::chrono::steady_clock::now() > end) end_as(how);
+    in.start(i);
+    out.make_room(i);
+    out.start(i);
+    in.wait(i);
   }
 }
 
@@ -99,6 +121,10 @@ int main(int argc, char** argv) {
       meshrt::test::run_groups(rank);
       return 0;
     }
+    if (arguments.at(0) == "channels") {
+      meshrt::test::run_channels(rank);
+      return 0;
+    }
     if (arguments.at(0) == "plans") {
       meshrt::test::run_plans(rank);
       return 0;
@@ -106,6 +132,8 @@ int main(int argc, char** argv) {
     if (arguments.at(0) == "misbehave") return meshrt::test::misbehave(rank, arguments.at(1));
     if (arguments.at(0) == "loop")
       return loop(rank, arguments.at(1), std::stoi(arguments.at(2)), std::stoi(arguments.at(3)));
+    if (arguments.at(0) == "ring")
+      return ring(rank, arguments.at(1), std::stoi(arguments.at(2)), std::stoi(arguments.at(3)));
     if (arguments.at(0) == "sum" || arguments.at(0) == "scatter" || arguments.at(0) == "gather")
       return send(rank, arguments.at(0), std::stoll(arguments.at(1)), std::stoi(arguments.at(2)));
     if (arguments.at(0) == "return") return rank.rank() == 1 ? 5 : 0;

@@ -18,6 +18,29 @@ TEST(Lower, messages_between_two_ranks) {
   EXPECT_EQ(steps_of(lowered).size(), 11);
 }
 
+// PyTorch's example of a zero-bubble schedule of two ranks with two chunks, 8 micro-batches: interleaved, with a
+// warm-up of p - 1 - r + (v - 1) p, and the W of rank r behind by r.
+TEST(Lower, zero_bubble_of_two_ranks_with_two_chunks) {
+  constexpr int p = 2, v = 2, m = 8, all = v * m;
+  PipelineSchedule split{p * v, m, {}};
+  for (int rank = 0; rank < p; ++rank) {
+    const auto action = [&](ActionKind kind, int k) {
+      const int chunk = k / p % v;
+      return Action{kind, (kind == ActionKind::forward ? chunk : v - 1 - chunk) * p + rank, k / (p * v) * p + k % p};
+    };
+    std::vector<Action>& list = split.ranks.emplace_back();
+    int forward = 0, weights = 0;
+    while (forward < p - 1 - rank + (v - 1) * p) list.push_back(action(ActionKind::forward, forward++));
+    for (int k = 0; k < all; ++k) {
+      if (forward < all) list.push_back(action(ActionKind::forward, forward++));
+      list.push_back(action(ActionKind::input_gradient, k));
+      if (k >= rank) list.push_back(action(ActionKind::weight_gradient, weights++));
+    }
+    while (weights < all) list.push_back(action(ActionKind::weight_gradient, weights++));
+  }
+  EXPECT_EQ(steps_of(with_communication(with_whole_backwards(split)).value()).size(), 113);
+}
+
 TEST(Lower, no_message_between_stages_of_one_rank) {
   const PipelineSchedule lowered = with_communication(schedule({"0F0 0F1 . 3F0 3I0 3F1 3I1 0I0 3W0 0I1 3W1 0W0 0W1",
                                                                 ". 1F0 2F0 1F1 2F1 2I0 1I0 2I1 1I1 2W0 2W1 1W0 1W1"}))

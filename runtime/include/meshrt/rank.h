@@ -25,14 +25,18 @@ struct Group {
   std::vector<Axis> axes;
   std::vector<int> members;  ///< world rank of each index
   int index = 0;             ///< this rank's place in `members`
+  int channel = -1;          ///< number of the channel that it is a slot of; -1: it is none
+  int slot = 0;
   int size() const { return static_cast<int>(members.size()); }
 };
 
 /// A line from one rank to another, on which values come in the order in which they are sent, whatever the two do in
-/// their groups meanwhile. As a group it has the two as members.
+/// their groups and in other slots meanwhile. As a group it has the two as members.
 struct Channel {
   const Group* group = nullptr;
   static constexpr int sender = 0, receiver = 1;  ///< indices in the group
+  static constexpr int most_numbers = 1 << 12, most_slots = 1 << 16;
+  static constexpr uint64_t key_bit = uint64_t{1} << 29;  ///< set in the keys of channels alone
 };
 
 class Transport;  // src/transport/transport.h: threads, processes over the arena, processes over UCX
@@ -65,9 +69,9 @@ class Rank {
   /// not belong to it.
   const Group& group(std::span<const Axis> axes, std::span<const int> coordinates = {});
 
-  /// The channel from one rank of the job to another, of which this is one; `number` tells apart those between the same
-  /// two. Made and looked up as groups are.
-  Channel channel(int from, int to, int number = 0);
+  /// A slot of the channel from one rank of the job to another, of which this is one; `number` tells apart channels
+  /// from the one to the other. Made and looked up as groups are.
+  Channel channel(int from, int to, int number = 0, int slot = 0);
 
   Transport& transport() const { return *transport_; }
 

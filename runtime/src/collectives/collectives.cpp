@@ -25,15 +25,16 @@ bool is_skipped(const Rank& rank) {
 }
 
 TraceLabel label_of(const Call& call, const char* action = "") {
-  return {fmt::format("{}{} {}", action, name_of(call.kind), call.site.value), call.site.id,
-          call.count() * static_cast<int64_t>(size_of(call.type))};
+  std::string name = fmt::format("{}{} {}", action, name_of(call), call.site.value);
+  if (call.message.micro_batch >= 0) name += fmt::format(" {}", call.message.micro_batch);
+  return {std::move(name), call.site.id, call.count() * static_cast<int64_t>(size_of(call.type))};
 }
 
 /// A call of the program begins: people are told.
-void note(Call& call) {
+void note(Call& call, bool started) {
   if (StepProfile* const profile = thread_profile()) profile->sent += sent_bytes(call);
   FlightRecorder* const recorder = FlightRecorder::current();
-  call.noted = recorder ? recorder->begin(call) : nullptr;
+  call.noted = recorder ? recorder->begin(call, started) : nullptr;
 }
 
 /// What of a call a trace says when it is over.
@@ -47,7 +48,7 @@ template <class Kept>
 Ticket start_noted(Rank& rank, const Group& group, Kept&& call) {
   if (is_skipped(rank)) return {};
   const Timed timed(&StepProfile::calls, [label = traced(call, "start ")] { return label; });
-  note(call);
+  note(call, true);
   return rank.transport().start(group, std::forward<Kept>(call));
 }
 
@@ -66,7 +67,7 @@ void Call::end() const {
 void run_prepared(Rank& rank, const Group& group, Call& call) {
   if (is_skipped(rank)) return;
   const Timed timed(&StepProfile::calls, [&] { return label_of(call); });
-  note(call);
+  note(call, false);
   rank.transport().run(group, call);
 }
 
@@ -81,7 +82,10 @@ void wait(Rank& rank, Ticket ticket) {
   Transport& transport = rank.transport();
   if (transport.finished(ticket)) return;
   const Timed timed(&StepProfile::calls, [label = traced(transport.call_of(ticket), "wait ")] { return label; });
+  FlightRecorder* const recorder = FlightRecorder::current();
+  if (recorder) recorder->await(transport.call_of(ticket).noted);
   transport.wait(ticket);
+  if (recorder) recorder->await(nullptr);
 }
 
 bool finished(Rank& rank, Ticket ticket) {
@@ -210,11 +214,11 @@ Partners partners(const Group& group, std::span<const Axis> numbering) {
 }
 
 Ticket send_start(Rank& rank, const Channel& channel, Site site, const void* data, int64_t count, Type type) {
-  return permute_start(rank, *channel.group, site, data, count, Channel::receiver, nullptr, 0, -1, type);
+  return start(rank, *channel.group, message_call(*channel.group, site, data, nullptr, count, type));
 }
 
 Ticket receive_start(Rank& rank, const Channel& channel, Site site, void* data, int64_t count, Type type) {
-  return permute_start(rank, *channel.group, site, nullptr, 0, -1, data, count, Channel::sender, type);
+  return start(rank, *channel.group, message_call(*channel.group, site, nullptr, data, count, type));
 }
 
 void barrier(Rank& rank, const Group& group, Site site) { run(rank, group, barrier_call(group, site)); }

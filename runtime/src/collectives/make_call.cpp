@@ -118,6 +118,19 @@ Call permute_call(const Group& group, Site site, const void* send, int64_t send_
                       type);
 }
 
+Call message_call(const Group& channel, Site site, const void* source, void* destination, int64_t count, Type type,
+                  ChannelMessage message) {
+  Call call = make_call(channel, Kind::message, site, source, destination, type);
+  const bool sends = channel.index == Channel::sender;
+  const Piece all{0, 1, count, count};
+  if (sends) call.to = Channel::receiver, call.sent = all;
+  else call.from = Channel::sender, call.taken = call.received = all;
+  call.only.count = count;
+  call.message = message;
+  call.message.peer = channel.members[sends ? Channel::receiver : Channel::sender];
+  return call;
+}
+
 Call own_call(const Group& group, Site site, Type type) {
   Call call = permute_call(group, site, nullptr, 0, -1, nullptr, 0, -1, type);
   call.members = 1;

@@ -24,6 +24,11 @@ Call permute_call(const Group&, Site, const void* source, const Piece& sent, int
 Call permute_call(const Group&, Site, const void* send, int64_t send_count, int to, void* receive,
                   int64_t receive_count, int from, Type);
 
+/// Of what lies there to the other end of a channel, or from it, as this member's place in the group says. `peer` is
+/// not read.
+Call message_call(const Group& channel, Site, const void* source, void* destination, int64_t count, Type,
+                  ChannelMessage = {});
+
 /// Of several values, at most most_items.
 Call all_reduce_call(const Group&, Site, std::span<const Whole>, Type, Reduce);
 Call reduce_scatter_call(const Group&, Site, std::span<const Scattered>, Type, Reduce);

@@ -77,4 +77,16 @@ Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head) {
   }
 }
 
+// Its receive is posted before the sender knows of it, and nothing is sent before both have compared what they do.
+Task ucx_message(UcxCall exchange, const Call& call, HeadOfQueue& head) {
+  constexpr int data_lane = 1;
+  const int64_t bytes = call.count() * static_cast<int64_t>(size_of(call.type));
+  if (call.from >= 0) exchange.receive(call.from, 1, call.only.destination, bytes, data_lane);
+  exchange.announce();
+  co_await exchange.finished();
+  co_await head;
+  if (call.to >= 0) exchange.send(call.to, 1, call.only.source, bytes, data_lane);
+  co_await exchange.finished(data_lane);
+}
+
 }  // namespace meshrt

@@ -14,6 +14,7 @@
 #include <map>
 
 #include "meshrt/failure.h"
+#include "meshrt/pipeline.h"
 #include "report/flight_place.h"
 #include "report/flight_recorder.h"
 #include "system/descriptor.h"
@@ -39,7 +40,16 @@ std::string describe(const FlightFile& file, const FlightCall& call) {
   print.type = call.type;
   print.reduce = call.reduce;
   print.count = call.count;
+  const bool sends = call.peer >= 0;
+  if (call.kind == Kind::message) {
+    MessageShape message;
+    message.sends = sends;
+    message.micro_batch = call.micro_batch;
+    print.shape = message.word();
+  }
   std::string text = describe(print, text_of(call.value).c_str());
+  if (call.kind == Kind::message)
+    text += sends ? fmt::format(" to rank {}", call.peer) : fmt::format(" from rank {}", -1 - call.peer);
   if (call.site >= 0 && call.site < std::min<int32_t>(file.sites, flight_sites))
     if (const std::string line = text_of(file.site[call.site]); !line.empty()) text += " at " + line;
   return text;
@@ -82,7 +92,19 @@ std::vector<Flight> read_flights(const std::string& folder, std::vector<std::str
   return flights;
 }
 
-bool waits(const Flight& flight) { return !flight.calls.empty() && flight.calls.back().ended == 0; }
+/// The call that a rank waits in: one that it has started before, or the last.
+std::string awaited_call(const std::vector<RecordedCall>& calls, uint64_t awaited) {
+  const auto started = std::ranges::find(calls, awaited, &RecordedCall::number);
+  if (awaited != 0 && started != calls.end() && started->ended == 0) return started->text;
+  return !calls.empty() && calls.back().ended == 0 && !calls.back().started ? calls.back().text : "";
+}
+
+/// "in send of micro-batch 3 of 'x' (10 x f32) to rank 1", "after all_reduce of ..."
+std::string place_of(const Flight& flight) {
+  if (!flight.awaited.empty()) return "in " + flight.awaited;
+  const RecordedCall& last = flight.calls.back();
+  return (last.started && last.ended == 0 ? "after the start of " : "after ") + last.text;
+}
 
 std::string names_of(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
@@ -97,7 +119,7 @@ std::string verdict(const std::vector<Flight>& flights) {
   for (const Flight& flight : flights) {
     if (flight.finished) finished.push_back(flight.rank);
     else if (!flight.failure.empty()) failed.push_back(flight.rank);
-    else if (waits(flight)) waiting[flight.calls.back().text].push_back(flight.rank);
+    else if (!flight.awaited.empty()) waiting[flight.awaited].push_back(flight.rank);
     else elsewhere.push_back(flight.rank);
   }
   if (finished.size() == flights.size() && missing.empty()) return "every rank has ended in order";
@@ -138,23 +160,26 @@ std::optional<Flight> read_flight(const std::string& path) {
   flight.finished = file.finished.load() == 1;
   for (const FlightCall& call : file.calls)
     if (call.number.load() != 0 && is_known(call))
-      flight.calls.push_back(
-          {call.number.load(), call.begun.load(), call.ended.load(), call.step, describe(file, call)});
+      flight.calls.push_back({call.number.load(), call.begun.load(), call.ended.load(), call.step, call.started != 0,
+                              describe(file, call)});
   std::ranges::sort(flight.calls, {}, &RecordedCall::number);
+  flight.action = action_text(file.action.load());
+  flight.awaited = awaited_call(flight.calls, file.awaited.load());
   return flight;
 }
 
 std::string last_words(const Flight& flight) {
   if (flight.calls.empty()) return flight.step > 0 ? fmt::format("it was in step {}", flight.step) : "";
-  const RecordedCall& last = flight.calls.back();
-  return fmt::format("it was in step {}, {} {}", flight.step, last.ended == 0 ? "in" : "after", last.text);
+  const std::string action = flight.action.empty() ? "" : fmt::format("at {} of its row, ", flight.action);
+  return fmt::format("it was in step {}, {}{}", flight.step, action, place_of(flight));
 }
 
 std::string whereabouts(const std::vector<Flight>& flights) {
   std::map<std::string, std::vector<int>> places;
   for (const Flight& flight : flights)
     if (!flight.calls.empty())
-      places[fmt::format("in step {} {} {}", flight.step, waits(flight) ? "in" : "after", flight.calls.back().text)]
+      places[fmt::format("in step {}{} {}", flight.step, flight.action.empty() ? "" : " at " + flight.action,
+                         place_of(flight))]
           .push_back(flight.rank);
   std::vector<std::string> parts;
   parts.reserve(places.size());

@@ -11,13 +11,16 @@ struct RecordedCall {
   uint64_t number = 0;
   int64_t begun = 0, ended = 0;  ///< nanoseconds since 1970; ended 0: under way
   int64_t step = 0;
-  std::string text;  ///< "all_reduce of 'loss' (1 x f32, sum) at gpt.mesh:52"
+  bool started = false;  ///< without waiting for it
+  std::string text;      ///< "all_reduce of 'loss' (1 x f32, sum) at gpt.mesh:52"
 };
 
 struct Flight {
   int rank = 0, ranks = 0, pid = 0;
   std::string host, program, failure;
   int64_t step = 0;
+  std::string action;               ///< of a pipeline's row, "1F3"; empty: none
+  std::string awaited;              ///< the call that it waits in; empty: none
   bool finished = false;            ///< in order
   std::vector<RecordedCall> calls;  ///< the last ones, oldest first
 };

@@ -62,7 +62,7 @@ FlightRecorder::FlightRecorder(const std::string& folder, int rank, int ranks, c
   for (int32_t s = 0; s < file_->sites; ++s)
     copy_text(file_->site[s],
               info.sites[s].line > 0 ? fmt::format("{}:{}", info.sites[s].file, info.sites[s].line) : "");
-  std::memcpy(file_->magic, "meshrtF1", sizeof file_->magic);
+  std::memcpy(file_->magic, "meshrtF2", sizeof file_->magic);
 }
 
 FlightRecorder::~FlightRecorder() {
@@ -74,7 +74,7 @@ FlightRecorder::~FlightRecorder() {
   if (!bring_flight_home(path_) && in_order) drop_flight(path_);
 }
 
-FlightCall* FlightRecorder::begin(const Call& call) {
+FlightCall* FlightRecorder::begin(const Call& call, bool started) {
   if (!file_) return nullptr;
   FlightCall& place = file_->calls[calls_ % flight_calls];
   place.number.store(0, std::memory_order_release);
@@ -84,7 +84,10 @@ FlightCall* FlightRecorder::begin(const Call& call) {
   place.count = call.count();
   place.group = static_cast<uint32_t>(call.members);
   place.site = call.site.id;
+  place.micro_batch = call.message.micro_batch;
+  place.peer = call.to >= 0 ? call.message.peer : -1 - call.message.peer;
   place.kind = call.kind;
+  place.started = started ? 1 : 0;
   place.type = call.type;
   place.reduce = call.reduce;
   copy_text(place.value, call.site.value);

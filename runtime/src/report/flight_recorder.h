@@ -18,14 +18,17 @@ struct FlightCall {
   std::atomic<uint64_t> number;
   std::atomic<int64_t> begun, ended;  ///< nanoseconds since 1970; ended 0: under way
   int64_t step, count;
-  uint32_t group;  ///< size
-  int32_t site;    ///< in the table of the file's head; -1: none
+  uint32_t group;       ///< size
+  int32_t site;         ///< in the table of the file's head; -1: none
+  int32_t micro_batch;  ///< of a message; -1: none
+  int32_t peer;         ///< of a message: the rank it goes to, or -1 less the rank that it comes from
   Kind kind;
   Type type;
   Reduce reduce;
-  char value[37];
+  uint8_t started;  ///< 1: by a call that does not wait
+  char value[36];
 };
-static_assert(sizeof(FlightCall) == 88);
+static_assert(sizeof(FlightCall) == 96);
 
 constexpr size_t flight_calls = 512, flight_sites = 256;
 
@@ -34,6 +37,8 @@ struct FlightFile {
   int32_t rank, ranks, pid, sites;
   char host[64], program[64];
   std::atomic<int64_t> step;      ///< that is running, or was last
+  std::atomic<uint64_t> awaited;  ///< number of a started call that the rank waits for; 0: of none
+  std::atomic<uint64_t> action;   ///< of a pipeline's row: PipelineAction::word; 0: none
   std::atomic<int32_t> finished;  ///< 1: in order, 2: with `failure`
   char failure[1020];
   char site[flight_sites][32];  ///< "gpt.mesh:52"
@@ -56,8 +61,16 @@ class FlightRecorder {
   void step(int64_t number) {
     if (file_) file_->step.store(number, std::memory_order_relaxed);
   }
+  /// What of a pipeline's row is running; 0: nothing.
+  void action(uint64_t word) {
+    if (file_) file_->action.store(word, std::memory_order_relaxed);
+  }
   /// Notes a call as it begins; end() when it is done.
-  FlightCall* begin(const Call& call);
+  FlightCall* begin(const Call& call, bool started = false);
+  /// The rank waits for one that was started; null: no longer.
+  void await(const FlightCall* call) {
+    if (file_) file_->awaited.store(call ? call->number.load(std::memory_order_relaxed) : 0, std::memory_order_relaxed);
+  }
   static void end(FlightCall* call);
   /// The rank ends: empty: in order.
   void finish(const std::string& failure);

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int work_track = 0, waiting_track = 1;
+constexpr int work_track = 0, waiting_track = 1, stages_track = 2;
 // Less is the cost of a call, not a nest.
 constexpr auto shortest_nest = std::chrono::microseconds(2);
 
@@ -31,13 +31,15 @@ class Writer {
  public:
   Writer(int rank, const ProgramInfo& info, double clock_ahead) : rank_(rank), info_(info), clock_ahead_(clock_ahead) {}
 
-  void name_tracks() {
+  /// Of which `stages` is there only where actions of a pipeline are.
+  void name_tracks(bool stages) {
     const auto name = [&](const char* what, int track, const std::string& text) {
       add({{"name", what}, {"ph", "M"}, {"pid", rank_}, {"tid", track}, {"args", {{"name", text}}}});
     };
     name("process_name", work_track, fmt::format("rank {} on {}", rank_, host_name()));
     name("thread_name", work_track, "work");
     name("thread_name", waiting_track, "waiting");
+    if (stages) name("thread_name", stages_track, "stages");
   }
 
   void add_step(int64_t number, std::vector<TraceEvent> events) {
@@ -52,6 +54,8 @@ class Writer {
         const bool inside = call && event.end <= call->end;
         add_event(inside ? "waiting in " + call->label.name : "waiting", "waiting", event,
                   inside ? place_of(*call) : Json::object());
+      } else if (event.part == &StepProfile::actions) {
+        add_event(event.label.name, "stage", event, Json::object());
       } else if (event.part != &StepProfile::collectives) {
         add_nest(done, event.start);
         done = std::max(done, event.end);
@@ -93,7 +97,9 @@ class Writer {
          {"cat", category},
          {"ph", "X"},
          {"pid", rank_},
-         {"tid", event.part == &StepProfile::waiting ? waiting_track : work_track},
+         {"tid", event.part == &StepProfile::waiting   ? waiting_track
+                 : event.part == &StepProfile::actions ? stages_track
+                                                       : work_track},
          {"ts", start},
          {"dur", microseconds(event.end) - clock_ahead_ - start},
          {"args", std::move(arguments)}});
@@ -136,7 +142,9 @@ bool Trace::finish() {
 
 std::string Trace::own_events(double clock_ahead) const {
   Writer writer(rank_.rank(), info_, clock_ahead);
-  writer.name_tracks();
+  writer.name_tracks(std::ranges::any_of(steps_, [](const Step& step) {
+    return std::ranges::find(step.events, &StepProfile::actions, &TraceEvent::part) != step.events.end();
+  }));
   for (const Step& step : steps_) writer.add_step(step.number, step.events);
   return writer.text;
 }

@@ -1,6 +1,7 @@
 // trace.h: `log.trace` of the run file: what every rank did in chosen steps, as one file in Chrome's trace format,
 // which Perfetto (ui.perfetto.dev) and chrome://tracing show. A process there is a rank; one of its tracks holds steps,
-// products, attention, nests and collectives, another the time in which the rank waited for others.
+// products, attention, nests and collectives, another the time in which the rank waited for others, a third the
+// actions of a pipeline's row.
 #pragma once
 #include <chrono>
 #include <cstdint>

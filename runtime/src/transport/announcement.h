@@ -9,7 +9,7 @@
 
 namespace meshrt {
 
-enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, permute, barrier };
+enum class Kind : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, permute, message, barrier };
 
 /// What the others compare with their own. 32 bytes.
 struct Fingerprint {
@@ -21,7 +21,7 @@ struct Fingerprint {
   uint8_t members = 0;  ///< size of the group, modulo 256
   uint32_t group = 0;   ///< of its key
   int64_t count = 0;
-  uint64_t shape = 0;  ///< hash of the parts; root of a broadcast; partners of a permute
+  uint64_t shape = 0;  ///< hash of the parts; root of a broadcast; partners of a permute; which message
 };
 static_assert(sizeof(Fingerprint) == 32);
 

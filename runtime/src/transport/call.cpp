@@ -61,6 +61,7 @@ Piece source_piece(const Call& call, const Item& item, int from, int to) {
                                          : scaled(exchange_piece(call.exchange, to, from, false), call.type);
     case Kind::broadcast: return from == call.root && to != from ? scaled(contiguous(item.count), call.type) : Piece{};
     case Kind::permute:
+    case Kind::message:
       if (from == call.me && to == call.to) return scaled(call.sent, call.type);
       return to == call.me && from == call.from ? scaled(call.taken, call.type) : Piece{};
     case Kind::all_reduce:
@@ -77,7 +78,8 @@ Piece destination_piece(const Call& call, const Item& item, int from, int to) {
       return call.exchange.gathers_first ? scaled(exchange_piece(call.exchange, from, to, false), call.type)
                                          : scaled(exchange_piece(call.exchange, to, from, true), call.type);
     case Kind::broadcast: return source_piece(call, item, from, to);
-    case Kind::permute: return to == call.me && from == call.from ? scaled(call.received, call.type) : Piece{};
+    case Kind::permute:
+    case Kind::message: return to == call.me && from == call.from ? scaled(call.received, call.type) : Piece{};
     case Kind::all_reduce:
     case Kind::barrier: return {};
   }
@@ -108,6 +110,7 @@ int64_t largest_piece(const Call& call) {
     case Kind::broadcast: return piece_bytes(call, call.root, call.root == 0 ? 1 : 0);
     case Kind::all_reduce:
     case Kind::permute:
+    case Kind::message:
     case Kind::barrier: break;
   }
   return largest;
@@ -125,6 +128,7 @@ int64_t source_bytes(const Call& call, const Item& item) {
     }
     case Kind::broadcast: return call.me == call.root ? item.count * size : 0;
     case Kind::permute:
+    case Kind::message:
       return item.count > 0 ? (call.sent.offset + (call.sent.rows - 1) * call.sent.stride + call.sent.run) * size : 0;
     case Kind::all_reduce:
     case Kind::reduce_scatter: return item.count * size;
@@ -141,7 +145,8 @@ int64_t sent_bytes(const Call& call) {
     case Kind::all_gather: return others * call.bytes;
     case Kind::reduce_scatter:
     case Kind::all_to_all: return call.bytes - piece_bytes(call, call.me, call.me);
-    case Kind::permute: return call.to == call.me ? 0 : piece_bytes(call, call.me, call.to);
+    case Kind::permute:
+    case Kind::message: return call.to == call.me ? 0 : piece_bytes(call, call.me, call.to);
     case Kind::barrier: return 0;
   }
   return 0;

@@ -17,6 +17,13 @@ namespace meshrt {
 
 struct FlightCall;  // report/flight_recorder.h
 
+/// Of a message over a channel: which, and the other end.
+struct ChannelMessage {
+  int micro_batch = -1;  ///< -1: messages of its channel have no names
+  int slots = 1;         ///< of the channel
+  int peer = -1;         ///< rank
+};
+
 /// One value that a call works on.
 struct Item {
   const std::byte* source = nullptr;  ///< of an all-reduce and a broadcast the same as destination
@@ -40,9 +47,10 @@ struct Call {
   std::vector<Item> several;
   Exchange exchange{};        ///< all-to-all
   int root = -1;              ///< broadcast
-  int to = -1, from = -1;     ///< permute
+  int to = -1, from = -1;     ///< permute; of a message one of them
   int64_t receive_count = 0;  ///< permute
-  /// Of a permute, in elements: what is sent, what the sender sends of its source, and where that goes.
+  ChannelMessage message;
+  /// Of a permute and a message, in elements: what is sent, what the sender sends of its source, and where that goes.
   Piece sent{}, taken{}, received{};
   Announcement announced;       ///< but for the number of the call; by prepare(), as what follows
   int64_t bytes = 0;            ///< of this member's source buffers
@@ -70,7 +78,8 @@ Piece destination_piece(const Call& call, const Item& item, int from, int to);
 /// Bytes that member `to` takes from member `from`.
 int64_t piece_bytes(const Call& call, int from, int to);
 
-/// The most over all pairs of members, a member and itself included; not for permute, whose pairs know only themselves.
+/// The most over all pairs of members, a member and itself included; not for permutes and messages, whose pairs know
+/// only themselves.
 int64_t largest_piece(const Call& call);
 
 /// Bytes of this member's source buffer of one value.

@@ -36,6 +36,7 @@ uint64_t shape_of(const Call& call) {
     }
     case Kind::broadcast: return call.root;
     case Kind::permute: return static_cast<uint64_t>(call.to + 1) << 32 | static_cast<uint32_t>(call.from + 1);
+    case Kind::message: return MessageShape(call).word();
     case Kind::all_reduce:
       if (call.several.empty()) return 0;
       for (const Item& item : call.items()) hash = mix(hash, static_cast<uint64_t>(item.count));
@@ -45,9 +46,17 @@ uint64_t shape_of(const Call& call) {
   return 0;
 }
 
+/// "call 7 of the group of ranks 0 2", "call 3 in slot 1 of channel 0 from rank 0 to rank 2"
+std::string place_of(const Group& group, const Call& call) {
+  if (group.channel < 0)
+    return fmt::format("call {} of the group of ranks {}", call.sequence, fmt::join(group.members, " "));
+  return fmt::format("call {} in slot {} of channel {} from rank {} to rank {}", call.sequence, group.slot,
+                     group.channel, group.members[Channel::sender], group.members[Channel::receiver]);
+}
+
 std::string waiting(const Group& group, const Call& call, const std::string& how, int member) {
-  return fmt::format("rank {} {} for rank {} in call {} of the group of ranks {}, {}", group.members[call.me], how,
-                     group.members[member], call.sequence, fmt::join(group.members, " "), describe(call));
+  return fmt::format("rank {} {} for rank {} in {}, {}", group.members[call.me], how, group.members[member],
+                     place_of(group, call), describe(call));
 }
 
 }  // namespace
@@ -60,9 +69,26 @@ const char* name_of(Kind kind) {
     case Kind::all_to_all: return "all_to_all";
     case Kind::broadcast: return "broadcast";
     case Kind::permute: return "permute";
+    case Kind::message: return "message";
     case Kind::barrier: return "barrier";
   }
   return "?";
+}
+
+const char* name_of(const Call& call) {
+  if (call.kind == Kind::message) return MessageShape(call).sends ? "send" : "receive";
+  return name_of(call.kind);
+}
+
+MessageShape::MessageShape(const Call& call)
+    : sends(call.to >= 0), slots(static_cast<uint16_t>(call.message.slots)), micro_batch(call.message.micro_batch) {}
+MessageShape::MessageShape(uint64_t shape)
+    : sends((shape & 1) != 0),
+      slots(static_cast<uint16_t>(shape >> 1)),
+      micro_batch(static_cast<int32_t>(shape >> 32) - 1) {}
+uint64_t MessageShape::word() const {
+  return static_cast<uint64_t>(micro_batch + 1) << 32 | static_cast<uint64_t>(slots) << 1 |
+         static_cast<uint64_t>(sends);
 }
 
 namespace {
@@ -92,6 +118,8 @@ void check_match(const Group& group, const Call& call, const Fingerprint& mine, 
               their_from = static_cast<int>(theirs.shape & 0xffffffff) - 1;
     if (index == call.from) fits = their_to == call.me && theirs.count == call.receive_count;
     if (index == call.to) fits = fits && their_from == call.me;
+  } else if (fits && mine.kind == Kind::message) {
+    fits = theirs.count == mine.count && (theirs.shape ^ 1) == mine.shape;
   } else if (fits) {
     fits = FingerprintWords(mine) == FingerprintWords(theirs);
   }
@@ -100,16 +128,18 @@ void check_match(const Group& group, const Call& call, const Fingerprint& mine, 
   if (mine.kind == Kind::permute && theirs.kind == Kind::permute)
     detail = fmt::format("; rank {} expects {} elements from member {} and sends to member {}", group.members[call.me],
                          call.receive_count, call.from, call.to);
-  else if (theirs.kind == mine.kind && theirs.count == mine.count && theirs.type == mine.type &&
-           theirs.shape != mine.shape)
+  else if (mine.kind == Kind::message && theirs.kind == Kind::message &&
+           MessageShape(mine.shape).slots != MessageShape(theirs.shape).slots)
+    detail = fmt::format("; to rank {} the channel has {} slots, to rank {} {}", group.members[call.me],
+                         MessageShape(mine.shape).slots, group.members[index], MessageShape(theirs.shape).slots);
+  else if (mine.kind != Kind::message && theirs.kind == mine.kind && theirs.count == mine.count &&
+           theirs.type == mine.type && theirs.shape != mine.shape)
     detail = mine.kind == Kind::broadcast ? "; their roots differ" : "; their parts differ";
-  throw Failure(
-      Cause::mismatch,
-      fmt::format("ranks {} and {} diverge at call {} of the group of ranks {}: rank {} is at {}, rank {} at {}{}. "
-                  "All ranks of a group must make the same calls in the same order",
-                  group.members[call.me], group.members[index], call.sequence, fmt::join(group.members, " "),
-                  group.members[call.me], describe(call), group.members[index], describe(theirs, their_value.text),
-                  detail));
+  throw Failure(Cause::mismatch,
+                fmt::format("ranks {} and {} diverge at {}: rank {} is at {}, rank {} at {}{}. "
+                            "All ranks of a group must make the same calls in the same order",
+                            group.members[call.me], group.members[index], place_of(group, call), group.members[call.me],
+                            describe(call), group.members[index], describe(theirs, their_value.text), detail));
 }
 
 std::string late_message(const Group& group, const Call& call, int member, std::chrono::nanoseconds waited) {
@@ -123,6 +153,11 @@ std::string ended_message(const Group& group, const Call& call, int member) {
 
 std::string describe(const Fingerprint& call, const char* value) {
   std::string text = name_of(call.kind);
+  if (call.kind == Kind::message) {
+    const MessageShape message(call.shape);
+    text = message.sends ? "send" : "receive";
+    if (message.micro_batch >= 0) text += fmt::format(" of micro-batch {}", message.micro_batch);
+  }
   if (*value) text += fmt::format(" of '{}'", value);
   if (call.kind != Kind::barrier) {
     text += fmt::format(" ({} x {}", call.count, name_of(call.type));

@@ -10,6 +10,20 @@
 namespace meshrt {
 
 const char* name_of(Kind kind);
+/// Of a message "send" or "receive".
+const char* name_of(const Call& call);
+
+/// What Fingerprint::shape says of a message.
+struct MessageShape {
+  bool sends = false;
+  uint16_t slots = 1;
+  int32_t micro_batch = -1;
+
+  MessageShape() = default;
+  explicit MessageShape(const Call& call);
+  explicit MessageShape(uint64_t shape);
+  uint64_t word() const;
+};
 
 /// Works out what a call of the group is announced with, and its bytes: once, however often it is made.
 void prepare(const Group& group, Call& call);

@@ -39,8 +39,8 @@ std::unique_ptr<Levels> levels_of(const Group& group, const std::vector<int>& ho
   // Numbers and keys that no group of the program has.
   levels->local.id = most_groups + 2 * group.id;
   levels->across.id = levels->local.id + 1;
-  levels->local.key = group.key ^ 0x6c6f63616c;
-  levels->across.key = group.key ^ 0x6163726f7373 ^ static_cast<uint64_t>(place + 1) << 48;
+  levels->local.key = (group.key ^ 0x6c6f63616c) & ~Channel::key_bit;
+  levels->across.key = (group.key ^ 0x6163726f7373 ^ static_cast<uint64_t>(place + 1) << 48) & ~Channel::key_bit;
   return levels;
 }
 

@@ -125,7 +125,8 @@ Task SharedTransport::task_of(const Group& group, const Call& call, HeadOfQueue&
   if (is_small(call)) return shared_small(shared, call, head);
   switch (call.kind) {
     case Kind::all_reduce: return shared_all_reduce(shared, call, head);
-    case Kind::permute: return shared_permute(shared, call, head);
+    case Kind::permute:
+    case Kind::message: return shared_permute(shared, call, head);
     case Kind::reduce_scatter:
     case Kind::all_gather:
     case Kind::all_to_all:

@@ -13,13 +13,13 @@ namespace meshrt {
 // sent.
 uint64_t UcxCall::tag(int sender, uint32_t step) const {
   return tag_of(*group_) | static_cast<uint64_t>(call_->sequence & 0xff) << 26 |
-         static_cast<uint64_t>(step & 0x3ff) << 16 | static_cast<uint64_t>(sender);
+         static_cast<uint64_t>(step & 0x3ff) << 16 | static_cast<uint64_t>(group_->members[sender] & 0xffff);
 }
 
 // A permute concerns the two neighbours only.
 bool UcxCall::is_partner(int member) const {
   if (member == call_->me) return false;
-  return call_->kind != Kind::permute || member == call_->to || member == call_->from;
+  return (call_->kind != Kind::permute && call_->kind != Kind::message) || member == call_->to || member == call_->from;
 }
 
 void UcxCall::announce() {

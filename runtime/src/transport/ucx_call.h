@@ -90,5 +90,6 @@ class UcxCall {
 // The algorithms: announce the call, then run it.
 Task ucx_all_reduce(UcxCall exchange, const Call& call, HeadOfQueue& head);
 Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head);
+Task ucx_message(UcxCall exchange, const Call& call, HeadOfQueue& head);
 
 }  // namespace meshrt
