@@ -43,8 +43,9 @@ const std::atomic<uint32_t>& UcxTransport::aborted() const {
 void UcxTransport::require_own_tags(const Group& group) {
   if (groups_.size() <= static_cast<size_t>(group.id)) groups_.resize(group.id + 1);
   if (groups_[group.id]) return;
+  // Those of channels are told apart by the ranks that send them.
   for (const Group* const other : groups_)
-    if (other && UcxCall::tag_of(*other) == UcxCall::tag_of(group))
+    if (other && other->channel < 0 && UcxCall::tag_of(*other) == UcxCall::tag_of(group))
       throw Failure(Cause::usage,
                     fmt::format("the groups of ranks {} and {} get one number by chance, so their messages "
                                 "could not be told apart; name the axes of one in another order",
