@@ -75,7 +75,7 @@ struct Case {
   }
 };
 
-/// Every rank sends to both of its neighbours in a ring, and receives from both, three steps long. What it computes in
+/// Every rank sends to both of its neighbours in a ring, and receives from both, two steps long. What it computes in
 /// between is a sum over all ranks.
 void both_ways(Rank& rank, const Case& of, std::mt19937& random) {
   const int me = rank.rank(), right = (me + 1) % rank.ranks(), left = (me + rank.ranks() - 1) % rank.ranks();
@@ -94,7 +94,7 @@ void both_ways(Rank& rank, const Case& of, std::mt19937& random) {
   ChannelEnd receives[] = {end(left, me, 0, in[0]), end(right, me, 1, in[1])};
   const int senders[] = {left, right};
   const Group& all = rank.group(std::vector<Axis>{{rank.ranks(), 1}});
-  for (int step = 0; step < 3; ++step) {
+  for (int step = 0; step < 2; ++step) {
     const auto take = [&](int number, int micro_batch) {
       receives[number].wait(micro_batch);
       for (int64_t i = 0; i < of.count; ++i)
@@ -200,9 +200,9 @@ void run_channels(Rank& rank) {
   rank.allocate(size_t{32} << 20, 1 << 20);
   if (rank.ranks() == 1) return refuses("a channel from rank 0 to rank 0", [&] { rank.channel(0, 0); });
   std::mt19937 random(static_cast<unsigned>(rank.rank()));
-  for (const int64_t count : {1, 1000, 100000})
+  for (const int64_t count : {1, 100000})
     for (const bool in_arena : {true, false})
-      for (const auto& [slots, buffers] : {std::pair{1, 8}, {3, 8}, {8, 8}, {1, 2}, {3, 3}})
+      for (const auto& [slots, buffers] : {std::pair{1, 8}, {3, 8}, {8, 8}, {1, 2}})
         both_ways(rank, {count, in_arena, slots, buffers}, random);
   ends_after_its_receive(rank);
   wrong_use(rank);
