@@ -173,7 +173,9 @@ TEST(Channels, schedules_are_as_fast_as_they_are_simulated) {
   }
   for (const auto& [less, slow] : slowest)
     for (const auto& [more, fast] : fastest)
-      if (more > 1.2 * less) EXPECT_LT(slow, fast) << less << " against " << more;
+      if (more > 1.2 * less) {
+        EXPECT_LT(slow, fast) << less << " against " << more;
+      }
 }
 
 }  // namespace
