@@ -247,8 +247,7 @@ const CompilerPass passes[] = {
      cut_into_regions, [](const Compilation& c) { return print_regions(c.entry.graph, c.entry.regions); },
      [](const Compilation& c, const char* pass) { check_regions(c.entry.graph, c.entry.regions, pass); }},
     {Of::entry, "sharded", "every value with its placement, every movement of data an op with its reason", place_entry,
-     [](const Compilation& c) { return print_sharded(c.entry.sharded); },
-     check_sharded},
+     [](const Compilation& c) { return print_sharded(c.entry.sharded); }, check_sharded},
     {Of::program, "program", "what one rank executes: buffers, loop nests, calls, collectives", lower_entries,
      [](const Compilation& c) { return print_program(c.result.program); }, check_program}};
 

@@ -1,7 +1,7 @@
 // one_position.h: the entry `generate`: a model at one position of its sequence. What a position has been is kept in
 // caches: whatever an op needs of all positions (renamed keys and values, what a running sum adds up), and what loops
-// along the sequence carry. An op that works along the sequence is computed of all that is kept; everything else of this
-// position alone.
+// along the sequence carry. An op that works along the sequence is computed of all that is kept; everything else of
+// this position alone.
 #pragma once
 #include <optional>
 

@@ -5,9 +5,9 @@
 
 namespace mesh {
 
-/// Seconds of a step in which a rank only waits. Collectives are made one after the other, each from its start on, while
-/// the rank computes; what is not done at its wait is waited for. `prediction` is of the program's first entry, with the
-/// program's calls (combine.h).
+/// Seconds of a step in which a rank only waits. Collectives are made one after the other, each from its start on,
+/// while the rank computes; what is not done at its wait is waited for. `prediction` is of the program's first entry,
+/// with the program's calls (combine.h).
 double exposed_seconds(const Program&, const Prediction& prediction);
 
 }  // namespace mesh
