@@ -150,7 +150,7 @@ std::string names_seed() {
 /// A recorder of four with three calls, the last under way.
 std::string flight_seed() {
   const auto file = std::make_unique<meshrt::FlightFile>();
-  std::memcpy(file->magic, "meshrtF2", sizeof file->magic);
+  std::memcpy(file->magic, meshrt::flight_magic, sizeof file->magic);
   file->rank = 1, file->ranks = 4, file->pid = 4711, file->sites = 1;
   std::strcpy(file->host, "node1");
   std::strcpy(file->program, "gpt");

@@ -144,7 +144,7 @@ std::optional<Flight> read_flight(const std::string& path) {
   std::string bytes(sizeof(FlightFile), '\0');
   if (opened.get() < 0 || fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_size != sizeof(FlightFile) || pread(opened.get(), bytes.data(), bytes.size(), 0) != status.st_size ||
-      std::memcmp(bytes.data(), "meshrtF1", 8) != 0)
+      std::memcmp(bytes.data(), flight_magic, sizeof(FlightFile::magic)) != 0)
     return std::nullopt;
   const auto storage = std::make_unique<std::byte[]>(sizeof(FlightFile) + alignof(FlightFile));
   std::memcpy(storage.get(), bytes.data(), bytes.size());

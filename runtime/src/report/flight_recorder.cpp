@@ -62,7 +62,7 @@ FlightRecorder::FlightRecorder(const std::string& folder, int rank, int ranks, c
   for (int32_t s = 0; s < file_->sites; ++s)
     copy_text(file_->site[s],
               info.sites[s].line > 0 ? fmt::format("{}:{}", info.sites[s].file, info.sites[s].line) : "");
-  std::memcpy(file_->magic, "meshrtF2", sizeof file_->magic);
+  std::memcpy(file_->magic, flight_magic, sizeof file_->magic);
 }
 
 FlightRecorder::~FlightRecorder() {

@@ -30,6 +30,7 @@ struct FlightCall {
 };
 static_assert(sizeof(FlightCall) == 96);
 
+constexpr char flight_magic[] = "meshrtF2";
 constexpr size_t flight_calls = 512, flight_sites = 256;
 
 struct FlightFile {
