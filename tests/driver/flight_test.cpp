@@ -11,6 +11,7 @@
 #include "meshrt/driver.h"
 #include "meshrt/gemm.h"
 #include "meshrt/launch.h"
+#include "meshrt/pipeline.h"
 #include "report/flight_reader.h"
 #include "report/flight_recorder.h"
 #include "test_files.h"
@@ -56,6 +57,32 @@ TEST(Flight, KeepsTheLastCalls) {
   EXPECT_EQ(flight->calls[flight_calls - 2].text, "all_reduce of 'd_w' (12 x f32, sum) at gpt.mesh:52");
   EXPECT_GE(flight->calls[flight_calls - 2].ended, flight->calls[flight_calls - 2].begun);
   EXPECT_EQ(last_words(*flight), "it was in step 600, in all_gather of 'wq' (7 x f32)");
+}
+
+// A rank that has posted what comes later, and waits for an earlier message in an action of its row.
+TEST(Flight, NamesTheMessageThatARankWaitsFor) {
+  const TestFolder folder;
+  FlightRecorder recorder(folder.path(""), 2, 4, info_of_two_sites());
+  recorder.step(5);
+  const auto message = [&](int micro_batch, bool sends) {
+    Call call = call_of(Kind::message, {-1, "act"}, 7);
+    (sends ? call.to : call.from) = 0;
+    call.message = {micro_batch, 1, sends ? 3 : 1};
+    return recorder.begin(call, true);
+  };
+  recorder.action(rows::F(1, 3).word());
+  const FlightCall* const awaited = message(3, false);
+  message(4, false);
+  const auto said = [&] { return last_words(*read_flight(flight_path(folder.path(""), 2))); };
+  EXPECT_EQ(said(),
+            "it was in step 5, at 1F3 of its row, after the start of receive of micro-batch 4 of 'act' (7 x f32) from "
+            "rank 1");
+  recorder.await(awaited);
+  EXPECT_EQ(said(), "it was in step 5, at 1F3 of its row, in receive of micro-batch 3 of 'act' (7 x f32) from rank 1");
+  recorder.await(nullptr);
+  recorder.action(0);
+  message(2, true);
+  EXPECT_EQ(said(), "it was in step 5, after the start of send of micro-batch 2 of 'act' (7 x f32) to rank 3");
 }
 
 TEST(Flight, IsOffWithoutAFolderOrAPlace) {
