@@ -97,10 +97,11 @@ void both_ways(Rank& rank, const Case& of, std::mt19937& random) {
   for (int step = 0; step < 2; ++step) {
     const auto take = [&](int number, int micro_batch) {
       receives[number].wait(micro_batch);
+      const float* const got = in[number].of(micro_batch);
       for (int64_t i = 0; i < of.count; ++i)
-        require(
-            in[number].of(micro_batch)[i] == value(senders[number], number, step, micro_batch, i),
-            fmt::format("micro-batch {} from rank {} in step {}: {}", micro_batch, senders[number], step, of.text()));
+        if (got[i] != value(senders[number], number, step, micro_batch, i))
+          throw std::runtime_error(
+              fmt::format("micro-batch {} from rank {} in step {}: {}", micro_batch, senders[number], step, of.text()));
     };
     const std::vector<int> orders[] = {any_order(of.slots, random), any_order(of.slots, random)};
     std::vector<int> posted[2];
