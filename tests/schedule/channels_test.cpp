@@ -152,30 +152,36 @@ TEST(Channels, carry_messages_in_the_order_of_their_receiver) {
   run(crossed, 3, 3, [](StageWork) { return 0; });
 }
 
+// No run is faster than the simulation; other work on this machine makes some slower, so the fastest of several counts.
 TEST(Channels, schedules_are_as_fast_as_they_are_simulated) {
   constexpr double unit = 0.004;
   constexpr int32_t p = 4, m = 8;
-  std::map<double, double> slowest, fastest;  // by simulated makespan
+  struct Timed {
+    const NamedSchedule* named;
+    double simulated, took = 1e9;
+  };
+  std::vector<Timed> all;
   for (const NamedSchedule& one : named_schedules()) {
     ScheduleCosts costs;
     costs.ranks.assign(p, {});
-    const PipelineSchedule schedule = with_communication(named(one.name, p, m)).value();
-    const double simulated = simulate(schedule, costs).makespan;
-    const double took =
-        run(schedule, m, 3, [&](StageWork work) { return (work == StageWork::backward ? 2 : 1) * unit / one.chunks; });
-    EXPECT_GE(took, simulated * unit * 0.999) << one.name;
-    const auto add = [&](std::map<double, double>& to, bool greater) {
-      const auto [at, added] = to.try_emplace(simulated, took);
-      if (!added && (took > at->second) == greater) at->second = took;
-    };
-    add(slowest, true);
-    add(fastest, false);
+    all.push_back({&one, simulate(named(one.name, p, m), costs).makespan});
   }
-  for (const auto& [less, slow] : slowest)
-    for (const auto& [more, fast] : fastest)
-      if (more > 1.2 * less) {
-        EXPECT_LT(slow, fast) << less << " against " << more;
-      }
+  std::string wrong = "not run";
+  for (int round = 0; round < 20 && !wrong.empty(); ++round) {
+    for (Timed& one : all) {
+      const PipelineSchedule schedule = with_communication(named(one.named->name, p, m)).value();
+      one.took = std::min(one.took, run(schedule, m, 1, [&](StageWork work) {
+                            return (work == StageWork::backward ? 2 : 1) * unit / one.named->chunks;
+                          }));
+      EXPECT_GE(one.took, one.simulated * unit * 0.999) << one.named->name;
+    }
+    wrong.clear();
+    for (const Timed& fast : all)
+      for (const Timed& slow : all)
+        if (slow.simulated > 1.2 * fast.simulated && slow.took <= fast.took)
+          wrong = fmt::format("{} took {} s, {} {} s", fast.named->name, fast.took, slow.named->name, slow.took);
+  }
+  EXPECT_EQ(wrong, "");
 }
 
 }  // namespace
