@@ -83,9 +83,12 @@ class Labels {
       if (const auto* loop = std::get_if<LoopOp>(&reader.op))  // by their turns; by all of it what it enters with
         for (const LoopOp::Slice& slice : loop->slices)
           if (slice.stacked == value) read_by(slice.turn, body, consider);
-      NodeId stands = id;
-      while (graph_.node(stands).body != body) stands = graph_.body(graph_.node(stands).body).owner;
-      consider(Label{reader.part, graph_.node(stands).region});
+      RegionId region;  // the outermost one around the reader there
+      for (NodeId stands = id;; stands = graph_.body(graph_.node(stands).body).owner) {
+        if (graph_.node(stands).region) region = graph_.node(stands).region;
+        if (graph_.node(stands).body == body) break;
+      }
+      consider(Label{reader.part, region});
     }
   }
 

@@ -127,7 +127,7 @@ TEST_P(Death, InMessagesIsNamedToo) {
   expect_one_line(killed, "rank 1 (pid ");
   expect_one_line(killed, "was killed by signal 9 (SIGKILL)");
   EXPECT_LT(killed.end - std::stod(killed.output), 1);
-  auto options = this->options(3);
+  auto options = this->options(2);  // of more, one may wait for another that waits
   options.insert(options.end(), {"--timeout", "2"});
   const Outcome stopped = run_job(options, {"ring", "stop", "1", "50"}, 10);
   EXPECT_EQ(stopped.code, 3) << stopped.errors;

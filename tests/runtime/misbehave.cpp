@@ -30,7 +30,7 @@ const std::vector<Misbehaviour>& misbehaviours() {
       {"channel order",
        {"in slot 0 of channel 2 from rank 0 to rank 1", "send of micro-batch 1 of 'sent' (10 x f32)",
         "receive of micro-batch 0 of 'sent' (10 x f32)"}},
-      {"channel slots", {"the channel has 2 slots", "micro-batch 0 of 'sent'"}},
+      {"channel slots", {"with 2 slots", "with 1 slots", "micro-batch 0 of 'sent'"}},
   };
   return all;
 }

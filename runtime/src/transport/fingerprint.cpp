@@ -130,7 +130,7 @@ void check_match(const Group& group, const Call& call, const Fingerprint& mine, 
                          call.receive_count, call.from, call.to);
   else if (mine.kind == Kind::message && theirs.kind == Kind::message &&
            MessageShape(mine.shape).slots != MessageShape(theirs.shape).slots)
-    detail = fmt::format("; to rank {} the channel has {} slots, to rank {} {}", group.members[call.me],
+    detail = fmt::format("; rank {} has the channel with {} slots, rank {} with {} slots", group.members[call.me],
                          MessageShape(mine.shape).slots, group.members[index], MessageShape(theirs.shape).slots);
   else if (mine.kind != Kind::message && theirs.kind == mine.kind && theirs.count == mine.count &&
            theirs.type == mine.type && theirs.shape != mine.shape)
