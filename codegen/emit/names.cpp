@@ -45,8 +45,9 @@ bool may_be_macro(const std::string& name) {
 /// What the emitted program itself calls things, and the members of meshrt::Model.
 const Words& own_words() {
   static const Words words = words_of(
-      "Gathered Model Offset Plan Reduce Scattered Stack State Type Whole abs all arena arena_bytes at_line carry "
-      "cols constant cos count entries exp floor in_arena in_own index_on info input_at int32_t int64_t j0 j1 known "
+      "Gathered Model Offset Plan Reduce Scattered Stack State Type Whole abs all arena arena_bytes at_line cache_at "
+      "carry cols constant cos count entries exp floor in_arena in_own index_on info input_at int32_t int64_t j0 j1 "
+      "known "
       "list log main make mesh meshrt normal ones optimizer_at output_at own own_bytes parameter_at place "
       "plan_all_gather plan_all_reduce plan_all_to_all plan_collectives plan_exchange_margins plan_permute "
       "plan_redeal plan_reduce_scatter poll pow program_info rank rate results rows sin size_t sqrt state_at "

@@ -27,9 +27,13 @@ bool is_before(const Label& a, const Label& b) {
 
 class Labels {
  public:
-  Labels(Graph& graph, size_t first_added) : graph_(graph), first_added_(first_added) {
-    walk(graph.root());
-    for_each_caller(graph, [&](ValueId value) { leaving_.insert(value); });
+  explicit Labels(ShardedGraph& sharded) : graph_(sharded.graph), first_added_(sharded.first_added) {
+    walk(graph_.root());
+    for_each_caller(graph_, [&](ValueId value) { leaving_.insert(value); });
+    for (const Movement& one : sharded.movements)
+      if (one.user && one.user == graph_.value(one.from).producer)  // a rule says where its result lies
+        for (ValueId at = one.to; at != one.from; at = graph_.node(graph_.value(at).producer).inputs[0])
+          leaving_.insert(at);
   }
 
   void run() {
@@ -127,12 +131,12 @@ class Labels {
   const size_t first_added_;
   std::vector<NodeId> order_;  // of execution, a loop before what stands in its body
   std::map<ValueId, std::vector<NodeId>> readers_;
-  std::set<ValueId> leaving_;  // their bodies, or the step
+  std::set<ValueId> leaving_;  // their bodies, or the step, or where they are made
   std::set<NodeId> free_;      // added, of positions and plain numbers alone
 };
 
 }  // namespace
 
-void label_added(Graph& graph, size_t first_added) { Labels(graph, first_added).run(); }
+void label_added(ShardedGraph& sharded) { Labels(sharded).run(); }
 
 }  // namespace mesh

@@ -146,7 +146,7 @@ class Refiner {
 
 ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& machine) {
   ShardedGraph placed = Refiner(graph, layout, machine).run();
-  label_added(placed.graph, placed.first_added);  // what was tried in vain needs neither labels nor a look
+  label_added(placed);  // what was tried in vain needs neither labels nor a look
   verify_graph(placed.graph, "place");
   return placed;
 }
