@@ -128,7 +128,7 @@ void Placer::loop(NodeId id) {
     begins.at = lies.at = ends.at = stages_.must_lie(id);
     if (divided) {  // it goes from stage to stage
       begins.at = {stages_.end(op.reverse)};
-      lies.at = owners_of_turn(op.dim, {{layout_.pipeline.axis}, {}, {}});
+      lies.at = stages_.owners();
       ends.at = {stages_.end(!op.reverse)};
     }
     carry.initial =

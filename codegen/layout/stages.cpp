@@ -58,6 +58,8 @@ Stages::Stages(const Graph& graph, const Layout& layout)
 
 Where Stages::end(bool last) const { return {pipeline_.axis, {last ? mesh_.axes[pipeline_.axis].size - 1 : 0}, {}}; }
 
+std::vector<Where> Stages::owners() const { return owners_of_turn(pipeline_.dim, {{pipeline_.axis}, {}, {}}); }
+
 StagePlace Stages::place(NodeId id) const {
   const auto found = places_.find(id);
   return found == places_.end() ? StagePlace::each : found->second;
@@ -67,7 +69,7 @@ std::vector<Where> Stages::must_lie(NodeId id) const {
   if (!body_) return {};
   while (id && graph_->node(id).body != body_) {
     const BodyId around = graph_->node(id).body;
-    if (around == forward_ || around == backward_) return owners_of_turn(pipeline_.dim, {{pipeline_.axis}, {}, {}});
+    if (around == forward_ || around == backward_) return owners();
     if (around == graph_->root()) return {};
     id = graph_->body(around).owner;
   }
@@ -78,7 +80,7 @@ std::vector<Where> Stages::must_lie(NodeId id) const {
 
 /// `several` stands for a conflict, `each` for what every stage has a part of; unknown yet are nodes that depend on
 /// nothing that a stage makes.
-StagePlace Stages::of(ValueId value) const {
+StagePlace Stages::place_of(ValueId value) const {
   const NodeId producer = graph_->value(value).producer;
   if (const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op); loop && is_divided(*loop))
     for (const LoopOp::Carry& carry : loop->carries)
@@ -87,30 +89,24 @@ StagePlace Stages::of(ValueId value) const {
   return place(producer);
 }
 
-StagePlace Stages::joined(const Node& node) const {
+/// Of what a node depends on; nothing where that is nothing that a stage makes.
+std::optional<StagePlace> Stages::joined(const Node& node) const {
   std::optional<StagePlace> all;
   for_each_source(*graph_, node, [&](ValueId value) {
     const NodeId producer = graph_->value(value).producer;
     const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op);
-    const bool known = places_.contains(producer) || (loop && is_divided(*loop));
-    if (!known || graph_->body(body_).owner == producer) return;
-    const StagePlace at = of(value);
+    if (!places_.contains(producer) && !(loop && is_divided(*loop))) return;
+    const StagePlace at = place_of(value);
     all = !all || *all == at ? at : StagePlace::several;
   });
-  return all.value_or(StagePlace::each);
+  return all;
 }
 
 void Stages::place_body() {
   for (const NodeId id : graph_->body(body_).nodes) {
     const Node& node = graph_->node(id);
     if (const auto* loop = std::get_if<LoopOp>(&node.op); loop && is_divided(*loop)) continue;
-    bool depends = false;
-    for_each_source(*graph_, node, [&](ValueId value) {
-      const NodeId producer = graph_->value(value).producer;
-      const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op);
-      depends = depends || places_.contains(producer) || (loop && is_divided(*loop));
-    });
-    if (depends) places_[id] = joined(node);
+    if (const std::optional<StagePlace> at = joined(node)) places_[id] = *at;
   }
   place_free();
 }
@@ -170,15 +166,6 @@ class StageSums {
   }
 
  private:
-  static StagePlace place_of(const Graph& graph, const Stages& stages, ValueId value) {
-    const NodeId producer = graph.value(value).producer;
-    if (const auto* loop = std::get_if<LoopOp>(&graph.node(producer).op); loop && stages.is_divided(*loop))
-      for (const LoopOp::Carry& carry : loop->carries)
-        if (carry.result == value && !only_adds_up(graph, *loop, carry))
-          return loop->reverse ? StagePlace::first : StagePlace::last;
-    return stages.place(producer);
-  }
-
   void separate(NodeId id, size_t at) {
     LoopOp loop = std::get<LoopOp>(graph_.node(id).op);
     const LoopOp::Carry carry = loop.carries[at];
@@ -187,7 +174,7 @@ class StageSums {
     std::vector<ValueId> terms;
     terms_of(graph_, stages_, graph_.node(last).inputs[1], terms);
     std::map<StagePlace, std::vector<ValueId>> by_place;
-    for (const ValueId term : terms) by_place[place_of(graph_, stages_, term)].push_back(term);
+    for (const ValueId term : terms) by_place[stages_.place_of(term)].push_back(term);
     if (by_place.size() < 2) return;
     GraphBuilder inside(graph_), outside(graph_);
     for (GraphBuilder* build : {&inside, &outside}) {
@@ -232,6 +219,7 @@ class StageSums {
 }  // namespace
 
 void separate_stage_sums(Graph& graph, const Layout& layout) {
+  if (!layout.pipeline) return;
   const Graph before = graph;
   const Stages stages(before, layout);
   if (!stages) return;

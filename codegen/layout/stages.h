@@ -3,6 +3,7 @@
 // stage computes for itself.
 #pragma once
 #include <map>
+#include <optional>
 
 #include "codegen/graph/graph.h"
 #include "codegen/layout/placement.h"
@@ -29,17 +30,20 @@ class Stages {
   bool is_divided(const LoopOp& loop) const { return loop.body == forward_ || loop.body == backward_; }
   /// The coordinate at which a divided loop begins, or ends.
   Where end(bool last) const;
+  /// Where each turn of a divided loop is computed.
+  std::vector<Where> owners() const;
   /// Where a node of any body must be computed; empty: wherever it likes.
   std::vector<Where> must_lie(NodeId) const;
   StagePlace place(NodeId) const;
+  /// Of the node that makes the value; of what a divided loop leaves, the stage of its last turn.
+  StagePlace place_of(ValueId) const;
 
   BodyId body() const { return body_; }
   BodyId forward() const { return forward_; }
 
  private:
   void place_body();
-  StagePlace of(ValueId) const;
-  StagePlace joined(const Node&) const;
+  std::optional<StagePlace> joined(const Node&) const;
   void place_free();
 
   const Graph* graph_;

@@ -7,6 +7,7 @@
 #include "codegen/program/extent.h"
 #include "codegen/program/walk.h"
 #include "codegen/schedule/check_schedule.h"
+#include "codegen/schedule/in_flight.h"
 #include "codegen/schedule/named_schedules.h"
 #include "codegen/schedule/progress.h"
 
@@ -46,15 +47,12 @@ PipelineOrder order_of(const Program& program, const ForStep& loop) {
 }
 
 int64_t slots_of(const PipelineOrder& order) {
+  const bool both = std::ranges::any_of(order.schedule.ranks, [](const std::vector<Action>& actions) {
+    return std::ranges::any_of(actions, frees_activations, &Action::kind);
+  });
   int64_t most = 1;
-  for (const std::vector<Action>& actions : order.schedule.ranks) {
-    const bool both = std::ranges::any_of(actions, frees_activations, &Action::kind);
-    int64_t under_way = 0;
-    for (const Action& action : actions) {
-      if (both && action.kind == ActionKind::forward) most = std::max(most, ++under_way);
-      if (frees_activations(action.kind)) --under_way;
-    }
-  }
+  if (both)
+    for (const InFlight& stage : most_in_flight(order.schedule)) most = std::max<int64_t>(most, stage.inputs);
   return most;
 }
 

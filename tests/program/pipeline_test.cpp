@@ -9,20 +9,13 @@
 #include "codegen/program/pipeline_slots.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
+#include "tests/program/compiled.h"
 #include "tests/program/numbers.h"
 
 namespace mesh {
 namespace {
 
-Compiled compiled(const CompileRequest& request) {
-  SourceMap sources;
-  DiagnosticSink sink;
-  std::optional<Compiled> result = compile(request, sources, sink);
-  std::string messages;
-  for (const Diagnostic& diagnostic : sink.diagnostics()) messages += diagnostic.message + "\n";
-  if (!result) throw std::runtime_error(messages);
-  return std::move(*result);
-}
+using tests::compiled;
 
 CompileRequest deep(const std::string& layout, std::map<std::string, int64_t> mesh = {}) {
   CompileRequest request;

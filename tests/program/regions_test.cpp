@@ -7,6 +7,7 @@
 
 #include "codegen/compile.h"
 #include "codegen/graph/print_graph.h"
+#include "tests/program/compiled.h"
 #include "tests/program/golden.h"
 
 namespace mesh {
@@ -26,14 +27,9 @@ CompileRequest request(const std::string& spec, const std::string& layout) {
 }
 
 Cut cut(CompileRequest request) {
-  SourceMap sources;
-  DiagnosticSink sink;
   request.mesh = {{"data", 1}};  // nothing moves: the graph is what it was before it was placed
-  const std::optional<Compiled> compiled = compile(request, sources, sink);
-  std::string messages;
-  for (const Diagnostic& diagnostic : sink.diagnostics()) messages += diagnostic.message + "\n";
-  if (!compiled) throw std::runtime_error(messages);
-  return {compiled->sharded().graph, regions_of(compiled->sharded().graph)};
+  const Compiled made = tests::compiled(request);
+  return {made.sharded().graph, regions_of(made.sharded().graph)};
 }
 
 std::string text_of(CompileRequest request) {

@@ -8,20 +8,13 @@
 #include "codegen/interpret/compare.h"
 #include "codegen/program/lower.h"
 #include "codegen/program/verify_program.h"
+#include "tests/program/compiled.h"
 #include "tests/program/numbers.h"
 
 namespace mesh {
 namespace {
 
-Compiled compiled(const CompileRequest& request) {
-  SourceMap sources;
-  DiagnosticSink sink;
-  std::optional<Compiled> result = compile(request, sources, sink);
-  std::string messages;
-  for (const Diagnostic& diagnostic : sink.diagnostics()) messages += diagnostic.message + "\n";
-  if (!result) throw std::runtime_error(messages);
-  return std::move(*result);
-}
+using tests::compiled;
 
 void check(const CompileRequest& request, const InterpretResult& expected, const std::string& what) {
   const Compiled result = compiled(request);
