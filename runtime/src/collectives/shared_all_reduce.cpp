@@ -6,7 +6,6 @@
 // Elsewhere: the same through bounce buffers, chunk by chunk, one wait a chunk; while chunk t is summed, the slices of
 // chunk t - 1 are collected.
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "collectives/vector_ops.h"
@@ -41,21 +40,21 @@ void sum_small(const SharedCall& shared, const Call& call) {
 }
 
 void sum_in_place(const SharedCall& shared, const Call& call, const Item& item, int64_t begin, int64_t end) {
-  constexpr int64_t block = 4 << 10;  // stays in the first-level cache between the sum and the copies, and the next too
+  constexpr int64_t block = 8 << 10;  // is fetched from the others while the one before is summed
   const auto size = static_cast<int64_t>(size_of(call.type));
-  auto& sources = sources_of(shared.size());
+  thread_local std::vector<std::byte*> values;
+  values.resize(shared.size());
+  const auto fetch = [&](int64_t at) {
+    for (int member = 0; member < shared.size(); ++member)
+      if (member != shared.me()) own_ahead(shared.source_of(member, item) + at, std::min(block, end - at));
+  };
+  fetch(begin);
   for (int64_t at = begin; at < end; at += block) {
-    const int64_t length = std::min(block, end - at);
-    for (int member = 0; member < shared.size(); ++member) {
-      sources[member] = shared.source_of(member, item) + at;
-      if (member != shared.me()) own_ahead(sources[member] + length, std::min(block, end - at - length));
-    }
-    std::byte* mine = item.destination + at;
-    vector_ops().reduce(call.type, call.reduce, mine, sources.data(), shared.size(), length / size);
-    for (int member = 0; member < shared.size(); ++member) {
-      // Stores past the caches would be slower: the sum has just fetched these lines.
-      if (member != shared.me()) std::memcpy(shared.source_of(member, item) + at, mine, length);
-    }
+    if (at + block < end) fetch(at + block);
+    // Stores past the caches would be slower: the sum brings these lines in.
+    for (int member = 0; member < shared.size(); ++member) values[member] = shared.source_of(member, item) + at;
+    vector_ops().reduce_everywhere(call.type, call.reduce, values.data(), shared.size(),
+                                   std::min(block, end - at) / size);
   }
 }
 

@@ -104,9 +104,25 @@ auto combined(int sources, Load load_source) {
   else return combined<op>(sources, load_source);
 }
 
+// Where a sum goes: to one place, or back to all `sources` that it was made of.
+struct OnePlace {
+  std::byte* to;
+  template <int fixed, class T>
+  void put(int64_t at, T x, int) const {
+    store(to + at, x);
+  }
+};
+struct EverySource {
+  std::byte* const* to;
+  template <int fixed, class T>
+  void put(int64_t at, T x, int sources) const {
+    for (int s = 0; s < (fixed ? fixed : sources); ++s) store(to[s] + at, x);
+  }
+};
+
 // Types that the processor adds as they are stored: four vectors at a time, then elements.
-template <Reduce op, class T, int fixed>
-void reduce_plain(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
+template <Reduce op, class T, int fixed, class Place>
+void reduce_plain(const Place& place, const std::byte* const* from, int sources, int64_t count) {
   typedef T Vector __attribute__((vector_size(width)));
   constexpr int64_t vectors = 4, group = vectors * width, size = sizeof(T);
   const int64_t bytes = count * size;
@@ -115,17 +131,17 @@ void reduce_plain(std::byte* to, const std::byte* const* from, int sources, int6
     Vector sums[vectors];
     for (int64_t v = 0; v < vectors; ++v)
       sums[v] = combined<op, fixed>(sources, [&](int s) { return load<Vector>(from[s] + at + v * width); });
-    for (int64_t v = 0; v < vectors; ++v) store(to + at + v * width, sums[v]);
+    for (int64_t v = 0; v < vectors; ++v) place.template put<fixed>(at + v * width, sums[v], sources);
   }
   for (; at < bytes; at += size)
-    store<T>(to + at, combined<op, fixed>(sources, [&](int s) { return load<T>(from[s] + at); }));
+    place.template put<fixed>(at, combined<op, fixed>(sources, [&](int s) { return load<T>(from[s] + at); }), sources);
 }
 
-template <Reduce op, class T>
-void reduce_plain(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
-  if (sources == 2) return reduce_plain<op, T, 2>(to, from, sources, count);
-  if (sources == 4) return reduce_plain<op, T, 4>(to, from, sources, count);
-  reduce_plain<op, T, 0>(to, from, sources, count);
+template <Reduce op, class T, class Place>
+void reduce_plain(const Place& place, const std::byte* const* from, int sources, int64_t count) {
+  if (sources == 2) return reduce_plain<op, T, 2>(place, from, sources, count);
+  if (sources == 4) return reduce_plain<op, T, 4>(place, from, sources, count);
+  reduce_plain<op, T, 0>(place, from, sources, count);
 }
 
 // Elements of a type that adds up in another one.
@@ -141,8 +157,8 @@ Block<Held, count> apply(const Block<Held, count>& a, const Block<Held, count>& 
   return result;
 }
 
-template <Reduce op, class Element>
-void reduce_converted(std::byte* to, const std::byte* const* from, int sources, int64_t count) {
+template <Reduce op, class Element, class Place>
+void reduce_converted(const Place& place, const std::byte* const* from, int sources, int64_t count) {
   using Stored = typename Element::Stored;
   using Held = decltype(Element::load(Stored{}));
   constexpr int block = 64;
@@ -153,42 +169,51 @@ void reduce_converted(std::byte* to, const std::byte* const* from, int sources, 
       for (int e = 0; e < n; ++e) held.value[e] = Element::load(load<Stored>(from[s] + (i + e) * sizeof(Stored)));
       return held;
     });
-    for (int e = 0; e < n; ++e) store(to + (i + e) * sizeof(Stored), Element::store(x.value[e]));
+    for (int e = 0; e < n; ++e) place.template put<0>((i + e) * sizeof(Stored), Element::store(x.value[e]), sources);
   }
 }
 
-template <Reduce op>
-void reduce_type(Type type, std::byte* to, const std::byte* const* from, int sources, int64_t count) {
+template <Reduce op, class Place>
+void reduce_type(Type type, const Place& place, const std::byte* const* from, int sources, int64_t count) {
   constexpr bool sums = op == Reduce::sum;  // sums wrap around, so they are taken without signs
   switch (type) {
-    case Type::f32: return reduce_plain<op, float>(to, from, sources, count);
-    case Type::f64: return reduce_plain<op, double>(to, from, sources, count);
+    case Type::f32: return reduce_plain<op, float>(place, from, sources, count);
+    case Type::f64: return reduce_plain<op, double>(place, from, sources, count);
     case Type::i32:
-      if constexpr (sums) return reduce_plain<op, uint32_t>(to, from, sources, count);
-      return reduce_plain<op, int32_t>(to, from, sources, count);
+      if constexpr (sums) return reduce_plain<op, uint32_t>(place, from, sources, count);
+      return reduce_plain<op, int32_t>(place, from, sources, count);
     case Type::i64:
-      if constexpr (sums) return reduce_plain<op, uint64_t>(to, from, sources, count);
-      return reduce_plain<op, int64_t>(to, from, sources, count);
-    case Type::u8: return reduce_plain<op, uint8_t>(to, from, sources, count);
-    case Type::bf16: return reduce_converted<op, Bf16>(to, from, sources, count);
-    case Type::f16: return reduce_converted<op, F16>(to, from, sources, count);
+      if constexpr (sums) return reduce_plain<op, uint64_t>(place, from, sources, count);
+      return reduce_plain<op, int64_t>(place, from, sources, count);
+    case Type::u8: return reduce_plain<op, uint8_t>(place, from, sources, count);
+    case Type::bf16: return reduce_converted<op, Bf16>(place, from, sources, count);
+    case Type::f16: return reduce_converted<op, F16>(place, from, sources, count);
     case Type::boolean:  // the sum of truths is "any"
-      if constexpr (sums) return reduce_converted<Reduce::max, Bool>(to, from, sources, count);
-      return reduce_converted<op, Bool>(to, from, sources, count);
+      if constexpr (sums) return reduce_converted<Reduce::max, Bool>(place, from, sources, count);
+      return reduce_converted<op, Bool>(place, from, sources, count);
+  }
+}
+
+template <class Place>
+void reduce_to(const Place& place, Type type, Reduce op, const std::byte* const* from, int sources, int64_t count) {
+  switch (op) {
+    case Reduce::sum: return reduce_type<Reduce::sum>(type, place, from, sources, count);
+    case Reduce::max: return reduce_type<Reduce::max>(type, place, from, sources, count);
+    case Reduce::min: return reduce_type<Reduce::min>(type, place, from, sources, count);
   }
 }
 
 void reduce(Type type, Reduce op, std::byte* to, const std::byte* const* from, int sources, int64_t count) {
-  switch (op) {
-    case Reduce::sum: return reduce_type<Reduce::sum>(type, to, from, sources, count);
-    case Reduce::max: return reduce_type<Reduce::max>(type, to, from, sources, count);
-    case Reduce::min: return reduce_type<Reduce::min>(type, to, from, sources, count);
-  }
+  reduce_to(OnePlace{to}, type, op, from, sources, count);
+}
+
+void reduce_everywhere(Type type, Reduce op, std::byte* const* values, int members, int64_t count) {
+  reduce_to(EverySource{values}, type, op, values, members, count);
 }
 
 }  // namespace
 
 extern const VectorOps ops;
-const VectorOps ops{reduce};
+const VectorOps ops{reduce, reduce_everywhere};
 
 }  // namespace meshrt::MESHRT_VARIANT

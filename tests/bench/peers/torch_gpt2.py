@@ -148,6 +148,9 @@ def train(rank, ranks, path, tokens_path, steps, batch):
             print(f"loss {total.item() / ranks:.6f}", flush=True)
     if rank == 0:
         print(f"median {statistics.median(times[3:]) * 1e3:.2f} ms", flush=True)
+    torch.distributed.barrier()
+    sys.stdout.flush()
+    os._exit(0)  # threads that PyTorch leaves running abort a process that ends in its own way, now and then
 
 
 if __name__ == "__main__":
