@@ -54,6 +54,7 @@ Command predict_command();
 Command reshard_command();
 Command run_command();
 Command schedule_command();
+Command score_command();
 Command slurm_command();
 Command verify_command();
 

@@ -22,12 +22,12 @@ void allow(const DataOptions& options, const CLI::App& app, const std::string& n
 }
 
 int run(const DataOptions& options, const CLI::App& app) {
-  allow(options, app, "--output", {"tokenize", "pack", "train"});
+  allow(options, app, "--output", {"tokenize", "pack", "train", "decode"});
   allow(options, app, "--type", {"tokenize", "pack"});
-  allow(options, app, "--from", {"show", "pack"});
-  allow(options, app, "--tokenizer", {"tokenize", "show"});
+  allow(options, app, "--from", {"show", "pack", "decode"});
+  allow(options, app, "--tokenizer", {"tokenize", "show", "decode"});
   allow(options, app, "--documents", {"tokenize"});
-  for (const char* name : {"--end", "--no-end"}) allow(options, app, name, {"tokenize", "pack"});
+  for (const char* name : {"--end", "--no-end"}) allow(options, app, name, {"tokenize", "pack", "decode"});
   for (const char* name : {"--vocabulary", "--method"}) allow(options, app, name, {"train"});
   if (options.files.empty() != (options.action == "schema"))
     throw UsageError(fmt::format("`meshc data {}` takes {}", options.action, options.files.empty() ? "files" : "none"));
@@ -35,12 +35,13 @@ int run(const DataOptions& options, const CLI::App& app) {
     fmt::print("{}", meshrt::run_file_schema());
     return exit_ok;
   }
-  if (options.action != "show" && options.out.empty())
+  if (options.action != "show" && options.action != "decode" && options.out.empty())
     throw UsageError(fmt::format("`meshc data {}` needs `-o FILE`", options.action));
   if (options.end && options.no_end) throw UsageError("--end and --no-end exclude each other");
   if (options.action == "show") return show_data(options);
   if (options.action == "tokenize") return tokenize_data(options);
   if (options.action == "pack") return pack_data(options);
+  if (options.action == "decode") return decode_data(options);
   return train_data_tokenizer(options);
 }
 
@@ -49,11 +50,14 @@ int run(const DataOptions& options, const CLI::App& app) {
 Command data_command() {
   return {
       "data",
-      "tokenize texts, pack and inspect data files; the schema of run files",
+      "texts to tokens and back, pack and inspect data files; the schema of run files",
       "show FILE...       format, shape, range and first numbers of each\n"
       "tokenize TEXT...   a token file of texts: their bytes, or what a SentencePiece model (--tokenizer) makes of\n"
       "                   them, line by line; after each document the end marker\n"
       "pack FILE...       token files and arrays, each a document, as one token file\n"
+      "decode FILE...     the text of token files, on stdout or in a file: bytes, or what the SentencePiece model "
+      "makes\n"
+      "                   of them; where a document ends, a line does\n"
       "train TEXT...      a SentencePiece model of texts\n"
       "schema             the JSON Schema of run files, for editors and scripts\n\n"
       "Token files are read by `data: { token: {file: FILE, type: TYPE, window: seq} }` in a run file: type u16 is\n"
@@ -63,19 +67,21 @@ Command data_command() {
        {"meshc data tokenize *.txt -o train.bin --tokenizer text.model", "each text a document, in llm.c's format"},
        {"meshc data tokenize lines.txt -o train --type megatron --documents line --end 0",
         "bytes; each line a document"},
+       {"meshc data decode train.bin --tokenizer text.model -o text.txt", "the text again"},
        {"meshc data pack a.npy b.npy -o train.bin --type u16", "arrays as nanoGPT's token file"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<DataOptions>();
         app.add_option("action", options->action)
             ->type_name("ACTION")
             ->required()
-            ->check(CLI::IsMember({"show", "tokenize", "pack", "train", "schema"}));
+            ->check(CLI::IsMember({"show", "tokenize", "decode", "pack", "train", "schema"}));
         app.add_option("files", options->files)->type_name("[FILE...]");
         app.add_option("-o,--output", options->out, "the file to write")->type_name("FILE");
         app.add_option("--type", options->type, "of the file to write (default llm.c)")
             ->type_name("TYPE")
             ->check(CLI::IsMember({"u8", "u16", "i32", "llm.c", "megatron"}));
-        app.add_option("--from", options->from, "show, pack: type of the files to read (default: by their first bytes)")
+        app.add_option("--from", options->from,
+                       "show, pack, decode: type of the files to read (default: by their first bytes)")
             ->type_name("TYPE")
             ->check(CLI::IsMember(meshrt::file_type_names()));
         app.add_option("--tokenizer", options->tokenizer, "a SentencePiece model (default: bytes)")->type_name("FILE");

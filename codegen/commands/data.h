@@ -26,5 +26,9 @@ int show_data(const DataOptions& options);
 int tokenize_data(const DataOptions& options);
 int pack_data(const DataOptions& options);
 int train_data_tokenizer(const DataOptions& options);
+int decode_data(const DataOptions& options);
+
+/// `--end`, which is not negative, as a token; nothing where it is not given. UsageError for what no token can be.
+std::optional<int32_t> end_marker(const DataOptions& options);
 
 }  // namespace mesh

@@ -119,13 +119,13 @@ int told(const TokenWriter& writer, int64_t bound, bool json) {
   return exit_ok;
 }
 
+}  // namespace
+
 std::optional<int32_t> end_marker(const DataOptions& options) {
   if (!options.end) return std::nullopt;
   if (*options.end >= INT32_MAX) throw UsageError("--end: tokens are below 2147483647");
   return static_cast<int32_t>(*options.end);
 }
-
-}  // namespace
 
 int tokenize_data(const DataOptions& options) {
   const auto tokenizer = options.tokenizer.empty() ? nullptr : meshrt::Tokenizer::open(options.tokenizer);

@@ -1,5 +1,5 @@
-// start.h: a spec's program built into the cache and started on this host: what `run`, `evaluate` and `predict` have in
-// common.
+// start.h: a spec's program built into the cache and started on this host: what `run`, `evaluate`, `predict`,
+// `generate` and `score` have in common.
 #pragma once
 #include <string>
 #include <vector>

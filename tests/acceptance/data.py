@@ -79,7 +79,19 @@ def check_bytes(report, folder):
     shown = json.loads(data("show", f"{out}.idx", first, "--json"))["files"]
     report.true("show", [(f["format"], f["type"], f["shape"], f.get("documents"), f["least"], f["greatest"], f["first"][:3]) for f in shown] ==
                 [("megatron", "i32", [len(tokens)], 4, 10, 70000, [73, 110, 32]), ("bytes", "u8", [len(a)], None, 10, 119, [73, 110, 32])], shown)
-    for arguments, wanted, code in ((("tokenize", first), "needs `-o FILE`", 2), (("show", first, "--type", "u16"), "--type does not belong to `meshc data show`", 2),
+    report.true("Megatron's paragraphs as text, lines at their ends", decoded(f"{out}.idx", "--end", "70000", folder=folder) == b"".join(part + b"\n" for part in parts))
+    report.true("nanoGPT's as text", decoded(f"{out}.u16", "--from", "u16", "--end", "256", folder=folder) == bytes(a) + b"\n" + bytes(b) + b"\n")
+    data("tokenize", first, second, "-o", f"{out}.bin")
+    report.true("bytes there and back", decoded(f"{out}.bin", folder=folder) == bytes(a + b))
+    report.true("text on stdout", data("decode", f"{out}.bin") == bytes(a + b).decode().replace("\r\n", "\n"))
+    told = json.loads(data("decode", f"{out}.u16", "--from", "u16", "--end", "256", "-o", f"{out}.text", "--json"))
+    report.true("what was decoded is told", told == {"schema": 1, "file": f"{out}.text", "tokens": len(a + b) + 2, "documents": 2, "bytes": len(a + b) + 2}, told)
+    for arguments, wanted, code in ((("tokenize", first), "needs `-o FILE`", 2),
+                                    (("decode", f"{out}.u16", "--from", "u16", "-o", f"{out}.x"), f"number {len(a)} is 256, which is no byte: `--tokenizer FILE` names the model that made it, `--end N` what ends a document", 1),
+                                    (("decode", first, "--documents", "line"), "--documents does not belong to `meshc data decode`", 2),
+                                    (("decode", first, "--json"), "needs `-o FILE` for the text", 2),
+                                    (("decode", first, "-o", f"{folder}/none/x"), "cannot write", 3),
+                                    (("decode", f"{folder}/fractions.npy"), "holds f64 numbers", 1), (("show", first, "--type", "u16"), "--type does not belong to `meshc data show`", 2),
                                     (("tokenize", first, "-o", f"{out}.x", "--end", "70000"), "use type i32 or megatron", 2),
                                     (("tokenize", first, "-o", f"{out}.x", "--type", "u8", "--end", "256"), "do not fit into 1 byte each: use type u16, llm.c, i32 or megatron", 2),
                                     (("tokenize", f"{folder}/none.txt", "-o", f"{out}.x"), "cannot read", 1),
@@ -93,6 +105,13 @@ def check_bytes(report, folder):
         said = data(*arguments, code=code)
         report.true(f"{arguments[0]}: {wanted}", wanted in said, said.strip())
     report.true("nothing half written is left", not [name for name in os.listdir(folder) if "unfinished" in name or name.endswith(".x")], os.listdir(folder))
+
+
+def decoded(path, *options, folder):
+    """The text of a token file, as bytes."""
+    data("decode", path, *options, "-o", f"{folder}/decoded.txt")
+    with open(f"{folder}/decoded.txt", "rb") as file:
+        return file.read()
 
 
 def check_pack(report, folder, random):
@@ -128,6 +147,12 @@ def check_sentencepiece(report, folder, corpus):
         report.true(f"{method}: the same model twice", models[0] == models[1])
         data("tokenize", corpus, "-o", f"{folder}/{method}.bin", "--type", "megatron", "--tokenizer", f"{folder}/{method}0.model")
         tokens, lengths = read_tokens(f"{folder}/{method}.bin")
+        lines = [line for line in open(corpus, encoding="utf-8").read().split("\n") if line == " ".join(line.split()) and line.isascii()]
+        plain = write(f"{folder}/plain.txt", "".join(line + "\n" for line in lines))
+        data("tokenize", plain, "-o", f"{folder}/plain.bin", "--documents", "line", "--tokenizer", f"{folder}/{method}0.model")
+        report.true(f"{method}: {len(lines)} lines there and back", decoded(f"{folder}/plain.bin", "--tokenizer", f"{folder}/{method}0.model", folder=folder) == open(plain, "rb").read())
+        said = data("decode", f"{folder}/{method}.bin", "--from", "megatron", code=1)
+        report.true(f"{method}: pieces are no bytes", "which is no byte: `--tokenizer FILE`" in said, said)
         library = sentencepiece(f"{folder}/{method}0.model")
         if library is None:
             report.true(f"{method}: fewer tokens than bytes, an end", len(tokens) < os.path.getsize(corpus) and tokens[-1] == 2)

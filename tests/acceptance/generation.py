@@ -124,6 +124,43 @@ def emitted(report, name, spec, params, options, layouts):
         report.true(f"{name}, emitted, {' '.join(layout)}: bit by bit as interpreted", same)
 
 
+def scored(report, folder, spec, params, options):
+    """The likelihoods of given texts, of those written too, by the full forward pass; by the built program the same bits."""
+    written = generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"])
+    texts = ["In the beginning\twas the", "a", "And\tx", *(f"{one['prompt']}\t{bytes(one['tokens']).decode('latin-1')}" for one in written)]
+    texts = [text for text in texts if "\n" not in text and "\r" not in text and text.isascii()]
+    texts[1] = "ab"
+    with open(f"{folder}/texts.txt", "w", encoding="utf-8", newline="") as file:
+        file.write("".join(text + "\n" for text in texts[2:]))
+    words = [*spec, "--params", params, "--precision", "f64", *options, "--text", texts[0], "--text", texts[1], "-f", f"{folder}/texts.txt", "--json"]
+    answer = json.loads(execute(meshc(), "score", *words, "--layout", "alone", "--interpret").stdout)
+    tokens = [list(text.replace("\t", "").encode()) for text in texts]
+    begins = [max(1, text.find("\t")) for text in texts]
+    rows = log_shares(forward(folder, spec, options, params, tokens, 32))
+    expected = [[row[p - 1][of[p]] for p in range(begin, len(of))] for row, of, begin in zip(rows, tokens, begins)]
+    greedy = [all(row[p - 1].argmax() == of[p] for p in range(begin, len(of))) for row, of, begin in zip(rows, tokens, begins)]
+    one = answer["scored"]
+    worst = max(np.abs(np.array(a["logprobs"]) - e).max() if len(a["logprobs"]) == len(e) else np.inf for a, e in zip(one, expected))
+    report.check(f"{len(texts)} texts scored, against the full forward pass", worst, BOUND, len(one) == len(texts) and worst <= BOUND)
+    report.check("their sums", max(abs(a["logprob"] - sum(e)) for a, e in zip(one, expected)), BOUND)
+    report.true("what is greedy is said", [a["greedy"] for a in one] == greedy and (len(texts) < 4 or any(greedy)), greedy)
+    total, count = sum(map(sum, expected)), sum(map(len, expected))
+    report.check("all together", max(abs(answer["logprob"] - total), abs(answer["perplexity"] / np.exp(-total / count) - 1)), BOUND, answer["tokens"] == count and abs(answer["logprob"] - total) <= BOUND)
+    for layout in ("alone", "square"):
+        there = json.loads(execute(meshc(), "score", *words, "--layout", layout).stdout)
+        here = json.loads(execute(meshc(), "score", *words, "--layout", layout, "--interpret").stdout)
+        report.true(f"scored by the built program, {layout}: bit by bit", there == here)
+        apart = max(abs(a["logprob"] - b["logprob"]) for a, b in zip(here["scored"], one))
+        report.check(f"scored, {layout}, against one rank", apart, BOUND)
+    lines = execute(meshc(), "score", *words[:-1], "--layout", "alone", "--interpret").stdout.splitlines()
+    report.true("as text: a line each, then all", len(lines) == len(texts) + 1 and lines[0].split()[0] == f"{one[0]['logprob']:.3f}" and lines[0].endswith("In the beginning | was the")
+                and lines[-1].startswith(f"{len(texts)} texts, {count} tokens: {total:.3f} nats"), "\n".join(lines[:1] + lines[-1:]))
+    for given, said, code in ((["--text", "a"], "--text 1: nothing to score in `a`: the first element stands behind none", 1), (["--text", "a\t"], "--text 1: nothing to score behind the tab", 2),
+                              ([], "nothing to score: `--text TEXT`, or `-f FILE`", 2), (["--text", "a" * 34], "--text 1: the text has 33 positions: the model has 32", 1)):
+        done = execute(meshc(), "score", *spec, "--layout", "alone", "--params", params, "--precision", "f64", *options, "--interpret", *given, code=None)
+        report.true(f"score {' '.join(given)[:20]!r}: {said[:40]}", done.returncode == code and said in done.stderr, done.stderr)
+
+
 def alone(report, folder, spec, params, options):
     """A program that is built to generate: from a file, in rounds of its batch, with the run file's tokenizer beside it; it trains nothing."""
     spec = [*spec, "--layout", "batch_2", "--precision", "f64", *options]
@@ -199,6 +236,7 @@ def compare(report, folder, name, spec, options, layouts, size):
     report.true(f"{name}: a prompt alone gives what it gives beside others", single[0]["tokens"] == generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"])[1]["tokens"])
     emitted(report, name, spec, params, options, [["--layout", "alone"], *layouts[:1]])
     if name == "attention":
+        scored(report, folder, spec, params, options)
         alone(report, folder, spec, params, options)
 
 

@@ -31,6 +31,9 @@ TEST(CommandLine, TakesOptionsFilesAndOverrides) {
   EXPECT_EQ(generated.generate.file, "x");
   EXPECT_EQ(words_for_ranks(generated),
             (std::vector<std::string>{"generate", "--prompt=a b", "--top-k=5", "--greedy", "-f=x"}));
+  const CommandLine scored = parse({"score", "--text", "a\tb", "-f", "x"});
+  EXPECT_EQ(scored.command, Command::score);
+  EXPECT_EQ(words_for_ranks(scored), (std::vector<std::string>{"score", "--text=a\tb", "-f=x"}));
   EXPECT_EQ(parse({"./evaluate"}).run_file, "./evaluate");
 }
 
@@ -49,15 +52,17 @@ TEST(CommandLine, RefusesWhatItDoesNotKnow) {
       {{"-n", "two"}, "-n must be a number of ranks, not `two`\nsee --help"},
       {{"--color=blue"}, "--color must be auto, always or never, not `blue`\nsee --help"},
       {{"a.yaml", "b.yaml"}, "one run file is expected, but both `a.yaml` and `b.yaml` are given\nsee --help"},
-      {{"--json"}, "--json goes with --info, evaluate, predict and generate\nsee --help"},
+      {{"--json"}, "--json goes with --info, evaluate, predict, generate and score\nsee --help"},
       {{"predict"}, "predict needs `--out DIR`: where do the values go?\nsee --help"},
       {{"evaluate", "--out", "o"}, "--out goes with predict\nsee --help"},
       {{"evaluate", "--prompt", "a"}, "--prompt goes with generate\nsee --help"},
+      {{"generate", "--text=a"}, "--text goes with score\nsee --help"},
+      {{"evaluate", "-f", "x"}, "-f goes with generate and score\nsee --help"},
       {{"generate", "--top-p", "2"}, "--top-p 2: a number from 1e-09 to 1 is expected"},
       {{"generate", "--top-p2"}, "unknown option `--top-p2`: did you mean `--top-p`?\nsee --help"},
       {{"evaluate", "--dry-run"}, "--dry-run and --run-dir are of training\nsee --help"},
       {{"--params", "ck"},
-       "--params, --fresh and --names go with evaluate, predict and generate; a run that trains is given "
+       "--params, --fresh and --names go with evaluate, predict, generate and score; a run that trains is given "
        "`train.params`\nsee "
        "--help"},
   };

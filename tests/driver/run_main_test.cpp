@@ -65,7 +65,7 @@ TEST_F(RunMainTest, FindsTheRunFileBesideTheSpec) {
 
 TEST_F(RunMainTest, AnswersHelpInfoAndDryRun) {
   EXPECT_TRUE(run("--help").out.starts_with(
-      "usage: fit_mean_program [evaluate | predict | generate] [RUN.yaml] [key=value...] [options]\n"));
+      "usage: fit_mean_program [evaluate | predict | generate | score] [RUN.yaml] [key=value...] [options]\n"));
   EXPECT_TRUE(run("--info").out.starts_with("FitMean from fit.mesh (0123abcd)\n"));
   EXPECT_EQ(nlohmann::json::parse(run("--info --json").out)["name"], "FitMean");
   EXPECT_EQ(run("--dry-run -n 2 run.yaml").out, "dry run of `FitMean`: 2 ranks, 8.0 KiB each: ok\n");

@@ -15,11 +15,11 @@ inline constexpr const char* generate_entry = "generate";
 /// The input that says which position it is.
 inline constexpr const char* position_input = "generate.position";
 
-/// What `PROGRAM generate` is asked for.
+/// What `PROGRAM generate` and `PROGRAM score` are asked for.
 struct GenerateRequest {
-  std::vector<std::string> prompts;
-  std::string file;    ///< with a prompt on each line, behind `prompts`; empty: none
-  int64_t tokens = 0;  ///< how many to write; 0: as many as the model has positions
+  std::vector<std::string> prompts;  ///< of score the texts: what is given, a tab, what is scored; or without a tab
+  std::string file;                  ///< with a prompt or a text on each line, behind `prompts`; empty: none
+  int64_t tokens = 0;                ///< how many to write; 0: as many as the model has positions
   Sampling sampling;
   bool greedy = false;             ///< always the likeliest
   std::vector<std::string> stops;  ///< a text that ends so is at its end
@@ -34,6 +34,7 @@ struct GenerateOption {
   void (*set)(GenerateRequest&, const std::string& value);
 };
 std::span<const GenerateOption> generate_options();
+std::span<const GenerateOption> score_options();
 
 /// Sets one of them, and notes it in `given`.
 void set_option(GenerateRequest&, const GenerateOption&, const std::string& value);
@@ -41,6 +42,15 @@ void set_option(GenerateRequest&, const GenerateOption&, const std::string& valu
 /// With the lines of its file. Throws Failure: usage (nothing to go on from, options that exclude each other),
 /// environment (the file cannot be read).
 std::vector<std::string> prompts_of(const GenerateRequest&);
+
+/// A text whose likelihood is asked for.
+struct TextToScore {
+  std::string given, text;  ///< what stands before, not scored; then what is scored
+  std::string place;        ///< where it was asked for, for messages: "texts.txt:3"
+};
+/// With the lines of its file. Throws Failure: usage (there are none, or one has nothing to score), environment (the
+/// file cannot be read).
+std::vector<TextToScore> texts_of(const GenerateRequest&);
 
 /// Throws Failure (Cause::usage) for a program without the entry.
 void check_generates(const ProgramInfo& info);
@@ -53,5 +63,11 @@ void check_trains(const ProgramInfo& info);
 /// usage as above, data (a prompt that does not fit the model).
 int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const GenerateRequest& request,
              bool json, const DriverOptions& options);
+
+/// How likely the model says texts are, in nats: each of their elements behind those before it, and all together.
+/// Rank 0 prints a line for each, or all as JSON. Of an encoder-decoder `given` is what the encoder reads, and the text
+/// is whole: the mark behind it counts. Collective. Throws Failure as `generate`.
+int score(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const GenerateRequest& request,
+          bool json, const DriverOptions& options);
 
 }  // namespace meshrt

@@ -1,6 +1,7 @@
 #include "driver/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
@@ -24,8 +25,33 @@ Color color_named(std::string_view word) {
   throw wrong(fmt::format("--color must be auto, always or never, not `{}`", word));
 }
 
-constexpr std::pair<std::string_view, Command> commands[] = {
-    {"evaluate", Command::evaluate}, {"predict", Command::predict}, {"generate", Command::generate}};
+constexpr std::pair<std::string_view, Command> commands[] = {{"evaluate", Command::evaluate},
+                                                             {"predict", Command::predict},
+                                                             {"generate", Command::generate},
+                                                             {"score", Command::score}};
+
+/// Options that a command has beside the common ones.
+std::span<const GenerateOption> options_of(Command command) {
+  if (command == Command::generate) return generate_options();
+  if (command == Command::score) return score_options();
+  return {};
+}
+
+const GenerateOption* option_of(Command command, std::string_view word) {
+  for (const GenerateOption& option : options_of(command))
+    if (word.starts_with(option.name) &&
+        (word.size() == std::string_view(option.name).size() || word[std::string_view(option.name).size()] == '='))
+      return &option;
+  return nullptr;
+}
+
+/// "generate and score": who has an option of that name; empty: no command.
+std::string commands_with(std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, command] : commands)
+    if (option_of(command, word) != nullptr) names.push_back(name);
+  return fmt::format("{}", fmt::join(names, " and "));
+}
 
 int rank_count(std::string_view word) {
   const auto count = whole_number(word);
@@ -37,11 +63,11 @@ int rank_count(std::string_view word) {
 /// Options that go with other commands than the one that is given for.
 void check_command(const CommandLine& line) {
   const bool trains = line.command == Command::train;
-  if (line.json && !line.info && trains) throw wrong("--json goes with --info, evaluate, predict and generate");
+  if (line.json && !line.info && trains) throw wrong("--json goes with --info, evaluate, predict, generate and score");
   if (!trains && (line.dry_run || !line.run_folder.empty())) throw wrong("--dry-run and --run-dir are of training");
   if (trains && (!line.model.paths.empty() || !line.model.fresh.empty() || !line.model.names.empty()))
     throw wrong(
-        "--params, --fresh and --names go with evaluate, predict and generate; a run that trains is given "
+        "--params, --fresh and --names go with evaluate, predict, generate and score; a run that trains is given "
         "`train.params`");
   if ((line.command == Command::predict) == line.out.empty())
     throw wrong(line.out.empty() ? "predict needs `--out DIR`: where do the values go?" : "--out goes with predict");
@@ -59,8 +85,7 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   const bool named = command != std::end(commands);
   if (named) line.command = command->second;
   std::vector<std::string> known = options;
-  if (line.command == Command::generate)
-    for (const GenerateOption& option : generate_options()) known.emplace_back(option.name);
+  for (const GenerateOption& option : options_of(line.command)) known.emplace_back(option.name);
   for (size_t i = named ? 1 : 0; i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
     const auto is = [&](std::string_view option) {
@@ -73,12 +98,10 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
       if (++i == arguments.size()) throw wrong(fmt::format("{} needs a value", option));
       return arguments[i];
     };
-    const auto of_generate =
-        std::ranges::find_if(generate_options(), [&](const GenerateOption& option) { return is(option.name); });
-    if (line.command == Command::generate && of_generate != generate_options().end())
-      set_option(line.generate, *of_generate, std::string(*of_generate->type ? value(of_generate->name) : ""));
-    else if (of_generate != generate_options().end() && line.command != Command::generate)
-      throw wrong(fmt::format("{} goes with generate", of_generate->name));
+    if (const GenerateOption* own = option_of(line.command, word))
+      set_option(line.generate, *own, std::string(*own->type ? value(own->name) : ""));
+    else if (const std::string others = commands_with(word); !others.empty())
+      throw wrong(fmt::format("{} goes with {}", word.substr(0, word.find('=')), others));
     else if (word == "--help" || word == "-h") line.help = true;
     else if (word == "--info") line.info = true;
     else if (word == "--json") line.json = true;
@@ -123,11 +146,14 @@ std::vector<std::string> words_for_ranks(const CommandLine& line) {
 }
 
 std::string help_text(const std::string& name) {
-  std::string of_generate;
-  for (const GenerateOption& option : generate_options())
-    of_generate += fmt::format("  {:<16} {}\n", fmt::format("{} {}", option.name, option.type), option.meaning);
+  const auto listed = [](std::span<const GenerateOption> options) {
+    std::string lines;
+    for (const GenerateOption& option : options)
+      lines += fmt::format("  {:<16} {}\n", fmt::format("{} {}", option.name, option.type), option.meaning);
+    return lines;
+  };
   return fmt::format(
-      R"(usage: {0} [evaluate | predict | generate] [RUN.yaml] [key=value...] [options]
+      R"(usage: {0} [evaluate | predict | generate | score] [RUN.yaml] [key=value...] [options]
 
   {0} -n 2 run.yaml                    train with two ranks on this machine
   {0} -n 2 run.yaml train.steps=100    the same, one key of the run file changed
@@ -135,6 +161,7 @@ std::string help_text(const std::string& name) {
   {0} evaluate -n 2 run.yaml           metrics over what the run file names `validation`, without training
   {0} predict -n 2 run.yaml --out DIR  values for every sample of `data`, if {0} was built with `--predict NAME`
   {0} generate -n 2 --prompt TEXT      what the model writes on, if {0} was built with `--generate`
+  {0} score -n 2 -f FILE               how likely the model says texts are, if it was built so
 
 Without RUN.yaml the run file {0}.yaml beside this program is used (or {0}.json), else the one beside the spec.
 
@@ -145,22 +172,24 @@ options:
   --info           what this program was compiled for
   --run-dir DIR    the folder of this run (default: runs/{0}-0001 and so on); none: no folder. What an
                    earlier run has left in DIR is moved to DIR/earlier-0001
-  --params PATH    of evaluate, predict and generate: a checkpoint, or a safetensors file with the parameters; may be given several times
+  --params PATH    of evaluate, predict, generate and score: a checkpoint, or a safetensors file with the parameters; may be given several times
                    (default: the latest of `checkpoint.dir`)
   --fresh PATTERN  parameters that begin as the spec says, whether the files have them or not
   --names FILE     a YAML map: what the parameters are called there
   --out DIR        of predict: the folder for the values, as npy files
-  --json           of --info, evaluate, predict and generate: print the result as JSON
+  --json           of --info, evaluate, predict, generate and score: print the result as JSON
   --color WHEN     auto, always or never
   --help           this text
 
 options of generate:
 {1}
+options of score:
+{2}
 environment: MESHRT_TRANSPORT (arena or ucx), MESHRT_TIMEOUT (seconds), MESHRT_RUNS (in place of runs; none), NO_COLOR
 exit codes: 0 done, 1 a mistake in run file or data, 2 wrong usage, 3 the run failed, 130 interrupted,
 75 stopped by a signal (TERM, USR1, INT, HUP) or train.max_time with a checkpoint: the same command goes on from it
 )",
-      name, of_generate);
+      name, listed(generate_options()), listed(score_options()));
 }
 
 }  // namespace meshrt

@@ -10,12 +10,12 @@
 namespace meshrt {
 
 /// What a program is asked to do with its model: `gpt run.yaml` trains it, other commands are the first word.
-enum class Command { train, evaluate, predict, generate };
+enum class Command { train, evaluate, predict, generate, score };
 
 struct CommandLine {
   Command command = Command::train;
   ModelFiles model;  ///< of commands that do not train
-  GenerateRequest generate;
+  GenerateRequest generate;  ///< of generate and score
   bool help = false, info = false, json = false, dry_run = false, threads = false;
   int ranks = 0;  ///< -n; 0: not given
   Color color = Color::automatic;

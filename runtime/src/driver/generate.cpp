@@ -7,9 +7,11 @@
 #include <numeric>
 
 #include "driver/decoder.h"
+#include "driver/given_lines.h"
 #include "driver/model_files.h"
 #include "driver/same_job.h"
 #include "driver/start.h"
+#include "generation/rounds.h"
 #include "generation/writer.h"
 #include "meshrt/failure.h"
 #include "meshrt/generation.h"
@@ -21,23 +23,6 @@ namespace {
 
 using Prompts = std::vector<std::string>;
 
-[[noreturn]] void refuse(const std::string& what) { throw Failure(Cause::data, what); }
-
-/// What an encoder reads of these prompts, filled up as the run file says.
-std::vector<int32_t> lines(const RunFile& run, const DecoderShape& shape, std::span<const std::string> prompts) {
-  if (shape.given.empty()) return {};
-  const Vocabulary vocabulary(run, shape.given, shape.given_vocabulary);
-  const auto width = static_cast<size_t>(shape.given_positions);
-  std::vector<int32_t> numbers(static_cast<size_t>(shape.sequences) * width, vocabulary.pad());
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    const std::vector<int32_t> line = vocabulary.encode(prompts[i], true);
-    if (line.size() > width)
-      refuse(fmt::format("prompt `{}` has {} positions: `{}` has {}", prompts[i], line.size(), shape.given, width));
-    std::ranges::copy(line, numbers.begin() + static_cast<std::ptrdiff_t>(i * width));
-  }
-  return numbers;
-}
-
 std::vector<Sequence> sequences_of(const Prompts& prompts, const DecoderShape& shape, const Vocabulary& vocabulary,
                                    int64_t tokens) {
   std::vector<Sequence> sequences;
@@ -46,8 +31,9 @@ std::vector<Sequence> sequences_of(const Prompts& prompts, const DecoderShape& s
     one.prompt = one.tokens.size();
     const int64_t more = std::max<int64_t>(1, tokens), longest = static_cast<int64_t>(one.prompt) + more;
     if (longest > shape.positions)
-      refuse(fmt::format("prompt `{}` has {} positions, and with {} more there are {}: the model has {}", prompt,
-                         one.prompt, more, longest, shape.positions));
+      throw Failure(Cause::data,
+                    fmt::format("prompt `{}` has {} positions, and with {} more there are {}: the model has {}", prompt,
+                                one.prompt, more, longest, shape.positions));
     sequences.push_back(std::move(one));
   }
   return sequences;
@@ -120,9 +106,18 @@ int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
   const DecoderShape shape = DecoderShape::of(info, program.tensors());
   const Vocabulary vocabulary(run, shape.input, shape.vocabulary);
   std::vector<Sequence> sequences = sequences_of(prompts, shape, vocabulary, request.tokens);
-  const auto round = static_cast<size_t>(shape.sequences);
-  for (size_t at = 0; at < prompts.size(); at += round)
-    lines(run, shape, std::span(prompts).subspan(at, std::min(round, prompts.size() - at)));
+  std::vector<size_t> lengths;
+  for (const Sequence& one : sequences) lengths.push_back(one.prompt);
+  struct Round {
+    std::vector<size_t> numbers;
+    std::vector<int32_t> given;
+  };
+  std::vector<Round> rounds;
+  for (std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences))) {
+    Prompts of_round;
+    for (const size_t i : numbers) of_round.push_back(prompts[i]);
+    rounds.push_back({std::move(numbers), given_lines(run, shape, of_round)});
+  }
   const LoadedModel model = load_model(rank, program, run, files);
   Decoder decoder(rank, program, {.step = model.moment.step, .steps = model.moment.steps, .seed = model.moment.seed});
   if (rank.rank() != 0) {
@@ -133,22 +128,13 @@ int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
   const bool goes_on = shape.given.empty(), shown = !json && prompts.size() == 1;
   if (shown && goes_on) tell_on(options.out, "{}", prompts[0]);
   const auto start = std::chrono::steady_clock::now();
-  // Sequences of like lengths share a round.
-  std::vector<size_t> order(prompts.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return sequences[i].prompt; });
-  for (size_t at = 0; at < order.size(); at += round) {
-    const std::span<const size_t> now = std::span(order).subspan(at, std::min(round, order.size() - at));
-    Prompts of_round;
+  for (const Round& round : rounds) {
     std::vector<Sequence> beginnings;
-    for (const size_t i : now) {
-      of_round.push_back(prompts[i]);
-      beginnings.push_back(std::move(sequences[i]));
-    }
-    decoder.begin(lines(run, shape, of_round));
+    for (const size_t i : round.numbers) beginnings.push_back(std::move(sequences[i]));
+    decoder.begin(round.given);
     Writer writer(request, vocabulary, shape.positions, shown ? options.out : nullptr, std::move(beginnings));
     write_on(decoder, writer);
-    for (size_t k = 0; k < now.size(); ++k) sequences[now[k]] = std::move(writer.sequences()[k]);
+    for (size_t k = 0; k < round.numbers.size(); ++k) sequences[round.numbers[k]] = std::move(writer.sequences()[k]);
   }
   decoder.end();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -72,6 +72,7 @@ int perform(const CommandLine& line, Rank& rank, Program& program, const RunFile
     case Command::evaluate: return evaluate(rank, program, run, line.model, line.json, options);
     case Command::predict: return predict(rank, program, run, line.model, line.out, line.json, options);
     case Command::generate: return generate(rank, program, run, line.model, line.generate, line.json, options);
+    case Command::score: return score(rank, program, run, line.model, line.generate, line.json, options);
   }
   return 0;
 }
@@ -111,6 +112,7 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   // Mistakes in the run file are told once, before any rank starts.
   const RunFile run = read_run_file(line, run_file);
   if (line.command == Command::generate) check_generates(info), prompts_of(line.generate);
+  else if (line.command == Command::score) check_generates(info), texts_of(line.generate);
   else check_trains(info);
   if (line.command == Command::train && !line.dry_run) check_trainable(info, run);
   if (line.command == Command::predict) check_predicts(info);

@@ -1,4 +1,4 @@
-// The options of `generate`, of programs and of meshc.
+// The options of `generate` and `score`, of programs and of meshc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ T number(const char* option, const std::string& text, T least, T most) {
 
 constexpr int64_t many = int64_t{1} << 31;
 
-constexpr GenerateOption options[] = {
+constexpr GenerateOption of_generate[] = {
     {"--prompt", "TEXT", "a text to go on from; several give several", true,
      [](GenerateRequest& to, const std::string& value) { to.prompts.push_back(value); }},
     {"-f", "FILE", "a file with a prompt on each line", false,
@@ -60,9 +60,37 @@ constexpr GenerateOption options[] = {
      [](GenerateRequest& to, const std::string& value) { to.stops.push_back(value); }},
 };
 
+constexpr GenerateOption of_score[] = {
+    {"--text", "TEXT", "a text; up to a tab it is given, and not scored. Several give several", true,
+     [](GenerateRequest& to, const std::string& value) { to.prompts.push_back(value); }},
+    {"-f", "FILE", "a file with a text on each line", false,
+     [](GenerateRequest& to, const std::string& value) { to.file = value; }},
+};
+
+/// The lines of its file; none without one.
+std::vector<std::string> file_lines(const GenerateRequest& request) {
+  std::vector<std::string> lines;
+  if (request.file.empty()) return lines;
+  std::ifstream file(request.file, std::ios::binary);
+  if (!file) throw Failure(Cause::environment, fmt::format("cannot read {}", request.file));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  for_each_line(text, [&](std::string_view line) { lines.emplace_back(line); });
+  return lines;
+}
+
+TextToScore text_to_score(const std::string& line, std::string place) {
+  const size_t tab = line.find('\t');
+  TextToScore one = tab == std::string::npos ? TextToScore{"", line, std::move(place)}
+                                             : TextToScore{line.substr(0, tab), line.substr(tab + 1), std::move(place)};
+  if (one.text.empty())
+    refuse(fmt::format("{}: nothing to score{}", one.place, tab == std::string::npos ? "" : " behind the tab"));
+  return one;
+}
+
 }  // namespace
 
-std::span<const GenerateOption> generate_options() { return options; }
+std::span<const GenerateOption> generate_options() { return of_generate; }
+std::span<const GenerateOption> score_options() { return of_score; }
 
 void set_option(GenerateRequest& request, const GenerateOption& option, const std::string& value) {
   option.set(request, value);
@@ -75,14 +103,20 @@ std::vector<std::string> prompts_of(const GenerateRequest& request) {
         std::ranges::any_of(request.given, [&](const std::string& word) { return word.starts_with(free); }))
       refuse(fmt::format("--greedy excludes {}: the likeliest is no choice", free));
   std::vector<std::string> prompts = request.prompts;
-  if (!request.file.empty()) {
-    std::ifstream file(request.file, std::ios::binary);
-    if (!file) throw Failure(Cause::environment, fmt::format("cannot read {}", request.file));
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    for_each_line(text, [&](std::string_view line) { prompts.emplace_back(line); });
-  }
+  for (std::string& line : file_lines(request)) prompts.push_back(std::move(line));
   if (prompts.empty()) refuse("nothing to go on from: `--prompt TEXT`, or `-f FILE` with a prompt on each line");
   return prompts;
+}
+
+std::vector<TextToScore> texts_of(const GenerateRequest& request) {
+  std::vector<TextToScore> texts;
+  for (const std::string& text : request.prompts)
+    texts.push_back(text_to_score(text, fmt::format("--text {}", texts.size() + 1)));
+  size_t line = 0;
+  for (const std::string& text : file_lines(request))
+    texts.push_back(text_to_score(text, fmt::format("{}:{}", request.file, ++line)));
+  if (texts.empty()) refuse("nothing to score: `--text TEXT`, or `-f FILE` with a text on each line");
+  return texts;
 }
 
 }  // namespace meshrt

@@ -1,0 +1,34 @@
+// text_model.h: what `meshc generate` and `meshc score` have in common: a trained model that reads text, as a program
+// that is built and kept or, under --interpret, interpreted.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+
+#include "codegen/commands/model_options.h"
+#include "codegen/commands/session.h"
+#include "meshrt/generation.h"
+
+namespace mesh {
+
+class TextModel {
+ public:
+  using Run = int (*)(meshrt::Rank&, meshrt::Program&, const meshrt::RunFile&, const meshrt::ModelFiles&,
+                      const meshrt::GenerateRequest&, bool json, const meshrt::DriverOptions&);
+
+  /// Declares the options of a spec, a model, the output, and these.
+  void declare(CLI::App&, std::span<const meshrt::GenerateOption>);
+  /// `PROGRAM word` for so many texts side by side, at most for the batch of the spec: more go in rounds. `run` is what
+  /// the word does. The exit code.
+  int start(const char* word, Run run, size_t texts);
+
+  meshrt::GenerateRequest request;
+
+ private:
+  OutputOptions output_;
+  SpecOptions spec_;
+  ModelOptions model_;
+  bool interpret_ = false;
+};
+
+}  // namespace mesh

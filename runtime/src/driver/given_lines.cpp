@@ -1,0 +1,27 @@
+#include "driver/given_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "generation/vocabulary.h"
+#include "meshrt/failure.h"
+
+namespace meshrt {
+
+std::vector<int32_t> given_lines(const RunFile& run, const DecoderShape& shape, std::span<const std::string> texts) {
+  if (shape.given.empty()) return {};
+  const Vocabulary vocabulary(run, shape.given, shape.given_vocabulary);
+  const auto width = static_cast<size_t>(shape.given_positions);
+  std::vector<int32_t> numbers(static_cast<size_t>(shape.sequences) * width, vocabulary.pad());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<int32_t> line = vocabulary.encode(texts[i], true);
+    if (line.size() > width)
+      throw Failure(Cause::data,
+                    fmt::format("`{}` has {} positions: `{}` has {}", texts[i], line.size(), shape.given, width));
+    std::ranges::copy(line, numbers.begin() + static_cast<std::ptrdiff_t>(i * width));
+  }
+  return numbers;
+}
+
+}  // namespace meshrt

@@ -1,0 +1,149 @@
+// How likely a trained model says texts are.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "driver/decoder.h"
+#include "driver/given_lines.h"
+#include "driver/model_files.h"
+#include "driver/same_job.h"
+#include "driver/start.h"
+#include "generation/rounds.h"
+#include "generation/vocabulary.h"
+#include "meshrt/failure.h"
+#include "meshrt/generation.h"
+#include "system/tell.h"
+
+namespace meshrt {
+
+namespace {
+
+/// A text as the model's numbers, and what the model says of them.
+struct Scored {
+  std::vector<int32_t> tokens;
+  size_t begin;                  // the first one that is scored
+  std::vector<double> logprobs;  // from there on, nats
+  bool greedy = true;            // each is the likeliest: what `generate --greedy` writes behind what is given
+  double sum() const { return std::accumulate(logprobs.begin(), logprobs.end(), 0.0); }
+  std::span<const int32_t> scored() const { return std::span(tokens).subspan(begin); }
+};
+
+Scored numbers_of(const TextToScore& text, const DecoderShape& shape, const Vocabulary& vocabulary) {
+  Scored one{};
+  if (!shape.given.empty()) {
+    one.tokens = vocabulary.encode(text.text, true);
+  } else {
+    // Pieces may reach over the border: those count that what is given does not have by itself.
+    one.tokens = vocabulary.encode(text.given + text.text);
+    if (!text.given.empty()) {
+      const std::vector<int32_t> given = vocabulary.encode(text.given);
+      one.begin = static_cast<size_t>(std::ranges::mismatch(given, one.tokens).in2 - one.tokens.begin());
+    }
+  }
+  one.begin = std::max<size_t>(one.begin, 1);  // nothing says how likely the first is
+  if (one.begin >= one.tokens.size())
+    throw Failure(Cause::data, fmt::format("{}: nothing to score in `{}`: the first element stands behind none, put "
+                                           "what is given before it, and a tab",
+                                           text.place, text.text));
+  if (const size_t read = one.tokens.size() - 1; read > static_cast<size_t>(shape.positions))
+    throw Failure(Cause::data,
+                  fmt::format("{}: the text has {} positions: the model has {}", text.place, read, shape.positions));
+  return one;
+}
+
+/// One round: the texts side by side, one position after the other.
+void score_round(Decoder& decoder, std::span<Scored*> round) {
+  size_t longest = 0;
+  for (const Scored* one : round) longest = std::max(longest, one->tokens.size());
+  for (size_t position = 0; position + 1 < longest; ++position) {
+    for (size_t i = 0; i < round.size(); ++i)
+      if (position < round[i]->tokens.size()) decoder.set(i, position, round[i]->tokens[position]);
+    decoder.read(static_cast<int64_t>(position));
+    for (size_t i = 0; i < round.size(); ++i) {
+      Scored& one = *round[i];
+      const size_t next = position + 1;
+      if (next >= one.tokens.size() || next < one.begin) continue;
+      const std::vector<double> logits = decoder.logits(i);
+      one.logprobs.push_back(log_share(logits, one.tokens[next]));
+      one.greedy = one.greedy && std::ranges::max_element(logits) - logits.begin() == one.tokens[next];
+    }
+  }
+}
+
+void report(const std::vector<TextToScore>& texts, const std::vector<Scored>& scores, bool json, std::FILE* out) {
+  size_t tokens = 0;
+  double sum = 0;
+  for (const Scored& one : scores) tokens += one.logprobs.size(), sum += one.sum();
+  const double perplexity = std::exp(-sum / static_cast<double>(tokens));
+  if (json) {
+    nlohmann::json listed = nlohmann::json::array();
+    for (size_t i = 0; i < texts.size(); ++i)
+      listed.push_back({{"given", texts[i].given},
+                        {"text", texts[i].text},
+                        {"tokens", std::vector<int32_t>(scores[i].scored().begin(), scores[i].scored().end())},
+                        {"logprob", scores[i].sum()},
+                        {"logprobs", scores[i].logprobs},
+                        {"greedy", scores[i].greedy}});
+    const nlohmann::json all = {
+        {"schema", 1}, {"scored", listed}, {"tokens", tokens}, {"logprob", sum}, {"perplexity", perplexity}};
+    return tell_on(out, "{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  for (size_t i = 0; i < texts.size(); ++i)
+    tell_on(out, "{:10.3f}  {:8.3f} a token{}  {}{}{}\n", scores[i].sum(),
+            scores[i].sum() / static_cast<double>(scores[i].logprobs.size()),
+            scores[i].greedy ? ", greedy" : "        ", texts[i].given, texts[i].given.empty() ? "" : " | ",
+            texts[i].text);
+  tell_on(out, "{} text{}, {} tokens: {:.3f} nats, perplexity {:.4g}\n", texts.size(), texts.size() == 1 ? "" : "s",
+          tokens, sum, perplexity);
+}
+
+}  // namespace
+
+int score(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const GenerateRequest& request,
+          bool json, const DriverOptions& options) {
+  const ProgramInfo& info = program.info();
+  check_generates(info);
+  const std::vector<TextToScore> texts = texts_of(request);
+  heed_timeout(rank, run);
+  check_same_job(rank, info, run);
+  prepare(rank, program);
+  const DecoderShape shape = DecoderShape::of(info, program.tensors());
+  const Vocabulary vocabulary(run, shape.input, shape.vocabulary);
+  std::vector<Scored> scores;
+  std::vector<size_t> lengths;
+  for (const TextToScore& text : texts) {
+    scores.push_back(numbers_of(text, shape, vocabulary));
+    lengths.push_back(scores.back().tokens.size());
+  }
+  struct Round {
+    std::vector<Scored*> texts;
+    std::vector<int32_t> given;
+  };
+  std::vector<Round> rounds;
+  for (const std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences))) {
+    Round round;
+    std::vector<std::string> given;
+    for (const size_t i : numbers) round.texts.push_back(&scores[i]), given.push_back(texts[i].given);
+    round.given = given_lines(run, shape, given);
+    rounds.push_back(std::move(round));
+  }
+  const LoadedModel model = load_model(rank, program, run, files);
+  Decoder decoder(rank, program, {.step = model.moment.step, .steps = model.moment.steps, .seed = model.moment.seed});
+  if (rank.rank() != 0) {
+    decoder.follow();
+    return 0;
+  }
+  if (!model.note.empty()) tell("note: {}\n", model.note);
+  for (Round& round : rounds) {
+    decoder.begin(round.given);
+    score_round(decoder, round.texts);
+  }
+  decoder.end();
+  report(texts, scores, json, options.out);
+  return 0;
+}
+
+}  // namespace meshrt
