@@ -55,9 +55,22 @@ ValueId Placer::nearest(ValueId id, const Placement& to) {
   return best;
 }
 
-ValueId Placer::bring(ValueId id, const Placement& to, const std::string& need) {
-  if (is_free(id)) return materialise(id, to);
+/// Outside of a loop nobody has its turn: what a loop's turn needs of there, all ranks that may have a turn need.
+Placement Placer::without_turns_of_others(ValueId id, Placement to) const {
+  std::erase_if(to.at, [&](const Where& where) {
+    if (!where.owner) return false;
+    NodeId loop = graph_.body(graph_.value(id).body).owner;
+    while (loop && std::get<LoopOp>(graph_.node(loop).op).dim != where.owner.dim)
+      loop = graph_.body(graph_.node(loop).body).owner;
+    return !loop;
+  });
+  return to;
+}
+
+ValueId Placer::bring(ValueId id, const Placement& needed, const std::string& need) {
+  if (is_free(id)) return materialise(id, needed);
   id = home(id);
+  const Placement to = without_turns_of_others(id, needed);
   if (placement(id) == to) return id;
   const ValueId from = nearest(id, to);
   if (placement(from) == to) return from;

@@ -43,9 +43,10 @@ class Placer {
   ValueId collected(const LoopOp&, const LoopOp::Collect&);
 
   // bring.cpp: values where they are needed
-  /// The value with placement `to`: itself, a copy made earlier, a free value computed there, or the end of new reshard
+  Placement without_turns_of_others(ValueId, Placement to) const;
+  /// The value where it is needed: itself, a copy made earlier, a free value computed there, or the end of new reshard
   /// nodes.
-  ValueId bring(ValueId, const Placement& to, const std::string& need);
+  ValueId bring(ValueId, const Placement& needed, const std::string& need);
   ValueId materialise(ValueId free, const Placement& to);
   ValueId through_view(ValueId, const Placement& to, const std::string& need);
   ValueId reshard(ValueId, ValueId copy, const Placement& to, const std::string& need);

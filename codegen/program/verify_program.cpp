@@ -144,7 +144,8 @@ class Verifier {
       good = good && std::ranges::is_sorted(where.coordinates, std::less_equal{});
     }
     if (!good || !std::ranges::is_sorted(branch.at, std::less_equal{}, &Where::axis))
-      say(fmt::format("{}: a branch asks for coordinates that its mesh lacks, or not in order", routine_));
+      say(fmt::format("{}: a branch on {} asks for coordinates that its mesh lacks, or not in order", routine_,
+                      to_string(program_, branch)));
   }
 
   /// All ranks of a group come to its collectives.

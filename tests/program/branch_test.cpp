@@ -110,7 +110,7 @@ TEST(Branch, asks_for_coordinates_that_there_are) {
   for (const std::vector<int64_t>& wrong : std::vector<std::vector<int64_t>>{{}, {3}, {-1}, {2, 1}, {1, 1}}) {
     Program program = taking_turns();
     branch_at(program, first_branch<FillStep>(program)).at[0].coordinates = wrong;
-    EXPECT_TRUE(tells(program, "a branch asks for coordinates that its mesh lacks, or not in order"));
+    EXPECT_TRUE(tells(program, "asks for coordinates that its mesh lacks, or not in order"));
   }
 }
 
