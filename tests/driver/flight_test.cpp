@@ -106,7 +106,7 @@ TEST(Flight, LiesInMemoryUntilTheEnd) {
   {
     FlightRecorder recorder(folder.path(""), 3, 4, info_of_two_sites());
     memory = std::filesystem::read_symlink(path);
-    EXPECT_THAT(memory, testing::MatchesRegex("/dev/shm/meshrt-flight-.*-rank-0003-......"));
+    EXPECT_THAT(memory, testing::MatchesRegex("/dev/shm/meshrt-flight-.*-rank-0003-........"));
     EXPECT_EQ(read_flight(path)->rank, 3);
   }
   EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(path)));

@@ -35,7 +35,7 @@ Descriptor call_name(const std::string& name, int rank, const std::string& word,
 
 AdoptedRanks::~AdoptedRanks() {
   AdoptedRanks::clear();
-  bring_flights_home();
+  finish_flights();
 }
 
 void AdoptedRanks::begin(const HostJob& job) {

@@ -37,7 +37,7 @@ LocalRanks::~LocalRanks() {
   for (const Process& process : processes_)
     if (process.running) waitpid(process.pid, nullptr, 0);
   output_.finish();
-  bring_flights_home();
+  finish_flights();
 }
 
 void LocalRanks::start(const HostJob& job, int rank, int cpu) {

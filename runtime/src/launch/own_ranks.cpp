@@ -72,13 +72,28 @@ void OwnRanks::write_control(Process& process) {
                                               Outbox::most_waiting >> 20)});
 }
 
-void OwnRanks::bring_flights_home() {
+// A rank that was killed a moment ago may still be at its last system call, and one behind a shell script is no child
+// of this process; when its socket is closed it is gone. What it has said of its recorder may be unread until then.
+void OwnRanks::hear_out(Process& process, std::chrono::steady_clock::time_point limit) {
+  Message message;
+  while (process.control.get() >= 0) {
+    const Received received = receive_message(process.control.get(), message);
+    if (received == Received::closed) process.control = Descriptor();
+    if (received == Received::message) take_recorder(process, message);
+    if (received != Received::nothing) continue;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return;
+    pollfd readable{process.control.get(), POLLIN, 0};
+    poll(&readable, 1, static_cast<int>(left.count()));
+  }
+}
+
+void OwnRanks::finish_flights() {
+  constexpr auto longest = std::chrono::milliseconds(500);  // whoever else holds a socket does not hold the job
+  const auto limit = std::chrono::steady_clock::now() + longest;
   for (Process& process : processes_) {
-    // What a rank that ended early has said of its recorder may still be unread.
-    Message message;
-    while (process.control.get() >= 0 && receive_message(process.control.get(), message) == Received::message)
-      take_recorder(process, message);
-    if (!process.recorder.empty()) bring_flight_home(process.recorder);
+    hear_out(process, limit);
+    if (!process.recorder.empty()) finish_flight(process.recorder);
   }
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
+
 #include "control/welcome.h"
 #include "launch/host.h"
 #include "launch/outbox.h"
@@ -48,13 +50,17 @@ class OwnRanks : public Host {
   static void take_recorder(Process&, const Message&);
   void read_control(Process& process);
   void write_control(Process& process);
-  /// Of ranks that could not do it themselves. When all are gone: a disk that hangs must not keep ranks alive.
-  void bring_flights_home();
+  /// What ranks have left undone of their recorders. When all are killed or gone: a disk that hangs must not keep ranks
+  /// alive.
+  void finish_flights();
   /// Tells of processes that have ended, after their last words.
   virtual void reap() = 0;
 
   HostEvents& events_;
   std::vector<Process> processes_;
+
+ private:
+  static void hear_out(Process& process, std::chrono::steady_clock::time_point limit);
 };
 
 }  // namespace meshrt

@@ -20,6 +20,12 @@ namespace {
 
 std::string in(const std::string& folder, const char* name) { return (std::filesystem::path(folder) / name).string(); }
 
+// Before there is a recorder: its launcher takes away what this rank cannot, from the first moment on. False where the
+// process has no launcher, or the run no folder.
+bool tell_launcher(const std::string& folder, int rank) {
+  return !folder.empty() && Heartbeat::tell_recorder(std::filesystem::absolute(flight_path(folder, rank)).string());
+}
+
 }  // namespace
 
 // Rank 0 makes it, all get to know its name.
@@ -47,8 +53,8 @@ RunReport::RunReport(Rank& rank, const ProgramInfo& info, const RunFile& run, co
       resumed_(resumed),
       folder_(make_folder(run, options)),
       program_folder_(options.program_folder),
+      launched_(tell_launcher(folder_, rank.rank())),
       flight_(folder_, rank.rank(), rank.ranks(), info) {
-  if (!flight_.path().empty()) launched_ = Heartbeat::tell_recorder(flight_.path());
   if (!run.log.trace.given()) return;
   if (run.log.trace.value.first > run.train.steps.value)
     throw run.error(run.log.trace.mark,

@@ -51,8 +51,8 @@ class RunReport {
   FolderLock lock_;
   std::string set_aside_;
   std::string folder_, program_folder_;
+  bool launched_;  // by a process that tells how the run ends
   FlightRecorder flight_;
-  bool launched_ = false;  // by a process that tells how the run ends
   std::optional<Trace> trace_;
   double seconds_ = 0;  // of all steps but the first
   int64_t steps_ = 0;
