@@ -56,7 +56,7 @@ Opened open(const std::string& path) {
 /// A checkpoint in a list of them.
 struct Listed {
   std::string path;
-  bool latest = false, incomplete = false;
+  bool latest = false, best = false, incomplete = false;
 };
 
 /// Those of a run's folder, or the one that `path` is itself.
@@ -66,7 +66,8 @@ std::vector<Listed> listed(const std::string& path) {
   if (meshrt::is_checkpoint(path)) {
     const fs::path one = fs::path(path).lexically_normal(), itself = one.has_filename() ? one : one.parent_path();
     std::error_code ignored;  // one that was copied elsewhere has no `latest` beside it
-    return {{itself.string(), fs::equivalent(itself.parent_path() / "latest", itself, ignored), false}};
+    const auto is = [&](const char* link) { return fs::equivalent(itself.parent_path() / link, itself, ignored); };
+    return {{itself.string(), is("latest"), is("best"), false}};
   }
   const CheckpointFolder folder(path);
   const std::vector<int64_t> incomplete = folder.incomplete();
@@ -76,11 +77,11 @@ std::vector<Listed> listed(const std::string& path) {
     throw meshrt::Failure(meshrt::Cause::data,
                           fmt::format("`{}` holds no checkpoint of a run: `meshc ckpt show` shows other files", path));
   std::ranges::sort(steps);
-  const auto latest = folder.latest();
+  const auto latest = folder.latest(), best = folder.best();
   std::vector<Listed> list;
   list.reserve(steps.size());
   for (const int64_t step : steps)
-    list.push_back({folder.finished(step), latest == step, std::ranges::binary_search(incomplete, step)});
+    list.push_back({folder.finished(step), latest == step, best == step, std::ranges::binary_search(incomplete, step)});
   return list;
 }
 
@@ -98,15 +99,15 @@ int list_checkpoints(const std::string& path, bool json) {
     const Opened opened = one.incomplete ? Opened{std::nullopt, "it has no checkpoint.json"} : open(one.path);
     whole = whole && opened.saved;
     if (json) {
-      Json entry = {{"path", one.path}, {"latest", one.latest}};
+      Json entry = {{"path", one.path}, {"latest", one.latest}, {"best", one.best}};
       if (opened.saved) entry.update(manifest_json(*opened.saved->manifest()));
       if (opened.saved) entry["bytes"] = opened.saved->bytes();
       else entry["fault"] = opened.fault;
       list.push_back(entry);
     } else if (opened.saved) {
       const Manifest& manifest = *opened.saved->manifest();
-      fmt::print("{:<12} {:>10}  {} {} on {}{}\n", name, bytes_text(opened.saved->bytes()), manifest.program,
-                 manifest.precision, mesh_text(manifest), one.latest ? "  (latest)" : "");
+      fmt::print("{:<12} {:>10}  {} {} on {}{}{}\n", name, bytes_text(opened.saved->bytes()), manifest.program,
+                 manifest.precision, mesh_text(manifest), one.latest ? "  (latest)" : "", one.best ? "  (best)" : "");
     } else {
       fmt::print("{:<12} {:>10}  {}\n", name, one.incomplete ? "incomplete" : "damaged", opened.fault);
     }

@@ -1,9 +1,9 @@
 """What is done with a trained model: metrics over a set, values of every sample, both as training had them, as NumPy and as PyTorch's `eval()` has them."""
 from common import Report
-from inferred import evaluation, prediction, vision
+from inferred import course, evaluation, prediction, vision
 
 # Each part is a function of (report, small).
-PARTS = {"evaluation": evaluation.check, "prediction": prediction.check, "a vision Transformer": vision.check}
+PARTS = {"evaluation": evaluation.check, "its course": course.check, "prediction": prediction.check, "a vision Transformer": vision.check}
 
 
 def run(small):

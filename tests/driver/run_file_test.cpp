@@ -30,9 +30,10 @@ TEST_F(RunFileTest, ReadsEveryKey) {
   const RunFile run = parse(R"(
 data:       { token: {file: train.bin, type: u16, window: seq, from: 3, to: 12.5%}, target: {of: token, shift: 1} }
 validation: { every: 250, steps: 20, token: {file: val.bin, from: 95%} }
-train:      { steps: 5_000, seed: 7, shuffle: true, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
-checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: never, async: false, file_size: 1.5 GB }
-log:        { every: 25, jsonl: out/metrics.jsonl, watch: [grad_norm, layer.attn.wq], nonfinite: ignore, profile: true }
+train:      { steps: 5_000, seed: 7, shuffle: true, lr: 3.0e-4, timeout: 600, max_time: "23:50:00",
+              stop: {patience: 4, metric: accuracy, mode: max} }
+checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: never, async: false, file_size: 1.5 GB, best: {} }
+log:        { every: 25, mean: true, jsonl: out/metrics.jsonl, watch: [grad_norm, layer.attn.wq], nonfinite: ignore, profile: true }
 output:     { u: {every: 100, file: "out/u_{step}.npy"} }
 )");
   ASSERT_EQ(run.data.size(), 2U);
@@ -53,6 +54,13 @@ output:     { u: {every: 100, file: "out/u_{step}.npy"} }
   EXPECT_EQ(run.train.rate.value, 3e-4);
   EXPECT_EQ(run.train.timeout.value, 600);
   EXPECT_EQ(run.train.max_time.value, 23 * 3600 + 50 * 60);
+  EXPECT_EQ(run.train.stop.patience.value, 4);
+  EXPECT_EQ(run.train.stop.metric.value, "accuracy");
+  EXPECT_TRUE(run.train.stop.largest.value);
+  EXPECT_TRUE(run.checkpoint.best.given());
+  EXPECT_FALSE(run.checkpoint.best.metric.given());
+  EXPECT_FALSE(run.checkpoint.best.largest.given());
+  EXPECT_TRUE(run.log.mean.value);
   EXPECT_EQ(run.checkpoint.folder.value, "out/ckpt");
   EXPECT_EQ(run.checkpoint.keep.value, 3);
   EXPECT_EQ(run.checkpoint.resume.value, "never");
@@ -95,6 +103,8 @@ TEST_F(RunFileTest, WordsOfOtherPlacesSayWhere) {
       {"train: { batch: 32 }", "a size of the spec: `--set batch=32`, of its first input's first dim"},
       {"train: { batch_size: many }", "a size of the spec: `--set batch=N`, of its first input's first dim"},
       {"train: { learning_rate: 1 }", "did you mean `lr`?"},
+      {"train: { early_stopping: 5 }", "`train: { stop: { patience: 5 } }` ends a run that gets no better"},
+      {"checkpoint: { save_best: true }", "`checkpoint: { best: { metric: loss } }` keeps the best"},
       {"train: { weight_decay: 1 }", "the spec says it: `minimize LOSS with OPTIMIZER(...)`"},
       {"mesh: data=2", "the program is compiled for it: `meshc run SPEC --mesh data=2`"},
   };
@@ -269,7 +279,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"train: { colour: 10 }",
        "unknown key `colour` in `train`\n  --> run.yaml:1:10\n1 | train: { colour: 10 }\n  |          ^^^^^^ known "
        "keys: steps, seed, shuffle, lr, "
-       "params, names, fresh, partial, timeout, max_time"},
+       "params, names, fresh, partial, timeout, max_time, stop"},
       {"data: { a: {file: train.bin, windw: seq} }",
        "unknown key `windw` in `data.a`\n  --> run.yaml:1:30\n1 | data: { a: {file: train.bin, windw: seq} }\n"
        "  |                              ^^^^^ did you mean `window`?"},
@@ -313,7 +323,32 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
        "`train.steps` or `log.trace.steps`?"},
       {"train: 10",
        "`train` must be a map of keys and values, not `10`\n  --> run.yaml:1:8\n1 | train: 10\n  |        ^^ keys: "
-       "steps, seed, shuffle, lr, params, names, fresh, partial, timeout, max_time"},
+       "steps, seed, shuffle, lr, params, names, fresh, partial, timeout, max_time, stop"},
+      {"validation: { every: 5 }\ntrain: { stop: {metric: loss} }",
+       "`train.stop` does not say when\n  --> run.yaml:2:16\n2 | train: { stop: {metric: loss} }\n"
+       "  |                ^ `patience: 5`: after so many evaluations"},
+      {"validation: { every: 5 }\ntrain: { stop: {patience: 0} }",
+       "`train.stop.patience` must be a whole number of at least 1, not `0`\n  --> run.yaml:2:27\n"
+       "2 | train: { stop: {patience: 0} }\n  |                           ^"},
+      {"validation: { every: 5 }\ntrain: { stop: {patience: 3, mode: least} }",
+       "`train.stop.mode` must be one of min, max, not `least`\n  --> run.yaml:2:36\n"
+       "2 | train: { stop: {patience: 3, mode: least} }\n  |                                    ^^^^^"},
+      {"validation: { every: 5 }\ntrain: { stop: {patiance: 3, patience: 3} }",
+       "unknown key `patiance` in `train.stop`\n  --> run.yaml:2:17\n"
+       "2 | train: { stop: {patiance: 3, patience: 3} }\n  |                 ^^^^^^^^ did you mean `patience`?"},
+      {"train: { stop: {patience: 3} }",
+       "`train.stop` compares evaluations, and this run makes none\n  --> run.yaml:1:16\n"
+       "1 | train: { stop: {patience: 3} }\n  |                ^ `validation: { every: 250 }` makes them"},
+      {"data: { a: {file: train.bin} }\nvalidation: { steps: 1 }\ntrain: { stop: {patience: 3} }",
+       "`train.stop` compares evaluations, and this run makes one, after its last step\n  --> run.yaml:3:16\n"
+       "3 | train: { stop: {patience: 3} }\n  |                ^ `validation: { every: 250 }` makes them"},
+      {"checkpoint: { dir: a, best: {metric: loss} }",
+       "`checkpoint.best` is that of evaluations, and this run makes none\n  --> run.yaml:1:29\n"
+       "1 | checkpoint: { dir: a, best: {metric: loss} }\n"
+       "  |                             ^ `validation: { every: 250 }` makes them"},
+      {"validation: { every: 5 }\ncheckpoint: { best: {metric: loss} }",
+       "`checkpoint` does not say where\n  --> run.yaml:2:21\n2 | checkpoint: { best: {metric: loss} }\n"
+       "  |                     ^ `dir: out/ckpt`"},
       {"- a",
        "a run file must be a map of keys and values, not a list\n  --> run.yaml:1:1\n1 | - a\n  | ^ keys: data, "
        "validation, train, checkpoint, "
@@ -436,7 +471,32 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {",train: 1\n", "one document is expected, here a second one begins\n  --> run.yaml:1:1\n1 | ,train: 1\n  | ^"},
       {"# Größe\ntrain: { größe: 1 }",
        "unknown key `größe` in `train`\n  --> run.yaml:2:10\n2 | train: { größe: 1 }\n  |          ^^^^^ known keys: "
-       "steps, seed, shuffle, lr, params, names, fresh, partial, timeout, max_time"},
+       "steps, seed, shuffle, lr, params, names, fresh, partial, timeout, max_time, stop"},
+      {"validation: { every: 5 }\ntrain: { stop: {metric: loss} }",
+       "`train.stop` does not say when\n  --> run.yaml:2:16\n2 | train: { stop: {metric: loss} }\n"
+       "  |                ^ `patience: 5`: after so many evaluations"},
+      {"validation: { every: 5 }\ntrain: { stop: {patience: 0} }",
+       "`train.stop.patience` must be a whole number of at least 1, not `0`\n  --> run.yaml:2:27\n"
+       "2 | train: { stop: {patience: 0} }\n  |                           ^"},
+      {"validation: { every: 5 }\ntrain: { stop: {patience: 3, mode: least} }",
+       "`train.stop.mode` must be one of min, max, not `least`\n  --> run.yaml:2:36\n"
+       "2 | train: { stop: {patience: 3, mode: least} }\n  |                                    ^^^^^"},
+      {"validation: { every: 5 }\ntrain: { stop: {patiance: 3, patience: 3} }",
+       "unknown key `patiance` in `train.stop`\n  --> run.yaml:2:17\n"
+       "2 | train: { stop: {patiance: 3, patience: 3} }\n  |                 ^^^^^^^^ did you mean `patience`?"},
+      {"train: { stop: {patience: 3} }",
+       "`train.stop` compares evaluations, and this run makes none\n  --> run.yaml:1:16\n"
+       "1 | train: { stop: {patience: 3} }\n  |                ^ `validation: { every: 250 }` makes them"},
+      {"data: { a: {file: train.bin} }\nvalidation: { steps: 1 }\ntrain: { stop: {patience: 3} }",
+       "`train.stop` compares evaluations, and this run makes one, after its last step\n  --> run.yaml:3:16\n"
+       "3 | train: { stop: {patience: 3} }\n  |                ^ `validation: { every: 250 }` makes them"},
+      {"checkpoint: { dir: a, best: {metric: loss} }",
+       "`checkpoint.best` is that of evaluations, and this run makes none\n  --> run.yaml:1:29\n"
+       "1 | checkpoint: { dir: a, best: {metric: loss} }\n"
+       "  |                             ^ `validation: { every: 250 }` makes them"},
+      {"validation: { every: 5 }\ncheckpoint: { best: {metric: loss} }",
+       "`checkpoint` does not say where\n  --> run.yaml:2:21\n2 | checkpoint: { best: {metric: loss} }\n"
+       "  |                     ^ `dir: out/ckpt`"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(error(text), message) << text;
 }

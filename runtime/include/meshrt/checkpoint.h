@@ -2,6 +2,7 @@
 // safetensors files. A checkpoint is a folder:
 //
 //   out/ckpt/latest -> step-500              replaced last, when everything below is on disk
+//   out/ckpt/best -> step-300                of the best evaluation, where the run file asks for it
 //   out/ckpt/step-500/checkpoint.json        Manifest: step, data position, seed, sizes of files, hashes of tensors
 //   out/ckpt/step-500/model-00001-of-00002.safetensors ...      parameters and state
 //   out/ckpt/step-500/model.safetensors.index.json              which tensor is in which file, as Hugging Face writes
@@ -37,9 +38,29 @@ struct DataFile {
   bool operator==(const DataFile&) const = default;
 };
 
+/// The best value of a metric among the evaluations of a run.
+struct BestValue {
+  std::string metric;
+  bool largest = false;  ///< is the best; else the smallest
+  double value = 0;
+  int64_t step = -1;  ///< after which the evaluation was; -1: there is none yet
+  int64_t since = 0;  ///< evaluations after that one
+  bool operator==(const BestValue&) const = default;
+};
+
+/// What a run has seen of itself, and goes on with.
+struct Course {
+  int64_t evaluated = -1;              ///< step after which the last evaluation was; -1: there is none yet
+  std::vector<BestValue> best;         ///< of each metric by which evaluations are compared
+  int64_t unlogged = 0;                ///< steps since the last line of the log
+  std::map<std::string, double> sums;  ///< of the metrics over these; empty where the log tells no means
+  bool operator==(const Course&) const = default;
+};
+
 /// What a checkpoint is, beside its tensors.
 struct Manifest {
   Moment moment;
+  Course course;
   std::string program, spec, spec_hash, layout, precision;
   std::vector<std::pair<std::string, int>> mesh;  ///< of the run that wrote it: axes and their sizes
   std::map<std::string, int64_t> files;           ///< safetensors file to its bytes
@@ -130,6 +151,8 @@ class CheckpointFolder {
   std::vector<int64_t> steps() const;
   /// Steps whose folders are no checkpoints, ascending: their manifest is gone.
   std::vector<int64_t> incomplete() const;
+  /// What `best` points to; nothing when that is gone.
+  std::optional<int64_t> best() const;
   /// What `latest` points to; should that be gone, what was written last. Nothing in an empty or missing folder.
   std::optional<int64_t> latest() const;
   /// The step that `latest` points to although its checkpoint is gone.
@@ -148,16 +171,20 @@ class CheckpointFolder {
   void require_unfinished(int64_t step) const;
   /// Removes the unfinished checkpoint of `step`.
   void abandon(int64_t step) const;
-  /// Removes the oldest checkpoints up to `step`, so that `count` of them stay.
+  /// `best` points to the checkpoint of `step` from now on; to none, where that is not there.
+  void mark_best(int64_t step) const;
+  /// Writes anew what the checkpoint of `step` says of the course of its run.
+  void amend(int64_t step, const Course& course) const;
+  /// Removes the oldest checkpoints up to `step`, so that `count` of them stay, and the best one.
   void keep(int64_t count, int64_t step) const;
 
  private:
-  std::optional<int64_t> pointed() const;               // the step that `latest` names
-  std::vector<int64_t> step_folders(bool whole) const;  // with a manifest, or without
-  std::string removed(int64_t step) const;              // where one goes that makes room or is not kept
+  std::optional<int64_t> pointed(const char* link) const;  // the step that it names
+  std::vector<int64_t> step_folders(bool whole) const;     // with a manifest, or without
+  std::string removed(int64_t step) const;                 // where one goes that makes room or is not kept
   std::string hidden(const std::string& stem, std::string_view suffix) const;
   void move_in(const std::string& from, int64_t step) const;
-  void point(int64_t step) const;
+  void point(const char* link, int64_t step) const;
   std::string path_, run_;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "meshrt/checkpoint.h"
 #include "meshrt/profile.h"
 #include "meshrt/program_info.h"
 
@@ -32,6 +33,8 @@ struct LogOptions {
   std::string unit = "samples";
   /// Names of norms that are told beside the metrics.
   std::vector<std::string> watched;
+  bool mean = false;   ///< lines tell the means of metrics over the steps since the line before
+  Course course = {};  ///< of the run that is resumed: what its last line has not told
 };
 
 class Log {
@@ -40,13 +43,16 @@ class Log {
   Log(const ProgramInfo& info, LogOptions options);
   ~Log();
 
-  /// After step `step`. metrics[i] belongs to info.metrics[i], norms[i] to LogOptions::watched[i].
+  /// After step `step`. metrics[i] belongs to info.metrics[i], norms[i] to LogOptions::watched[i]. Steps count for the
+  /// means of metrics also where they are no line.
   void step(int64_t step, std::span<const double> metrics, std::span<const double> norms = {});
   /// What the step to be told next, one of those of a run with `log.profile`, went to. Told as a mean over the steps
   /// since the JSON line before, and in the summary over all but the first.
   void profile(const StepProfile& step);
   /// After an evaluation of `batches` batches at step `step` that took `seconds`, which do not count for the rate.
   void validation(int64_t step, std::span<const double> metrics, int64_t batches, double seconds);
+  /// Adds the steps since the last line to what a run has seen of itself.
+  void note_unlogged(Course& course) const;
   /// A line of its own.
   void note(const std::string& text);
   void note(const std::string& head, const std::string& text);  ///< `head` stands out
@@ -57,7 +63,9 @@ class Log {
   using Clock = std::chrono::steady_clock;
   void begin_line();
   void show_line(const std::string& text, bool final);
+  std::vector<double> means() const;
   std::string metrics_text(std::span<const double> metrics) const;
+  std::string last_text() const;
   std::string norms_text(std::span<const double> norms) const;
   std::string rate_text(double seconds_per_step) const;
   std::string strong(const std::string& text) const;
@@ -73,7 +81,9 @@ class Log {
   double training_seconds_ = 0;  // without evaluations
   StepProfile window_profile_, profile_;
   int64_t window_profiled_ = 0, profiled_ = 0;  // steps in each
-  std::vector<double> last_, validation_;
+  std::vector<double> last_, validation_;       // as they were told
+  std::vector<double> sums_;                    // of metrics since the last line
+  int64_t summed_ = 0, told_of_ = 0;            // steps that are in these, and in last_
 };
 
 /// "1:05", "12:30", "3:04:05": whole seconds for a person.

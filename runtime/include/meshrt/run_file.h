@@ -7,9 +7,11 @@
 //               token: {mix: [{file: web.bin, weight: 0.7}, {file: books.bin, weight: 0.3}], window: seq}
 //   validation: { every: 250, steps: 20, token: {from: 95%} }
 //   train:      { steps: 5000, seed: 1, shuffle: true, lr: 3.0e-4, timeout: 600, max_time: "23:50:00" }
-//               params: [base.safetensors, adapter.safetensors], fresh: ["**.head"]
+//               params: [base.safetensors, adapter.safetensors], fresh: ["**.head"], stop: {patience: 5, metric: loss}
 //   checkpoint: { dir: out/ckpt, every: 500, keep: 3, resume: auto, async: true, file_size: 5 GB }
-//   log:        { every: 10, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop, profile: false }
+//               best: {metric: accuracy, mode: max}
+//   log:        { every: 10, mean: false, jsonl: out/metrics.jsonl, watch: [grad_norm], nonfinite: stop, profile: false
+//   }
 //               trace: {steps: 10..12, file: out/trace.json}
 //   output:     { u: {every: 100, file: "out/u_{step}.npy"} }
 //   run:        { dir: out/first }
@@ -94,6 +96,19 @@ struct Validation {
   bool given() const { return mark.text >= 0; }
 };
 
+/// A metric that evaluations are compared by.
+struct Judged {
+  Mark mark;                  ///< nowhere: they are not
+  Given<std::string> metric;  ///< not given: the loss
+  Given<bool> largest;        ///< whether the largest value is the best; not given, of the loss: the smallest
+  bool given() const { return mark.text >= 0; }
+};
+
+/// What ends a run that gets no better.
+struct Stop : Judged {
+  Given<int64_t> patience;  ///< evaluations in succession that may be no better than the best
+};
+
 struct Train {
   Given<int64_t> steps;
   Given<uint64_t> seed{1, {}};
@@ -106,6 +121,7 @@ struct Train {
   Given<bool> shuffle{false, {}};         ///< each pass over the samples in an order of its own
   Given<double> timeout{0, {}};           ///< seconds a rank waits for another; 0: the launcher's default
   Given<double> max_time{0, {}};          ///< seconds after which training ends; 0: never
+  Stop stop;
 };
 
 struct Checkpoint {
@@ -116,6 +132,7 @@ struct Checkpoint {
   Given<std::string> resume{"auto", {}};  ///< "auto": the latest of the folder, "never", or a path
   Given<bool> asynchronous{true, {}};     ///< written beside the steps, from a copy
   Given<int64_t> file_bytes{default_file_bytes, {}};
+  Judged best;  ///< the checkpoint that stays, whatever `keep` says
 };
 
 /// What a loss that is not finite does: `stop` ends the run, `warn` is told once, `ignore` neither.
@@ -128,6 +145,7 @@ struct StepRange {
 
 struct Logging {
   Given<int64_t> every{10, {}};
+  Given<bool> mean{false, {}};  ///< a line tells means over the steps since the one before
   Given<std::string> jsonl;
   std::vector<Given<std::string>> watch;
   Nonfinite nonfinite = Nonfinite::stop;

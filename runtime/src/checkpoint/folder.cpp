@@ -13,6 +13,7 @@
 #include "checkpoint/file_plan.h"
 #include "checkpoint/output_file.h"
 #include "meshrt/failure.h"
+#include "system/text_file.h"
 
 namespace meshrt {
 
@@ -45,7 +46,7 @@ bool is_rest(std::string_view name, std::string_view suffix, Rest& rest) {
   const std::string_view stem = name.substr(0, dot), run = name.substr(dot);
   if (run.find_first_not_of("0123456789abcdef", 1) != std::string_view::npos) return false;
   rest.step = step_named(stem);
-  return rest.step || stem == "latest" || stem == "shared";
+  return rest.step || stem == "latest" || stem == "best" || stem == "shared";
 }
 
 std::vector<Rest> rests_in(const std::string& folder, std::string_view suffix) {
@@ -112,14 +113,19 @@ std::vector<int64_t> CheckpointFolder::step_folders(bool whole) const {
   return steps;
 }
 
-std::optional<int64_t> CheckpointFolder::pointed() const {
+std::optional<int64_t> CheckpointFolder::pointed(const char* link) const {
   std::error_code ignored;
-  return step_named(fs::read_symlink(fs::path(path_) / "latest", ignored).filename().string());
+  return step_named(fs::read_symlink(fs::path(path_) / link, ignored).filename().string());
+}
+
+std::optional<int64_t> CheckpointFolder::best() const {
+  const auto named = pointed("best");
+  return named && is_checkpoint(finished(*named)) ? named : std::nullopt;
 }
 
 std::optional<int64_t> CheckpointFolder::latest() const {
   const std::vector<int64_t> all = steps();
-  if (const auto named = pointed(); named && std::ranges::binary_search(all, *named)) return named;
+  if (const auto named = pointed("latest"); named && std::ranges::binary_search(all, *named)) return named;
   // Not the greatest step: a run that was begun again from an older one has written since.
   std::optional<int64_t> last;
   fs::file_time_type written{};
@@ -132,7 +138,7 @@ std::optional<int64_t> CheckpointFolder::latest() const {
 }
 
 std::optional<int64_t> CheckpointFolder::lost() const {
-  const auto named = pointed();
+  const auto named = pointed("latest");
   const std::vector<int64_t> all = steps();
   return named && !std::ranges::binary_search(all, *named) ? named : std::nullopt;
 }
@@ -152,7 +158,7 @@ void CheckpointFolder::recover() const {
       if (!rest.step || fs::exists(finished(*rest.step), ignored) || !is_whole(rest.path.string(), *rest.step))
         continue;
       move_in(rest.path.string(), *rest.step);
-      if (suffix == unfinished_suffix) point(*rest.step);
+      if (suffix == unfinished_suffix) point("latest", *rest.step);
     }
 }
 
@@ -196,20 +202,33 @@ void CheckpointFolder::move_in(const std::string& from, int64_t step) const {
   sync_folder(path_);
 }
 
-void CheckpointFolder::point(int64_t step) const {
-  const std::string link = hidden("latest", unfinished_suffix);
-  unlink(link.c_str());
-  if (symlink(fs::path(finished(step)).filename().c_str(), link.c_str()) != 0) fail(link, errno);
-  const fs::path latest = fs::path(path_) / "latest";
-  if (rename(link.c_str(), latest.c_str()) != 0) fail(latest.string(), errno);
+void CheckpointFolder::point(const char* link, int64_t step) const {
+  const std::string made = hidden(link, unfinished_suffix);
+  unlink(made.c_str());
+  if (symlink(fs::path(finished(step)).filename().c_str(), made.c_str()) != 0) fail(made, errno);
+  const fs::path to = fs::path(path_) / link;
+  if (rename(made.c_str(), to.c_str()) != 0) fail(to.string(), errno);
   sync_folder(path_);
+}
+
+void CheckpointFolder::mark_best(int64_t step) const {
+  if (is_checkpoint(finished(step))) return point("best", step);
+  std::error_code ignored;
+  fs::remove(fs::path(path_) / "best", ignored);
+}
+
+void CheckpointFolder::amend(int64_t step, const Course& course) const {
+  const std::string path = (fs::path(finished(step)) / manifest_name).string();
+  Manifest manifest = read_manifest(path);
+  manifest.course = course;
+  write_text(path, manifest_text(manifest), Durable::yes);
 }
 
 void CheckpointFolder::publish(int64_t step) const {
   require_unfinished(step);
   sync_folder(unfinished(step));
   move_in(unfinished(step), step);
-  point(step);
+  point("latest", step);
   std::error_code ignored;  // what cannot be removed now is removed at the next start
   fs::remove_all(unfinished(step), ignored);
   fs::remove_all(removed(step), ignored);
@@ -224,12 +243,14 @@ void CheckpointFolder::keep(int64_t count, int64_t step) const {
   std::vector<int64_t> old = steps();
   // Later steps are of a run that was begun again from here: they are replaced when this one gets there.
   std::erase_if(old, [&](int64_t s) { return s > step; });
-  while (static_cast<int64_t>(old.size()) > count) {
-    const std::string away = removed(old.front());
+  old.resize(std::max(old.size(), static_cast<size_t>(count)) - static_cast<size_t>(count));
+  const auto best = pointed("best");
+  for (const int64_t one : old) {
+    if (one == best) continue;
+    const std::string away = removed(one);
     std::error_code ignored;
-    fs::rename(finished(old.front()), away, ignored);  // half of a checkpoint never has its name
+    fs::rename(finished(one), away, ignored);  // half of a checkpoint never has its name
     fs::remove_all(away, ignored);
-    old.erase(old.begin());
   }
 }
 

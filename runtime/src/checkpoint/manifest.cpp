@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/file_plan.h"
@@ -16,6 +17,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "meshwright checkpoint";
 constexpr int format_version = 1;
+
+constexpr const char *largest = "max", *smallest = "min";  // of a metric, the best
 
 class Reader {
  public:
@@ -53,6 +56,12 @@ class Reader {
       fail(fmt::format("the hash of `{}` is not one", tensor));
     return hash;
   }
+  /// A number that is not finite is written as null.
+  double number(const std::string& key, const Json& value) const {
+    if (!value.is_number() && !value.is_null()) fail(fmt::format("`{}` is not a number", key));
+    return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  }
+  bool has(const char* key) const { return object_.contains(key); }
   [[noreturn]] void fail(const std::string& why) const {
     throw Failure(Cause::data, fmt::format("`{}` is damaged: {}", path_, why));
   }
@@ -61,6 +70,44 @@ class Reader {
   const std::string& path_;
   const Json& object_;
 };
+
+Json course_json(const Course& course) {
+  Json object = Json::object();
+  if (course.evaluated >= 0) object["evaluated"] = course.evaluated;
+  for (const BestValue& best : course.best) {
+    Json one = {{"metric", best.metric}, {"mode", best.largest ? largest : smallest}, {"since", best.since}};
+    if (best.step >= 0) one.update({{"value", best.value}, {"step", best.step}});
+    object["best"].push_back(one);
+  }
+  if (course.unlogged > 0) object["unlogged"] = course.unlogged;
+  if (!course.sums.empty()) object["sums"] = course.sums;
+  return object;
+}
+
+BestValue best_of(const std::string& path, const Json& object) {
+  const Reader reader(path, object);
+  const std::string mode = reader.text("mode");
+  if (mode != largest && mode != smallest) reader.fail("the `mode` of a metric is neither min nor max");
+  BestValue best{.metric = reader.text("metric"), .largest = mode == largest, .since = reader.whole("since")};
+  if (reader.has("step")) {
+    best.step = reader.whole("step");
+    best.value = reader.number("value", reader.find("value"));
+  }
+  return best;
+}
+
+Course course_of(const std::string& path, const Json& object) {
+  const Reader reader(path, object);
+  Course course;
+  if (reader.has("evaluated")) course.evaluated = reader.whole("evaluated");
+  if (reader.has("best") && !reader.find("best").is_array()) reader.fail("`course.best` is not a list");
+  if (reader.has("best"))
+    for (const Json& one : reader.find("best")) course.best.push_back(best_of(path, one));
+  if (reader.has("unlogged")) course.unlogged = reader.whole("unlogged");
+  for (const auto& [metric, sum] : reader.optional_map("sums").items())
+    course.sums[metric] = reader.number(metric, sum);
+  return course;
+}
 
 }  // namespace
 
@@ -75,6 +122,7 @@ std::string manifest_text(const Manifest& manifest) {
                  {"spec_hash", manifest.spec_hash}, {"precision", manifest.precision},
                  {"layout", manifest.layout},       {"mesh", mesh},
                  {"files", manifest.files},         {"hashes", hashes}};
+  if (manifest.course != Course()) object["course"] = course_json(manifest.course);
   if (!manifest.job.empty()) object["job"] = manifest.job;
   if (!manifest.data.empty()) object["data"] = manifest.data;
   for (const auto& [name, file] : manifest.data_files)
@@ -110,6 +158,7 @@ Manifest read_manifest(const std::string& path) {
     manifest.files[name] = reader.whole("files." + name, bytes);
   }
   for (const auto& [tensor, hash] : reader.map("hashes").items()) manifest.hashes[tensor] = reader.hash(tensor, hash);
+  manifest.course = course_of(path, reader.optional_map("course"));
   for (const auto& [starter, name] : reader.optional_map("job").items())
     manifest.job[starter] = reader.text("job." + starter, name);
   if (object.contains("data")) manifest.data = reader.text("data");

@@ -81,8 +81,10 @@ const std::byte* CheckpointWriter::numbers(const Piece& piece) const {
   return data + static_cast<size_t>(piece.share.first) * size_of(piece.tensor->type);
 }
 
-void CheckpointWriter::begin(const Moment& moment) {
+void CheckpointWriter::begin(const Moment& moment, const Course& course, bool best) {
   moment_ = moment;
+  course_ = course;
+  best_ = best;
   started_ = std::chrono::steady_clock::now();
   if (options_.asynchronous)
     for (const Piece& piece : pieces_) {
@@ -146,6 +148,7 @@ void CheckpointWriter::publish() const {
   folder_.require_unfinished(moment_.step);
   Manifest manifest;
   manifest.moment = moment_;
+  manifest.course = course_;
   manifest.program = info_.name;
   manifest.spec = info_.spec;
   manifest.spec_hash = info_.spec_hash;
@@ -162,6 +165,7 @@ void CheckpointWriter::publish() const {
   for (const FilePlan::Index& index : plan_.indexes) write_durably((folder / index.name).string(), index.text);
   write_durably((folder / manifest_name).string(), manifest_text(manifest));
   folder_.publish(moment_.step);
+  if (best_) folder_.mark_best(moment_.step);
   if (options_.keep > 0) folder_.keep(options_.keep, moment_.step);
 }
 

@@ -69,8 +69,9 @@ class CheckpointWriter {
   /// (Cause::memory) when there is no room for the copy.
   CheckpointWriter(Rank& rank, const ProgramInfo& info, std::span<const Tensor> tensors, Options options);
 
-  /// Begins a checkpoint; none may be under way. No communication.
-  void begin(const Moment& moment);
+  /// Begins a checkpoint; none may be under way. What rank 0 says of the run's course stands in it; where it is that
+  /// of the best evaluation it is marked so as it is published. No communication.
+  void begin(const Moment& moment, const Course& course = {}, bool best = false);
   /// Whether a checkpoint is under way: the same on every rank.
   bool busy() const { return stage_ != Stage::idle; }
   /// Whether this rank's thread still works.
@@ -108,6 +109,8 @@ class CheckpointWriter {
   std::vector<uint64_t> hashes_;  // of this rank's share, then of the whole
   Stage stage_ = Stage::idle;
   Moment moment_;
+  Course course_;
+  bool best_ = false;
   std::chrono::steady_clock::time_point started_;
   Background background_;  // last: its thread ends before the rest goes
 };

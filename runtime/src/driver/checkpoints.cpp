@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "checkpoint/file_plan.h"
 #include "checkpoint/load.h"
@@ -143,6 +144,7 @@ std::optional<Moment> Checkpoints::resume() {
   moment.steps = run_.train.steps.value;
   or_else_tell(*path, [&] { return load_tensors(rank_, program_.info(), program_.tensors(), saved, {}); });
   resumed_from_ = saved.path();
+  course_ = saved.manifest()->course;
   if (!writer_) return moment;
   if (const auto lost = folder_.lost())
     note_change(fmt::format("`latest` of {} names step {}, which is gone", folder_.path(), *lost));
@@ -174,22 +176,52 @@ Checkpoints::Votes Checkpoints::vote() const {
   return {numbers[0], numbers[1], numbers[2]};
 }
 
-std::string Checkpoints::after_step(const Moment& moment) {
+std::string Checkpoints::after_step() {
   if (!votes()) return "";
   const Votes said = vote();
   if (writer_ && writer_->busy() && said.working == 0)
     if (const auto outcome = writer_->advance()) end(*outcome);
-  const Given<int64_t>& every = run_.checkpoint.every;
-  if (writer_ && every.given() && moment.step % every.value == 0) begin(moment);
   if (said.signal != 0) return fmt::format("SIG{}", sigabbrev_np(said.signal));
   return said.over != 0 ? "train.max_time" : "";
 }
 
-void Checkpoints::begin(const Moment& moment) {
+void Checkpoints::write_due(const Moment& moment, bool best) {
+  if (!writer_) return;
+  const Given<int64_t>& every = run_.checkpoint.every;
+  if (newest_ == moment.step) amend(moment, best);
+  else if (best || (every.given() && moment.step % every.value == 0)) begin(moment, best);
+}
+
+// An evaluation comes after the last checkpoint: whatever fails in it, that is safe.
+void Checkpoints::amend(const Moment& moment, bool best) {
+  finish();
+  if (newest_ != moment.step) return;  // it is lost
+  const Course before = std::exchange(course_, course_now());
+  if (rank_.rank() != 0) return;
+  try {
+    if (course_ != before) folder_.amend(moment.step, course_);
+    if (best) folder_.mark_best(moment.step);
+  } catch (const Failure& failure) {
+    if (tell)
+      tell(fmt::format("what the evaluation after step {} has shown is not kept: {}", moment.step, failure.what()));
+  }
+}
+
+void Checkpoints::mark_best(int64_t step) const {
+  if (writer_ && rank_.rank() == 0) folder_.mark_best(step);
+}
+
+std::string Checkpoints::best() const {
+  const std::optional<int64_t> step = run_.checkpoint.best.given() ? folder_.best() : std::nullopt;
+  return step ? folder_.finished(*step) : "";
+}
+
+void Checkpoints::begin(const Moment& moment, bool best) {
   finish();
   if (before_writing) before_writing(moment.step);
   newest_ = moment.step;
-  writer_->begin(moment);
+  course_ = course_now();
+  writer_->begin(moment, course_, best);
   if (!run_.checkpoint.asynchronous.value) finish();
 }
 
@@ -214,12 +246,12 @@ void Checkpoints::end(const CheckpointWriter::Outcome& outcome) {
                      outcome.error));
 }
 
-void Checkpoints::last(const Moment& moment) {
+void Checkpoints::last(const Moment& moment, bool best) {
   if (!writer_) return;
   finish();
   if (newest_ == moment.step) return;
   ending_ = true;
-  begin(moment);
+  begin(moment, best);
   finish();
   if (!last_error_.empty())
     throw Failure(Cause::environment, fmt::format("the last checkpoint is lost: {}; older ones stay", last_error_));

@@ -36,19 +36,31 @@ class Checkpoints {
   /// On rank 0: why no other run is kept out of the folder, in words; empty: it is locked.
   const std::string& unlocked() const { return lock_.problem(); }
 
-  /// After every step, with what rank 0 says: writes what is due, and tells whether the run has to end now, and why
-  /// ("SIGTERM", "train.max_time"); empty: it goes on. Collective.
-  std::string after_step(const Moment& moment);
+  /// What the run that is resumed has seen of itself.
+  const Course& course() const { return course_; }
+
+  /// After every step: whether the run has to end now, and why ("SIGTERM", "train.max_time"); empty: it goes on. Goes
+  /// on with the checkpoint under way. Collective.
+  std::string after_step();
+  /// Writes what is due after a step, where that is `best`: of the best evaluation so far, which the checkpoint of the
+  /// step is marked as. Where that one is there already, it is told what has been seen since. Collective.
+  void write_due(const Moment& moment, bool best);
   /// Writes the last checkpoint and waits for it. Throws Failure (Cause::environment) when it cannot be written.
-  void last(const Moment& moment);
+  void last(const Moment& moment, bool best = false);
+  /// On rank 0: the checkpoint of `step` is that of the best evaluation; none is, where it is not there.
+  void mark_best(int64_t step) const;
   /// Waits for the checkpoint under way.
   void finish();
 
   /// The checkpoint that was written or loaded last; empty: there is none.
   std::string newest() const { return newest_ < 0 ? "" : folder_.finished(newest_); }
+  /// That of the best evaluation of this run; empty: there is none, or it is not asked for.
+  std::string best() const;
 
   /// Called on every rank before a checkpoint of this step is begun; may throw.
   std::function<void(int64_t step)> before_writing;
+  /// What the run has seen of itself, for a checkpoint; called on every rank, and rank 0 writes what it says.
+  std::function<Course()> course_now = [] { return Course(); };
   /// Where lines for the log go; called on rank 0.
   std::function<void(const std::string&)> tell;
 
@@ -58,7 +70,8 @@ class Checkpoints {
   };
   Votes vote() const;
   bool votes() const { return writer_ || run_.train.max_time.given(); }
-  void begin(const Moment& moment);
+  void begin(const Moment& moment, bool best);
+  void amend(const Moment& moment, bool best);
   void end(const CheckpointWriter::Outcome& outcome);
   void claim();
   bool goes_back_within() const;
@@ -80,6 +93,7 @@ class Checkpoints {
   std::optional<CheckpointWriter> writer_;
   std::string resumed_from_, changed_, last_error_;
   int64_t newest_ = -1;  // step of the newest checkpoint, begun or loaded
+  Course course_;        // that stands in it
   bool ending_ = false;  // the last checkpoint is under way
 };
 

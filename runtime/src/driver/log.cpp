@@ -109,6 +109,11 @@ Log::Log(const ProgramInfo& info, LogOptions options) : names_(info.metrics), op
       RunFiles::Options{options_.folder, options_.jsonl, options_.resumed, names_, options_.watched},
       head_of(info, options_).dump());
   window_step_ = last_step_ = options_.resumed;
+  sums_.resize(names_.size());
+  if (options_.mean && !options_.course.sums.empty()) summed_ = options_.course.unlogged;
+  for (size_t i = 0; i < names_.size(); ++i)
+    if (const auto sum = options_.course.sums.find(names_[i]); summed_ > 0 && sum != options_.course.sums.end())
+      sums_[i] = sum->second;
   start_ = window_start_ = last_shown_ = Clock::now();
 }
 
@@ -119,7 +124,10 @@ Log::~Log() {
 
 void Log::step(int64_t step, std::span<const double> metrics, std::span<const double> norms) {
   last_step_ = step;
-  last_.assign(metrics.begin(), metrics.end());
+  if (summed_ == 0) std::ranges::fill(sums_, 0);
+  for (size_t i = 0; i < metrics.size(); ++i) sums_[i] += metrics[i];
+  told_of_ = ++summed_;
+  last_ = options_.mean ? means() : std::vector(metrics.begin(), metrics.end());
   const double window_seconds = seconds_since(window_start_);
   const bool last = step == options_.steps, due = step % options_.every == 0 || last;
   const bool refresh = live_ ? last || seconds_since(last_shown_) > 0.1 : due;
@@ -130,8 +138,8 @@ void Log::step(int64_t step, std::span<const double> metrics, std::span<const do
   training_seconds_ += window_seconds;
   window_start_ = Clock::now();
   window_step_ = step;
-  std::string text = fmt::format("step {}/{}  {}  {}", step, options_.steps, metrics_text(metrics),
-                                 rate_text(live_ ? smooth_ : per_step));
+  std::string text =
+      fmt::format("step {}/{}  {}  {}", step, options_.steps, last_text(), rate_text(live_ ? smooth_ : per_step));
   if (!last) text += "  ETA " + clock_text(smooth_ * static_cast<double>(options_.steps - step));
   text += norms_text(norms);
   if (due) files_->text(text);
@@ -141,7 +149,8 @@ void Log::step(int64_t step, std::span<const double> metrics, std::span<const do
   }
   if (due && files_->has_json()) {
     Json line = {{"step", step}};
-    line.update(json_of(names_, metrics));
+    line.update(json_of(names_, last_));
+    if (options_.mean) line["mean_of"] = told_of_;
     if (!norms.empty()) line["watch"] = json_of(options_.watched, norms);
     line["seconds"] = training_seconds_;
     line["seconds_per_step"] = per_step;
@@ -151,8 +160,9 @@ void Log::step(int64_t step, std::span<const double> metrics, std::span<const do
         line["breakdown_ms"][part] = milliseconds;
     window_profile_ = {};
     window_profiled_ = 0;
-    files_->metrics(line.dump(), step, RunFiles::Kind::train, metrics, norms);
+    files_->metrics(line.dump(), step, RunFiles::Kind::train, last_, norms);
   }
+  if (due) summed_ = 0;
 }
 
 void Log::profile(const StepProfile& step) {
@@ -180,6 +190,12 @@ void Log::validation(int64_t step, std::span<const double> metrics, int64_t batc
   window_start_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+void Log::note_unlogged(Course& course) const {
+  if (!options_.mean || summed_ == 0) return;
+  course.unlogged = summed_;
+  for (size_t i = 0; i < names_.size(); ++i) course.sums[names_[i]] = sums_[i];
+}
+
 void Log::note(const std::string& text) { note("", text); }
 
 void Log::note(const std::string& head, const std::string& text) {
@@ -192,7 +208,7 @@ void Log::note(const std::string& head, const std::string& text) {
 void Log::summary() {
   const int64_t steps = last_step_ - options_.resumed;
   std::string text = fmt::format("{} steps in {}", grouped(steps), clock_text(seconds_since(start_)));
-  if (!last_.empty()) text += fmt::format(": {}", metrics_text(last_));
+  if (!last_.empty()) text += fmt::format(": {}", last_text());
   if (!validation_.empty()) text += fmt::format(", validation {}", metrics_text(validation_));
   if (training_seconds_ > 0)
     text += ", " +
@@ -223,6 +239,18 @@ std::string Log::metrics_text(std::span<const double> metrics) const {
   std::vector<std::string> parts;
   for (size_t i = 0; i < names_.size(); ++i) parts.push_back(fmt::format("{} {}", names_[i], number_text(metrics[i])));
   return fmt::format("{}", fmt::join(parts, "  "));
+}
+
+std::vector<double> Log::means() const {
+  std::vector<double> means = sums_;
+  for (double& mean : means) mean /= static_cast<double>(summed_);
+  return means;
+}
+
+std::string Log::last_text() const {
+  std::string text = metrics_text(last_);
+  if (options_.mean) text += fmt::format("  (mean of {} step{})", told_of_, told_of_ == 1 ? "" : "s");
+  return text;
 }
 
 // Last in the line: a narrow terminal cuts them off, and nothing else.

@@ -31,6 +31,7 @@ class RunFileReader {
     read_log(top.find("log"));
     read_outputs(top.find("output"));
     run_.folder = MapReader(top.find("run"), "run", run_section("run"), errors_).text("dir");
+    check_judged();
     run_.written = tree_text(root, {});
     run_.resolved = tree_text(root, paths_);
   }
@@ -258,6 +259,33 @@ class RunFileReader {
         errors_.add(mark, "`train` says how to read `params`, but not which", "`params: PATH`");
     train.timeout = map.positive("timeout", 0);
     train.max_time = map.duration("max_time", 0);
+    const YamlNode* stop = map.find("stop");
+    if (stop == nullptr || stop->kind == YamlNode::Kind::null) return;
+    const MapReader inside(stop, map.path_of("stop"), run_section("train.stop"), errors_);
+    read_judged(*stop, inside, train.stop);
+    train.stop.patience = inside.whole("patience");
+    if (stop->kind == YamlNode::Kind::map && inside.find("patience") == nullptr)
+      errors_.add(stop->mark, "`train.stop` does not say when", "`patience: 5`: after so many evaluations");
+  }
+
+  static void read_judged(const YamlNode& node, const MapReader& map, Judged& judged) {
+    judged.mark = node.mark;
+    judged.metric = map.text("metric");
+    const Given<int> mode = map.word("mode");
+    judged.largest = {mode.value == 1, mode.mark};
+  }
+
+  // What compares evaluations needs some.
+  void check_judged() {
+    const Validation& validation = run_.validation;
+    if (run_.checkpoint.best.given() && !validation.given())
+      errors_.add(run_.checkpoint.best.mark, "`checkpoint.best` is that of evaluations, and this run makes none",
+                  "`validation: { every: 250 }` makes them");
+    if (run_.train.stop.given() && (!validation.given() || !validation.every.given()))
+      errors_.add(run_.train.stop.mark,
+                  validation.given() ? "`train.stop` compares evaluations, and this run makes one, after its last step"
+                                     : "`train.stop` compares evaluations, and this run makes none",
+                  "`validation: { every: 250 }` makes them");
   }
 
   void read_checkpoint(const YamlNode* node) {
@@ -273,14 +301,18 @@ class RunFileReader {
       resolve_existing(checkpoint.resume, map.path_of("resume"), true, "auto, never, or the path of a checkpoint");
     checkpoint.asynchronous = map.truth("async", true);
     checkpoint.file_bytes = map.bytes("file_size", default_file_bytes);
+    if (const YamlNode* best = map.find("best"); best != nullptr && best->kind != YamlNode::Kind::null)
+      read_judged(*best, MapReader(best, map.path_of("best"), run_section("checkpoint.best"), errors_),
+                  checkpoint.best);
     if (checkpoint.folder.given()) return;
-    for (const Mark& mark : {checkpoint.every.mark, checkpoint.keep.mark})
+    for (const Mark& mark : {checkpoint.every.mark, checkpoint.keep.mark, checkpoint.best.mark})
       if (mark.text >= 0) errors_.add(mark, "`checkpoint` does not say where", "`dir: out/ckpt`");
   }
 
   void read_log(const YamlNode* node) {
     const MapReader map(node, "log", run_section("log"), errors_);
     run_.log.every = map.whole("every", 10);
+    run_.log.mean = map.truth("mean", false);
     run_.log.jsonl = map.text("jsonl");
     run_.log.nonfinite = static_cast<Nonfinite>(std::max(0, map.word("nonfinite").value));
     run_.log.profile = map.truth("profile", false);

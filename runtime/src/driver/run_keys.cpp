@@ -37,6 +37,12 @@ std::vector<RunKey> mixture_keys() {
           {"to", KeyKind::cut, "reads it up to here (its end)"}};
 }
 
+RunKey metric_key() { return {"metric", KeyKind::text, "the metric by which evaluations are compared (the loss)"}; }
+
+RunKey mode_key() {
+  return {"mode", KeyKind::word, "which of its values are better; of the loss the small ones (min)", 0, {"min", "max"}};
+}
+
 std::vector<RunSection> made_sections() {
   return {
       {"",
@@ -68,7 +74,12 @@ std::vector<RunSection> made_sections() {
         {"fresh", KeyKind::names, "parameters that begin as the spec says, not from `params`: paths or patterns"},
         {"partial", KeyKind::truth, "`params` may lack tensors, or have others (false)"},
         {"timeout", KeyKind::positive, "seconds a rank waits for another (600)"},
-        {"max_time", KeyKind::duration, "the run ends after this time, with a checkpoint"}}},
+        {"max_time", KeyKind::duration, "the run ends after this time, with a checkpoint"},
+        {"stop", KeyKind::section, "ends the run when its evaluations get no better"}}},
+      {"train.stop",
+       {{"patience", KeyKind::whole, "how many evaluations in succession may be no better than the best", 1},
+        metric_key(),
+        mode_key()}},
       {"checkpoint",
        {{"dir", KeyKind::text, "the folder of its checkpoints"},
         {"every", KeyKind::whole, "steps between two checkpoints (one, after the last step)", 1},
@@ -76,9 +87,12 @@ std::vector<RunSection> made_sections() {
         {"resume", KeyKind::text,
          "`auto`: from the newest in `dir`, if there is one; `never`; or the path of a checkpoint (auto)"},
         {"async", KeyKind::truth, "writes from a copy while steps go on; `false`: steps wait, no copy (true)"},
-        {"file_size", KeyKind::bytes, "the largest size of one file (5 GB)"}}},
+        {"file_size", KeyKind::bytes, "the largest size of one file (5 GB)"},
+        {"best", KeyKind::section, "keeps the checkpoint of the best evaluation, as `best` in `dir`"}}},
+      {"checkpoint.best", {metric_key(), mode_key()}},
       {"log",
        {{"every", KeyKind::whole, "steps between two lines of the log (10)", 1},
+        {"mean", KeyKind::truth, "a line tells the means of the metrics over the steps since the line before (false)"},
         {"jsonl", KeyKind::text, "a file that gets the lines as JSON, beside the run's own metrics.jsonl"},
         {"watch", KeyKind::names,
          "values to log beside the metrics: `learning_rate`; the norm of all gradients before clipping, `grad_norm`; "
@@ -121,6 +135,10 @@ std::string said_elsewhere(std::string_view name, std::string_view value) {
   if (is_one_of({"epochs", "epoch", "num_epochs", "max_epochs"}))
     return fmt::format("`steps` counts batches: samples / batch * {}", number ? value : "epochs");
   if (is_one_of({"learning_rate", "rate"})) return "did you mean `lr`?";
+  if (is_one_of({"early_stopping", "early_stop"}))
+    return fmt::format("`train: {{ stop: {{ patience: {} }} }}` ends a run that gets no better", number ? value : "N");
+  if (is_one_of({"save_best", "save_best_only", "keep_best", "load_best_model_at_end"}))
+    return "`checkpoint: { best: { metric: loss } }` keeps the best";
   if (is_one_of({"optimizer", "weight_decay", "momentum", "clip", "schedule", "warmup"}))
     return "the spec says it: `minimize LOSS with OPTIMIZER(...)`";
   if (is_one_of({"layout", "mesh", "precision"}))

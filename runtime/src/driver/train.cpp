@@ -11,6 +11,7 @@
 #include "data/read_ahead.h"
 #include "driver/checkpoints.h"
 #include "driver/finite_watch.h"
+#include "driver/judge.h"
 #include "driver/model_files.h"
 #include "driver/outputs.h"
 #include "driver/same_job.h"
@@ -36,12 +37,14 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 LogOptions log_options(const ProgramInfo& info, const RunFile& run, const Batches& batches,
-                       const DriverOptions& options, const RunReport& report, int64_t resumed) {
+                       const DriverOptions& options, const RunReport& report, int64_t resumed, const Course& course) {
   LogOptions log;
   for (const size_t norm : watched_norms(info, run)) log.watched.push_back(info.watched[norm].name);
   log.out = options.out;
   log.color = options.color;
   log.every = run.log.every.value;
+  log.mean = run.log.mean.value;
+  log.course = course;
   log.jsonl = run.log.jsonl.value;
   log.folder = report.folder();
   log.checkpoints = run.checkpoint.folder.value;
@@ -80,17 +83,25 @@ class Checking {
 }  // namespace
 
 /// Where the run goes on, and what the run file says that this leaves without effect.
-void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t step) {
+void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t step, const std::string& verdict) {
   log.note(fmt::format("goes on from {} after step {}", from, step));
   if (!run.train.params.empty()) log.note("train.params is not read: the checkpoint has the parameters");
   if (step >= run.train.steps.value)
     log.note(
         fmt::format("nothing is left to do of train.steps={}: give more, or begin anew with another checkpoint.dir",
                     run.train.steps.value));
+  else if (!verdict.empty())
+    log.note(fmt::format("nothing is left to do: {}; a longer train.stop.patience goes on", verdict));
+}
+
+/// Whether an evaluation is due after a step that is not the last.
+bool is_due(const Validation& validation, int64_t step) {
+  return validation.every.given() && step % validation.every.value == 0;
 }
 
 void check_trainable(const ProgramInfo& info, const RunFile& run) {
   watched_norms(info, run);
+  check_judged(info, run);
   require_steps(run);
 }
 
@@ -107,6 +118,11 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   initialise(program.tensors(), run.train.seed.value);
   Checkpoints checkpoints(rank, program, run);
   const std::optional<Moment> resumed = checkpoints.resume();
+  Judge judge(info, run);
+  if (resumed) {
+    judge.resume(checkpoints.course());
+    if (run.checkpoint.best.given()) checkpoints.mark_best(judge.best_step());
+  }
   Moment moment =
       resumed.value_or(Moment{.step = 0, .position = 0, .seed = run.train.seed.value, .steps = run.train.steps.value});
   std::string loaded;
@@ -119,7 +135,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
 
   std::optional<Log> log;
   if (rank.rank() == 0) {
-    log.emplace(info, log_options(info, run, batches, options, report, moment.step));
+    log.emplace(info, log_options(info, run, batches, options, report, moment.step, checkpoints.course()));
     for (const std::string& note : {report.set_aside(), report.unlocked(), checkpoints.unlocked()})
       if (!note.empty()) log->note(note);
     checkpoints.tell = [&](const std::string& text) { log->note(text); };
@@ -128,14 +144,14 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     tell_left_out(*log, "data", batches);
     if (validator) tell_left_out(*log, "validation", validator->batches());
     if (!loaded.empty()) log->note(loaded);
-    if (resumed) tell_resumed(*log, run, checkpoints.resumed_from(), moment.step);
+    if (resumed) tell_resumed(*log, run, checkpoints.resumed_from(), moment.step, judge.verdict());
     if (!checkpoints.changed().empty()) log->note(checkpoints.changed());
   }
   const std::vector<size_t> watched = watched_norms(info, run);
   std::vector<double> numbers(info.metrics.size() + info.watched.size()), norms(watched.size()),
       validated(info.metrics.size());
   const std::span<const double> metrics = std::span(numbers).first(info.metrics.size());
-  const int64_t steps = run.train.steps.value;
+  const int64_t steps = run.train.steps.value, began = moment.step;
   const size_t step_entry = entry_of(info, "train");
   FiniteWatch watch(info, run.log.nonfinite);
   FiniteChecks checks{.stop = run.log.nonfinite == Nonfinite::stop, .step = 0, .found = {}};
@@ -145,11 +161,33 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     if (log && !news.empty()) log->note(news);
   };
   checkpoints.before_writing = look_at_parameters;
+  checkpoints.course_now = [&] {
+    Course course = judge.course();
+    if (log) log->note_unlogged(course);
+    return course;
+  };
   bool read = false;    // whether the inputs hold what `data` says
   std::string stopped;  // by what
   bool told = false;    // of a value that is not finite
+  const auto evaluate = [&](const StepInput& input) {
+    const Clock::time_point start = Clock::now();
+    validator->run(input, validated);
+    // What the ranks do next depends on these: each goes by the numbers of one.
+    broadcast(rank, world(rank), {-1, "metrics of an evaluation"}, validated.data(),
+              static_cast<int64_t>(validated.size()), Type::f64, 0);
+    read = false;
+    judge.hear(input.step, validated);
+    if (log) log->validation(input.step, validated, validator->count(), seconds_since(start));
+  };
   const auto go = [&] {
-    while (moment.step < steps && stopped.empty()) {
+    const bool over = moment.step == steps || !judge.verdict().empty();
+    if (resumed && validator && (over || (is_due(run.validation, moment.step) && judge.heard() < moment.step))) {
+      // A run that has nothing left to do tells how it has ended; one that was stopped here has not evaluated yet.
+      const bool new_one = judge.heard() < moment.step;
+      evaluate({.step = moment.step, .steps = steps, .rate = run.train.rate.value, .seed = moment.seed});
+      checkpoints.write_due(moment, new_one && judge.is_best());
+    }
+    while (moment.step < steps && stopped.empty() && judge.verdict().empty()) {
       const Clock::time_point asked = Clock::now();
       const bool more = batches.samples() > 0;
       if (!read || more)
@@ -176,29 +214,34 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       const std::string traced = report.after(moment.step);
       if (log && !traced.empty()) log->note(traced);
 
-      if (moment.step < steps) stopped = checkpoints.after_step(moment);
-      // A run that is to go on says and writes at this step what it would if nothing had stopped it.
-      const bool last = moment.step == steps || (!stopped.empty() && !run.checkpoint.folder.given());
+      if (moment.step < steps) stopped = checkpoints.after_step();
+      // A run that is to go on from its checkpoint writes at this step what it would if nothing had stopped it; when it
+      // goes on, it begins with the evaluation that is due.
+      const bool pauses = !stopped.empty() && run.checkpoint.folder.given();
+      const bool last = moment.step == steps || (!stopped.empty() && !pauses);
+      const bool evaluates = validator && !pauses && (last || is_due(run.validation, moment.step));
       if (last && !run.checkpoint.folder.given()) look_at_parameters(moment.step);
-      if (last || !stopped.empty()) checkpoints.last(moment);
-      outputs.write(moment.step, last);  // before another entry is called: it may take their memory
-      if (validator && (last || (run.validation.every.given() && moment.step % run.validation.every.value == 0))) {
-        const Clock::time_point start = Clock::now();
-        validator->run(input, validated);
-        read = false;
-        if (log) log->validation(moment.step, validated, validator->count(), seconds_since(start));
-      }
+      if (last || pauses) checkpoints.last(moment);  // first: what comes now may fail
+      // Before another entry is called, which may take their memory.
+      outputs.write(moment.step, last || (evaluates && judge.may_end()));
+      if (evaluates) evaluate(input);
+      if (!last && !judge.verdict().empty() && !run.checkpoint.folder.given()) look_at_parameters(moment.step);
+      if (!pauses) checkpoints.write_due(moment, evaluates && judge.is_best());
     }
-    checkpoints.last(moment);  // one that began at its last step
+    checkpoints.last(moment);  // of a run that ends early, or began at its last step
   };
   report.watch(go);
   if (log && !stopped.empty())
     log->note(fmt::format("{} has ended the run after step {} of {}", stopped, moment.step, steps));
+  if (log && moment.step < steps && moment.step > began && !judge.verdict().empty())
+    log->note(fmt::format("train.stop has ended the run after step {} of {}: {}", moment.step, steps, judge.verdict()));
   if (log) log->summary();
   const auto is_parameter = [](const Tensor& tensor) { return tensor.role == Role::parameter; };
   if (log && std::ranges::any_of(program.tensors(), is_parameter))
     log->note(checkpoints.newest().empty() ? "the parameters are not kept: `checkpoint: { dir: FOLDER }` keeps them"
                                            : fmt::format("the parameters are in {}", checkpoints.newest()));
+  if (log && !checkpoints.best().empty())
+    log->note(fmt::format("those of the best evaluation are in {}", checkpoints.best()));
   for (const std::string& news : report.finish())
     if (log) log->note(news);
   return stopped.empty() || !run.checkpoint.folder.given() ? 0 : exit_stopped;
