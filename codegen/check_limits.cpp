@@ -38,6 +38,11 @@ std::string counts_text(const CollectiveCounts& counts) {
 
 constexpr int most_rules = 3;  // of a way out
 
+int64_t ranks_of_host(const Machine& machine, const MeshShape& mesh) {
+  return std::min(machine.node_ranks, mesh.ranks());
+}
+int64_t memory_of_host(const Machine& machine) { return static_cast<int64_t>(machine.node_memory_gib * 0x1p30); }
+
 class Checker {
  public:
   Checker(const CompileRequest& request, Compiled& compiled, const SourceMap& sources, DiagnosticSink& sink)
@@ -57,8 +62,8 @@ class Checker {
     if (request_.memory) {
       compiled_.room = Room{1, peak, *request_.memory};
     } else if (machine.node_memory_gib > 0) {
-      const int64_t ranks = std::min(machine.node_ranks, mesh_.ranks());
-      compiled_.room = Room{ranks, ranks * peak, static_cast<int64_t>(machine.node_memory_gib * 0x1p30)};
+      const int64_t ranks = ranks_of_host(machine, mesh_);
+      compiled_.room = Room{ranks, ranks * peak, memory_of_host(machine)};
     }
     const bool heard = !request_.on_trial && sink_.lint_level("over_memory") != LintLevel::allow;
     if (heard && compiled_.room && !compiled_.room->fits()) no_room(*compiled_.room);
@@ -254,6 +259,11 @@ class Checker {
 };
 
 }  // namespace
+
+std::optional<int64_t> memory_of_rank(const CompileRequest& request, const Machine& machine, const MeshShape& mesh) {
+  if (request.memory || machine.node_memory_gib == 0) return request.memory;
+  return memory_of_host(machine) / ranks_of_host(machine, mesh);
+}
 
 void check_limits(const CompileRequest& request, const std::vector<Limit>& budget, Compiled& compiled,
                   const SourceMap& sources, DiagnosticSink& sink) {

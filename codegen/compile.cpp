@@ -16,6 +16,7 @@
 #include "codegen/graph/value_names.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/costly_reshard.h"
+#include "codegen/layout/cut.h"
 #include "codegen/layout/lost_work.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/place.h"
@@ -49,6 +50,7 @@ std::string hash_of(const CompileRequest& request, const SourceMap& sources, con
   for (FileId file = 1; file <= sources.size(); ++file) add(sources.text(file));
   for (const auto& [dim, size] : request.set) add(fmt::format("{}={}", dim, size));
   add(request.model + "," + request.precision + "," + layout.name + "," + machine.hash);
+  if (layout.pipeline.deal) add(meshrt::to_text(layout.pipeline.deal));  // an automatic cut knows the memory
   for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
   for (const std::string& entry : request.watch) add("watch " + entry);
   for (const ValuesEntry& entry : request.entries) add(fmt::format("{}: {}", entry.name, fmt::join(entry.values, ",")));
@@ -186,11 +188,17 @@ void complete_entry(Compilation& c) {
 void cut_into_regions(Compilation& c) { c.entry.regions = regions_of(c.entry.graph); }
 
 void place_entry(Compilation& c) {
-  const Graph& graph = c.entry.graph;
-  c.entry.sharded = place(graph, for_micro_batches(*c.layout, graph.micro_batches), c.machine);
+  const auto placed = [&] {
+    return place(c.entry.graph, for_micro_batches(*c.layout, c.entry.graph.micro_batches), c.machine);
+  };
+  c.entry.sharded = placed();
   if (!c.entry.is_step()) return;
+  const std::optional<int64_t> memory = memory_of_rank(c.request, c.machine, c.layout->mesh);
+  if (c.layout->pipeline.cut_by_time && cut_by_time(c.entry.sharded, memory, *c.layout, c.sink))
+    c.entry.sharded = placed();
   report_costly_reshards(c.entry.sharded, c.sink);
   report_lost_work(c.entry.sharded, c.sink);
+  report_uneven_stages(c.entry.sharded, c.sink);
 }
 
 void lower_entries(Compilation& c) {

@@ -188,7 +188,7 @@ std::optional<Step> best_change(const CompileRequest& request, const SourceMap& 
     const std::optional<int64_t> left = excess(*compiled);
     if (!left) continue;
     const Prediction step = predict(compiled->sharded(), calls_of_reshards(compiled->program));
-    const std::pair<int64_t, double> reached{*left, step.compute_seconds + exposed_seconds(compiled->program, step)};
+    const std::pair<int64_t, double> reached{*left, step_time(compiled->program, step).total()};
     if (reached >= least) continue;
     least = reached;
     best = Step{changes[i], std::move(*compiled), *left};

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "codegen/commands/plan_pipeline.h"
 #include "codegen/commands/table.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cost.h"
@@ -76,6 +77,7 @@ Json memory_of(const Program& program) {
 int64_t bytes_of(const Prediction& step) {
   int64_t bytes = 0;
   for (const PlannedCollective& collective : step.collectives) bytes += volume(collective);
+  for (const PlannedMessage& message : step.messages) bytes += message.volume();
   return bytes;
 }
 
@@ -197,9 +199,10 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   plan["communication_bytes"] = bytes_of(prediction);
   plan["compute_seconds"] = prediction.compute_seconds;
   plan["communication_seconds"] = prediction.communication_seconds;
-  const double exposed = exposed_seconds(compiled.program, prediction);
-  plan["exposed_seconds"] = exposed;
-  plan["predicted_seconds"] = prediction.compute_seconds + exposed;
+  const StepTime time = step_time(compiled.program, prediction);
+  plan["exposed_seconds"] = time.exposed;
+  plan["predicted_seconds"] = time.total();
+  if (const auto pipeline = planned_pipeline(sharded)) plan["pipeline"] = pipeline_json(sharded, *pipeline);
   return plan.dump(2) + "\n";
 }
 
@@ -208,12 +211,15 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
   const Prediction p = predict(sharded, calls_of_reshards(compiled.program));
-  const double exposed = exposed_seconds(compiled.program, p), total = p.compute_seconds + exposed;
+  const std::optional<PlannedPipeline> pipeline = planned_pipeline(sharded);
+  const StepTime time = step_time(compiled.program, p);
+  const auto share = [&](double seconds) { return time.total() > 0 ? 100 * seconds / time.total() : 0; };
   const Json memory = memory_of(compiled.program);
-  std::string text = fmt::format("step {} = {} compute + {} exposed communication ({:.0f} %) · {} rank{} · {} a rank",
-                                 time_text(total), time_text(p.compute_seconds), time_text(exposed),
-                                 total > 0 ? 100 * exposed / total : 0, mesh.ranks(), mesh.ranks() == 1 ? "" : "s",
-                                 meshrt::bytes_text(memory["peak"].get<int64_t>()));
+  std::string text = fmt::format("step {} = {} compute + {} exposed communication ({:.0f} %)", time_text(time.total()),
+                                 time_text(time.compute), time_text(time.exposed), share(time.exposed));
+  if (pipeline) text += fmt::format(" + {} bubble ({:.0f} %)", time_text(time.bubble), share(time.bubble));
+  text += fmt::format(" · {} rank{} · {} a rank", mesh.ranks(), mesh.ranks() == 1 ? "" : "s",
+                      meshrt::bytes_text(memory["peak"].get<int64_t>()));
   const auto largest = std::max_element(p.collectives.begin(), p.collectives.end(),
                                         [](const auto& a, const auto& b) { return volume(a) < volume(b); });
   if (largest != p.collectives.end() && volume(*largest) > 0)
@@ -261,6 +267,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
                         c.span.known() ? ", " + place_text(graph, sources, c) : "",
                         first == c.tensor ? "" : ", sent together with " + first, c.reason);
   }
+  if (pipeline) text += pipeline_text(sharded, *pipeline);
   text += "\nmemory of the largest rank\n";
   for (const auto& [kind, bytes] : memory.items())
     text += fmt::format("  {:12} {:>12}\n", kind, meshrt::bytes_text(bytes.get<int64_t>()));

@@ -1,5 +1,5 @@
-// schedule.cpp: `meshc schedule`: what each rank of a pipeline does when, without a spec: the named schedules, and
-// files of PyTorch's, checked, timed and drawn.
+// schedule.cpp: `meshc schedule`: what each rank of a pipeline does when: the named schedules, files of PyTorch's, and
+// the pipelines of specs, checked, timed and drawn.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +13,7 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/options.h"
+#include "codegen/commands/schedule_of_spec.h"
 #include "codegen/commands/schedule_picture.h"
 #include "codegen/commands/schedule_question.h"
 #include "codegen/commands/session.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct ScheduleOptions {
   ScheduleArguments arguments;
+  SpecOptions spec;
   OutputOptions output;
   std::string svg, trace;  // files
   bool csv = false, communication = false, compare = false;
@@ -112,7 +114,29 @@ int compare_all(const ScheduleOptions& options) {
   return exit_ok;
 }
 
-int show(const ScheduleOptions& options) {
+int show_of_spec(const ScheduleOptions& options) {
+  const ScheduleArguments& asked = options.arguments;
+  if (asked.ranks != 0 || asked.micro_batches != 0 || asked.chunks != 0 || !asked.costs.empty())
+    throw UsageError("a spec says its own: leave --stages, --microbatches, --chunks and --cost out");
+  Session session(options.spec, options.output);
+  const std::optional<Compiled> compiled = session.compile();
+  if (!compiled) return exit_diagnostics;
+  const SpecSchedule found(compiled->sharded());
+  write(options.svg, draw_svg(found.in_microseconds(), found.title()));
+  write(options.trace, chrome_trace(found.in_microseconds(), 1));
+  if (options.compare) fmt::print("{}", compare_schedules(found.sharded, options.output.json));
+  else if (options.csv) fmt::print("{}", to_csv(found.sharded.layout.pipeline.lists));
+  else if (options.output.json) fmt::print("{}", found.json());
+  else fmt::print("{}", found.text(options.output.colored(1)));
+  return exit_ok;
+}
+
+int show(ScheduleOptions& options) {
+  const std::vector<std::string>& given = options.spec.arguments;
+  if (std::ranges::any_of(given, [](const std::string& one) { return one.ends_with(".mesh"); }))
+    return show_of_spec(options);
+  if (given.size() > 1) throw UsageError("give one schedule, or a spec with files of layouts");
+  if (!given.empty()) options.arguments.what = given.front();
   if (options.compare && options.arguments.what.empty()) return compare_all(options);
   if (options.compare || options.arguments.what.empty())
     throw UsageError("give the name of a schedule or a file NAME.csv, or --compare without one");
@@ -123,7 +147,7 @@ int show(const ScheduleOptions& options) {
   const ScheduleCosts costs = parse_costs(options.arguments.costs, asked->schedule.ranks.size());
   const Simulation found = simulate(asked->schedule, costs);
   write(options.svg, draw_svg(found, title_of(*asked, found)));
-  write(options.trace, chrome_trace(found));
+  write(options.trace, chrome_trace(found, 1000));
   const bool add = options.communication && !asked->schedule.has_communication();
   if (options.csv) fmt::print("{}", to_csv(add ? with_communication(asked->schedule).value() : asked->schedule));
   else if (options.output.json) fmt::print("{}", as_json(*asked, found));
@@ -140,16 +164,22 @@ Command schedule_command() {
       "NAME is one of gpipe, 1f1b, eager_1f1b, interleaved, looped_bfs, circular, zb_h1, zb_h2, zb_v. FILE.csv has a\n"
       "line a rank and a cell an action, as PyTorch's schedules do; it is checked first: exit code 1 where a\n"
       "micro-batch misses a stage, an action comes before what it needs, or ranks would wait for each other for\n"
-      "ever. A cost is that of all of a rank's work for one micro-batch; B, a whole backward pass, takes I + W.",
+      "ever. A cost is that of all of a rank's work for one micro-batch; B, a whole backward pass, takes I + W.\n"
+      "SPEC is drawn with the predicted times of its stages, and `--compare` plans it under every schedule.",
       {{"meshc schedule 1f1b --stages 4 --microbatches 8", "drawn over time, with the share of idle time"},
        {"meshc schedule interleaved --stages 4 --microbatches 8 --chunks 2 --cost F=1:1:1:2,latency=0.25 --json",
         "the last rank slower, and messages that take time"},
        {"meshc schedule --compare --stages 4 --microbatches 16", "all of them: time, idle time, memory"},
-       {"meshc schedule mine.csv --svg mine.svg", "a file of PyTorch's, checked and drawn"}},
+       {"meshc schedule mine.csv --svg mine.svg", "a file of PyTorch's, checked and drawn"},
+       {"meshc schedule gpt.mesh --layout pipe --compare", "what each would take for this spec: time, memory"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<ScheduleOptions>();
         ScheduleArguments& asked = options->arguments;
-        app.add_option("schedule", asked.what, "the name of a schedule, or a file")->type_name("NAME|FILE.csv");
+        options->spec.declare(app, false);
+        app.get_option("spec")
+            ->required(false)
+            ->description("the name of a schedule, a file of PyTorch's, or a spec with a pipeline")
+            ->type_name("NAME|FILE.csv|SPEC");
         app.add_option("--stages", asked.ranks, "ranks of the pipeline")->type_name("P");
         app.add_option("--microbatches", asked.micro_batches, "parts of the batch")->type_name("M");
         app.add_option("--chunks", asked.chunks, "stages of a rank, for schedules that have several")->type_name("V");

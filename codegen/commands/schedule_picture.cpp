@@ -97,8 +97,7 @@ std::string draw_svg(const Simulation& of, const std::string& title) {
   return svg + "</svg>\n";
 }
 
-std::string chrome_trace(const Simulation& of) {
-  constexpr double unit = 1000;  // microseconds
+std::string chrome_trace(const Simulation& of, double microseconds_of_unit) {
   nlohmann::ordered_json events = nlohmann::ordered_json::array();
   for (size_t rank = 0; rank < of.actions.size(); ++rank)
     for (const Simulation::Timed& one : of.actions[rank])
@@ -107,8 +106,8 @@ std::string chrome_trace(const Simulation& of) {
                         {"ph", "X"},
                         {"pid", 0},
                         {"tid", rank},
-                        {"ts", one.begin * unit},
-                        {"dur", (one.end - one.begin) * unit}});
+                        {"ts", one.begin * microseconds_of_unit},
+                        {"dur", (one.end - one.begin) * microseconds_of_unit}});
   return nlohmann::ordered_json({{"traceEvents", events}}).dump(1) + "\n";
 }
 

@@ -9,6 +9,7 @@
 
 #include "codegen/graph/glob.h"
 #include "codegen/graph/graph.h"
+#include "codegen/schedule/schedule.h"
 #include "meshrt/deal.h"
 
 namespace mesh {
@@ -67,7 +68,11 @@ struct Pipeline {
   AxisId axis = 0;
   int64_t micro_batches = 1;
   std::string schedule = "1f1b";  // a name of schedule/named_schedules.h
+  PipelineSchedule lists = {};    // what it has the stages do
+  meshrt::Deal deal = {};         // of the turns to the stages
+  bool cut_by_time = false;       // `cut: "auto"`: the deal is known once the step was placed (layout/cut.h)
   Span span;                      // of the rule
+  Span cut_span = {};             // of what is said of the cut
   explicit operator bool() const { return bool(dim); }
 };
 

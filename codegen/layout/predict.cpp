@@ -7,6 +7,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cost.h"
 #include "codegen/layout/declared.h"
+#include "codegen/layout/stages.h"
 #include "codegen/layout/work.h"
 
 namespace mesh {
@@ -19,25 +20,40 @@ class Predictor {
         calls_(calls),
         graph_(sharded.graph),
         declared_(sharded.graph, sharded.layout),
+        stages_(sharded.graph, sharded.layout),
         work_(sharded) {
     for (const Node& node : graph_.nodes)
       if (const UpdateOp* update = std::get_if<UpdateOp>(&node.op)) updates_[node.inputs[0]] = update->stored;
   }
 
   Prediction run() {
-    body(graph_.root(), 1);
+    body(graph_.root(), 1, 1);
+    if (const std::optional<PlannedPipeline> pipeline = planned_pipeline(sharded_)) {
+      const PlannedRank& slowest = pipeline->slowest();
+      result_.compute_seconds = pipeline->outside_compute + static_cast<double>(pipeline->micro_batches) *
+                                                                (slowest.seconds() - slowest.work.communication);
+      for (const StageMessage& one : pipeline->crossings) result_.messages.push_back({one, pipeline->micro_batches});
+    }
     return std::move(result_);
   }
 
  private:
-  void body(BodyId id, int64_t times) {
+  /// Executed so many times in all, and at most so many times on one rank.
+  void body(BodyId id, int64_t times, int64_t on_a_rank) {
     for (NodeId n : graph_.body(id).nodes) {
       const Node& node = graph_.node(n);
-      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) body(loop->body, times * graph_.dim(loop->dim).size);
-      else if (const ReshardOp* reshard = std::get_if<ReshardOp>(&node.op)) collective(node, reshard->step, times);
-      else work(n, times);
+      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
+        const int64_t turns = graph_.dim(loop->dim).size;
+        body(loop->body, times * turns, on_a_rank * (stages_.is_divided(*loop) ? longest_stage() : turns));
+      } else if (const ReshardOp* reshard = std::get_if<ReshardOp>(&node.op)) {
+        collective(node, reshard->step, on_a_rank);
+      } else {
+        work(n, times);
+      }
     }
   }
+
+  int64_t longest_stage() const { return std::ranges::max(cut_of(sharded_)); }
 
   void collective(const Node& node, uint32_t index, int64_t times) {
     const ReshardStep& step = sharded_.steps[index];
@@ -67,6 +83,7 @@ class Predictor {
       const Node& producer = graph_.node(graph_.value(value).producer);
       if (std::holds_alternative<ReshardOp>(producer.op)) value = producer.inputs[0];
       else if (const ValueId stacked = slice_of(producer, value)) value = stacked;
+      else if (const ValueId turn = last_turn_of(producer, value)) value = turn;
       else break;
     }
     const ValueId gathered = gathered_from(reshard.results[0]);
@@ -111,6 +128,16 @@ class Predictor {
     return {};
   }
 
+  /// What the last turn of a loop leaves; of what adds up what a turn adds.
+  ValueId last_turn_of(const Node& loop_node, ValueId result) const {
+    const auto* loop = std::get_if<LoopOp>(&loop_node.op);
+    if (loop == nullptr) return {};
+    const auto carry = std::ranges::find(loop->carries, result, &LoopOp::Carry::result);
+    if (carry == loop->carries.end()) return {};
+    return only_adds_up(graph_, *loop, *carry) ? graph_.node(graph_.value(carry->leaving).producer).inputs[1]
+                                               : carry->leaving;
+  }
+
   void work(NodeId id, int64_t times) {
     const Node& node = graph_.node(id);
     result_.flops += definition(node.op).flops(graph_, node) * static_cast<double>(times);
@@ -121,6 +148,7 @@ class Predictor {
   const std::vector<uint32_t>& calls_;
   const Graph& graph_;
   const Declared declared_;
+  const Stages stages_;
   const Work work_;
   std::map<ValueId, StoredId> updates_;  // what is written back at the end of the step
   Prediction result_;

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/layout/predict_pipeline.h"
 #include "codegen/layout/rules.h"
 #include "codegen/layout/sharded_graph.h"
 
@@ -29,6 +30,13 @@ struct PlannedCollective {
   uint32_t call;     // collectives with one number are made in one call
 };
 
+/// What the stages of a pipeline hand on, once a micro-batch.
+struct PlannedMessage {
+  StageMessage what;
+  int64_t count;
+  int64_t volume() const { return what.bytes * count; }  // bytes of a step
+};
+
 /// Bytes of a step.
 inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.sending; }
 
@@ -37,6 +45,7 @@ struct Prediction {
   double compute_seconds = 0;                  // of the slowest rank
   double communication_seconds = 0;            // all of it, also what computation hides (program/exposed.h)
   std::vector<PlannedCollective> collectives;  // in order of execution
+  std::vector<PlannedMessage> messages = {};   // of a pipeline
 };
 
 /// `calls`, if given, is by reshard step the first of those that are made in one call, which costs their latency once.

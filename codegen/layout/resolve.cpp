@@ -75,7 +75,7 @@ std::set<std::string> words_of_others(const Declarations& declared, const std::s
 }  // namespace
 
 std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& graph, const LayoutOptions& options,
-                                     const SourceMap& sources, DiagnosticSink& sink) {
+                                     SourceMap& sources, DiagnosticSink& sink) {
   const size_t errors_before = sink.error_count();
   const Declarations declared = declarations_of(program, sink);
   if (declared.layouts.empty()) return one_rank(options, sink);
@@ -95,7 +95,7 @@ std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& 
   layout.name = written->name.text;
   layout.span = written->name.span;
   layout.mesh = *shape;
-  resolve_rules(*written, graph, words_of_others(declared, graph.model, program, sources), layout, sink);
+  resolve_rules(*written, graph, words_of_others(declared, graph.model, program, sources), sources, layout, sink);
   if (sink.error_count() > errors_before) return {};
   check_rules(graph, layout, sink);
   if (sink.error_count() == errors_before) spread_merged(graph, layout, sink);

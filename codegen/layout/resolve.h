@@ -23,7 +23,7 @@ struct LayoutOptions {
 
 /// `graph` is the elaborated model that the layout places. A file without layouts gives one rank. Rules whose axes all
 /// have size 1 do nothing and are left out. Nothing when an error was reported.
-std::optional<Layout> resolve_layout(const SourceProgram&, const Graph&, const LayoutOptions&, const SourceMap&,
+std::optional<Layout> resolve_layout(const SourceProgram&, const Graph&, const LayoutOptions&, SourceMap&,
                                      DiagnosticSink&);
 
 }  // namespace mesh

@@ -246,12 +246,12 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
 
 const ast::Attribute* unbuilt_attribute(const ast::Place& place) {
   for (const ast::Attribute& one : place.attributes)
-    if (one.key.text == "cut" || (one.key.text == "remat" && is_text(one, "stage"))) return &one;
+    if (one.key.text == "remat" && is_text(one, "stage")) return &one;
   return nullptr;
 }
 
 bool makes_pipeline(const ast::Place& place) {
-  return attribute(place, "microbatches") || attribute(place, "schedule");
+  return attribute(place, "microbatches") || attribute(place, "schedule") || attribute(place, "cut");
 }
 
 }  // namespace mesh

@@ -4,37 +4,45 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
-#include "codegen/schedule/named_schedules.h"
-#include "frontend/suggest.h"
+#include "codegen/layout/cut.h"
+#include "codegen/layout/resolve_schedule.h"
+#include "codegen/schedule/partition.h"
 
 namespace mesh {
 namespace {
 
 class PipelineRule {
  public:
-  PipelineRule(const ast::Place& place, Span rule, const Graph& graph, Layout& layout, DiagnosticSink& sink)
-      : place_(place), rule_(rule), graph_(graph), layout_(layout), sink_(sink) {}
+  PipelineRule(const ast::Place& place, Span rule, const Graph& graph, SourceMap& sources, Layout& layout,
+               DiagnosticSink& sink)
+      : place_(place), rule_(rule), graph_(graph), sources_(sources), layout_(layout), sink_(sink) {}
 
   void resolve(const std::set<DimId>& loops, const std::vector<AxisId>& axes) {
-    const ast::Attribute *count = attribute("microbatches"), *schedule = attribute("schedule");
+    const ast::Attribute *count = attribute("microbatches"), *schedule = attribute("schedule"), *cut = attribute("cut");
     if (!count) {
-      sink_.error("E0411", schedule->span, "`schedule` without `microbatches`")
+      const ast::Attribute& other = schedule ? *schedule : *cut;
+      sink_.error("E0411", other.span, "`{}` without `microbatches`", other.key.text)
           .here("a pipeline goes through the parts of a batch")
           .help("say how many there are, as in `{ microbatches: 8, schedule: \"1f1b\" }`");
       return;
     }
     Pipeline made;
     made.span = rule_;
-    if (!is_alone(*count) || !is_a_loop(loops, made.dim) || !has_batch(*count, made.micro_batches) ||
-        (schedule && !has_name(*schedule, made.schedule)))
-      return;
+    if (!is_alone(*count) || !is_a_loop(loops, made.dim) || !has_batch(*count, made.micro_batches)) return;
     layout_.accumulate = made.micro_batches;
     layout_.accumulate_span = count->span;
-    if (axes.empty()) return;
-    made.axis = axes.front();
-    if (has_layers(made)) layout_.pipeline = made;
+    const MeshAxis* axis = nullptr;
+    if (!axes.empty()) axis = &layout_.mesh.axes[made.axis = axes.front()];
+    const ScheduleShape shape{static_cast<int32_t>(axis ? axis->size : 1), static_cast<int32_t>(made.micro_batches)};
+    if (axis && !has_layers(made)) return;
+    made.lists = find_schedule(made.schedule)->make(shape);
+    if (schedule && !resolve_schedule(*schedule, shape, axis, sources_, made, sink_)) return;
+    if (cut && !has_cut(*cut, shape.ranks, made)) return;
+    if (axis == nullptr) return;
+    layout_.pipeline = std::move(made);
   }
 
  private:
@@ -107,41 +115,6 @@ class PipelineRule {
     return false;
   }
 
-  bool has_name(const ast::Attribute& schedule, std::string& name) {
-    const auto* text = ast::as<ast::String>(*schedule.value);
-    const NamedSchedule* known = text ? find_schedule(text->value) : nullptr;
-    if (!known) {
-      std::vector<std::string> names;
-      for (const NamedSchedule& one : named_schedules()) names.emplace_back(one.name);
-      auto report = sink_.error("E0411", schedule.value->span, "no schedule is called so");
-      const auto near = text ? did_you_mean(text->value, names) : std::nullopt;
-      if (near) report.here("did you mean \"{}\"?", *near);
-      else report.here("known are \"{}\"", fmt::join(names, "\", \""));
-      report.help("`meshc schedule --compare` shows what they take");
-      return false;
-    }
-    if (known->chunks > 1) {
-      sink_.error("E0901", schedule.value->span, "a pipeline of several chunks a rank is not built yet")
-          .here("`{}` has {} a rank", known->name, known->chunks)
-          .help("schedules of one stage a rank: `gpipe`, `1f1b`, `eager_1f1b`");
-      return false;
-    }
-    const PipelineSchedule lists = known->make({2, 2, 1});
-    const bool halves = std::ranges::any_of(lists.ranks, [](const std::vector<Action>& actions) {
-      return std::ranges::any_of(actions, [](const Action& one) { return one.kind == ActionKind::weight_gradient; });
-    });
-    if (halves) {
-      sink_
-          .error("E0901", schedule.value->span,
-                 "a pipeline whose weight gradients have a time of their own is not built yet")
-          .here("`{}` puts them into the bubble", known->name)
-          .help("schedules with whole backward passes: `gpipe`, `1f1b`, `eager_1f1b`");
-      return false;
-    }
-    name = known->name;
-    return true;
-  }
-
   bool has_layers(const Pipeline& made) {
     const MeshAxis& axis = layout_.mesh.axes[made.axis];
     const Dim& layers = graph_.dim(made.dim);
@@ -154,9 +127,61 @@ class PipelineRule {
     return false;
   }
 
+  bool has_cut(const ast::Attribute& cut, int32_t stages, Pipeline& made) {
+    made.cut_span = cut.value->span;
+    const Dim& layers = graph_.dim(made.dim);
+    const auto* text = ast::as<ast::String>(*cut.value);
+    if (text && text->value == "even") return true;
+    if (text && text->value == "auto") return made.cut_by_time = true;
+    const std::optional<std::vector<int32_t>> sizes = sizes_of(cut, layers.size);
+    if (!sizes) {
+      sink_.error("E0411", cut.value->span, "`cut` says how many turns each stage has")
+          .here("must be \"even\", \"auto\", or whole numbers from 1 to `{}` = {}", layers.name, layers.size)
+          .help(fmt::format("write `cut: \"auto\"`, or a number for each stage, as in `cut: {}`",
+                            cut_text(even_cut(static_cast<int32_t>(layers.size), stages))));
+      return false;
+    }
+    if (stages == 1) return true;  // `--mesh pipe=1`: all turns are its
+    const Partitioned found = cut_by_hand(untimed(static_cast<int32_t>(layers.size), stages), *sizes);
+    if (const auto* mistake = std::get_if<PartitionMistake>(&found)) {
+      sink_
+          .error("E0421", cut.value->span, "`{}` = {} is not cut into {} stage{}", layers.name, layers.size, stages,
+                 stages == 1 ? "" : "s")
+          .here("{}", mistake->message)
+          .label(layers.span, "the turns")
+          .help(mistake->help);
+      return false;
+    }
+    made.deal = deal_of_cut(*sizes);
+    return true;
+  }
+
+  /// "(8, 9, 8, 7)"; nothing for what is no such list.
+  static std::optional<std::vector<int32_t>> sizes_of(const ast::Attribute& cut, int64_t most) {
+    const auto* list = ast::as<ast::Group>(*cut.value);
+    if (!list) return std::nullopt;
+    std::vector<int32_t> sizes;
+    for (const ast::ExprPtr& one : list->values) {
+      const auto* number = ast::as<ast::Number>(*one);
+      if (!number || !number->integer() || number->value < 1 || number->value > static_cast<double>(most))
+        return std::nullopt;
+      sizes.push_back(static_cast<int32_t>(number->value));
+    }
+    return sizes;
+  }
+
+  /// Of which nothing is known but how many there are.
+  static PipelineModel untimed(int32_t layers, int32_t stages) {
+    PipelineModel model{std::vector<PipelineLayer>(static_cast<size_t>(layers)), {}, {}, {}, {}, {}};
+    for (int32_t stage = 0; stage < stages; ++stage) model.rank_of_stage.push_back(stage);
+    model.in_flight.resize(static_cast<size_t>(stages));
+    return model;
+  }
+
   const ast::Place& place_;
   const Span rule_;
   const Graph& graph_;
+  SourceMap& sources_;
   Layout& layout_;
   DiagnosticSink& sink_;
 };
@@ -164,8 +189,8 @@ class PipelineRule {
 }  // namespace
 
 void resolve_pipeline(const ast::Place& place, Span rule, const Graph& graph, const std::set<DimId>& loops,
-                      const std::vector<AxisId>& axes, Layout& layout, DiagnosticSink& sink) {
-  PipelineRule(place, rule, graph, layout, sink).resolve(loops, axes);
+                      const std::vector<AxisId>& axes, SourceMap& sources, Layout& layout, DiagnosticSink& sink) {
+  PipelineRule(place, rule, graph, sources, layout, sink).resolve(loops, axes);
 }
 
 }  // namespace mesh

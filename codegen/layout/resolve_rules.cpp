@@ -24,8 +24,9 @@ struct Around {
 
 class Rules {
  public:
-  Rules(const Graph& graph, const std::set<std::string>& elsewhere, Layout& layout, DiagnosticSink& sink)
-      : graph_(graph), elsewhere_(elsewhere), layout_(layout), sink_(sink) {
+  Rules(const Graph& graph, const std::set<std::string>& elsewhere, SourceMap& sources, Layout& layout,
+        DiagnosticSink& sink)
+      : graph_(graph), elsewhere_(elsewhere), sources_(sources), layout_(layout), sink_(sink) {
     for (const Value& value : graph.values) used_.insert(value.type.dims.begin(), value.type.dims.end());
     for (const Stored& stored : graph.stored) {
       used_.insert(stored.type.dims.begin(), stored.type.dims.end());
@@ -121,7 +122,8 @@ class Rules {
       if (const DimId dim = dim_named(name, known)) unless.push_back(dim);
     const bool idle = axes && axes->empty() && !place.target.none;  // over axes of size 1
     bool reported = false;
-    if (axes && general && makes_pipeline(place)) resolve_pipeline(place, span, graph_, loops_, *axes, layout_, sink_);
+    if (axes && general && makes_pipeline(place))
+      resolve_pipeline(place, span, graph_, loops_, *axes, sources_, layout_, sink_);
     for (const ast::Product& product : place.dims) {
       Rule rule{{}, axes.value_or(std::vector<AxisId>{}), unless, around.scope, around.in, around.pin, span};
       rule.written = place.target.axes.text();
@@ -144,6 +146,7 @@ class Rules {
       }
       if (!place.target.none && !buildable(place, reported)) continue;
       rule.deal = deal_of(place, graph_, layout_.mesh, rule.axes, rule.dims[0], sink_);
+      if (layout_.pipeline && layout_.pipeline.span == span) rule.deal = layout_.pipeline.deal;
       if (is_new(rule, product)) layout_.rules.push_back(rule);
     }
   }
@@ -241,6 +244,7 @@ class Rules {
 
   const Graph& graph_;
   const std::set<std::string>& elsewhere_;
+  SourceMap& sources_;
   Layout& layout_;
   DiagnosticSink& sink_;
   std::set<DimId> used_, loops_;
@@ -250,8 +254,8 @@ class Rules {
 }  // namespace
 
 void resolve_rules(const ast::Layout& written, const Graph& graph, const std::set<std::string>& elsewhere,
-                   Layout& layout, DiagnosticSink& sink) {
-  Rules(graph, elsewhere, layout, sink).add(written.rules, {});
+                   SourceMap& sources, Layout& layout, DiagnosticSink& sink) {
+  Rules(graph, elsewhere, sources, layout, sink).add(written.rules, {});
 }
 
 }  // namespace mesh

@@ -1,4 +1,5 @@
-// exposed.h: how long a rank waits for others: of the time of collectives what no computation hides.
+// exposed.h: how long a rank waits for others: of the time of collectives what no computation hides, and in a pipeline
+// for other stages.
 #pragma once
 #include "codegen/layout/predict.h"
 #include "codegen/program/program.h"
@@ -7,7 +8,16 @@ namespace mesh {
 
 /// Seconds of a step in which a rank only waits. Collectives are made one after the other, each from its start on,
 /// while the rank computes; what is not done at its wait is waited for. `prediction` is of the program's first entry,
-/// with the program's calls (combine.h).
+/// with the program's calls (combine.h). What lies in a pipeline is not counted.
 double exposed_seconds(const Program&, const Prediction& prediction);
+
+/// Where the seconds of a step go, of the rank that works longest.
+struct StepTime {
+  double compute, exposed;
+  double bubble;  // of a pipeline: in which its slowest stage waits for others
+  double total() const { return compute + exposed + bubble; }
+};
+
+StepTime step_time(const Program&, const Prediction& prediction);
 
 }  // namespace mesh

@@ -162,7 +162,7 @@ void Lowering::lower_loop(const Node& node) {
   for (size_t i = 0; i < op.carries.size(); ++i) memory_[op.carries[i].result.index] = carries[i];
   ForStep made{loop, op.dim, graph_.dim(op.dim).size, op.reverse, std::move(body)};
   const Pipeline& pipeline = sharded_.layout.pipeline;
-  if (divided) made.own = DimPlacement{{pipeline.axis}, {}, {}};
+  if (divided) made.own = DimPlacement{{pipeline.axis}, pipeline.deal, {}};
   if (stages_.is_pipeline(op)) made.order = order_of(program_, made);
   emit(std::move(made));
   if (divided) pass_on(op, carries, true);

@@ -8,7 +8,6 @@
 #include "codegen/program/walk.h"
 #include "codegen/schedule/check_schedule.h"
 #include "codegen/schedule/in_flight.h"
-#include "codegen/schedule/named_schedules.h"
 #include "codegen/schedule/progress.h"
 
 namespace mesh {
@@ -16,12 +15,11 @@ namespace mesh {
 namespace {
 
 /// F after F, for stages that have no B.
-PipelineSchedule forward_alone(const ScheduleShape& shape) {
-  PipelineSchedule schedule{shape.ranks, shape.micro_batches, {}};
-  for (int32_t rank = 0; rank < shape.ranks; ++rank) {
+PipelineSchedule forward_alone(int32_t stages, int32_t micro_batches) {
+  PipelineSchedule schedule{stages, micro_batches, {}};
+  for (int32_t rank = 0; rank < stages; ++rank) {
     schedule.ranks.emplace_back();
-    for (int32_t one = 0; one < shape.micro_batches; ++one)
-      schedule.ranks.back().push_back({ActionKind::forward, rank, one});
+    for (int32_t one = 0; one < micro_batches; ++one) schedule.ranks.back().push_back({ActionKind::forward, rank, one});
   }
   return schedule;
 }
@@ -32,11 +30,9 @@ bool is_backward(const Step& action) { return std::get<ActionStep>(action.what).
 
 PipelineOrder order_of(const Program& program, const ForStep& loop) {
   const Pipeline& pipeline = program.sharded.layout.pipeline;
-  const ScheduleShape shape{static_cast<int32_t>(program.sharded.layout.mesh.axes[pipeline.axis].size),
-                            static_cast<int32_t>(loop.turns)};
   PipelineOrder order{pipeline.axis, {}};
   const bool both = std::ranges::any_of(loop.body, is_backward);
-  order.schedule = both ? find_schedule(pipeline.schedule)->make(shape) : forward_alone(shape);
+  order.schedule = both ? pipeline.lists : forward_alone(pipeline.lists.stages, static_cast<int32_t>(loop.turns));
   if (both && !check_schedule(order.schedule).empty())
     internal_error("schedule " + pipeline.schedule + ": " + check_schedule(order.schedule).front().message);
   // A send has its slot to itself until it has ended, and a receive begins when its reader's turn comes.
@@ -50,10 +46,7 @@ int64_t slots_of(const PipelineOrder& order) {
   const bool both = std::ranges::any_of(order.schedule.ranks, [](const std::vector<Action>& actions) {
     return std::ranges::any_of(actions, frees_activations, &Action::kind);
   });
-  int64_t most = 1;
-  if (both)
-    for (const InFlight& stage : most_in_flight(order.schedule)) most = std::max<int64_t>(most, stage.inputs);
-  return most;
+  return both ? ring_of(order.schedule) : 1;
 }
 
 namespace {

@@ -187,7 +187,8 @@ class Verifier {
       return of_one || std::ranges::any_of(around_, [&](const Step* around) {
                const auto* branch = std::get_if<BranchStep>(&around->what);
                if (const auto* loop = std::get_if<ForStep>(&around->what))
-                 return loop->own && loop->dim == where.owner.dim && loop->own->axes == where.owner.axes;
+                 return loop->own && loop->dim == where.owner.dim && loop->own->axes == where.owner.axes &&
+                        loop->own->deal == where.owner.deal;
                return branch && std::ranges::count(branch->at, where) > 0;
              });
     });

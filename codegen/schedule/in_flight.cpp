@@ -23,4 +23,18 @@ std::vector<InFlight> most_in_flight(const PipelineSchedule& schedule) {
   return most;
 }
 
+int32_t ring_of(const PipelineSchedule& schedule) {
+  std::vector<std::set<int32_t>> under_way(static_cast<size_t>(schedule.stages));
+  int32_t most = 1;
+  for (const std::vector<Action>& actions : schedule.ranks)
+    for (const Action& action : actions) {
+      if (!is_computation(action.kind)) continue;
+      std::set<int32_t>& here = under_way[static_cast<size_t>(action.stage)];
+      if (action.kind == ActionKind::forward) here.insert(action.micro_batch);
+      if (!here.empty()) most = std::max(most, *here.rbegin() - *here.begin() + 1);
+      if (frees_activations(action.kind)) here.erase(action.micro_batch);
+    }
+  return most;
+}
+
 }  // namespace mesh

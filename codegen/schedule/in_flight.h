@@ -11,6 +11,10 @@ struct InFlight {
   auto operator<=>(const InFlight&) const = default;
 };
 
+/// The slots of a ring in which those under way never meet, at any stage: as many as there are where stages take
+/// micro-batches in their order.
+int32_t ring_of(const PipelineSchedule&);
+
 /// The most of each stage. The schedule has passed check_schedule.
 std::vector<InFlight> most_in_flight(const PipelineSchedule&);
 

@@ -23,6 +23,12 @@ constexpr std::array<NamedSchedule, 9> all = {{
 
 std::span<const NamedSchedule> named_schedules() { return all; }
 
+std::string names_of_schedules() {
+  std::string names;
+  for (const NamedSchedule& one : named_schedules()) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  return names;
+}
+
 const NamedSchedule* find_schedule(std::string_view name) {
   const auto* const found = std::ranges::find(all, name, &NamedSchedule::name);
   return found == all.end() ? nullptr : &*found;

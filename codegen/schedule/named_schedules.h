@@ -20,6 +20,8 @@ struct NamedSchedule {
 };
 
 std::span<const NamedSchedule> named_schedules();
+/// "gpipe, 1f1b, ..."
+std::string names_of_schedules();
 /// Null where there is none.
 const NamedSchedule* find_schedule(std::string_view name);
 

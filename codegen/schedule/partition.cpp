@@ -133,15 +133,6 @@ class Cutter {
   int32_t stages_, layers_;
 };
 
-std::string cut_text(const std::vector<int32_t>& sizes) { return fmt::format("({})", fmt::join(sizes, ", ")); }
-
-std::vector<int32_t> even_sizes(int32_t layers, int32_t stages) {
-  std::vector<int32_t> sizes;
-  for (int64_t stage = 0; stage < stages; ++stage)
-    sizes.push_back(static_cast<int32_t>((stage + 1) * layers / stages - stage * layers / stages));
-  return sizes;
-}
-
 /// The cut that is changed least: one layer at a time goes from the longest stage, or comes to the shortest.
 std::vector<int32_t> nearest_cut(std::vector<int32_t> sizes, int32_t layers) {
   for (int32_t& size : sizes) size = std::max(size, 1);
@@ -198,6 +189,15 @@ constexpr const char* less_memory =
 
 }  // namespace
 
+std::string cut_text(const std::vector<int32_t>& sizes) { return fmt::format("({})", fmt::join(sizes, ", ")); }
+
+std::vector<int32_t> even_cut(int32_t layers, int32_t stages) {
+  std::vector<int32_t> sizes;
+  for (int64_t stage = 0; stage < stages; ++stage)
+    sizes.push_back(static_cast<int32_t>((stage + 1) * layers / stages - stage * layers / stages));
+  return sizes;
+}
+
 Partitioned cut_evenly_in_time(const PipelineModel& model) {
   if (auto mistake = too_few_layers(model)) return *mistake;
   const Cutter cutter(model);
@@ -225,7 +225,7 @@ Partitioned cut_evenly_in_time(const PipelineModel& model) {
 
 Partitioned cut_evenly_in_number(const PipelineModel& model) {
   if (auto mistake = too_few_layers(model)) return *mistake;
-  return cut_by_hand(model, even_sizes(static_cast<int32_t>(model.layers.size()), model.stages()));
+  return cut_by_hand(model, even_cut(static_cast<int32_t>(model.layers.size()), model.stages()));
 }
 
 Partitioned cut_by_hand(const PipelineModel& model, const std::vector<int32_t>& sizes) {
@@ -237,7 +237,7 @@ Partitioned cut_by_hand(const PipelineModel& model, const std::vector<int32_t>& 
   };
   if (static_cast<int32_t>(sizes.size()) != model.stages())
     return refuse(fmt::format("has {} parts, the pipeline {}", sizes.size(), stages_text(model)),
-                  even_sizes(layers, model.stages()));
+                  even_cut(layers, model.stages()));
   if (const auto empty = std::ranges::find_if(sizes, [](int32_t size) { return size < 1; }); empty != sizes.end())
     return refuse(fmt::format("leaves stage {} without a layer", empty - sizes.begin()), nearest_cut(sizes, layers));
   if (const int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0}); sum != layers)

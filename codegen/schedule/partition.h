@@ -44,12 +44,17 @@ struct PartitionMistake {
 
 using Partitioned = std::variant<Partition, PartitionMistake>;
 
+/// "(8, 9, 8, 7)"
+std::string cut_text(const std::vector<int32_t>& sizes);
+
 /// The greatest time of a stage is the least that can be with each stage within the memory; of several such cuts the
 /// one over whose boundaries the fewest bytes go, then the one whose first stages are shortest. The stages of one rank
 /// are cut each by itself: that all of them are within the memory together is asked of the cut in the end.
 Partitioned cut_evenly_in_time(const PipelineModel&);
 /// As many layers in each stage as in any other, or one more: stage s of S begins at floor(s L / S).
 Partitioned cut_evenly_in_number(const PipelineModel&);
+/// The same without a model.
+std::vector<int32_t> even_cut(int32_t layers, int32_t stages);
 /// The user's own.
 Partitioned cut_by_hand(const PipelineModel&, const std::vector<int32_t>& sizes);
 

@@ -56,7 +56,8 @@ class Simulator {
   }
 
   double cost(const Action& action, size_t rank) const {
-    const StageCosts& of = costs_.ranks[rank];
+    const bool by_stage = !costs_.stages.empty();
+    const StageCosts& of = by_stage ? costs_.stages[action.stage] : costs_.ranks[rank];
     const auto whole = [&] {
       switch (action.kind) {
         case ActionKind::forward: return of.forward;
@@ -66,7 +67,7 @@ class Simulator {
         default: return of.input_gradient + of.weight_gradient;
       }
     };
-    return whole() / stages_of_[rank];
+    return by_stage ? whole() : whole() / stages_of_[rank];
   }
 
   /// When all is there that another stage computes for it.

@@ -12,9 +12,10 @@ struct StageCosts {
 };
 
 struct ScheduleCosts {
-  std::vector<StageCosts> ranks;  // one for each
-  double latency = 0;             // of a message between two ranks
-  bool late_recompute = false;    // R waits for the gradient that it is for, as an I would
+  std::vector<StageCosts> ranks;        // one for each
+  std::vector<StageCosts> stages = {};  // where each stage's own are known, these in place of its rank's
+  double latency = 0;                   // of a message between two ranks
+  bool late_recompute = false;          // R waits for the gradient that it is for, as an I would
 };
 
 struct Simulation {

@@ -4,11 +4,9 @@
 #include <algorithm>
 
 #include "codegen/compile.h"
-#include "codegen/interpret/compare.h"
-#include "codegen/program/lower.h"
 #include "codegen/program/pipeline_slots.h"
-#include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
+#include "tests/program/as_one_rank.h"
 #include "tests/program/compiled.h"
 #include "tests/program/numbers.h"
 
@@ -27,22 +25,6 @@ CompileRequest deep(const std::string& layout, std::map<std::string, int64_t> me
   return request;
 }
 
-/// As it is compiled, and without fusion.
-void expect_as_one_rank(const CompileRequest& request, const std::string& what) {
-  CompileRequest one = request;
-  one.one_rank = true;
-  one.mesh.clear();
-  one.layout.clear();
-  const InterpretResult expected = tests::run(compiled(one).program);
-  EXPECT_EQ(expected.wanted.size(), request.wanted.size());
-  const Compiled result = compiled(request);
-  EXPECT_EQ(verify_program(result.program), std::vector<std::string>{}) << what;
-  tests::expect_equal(expected, tests::run(result.program), what + ", fused");
-  const Program plain = lower(std::span(result.entries).first(1), {false});
-  EXPECT_EQ(verify_program(plain), std::vector<std::string>{}) << what;
-  tests::expect_equal(expected, tests::run(plain), what + ", not fused");
-}
-
 /// The pipeline of the training step.
 const ForStep& pipeline_of(const Program& program) {
   const ForStep* found = nullptr;
@@ -56,21 +38,22 @@ const ForStep& pipeline_of(const Program& program) {
 TEST(Pipeline, equals_one_rank) {
   for (const int64_t stages : {1, 2, 3, 4})
     for (const char* layout : {"fill", "turns", "eager"})
-      expect_as_one_rank(deep(layout, {{"pipe", stages}}), std::string(layout) + " of " + std::to_string(stages));
+      tests::expect_as_one_rank(deep(layout, {{"pipe", stages}}),
+                                std::string(layout) + " of " + std::to_string(stages));
 }
 
 TEST(Pipeline, stages_of_unlike_length) {
   CompileRequest request = deep("turns", {{"pipe", 3}});
   request.set = {{"layer", "7"}};
-  expect_as_one_rank(request, "7 layers on 3 stages");
+  tests::expect_as_one_rank(request, "7 layers on 3 stages");
   request.set = {{"batch", "24"}, {"layer", "5"}};
-  expect_as_one_rank(request, "5 layers on 3 stages");
+  tests::expect_as_one_rank(request, "5 layers on 3 stages");
 }
 
 TEST(Pipeline, with_other_axes_in_its_stages) {
   for (const auto& [data, pipe, model] : {std::tuple{2, 2, 2}, {2, 2, 1}, {1, 2, 3}, {1, 4, 2}})
-    expect_as_one_rank(deep("both", {{"data", data}, {"pipe", pipe}, {"model", model}}),
-                       std::to_string(data) + " x " + std::to_string(pipe) + " x " + std::to_string(model));
+    tests::expect_as_one_rank(deep("both", {{"data", data}, {"pipe", pipe}, {"model", model}}),
+                              std::to_string(data) + " x " + std::to_string(pipe) + " x " + std::to_string(model));
 }
 
 /// What is under way at most is what the schedule says, and what lies in slots has one for each.

@@ -1,7 +1,11 @@
 // The lists of the named schedules, and that all of them can be run, whatever the numbers.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "codegen/schedule/check_schedule.h"
+#include "codegen/schedule/in_flight.h"
+#include "codegen/schedule/named_schedules.h"
 #include "codegen/schedule/progress.h"
 #include "tests/schedule/lists.h"
 
@@ -85,6 +89,24 @@ TEST(Named, every_pass_of_a_stage_takes_micro_batches_in_their_order) {
             before = action.micro_batch;
           }
       }
+}
+
+/// Slots that go round: as many as are under way, more only where a later one overtakes an earlier one.
+TEST(Named, rings) {
+  for (const NamedSchedule& one : named_schedules())
+    for (const int32_t p : {1, 2, 4}) {
+      const PipelineSchedule schedule = named(one.name, p, 8);
+      int32_t most = 1;
+      for (const InFlight& stage : most_in_flight(schedule)) most = std::max(most, stage.inputs);
+      EXPECT_EQ(ring_of(schedule), most) << one.name << " " << p;
+    }
+  const auto list = [](std::initializer_list<const char*> texts) {
+    PipelineSchedule schedule{1, 4, {{}}};
+    for (const char* const text : texts) schedule.ranks[0].push_back(parse_action(text).value());
+    return schedule;
+  };
+  EXPECT_EQ(ring_of(list({"0F0", "0F1", "0B1", "0F2", "0B2", "0F3", "0B3", "0B0"})), 4);
+  EXPECT_EQ(ring_of(list({"0F0", "0F1", "0B1", "0B0", "0F2", "0F3", "0B3", "0B2"})), 2);
 }
 
 TEST(Named, text_of_actions_both_ways) {

@@ -1,0 +1,76 @@
+#include "codegen/commands/plan_pipeline.h"
+
+#include <fmt/format.h>
+
+#include "codegen/commands/plan_report.h"
+#include "codegen/commands/table.h"
+#include "meshrt/log.h"
+
+namespace mesh {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using meshrt::bytes_text;
+
+double backward(const StageCosts& seconds) { return seconds.input_gradient + seconds.weight_gradient; }
+
+std::string crossing_text(const PlannedPipeline& pipeline, const StageMessage& one) {
+  return fmt::format("  {} to the {}: {} x {}, {}\n", one.name, one.down ? "stage before" : "next stage",
+                     bytes_text(one.bytes), pipeline.micro_batches,
+                     time_text(one.seconds * static_cast<double>(pipeline.micro_batches)));
+}
+
+}  // namespace
+
+Json pipeline_json(const ShardedGraph& sharded, const PlannedPipeline& pipeline) {
+  const Pipeline& layout = sharded.layout.pipeline;
+  Json stages = Json::array(), messages = Json::array();
+  for (const PlannedRank& stage : pipeline.ranks)
+    stages.push_back({{"turns", stage.turns},
+                      {"forward_seconds", stage.work.seconds.forward},
+                      {"backward_seconds", backward(stage.work.seconds)},
+                      {"idle_seconds", stage.idle_seconds},
+                      {"in_flight", stage.in_flight},
+                      {"held_bytes", stage.work.held},
+                      {"kept_bytes", stage.kept}});
+  for (const StageMessage& one : pipeline.crossings)
+    messages.push_back({{"tensor", one.name},
+                        {"to", one.down ? "stage before" : "next stage"},
+                        {"bytes", one.bytes},
+                        {"count", pipeline.micro_batches},
+                        {"seconds", one.seconds}});
+  return {{"dim", sharded.graph.dim(layout.dim).name},
+          {"axis", sharded.layout.mesh.axes[layout.axis].name},
+          {"schedule", layout.schedule},
+          {"microbatches", pipeline.micro_batches},
+          {"seconds", pipeline.run.makespan},
+          {"bubble_seconds", pipeline.bubble_seconds()},
+          {"idle_share", pipeline.idle_share()},
+          {"imbalance", pipeline.imbalance()},
+          {"stages", stages},
+          {"messages", messages}};
+}
+
+std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pipeline) {
+  const Pipeline& layout = sharded.layout.pipeline;
+  std::string text =
+      fmt::format("\npipeline of `{}` over {}: {} stages, schedule {}, {} micro-batches in {}\n",
+                  sharded.graph.dim(layout.dim).name, sharded.layout.mesh.axes[layout.axis].name, pipeline.ranks.size(),
+                  layout.schedule, pipeline.micro_batches, time_text(pipeline.run.makespan));
+  std::vector<std::vector<std::string>> rows{
+      {"  stage", "turns", "forward", "backward", "idle", "in flight", "holds", "keeps"}};
+  for (size_t i = 0; i < pipeline.ranks.size(); ++i) {
+    const PlannedRank& stage = pipeline.ranks[i];
+    rows.push_back({fmt::format("  {}", i), std::to_string(stage.turns), time_text(stage.work.seconds.forward),
+                    time_text(backward(stage.work.seconds)),
+                    fmt::format("{:.0f} %", 100 * stage.idle_seconds / pipeline.run.makespan),
+                    std::to_string(stage.in_flight), bytes_text(stage.work.held), bytes_text(stage.kept)});
+  }
+  text += in_columns(rows);
+  text += fmt::format("  the slowest stage takes {:.2f} times the mean; stages are idle {:.0f} % of their time\n",
+                      pipeline.imbalance(), 100 * pipeline.idle_share());
+  for (const StageMessage& one : pipeline.crossings) text += crossing_text(pipeline, one);
+  return text;
+}
+
+}  // namespace mesh

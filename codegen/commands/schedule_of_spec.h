@@ -1,0 +1,30 @@
+// schedule_of_spec.h: `meshc schedule SPEC`: the pipeline of a layout over time, with the predicted times of its
+// stages, and beside it what other schedules would take.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "codegen/layout/predict_pipeline.h"
+
+namespace mesh {
+
+/// A pipeline as it is drawn.
+struct SpecSchedule {
+  const ShardedGraph& sharded;
+  PlannedPipeline planned;
+
+  /// UsageError where the layout has no pipeline.
+  explicit SpecSchedule(const ShardedGraph&);
+  /// "1f1b: 4 stages, 8 micro-batches in 3.2 ms, of which ranks are idle 12.1 %"
+  std::string title() const;
+  std::string text(bool colored) const;
+  std::string json() const;
+  /// In microseconds, to be drawn.
+  Simulation in_microseconds() const;
+};
+
+/// A row for each named schedule that the turns suffice for: time, idle time, memory, and whether a layout may ask for
+/// it.
+std::string compare_schedules(const ShardedGraph&, bool as_json);
+
+}  // namespace mesh

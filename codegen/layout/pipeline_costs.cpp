@@ -1,0 +1,208 @@
+#include "codegen/layout/pipeline_costs.h"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/layout/cost.h"
+#include "codegen/layout/stages.h"
+#include "codegen/layout/work.h"
+#include "codegen/schedule/in_flight.h"
+
+namespace mesh {
+
+void StageWork::add(const StageWork& other, double times) {
+  seconds.forward += times * other.seconds.forward;
+  seconds.input_gradient += times * other.seconds.input_gradient;
+  seconds.weight_gradient += times * other.seconds.weight_gradient;
+  communication += times * other.communication;
+  held += static_cast<int64_t>(times) * other.held;
+  kept += static_cast<int64_t>(times) * other.kept;
+}
+
+StageWork PipelineCosts::stage(int64_t turns, bool first, bool last) const {
+  StageWork all;
+  all.add(turn, static_cast<double>(turns));
+  if (first) all.add(before);
+  if (last) all.add(after);
+  return all;
+}
+
+namespace {
+
+class Costs {
+ public:
+  Costs(const ShardedGraph& sharded, const Stages& stages)
+      : sharded_(sharded), graph_(sharded.graph), stages_(stages), work_(sharded) {}
+
+  PipelineCosts run() {
+    for (const NodeId id : graph_.body(stages_.body()).nodes) {
+      const Node& node = graph_.node(id);
+      const auto* loop = std::get_if<LoopOp>(&node.op);
+      const bool divided = loop && stages_.is_divided(*loop);
+      if (divided) crossings(*loop);
+      add_seconds(id, 1, divided ? costs_.turn : of(stages_.place(id)));
+    }
+    held();
+    kept();
+    outside(graph_.root(), 1);
+    return std::move(costs_);
+  }
+
+ private:
+  StageWork& of(StagePlace place) {
+    switch (place) {
+      case StagePlace::first: return costs_.before;
+      case StagePlace::last: return costs_.after;
+      case StagePlace::each:
+      case StagePlace::several: break;
+    }
+    return costs_.each;
+  }
+
+  double seconds_of(const Node& node) const {
+    const auto* reshard = std::get_if<ReshardOp>(&node.op);
+    return reshard ? sharded_.steps[reshard->step].seconds : work_.seconds(node);
+  }
+
+  /// Of a divided loop those of one turn.
+  void add_seconds(NodeId id, double times, StageWork& to) {
+    const Node& node = graph_.node(id);
+    if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
+      const double turns = stages_.is_divided(*loop) ? 1 : static_cast<double>(graph_.dim(loop->dim).size);
+      for (const NodeId inner : graph_.body(loop->body).nodes) add_seconds(inner, times * turns, to);
+      return;
+    }
+    const double seconds = times * seconds_of(node);
+    if (node.part == Part::forward) to.seconds.forward += seconds;
+    else if (node.part == Part::weight_gradient) to.seconds.weight_gradient += seconds;
+    else to.seconds.input_gradient += seconds;
+    if (std::holds_alternative<ReshardOp>(node.op)) to.communication += seconds;
+  }
+
+  /// Loops have no work of their own, and the pipeline is one.
+  void outside(BodyId body, double times) {
+    for (const NodeId id : graph_.body(body).nodes) {
+      const Node& node = graph_.node(id);
+      const auto* loop = std::get_if<LoopOp>(&node.op);
+      if (loop && stages_.is_pipeline(*loop)) continue;
+      if (loop) outside(loop->body, times * static_cast<double>(graph_.dim(loop->dim).size));
+      else if (!std::holds_alternative<ReshardOp>(node.op)) costs_.outside_compute += times * work_.seconds(node);
+    }
+  }
+
+  /// Without the dim of the pipeline, by which stages have it turn by turn.
+  int64_t bytes(ValueId value) const {
+    const ValueType& type = graph_.type(value);
+    const Placement& placement = sharded_.placement(value);
+    int64_t elements = 1;
+    for (size_t i = 0; i < type.dims.size(); ++i)
+      if (type.dims[i] != sharded_.layout.pipeline.dim)
+        elements *= largest_extent(sharded_.layout.mesh, graph_.dim(type.dims[i]).size, placement.dims[i]);
+    return elements * static_cast<int64_t>(meshrt::size_of(type.element));
+  }
+
+  bool is_of_turns(ValueId value) const {
+    const std::vector<DimId>& dims = graph_.type(value).dims;
+    return std::ranges::find(dims, sharded_.layout.pipeline.dim) != dims.end();
+  }
+
+  void held() {
+    const auto add = [&](ValueId value) { (is_of_turns(value) ? costs_.turn : costs_.each).held += bytes(value); };
+    for (const Stored& stored : graph_.stored)
+      if (stored.kind != StoredKind::input) add(stored.value);
+    const NodeId time = graph_.body(stages_.body()).owner;
+    for (const LoopOp::Carry& sum : std::get<LoopOp>(graph_.node(time).op).carries) add(sum.result);
+  }
+
+  /// What the divided loop stacks for its gradients, and what F of the ends leaves to their B.
+  void kept() {
+    std::set<ValueId> counted;
+    const auto keep = [&](ValueId value) {
+      const NodeId producer = graph_.value(value).producer;
+      const Node& made = graph_.node(producer);
+      if (made.body != stages_.body() || made.part != Part::forward) return;
+      if (!counted.insert(value).second) return;
+      const auto* loop = std::get_if<LoopOp>(&made.op);
+      const bool stacked =
+          loop && std::ranges::find(loop->collects, value, &LoopOp::Collect::stacked) != loop->collects.end();
+      if (loop && stages_.is_divided(*loop) && stacked) costs_.turn.kept += bytes(value);
+      else of(stages_.place_of(value)).kept += bytes(value);
+    };
+    for (const NodeId id : graph_.body(stages_.body()).nodes)
+      if (graph_.node(id).part != Part::forward)
+        for (const ValueId input : graph_.node(id).inputs) keep(input);
+  }
+
+  void crossings(const LoopOp& loop) {
+    const AxisId axis = sharded_.layout.pipeline.axis;
+    for (const LoopOp::Carry& carry : loop.carries) {
+      if (sharded_.placement(carry.result).at.empty()) continue;
+      const int64_t sent = bytes(carry.entering);
+      const double seconds =
+          collective_seconds(sharded_.machine, sharded_.layout.mesh, {axis}, CollectiveKind::permute, sent);
+      costs_.crossings.push_back({axis, name_of(carry), sent, seconds, loop.reverse});
+    }
+  }
+
+  std::string name_of(const LoopOp::Carry& carry) const {
+    for (const ValueId value : {carry.result, carry.leaving, carry.entering})
+      for (const std::string* name : {&graph_.value(value).name, &graph_.value(value).label})
+        if (!name->empty()) return *name;
+    return "the carry";
+  }
+
+  const ShardedGraph& sharded_;
+  const Graph& graph_;
+  const Stages& stages_;
+  const Work work_;
+  PipelineCosts costs_;
+};
+
+}  // namespace
+
+std::optional<PipelineCosts> pipeline_costs(const ShardedGraph& sharded) {
+  const Stages stages(sharded.graph, sharded.layout);
+  if (!stages) return std::nullopt;
+  return Costs(sharded, stages).run();
+}
+
+double PipelineCosts::message_seconds() const {
+  double up = 0, down = 0;
+  for (const StageMessage& one : crossings) (one.down ? down : up) += one.seconds;
+  return std::max(up, down);
+}
+
+PipelineModel model_of(const PipelineCosts& costs, int64_t turns, const PipelineSchedule& schedule,
+                       std::optional<int64_t> memory) {
+  const auto layer = [](const StageWork& work, int64_t boundary) {
+    const StageCosts& seconds = work.seconds;
+    return PipelineLayer{seconds.forward + seconds.input_gradient + seconds.weight_gradient, work.held, work.kept,
+                         boundary};
+  };
+  int64_t boundary = 0;
+  for (const StageMessage& one : costs.crossings)
+    if (!one.down) boundary += one.bytes;
+  PipelineModel model;
+  model.layers.assign(static_cast<size_t>(turns), layer(costs.turn, boundary));
+  model.before = layer(costs.before, 0);
+  model.after = layer(costs.after, 0);
+  model.rank_of_stage = schedule.rank_of_stage();
+  // All ranks have as many slots as the stage that needs most (program/pipeline_slots.h).
+  const int32_t slots = ring_of(schedule);
+  model.in_flight.assign(model.rank_of_stage.size(), {slots, slots});
+  if (memory) model.memory = *memory - costs.each.held - slots * costs.each.kept;
+  return model;
+}
+
+std::vector<int32_t> cut_of(const ShardedGraph& sharded) {
+  const Pipeline& pipeline = sharded.layout.pipeline;
+  const int64_t stages = sharded.layout.mesh.axes[pipeline.axis].size;
+  const DimPlacement split{{pipeline.axis}, pipeline.deal, {}};
+  std::vector<int32_t> sizes;
+  for (int64_t stage = 0; stage < stages; ++stage)
+    sizes.push_back(static_cast<int32_t>(
+        positions_of_part(sharded.layout.mesh, sharded.graph.dim(pipeline.dim).size, split, stage).size()));
+  return sizes;
+}
+
+}  // namespace mesh

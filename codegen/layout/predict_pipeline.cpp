@@ -1,0 +1,64 @@
+#include "codegen/layout/predict_pipeline.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/schedule/in_flight.h"
+
+namespace mesh {
+
+double PlannedRank::seconds() const {
+  return work.seconds.forward + work.seconds.input_gradient + work.seconds.weight_gradient;
+}
+
+const PlannedRank& PlannedPipeline::slowest() const {
+  return *std::ranges::max_element(ranks, {}, &PlannedRank::seconds);
+}
+
+double PlannedPipeline::bubble_seconds() const {
+  return run.makespan - static_cast<double>(micro_batches) * slowest().seconds();
+}
+
+double PlannedPipeline::idle_share() const {
+  const double idle = std::accumulate(run.idle.begin(), run.idle.end(), 0.0);
+  return run.makespan > 0 ? idle / (run.makespan * static_cast<double>(run.idle.size())) : 0;
+}
+
+double PlannedPipeline::imbalance() const {
+  double all = 0;
+  for (const PlannedRank& rank : ranks) all += rank.seconds();
+  return all > 0 ? slowest().seconds() * static_cast<double>(ranks.size()) / all : 1;
+}
+
+PlannedPipeline planned_pipeline(const PipelineCosts& costs, const PipelineSchedule& schedule,
+                                 const std::vector<int32_t>& sizes) {
+  PlannedPipeline planned{{}, costs.crossings, schedule.micro_batches, {}, costs.outside_compute};
+  planned.ranks.resize(schedule.ranks.size());
+  const std::vector<InFlight> in_flight = most_in_flight(schedule);
+  const std::vector<int> rank_of_stage = schedule.rank_of_stage();
+  ScheduleCosts times;
+  times.latency = costs.message_seconds();
+  for (size_t stage = 0; stage < sizes.size(); ++stage) {
+    PlannedRank& rank = planned.ranks[static_cast<size_t>(rank_of_stage[stage])];
+    StageWork work = costs.stage(sizes[stage], stage == 0, stage + 1 == sizes.size());
+    if (rank.turns == 0) work.add(costs.each);
+    times.stages.push_back(work.seconds);
+    rank.turns += sizes[stage];
+    rank.work.add(work);
+    rank.kept += in_flight[stage].kept * work.kept;
+  }
+  planned.run = simulate(schedule, times);
+  for (size_t i = 0; i < planned.ranks.size(); ++i) {
+    planned.ranks[i].idle_seconds = planned.run.idle[i];
+    planned.ranks[i].in_flight = planned.run.peak_in_flight[i];
+  }
+  return planned;
+}
+
+std::optional<PlannedPipeline> planned_pipeline(const ShardedGraph& sharded) {
+  const std::optional<PipelineCosts> costs = pipeline_costs(sharded);
+  if (!costs) return std::nullopt;
+  return planned_pipeline(*costs, sharded.layout.pipeline.lists, cut_of(sharded));
+}
+
+}  // namespace mesh

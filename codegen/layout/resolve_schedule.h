@@ -1,0 +1,19 @@
+// resolve_schedule.h: `schedule: "1f1b"` of a pipeline's rule, or a file of PyTorch's: what its stages do when.
+#pragma once
+#include <optional>
+
+#include "codegen/layout/mesh.h"
+#include "codegen/schedule/named_schedules.h"
+#include "frontend/ast.h"
+#include "frontend/diagnostic.h"
+
+namespace mesh {
+
+/// Sets the pipeline's schedule and its lists, of a file (`"mine.csv"`, beside the spec) after it has passed the checks
+/// of schedule/checked_file.h. `axis` is null where it has one rank: nothing but the name is looked at then. E0411 for
+/// a name that no schedule has, E0423 for a file that the stages cannot follow, E0901 for what is not built yet:
+/// several chunks a rank, or times for W. Whether all was well.
+bool resolve_schedule(const ast::Attribute&, const ScheduleShape&, const MeshAxis* axis, SourceMap&, Pipeline&,
+                      DiagnosticSink&);
+
+}  // namespace mesh

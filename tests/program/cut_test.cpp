@@ -1,0 +1,144 @@
+// Which turns each stage of a pipeline has: the user's own cut, and the one by predicted time and memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "codegen/layout/pipeline_costs.h"
+#include "codegen/layout/work.h"
+#include "tests/program/as_one_rank.h"
+#include "tests/program/compiled.h"
+#include "tests/program/numbers.h"
+
+namespace mesh {
+namespace {
+
+using tests::compiled;
+using Sizes = std::vector<int32_t>;
+
+CompileRequest headed(const std::string& layout) {
+  CompileRequest request;
+  request.files = {CUT};
+  request.precision = "f64";
+  request.layout = layout;
+  request.wanted = {"layer.h", "grad(wte)", "grad(head)", "grad(layer.w)", "grad(layer.v)", "grad_norm"};
+  return request;
+}
+
+Sizes cut(const CompileRequest& request) { return cut_of(compiled(request).sharded()); }
+
+/// Every way to cut so many layers.
+void for_each_cut(int32_t layers, int32_t stages, Sizes& begun, const std::function<void(const Sizes&)>& visit) {
+  if (stages == 1) {
+    begun.push_back(layers);
+    visit(begun);
+    begun.pop_back();
+    return;
+  }
+  for (int32_t size = 1; size <= layers - stages + 1; ++size) {
+    begun.push_back(size);
+    for_each_cut(layers - size, stages - 1, begun, visit);
+    begun.pop_back();
+  }
+}
+
+double slowest(const PipelineCosts& costs, const Sizes& sizes) {
+  double most = 0;
+  for (size_t stage = 0; stage < sizes.size(); ++stage) {
+    const StageCosts& seconds = costs.stage(sizes[stage], stage == 0, stage + 1 == sizes.size()).seconds;
+    most = std::max(most, seconds.forward + seconds.input_gradient + seconds.weight_gradient);
+  }
+  return most;
+}
+
+TEST(Cut, equals_one_rank) {
+  for (const char* layout : {"even", "auto", "fill", "turns", "eager", "file", "stacked", "few", "both"})
+    tests::expect_as_one_rank(headed(layout), layout);
+}
+
+TEST(Cut, gives_each_stage_what_it_says) {
+  EXPECT_EQ(cut(headed("even")), (Sizes{2, 2, 3}));
+  EXPECT_EQ(cut(headed("turns")), (Sizes{1, 4, 2}));
+  EXPECT_EQ(cut(headed("both")), (Sizes{5, 1, 1}));
+}
+
+/// One cut, whatever the schedule: gradients are added up micro-batch by micro-batch.
+TEST(Cut, schedules_agree_to_the_bit) {
+  const InterpretResult fill = tests::run(compiled(headed("fill")).program);
+  for (const char* layout : {"turns", "eager", "file"}) {
+    const InterpretResult other = tests::run(compiled(headed(layout)).program);
+    for (const auto& [name, array] : fill.after) EXPECT_EQ(array.data, other.after.at(name).data) << name;
+    EXPECT_EQ(fill.wanted.size(), other.wanted.size());
+    for (const auto& [name, array] : fill.wanted) EXPECT_EQ(array.data, other.wanted.at(name).data) << name;
+    EXPECT_EQ(fill.metrics, other.metrics);
+  }
+}
+
+/// The slowest stage is as fast as under the best of all cuts, and the head weighs.
+TEST(Cut, by_time_is_the_best_of_all) {
+  for (const char* vocab : {"2", "40", "400"}) {
+    CompileRequest request = headed("auto");
+    request.set = {{"vocab", vocab}};
+    const Compiled result = compiled(request);
+    const PipelineCosts costs = pipeline_costs(result.sharded()).value();
+    double best = slowest(costs, cut_of(result.sharded()));
+    Sizes begun;
+    for_each_cut(7, 3, begun, [&](const Sizes& other) { EXPECT_LE(best, slowest(costs, other) * (1 + 1e-9)); });
+  }
+  CompileRequest heavy = headed("auto");
+  heavy.set = {{"vocab", "400"}};
+  EXPECT_EQ(cut(heavy).back(), 1);
+}
+
+/// Seconds of all ops of a body, in all turns.
+double work_of(const ShardedGraph& sharded, BodyId body) {
+  const Work work(sharded);
+  double seconds = 0;
+  for (const NodeId id : sharded.graph.body(body).nodes) {
+    const Node& node = sharded.graph.node(id);
+    const auto* loop = std::get_if<LoopOp>(&node.op);
+    seconds += loop ? static_cast<double>(sharded.graph.dim(loop->dim).size) * work_of(sharded, loop->body)
+                    : work.seconds(node);
+  }
+  return seconds;
+}
+
+/// What all stages do together is what a step does.
+TEST(Cut, costs_are_those_of_the_step) {
+  const Compiled result = compiled(headed("turns"));
+  const PipelineCosts costs = pipeline_costs(result.sharded()).value();
+  StageWork all = costs.turn;
+  for (int turn = 1; turn < 7; ++turn) all.add(costs.turn);
+  for (const StageWork* end : {&costs.before, &costs.after, &costs.each}) all.add(*end);
+  const double once = all.seconds.forward + all.seconds.input_gradient + all.seconds.weight_gradient;
+  EXPECT_NEAR(4 * (once - all.communication) + costs.outside_compute, work_of(result.sharded(), BodyId{0}), 1e-12);
+  ASSERT_EQ(costs.crossings.size(), 2u);
+  EXPECT_EQ(costs.crossings[0].bytes, 2 * 3 * 4 * 8);
+  EXPECT_EQ(costs.crossings[0].name, "h");
+  EXPECT_TRUE(costs.crossings[1].down);
+  // w, v, two moments of each, and the sum of its gradients
+  EXPECT_EQ(costs.turn.held, 4 * 2 * 4 * 6 * 8);
+}
+
+TEST(Cut, keeps_within_the_memory) {
+  CompileRequest request = headed("auto");
+  const Compiled free = compiled(request);
+  const PipelineModel model =
+      model_of(pipeline_costs(free.sharded()).value(), 7, free.sharded().layout.pipeline.lists, {});
+  const Sizes fast = cut_of(free.sharded());
+  const Partitioned found = cut_by_hand(model, fast);
+  int64_t bytes = 0;
+  for (const Partition::Share& stage : std::get<Partition>(found).stages) bytes = std::max(bytes, stage.bytes);
+  PipelineModel tight = model;
+  tight.memory = bytes - 1;
+  const Sizes other = std::get<Partition>(cut_evenly_in_time(tight)).sizes;
+  EXPECT_NE(other, fast);
+  const PipelineCosts costs = pipeline_costs(free.sharded()).value();
+  request.memory = bytes - 1 + costs.each.held + model.in_flight[0].kept * costs.each.kept;
+  EXPECT_EQ(cut(request), other);
+  request.memory = 100;
+  EXPECT_THROW(compiled(request), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace mesh
