@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "codegen/graph/op.h"
+
 namespace mesh::elaboration {
 namespace {
 
@@ -20,7 +22,7 @@ class Extents {
       if (found_) return;
       const Node& node = e_.graph.node(node_id);
       for (const ValueId value : node.results) check(value, node.span, turns);
-      if (const auto* position = std::get_if<PositionOp>(&node.op)) check_positions(position->dim, node.span);
+      if (const auto dim = positions_along(e_.graph, node)) check_positions(*dim, node.span);
       if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
         check_positions(loop->dim, node.span);
         if (!found_) body(loop->body, product_or_largest(turns, e_.size(loop->dim)));

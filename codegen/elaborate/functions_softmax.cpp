@@ -5,6 +5,7 @@
 #include "codegen/elaborate/functions.h"
 #include "codegen/elaborate/operators.h"
 #include "codegen/elaborate/terms.h"
+#include "codegen/graph/op.h"
 
 namespace mesh::elaboration::functions {
 namespace {
@@ -51,8 +52,8 @@ const Node* product_below(const Elaboration& e, ValueId value, DimId dim) {
     const Value& at = e.graph.value(value);
     if (!at.producer) return nullptr;
     const Node& node = e.graph.node(at.producer);
-    if (std::holds_alternative<DotOp>(node.op)) return &node;
-    if (!std::holds_alternative<MapOp>(node.op)) return nullptr;
+    if (definition(node.op).effort(node.op) == Effort::product) return &node;
+    if (!is_elementwise(node.op)) return nullptr;
     const auto has_dim = [&](ValueId input) { return contains(e.type(input).dims, dim); };
     if (std::count_if(node.inputs.begin(), node.inputs.end(), has_dim) != 1) return nullptr;
     value = *std::find_if(node.inputs.begin(), node.inputs.end(), has_dim);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/graph/builder.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
@@ -28,8 +29,7 @@ class Naming {
     for (BodyId body : cut) {
       for (NodeId id : graph_.body(body).nodes) {
         Node& node = graph_.node(id);
-        if (const PositionOp* position = std::get_if<PositionOp>(&node.op); position && position->dim == samples)
-          continue;
+        if (positions_along(graph_, node) == samples) continue;
         for_each_dim(node.op, [&](DimId& dim) { dim = dim == samples ? micro : dim; });
       }
       global_positions(body);
@@ -53,9 +53,8 @@ class Naming {
     old.swap(graph_.body(body).nodes);
     for (NodeId id : old) {
       graph_.body(body).nodes.push_back(id);
-      PositionOp* position = std::get_if<PositionOp>(&graph_.node(id).op);
-      if (!position || position->dim != parts_.samples) continue;
-      position->dim = parts_.micro;
+      if (positions_along(graph_, graph_.node(id)) != parts_.samples) continue;
+      for_each_dim(graph_.node(id).op, [&](DimId& dim) { dim = parts_.micro; });
       GraphBuilder build(graph_);
       build.body = body;
       build.part = graph_.node(id).part;

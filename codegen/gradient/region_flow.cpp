@@ -1,16 +1,9 @@
 #include "codegen/gradient/region_flow.h"
 
+#include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
-
-bool is_free(const Graph& graph, const Node& node) {
-  if (std::holds_alternative<BroadcastOp>(node.op))
-    return std::holds_alternative<LiteralOp>(graph.node(graph.value(node.inputs[0]).producer).op);
-  return std::holds_alternative<ReadOp>(node.op) || std::holds_alternative<LiteralOp>(node.op) ||
-         std::holds_alternative<PositionOp>(node.op) || std::holds_alternative<StepOp>(node.op) ||
-         std::holds_alternative<RateOp>(node.op);
-}
 
 bool is_gradient(Part part) { return part == Part::input_gradient || part == Part::weight_gradient; }
 
@@ -20,7 +13,7 @@ void Flow::visit(BodyId body) {
     const Node& node = graph_.node(id);
     const auto* loop = std::get_if<LoopOp>(&node.op);
     if (!loop) {
-      if (is_free(graph_, node) || (!node.region && reads(node).empty())) free_.insert(id);
+      if (is_given(graph_, node) || (!node.region && reads(node).empty())) free_.insert(id);
       continue;
     }
     for (const LoopOp::Collect& one : loop->collects) collected_[one.stacked] = one.turn;

@@ -10,8 +10,6 @@
 
 namespace mesh {
 
-/// Without operands, or the same number everywhere: made anew wherever it is needed.
-bool is_free(const Graph&, const Node&);
 /// I or W.
 bool is_gradient(Part);
 

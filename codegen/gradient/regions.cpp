@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/gradient/region_flow.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
 
@@ -16,7 +17,7 @@ namespace {
 void label(Graph& graph, BodyId body, uint32_t& regions) {
   RegionId code;  // the stretch of straight code under way
   for (const NodeId id : graph.body(body).nodes) {
-    if (is_free(graph, graph.node(id)) || graph.node(id).part != Part::forward) continue;
+    if (is_given(graph, graph.node(id)) || graph.node(id).part != Part::forward) continue;
     if (const auto* loop = std::get_if<LoopOp>(&graph.node(id).op)) {
       const BodyId inner = loop->body;
       graph.node(id).region = RegionId{regions++};

@@ -13,7 +13,33 @@ const OpDefinition& definition(const Op& op) {
   return std::visit([](const auto& one) -> const OpDefinition& { return ops::definition_of(one); }, op);
 }
 
+namespace {
+
+MemoryOrder::Kind order_kind(const Op& op) { return MemoryOrder(definition(op).memory_order).kind; }
+
+}  // namespace
+
 bool is_view(const Op& op) { return definition(op).effort(op) == Effort::view; }
+
+bool is_elementwise(const Op& op) { return order_kind(op) == MemoryOrder::Kind::elementwise; }
+
+bool is_spread(const Op& op) { return order_kind(op) == MemoryOrder::Kind::spread; }
+
+bool is_addition(const Op& op) { return combining(op) == Reduce::sum; }
+
+bool is_given(const Graph& graph, const Node& node) {
+  if (node.results.empty() || std::holds_alternative<LoopOp>(node.op)) return false;
+  if (is_spread(node.op)) return literal_number(graph, node.results[0]).has_value();
+  return node.inputs.empty() && definition(node.op).flops(graph, node) == 0;
+}
+
+std::optional<DimId> positions_along(const Graph& graph, const Node& node) {
+  const OpDefinition& op = definition(node.op);
+  if (!node.inputs.empty() || node.results.size() != 1) return {};
+  const std::optional<PositionSum> of = op.causality(graph, node, {}).at(0).position;
+  if (!of || of->times.size() != 1 || of->plus != 0 || of->times.begin()->second != 1) return {};
+  return of->times.begin()->first;
+}
 
 bool reads_beside(const Graph& graph, const Node& node) {
   const std::vector<Factor> factors = definition(node.op).factors(graph, node);

@@ -167,8 +167,18 @@ std::string simple_name(const Op&, size_t result = 0);
 bool is_view(const Op&);
 /// The same elements in the same order, with another name for a dim.
 bool is_rename(const Op&);
+/// Each element is computed of those of the operands at the same place.
+bool is_elementwise(const Op&);
+/// It has no memory of its own, and lies as its readers like: its operand's elements repeated, or one number.
+bool is_spread(const Op&);
+/// As which reduction two operands become one, element by element: x + y is a sum. Nothing for other ops.
+std::optional<Reduce> combining(const Op&);
 /// x + y, element by element.
 bool is_addition(const Op&);
+/// It reads nothing and computes nothing: a number, positions, the step and its rate, what is stored; repeated or not.
+bool is_given(const Graph&, const Node&);
+/// The dim whose positions the elements are, if they are just that.
+std::optional<DimId> positions_along(const Graph&, const Node&);
 /// The dims whose sizes' product a literal is, if it counts elements; through broadcasts.
 std::vector<DimId> counted_dims(const Graph&, ValueId);
 /// The number of a literal, through broadcasts.

@@ -143,7 +143,7 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
 std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   const Node& node = graph_.node(graph_.value(id).producer);
   const bool renames = is_rename(node.op);
-  if (!renames && (to.has_margins() || !std::holds_alternative<BroadcastOp>(node.op))) return {};
+  if (!renames && (to.has_margins() || !is_spread(node.op))) return {};
   if (is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));
   if (now.partial != placement(id).partial || now.at != placement(id).at) return {};

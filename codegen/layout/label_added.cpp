@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "codegen/gradient/region_flow.h"
+#include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 
 namespace mesh {
@@ -120,9 +120,9 @@ class Labels {
     const auto free = [&](ValueId input) {
       const NodeId maker = graph_.value(input).producer;
       const auto* loop = std::get_if<LoopOp>(&graph_.node(maker).op);
-      return free_.contains(maker) || is_free(graph_, graph_.node(maker)) || (loop && loop->index == input);
+      return free_.contains(maker) || is_given(graph_, graph_.node(maker)) || (loop && loop->index == input);
     };
-    const bool result = is_free(graph_, node) || std::ranges::all_of(node.inputs, free);
+    const bool result = is_given(graph_, node) || std::ranges::all_of(node.inputs, free);
     if (result) free_.insert(id);
     return result;
   }

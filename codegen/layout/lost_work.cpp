@@ -127,7 +127,7 @@ class LostWork {
       const Node& node = graph_.node(graph_.value(value).producer);
       const bool cuts =
           std::holds_alternative<SliceOp>(node.op) || std::holds_alternative<ReshardOp>(node.op) || is_view(node.op);
-      if (!cuts || std::holds_alternative<BroadcastOp>(node.op) || !is_partial(node.inputs[0])) return value;
+      if (!cuts || !is_partial(node.inputs[0])) return value;
       value = node.inputs[0];
     }
   }

@@ -237,7 +237,7 @@ void Placer::find_inner_values() {
   for (const Body& body : graph_.bodies)
     for (NodeId id : body.nodes) {
       const Node& reader = graph_.node(id);
-      const bool elementwise = std::holds_alternative<MapOp>(reader.op);
+      const bool elementwise = is_elementwise(reader.op);
       const bool beside = decisions_.frees_neighbours && reads_beside(graph_, reader);
       if (!elementwise && !beside && !is_rename(reader.op)) continue;
       for (ValueId input : reader.inputs) {

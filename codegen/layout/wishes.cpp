@@ -167,7 +167,7 @@ class Movements {
   }
 
   std::vector<ValueId> elementwise_inputs(const Node& node) const {
-    return std::holds_alternative<MapOp>(node.op) ? node.inputs : std::vector<ValueId>{};
+    return is_elementwise(node.op) ? node.inputs : std::vector<ValueId>{};
   }
 
   /// `value` and what it is computed from element by element lie as `of` does as `lies`.

@@ -66,11 +66,7 @@ class Cutter {
       if (carry.result == value) {
         std::set<ValueId> seen{carry.entering};
         if (sums_in_a_loop(carry.leaving, loop.body, seen)) return {};
-        const auto* together = std::get_if<MapOp>(&producer(carry.leaving).op);
-        if (!together) return {};
-        return together->function == MapFunction::add       ? Reduce::sum
-               : together->function == MapFunction::maximum ? Reduce::max
-                                                            : Reduce::min;
+        return combining(producer(carry.leaving).op);
       }
     return {};
   }

@@ -44,7 +44,7 @@ class Orders {
       const MemoryOrder order = definition(node.op).memory_order;
       if (const auto* update = std::get_if<UpdateOp>(&node.op)) {
         wish_for(node.inputs[0], graph_.stored[update->stored.index].type.dims);
-      } else if (is_elementwise(node) || std::holds_alternative<ReshardOp>(node.op)) {
+      } else if (is_elementwise(node.op) || std::holds_alternative<ReshardOp>(node.op)) {
         if (const auto& of = orders_.wished[node.results[0].index])
           for (ValueId input : node.inputs) wish_for(input, *of);
       } else if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
@@ -70,7 +70,7 @@ class Orders {
   Dims& of(ValueId value) { return orders_.chosen[value.index]; }
 
   void choose(const Node& node) {
-    if (is_elementwise(node)) return choose_elementwise(node);
+    if (is_elementwise(node.op)) return choose_elementwise(node);
     const auto choose = MemoryOrder(definition(node.op).memory_order).choose;
     if (!choose) return;
     for (size_t i = 0; i < node.results.size(); ++i)
@@ -92,12 +92,11 @@ class Orders {
   }
 
   static MemoryOrder::Kind kind(const Node& node) { return MemoryOrder(definition(node.op).memory_order).kind; }
-  static bool is_elementwise(const Node& node) { return kind(node) == MemoryOrder::Kind::elementwise; }
 
   /// Whether something in memory dictates the order, not just how a formula is written.
   bool is_anchored(ValueId value) const {
     const Node& node = producer(value);
-    if (!is_elementwise(node)) return kind(node) == MemoryOrder::Kind::anchored;
+    if (!is_elementwise(node.op)) return kind(node) == MemoryOrder::Kind::anchored;
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
       return graph_.type(input).dims.size() == graph_.type(value).dims.size() && is_anchored(input);
     });
@@ -107,7 +106,7 @@ class Orders {
   void adopt(ValueId value, const Dims& order) {
     if (is_anchored(value) || fixed_.contains(value) || !same_set(of(value), order)) return;
     of(value) = order;
-    if (is_elementwise(producer(value)))
+    if (is_elementwise(producer(value).op))
       for (ValueId input : producer(value).inputs) adopt(input, order);
   }
 

@@ -109,10 +109,8 @@ class Recogniser {
     const MapOp* map = std::get_if<MapOp>(&producer(keep).op);
     if (!map || (map->function != F::greater_equal && map->function != F::less_equal)) return std::nullopt;
     const bool swapped = map->function == F::less_equal;
-    const PositionOp* query = std::get_if<PositionOp>(&producer(producer(keep).inputs[swapped]).op);
-    const PositionOp* keys = std::get_if<PositionOp>(&producer(producer(keep).inputs[!swapped]).op);
-    if (!query || !keys || keys->dim != key) return std::nullopt;
-    return query->dim;
+    const auto of = [&](bool second) { return positions_along(graph_, producer(producer(keep).inputs[second])); };
+    return of(!swapped) == key ? of(swapped) : std::nullopt;
   }
 
   Graph& graph_;

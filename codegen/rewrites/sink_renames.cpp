@@ -15,7 +15,7 @@ namespace {
 /// The nameless rename that gives the value.
 const Node* rename_of(const Graph& graph, ValueId value) {
   const Node& node = graph.node(graph.value(value).producer);
-  return graph.value(value).name.empty() && std::holds_alternative<RenameOp>(node.op) ? &node : nullptr;
+  return graph.value(value).name.empty() && is_rename(node.op) ? &node : nullptr;
 }
 
 /// The operands without the rename, where the op would give the same of them but for the names of dims. The other

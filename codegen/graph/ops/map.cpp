@@ -7,9 +7,15 @@
 
 namespace mesh {
 
-bool is_addition(const Op& op) {
+std::optional<Reduce> combining(const Op& op) {
   const MapOp* map = std::get_if<MapOp>(&op);
-  return map != nullptr && map->function == MapFunction::add;
+  if (map == nullptr) return {};
+  switch (map->function) {
+    case MapFunction::add: return Reduce::sum;
+    case MapFunction::maximum: return Reduce::max;
+    case MapFunction::minimum: return Reduce::min;
+    default: return {};
+  }
 }
 
 }  // namespace mesh
