@@ -7,7 +7,7 @@
 #include "codegen/elaborate/elaborate.h"
 #include "codegen/entries.h"
 #include "codegen/generation/causal.h"
-#include "codegen/generation/one_position.h"
+#include "codegen/generation/generation_entries.h"
 #include "codegen/gradient/micro_batches.h"
 #include "codegen/gradient/regions.h"
 #include "codegen/graph/builder.h"
@@ -35,6 +35,7 @@
 #include "codegen/rewrites/sink_renames.h"
 #include "frontend/imports.h"
 #include "frontend/print_ast.h"
+#include "meshrt/generation.h"
 
 namespace mesh {
 namespace {
@@ -80,7 +81,8 @@ struct Compilation {
   std::optional<Layout> layout = {};  // known once the dims of the first entry are
   std::vector<Limit> budget = {};
   Machine machine = {};
-  EntryWork entry = {};  // the one under way
+  std::vector<GenerationEntry> generation = {};  // of a program that generates, once the first is elaborated
+  EntryWork entry = {};                          // the one under way
   Compiled result = {};
 };
 
@@ -120,9 +122,9 @@ void check_generation(Compilation& c) {
   if (graph && graph->generation) prove_causal(*graph, c.sink);
 }
 
-/// The model at one position; E0511 where the spec does not say what it generates.
-void generate_entry(Compilation& c) {
-  Graph& graph = c.entry.graph;
+/// The first of the entries that generate, which makes them all; E0511 where the spec does not say what it generates.
+void begin_generation(Compilation& c) {
+  const Graph& graph = c.entry.graph;
   if (!graph.generation) {
     c.sink.error("E0511", Span{}, fmt::format("model `{}` does not say what it generates", graph.model))
         .help("a line of the model says it: `generate token along seq from logits`");
@@ -131,11 +133,18 @@ void generate_entry(Compilation& c) {
   prove_causal(graph, c.sink);
   if (!c.layout) choose_layout(c);  // its rules are of the model as it is written
   if (c.sink.has_errors()) return;
-  if (std::optional<Graph> made = at_one_position(graph, c.sink)) graph = std::move(*made);
+  c.generation = generation_entries(graph, c.sink);
+}
+
+void generate_entry(Compilation& c) {
+  if (c.generation.empty()) begin_generation(c);
+  const auto made = std::ranges::find(c.generation, c.entry.name, &GenerationEntry::name);
+  if (made != c.generation.end()) c.entry.graph = made->graph;
 }
 
 void elaborate_entry(Compilation& c) {
   EntryWork& entry = c.entry;
+  if (!c.generation.empty()) return generate_entry(c);
   std::optional<Graph> graph = elaborated(c, entry.values, entry.purpose, c.sink);
   if (!graph) return;
   entry.graph = std::move(*graph);
@@ -305,8 +314,13 @@ std::vector<EntryWork> other_entries(const Compilation& c) {
 }
 
 bool compile_entries(Compilation& c) {
-  if (c.request.generate)
-    return compile_entry(c, {"generate", "what comes after a position", {Purpose::Kind::generate}});
+  if (c.request.generate) {
+    const Purpose generates{Purpose::Kind::generate};
+    if (!compile_entry(c, {meshrt::generate_entry, "what comes after a position", generates})) return false;
+    return std::ranges::all_of(std::span(c.generation).subspan(1), [&](const GenerationEntry& entry) {
+      return compile_entry(c, {entry.name, entry.meaning, generates});
+    });
+  }
   return compile_entry(c, {"train", "one optimizer step", {}, forward_names(c.request.wanted)}) &&
          std::ranges::all_of(other_entries(c), [&](EntryWork& entry) { return compile_entry(c, std::move(entry)); });
 }

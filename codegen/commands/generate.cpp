@@ -1,4 +1,5 @@
 // generate.cpp: `meshc generate SPEC --params CKPT --prompt TEXT`: what a trained model writes.
+#include <algorithm>
 #include <memory>
 
 #include "codegen/commands/command.h"
@@ -18,12 +19,17 @@ Command generate_command() {
       {{"meshc generate gpt.mesh --params out/gpt --prompt 'In the beginning' --tokens 100", "from a checkpoint"},
        {"meshc generate gpt.mesh --params out/gpt -f prompts.txt --greedy --json", "a prompt on each line"},
        {"meshc generate gpt.mesh --params out/gpt --prompt 'And ' --temperature 0.8 --top-p 0.95 --seed 7",
-        "less freely, and other text"}},
+        "less freely, and other text"},
+       {"meshc generate translate.mesh --params out/fr --prompt 'Open file' --beams 4 --length-penalty 0.6",
+        "the likeliest translation, searched for"}},
       [](CLI::App& app) -> std::function<int()> {
         auto model = std::make_shared<TextModel>();
         model->declare(app, meshrt::generate_options());
-        return
-            [model] { return model->start("generate", meshrt::generate, meshrt::prompts_of(model->request).size()); };
+        return [model] {
+          const size_t prompts = meshrt::prompts_of(model->request).size();
+          const auto width = static_cast<size_t>(std::max<int64_t>(1, model->request.beams));
+          return model->start("generate", meshrt::generate, prompts, width);
+        };
       }};
 }
 

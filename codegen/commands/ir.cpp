@@ -41,7 +41,7 @@ int show(IrOptions options) {
     throw UsageError(fmt::format("no pass given, or one that does not exist; the passes are:\n{}", list_of_passes()));
   std::erase(options.spec.arguments, pass);
   Session session(options.spec, options.output);
-  session.request.generate = options.entry == "generate";  // a program of its own
+  session.request.generate = options.entry.starts_with("generate");  // a program of its own
   if (pass == cpp_pass) {
     const std::optional<Compiled> compiled = session.compile();
     if (!compiled) return exit_diagnostics;
@@ -69,22 +69,24 @@ int show(IrOptions options) {
 }  // namespace
 
 Command ir_command() {
-  return {"ir",
-          "show what the compiler holds after a pass",
-          "Passes:\n" + list_of_passes(),
-          {{"meshc ir gpt.mesh sharded", "every value with its placement"},
-           {"meshc ir gpt.mesh sharded --entry evaluate", "the same of an evaluation"},
-           {"meshc ir gpt.mesh cpp --mesh data=2", "the emitted program"}},
-          [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<IrOptions>();
-            options->spec.declare(app, false);
-            app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] PASS");
-            app.add_option("--entry", options->entry,
-                           "train, evaluate, generate, or begin.STATE for what a state begins as")
-                ->capture_default_str();
-            options->output.declare(app, false);
-            return [options] { return show(*options); };
-          }};
+  return {
+      "ir",
+      "show what the compiler holds after a pass",
+      "Passes:\n" + list_of_passes(),
+      {{"meshc ir gpt.mesh sharded", "every value with its placement"},
+       {"meshc ir gpt.mesh sharded --entry evaluate", "the same of an evaluation"},
+       {"meshc ir gpt.mesh cpp --mesh data=2", "the emitted program"}},
+      [](CLI::App& app) -> std::function<int()> {
+        auto options = std::make_shared<IrOptions>();
+        options->spec.declare(app, false);
+        app.get_option("spec")->type_name("SPEC [LAYOUTS.mesh] PASS");
+        app.add_option(
+               "--entry", options->entry,
+               "train, evaluate, generate (generate.prompt, .begin, .beams), or begin.STATE for what a state begins as")
+            ->capture_default_str();
+        options->output.declare(app, false);
+        return [options] { return show(*options); };
+      }};
 }
 
 }  // namespace mesh

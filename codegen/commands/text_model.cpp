@@ -1,5 +1,6 @@
 #include "codegen/commands/text_model.h"
 
+#include <algorithm>
 #include <CLI/CLI.hpp>
 
 #include "codegen/commands/command.h"
@@ -19,16 +20,17 @@ DimId batch_of(const Graph& graph) {
   return {};
 }
 
-std::optional<Compiled> compile_for(Session& session, size_t texts) {
+std::optional<Compiled> compile_for(Session& session, size_t texts, size_t width) {
   session.request.generate = true;
   std::optional<Compiled> compiled = session.compile();
   if (!compiled) return compiled;
   const Graph& graph = compiled->program.sharded.graph;
   const DimId batch = batch_of(graph);
-  if (!batch || session.request.set.contains(graph.dim(batch).name) ||
-      graph.dim(batch).size <= static_cast<int64_t>(texts))
-    return compiled;
-  session.request.set[graph.dim(batch).name] = std::to_string(texts);
+  if (!batch || session.request.set.contains(graph.dim(batch).name)) return compiled;
+  const auto most = static_cast<size_t>(graph.dim(batch).size);
+  const size_t sequences = std::min(texts, std::max<size_t>(1, most / width)) * width;
+  if (sequences == most) return compiled;
+  session.request.set[graph.dim(batch).name] = std::to_string(sequences);
   return session.compile();
 }
 
@@ -55,10 +57,10 @@ void TextModel::declare(CLI::App& app, std::span<const meshrt::GenerateOption> o
   output_.declare(app, true);
 }
 
-int TextModel::start(const char* word, Run run, size_t texts) {
+int TextModel::start(const char* word, Run run, size_t texts, size_t width) {
   spec_.allowed.emplace_back("idle_ranks");  // one text leaves ranks idle: who asks for it knows
   Session session(spec_, output_);
-  const std::optional<Compiled> compiled = compile_for(session, texts);
+  const std::optional<Compiled> compiled = compile_for(session, texts, width);
   if (!compiled) return exit_diagnostics;
   if (interpret_) {
     const meshrt::RunFile file =

@@ -18,9 +18,9 @@ class TextModel {
 
   /// Declares the options of a spec, a model, the output, and these.
   void declare(CLI::App&, std::span<const meshrt::GenerateOption>);
-  /// `PROGRAM word` for so many texts side by side, at most for the batch of the spec: more go in rounds. `run` is what
-  /// the word does. The exit code.
-  int start(const char* word, Run run, size_t texts);
+  /// `PROGRAM word` for so many texts side by side, of `width` sequences each, at most for the batch of the spec: more
+  /// go in rounds. `run` is what the word does. The exit code.
+  int start(const char* word, Run run, size_t texts, size_t width = 1);
 
   meshrt::GenerateRequest request;
 

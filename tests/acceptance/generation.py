@@ -6,6 +6,7 @@ import numpy as np
 
 from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
+from oracle.beams import beam_search, exhaustive, same_beams
 
 SEED = 20261123
 BOUND = 1e-9
@@ -120,8 +121,9 @@ def emitted(report, name, spec, params, options, layouts):
     """The built program gives every bit of what the interpreted one gives."""
     for layout in layouts:
         words = [*options, "--tokens", TOKENS, "--temperature", "0.9", "--seed", "5", *layout]
-        same = generated(spec, params, words) == generated(spec, params, words, how=())
-        report.true(f"{name}, emitted, {' '.join(layout)}: bit by bit as interpreted", same)
+        for prompts in (PROMPTS, PROMPTS[::2]):  # read one position after the other, and in one pass
+            same = generated(spec, params, words, prompts) == generated(spec, params, words, prompts, how=())
+            report.true(f"{name}, emitted, {' '.join(layout)}, {len(prompts)} prompts: bit by bit as interpreted", same)
 
 
 def scored(report, folder, spec, params, options):
@@ -211,11 +213,28 @@ def furthest(made, logits):
     return worst
 
 
-def compare(report, folder, name, spec, options, layouts, size):
+def initial(folder, spec, options, size):
+    """The parameters that a model begins with."""
     params = f"{folder}/params.safetensors"
     np.save(f"{folder}/none.npy", np.zeros((1, size), np.int32))
     execute(meshc(), "fetch", *spec, "--layout", "alone", "--precision", "f64", *options, *sets(batch=1), "--seed", SEED, "--save-params", params,
             "--feed", f"token={folder}/none.npy", "--feed", f"target={folder}/none.npy")
+    return params
+
+
+def in_one_pass(report, folder, name, spec, params, options, layouts, size):
+    """Prompts of several positions are read in one pass, and what is written behind them is what one position after the other gives."""
+    entries = execute(meshc(), "ir", *spec, "graph", "--entry", "generate.prompt", "--layout", "alone", *options).stdout
+    report.true(f"{name}: the prompt has an entry of its own", "generate.next" in entries)
+    prompts = [PROMPTS[0], PROMPTS[2] + "?"]
+    for layout in [["--layout", "alone"], *layouts]:
+        made = generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", *layout], prompts)
+        tokens = [list(o["prompt"].encode()) + o["tokens"] for o in made]
+        report.check(f"{name}: prompts in one pass, {' '.join(layout)}", furthest(made, forward(folder, spec, options, params, tokens, size)), BOUND)
+
+
+def compare(report, folder, name, spec, options, layouts, size):
+    params = initial(folder, spec, options, size)
     sampling = {"greedy": ["--greedy"], "sampled": ["--temperature", "0.9", "--top-k", "50", "--top-p", "0.95", "--seed", "5"]}
     for how, chosen in sampling.items():
         words = [*options, "--tokens", TOKENS, *chosen]
@@ -234,10 +253,104 @@ def compare(report, folder, name, spec, options, layouts, size):
             report.check(f"{name}, {how}, {' '.join(layout)}", apart, BOUND)
     single = generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"], PROMPTS[1:2])
     report.true(f"{name}: a prompt alone gives what it gives beside others", single[0]["tokens"] == generated(spec, params, [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"])[1]["tokens"])
+    in_one_pass(report, folder, name, spec, params, options, layouts[-1:], size)
     emitted(report, name, spec, params, options, [["--layout", "alone"], *layouts[:1]])
     if name == "attention":
         scored(report, folder, spec, params, options)
         alone(report, folder, spec, params, options)
+
+
+SMALL, DEEP = 6, 4  # elements of the vocabulary, and how many are written
+
+
+def written_by_beams(spec, params, prompts, beams, tokens, *words, how=("--interpret",)):
+    return generated(spec, params, ["--beams", beams, "--tokens", tokens, *words], prompts, how)
+
+
+def beamed(report, folder, name, spec, params, layouts):
+    """A model over six elements: by as many beams two are searched through; four as a search in NumPy does it, from the full forward passes of all texts."""
+    def rows_behind(prompt):
+        texts = [list(text) for text in np.ndindex(*[SMALL] * (DEEP - 1))]
+        logits = log_shares(forward(folder, spec, [], params, [prompt + text for text in texts], 32))
+        known = {tuple(text): row for text, row in zip(texts, logits)}
+        return lambda prefix: known[tuple(prefix) + (0,) * (DEEP - 1 - len(prefix))][len(prompt) + len(prefix) - 1]
+
+    prompts = ["\x01\x04\x02", "\x03", "\x05\x05\x01\x02\x03\x04\x01"]
+    rows = [rows_behind(list(prompt.encode())) for prompt in prompts]
+    found = written_by_beams(spec, params, prompts, SMALL, 2, "--layout", "alone")
+    for i, one in enumerate(found):
+        report.check(f"{name}, prompt {i}: two by {SMALL} beams as by search through all", same_beams(one["beams"], exhaustive(rows[i], [], 2, 1, SMALL)), BOUND)
+        report.true(f"{name}, prompt {i}: the best is what is written", one["tokens"] == one["beams"][0]["tokens"] and one["logprobs"] == one["beams"][0]["logprobs"])
+    for layout in layouts:
+        words = ["--layout", layout, "--length-penalty", "0.6"]
+        found = written_by_beams(spec, params, prompts, 3, DEEP, *words)
+        apart = max(same_beams(one["beams"], beam_search(rows[i], [], 3, DEEP, 0.6)) for i, one in enumerate(found))
+        report.check(f"{name}, three beams behind three prompts, --layout {layout}", apart, BOUND)
+    report.true(f"{name}, beams of the built program: bit by bit as interpreted", written_by_beams(spec, params, prompts, 3, DEEP, *words, how=()) == found)
+    rounds = written_by_beams(spec, params, prompts, 3, DEEP, *words, "--set", "batch=4")
+    report.true(f"{name}, beams of one prompt a round", [[b["tokens"] for b in one["beams"]] for one in rounds] == [[b["tokens"] for b in one["beams"]] for one in found])
+
+
+def beams_refused(report, spec, params):
+    for given, said, code in ((["--beams", SMALL + 1], f"--beams {SMALL + 1}: `token` has {SMALL} elements, and a beam for each at most: --beams {SMALL}", 2),
+                              (["--beams", 3, "--set", "batch=2"], "--beams 3: the program has 2 sequences side by side: compile it with `--set batch=3`", 2),
+                              (["--beams", 3, "--greedy"], "--beams excludes --greedy", 2), (["--beams", 3, "--top-k=2"], "--beams excludes --top-k", 2),
+                              (["--length-penalty", 1], "--length-penalty compares beams: give `--beams B`", 2), (["--beams", 0], "--beams 0: a number from 1 to", 2),
+                              (["--begin", "a"], "--begin is of models that are given one thing and write another; `token` is written on from its prompt", 2)):
+        done = execute(meshc(), "generate", *spec, "--layout", "alone", "--params", params, "--precision", "f64", "--interpret", "--prompt", "\x01", *given, code=None)
+        report.true(f"refused: {' '.join(map(str, given))}", done.returncode == code and said in done.stderr, done.stderr)
+
+
+def small_vocabulary(report, folder, write, layouts, names):
+    for number, name in enumerate(names):
+        body = MODELS[name].replace("token != 32", "token != 0")
+        spec = [write(f"small{number}", HEAD.replace("vocab = 256", f"vocab = {SMALL}") + body + TAIL + layouts)]
+        params = initial(folder, spec, [], 32)
+        beamed(report, folder, name, spec, params, ["alone", "batch_2", "wide_2"])
+    beams_refused(report, spec, params)
+
+
+def translated_by_beams(report, folder):
+    """With a mark behind a text, which may end early, and with how it must begin."""
+    spec = [f"{TOP}/specs/translate.mesh", f"{folder}/translate-alone.mesh"]
+    options = sets(source=8, target=8, embed=16, heads=4, head_dim=4, vocab=SMALL)
+    prompts, end = ["\x03\x04\x05\x03", "\x05"], 2
+    texts = [list(text) for text in np.ndindex(*[SMALL] * (DEEP - 1))]
+
+    def arrays(prompt):
+        src, tgt = np.zeros((len(texts), 8), np.int32), np.zeros((len(texts), 8), np.int32)
+        src[:, :len(prompt)] = list(prompt.encode())
+        tgt[:, 0] = 1
+        tgt[:, 1:DEEP] = texts
+        for name, array in (("src", src), ("tgt", tgt), ("label", tgt)):
+            np.save(f"{folder}/{name}.npy", array)
+        return [*sets(batch=len(texts)), *(part for name in ("src", "tgt", "label") for part in ("--feed", f"{name}={folder}/{name}.npy"))]
+
+    params = f"{folder}/params.safetensors"
+    execute(meshc(), "fetch", *spec, "--layout", "alone", "--precision", "f64", *options, "--seed", SEED, "--save-params", params, *arrays(prompts[0]))
+    with open(spec[0], encoding="utf-8") as file:
+        text = file.read()
+    with open(f"{folder}/dry.mesh", "w", encoding="utf-8") as file:
+        file.write(text.replace("rate: 0.1", "rate: 0"))
+    rows = []
+    for prompt in prompts:
+        execute(meshc(), "fetch", f"{folder}/dry.mesh", spec[1], "logits", "--params", params, "--precision", "f64", *options, "--layout", "alone", "--out", folder, *arrays(prompt))
+        known = dict(zip(map(tuple, texts), log_shares(np.load(f"{folder}/logits.npy"))))
+        rows.append(lambda prefix, known=known: known[tuple(prefix) + (0,) * (DEEP - 1 - len(prefix))][len(prefix)])
+    for penalty in (0, 0.7, 3):
+        found = written_by_beams(spec, params, prompts, SMALL, 2, "--layout", "alone", "--length-penalty", penalty, *options)
+        apart = max(same_beams(one["beams"], exhaustive(rows[i], [], 2, penalty, SMALL, end)) for i, one in enumerate(found))
+        report.check(f"translate, two by {SMALL} beams as by search through all, penalty {penalty}", apart, BOUND)
+        for begin in ([], [4], [3, 5]):
+            words = ["--layout", "default", "--length-penalty", penalty, *options, *(["--begin", bytes(begin).decode()] if begin else [])]
+            found = written_by_beams(spec, params, prompts, 3, DEEP - len(begin), *words)
+            apart = max(same_beams(one["beams"], beam_search(rows[i], begin, 3, DEEP - len(begin), penalty, end)) for i, one in enumerate(found))
+            report.check(f"translate, three beams, penalty {penalty}, beginning with {begin}", apart, BOUND)
+    report.true("translate, by the built program bit by bit", written_by_beams(spec, params, prompts, 3, DEEP - 2, *words, how=()) == found)
+    greedy = generated(spec, params, ["--layout", "alone", "--greedy", "--tokens", 2, "--begin", "\x03\x05", *options], prompts)
+    report.true("translate, greedy behind a beginning", all(one["tokens"][:2] == [3, 5] and len(one["logprobs"]) == len(one["tokens"]) for one in greedy), greedy)
+    worst = max(abs(sum(one["logprobs"]) - sum(rows[i](one["tokens"][:k])[token] for k, token in enumerate(one["tokens"]))) for i, one in enumerate(greedy))
+    report.check("translate, its likelihood", worst, BOUND)
 
 
 def translated(report, folder, layouts):
@@ -302,7 +415,9 @@ def run(small):
             layouts = [["--layout", one] for one in (layouts[1:2] if small else layouts)]
             report.attempt(name, lambda: compare(report, folder, name, [f"{TOP}/specs/{name}.mesh", extra], options, layouts, 32))
         report.attempt("tokenizer", lambda: tokenized(report, folder))
+        report.attempt("beams", lambda: small_vocabulary(report, folder, write, alone + LAYOUTS.replace("HEADS", "heads").replace("KEY", "key"), ["attention in layers"] if small else ["attention in layers", "gru", "padding"]))
         if not small:
             write("translate-alone", alone)
             report.attempt("translate", lambda: translated(report, folder, ["default", "megatron", "zero"]))
+            report.attempt("translate by beams", lambda: translated_by_beams(report, folder))
     return report

@@ -1,5 +1,6 @@
 // generation.h: programs that write on from a prompt. They have the entry `generate`, which computes what comes after
-// one position of a sequence; what earlier positions have left for it lies in tensors of Role::cache.
+// one position of a sequence; what earlier positions have left for it lies in tensors of Role::cache. Entries beside it
+// fill these at once, and let a sequence go on from another's.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,8 +13,17 @@
 namespace meshrt {
 
 inline constexpr const char* generate_entry = "generate";
-/// The input that says which position it is.
+/// The same of all positions in one pass: what it leaves is as if each up to that of `position_input` had been one by
+/// one. Its outputs: `logits` of that position, and of each the `logprob` of its `next_input`, and the `likeliest`.
+inline constexpr const char* prompt_entry = "generate.prompt";
+/// What is made of other inputs, an encoder's: before the first position, where prompt_entry is not called.
+inline constexpr const char* begin_entry = "generate.begin";
+/// What earlier positions have left: each sequence goes on from that of the sequence that `from_input` says.
+inline constexpr const char* beams_entry = "generate.beams";
+/// The inputs that no spec declares: which position it is, what comes next at each, the sequences to go on from.
 inline constexpr const char* position_input = "generate.position";
+inline constexpr const char* next_input = "generate.next";
+inline constexpr const char* from_input = "generate.from";
 
 /// What `PROGRAM generate` and `PROGRAM score` are asked for.
 struct GenerateRequest {
@@ -22,6 +32,9 @@ struct GenerateRequest {
   int64_t tokens = 0;                ///< how many to write; 0: as many as the model has positions
   Sampling sampling;
   bool greedy = false;             ///< always the likeliest
+  int64_t beams = 0;               ///< the likeliest texts are searched for, by so many side by side; 0: not
+  double length_penalty = 1;       ///< texts are compared by their log-likelihood over their length to this power
+  std::string begin;               ///< how what is written begins
   std::vector<std::string> stops;  ///< a text that ends so is at its end
   std::vector<std::string> given;  ///< the options that were given, as on a command line: "--top-k=5"
 };

@@ -14,7 +14,7 @@ enum class Command { train, evaluate, predict, generate, score };
 
 struct CommandLine {
   Command command = Command::train;
-  ModelFiles model;  ///< of commands that do not train
+  ModelFiles model;          ///< of commands that do not train
   GenerateRequest generate;  ///< of generate and score
   bool help = false, info = false, json = false, dry_run = false, threads = false;
   int ranks = 0;  ///< -n; 0: not given

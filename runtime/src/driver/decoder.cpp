@@ -30,6 +30,25 @@ void fill(const Tensor& tensor, std::span<const int32_t> whole) {
                [&](int64_t from, int64_t to, int64_t count) { std::copy_n(whole.begin() + from, count, part + to); });
 }
 
+/// `count` of the numbers of a whole tensor, from `first` on.
+std::vector<double> numbers(std::span<const std::byte> whole, size_t first, size_t count, Type type) {
+  std::vector<double> row(count);
+  const auto copy = [&]<class T>(T) {
+    const T* from = reinterpret_cast<const T*>(whole.data()) + first;
+    std::copy(from, from + count, row.begin());
+  };
+  type == Type::f64 ? copy(double()) : copy(float());
+  return row;
+}
+
+std::optional<size_t> find_entry(const ProgramInfo& info, const char* name) {
+  const auto found = std::ranges::find(info.entries, name, &EntryInfo::name);
+  return found == info.entries.end() ? std::nullopt : std::optional(static_cast<size_t>(found - info.entries.begin()));
+}
+
+/// Of no input that the spec declares.
+bool is_own(const Tensor& tensor) { return tensor.name.starts_with(std::string(generate_entry) + "."); }
+
 std::string shape_text(const Tensor& tensor) {
   std::string text;
   for (const LocalDim& dim : tensor.dims) text += (text.empty() ? "" : ", ") + dim.name;
@@ -47,10 +66,12 @@ DecoderShape DecoderShape::of(const ProgramInfo& info, std::span<const Tensor> t
                   fmt::format("{} has more dims than those of prompts and of positions", shape_text(token)));
   shape.vocabulary = token.index_bound;
   shape.along_first = token.dims.front().name == info.generation.along;
-  for (const LocalDim& dim : token.dims)
+  for (const LocalDim& dim : token.dims) {
+    if (dim.name != info.generation.along) shape.batch = dim.name;
     (dim.name == info.generation.along ? shape.positions : shape.sequences) = dim.size;
+  }
   for (const Tensor& other : tensors) {
-    if (other.role != Role::input || other.name == shape.input || other.name == position_input) continue;
+    if (other.role != Role::input || other.name == shape.input || is_own(other)) continue;
     const bool line = other.index_bound > 0 && other.dims.size() == 2 && token.dims.size() == 2 &&
                       other.dims.front().name == token.dims.front().name && !shape.along_first;
     if (!line || !shape.given.empty())
@@ -66,62 +87,152 @@ DecoderShape DecoderShape::of(const ProgramInfo& info, std::span<const Tensor> t
 }
 
 Decoder::Decoder(Rank& rank, Program& program, const StepInput& input)
-    : rank_(rank), program_(program), input_(input), shape_(DecoderShape::of(program.info(), program.tensors())) {
-  const std::span<const Tensor> tensors = program.tensors();
-  entry_ = entry_of(program.info(), generate_entry);
-  token_ = tensor_of(tensors, Role::input, shape_.input);
-  position_ = tensor_of(tensors, Role::input, position_input);
-  if (!shape_.given.empty()) given_ = tensor_of(tensors, Role::input, shape_.given);
-  logits_ = tensor_of(tensors, Role::output);
-  tokens_.resize(static_cast<size_t>(shape_.sequences * shape_.positions));
+    : rank_(rank),
+      program_(program),
+      input_(input),
+      shape_(DecoderShape::of(program.info(), program.tensors())),
+      entry_(entry_of(program.info(), generate_entry)),
+      prompt_entry_(find_entry(program.info(), prompt_entry)),
+      begin_entry_(find_entry(program.info(), begin_entry)),
+      beams_entry_(find_entry(program.info(), beams_entry)),
+      tensors_(program.tensors()) {
+  token_ = tensor_of(tensors_, Role::input, shape_.input);
+  position_ = tensor_of(tensors_, Role::input, position_input);
+  if (!shape_.given.empty()) given_ = tensor_of(tensors_, Role::input, shape_.given);
+  logits_ = tensor_of(tensors_, Role::output);
+  const auto elements = static_cast<size_t>(shape_.sequences * shape_.positions);
+  tokens_.resize(elements);
+  behind_.resize(elements);
+  next_.resize(elements);
+  from_.resize(static_cast<size_t>(shape_.sequences));
   given_tokens_.resize(static_cast<size_t>(shape_.given.empty() ? 0 : shape_.sequences * shape_.given_positions));
 }
 
-void Decoder::send(Order order, int64_t position) {
-  std::array<int64_t, 2> words{static_cast<int64_t>(order), position};
+void Decoder::send(Order order, size_t position) {
+  std::array<int64_t, 2> words{static_cast<int64_t>(order), static_cast<int64_t>(position)};
   if (rank_.ranks() > 1) broadcast(rank_, world(rank_), {-1, "order"}, words.data(), 2, Type::i64, 0);
 }
 
-void Decoder::begin_here() {
-  if (given_ != nullptr && rank_.ranks() > 1)
-    broadcast(rank_, world(rank_), {-1, "given"}, given_tokens_.data(), static_cast<int64_t>(given_tokens_.size()),
-              Type::i32, 0);
-  if (given_ != nullptr) fill(*given_, given_tokens_);
-  std::ranges::fill(tokens_, 0);
-  for (const Tensor& tensor : program_.tensors())
-    if (tensor.role == Role::cache)
-      std::memset(tensor.data, 0, static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type));
+/// From rank 0 to all.
+void Decoder::spread(std::vector<int32_t>& numbers, const char* what) {
+  if (rank_.ranks() > 1)
+    broadcast(rank_, world(rank_), {-1, what}, numbers.data(), static_cast<int64_t>(numbers.size()), Type::i32, 0);
 }
 
-void Decoder::read_here(int64_t position) {
-  if (rank_.ranks() > 1)
-    broadcast(rank_, world(rank_), {-1, "tokens"}, tokens_.data(), static_cast<int64_t>(tokens_.size()), Type::i32, 0);
+void Decoder::begin_here() {
+  if (given_ != nullptr) {
+    spread(given_tokens_, "given");
+    fill(*given_, given_tokens_);
+  }
+  std::ranges::fill(tokens_, 0);
+  std::ranges::fill(behind_, 0);
+  for (const Tensor& tensor : tensors_)
+    if (tensor.role == Role::cache)
+      std::memset(tensor.data, 0, static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type));
+  begun_ = !begin_entry_;
+}
+
+void Decoder::run(size_t entry, size_t position) {
+  spread(tokens_, "tokens");
   fill(*token_, tokens_);
   if (position_ != nullptr) fill(*position_, std::array{static_cast<int32_t>(position)});
-  program_.run(entry_, input_, {});
+  program_.run(entry, input_, {});
+}
+
+void Decoder::prompt_here(size_t last) {
+  const auto output = [&](const char* name) {
+    return gather_tensor(rank_, *tensor_of(tensors_, Role::output, fmt::format("{}.{}", prompt_entry, name)));
+  };
+  spread(behind_, "tokens");
+  fill(*tensor_of(tensors_, Role::input, next_input), behind_);
+  run(*prompt_entry_, last);
+  begun_ = true;
+  const std::vector<std::byte> logprobs = output("logprob"), likeliest = output("likeliest");
+  gathered_ = output("logits");
+  if (rank_.rank() != 0) return;
+  const std::vector<double> said = numbers(logprobs, 0, next_.size(), logits_->type);
+  for (size_t i = 0; i < next_.size(); ++i) {
+    int32_t best = 0;
+    std::memcpy(&best, &likeliest[i * sizeof best], sizeof best);
+    next_[i] = {said[i], best == behind_[i]};
+  }
+}
+
+void Decoder::read_here(size_t position) {
+  if (!begun_) program_.run(*begin_entry_, input_, {});
+  begun_ = true;
+  run(entry_, position);
   gathered_ = gather_tensor(rank_, *logits_);
+}
+
+void Decoder::choose_here() {
+  if (!beams_entry_) return;
+  spread(from_, "from");
+  fill(*tensor_of(tensors_, Role::input, from_input), from_);
+  program_.run(*beams_entry_, input_, {});
 }
 
 void Decoder::begin(std::span<const int32_t> given) {
   std::ranges::copy(given, given_tokens_.begin());
-  send(Order::begin, 0);
+  send(Order::begin);
   begin_here();
 }
 
-void Decoder::read(int64_t position) {
+void Decoder::set(size_t sequence, size_t position, int32_t token) {
+  if (position < static_cast<size_t>(shape_.positions)) tokens_[shape_.at(sequence, position)] = token;
+  if (position > 0) behind_[shape_.at(sequence, position - 1)] = token;
+}
+
+/// A pass takes as long for few positions as for all; one by one, each reads all parameters.
+bool Decoder::one_pass_pays(size_t positions) const {
+  constexpr size_t share = 8;
+  return prompt_entry_ && positions > 1 && positions * share >= static_cast<size_t>(shape_.positions);
+}
+
+void Decoder::read_first(size_t positions) {
+  if (one_pass_pays(positions)) {
+    send(Order::prompt, positions - 1);
+    return prompt_here(positions - 1);
+  }
+  for (size_t position = 0; position < positions; ++position) {
+    read(position);
+    for (size_t i = 0; i < static_cast<size_t>(shape_.sequences); ++i) {
+      const size_t at = shape_.at(i, position);
+      const std::vector<double> row = logits(i);
+      next_[at] = {log_share(row, behind_[at]), std::ranges::max_element(row) - row.begin() == behind_[at]};
+    }
+  }
+}
+
+void Decoder::read(size_t position) {
   send(Order::read, position);
   read_here(position);
 }
 
-void Decoder::end() { send(Order::end, 0); }
+void Decoder::choose(std::span<const int32_t> from) {
+  std::ranges::copy(from, from_.begin());
+  for (std::vector<int32_t>* numbers : {&tokens_, &behind_}) {
+    const std::vector<int32_t> before = *numbers;
+    for (size_t i = 0; i < from.size(); ++i)
+      for (size_t position = 0; position < static_cast<size_t>(shape_.positions); ++position)
+        (*numbers)[shape_.at(i, position)] = before[shape_.at(static_cast<size_t>(from[i]), position)];
+  }
+  send(Order::choose);
+  choose_here();
+}
+
+void Decoder::end() { send(Order::end); }
 
 void Decoder::follow() {
   for (;;) {
     std::array<int64_t, 2> words{};
     broadcast(rank_, world(rank_), {-1, "order"}, words.data(), 2, Type::i64, 0);
+    const auto position = static_cast<size_t>(words[1]);
     switch (static_cast<Order>(words[0])) {
       case Order::begin: begin_here(); break;
-      case Order::read: read_here(words[1]); break;
+      case Order::prompt: prompt_here(position); break;
+      case Order::read: read_here(position); break;
+      case Order::choose: choose_here(); break;
       case Order::end: return;
     }
   }
@@ -129,13 +240,7 @@ void Decoder::follow() {
 
 std::vector<double> Decoder::logits(size_t sequence) const {
   const auto count = static_cast<size_t>(shape_.vocabulary);
-  std::vector<double> row(count);
-  const auto copy = [&]<class T>(T) {
-    const T* from = reinterpret_cast<const T*>(gathered_.data()) + sequence * count;
-    std::copy(from, from + count, row.begin());
-  };
-  logits_->type == Type::f64 ? copy(double()) : copy(float());
-  return row;
+  return numbers(gathered_, sequence * count, count, logits_->type);
 }
 
 }  // namespace meshrt

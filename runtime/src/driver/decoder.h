@@ -2,6 +2,7 @@
 // model makes of them; the others follow.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ namespace meshrt {
 /// Of the input that is continued. `given` is what an encoder reads, of an encoder-decoder.
 struct DecoderShape {
   std::string input, given;  ///< the latter empty where there is none
+  std::string batch;         ///< the dim that counts sequences; empty where there is one
   int64_t sequences = 1, positions = 0, vocabulary = 0;
   int64_t given_positions = 0, given_vocabulary = 0;
   bool along_first = false;  ///< positions are the slower dim
@@ -26,6 +28,12 @@ struct DecoderShape {
   }
 };
 
+/// What the model says of the token behind a position.
+struct Next {
+  double logprob = 0;  // nats
+  bool likeliest = false;
+};
+
 class Decoder {
  public:
   /// Of a bound program with its parameters.
@@ -35,11 +43,19 @@ class Decoder {
   // ---- on rank 0
   /// New sequences, without tokens. `given`: [sequences, given positions], empty where the program has none.
   void begin(std::span<const int32_t> given);
-  void set(size_t sequence, size_t position, int32_t token) { tokens_[shape_.at(sequence, position)] = token; }
+  /// The element behind the last position may be set too: it is not read, but `next` tells of it.
+  void set(size_t sequence, size_t position, int32_t token);
+  /// The first positions of new sequences, whose tokens are set: all in one pass where the program can and that takes
+  /// less time than one after the other.
+  void read_first(size_t positions);
   /// The model at the position of all sequences. Every position before it has been read.
-  void read(int64_t position);
+  void read(size_t position);
   /// [vocabulary], of the position that was read last.
   std::vector<double> logits(size_t sequence) const;
+  /// What is said of the token behind a position that `read_first` has read.
+  Next next(size_t sequence, size_t position) const { return next_[shape_.at(sequence, position)]; }
+  /// Sequence i goes on as sequence from[i], which is given the same.
+  void choose(std::span<const int32_t> from);
   /// Lets the others return.
   void end();
 
@@ -47,19 +63,28 @@ class Decoder {
   void follow();
 
  private:
-  enum class Order : int64_t { begin, read, end };
-  void send(Order, int64_t position);
+  enum class Order : int64_t { begin, prompt, read, choose, end };
+  void send(Order, size_t position = 0);
+  void spread(std::vector<int32_t>&, const char* what);
   void begin_here();
-  void read_here(int64_t position);
+  void prompt_here(size_t last);
+  void read_here(size_t position);
+  void choose_here();
+  bool one_pass_pays(size_t positions) const;
+  void run(size_t entry, size_t position);
 
   Rank& rank_;
   Program& program_;
   StepInput input_;
   DecoderShape shape_;
   size_t entry_;
+  std::optional<size_t> prompt_entry_, begin_entry_, beams_entry_;
+  std::span<const Tensor> tensors_;
   const Tensor *token_ = nullptr, *given_ = nullptr, *position_ = nullptr, *logits_ = nullptr;
-  std::vector<int32_t> tokens_, given_tokens_;
+  std::vector<int32_t> tokens_, behind_, given_tokens_, from_;  // behind_: of each position, the token after it
+  std::vector<Next> next_;
   std::vector<std::byte> gathered_;  // the logits, on rank 0
+  bool begun_ = false;               // what is given has been read
 };
 
 }  // namespace meshrt

@@ -11,6 +11,7 @@
 #include "driver/model_files.h"
 #include "driver/same_job.h"
 #include "driver/start.h"
+#include "driver/write_on.h"
 #include "generation/rounds.h"
 #include "generation/writer.h"
 #include "meshrt/failure.h"
@@ -23,60 +24,93 @@ namespace {
 
 using Prompts = std::vector<std::string>;
 
+/// What was written behind a prompt; by beams, all that were found, of which it is the best.
+struct Written {
+  Sequence sequence;
+  std::vector<Beam> beams = {};
+};
+
 std::vector<Sequence> sequences_of(const Prompts& prompts, const DecoderShape& shape, const Vocabulary& vocabulary,
-                                   int64_t tokens) {
+                                   const GenerateRequest& request) {
+  const std::vector<int32_t> begin = request.begin.empty() ? std::vector<int32_t>{} : vocabulary.pieces(request.begin);
   std::vector<Sequence> sequences;
   for (const std::string& prompt : prompts) {
-    Sequence one{vocabulary.encode(shape.given.empty() ? prompt : ""), 0, static_cast<int64_t>(sequences.size())};
+    Sequence one{vocabulary.encode(shape.given.empty() ? prompt : ""), 0, 0, static_cast<int64_t>(sequences.size())};
     one.prompt = one.tokens.size();
-    const int64_t more = std::max<int64_t>(1, tokens), longest = static_cast<int64_t>(one.prompt) + more;
+    one.tokens.insert(one.tokens.end(), begin.begin(), begin.end());
+    one.forced = one.tokens.size();
+    const int64_t more = std::max<int64_t>(1, request.tokens), longest = static_cast<int64_t>(one.forced) + more;
     if (longest > shape.positions)
       throw Failure(Cause::data,
                     fmt::format("prompt `{}` has {} positions, and with {} more there are {}: the model has {}", prompt,
-                                one.prompt, more, longest, shape.positions));
+                                one.forced, more, longest, shape.positions));
     sequences.push_back(std::move(one));
   }
   return sequences;
 }
 
-/// One round: the sequences stand side by side at one position after the other.
-void write_on(Decoder& decoder, Writer& writer) {
-  std::vector<Sequence>& sequences = writer.sequences();
-  for (size_t position = 0; writer.goes_on(); ++position) {
-    for (size_t i = 0; i < sequences.size(); ++i)
-      if (position < sequences[i].tokens.size()) decoder.set(i, position, sequences[i].tokens[position]);
-    decoder.read(static_cast<int64_t>(position));
-    for (size_t i = 0; i < sequences.size(); ++i)
-      if (position < sequences[i].tokens.size()) writer.take(i, position, decoder.logits(i));
-  }
+/// What the program has room for.
+void check_fits(const GenerateRequest& request, const DecoderShape& shape) {
+  if (!request.begin.empty() && shape.given.empty())
+    throw Failure(Cause::usage, fmt::format("--begin is of models that are given one thing and write another; `{}` is "
+                                            "written on from its prompt: let the prompt end so",
+                                            shape.input));
+  if (request.beams > shape.vocabulary)
+    throw Failure(Cause::usage, fmt::format("--beams {}: `{}` has {} elements, and a beam for each at most: --beams {}",
+                                            request.beams, shape.input, shape.vocabulary, shape.vocabulary));
+  if (request.beams <= shape.sequences) return;
+  if (shape.batch.empty())
+    throw Failure(Cause::usage, fmt::format("--beams {}: `{}` holds one sequence; beams are several: give it a dim "
+                                            "that counts them",
+                                            request.beams, shape.input));
+  throw Failure(Cause::usage,
+                fmt::format("--beams {0}: the program has {1} sequence{2} side by side: compile it with "
+                            "`--set {3}={0}`",
+                            request.beams, shape.sequences, shape.sequences == 1 ? "" : "s", shape.batch));
 }
 
-void report(const Prompts& prompts, const std::vector<Sequence>& sequences, const Vocabulary& vocabulary, bool goes_on,
-            double seconds, bool json, std::FILE* out) {
+nlohmann::json as_json(const Beam& beam, const Sequence& prompt, const Vocabulary& vocabulary, double length_penalty) {
+  const std::span<const int32_t> made = std::span(beam.tokens).subspan(prompt.prompt);
+  return {{"text", vocabulary.decode(made)},
+          {"tokens", std::vector<int32_t>(made.begin(), made.end())},
+          {"logprob", beam.sum},
+          {"logprobs", beam.logprobs},
+          {"worth", beam.worth(length_penalty)}};
+}
+
+nlohmann::json as_json(const Prompts& prompts, const std::vector<Written>& all, const Vocabulary& vocabulary,
+                       const GenerateRequest& request) {
+  nlohmann::json listed = nlohmann::json::array();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const Sequence& one = all[i].sequence;
+    listed.push_back({{"prompt", prompts[i]},
+                      {"text", vocabulary.decode(one.made())},
+                      {"tokens", std::vector<int32_t>(one.made().begin(), one.made().end())},
+                      {"logprob", std::accumulate(one.logprobs.begin(), one.logprobs.end(), 0.0)},
+                      {"logprobs", one.logprobs},
+                      {"prompt_logprobs", one.given}});
+    for (const Beam& beam : all[i].beams)
+      listed.back()["beams"].push_back(as_json(beam, one, vocabulary, request.length_penalty));
+  }
+  return listed;
+}
+
+void report(const Prompts& prompts, const std::vector<Written>& all, const Vocabulary& vocabulary, bool shown,
+            bool goes_on, double seconds, const nlohmann::json* json, std::FILE* out) {
   size_t made = 0;
-  for (const Sequence& one : sequences) made += one.made().size();
-  if (json) {
-    nlohmann::json listed = nlohmann::json::array();
-    for (size_t i = 0; i < prompts.size(); ++i) {
-      const Sequence& one = sequences[i];
-      listed.push_back({{"prompt", prompts[i]},
-                        {"text", vocabulary.decode(one.made())},
-                        {"tokens", std::vector<int32_t>(one.made().begin(), one.made().end())},
-                        {"logprob", std::accumulate(one.logprobs.begin(), one.logprobs.end(), 0.0)},
-                        {"logprobs", one.logprobs},
-                        {"prompt_logprobs", one.given}});
-    }
-    const nlohmann::json all = {
-        {"schema", 1}, {"generated", listed}, {"tokens_per_second", static_cast<double>(made) / seconds}};
-    tell_on(out, "{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  for (const Written& one : all) made += one.sequence.made().size();
+  const double rate = static_cast<double>(made) / seconds;
+  if (json != nullptr) {
+    const nlohmann::json object = {{"schema", 1}, {"generated", *json}, {"tokens_per_second", rate}};
+    tell_on(out, "{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  if (prompts.size() > 1)
+  if (shown) tell_on(out, "\n");
+  else
     for (size_t i = 0; i < prompts.size(); ++i)
-      tell_on(out, "{}{}\n", goes_on ? prompts[i] : "", vocabulary.decode(sequences[i].made()));
-  else tell_on(out, "\n");
+      tell_on(out, "{}{}\n", goes_on ? prompts[i] : "", vocabulary.decode(all[i].sequence.made()));
   std::fflush(out);  // the text first, where both go to one file
-  tell("{} tokens, {:.1f} a second\n", made, static_cast<double>(made) / seconds);
+  tell("{} tokens, {:.1f} a second\n", made, rate);
 }
 
 }  // namespace
@@ -104,19 +138,21 @@ int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
   check_same_job(rank, info, run);
   prepare(rank, program);
   const DecoderShape shape = DecoderShape::of(info, program.tensors());
+  check_fits(request, shape);
   const Vocabulary vocabulary(run, shape.input, shape.vocabulary);
-  std::vector<Sequence> sequences = sequences_of(prompts, shape, vocabulary, request.tokens);
+  std::vector<Sequence> sequences = sequences_of(prompts, shape, vocabulary, request);
   std::vector<size_t> lengths;
-  for (const Sequence& one : sequences) lengths.push_back(one.prompt);
+  for (const Sequence& one : sequences) lengths.push_back(one.tokens.size());
   struct Round {
     std::vector<size_t> numbers;
     std::vector<int32_t> given;
   };
   std::vector<Round> rounds;
-  for (std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences))) {
-    Prompts of_round;
-    for (const size_t i : numbers) of_round.push_back(prompts[i]);
-    rounds.push_back({std::move(numbers), given_lines(run, shape, of_round)});
+  const auto width = static_cast<size_t>(std::max<int64_t>(1, request.beams));
+  for (std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences) / width)) {
+    Prompts of_sequences;
+    for (const size_t i : numbers) of_sequences.insert(of_sequences.end(), width, prompts[i]);
+    rounds.push_back({std::move(numbers), given_lines(run, shape, of_sequences)});
   }
   const LoadedModel model = load_model(rank, program, run, files);
   Decoder decoder(rank, program, {.step = model.moment.step, .steps = model.moment.steps, .seed = model.moment.seed});
@@ -125,20 +161,32 @@ int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
     return 0;
   }
   if (!model.note.empty()) tell("note: {}\n", model.note);
-  const bool goes_on = shape.given.empty(), shown = !json && prompts.size() == 1;
+  const bool goes_on = shape.given.empty(), shown = !json && prompts.size() == 1 && request.beams == 0;
   if (shown && goes_on) tell_on(options.out, "{}", prompts[0]);
   const auto start = std::chrono::steady_clock::now();
+  std::vector<Written> all(prompts.size());
   for (const Round& round : rounds) {
     std::vector<Sequence> beginnings;
     for (const size_t i : round.numbers) beginnings.push_back(std::move(sequences[i]));
     decoder.begin(round.given);
-    Writer writer(request, vocabulary, shape.positions, shown ? options.out : nullptr, std::move(beginnings));
-    write_on(decoder, writer);
-    for (size_t k = 0; k < round.numbers.size(); ++k) sequences[round.numbers[k]] = std::move(writer.sequences()[k]);
+    if (request.beams == 0) {
+      Writer writer(request, vocabulary, shape.positions, shown ? options.out : nullptr, std::move(beginnings));
+      write_on(decoder, writer);
+      for (size_t k = 0; k < round.numbers.size(); ++k) all[round.numbers[k]] = {std::move(writer.sequences()[k])};
+      continue;
+    }
+    const std::vector<BeamSearch> searches = search(decoder, request, vocabulary, beginnings);
+    for (size_t k = 0; k < searches.size(); ++k) {
+      Written& one = all[round.numbers[k]];
+      one = {std::move(beginnings[k]), searches[k].found()};
+      one.sequence.tokens = one.beams.front().tokens;
+      one.sequence.logprobs = one.beams.front().logprobs;
+    }
   }
   decoder.end();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  report(prompts, sequences, vocabulary, goes_on, seconds.count(), json, options.out);
+  const nlohmann::json listed = json ? as_json(prompts, all, vocabulary, request) : nlohmann::json();
+  report(prompts, all, vocabulary, shown, goes_on, seconds.count(), json ? &listed : nullptr, options.out);
   return 0;
 }
 

@@ -54,21 +54,21 @@ Scored numbers_of(const TextToScore& text, const DecoderShape& shape, const Voca
   return one;
 }
 
-/// One round: the texts side by side, one position after the other.
+/// One round: the texts side by side.
 void score_round(Decoder& decoder, std::span<Scored*> round) {
   size_t longest = 0;
-  for (const Scored* one : round) longest = std::max(longest, one->tokens.size());
-  for (size_t position = 0; position + 1 < longest; ++position) {
-    for (size_t i = 0; i < round.size(); ++i)
-      if (position < round[i]->tokens.size()) decoder.set(i, position, round[i]->tokens[position]);
-    decoder.read(static_cast<int64_t>(position));
-    for (size_t i = 0; i < round.size(); ++i) {
-      Scored& one = *round[i];
-      const size_t next = position + 1;
-      if (next >= one.tokens.size() || next < one.begin) continue;
-      const std::vector<double> logits = decoder.logits(i);
-      one.logprobs.push_back(log_share(logits, one.tokens[next]));
-      one.greedy = one.greedy && std::ranges::max_element(logits) - logits.begin() == one.tokens[next];
+  for (size_t i = 0; i < round.size(); ++i) {
+    const std::vector<int32_t>& tokens = round[i]->tokens;
+    longest = std::max(longest, tokens.size());
+    for (size_t position = 0; position < tokens.size(); ++position) decoder.set(i, position, tokens[position]);
+  }
+  decoder.read_first(longest - 1);
+  for (size_t i = 0; i < round.size(); ++i) {
+    Scored& one = *round[i];
+    for (size_t at = one.begin; at < one.tokens.size(); ++at) {
+      const Next next = decoder.next(i, at - 1);
+      one.logprobs.push_back(next.logprob);
+      one.greedy = one.greedy && next.likeliest;
     }
   }
 }

@@ -36,6 +36,14 @@ constexpr GenerateOption of_generate[] = {
     {"--tokens", "N", "how many to write (default: as many as the model has positions)", false,
      [](GenerateRequest& to, const std::string& value) { to.tokens = number("--tokens", value, int64_t{1}, many); }},
     {"--greedy", "", "always the likeliest", false, [](GenerateRequest& to, const std::string&) { to.greedy = true; }},
+    {"--beams", "B", "search for the likeliest text, by the B likeliest beginnings at each position", false,
+     [](GenerateRequest& to, const std::string& value) { to.beams = number("--beams", value, int64_t{1}, many); }},
+    {"--length-penalty", "A", "beams are compared by log-likelihood / length^A (default 1)", false,
+     [](GenerateRequest& to, const std::string& value) {
+       to.length_penalty = number("--length-penalty", value, 0.0, 100.0);
+     }},
+    {"--begin", "TEXT", "of an encoder-decoder: how what it writes begins", false,
+     [](GenerateRequest& to, const std::string& value) { to.begin = value; }},
     {"--temperature", "T", "above 1 more freely, below less (default 1)", false,
      [](GenerateRequest& to, const std::string& value) {
        to.sampling.temperature = number("--temperature", value, 1e-6, 1e6);
@@ -98,10 +106,15 @@ void set_option(GenerateRequest& request, const GenerateOption& option, const st
 }
 
 std::vector<std::string> prompts_of(const GenerateRequest& request) {
+  const auto given = [&](const char* name) {
+    return std::ranges::any_of(request.given, [&](const std::string& word) { return word.starts_with(name); });
+  };
   for (const char* free : {"--temperature", "--top-k", "--top-p", "--min-p", "--seed"})
-    if (request.greedy &&
-        std::ranges::any_of(request.given, [&](const std::string& word) { return word.starts_with(free); }))
-      refuse(fmt::format("--greedy excludes {}: the likeliest is no choice", free));
+    if (request.greedy && given(free)) refuse(fmt::format("--greedy excludes {}: the likeliest is no choice", free));
+  for (const char* other : {"--greedy", "--temperature", "--top-k", "--top-p", "--min-p", "--seed", "--repetition"})
+    if (request.beams > 0 && given(other))
+      refuse(fmt::format("--beams excludes {}: beams are compared by what the model says alone", other));
+  if (request.beams == 0 && given("--length-penalty")) refuse("--length-penalty compares beams: give `--beams B`");
   std::vector<std::string> prompts = request.prompts;
   for (std::string& line : file_lines(request)) prompts.push_back(std::move(line));
   if (prompts.empty()) refuse("nothing to go on from: `--prompt TEXT`, or `-f FILE` with a prompt on each line");

@@ -22,16 +22,26 @@ Vocabulary::Vocabulary(const RunFile& run, const std::string& input, int64_t siz
       end_ = static_cast<int32_t>(other.end.value);
 }
 
-std::vector<int32_t> Vocabulary::encode(const std::string& text, bool whole) const {
+std::vector<int32_t> Vocabulary::pieces(const std::string& text) const {
   std::vector<int32_t> tokens;
-  if (start_) tokens.push_back(*start_);
   if (pieces_) pieces_->encode(text, tokens);
   else
     for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  check(text, tokens);
+  return tokens;
+}
+
+void Vocabulary::check(const std::string& text, std::span<const int32_t> tokens) const {
   for (const int32_t token : tokens)
     if (token >= size_)
       throw Failure(Cause::data,
                     fmt::format("prompt `{}`: the model has no element {}, its vocabulary has {}", text, token, size_));
+}
+
+std::vector<int32_t> Vocabulary::encode(const std::string& text, bool whole) const {
+  std::vector<int32_t> tokens = pieces(text);
+  if (start_) tokens.insert(tokens.begin(), *start_);
+  check(text, tokens);
   if (whole && end_) tokens.push_back(*end_);
   if (tokens.empty())
     throw Failure(Cause::data,

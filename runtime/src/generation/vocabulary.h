@@ -20,12 +20,16 @@ class Vocabulary {
   /// A prompt, or a whole line with the marks that it has in the data. Throws Failure (Cause::data) for numbers
   /// that the model does not have, and where there are none.
   std::vector<int32_t> encode(const std::string& text, bool whole = false) const;
+  /// A part of a text, without marks.
+  std::vector<int32_t> pieces(const std::string& text) const;
   std::string decode(std::span<const int32_t> tokens) const;
   int32_t pad() const { return pad_; }
   /// What stands behind a text, if anything does.
   std::optional<int32_t> end() const { return end_ ? end_ : pieces_ ? pieces_->end() : std::nullopt; }
 
  private:
+  void check(const std::string& text, std::span<const int32_t> tokens) const;
+
   int64_t size_;
   std::shared_ptr<const Tokenizer> pieces_;
   std::optional<int32_t> start_, end_;

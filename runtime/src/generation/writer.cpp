@@ -6,6 +6,16 @@
 
 namespace meshrt {
 
+size_t longest(const Sequence& one, const GenerateRequest& request, size_t positions) {
+  return request.tokens == 0 ? positions : one.forced + static_cast<size_t>(request.tokens);
+}
+
+bool stops(std::span<const int32_t> made, const GenerateRequest& request, const Vocabulary& vocabulary) {
+  if (request.stops.empty()) return false;
+  const std::string text = vocabulary.decode(made);
+  return std::ranges::any_of(request.stops, [&](const std::string& stop) { return text.ends_with(stop); });
+}
+
 Writer::Writer(const GenerateRequest& request, const Vocabulary& vocabulary, int64_t positions, std::FILE* show,
                std::vector<Sequence> sequences)
     : request_(request),
@@ -18,14 +28,10 @@ bool Writer::goes_on() const {
   return std::ranges::any_of(sequences_, [](const Sequence& one) { return !one.ended; });
 }
 
-size_t Writer::wanted_of(const Sequence& one) const {
-  return request_.tokens == 0 ? positions_ - one.prompt : static_cast<size_t>(request_.tokens);
-}
-
 void Writer::take(size_t sequence, size_t position, std::span<const double> logits) {
   Sequence& one = sequences_[sequence];
   const size_t next = position + 1;
-  if (next < one.prompt) one.given.push_back(log_share(logits, one.tokens[next]));
+  if (next < one.forced) one.told(next, log_share(logits, one.tokens[next]));
   if (one.ended || next != one.tokens.size()) return;
   Sampling sampling = request_.sampling;
   if (request_.greedy) sampling.temperature = 0;
@@ -34,14 +40,8 @@ void Writer::take(size_t sequence, size_t position, std::span<const double> logi
   if (one.ended) return;
   one.logprobs.push_back(chosen.logprob);
   one.tokens.push_back(chosen.token);
-  one.ended = one.made().size() == wanted_of(one) || stops(one);
+  one.ended = one.tokens.size() == longest(one, request_, positions_) || stops(one.made(), request_, vocabulary_);
   if (show_ != nullptr) show(one);
-}
-
-bool Writer::stops(const Sequence& one) const {
-  if (request_.stops.empty()) return false;
-  const std::string text = vocabulary_.decode(one.made());
-  return std::ranges::any_of(request_.stops, [&](const std::string& stop) { return text.ends_with(stop); });
 }
 
 void Writer::show(const Sequence& one) {

@@ -15,11 +15,19 @@ namespace meshrt {
 struct Sequence {
   std::vector<int32_t> tokens;
   size_t prompt;                                  ///< so many of them
+  size_t forced;                                  ///< so many with how the text must begin
   int64_t number;                                 ///< of all prompts, from 0
   std::vector<double> given = {}, logprobs = {};  ///< of the prompt behind its first element; of what was written
   bool ended = false;
   std::span<const int32_t> made() const { return std::span(tokens).subspan(prompt); }
+  /// What the model says of the token at a place that is not free.
+  void told(size_t place, double logprob) { (place < prompt ? given : logprobs).push_back(logprob); }
 };
+
+/// The length that a sequence has at most.
+size_t longest(const Sequence&, const GenerateRequest&, size_t positions);
+/// Whether what was written ends as `--stop` says.
+bool stops(std::span<const int32_t> made, const GenerateRequest&, const Vocabulary&);
 
 /// The sequences of one round: they stand at the same position.
 class Writer {
@@ -34,9 +42,7 @@ class Writer {
   std::vector<Sequence>& sequences() { return sequences_; }
 
  private:
-  bool stops(const Sequence&) const;
   void show(const Sequence&);
-  size_t wanted_of(const Sequence&) const;
 
   const GenerateRequest& request_;
   const Vocabulary& vocabulary_;
