@@ -472,31 +472,6 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"# Größe\ntrain: { größe: 1 }",
        "unknown key `größe` in `train`\n  --> run.yaml:2:10\n2 | train: { größe: 1 }\n  |          ^^^^^ known keys: "
        "steps, seed, shuffle, lr, params, names, fresh, partial, timeout, max_time, stop"},
-      {"validation: { every: 5 }\ntrain: { stop: {metric: loss} }",
-       "`train.stop` does not say when\n  --> run.yaml:2:16\n2 | train: { stop: {metric: loss} }\n"
-       "  |                ^ `patience: 5`: after so many evaluations"},
-      {"validation: { every: 5 }\ntrain: { stop: {patience: 0} }",
-       "`train.stop.patience` must be a whole number of at least 1, not `0`\n  --> run.yaml:2:27\n"
-       "2 | train: { stop: {patience: 0} }\n  |                           ^"},
-      {"validation: { every: 5 }\ntrain: { stop: {patience: 3, mode: least} }",
-       "`train.stop.mode` must be one of min, max, not `least`\n  --> run.yaml:2:36\n"
-       "2 | train: { stop: {patience: 3, mode: least} }\n  |                                    ^^^^^"},
-      {"validation: { every: 5 }\ntrain: { stop: {patiance: 3, patience: 3} }",
-       "unknown key `patiance` in `train.stop`\n  --> run.yaml:2:17\n"
-       "2 | train: { stop: {patiance: 3, patience: 3} }\n  |                 ^^^^^^^^ did you mean `patience`?"},
-      {"train: { stop: {patience: 3} }",
-       "`train.stop` compares evaluations, and this run makes none\n  --> run.yaml:1:16\n"
-       "1 | train: { stop: {patience: 3} }\n  |                ^ `validation: { every: 250 }` makes them"},
-      {"data: { a: {file: train.bin} }\nvalidation: { steps: 1 }\ntrain: { stop: {patience: 3} }",
-       "`train.stop` compares evaluations, and this run makes one, after its last step\n  --> run.yaml:3:16\n"
-       "3 | train: { stop: {patience: 3} }\n  |                ^ `validation: { every: 250 }` makes them"},
-      {"checkpoint: { dir: a, best: {metric: loss} }",
-       "`checkpoint.best` is that of evaluations, and this run makes none\n  --> run.yaml:1:29\n"
-       "1 | checkpoint: { dir: a, best: {metric: loss} }\n"
-       "  |                             ^ `validation: { every: 250 }` makes them"},
-      {"validation: { every: 5 }\ncheckpoint: { best: {metric: loss} }",
-       "`checkpoint` does not say where\n  --> run.yaml:2:21\n2 | checkpoint: { best: {metric: loss} }\n"
-       "  |                     ^ `dir: out/ckpt`"},
   };
   for (const auto& [text, message] : cases) EXPECT_EQ(error(text), message) << text;
 }
