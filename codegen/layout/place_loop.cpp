@@ -38,9 +38,11 @@ Placement stack_of(DimId loop, Placement turn) {
 
 }  // namespace
 
+/// From zeros on: of another number each rank would add its own to a sum that stays partial.
 void Placer::start_adding_up(const LoopOp& loop) {
   for (const auto& carry : loop.carries)
-    if (is_free(carry.initial) && only_adds_up(graph_, loop, carry)) adding_up_[carry.entering] = {};
+    if (literal_number(graph_, carry.initial) == 0 && only_adds_up(graph_, loop, carry))
+      adding_up_[carry.entering] = {};
 }
 
 /// As the rules say; open dims as the carry begins.

@@ -213,6 +213,24 @@ model Same {
 }
 layout split on plane { batch -> rows; wide -> columns }
 """, lambda v: {"outer.same": np.stack([v.x] * 3), "outer.turned": np.stack([v.x.T] * 3), "outer.inner.one": np.stack([[v.x * 2**i / 2] * 2 for i in range(3)])}, {"x": (4, 6)})
+    yield Construct("a sum that begins with a number, of terms that each rank has a part of", """
+dim batch = 8, wide = 6, turn = 3
+model Begun {
+  input x : real[batch, wide]
+  param w : real[turn, wide] = ones
+  s : real[wide] = 5.0
+  total = 2.0
+  repeat turn {
+    s     = s + sum[batch](x)
+    total = total + sum[batch, wide](x ^ 2)
+  }
+  loss = mean[wide](s * sum[turn](w)) + total
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { batch -> rows; wide -> columns }
+layout rows on plane { batch -> rows * columns }
+""", lambda v: {"s": 5 + 3 * v.x.sum(0), "total": 2 + 3 * (v.x**2).sum(), "loss": ((5 + 3 * v.x.sum(0)) * v.w.sum(0)).mean() + 2 + 3 * (v.x**2).sum(),
+                "grad(w)": np.stack([(5 + 3 * v.x.sum(0)) / 6] * 3)}, {"x": (8, 6)}, {"w": (3, 6)}, layouts=("split", "rows"))
     yield Construct("a power iteration: `until`, and a `collect` of fewer turns", """
 dim row = 6, col = row, sweep = 50
 model Power {
