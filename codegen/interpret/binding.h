@@ -29,9 +29,6 @@ struct Binding {
   /// By CollectiveStep::step: what was started last, for its wait.
   std::map<uint32_t, std::shared_ptr<class PlannedCall>> started;
 
-  /// Sends that go on while the rank does other things, and the list of the action under way.
-  std::vector<meshrt::Ticket>* sends = nullptr;
-
   Binding(const Program&, meshrt::Rank&);
   /// Where the buffer's memory begins.
   std::byte* memory(BufferId) const;

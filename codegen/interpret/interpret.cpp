@@ -7,6 +7,7 @@
 #include "codegen/interpret/interpreted_program.h"
 #include "codegen/interpret/steps.h"
 #include "codegen/program/accesses.h"
+#include "codegen/program/pipeline_slots.h"
 
 namespace mesh {
 
@@ -100,6 +101,7 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   info.name = graph.model;
   info.layout = layout.name;
   info.mesh_name = layout.mesh.name;
+  info.pipeline = pipeline_info(program);
   info.machine = program.sharded.machine.name;
   for (const MeshAxis& axis : layout.mesh.axes)
     info.mesh.push_back({axis.name, static_cast<int>(axis.size), static_cast<int>(axis.stride), axis.within_node});

@@ -66,8 +66,10 @@ void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries, const
 void Lowering::pass_on(const LoopOp& op, const std::vector<Access>& carries, bool sends) {
   at_.clear();
   for (size_t i = 0; i < op.carries.size(); ++i)
-    if (!sharded_.placement(op.carries[i].result).at.empty())
+    if (!sharded_.placement(op.carries[i].result).at.empty()) {
+      program_.buffer(storage(program_, carries[i].buffer)).space = Space::arena;
       emit(MessageStep{carries[i], sharded_.layout.pipeline.axis, op.reverse, sends});
+    }
 }
 
 /// What was there before the body begins is kept `before` a carry is renewed, all else when it is made.

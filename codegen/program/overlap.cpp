@@ -85,7 +85,9 @@ void find_meanwhile(const Steps& steps, bool around, std::set<const Step*>& foun
   for (const Step& step : steps) {
     if (is_in(step, Phase::wait)) --started;
     if (around || started > 0) found.insert(&step);
-    for (const Steps* body : bodies(step)) find_meanwhile(*body, around || started > 0, found);
+    const auto* loop = std::get_if<ForStep>(&step.what);
+    const bool messages = loop && loop->order;
+    for (const Steps* body : bodies(step)) find_meanwhile(*body, around || started > 0 || messages, found);
     if (is_in(step, Phase::start)) ++started;
   }
 }

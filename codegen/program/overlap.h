@@ -22,7 +22,7 @@ void overlap_collectives(Program&, bool early);
 /// Where in the list the collective is waited for that step `start` starts; the list's size: nowhere.
 size_t wait_of(std::span<const Step>, size_t start);
 
-/// The steps that are executed while a collective is under way, in all routines.
+/// The steps that are executed while a collective or a message between stages is under way, in all routines.
 std::set<const Step*> steps_meanwhile(const Program&);
 
 /// What is wrong with starts and waits (verify_calls.cpp): of a step in between that touches what a collective moves, a

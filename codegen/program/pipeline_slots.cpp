@@ -8,7 +8,7 @@
 #include "codegen/program/walk.h"
 #include "codegen/schedule/check_schedule.h"
 #include "codegen/schedule/in_flight.h"
-#include "codegen/schedule/progress.h"
+#include "codegen/schedule/lower_schedule.h"
 
 namespace mesh {
 
@@ -30,23 +30,31 @@ bool is_backward(const Step& action) { return std::get<ActionStep>(action.what).
 
 PipelineOrder order_of(const Program& program, const ForStep& loop) {
   const Pipeline& pipeline = program.sharded.layout.pipeline;
-  PipelineOrder order{pipeline.axis, {}};
   const bool both = std::ranges::any_of(loop.body, is_backward);
-  order.schedule = both ? pipeline.lists : forward_alone(pipeline.lists.stages, static_cast<int32_t>(loop.turns));
-  if (both && !check_schedule(order.schedule).empty())
-    internal_error("schedule " + pipeline.schedule + ": " + check_schedule(order.schedule).front().message);
-  // A send has its slot to itself until it has ended, and a receive begins when its reader's turn comes.
-  const auto slots = static_cast<int32_t>(slots_of(order));
-  if (const auto waits = find_deadlock(order.schedule, {slots, 0}); both && !waits.empty())
-    internal_error(describe_deadlock(order.schedule, waits));
-  return order;
+  const PipelineSchedule lists =
+      both ? pipeline.lists : forward_alone(pipeline.lists.stages, static_cast<int32_t>(loop.turns));
+  if (both && !check_schedule(lists).empty())
+    internal_error("schedule " + pipeline.schedule + ": " + check_schedule(lists).front().message);
+  if (lists.has_communication()) return {pipeline.axis, lists};
+  const std::optional<PipelineSchedule> whole = with_communication(lists);
+  if (!whole) internal_error("the ranks of schedule " + pipeline.schedule + " wait for each other");
+  return {pipeline.axis, *whole};
 }
 
 int64_t slots_of(const PipelineOrder& order) {
   const bool both = std::ranges::any_of(order.schedule.ranks, [](const std::vector<Action>& actions) {
     return std::ranges::any_of(actions, frees_activations, &Action::kind);
   });
-  return both ? ring_of(order.schedule) : 1;
+  return both ? ring_of(order.schedule) : std::min(2, order.schedule.micro_batches);
+}
+
+std::vector<const MessageStep*> handed_on(const ForStep& pipeline) {
+  std::vector<const MessageStep*> messages;
+  for_each_step(pipeline.body, [&](const Step& step) {
+    if (const auto* message = std::get_if<MessageStep>(&step.what); message && message->sends)
+      messages.push_back(message);
+  });
+  return messages;
 }
 
 namespace {
@@ -101,14 +109,17 @@ class Slots {
         for (IndexMap& map : access.maps) ++map.position;
         widened_.push_back(storage(program_, access.buffer));
       });
-    widen(count);
+    widen(std::ranges::any_of(loop.body, is_backward) ? "in_flight" : "sent_ahead", count);
   }
 
   /// The buffers of the pipeline that was looked at, and what is a view of them.
-  void widen(int64_t count) {
+  void widen(const std::string& name, int64_t count) {
     if (widened_.empty()) return;
-    GraphBuilder build(program_.sharded.graph);
-    const DimId slots = build.dim("in_flight", count);
+    Graph& graph = program_.sharded.graph;
+    const auto same = [&](const Dim& dim) { return dim.name == name && dim.size == count; };
+    const auto known = std::ranges::find_if(graph.dims, same);
+    const DimId slots = known != graph.dims.end() ? DimId{static_cast<uint32_t>(known - graph.dims.begin())}
+                                                  : GraphBuilder(graph).dim(name, count);
     for (uint32_t i = 0; i < program_.buffers.size(); ++i)
       if (std::ranges::count(widened_, storage(program_, {i})) > 0)
         program_.buffers[i].dims.insert(program_.buffers[i].dims.begin(), {slots, {}});
@@ -123,5 +134,16 @@ class Slots {
 }  // namespace
 
 void add_pipeline_slots(Program& program) { Slots(program).run(); }
+
+meshrt::PipelineInfo pipeline_info(const Program& program) {
+  meshrt::PipelineInfo info;
+  const Layout& layout = program.sharded.layout;
+  for_each_step(program.routines[program.step().run].steps, [&](const Step& step) {
+    if (const auto* loop = std::get_if<ForStep>(&step.what); loop && loop->order)
+      info = {layout.mesh.axes[loop->order->axis].name, layout.pipeline.schedule, static_cast<int>(loop->turns),
+              static_cast<int>(slots_of(*loop->order))};
+  });
+  return info;
+}
 
 }  // namespace mesh

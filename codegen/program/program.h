@@ -253,8 +253,9 @@ struct FillStep {
 };
 
 /// What one stage of a pipeline gives to the next one, or, where it goes `down`, to the one before: each rank sends to
-/// the neighbour on the axis, and one that has none there does nothing. The value lies alike on both. A send goes on
-/// while other steps are executed; its slot is written again when it has ended (ForStep::order).
+/// the neighbour on the axis, and one that has none there does nothing. The value lies alike on both, in the arena. It
+/// says from when on the value may be read, or is not written any more, within the action (verify_pipelines.h); when it
+/// travels the rank's list says (ForStep::order).
 struct MessageStep {
   Access value;
   AxisId axis;
@@ -276,7 +277,7 @@ struct UntilStep {
 /// In which order the stages of a pipeline, which are the coordinates of an axis, make their actions, each of one turn.
 struct PipelineOrder {
   AxisId axis;
-  PipelineSchedule schedule;  // lists of F and B, by coordinate
+  PipelineSchedule schedule;  // lists of F, B and their messages, by coordinate
 };
 
 /// What one turn of a loop executes.

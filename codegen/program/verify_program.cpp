@@ -13,6 +13,7 @@
 #include "codegen/program/memory.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/print_program.h"
+#include "codegen/program/verify_pipelines.h"
 #include "codegen/program/verify_rings.h"
 #include "codegen/program/verify_steps.h"
 #include "codegen/program/walk.h"
@@ -45,6 +46,8 @@ class Verifier {
       steps(routine.steps);
       for (std::string& message : verify_calls(program_, routine.steps)) say(routine_ + ": " + std::move(message));
       for (std::string& message : verify_rings(program_, routine)) say(routine_ + ": " + std::move(message));
+      for (std::string& message : verify_pipelines(program_, routine, classes_))
+        say(routine_ + ": " + std::move(message));
       for (const EntryPoint& entry : program_.entries)
         if (&routine == &program_.routines[entry.finish.value_or(entry.run)]) handed_out(entry);
     }

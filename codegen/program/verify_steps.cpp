@@ -188,6 +188,8 @@ class StepVerifier {
   void operator()(const TakeGradientStep& t) { table(t.table, t.ids, t.d, t.dim); }
   void operator()(const FillStep&) {}
   void operator()(const MessageStep& m) {
+    if (program_.buffer(storage(program_, m.value.buffer)).space != Space::arena)
+      say(fmt::format("works on {} outside the arena", to_string(program_, m.value)));
     for (const LocalDim& local : dims_of(program_, m.value))
       if (contains(local.placement.axes, m.axis))
         say(fmt::format("sends a part of {} as if it lay alike", name(local.dim)));

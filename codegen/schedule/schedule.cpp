@@ -32,6 +32,13 @@ std::string to_text(const Action& action) {
   return is_of_micro_batch(action.kind) ? text + std::to_string(action.micro_batch) : text;
 }
 
+std::string row_text(const std::vector<Action>& actions) {
+  std::string text;
+  for (const Action& action : actions)
+    if (action.kind != ActionKind::idle) text += (text.empty() ? "" : " ") + to_text(action);
+  return text;
+}
+
 std::optional<Action> parse_action(std::string_view text) {
   if (text.empty()) return Action{};
   const std::optional<int32_t> stage = take_number(text);

@@ -36,6 +36,8 @@ struct Action {
 
 /// As PyTorch writes them: "0F1", "2SEND_B0", "1UNSHARD"; idle is "".
 std::string to_text(const Action&);
+/// A list as these, with spaces in between and without the idle ones: "0F0 0SEND_F0 0RECV_B0 0B0".
+std::string row_text(const std::vector<Action>&);
 /// Nothing for what is no action.
 std::optional<Action> parse_action(std::string_view);
 

@@ -70,10 +70,11 @@ TEST(Flight, NamesTheMessageThatARankWaitsFor) {
     call.message = {micro_batch, 1, sends ? 3 : 1};
     return recorder.begin(call, true);
   };
-  recorder.action(rows::F(1, 3).word());
+  recorder.action(PipelineAction{StageWork::forward, 1, 3}.word());
+  const auto said = [&] { return last_words(*read_flight(flight_path(folder.path(""), 2))); };
+  EXPECT_EQ(said(), "it was in step 5, at 1F3 of its row");
   const FlightCall* const awaited = message(3, false);
   message(4, false);
-  const auto said = [&] { return last_words(*read_flight(flight_path(folder.path(""), 2))); };
   EXPECT_EQ(said(),
             "it was in step 5, at 1F3 of its row, after the start of receive of micro-batch 4 of 'act' (7 x f32) from "
             "rank 1");

@@ -456,6 +456,16 @@ TEST(Info, TellsTheProgramAsTextAndJson) {
   EXPECT_EQ(json["mesh"]["ranks"], 4);
   EXPECT_EQ(json["dims"]["batch"], 6);
   EXPECT_EQ(json["products"], multiply_name());
+  EXPECT_TRUE(json["pipeline"].is_null());
+}
+
+TEST(Info, TellsThePipeline) {
+  ProgramInfo info = FitMean(4).info();
+  info.pipeline = {"all", "1f1b", 8, 4};
+  const std::string line = "\n  pipeline   1f1b over all, 8 micro-batches, at most 4 of them in a stage\n";
+  EXPECT_NE(info_text(info).find(line), std::string::npos) << info_text(info);
+  const auto json = nlohmann::json::parse(info_json(info))["pipeline"];
+  EXPECT_EQ(json.dump(), R"({"axis":"all","in_flight":4,"micro_batches":8,"schedule":"1f1b"})");
 }
 
 TEST(Log, FormatsTimesAndNumbers) {

@@ -1,7 +1,9 @@
 // Pipelines: stages that compute at their own ranks, in the order of a schedule, equal to one rank.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/compile.h"
 #include "codegen/program/pipeline_slots.h"
@@ -72,6 +74,18 @@ TEST(Pipeline, memory_follows_the_schedule) {
   EXPECT_EQ(stash->dims[1].placement.axes.size(), 1u);
 }
 
+/// Of one that only evaluates a micro-batch is computed while another is sent.
+TEST(Pipeline, evaluation_has_two_slots) {
+  const Program program = compiled(deep("turns")).program;
+  const ForStep* found = nullptr;
+  for_each_step(program.routines[program.entry("evaluate")->run].steps, [&](const Step& step) {
+    if (const auto* loop = std::get_if<ForStep>(&step.what); loop && loop->order) found = loop;
+  });
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(slots_of(*found->order), 2);
+  EXPECT_EQ(row_text(found->order->schedule.ranks[0]), "0F0 0SEND_F0 0F1 0SEND_F1 0F2 0SEND_F2 0F3 0SEND_F3");
+}
+
 /// Each rank computes its own layers alone: inside the pipeline nothing is sent over its axis but messages.
 TEST(Pipeline, only_messages_go_between_stages) {
   const Program program = compiled(deep("both")).program;
@@ -89,6 +103,69 @@ TEST(Pipeline, only_messages_go_between_stages) {
   });
   EXPECT_EQ(messages, 4);  // h and its gradient, each sent and received
   EXPECT_EQ(loops, 2);
+}
+
+// ---- what verify_program says of pipelines that are out of order
+
+ForStep& pipeline_of(Program& program) { return const_cast<ForStep&>(pipeline_of(std::as_const(program))); }
+
+void expect_message(const Program& broken, const std::string& part) {
+  EXPECT_THAT(verify_program(broken), testing::Contains(testing::HasSubstr(part)));
+}
+
+/// Where the list of a stage has the action.
+auto place(std::vector<Action>& list, ActionKind kind, int32_t micro_batch) {
+  return std::ranges::find_if(list,
+                              [&](const Action& one) { return one.kind == kind && one.micro_batch == micro_batch; });
+}
+
+TEST(Pipeline, lists_have_every_action_once) {
+  Program program = compiled(deep("turns")).program;
+  std::vector<Action>& list = pipeline_of(program).order->schedule.ranks[1];
+  list.erase(place(list, ActionKind::backward, 2));
+  expect_message(program, "rank 1 has 1B2 not once in its list");
+}
+
+TEST(Pipeline, messages_come_before_their_readers_and_behind_their_makers) {
+  Program program = compiled(deep("turns")).program;
+  std::vector<Action>& list = pipeline_of(program).order->schedule.ranks[1];
+  std::iter_swap(place(list, ActionKind::receive_forward, 0), place(list, ActionKind::forward, 0));
+  expect_message(program, "rank 1 receives what 1F0 needs behind it");
+  program = compiled(deep("turns")).program;
+  std::vector<Action>& other = pipeline_of(program).order->schedule.ranks[1];
+  std::iter_swap(place(other, ActionKind::send_backward, 0), place(other, ActionKind::backward, 0));
+  expect_message(program, "rank 1 sends what 1B0 gives before it");
+}
+
+/// A receive that is posted too early comes into a slot that is in use.
+TEST(Pipeline, slots_are_free_when_messages_come) {
+  Program program = compiled(deep("turns")).program;
+  std::vector<Action>& list = pipeline_of(program).order->schedule.ranks[1];
+  const auto third = place(list, ActionKind::receive_forward, 2);
+  std::rotate(place(list, ActionKind::backward, 0), third, third + 1);
+  expect_message(program, "rank 1: 1RECV_F2 stands before 1B0, which uses the same slot");
+}
+
+TEST(Pipeline, nothing_touches_what_is_under_way) {
+  for (const bool sends : {false, true}) {
+    Program program = compiled(deep("turns")).program;
+    Steps& body = std::get<ActionStep>(pipeline_of(program).body.front().what).body;
+    const auto message = std::ranges::find_if(body, [&](const Step& step) {
+      const auto* one = std::get_if<MessageStep>(&step.what);
+      return one && one->sends == sends;
+    });
+    ASSERT_NE(message, body.end());
+    const Access value = std::get<MessageStep>(message->what).value;
+    body.insert(sends ? message + 1 : message, Step{FillStep{value, 0}, Part::forward, {}, {}, {}});
+    expect_message(program, sends ? "writes what may be under way: send to the stage behind"
+                                  : "touches what may be coming in: receive from the stage before");
+  }
+}
+
+TEST(Pipeline, messages_lie_in_the_arena) {
+  Program program = compiled(deep("turns")).program;
+  program.buffer(handed_on(pipeline_of(program)).front()->value.buffer).space = Space::own;
+  expect_message(program, "outside the arena");
 }
 
 /// Gradients are added up micro-batch by micro-batch under every schedule.

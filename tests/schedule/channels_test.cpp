@@ -10,6 +10,7 @@
 #include "codegen/schedule/check_schedule.h"
 #include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/simulate.h"
+#include "meshrt/failure.h"
 #include "meshrt/launch.h"
 #include "meshrt/pipeline.h"
 #include "tests/schedule/lists.h"
@@ -20,20 +21,13 @@ namespace {
 using meshrt::ChannelEnd, meshrt::PipelineAction, meshrt::Rank, meshrt::StageChannels, meshrt::StageWork;
 using tests::named;
 
-PipelineAction to_row(const Action& action) {
-  static const std::map<ActionKind, StageWork> works = {{ActionKind::forward, StageWork::forward},
-                                                        {ActionKind::recompute, StageWork::recompute},
-                                                        {ActionKind::backward, StageWork::backward},
-                                                        {ActionKind::input_gradient, StageWork::input_gradient},
-                                                        {ActionKind::weight_gradient, StageWork::weight_gradient},
-                                                        {ActionKind::send_forward, StageWork::send_forward},
-                                                        {ActionKind::receive_forward, StageWork::receive_forward},
-                                                        {ActionKind::send_backward, StageWork::send_backward},
-                                                        {ActionKind::receive_backward, StageWork::receive_backward}};
-  const PipelineAction made{works.at(action.kind), action.stage, action.micro_batch};
-  EXPECT_EQ(to_text(made), to_text(action));
-  EXPECT_EQ(meshrt::action_text(made.word()), to_text(action));
-  return made;
+/// A rank's list as the row that it has at run time.
+std::vector<PipelineAction> row_of(const std::vector<Action>& actions) {
+  const std::vector<PipelineAction> row = meshrt::parse_row(row_text(actions));
+  for (const PipelineAction& one : row) {
+    EXPECT_EQ(meshrt::action_text(one.word()), to_text(one));
+  }
+  return row;
 }
 
 /// What the stages of one rank compute.
@@ -72,8 +66,7 @@ class RankOfPipeline {
         connect(stages_[stage].backward_in, at[stage + 1], rank.rank(), 2 * stage + 1, of.came_back);
       }
     }
-    for (const Action& action : schedule.ranks[rank.rank()])
-      if (action.kind != ActionKind::idle) row_.push_back(to_row(action));
+    row_ = row_of(schedule.ranks[rank.rank()]);
   }
 
   void run() {
@@ -180,6 +173,16 @@ class Clock final : public Kernels {
 
 auto numbers(const PipelineSchedule& schedule) {
   return [&schedule](int step) { return std::make_unique<Numbers>(schedule.stages, step); };
+}
+
+TEST(Channels, rows_are_read_as_lists_are_written) {
+  const std::string text = "0F0 0R10 2B3 0I1 0W1 0SEND_F0 1RECV_F0 1SEND_B0 0RECV_B12";
+  std::string again;
+  for (const PipelineAction& one : meshrt::parse_row(text)) again += (again.empty() ? "" : " ") + to_text(one);
+  EXPECT_EQ(again, text);
+  EXPECT_EQ(row_text({{ActionKind::forward, 0, 0}, {}, {ActionKind::send_forward, 0, 0}}), "0F0 0SEND_F0");
+  for (const char* wrong : {"F0", "0F", "0X1", "0F1x", "0UNSHARD", "0F-1", "0F0  0F1"})
+    EXPECT_THROW(meshrt::parse_row(wrong), meshrt::Failure) << wrong;
 }
 
 TEST(Channels, carry_every_schedule) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "meshrt/channel.h"
@@ -39,6 +40,9 @@ struct PipelineAction {
 std::string to_text(const PipelineAction&);
 /// The same from word(); "" for what is none.
 std::string action_text(uint64_t word);
+/// A row as such texts with spaces in between: "0F0 0SEND_F0 0RECV_B0 0B0". Throws Failure (Cause::usage) that names
+/// what is no action.
+std::vector<PipelineAction> parse_row(std::string_view);
 
 /// The channels of one stage of this rank, each with the values that go over it: to and from the ranks of the stages
 /// beside it. Empty where there is none, or that stage is the rank's own.
@@ -48,34 +52,44 @@ struct StageChannels {
 
 /// Runs the actions of a row in their order, and returns when all that was sent is taken. `stages` is by stage of the
 /// whole pipeline. Before it calls `compute` for F, B or I, what comes into the stage is there, and the buffers that
-/// the stage hands on are free. Throws what `compute` throws, and Failure as collectives do; Cause::usage for a message
+/// the stage hands on are free; before it posts a receive they are too, as a stage may hand on the buffer into which it
+/// receives. Throws what `compute` throws, and Failure as collectives do; Cause::usage for a message
 /// of a stage without channels.
 void run_row(std::span<const PipelineAction> row, std::span<StageChannels> stages,
              const std::function<void(const PipelineAction&)>& compute);
 
-/// A row as text: {F(0, 0), SEND_F(0, 0), RECV_B(0, 0), B(0, 0)}, each of a stage and a micro-batch.
-namespace rows {
-constexpr PipelineAction F(int32_t stage, int32_t micro_batch) { return {StageWork::forward, stage, micro_batch}; }
-constexpr PipelineAction R(int32_t stage, int32_t micro_batch) { return {StageWork::recompute, stage, micro_batch}; }
-constexpr PipelineAction B(int32_t stage, int32_t micro_batch) { return {StageWork::backward, stage, micro_batch}; }
-constexpr PipelineAction I(int32_t stage, int32_t micro_batch) {
-  return {StageWork::input_gradient, stage, micro_batch};
-}
-constexpr PipelineAction W(int32_t stage, int32_t micro_batch) {
-  return {StageWork::weight_gradient, stage, micro_batch};
-}
-constexpr PipelineAction SEND_F(int32_t stage, int32_t micro_batch) {
-  return {StageWork::send_forward, stage, micro_batch};
-}
-constexpr PipelineAction RECV_F(int32_t stage, int32_t micro_batch) {
-  return {StageWork::receive_forward, stage, micro_batch};
-}
-constexpr PipelineAction SEND_B(int32_t stage, int32_t micro_batch) {
-  return {StageWork::send_backward, stage, micro_batch};
-}
-constexpr PipelineAction RECV_B(int32_t stage, int32_t micro_batch) {
-  return {StageWork::receive_backward, stage, micro_batch};
-}
-}  // namespace rows
+/// One rank's part of a pipeline whose stages are the coordinates of an axis: its row, and the values that its stage
+/// hands on. Made when a program is bound, without communication; all ranks describe the same values in the same order.
+class Pipeline {
+ public:
+  Pipeline() = default;
+  /// Of each value a stage has so many buffers, one behind the other: micro-batch k has buffer k % buffers.
+  Pipeline(Rank&, const Axis& stages, int micro_batches, int buffers, std::string_view row);
+
+  /// A value [count] that a stage has from the one before and, when F is over, gives to the next one, from the same
+  /// buffer. `first`: the first buffer.
+  void hand_forward(Site, void* first, int64_t count, Type);
+  /// That it has from the next one and gives to the one before, when B or I is over.
+  void hand_backward(Site, void* first, int64_t count, Type);
+
+  /// As run_row.
+  void run(const std::function<void(const PipelineAction&)>& compute);
+
+ private:
+  struct Value {
+    Site site;
+    void* first;
+    int64_t count;
+    Type type;
+  };
+  void connect(std::vector<ChannelEnd>& ends, int from, int to, int number, const Value&);
+
+  Rank* rank_ = nullptr;
+  Axis axis_{1, 1};
+  int micro_batches_ = 0, buffers_ = 0, stage_ = 0;
+  int forward_ = 0, backward_ = 0;  // values that are handed on
+  std::vector<PipelineAction> row_;
+  std::vector<StageChannels> stages_;  // by stage; those of other ranks are empty
+};
 
 }  // namespace meshrt

@@ -23,9 +23,18 @@ struct EntryInfo {
   std::vector<std::string> unread = {};  ///< inputs that an entry which only looks at the model does without
 };
 
+/// How a training step goes through the stages of a pipeline.
+struct PipelineInfo {
+  std::string axis = {},
+              schedule = {};  ///< the mesh axis of its stages and the name of its schedule; empty: there is none
+  int micro_batches = 0;
+  int in_flight = 0;  ///< micro-batches at most that a stage holds something of
+};
+
 struct ProgramInfo {
   std::string name, spec, spec_hash, layout, mesh_name, machine, precision;
   std::vector<MeshAxis> mesh;
+  PipelineInfo pipeline;
   std::vector<std::pair<std::string, int64_t>> dims;
   std::string sample_dim;                ///< the dim of which a batch is made; empty without `minimize`
   std::vector<std::string> sample_dims;  ///< what it is in the input tensors, slowest first: itself, or two neighbours

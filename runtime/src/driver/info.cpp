@@ -20,6 +20,9 @@ std::string info_text(const ProgramInfo& info) {
   line("layout", info.layout);
   line("mesh", fmt::format("{}{{ {} }}: {} rank{}", info.mesh_name.empty() ? "" : info.mesh_name + " ",
                            fmt::join(axes, ", "), mesh_size(info), mesh_size(info) == 1 ? "" : "s"));
+  if (const PipelineInfo& of = info.pipeline; !of.axis.empty())
+    line("pipeline", fmt::format("{} over {}, {} micro-batches, at most {} of them in a stage", of.schedule, of.axis,
+                                 of.micro_batches, of.in_flight));
   line("machine", info.machine);
   line("precision", info.precision);
   line("products", multiply_name());
@@ -41,6 +44,10 @@ std::string info_json(const ProgramInfo& info) {
   for (const MeshAxis& axis : info.mesh)
     mesh.push_back({{"name", axis.name}, {"size", axis.size}, {"stride", axis.stride}});
   for (const auto& [name, size] : info.dims) dims[name] = size;
+  Json pipeline = nullptr;
+  if (const PipelineInfo& of = info.pipeline; !of.axis.empty())
+    pipeline = {
+        {"axis", of.axis}, {"schedule", of.schedule}, {"micro_batches", of.micro_batches}, {"in_flight", of.in_flight}};
   Json watched = Json::array();
   for (const ProgramInfo::Watched& one : info.watched) watched.push_back(one.name);
   Json entries = Json::array();
@@ -51,6 +58,7 @@ std::string info_json(const ProgramInfo& info) {
                        {"spec_hash", info.spec_hash},
                        {"layout", info.layout},
                        {"mesh", {{"name", info.mesh_name}, {"axes", mesh}, {"ranks", mesh_size(info)}}},
+                       {"pipeline", pipeline},
                        {"machine", info.machine},
                        {"precision", info.precision},
                        {"products", multiply_name()},

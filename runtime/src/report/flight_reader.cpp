@@ -169,9 +169,10 @@ std::optional<Flight> read_flight(const std::string& path) {
 }
 
 std::string last_words(const Flight& flight) {
-  if (flight.calls.empty()) return flight.step > 0 ? fmt::format("it was in step {}", flight.step) : "";
-  const std::string action = flight.action.empty() ? "" : fmt::format("at {} of its row, ", flight.action);
-  return fmt::format("it was in step {}, {}{}", flight.step, action, place_of(flight));
+  const std::string action = flight.action.empty() ? "" : fmt::format(", at {} of its row", flight.action);
+  const std::string place = flight.calls.empty() ? "" : ", " + place_of(flight);
+  if (flight.step == 0 && place.empty()) return "";
+  return fmt::format("it was in step {}{}{}", flight.step, action, place);
 }
 
 std::string whereabouts(const std::vector<Flight>& flights) {
