@@ -53,11 +53,6 @@ std::map<std::string, std::string> texts_of_run(const Session& session, const Co
 }
 
 std::string emitted_text(const Session& session, const SpecOptions& spec, const Compiled& compiled) {
-  if (const Layout& layout = compiled.sharded().layout; layout.pipeline)
-    throw UsageError(
-        fmt::format("layout `{}` is a pipeline, of which no C++ is written yet: `meshc verify` and `meshc "
-                    "fetch` compute it, `meshc run` takes the layout without `microbatches`",
-                    layout.name));
   EmitOptions options;
   options.spec = fs::path(spec.spec_files().front()).filename().string();
   options.spec_hash = compiled.spec_hash;

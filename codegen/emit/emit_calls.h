@@ -1,5 +1,9 @@
 // emit_calls.h: steps that are one call of the runtime: products, attention, lookups, copies, collectives.
 #pragma once
+#include <map>
+#include <string>
+#include <vector>
+
 #include "codegen/emit/emit_context.h"
 
 namespace mesh {
@@ -13,6 +17,9 @@ void emit_fill(EmitContext&, CppWriter&, const FillStep&);
 /// `span` is the place in the spec that the call names when it fails.
 void emit_collective(EmitContext&, CppWriter&, const CollectiveStep&, Span span);
 void emit_combined(EmitContext&, CppWriter&, const CombinedStep&, Span span);
+/// The call that runs this rank's actions of a pipeline, each by its own call of a function; and the pipeline's name.
+void emit_pipeline_run(EmitContext&, CppWriter&, const ForStep&, const std::string& routine,
+                       const std::map<ActionKind, std::string>& calls);
 
 // Shared by the calls.
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <utility>
 
 #include "codegen/emit/emit_calls.h"
 #include "codegen/emit/emit_parts.h"
@@ -113,10 +114,6 @@ struct Emitter {
   }
 };
 
-std::string type_text(const Buffer& buffer) {
-  return std::string("Type::") + (buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
-}
-
 /// `rank, over_data, {1, "d_wte"}`: what every call begins with.
 std::string head_of(EmitContext& context, const CollectiveStep& step, Span span) {
   const Buffer& buffer = context.program.buffer(step.to.buffer);
@@ -215,8 +212,22 @@ const char* action_of(CollectiveStep::Phase phase) {
   return "";
 }
 
+/// What is planned stands outside of the loops' bodies, without their variables.
+class OutsideOfLoops {
+ public:
+  explicit OutsideOfLoops(EmitContext& context) : context_(context), slots_(std::exchange(context.slots, {})) {}
+  ~OutsideOfLoops() { context_.slots = std::move(slots_); }
+  OutsideOfLoops(const OutsideOfLoops&) = delete;
+  OutsideOfLoops& operator=(const OutsideOfLoops&) = delete;
+
+ private:
+  EmitContext& context_;
+  std::map<LoopId, int64_t> slots_;
+};
+
 /// Of one value, what plans its movement.
 std::string plan_call(EmitContext& context, const CollectiveStep& step, Span span) {
+  const OutsideOfLoops outside(context);
   const Emitter emitter{context, step, dims_of(context.program, step.from), dims_of(context.program, step.to)};
   const std::string from = address(context, step.from), to = address(context, step.to);
   const std::string head = head_of(context, step, span), type = type_text(context.program.buffer(step.to.buffer));
@@ -255,6 +266,7 @@ std::string plan_call(EmitContext& context, const CollectiveStep& step, Span spa
 
 /// Of several values, the same.
 std::string plan_call(EmitContext& context, const CombinedStep& step, Span span) {
+  const OutsideOfLoops outside(context);
   const CollectiveStep& first = step.collectives.front();
   const bool gathers = first.kind == CollectiveKind::all_gather;
   std::string call = fmt::format("plan_{}({}, {}", name_of(first.kind), head_of(context, first, span),

@@ -121,8 +121,11 @@ std::string slot(EmitContext& context, const Access& access, size_t k) {
   if (!turn.loop) return std::to_string(turn.offset);
   std::string text = context.names.turn(turn.loop);
   const LocalDim& local = context.program.buffer(access.buffer).dims[k];
-  if (!local.placement.axes.empty())
-    return fmt::format("{}.slot({})", owners(context, local.dim, local.placement), text);
+  const bool split = !local.placement.axes.empty();
+  const auto known = context.slots.find(turn.loop);
+  if (known != context.slots.end() && turn.offset == 0 && known->second == turn.period && split == (turn.period == 0))
+    return context.names.turn_slot(turn.loop);
+  if (split) return fmt::format("{}.slot({})", owners(context, local.dim, local.placement), text);
   if (turn.offset > 0) text = fmt::format("({} + {})", text, turn.offset);
   if (turn.period == 0) return text;
   return text + " % " + context.names.extent(context.program.buffer(access.buffer).dims[k]);
@@ -155,8 +158,11 @@ std::string address(EmitContext& context, const Access& access) {
   const Buffer& buffer = context.program.buffer(access.buffer);
   const std::string& name = context.names.buffer(access.buffer);
   if (context.names.is_number(access.buffer)) return "&" + name;
-  if (context.names.is_stack(access.buffer))
-    return access.turns.empty() ? name + ".all" : name + "[" + slot(context, access, 0) + "]";
+  if (context.names.stack_depth(access.buffer) > 0) {
+    std::string text = access.turns.empty() ? name + ".all" : name;
+    for (size_t k = 0; k < access.turns.size(); ++k) text += "[" + slot(context, access, k) + "]";
+    return text;
+  }
   if (access.turns.empty()) return name;
   std::vector<std::pair<std::string, std::string>> turns;
   for (size_t k = 0; k < access.turns.size(); ++k)
@@ -167,6 +173,10 @@ std::string address(EmitContext& context, const Access& access) {
 
 std::string value(const EmitContext& context, BufferId id) {
   return (context.names.is_number(id) ? "" : "*") + context.names.buffer(id);
+}
+
+std::string type_text(const Buffer& buffer) {
+  return std::string("Type::") + (buffer.type == Type::boolean ? "boolean" : meshrt::name_of(buffer.type));
 }
 
 std::string elements(EmitContext& context, const Access& access) {

@@ -44,6 +44,13 @@ struct EmittedPlan {
   std::vector<LoopId> loops;  // it has a plan for each of their turns, outermost first
 };
 
+/// A pipeline that a routine runs: "train_pipeline".
+struct EmittedPipeline {
+  std::string name;
+  const ForStep* loop;
+  std::string rows;  // the lists of its ranks: "train_rows"
+};
+
 struct EmitContext {
   const Program& program;
   const SourceMap& sources;
@@ -59,9 +66,13 @@ struct EmitContext {
   /// Of dims that loops walk along and ranks own by parts, by what makes them: "layers_over_pipe".
   std::map<std::string, std::string> owners = {};
   std::vector<EmittedPlan> plans = {};
+  std::vector<EmittedPipeline> pipelines = {};
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
-  std::vector<LoopId> loops = {};                      // under way, outermost first
+  std::vector<LoopId> loops = {};  // under way, outermost first
+  /// Of the loops around it whose bodies have a variable with the slot of their turn: the period of the ring that it
+  /// is a slot of, or 0 where it is among the rank's own turns.
+  std::map<LoopId, int64_t> slots = {};
   bool find_nonfinite = false;                         // a check after every step
   std::set<const Step*> meanwhile = {};                // steps with collectives under way
   bool polls = false;                                  // the step being written is one of them
@@ -101,6 +112,8 @@ std::string coordinate(EmitContext&, const Where&);
 std::string address(EmitContext&, const Access&);
 /// A single number: "loss", or "*loss" where it has a place in memory.
 std::string value(const EmitContext&, BufferId);
+/// "Type::f32": the type of its elements.
+std::string type_text(const Buffer&);
 /// How many elements of an access this rank holds, as C++.
 std::string elements(EmitContext&, const Access&);
 

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "codegen/emit/emit_calls.h"
 #include "codegen/emit/emit_steps.h"
 #include "codegen/emit/mentions.h"
 #include "codegen/graph/builder.h"
+#include "codegen/program/pipeline_slots.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -69,6 +72,7 @@ class RoutineEmitter {
     CppWriter out(body_depth);
     Scope scope(context_.names);
     const Routine& routine = context_.program.routines[number];
+    routine_ = identifier(routine.name);
     if (routine.after_forward_of) out.line(table_.forward_.at(*routine.after_forward_of));
     const auto begins = phase_begins(routine.steps);
     const bool shared = std::ranges::any_of(context_.program.routines,
@@ -171,27 +175,97 @@ class RoutineEmitter {
   }
 
   void write_control(CppWriter& out, Scope& scope, const ForStep& loop, const std::string& prefix) {
-    const std::string& turn = context_.names.turn(loop.loop);
-    const std::string turns = context_.names.size(loop.dim);
-    const auto block =
-        out.block(loop.reverse ? "for (int64_t " + turn + " = " + turns + " - 1; " + turn + " >= 0; --" + turn + ")"
-                               : "for (int64_t " + turn + " = 0; " + turn + " < " + turns + "; ++" + turn + ")");
-    turns_.push_back(turn);
-    context_.loops.push_back(loop.loop);
+    if (loop.order) return write_pipeline(out, loop, prefix);
+    const auto block = out.block(head_of(loop));
+    const Within within(*this, loop);
+    CppWriter body(out.depth());
     Scope inner(scope);
     const auto* until = loop.body.empty() ? nullptr : std::get_if<UntilStep>(&loop.body.back().what);
-    write_steps(out, inner, loop.body, 0, loop.body.size() - (until == nullptr ? 0 : 1), prefix);
+    write_steps(body, inner, loop.body, 0, loop.body.size() - (until == nullptr ? 0 : 1), prefix);
     if (until != nullptr) {
       const bool plain = until->done.turns.empty();
-      out.line(fmt::format("if ({}) break;",
-                           plain ? value(context_, until->done.buffer) : "*(" + address(context_, until->done) + ")"));
+      body.line(fmt::format("if ({}) break;",
+                            plain ? value(context_, until->done.buffer) : "*(" + address(context_, until->done) + ")"));
     }
-    turns_.pop_back();
-    context_.loops.pop_back();
+    declare_slot(out, loop, body.text());
+    out.insert(body.text());
+  }
+
+  /// The loop is around what is written while this is there.
+  class Within {
+   public:
+    Within(RoutineEmitter& routine, const ForStep& loop) : routine_(routine), loop_(loop), before_(routine.turns_) {
+      EmitContext& context = routine.context_;
+      context.loops.push_back(loop.loop);
+      routine.turns_.push_back(context.names.turn(loop.loop));
+      if (!loop.own && !loop.order) return;
+      context.slots[loop.loop] = loop.order ? slots_of(*loop.order) : 0;
+      routine.turns_.push_back(context.names.turn_slot(loop.loop));
+    }
+    ~Within() {
+      routine_.context_.loops.pop_back();
+      routine_.context_.slots.erase(loop_.loop);
+      routine_.turns_ = std::move(before_);
+    }
+    Within(const Within&) = delete;
+    Within& operator=(const Within&) = delete;
+
+   private:
+    RoutineEmitter& routine_;
+    const ForStep& loop_;
+    std::vector<std::string> before_;
+  };
+
+  /// `const int64_t t_slot = t % in_flight;`, where the body uses it.
+  void declare_slot(CppWriter& out, const ForStep& loop, const std::string& body) {
+    if (!loop.own && !loop.order) return;
+    const std::string &name = context_.names.turn_slot(loop.loop), &turn = context_.names.turn(loop.loop);
+    if (!mentions(body, name)) return;
+    if (loop.own) {
+      out.line(fmt::format("const int64_t {} = {} - {};", name, turn, context_.names.begin({loop.dim, *loop.own})));
+    } else {
+      const Access& handed = handed_on(loop).front()->value;
+      out.line(fmt::format("const int64_t {} = {} % {};", name, turn,
+                           context_.names.extent(context_.program.buffer(handed.buffer).dims.front())));
+    }
+  }
+
+  /// `for (int64_t l = 0; l < layer; ++l)`
+  std::string head_of(const ForStep& loop) {
+    const std::string& turn = context_.names.turn(loop.loop);
+    std::string first = "0", end = context_.names.size(loop.dim);
+    if (loop.own) {
+      const LocalDim own{loop.dim, *loop.own};
+      first = context_.names.begin(own);
+      end = first + " + " + context_.names.extent(own);
+    }
+    return loop.reverse ? fmt::format("for (int64_t {0} = {2} - 1; {0} >= {1}; --{0})", turn, first, end)
+                        : fmt::format("for (int64_t {0} = {1}; {0} < {2}; ++{0})", turn, first, end);
+  }
+
+  /// A function for each action, and the call that runs this rank's.
+  void write_pipeline(CppWriter& out, const ForStep& loop, const std::string& prefix) {
+    std::map<ActionKind, std::string> calls;
+    for (const Step& step : loop.body) {
+      const auto& action = std::get<ActionStep>(step.what);
+      CppWriter steps(body_depth), body(body_depth);
+      Scope scope(context_.names);
+      context_.cause_before.clear();
+      {
+        const Within within(*this, loop);
+        write_steps(steps, scope, action.body, 0, action.body.size(), prefix);
+      }
+      declare_slot(body, loop, steps.text());
+      body.insert(steps.text());
+      const std::string phase = action.kind == ActionKind::forward ? "forward" : "backward";
+      calls[action.kind] = table_.call(context_, "stage_" + phase, "what a stage does of one micro-batch, " + phase,
+                                       {context_.names.turn(loop.loop)}, body.text());
+    }
+    emit_pipeline_run(context_, out, loop, routine_, calls);
   }
 
   static void write_control(CppWriter&, Scope&, const ActionStep&, const std::string&) {
-    internal_error("the emitter knows no pipelines");
+    internal_error("an action stands in no pipeline");
   }
 
   /// `if (index_on(mesh::pipe) == 0) { ... }`
@@ -229,6 +303,7 @@ class RoutineEmitter {
   EmitContext& context_;
   FunctionTable& table_;
   std::vector<std::string> turns_;  // variables of the loops under way
+  std::string routine_;             // its name
 };
 
 std::string FunctionTable::routine(EmitContext& context, uint32_t routine) {

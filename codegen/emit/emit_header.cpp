@@ -4,6 +4,7 @@
 
 #include "codegen/emit/emit_parts.h"
 #include "codegen/program/branches.h"
+#include "codegen/program/extent.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
 #include "meshrt/log.h"
@@ -14,8 +15,13 @@ namespace {
 
 struct Traffic {
   int64_t count = 0, bytes = 0;
+  void add(int64_t times, int64_t of_each) {
+    count += times;
+    bytes += times * of_each;
+  }
 };
-using TrafficTable = std::map<std::pair<CollectiveKind, std::vector<AxisId>>, Traffic>;
+/// By kind, or none of a message between stages, and axes.
+using TrafficTable = std::map<std::pair<std::optional<CollectiveKind>, std::vector<AxisId>>, Traffic>;
 
 /// What a step of the program sends: of ranks that branches tell apart, the most of each kind.
 TrafficTable count_traffic(const Program& program) {
@@ -27,6 +33,14 @@ TrafficTable count_traffic(const Program& program) {
   };
   std::vector<Place> around{{1, classes.all()}};
   const auto count = [&](const Step& step) {
+    if (const auto* message = std::get_if<MessageStep>(&step.what); message && message->sends) {
+      const RankSet senders = classes.touching(step, message->value, Use::read, around.back().ranks);
+      const Buffer& buffer = program.buffer(message->value.buffer);
+      int64_t bytes = static_cast<int64_t>(meshrt::size_of(buffer.type));
+      for (const LocalDim& local : dims_of(program, message->value)) bytes *= largest_extent(program, local);
+      for (size_t i = 0; i < tables.size(); ++i)
+        if (senders[i]) tables[i][{std::nullopt, {message->axis}}].add(around.back().turns, bytes);
+    }
     const std::span<const CollectiveStep> call = movements(step);
     if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) return;
     const auto& [turns, ranks] = around.back();
@@ -39,8 +53,10 @@ TrafficTable count_traffic(const Program& program) {
   };
   const auto enter = [&](const Step& step, const Steps&) {
     const auto* loop = std::get_if<ForStep>(&step.what);
-    around.push_back(
-        {around.back().turns * (loop == nullptr ? 1 : loop->turns), classes.entering(step, around.back().ranks)});
+    const int64_t turns = loop == nullptr ? 1
+                          : loop->own     ? largest_extent(program, {loop->dim, *loop->own})
+                                          : loop->turns;
+    around.push_back({around.back().turns * turns, classes.entering(step, around.back().ranks)});
   };
   walk(program.routines[program.step().run].steps, count, enter, [&](const Step&, const Steps&) { around.pop_back(); });
   TrafficTable most;
@@ -121,8 +137,8 @@ void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& option
   for (const auto& [key, one] : table) {
     std::vector<std::string> axes;
     for (const AxisId axis : key.second) axes.push_back(mesh.axes[axis].name);
-    traffic.push_back(fmt::format("{} {} over {} ({})", one.count, name_of(key.first), fmt::join(axes, " * "),
-                                  bytes_text(one.bytes)));
+    traffic.push_back(fmt::format("{} {} over {} ({})", one.count, key.first ? name_of(*key.first) : "messages",
+                                  fmt::join(axes, " * "), bytes_text(one.bytes)));
   }
   row("traffic", table.empty() ? "none" : fmt::format("a rank sends in a step: {}", fmt::join(traffic, ", ")));
   for (const auto& [kind, bytes] : program.memory.by_kind)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/emit/emit_parts.h"
+#include "codegen/program/pipeline_slots.h"
 
 namespace mesh {
 
@@ -112,6 +113,9 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
       else metrics.push_back(string_literal(metric.name));
     for (const Output& output : graph.outputs) outputs.push_back(string_literal(output.name));
     emit_list(out, "mesh", mesh);
+    if (const meshrt::PipelineInfo of = pipeline_info(program); !of.axis.empty())
+      out.line(fmt::format("info.pipeline = {{{}, {}, {}, {}}};", string_literal(of.axis), string_literal(of.schedule),
+                           of.micro_batches, of.in_flight));
     emit_dim_list(graph, out);
     if (graph.sample_dim) set("sample_dim", graph.dim(graph.sample_dim).name);
     emit_list(out, "sample_dims", samples);

@@ -120,8 +120,11 @@ std::string listed_output(EmitContext& context, const Buffer& buffer, const Entr
 std::pair<std::string, std::string> row(EmitContext& context, BufferId id) {
   const Buffer& buffer = context.program.buffer(id);
   const std::string type = cpp_type(buffer.type);
-  const std::string declared =
-      (context.names.is_stack(id) ? "const Stack<" + type + "> " : type + "* const ") + context.names.buffer(id);
+  const size_t depth = context.names.stack_depth(id);
+  const std::string declared = (depth == 2   ? "const Stack<Stack<" + type + ">> "
+                                : depth == 1 ? "const Stack<" + type + "> "
+                                             : type + "* const ") +
+                               context.names.buffer(id);
   if (buffer.stored) return {declared + " = " + listed(context, buffer) + ";", ""};
   for (const EntryPoint& entry : context.program.entries)
     for (const EntryPoint::Output& output : entry.outputs)

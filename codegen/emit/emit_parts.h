@@ -16,6 +16,10 @@ void emit_place(EmitContext&, CppWriter&);
 void emit_memory(EmitContext&, CppWriter&);
 /// Members: the plans of all collectives.
 void emit_plans(EmitContext&, CppWriter&);
+/// Constants: what each stage of every pipeline does, one action after the other.
+void emit_rows(EmitContext&, CppWriter&);
+/// Members: the pipelines, with what their stages hand on.
+void emit_pipelines(EmitContext&, CppWriter&);
 /// The function that gives meshrt::ProgramInfo.
 void emit_info(EmitContext&, CppWriter&, const EmitOptions&);
 

@@ -22,8 +22,8 @@ void emit_function(CppWriter& out, const std::string& comment, const std::string
   out.blank();
   if (!comment.empty()) out.comment(comment);
   const size_t first = body.find_first_not_of(' ');
-  const bool one_line = std::ranges::count(body, '\n') == 1;
   if (body.empty()) return out.line(head + " {}");
+  const bool one_line = std::ranges::count(body, '\n') == 1 && !body.substr(first).starts_with("for ");
   if (one_line) {
     const std::string whole = head + " { " + body.substr(first, body.size() - first - 1) + " }";
     if (whole.size() + 2 * static_cast<size_t>(depth) <= CppWriter::width) return out.line(whole);
@@ -129,6 +129,7 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
   CppWriter members(member_depth);
   emit_memory(context, members);
   emit_plans(context, members);
+  emit_pipelines(context, members);
   CppWriter functions(member_depth);
   for (const EmittedFunction& function : table.functions())
     emit_function(functions, function.comment, function.head, function.body);
@@ -149,12 +150,15 @@ std::string emit_program(const Program& program, const SourceMap& sources, const
       "meshrt::Whole;");
   emit_dims(context, out);
   emit_info(context, out, options);
+  emit_rows(context, out);
   out.section(context.graph().model + " on one rank");
   {
     const auto block = out.block("struct " + model + " : meshrt::Model<arena_bytes, own_bytes>", ";");
     CppWriter head(member_depth);
-    head.line("explicit " + model + "(meshrt::Rank& rank) : Model(rank, program_info()) {" +
-              (context.plans.empty() ? "}" : " plan_collectives(); }"));
+    std::string plan;
+    if (!context.plans.empty()) plan += "    plan_collectives();\n";
+    if (!context.pipelines.empty()) plan += "    plan_pipelines();\n";
+    emit_function(head, "", "explicit " + model + "(meshrt::Rank& rank) : Model(rank, program_info())", plan);
     emit_place(context, head);
     out.insert(head.text());
     out.insert("\n" + members.text());

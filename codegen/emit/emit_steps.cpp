@@ -101,7 +101,12 @@ struct ShapesOf {
   std::string operator()(const FillStep&) const { return ""; }
   std::string operator()(const CollectiveStep&) const { return ""; }
   std::string operator()(const CombinedStep&) const { return ""; }
-  std::string operator()(const MessageStep&) const { return ""; }
+  std::string operator()(const MessageStep& message) const {
+    const MeshAxis& axis = context.mesh().axes[message.axis];
+    return fmt::format("{} {} the stage {} on `{}`", local_shape(context, message.value),
+                       message.sends ? "goes to" : "has come from", message.down == message.sends ? "before" : "behind",
+                       axis.name);
+  }
   std::string operator()(const UntilStep&) const { return ""; }
   template <HasBodies Kind>
   std::string operator()(const Kind&) const {
@@ -186,7 +191,7 @@ struct EmitStep {
   void operator()(const FillStep& fill) const { emit_fill(context, out, fill); }
   void operator()(const CollectiveStep& collective) const { emit_collective(context, out, collective, span); }
   void operator()(const CombinedStep& combined) const { emit_combined(context, out, combined, span); }
-  void operator()(const MessageStep&) const { internal_error("the emitter knows no pipelines"); }
+  void operator()(const MessageStep&) const {}  // its row says when
   void operator()(const UntilStep&) const { of_control(); }
   template <HasBodies Kind>
   void operator()(const Kind&) const {

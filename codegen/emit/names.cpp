@@ -50,7 +50,8 @@ const Words& own_words() {
       "known "
       "list log main make mesh meshrt normal ones optimizer_at output_at own own_bytes parameter_at place "
       "plan_all_gather plan_all_reduce plan_all_to_all plan_collectives plan_exchange_margins plan_permute "
-      "plan_redeal plan_reduce_scatter poll pow program_info rank rate results rows sin size_t sqrt state_at "
+      "plan_pipelines plan_redeal plan_reduce_scatter poll pow program_info rank rate results rows sin size_t sqrt "
+      "state_at "
       "state_of std step table_ tanh tensors truncated_normal uint8_t uniform y0 y1");
   return words;
 }
@@ -67,6 +68,18 @@ std::vector<std::string> index_candidates(const std::string& name) {
   for (size_t n = 2; n < last.size(); ++n) candidates.push_back(last.substr(0, n));
   candidates.push_back(last + "_index");
   return candidates;
+}
+
+/// The dims of slots, over which little iterates.
+std::set<DimId> rings_of(const Program& program) {
+  std::set<DimId> rings;
+  for (const Routine& routine : program.routines)
+    for (const Step& step : routine.steps)
+      for_each_access(step, [&](const Access& access, Use) {
+        for (size_t k = 0; k < access.turns.size(); ++k)
+          if (access.turns[k].period > 0) rings.insert(program.buffer(access.buffer).dims[k].dim);
+      });
+  return rings;
 }
 
 }  // namespace
@@ -115,13 +128,20 @@ Names::Names(const Program& program) : program_(program), loop_dims_(program.loo
   for (const Buffer& buffer : program.buffers)  // before variables of functions get names, which would hide these
     for (const LocalDim& local : buffer.dims)
       if (!local.placement.axes.empty()) part(local);
-  for (const Dim& dim : graph.dims) {
-    std::vector<std::string> candidates = index_candidates(dim.name);
-    auto free =
-        std::ranges::find_if(candidates, [&](const std::string& one) { return !taken_.contains(identifier(one)); });
-    indices_.push_back(reserve(identifier(free == candidates.end() ? candidates.back() : *free)));
-  }
+  indices_.resize(graph.dims.size());
+  const std::set<DimId> rings = rings_of(program);
+  const auto name_indices = [&](bool of_rings) {
+    for (uint32_t id = 0; id < graph.dims.size(); ++id) {
+      if (rings.contains({id}) != of_rings) continue;
+      std::vector<std::string> candidates = index_candidates(graph.dims[id].name);
+      auto free =
+          std::ranges::find_if(candidates, [&](const std::string& one) { return !taken_.contains(identifier(one)); });
+      indices_[id] = reserve(identifier(free == candidates.end() ? candidates.back() : *free));
+    }
+  };
+  name_indices(false);
   for (const char* name : {"i", "j", "k", "n"}) flat_.push_back(reserve(name));
+  name_indices(true);
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* loop = std::get_if<ForStep>(&step.what)) loop_dims_[loop->loop.index] = loop->dim;
@@ -153,9 +173,9 @@ void Names::find_states() {
     state.fields.push_back(one.path.substr(one.path.rfind('.') + 1));
     state.tensors.push_back(BufferId{i});
     const Buffer& first = program_.buffer(state.tensors.front());
-    const bool plain = one.parameter && buffer.space == Space::own && !is_stack(BufferId{i}) && buffer.offset >= 0 &&
-                       one.initial.kind == meshrt::Initial::Kind::zeros && buffer.dims == first.dims &&
-                       identifier(state.fields.back()) == state.fields.back();
+    const bool plain = one.parameter && buffer.space == Space::own && stack_depth(BufferId{i}) == 0 &&
+                       buffer.offset >= 0 && one.initial.kind == meshrt::Initial::Kind::zeros &&
+                       buffer.dims == first.dims && identifier(state.fields.back()) == state.fields.back();
     const OptimizerState& model = found.begin()->second;
     const bool alike = state.fields.size() <= model.fields.size() &&
                        std::equal(state.fields.begin(), state.fields.end(), model.fields.begin()) &&
@@ -179,25 +199,35 @@ void Names::find_states() {
 }
 
 void Names::find_stacks() {
-  std::set<BufferId> deeper;
-  const auto look = [&](const Access& access, mesh::Use) {
-    const BufferId held = storage(program_, access.buffer);
-    if (access.turns.size() == 1) stacks_.insert(held);
-    if (access.turns.size() > 1) deeper.insert(held);
-  };
+  std::map<BufferId, std::set<size_t>> depths;  // by how many loops steps index it
   for (const Routine& routine : program_.routines)
-    for (const Step& step : routine.steps) for_each_access(step, look);
-  std::erase_if(stacks_, [&](BufferId id) {
+    for (const Step& step : routine.steps)
+      for_each_access(step, [&](const Access& access, mesh::Use) {
+        depths[storage(program_, access.buffer)].insert(access.turns.size());
+      });
+  for (const EntryPoint& entry : program_.entries)
+    for (const EntryPoint::Output& output : entry.outputs) depths[storage(program_, output.buffer)].insert(0);
+  for (const auto& [id, used] : depths) {
+    const size_t depth = *used.rbegin();
     const std::vector<LocalDim>& dims = program_.buffer(id).dims;
-    return deeper.contains(id) ||
-           !std::all_of(dims.begin() + 1, dims.end(), [&](const LocalDim& dim) { return is_even(program_, dim); });
-  });
+    const bool even = std::all_of(dims.begin() + static_cast<std::ptrdiff_t>(std::min(depth, dims.size())), dims.end(),
+                                  [&](const LocalDim& dim) { return is_even(program_, dim); });
+    // Of two loops the slices of the inner one may be fewer on some ranks: nobody walks over all of them.
+    const bool alone = used.size() == 1 && !program_.buffer(id).stored;
+    if (even && (depth == 1 || (depth == 2 && alone))) stacks_[id] = depth;
+  }
 }
 
 std::string Names::reserve(std::string_view wanted) {
   std::string name(wanted);
   for (int number = 2; taken_.contains(name); ++number) name = std::string(wanted) + "_" + std::to_string(number);
   taken_.insert(name);
+  return name;
+}
+
+const std::string& Names::turn_slot(LoopId id) {
+  std::string& name = turn_slots_[turn(id)];
+  if (name.empty()) name = reserve(turn(id) + "_slot");
   return name;
 }
 

@@ -51,10 +51,11 @@ class Names {
     if (name.empty()) substitutes_.erase(id);
     else substitutes_[id] = name;
   }
-  /// Whether a buffer is a meshrt::Stack: equal slices that the turns of one loop index.
-  bool is_stack(BufferId id) const {
-    const BufferId held = storage(program_, id);
-    return stacks_.contains(held) && !substitutes_.contains(held);
+  /// How many loops index a buffer as a meshrt::Stack: 1 of equal slices that the turns of one loop index, 2 of such
+  /// stacks by the turns of another; 0: it is none.
+  size_t stack_depth(BufferId id) const {
+    const auto depth = stacks_.find(storage(program_, id));
+    return depth == stacks_.end() || substitutes_.contains(depth->first) ? 0 : depth->second;
   }
   /// Whether a buffer is a variable: a single number of this rank alone, or a function's argument that is one.
   bool is_number(BufferId id) const {
@@ -65,6 +66,8 @@ class Names {
   const std::vector<OptimizerState>& states() const { return states_; }
   const std::string& index(DimId id) const { return indices_[id.index]; }
   const std::string& turn(LoopId id) const { return index(loop_dims_[id.index]); }
+  /// The slot of a turn: "l_slot".
+  const std::string& turn_slot(LoopId);
   DimId loop_dim(LoopId id) const { return loop_dims_[id.index]; }
   /// The variable of loops over several dims as one, outermost first: "i", "j", "k".
   const std::string& flat_index(size_t depth) const { return flat_[std::min(depth, flat_.size() - 1)]; }
@@ -101,7 +104,9 @@ class Names {
   std::string model_;
   std::vector<std::string> entries_, sizes_, buffers_, indices_, axes_, flat_;
   std::vector<DimId> loop_dims_;
-  std::set<BufferId> stacks_, numbers_;
+  std::map<std::string, std::string> turn_slots_;  // by what the turn is called
+  std::map<BufferId, size_t> stacks_;
+  std::set<BufferId> numbers_;
   std::vector<OptimizerState> states_;
   std::map<BufferId, std::string> substitutes_;
   std::set<DimId> used_sizes_;

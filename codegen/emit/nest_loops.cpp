@@ -225,7 +225,7 @@ NestLoops::Element NestLoops::element(const Access& access, size_t pass) const {
   // The indices of the buffer's dims, outermost first: turns, then loops (one index for dims that one loop walks).
   std::vector<std::pair<std::string, std::string>> indices;
   std::vector<size_t> depths;
-  const bool stack = context_.names.is_stack(access.buffer);
+  const bool stack = context_.names.stack_depth(access.buffer) > 0;
   for (size_t k = 0; k < (stack ? 0 : access.turns.size()); ++k) {
     indices.emplace_back(slot(context_, access, k), context_.names.extent(buffer.dims[k]));
     depths.push_back(0);

@@ -35,7 +35,6 @@ PipelineOrder order_of(const Program& program, const ForStep& loop) {
       both ? pipeline.lists : forward_alone(pipeline.lists.stages, static_cast<int32_t>(loop.turns));
   if (both && !check_schedule(lists).empty())
     internal_error("schedule " + pipeline.schedule + ": " + check_schedule(lists).front().message);
-  if (lists.has_communication()) return {pipeline.axis, lists};
   const std::optional<PipelineSchedule> whole = with_communication(lists);
   if (!whole) internal_error("the ranks of schedule " + pipeline.schedule + " wait for each other");
   return {pipeline.axis, *whole};

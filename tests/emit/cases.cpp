@@ -60,6 +60,30 @@ const std::vector<Case>& cases() {
       {"staged_inner", "tests/emit/specs/staged.mesh", "inner", {}, {}, "f64", "Staged", {}, {}, staged_along_pipe},
       {"staged_tall", "tests/emit/specs/staged.mesh", "tall", {}, {}, "f32", "Staged", {}, {}, staged_along_pipe},
       {"staged_until", "tests/emit/specs/staged.mesh", "samples", {}, {}, "f32", "Relaxed", {}, {}, staged_along_pipe},
+      {"pipe_fill", "tests/emit/specs/pipelined.mesh", "fill", {{"pipe", 3}}, {}},
+      {"pipe_turns", "tests/emit/specs/pipelined.mesh", "turns", {{"pipe", 4}}, {}, "f64"},
+      {"pipe_eager", "tests/emit/specs/pipelined.mesh", "eager", {{"pipe", 2}}, {{"layer", "4"}}},
+      {"pipe_one", "tests/emit/specs/pipelined.mesh", "turns", {{"pipe", 1}}, {}},
+      {"pipe_both", "tests/emit/specs/pipelined.mesh", "both", {{"pipe", 2}, {"data", 2}, {"model", 2}}, {}},
+      {"pipe_watched",
+       "tests/emit/specs/pipelined.mesh",
+       "both",
+       {{"pipe", 2}, {"data", 1}, {"model", 3}},
+       {},
+       "f64",
+       "",
+       {"grad_norm", "grad(**)"}},
+      {"pipe_gpt",
+       "specs/gpt.mesh",
+       "stages",
+       {{"pipe", 2}, {"data", 2}, {"model", 2}},
+       small_gpt,
+       "f32",
+       "",
+       {},
+       {},
+       nullptr,
+       "tests/emit/specs/gpt_stages.mesh"},
       {"gpt_prefetched",
        "specs/gpt.mesh",
        "default",
@@ -87,7 +111,8 @@ const std::vector<Case>& cases() {
 
 Compiled compiled(const Case& one, SourceMap& sources) {
   CompileRequest request;
-  request.files = {std::string(PROJECT_ROOT) + "/" + one.spec};
+  for (const std::string& file : {one.spec, one.layouts})
+    if (!file.empty()) request.files.push_back(std::string(PROJECT_ROOT) + "/" + file);
   request.layout = one.layout;
   request.mesh = one.mesh;
   request.set = one.set;

@@ -19,6 +19,7 @@ struct Case {
   std::vector<std::string> watch = {};
   std::vector<ValuesEntry> entries = {};
   Program (*change)(Program) = nullptr;  // what tests make of the lowered program, which gives the same numbers
+  std::string layouts = {};              // path of a file with more layouts
 };
 const std::vector<Case>& cases();
 

@@ -1,6 +1,8 @@
 #include "tests/emit/record.h"
 
 #include <algorithm>
+#include <cstring>
+#include <span>
 #include <stdexcept>
 
 #include "meshrt/driver.h"
@@ -38,11 +40,15 @@ void fill(meshrt::Tensor& tensor, uint64_t step) {
 
 }  // namespace
 
-std::vector<Record> record(const Make& make, int ranks) {
+std::vector<Record> record(const Make& make, int ranks, std::byte before) {
   std::vector<Record> records(static_cast<size_t>(ranks));
   const int code = meshrt::launch_threads(ranks, [&](meshrt::Rank& rank) {
     const std::unique_ptr<meshrt::Program> program = make();
     meshrt::prepare(rank, *program);
+    std::ranges::fill(std::span(rank.arena(), rank.arena_bytes()), before);
+    std::ranges::fill(std::span(rank.own(), rank.own_bytes()), before);
+    for (const meshrt::Tensor& tensor : program->tensors())
+      std::memset(tensor.data, 0, static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type));
     meshrt::initialise(program->tensors(), 1);
     Record& record = records[static_cast<size_t>(rank.rank())];
     const size_t train = entry_of(program->info(), "train"), evaluate = entry_of(program->info(), "evaluate");

@@ -20,7 +20,9 @@ int main(int argc, char** argv) {
     out << "  };\n  return all;\n}\n";
     std::ofstream rule(argv[2]);
     rule << argv[1] << ":";
-    for (const mesh::tests::Case& one : mesh::tests::cases()) rule << " " << PROJECT_ROOT << "/" << one.spec;
+    for (const mesh::tests::Case& one : mesh::tests::cases())
+      for (const std::string& file : {one.spec, one.layouts})
+        if (!file.empty()) rule << " " << PROJECT_ROOT << "/" << file;
     rule << "\n";
     return out.flush() && rule.flush() ? 0 : 1;
   } catch (const std::exception& error) {

@@ -23,6 +23,7 @@
 #include "meshrt/lanes.h"
 #include "meshrt/lookup.h"
 #include "meshrt/math.h"
+#include "meshrt/pipeline.h"
 #include "meshrt/plan.h"
 #include "meshrt/profile.h"
 #include "meshrt/program.h"
@@ -143,13 +144,23 @@ struct Stack {
   T* operator[](int64_t turn) const { return all + turn * slice; }
 };
 
+/// Stacks of equal slices: `x[t][l]` is what turn l of a loop sees in turn t of the one around it.
+template <class T>
+struct Stack<Stack<T>> {
+  T* all;
+  int64_t stack, slice;
+  Stack<T> operator[](int64_t turn) const { return {all + turn * stack, slice}; }
+};
+
 /// A place in memory, as a pointer to its elements or as a Stack.
 template <class T>
 struct Place {
   T* at;
-  int64_t slice;  ///< elements at one index of the first dim
+  int64_t slice;      ///< elements at one index of the first dim
+  int64_t inner = 0;  ///< and of the second one
   operator T*() const { return at; }
   operator Stack<T>() const { return {at, slice}; }
+  operator Stack<Stack<T>>() const { return {at, slice, inner}; }
 };
 
 /// The tensors of a program that outlive a step, as one rank holds them.
@@ -248,7 +259,9 @@ class Model {
   template <class Array>
   static Place<std::remove_all_extents_t<Array>> place(std::byte* at) {
     using Element = std::remove_all_extents_t<Array>;
-    return {reinterpret_cast<Element*>(at), sizeof(std::remove_extent_t<Array>) / sizeof(Element)};
+    using Slice = std::remove_extent_t<Array>;
+    return {reinterpret_cast<Element*>(at), sizeof(Slice) / sizeof(Element),
+            sizeof(std::remove_extent_t<Slice>) / sizeof(Element)};
   }
   template <class T>
   Place<T> list(Role role, Offset at, int space, std::string path, std::string_view dims, int line, Initial initial,

@@ -1,0 +1,97 @@
+// emit_pipeline.cpp: pipelines: the lists of their ranks as constants, what their stages hand on, and the call that
+// runs the actions of this rank.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/emit/emit_calls.h"
+#include "codegen/emit/emit_parts.h"
+#include "codegen/emit/mentions.h"
+#include "codegen/program/pipeline_slots.h"
+
+namespace mesh {
+
+namespace {
+
+/// A list as string literals, as many words in each as go on a line.
+std::vector<std::string> literals_of(const std::string& row, size_t room) {
+  std::vector<std::string> literals;
+  std::string now;
+  for (size_t at = 0; at < row.size();) {
+    const size_t end = std::min(row.find(' ', at), row.size());
+    const std::string word = row.substr(at, end - at) + (end == row.size() ? "" : " ");
+    constexpr size_t quotes_and_comma = 3;
+    if (!now.empty() && now.size() + word.size() + quotes_and_comma > room) {
+      literals.push_back(string_literal(now));
+      now.clear();
+    }
+    now += word;
+    at = end + 1;
+  }
+  literals.push_back(string_literal(now));
+  return literals;
+}
+
+}  // namespace
+
+void emit_pipeline_run(EmitContext& context, CppWriter& out, const ForStep& loop, const std::string& routine,
+                       const std::map<ActionKind, std::string>& calls) {
+  const std::string name = context.names.reserve(routine + "_pipeline");
+  context.pipelines.push_back({name, &loop, context.names.reserve(routine + "_rows")});
+  const std::string& turn = context.names.turn(loop.loop);
+  const auto block = out.block(name + ".run([&](const meshrt::PipelineAction& action)", ");");
+  if (std::ranges::any_of(calls, [&](const auto& call) { return mentions(call.second, turn); }))
+    out.line(fmt::format("const int64_t {} = action.micro_batch;", turn));
+  if (calls.size() == 1) return out.line(calls.begin()->second);
+  out.one("if (action.work == meshrt::StageWork::forward)", calls.at(ActionKind::forward));
+  out.one("else", calls.at(ActionKind::backward));
+}
+
+void emit_rows(EmitContext& context, CppWriter& out) {
+  for (const EmittedPipeline& pipeline : context.pipelines) {
+    const PipelineOrder& order = *pipeline.loop->order;
+    const std::string axis = context.mesh().axes[order.axis].name;
+    if (&pipeline == &context.pipelines.front()) out.section("what the stages of `" + axis + "` do");
+    out.blank();
+    out.comment(fmt::format(
+        "{}, one action after the other: F and B of each of {} micro-batches, with the number of the stage "
+        "in front and that of the micro-batch behind it; SEND_F hands on what F gave, RECV_F posts where it comes in.",
+        pipeline.rows, pipeline.loop->turns));
+    const auto block = out.block(fmt::format("constexpr const char* {}[] =", pipeline.rows), ";");
+    CppWriter rows(out.depth() + 1);
+    for (size_t stage = 0; stage < order.schedule.ranks.size(); ++stage) {
+      rows.comment(fmt::format("{} {}", axis, stage));
+      const std::vector<std::string> literals =
+          literals_of(row_text(order.schedule.ranks[stage]), CppWriter::width - 2 * static_cast<size_t>(rows.depth()));
+      for (const std::string& literal : literals) rows.line(literal + (&literal == &literals.back() ? "," : ""));
+    }
+    out.insert(rows.text());
+  }
+}
+
+void emit_pipelines(EmitContext& context, CppWriter& out) {
+  if (context.pipelines.empty()) return;
+  out.blank();
+  out.comment("Pipelines, with what their stages hand to each other.");
+  std::vector<std::string> names;
+  for (const EmittedPipeline& pipeline : context.pipelines) names.push_back(pipeline.name);
+  out.declare("meshrt::Pipeline", names);
+  const auto function = out.block("void plan_pipelines()");
+  for (const EmittedPipeline& pipeline : context.pipelines) {
+    const std::string axis = context.names.axis(pipeline.loop->order->axis);
+    const std::vector<const MessageStep*> handed = handed_on(*pipeline.loop);
+    const Buffer& first = context.program.buffer(handed.front()->value.buffer);
+    out.line(fmt::format("{} = {{rank, {}, {}, {}, {}[index_on({})]}};", pipeline.name, axis,
+                         context.names.size(pipeline.loop->dim), context.names.extent(first.dims.front()),
+                         pipeline.rows, axis));
+    for (const MessageStep* message : handed) {
+      const Buffer& buffer = context.program.buffer(message->value.buffer);
+      out.line(fmt::format("{}.hand_{}({{{}, {}}}, {}, {}, {});", pipeline.name, message->down ? "backward" : "forward",
+                           context.site(buffer.span), string_literal(buffer.path.empty() ? buffer.name : buffer.path),
+                           address(context, {message->value.buffer, {}}), elements(context, message->value),
+                           type_text(buffer)));
+    }
+  }
+}
+
+}  // namespace mesh
