@@ -1,0 +1,166 @@
+"""Emitted pipelines: one to four stages, with data and model parallelism, three schedules: the same loss as threads, over the arena and over UCX, bit by bit, and
+one rank's curve and parameters; checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+
+from checkpoints import same
+from common import TOP, Report, json_lines, meshc, scratch, sets
+from common import run as execute
+from processes import leftovers
+
+SEED = 20261124
+SPEC = f"{TOP}/tests/emit/specs/pipelined.mesh"
+SIZES = dict(batch=24, seq=3, vocab=7, layer=5)
+# Layout, its mesh, ranks.
+LAYOUTS = [("turns", "pipe=1", 1), ("turns", "pipe=2", 2), ("fill", "pipe=3", 3), ("eager", "pipe=4", 4), ("turns", "pipe=4", 4),
+           ("both", "pipe=2,data=2,model=2", 8), ("both", "pipe=2,data=1,model=3", 6), ("both", "pipe=4,data=2", 8), ("both", "pipe=1,data=2,model=2", 4)]
+TRANSPORTS = {"threads": (["--threads"], {}), "arena": ([], {}), "UCX": ([], {"MESHRT_TRANSPORT": "ucx"})}
+# Small, for a death at every action.
+SMALL = dict(batch=2, seq=2, layer=2)
+FEW = 'layout few on line { layer -> pipe { microbatches: 2, schedule: "1f1b" } }\n'
+
+
+class Bench:
+    def __init__(self, folder):
+        self.folder = folder
+        tokens = np.random.default_rng(SEED).integers(0, SIZES["vocab"], 24 * 3 * 20 + 1).astype(np.uint16)
+        tokens.tofile(f"{folder}/tokens.bin")
+        with open(f"{folder}/run.yaml", "w") as file:
+            file.write("data:\n  token: {file: tokens.bin, type: u16, window: seq}\n  next: {of: token, shift: 1}\n"
+                       "validation:\n  token: {file: tokens.bin, type: u16, window: seq}\n  next: {of: token, shift: 1}\n  every: 4\n  steps: 2\n"
+                       "log: { every: 1, watch: [grad_norm] }\n")
+        with open(f"{folder}/few.mesh", "w") as file:
+            file.write(FEW)
+        self.programs = {}
+
+    def program(self, layout, mesh, options=()):
+        """The built program of a layout on a mesh."""
+        key = (layout, mesh, *options)
+        if key not in self.programs:
+            out = f"{self.folder}/{layout}-{len(self.programs)}"
+            execute(meshc(), "build", SPEC, f"{self.folder}/few.mesh", f"{self.folder}/run.yaml", "--layout", layout, "--mesh", mesh, "--precision", "f64", *options, "-o", out)
+            self.programs[key] = f"{out}/pipelined"
+        return self.programs[key]
+
+    def train(self, program, ranks, name, steps, *keys, transport="arena"):
+        """Losses, norms and validations of a run: its log by step."""
+        options, env = TRANSPORTS[transport]
+        log = f"{self.folder}/{name}.jsonl"
+        execute(program, "-n", ranks, f"{self.folder}/run.yaml", f"train.steps={steps}", f"log.jsonl={log}", *options, *keys, env=env)
+        return [numbers_of(line) for line in json_lines(log) if "step" in line]
+
+
+def numbers_of(line):
+    """What a line of a log says of the model, by name."""
+    found = {key: line[key] for key in ("step", "loss", "right") if key in line}
+    for group in ("watch", "validation"):
+        found |= {f"{group}.{key}": value for key, value in line.get(group, {}).items()}
+    return found
+
+
+def largest_difference(first, second):
+    """Of two logs, relative; of what is not alike infinite."""
+    apart = 0.0
+    for a, b in zip(first, second):
+        if a.keys() != b.keys():
+            return float("inf")
+        apart = max([apart, *(abs(a[key] - b[key]) / max(abs(a[key]), 1e-3) for key in a)])
+    return apart if first and len(first) == len(second) else float("inf")
+
+
+def check_layouts(report, bench, steps, layouts):
+    one = bench.train(bench.program("turns", "pipe=1"), 1, "one", steps)
+    report.true("one rank has its losses, norms and validations", sum("watch.grad_norm" in line for line in one) == steps and sum("validation.loss" in line for line in one) == 2, one[-2:])
+    for layout, mesh, ranks in layouts:
+        program = bench.program(layout, mesh)
+        logs = {name: bench.train(program, ranks, f"{layout}-{ranks}-{name}", steps, transport=name) for name in TRANSPORTS}
+        for name in ("arena", "UCX"):
+            report.true(f"{layout} on {mesh}: {name} gives the bits of threads", logs[name] == logs["threads"])
+        report.check(f"{layout} on {mesh}: everything in the log of {steps} steps against one rank, relative", float(f"{largest_difference(one, logs['threads']):.1e}"), 1e-9)
+
+
+def check_checkpoints(report, bench):
+    """Saved under four stages, loaded under fewer."""
+    four = bench.program("turns", "pipe=4")
+    whole = bench.train(four, 4, "whole", 8, "checkpoint.dir=" + f"{bench.folder}/whole")
+    bench.train(four, 4, "first", 4, f"checkpoint.dir={bench.folder}/first")
+    for mesh, ranks in (("pipe=1", 1), ("pipe=2", 2), ("pipe=3", 3), ("pipe=4", 4)):
+        program = bench.program("turns", mesh)
+        bench.train(program, ranks, f"loaded-{ranks}", 4, f"checkpoint.resume={bench.folder}/first", f"checkpoint.dir={bench.folder}/loaded-{ranks}")
+        report.true(f"step 4 of 4 stages loaded by {ranks} and written again: the same bits", same(f"{bench.folder}/first/step-4", f"{bench.folder}/loaded-{ranks}/step-4"))
+        rest = bench.train(program, ranks, f"on-{ranks}", 8, f"checkpoint.resume={bench.folder}/first", f"checkpoint.dir={bench.folder}/on-{ranks}")
+        apart = largest_difference([line for line in whole if line["step"] > 4], [line for line in rest if line["step"] > 4])
+        report.check(f"steps 5 to 8 on {ranks} stages against the uninterrupted run, relative", float(f"{apart:.1e}"), 1e-9)
+
+
+def check_seen(report, bench):
+    """What people see of a pipeline."""
+    program = bench.program("turns", "pipe=2")
+    text = execute(program, "--info").stdout
+    report.true("--info", re.search(r"pipeline +1f1b over pipe, 6 micro-batches, at most 2 of them in a stage\n", text), text)
+    report.true("--info --json", json.loads(execute(program, "--info", "--json").stdout)["pipeline"] == {"axis": "pipe", "schedule": "1f1b", "micro_batches": 6, "in_flight": 2})
+    execute(program, "-n", 2, f"{bench.folder}/run.yaml", "train.steps=3", "log.trace.steps=2", "--run-dir", f"{bench.folder}/seen")
+    with open(f"{bench.folder}/seen/trace.json") as file:
+        events = json.load(file)
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    found = {rank: [event["name"] for event in sorted(events, key=lambda e: e.get("ts", 0)) if event.get("cat") == "stage" and event["pid"] == rank] for rank in (0, 1)}
+    rows = rows_of(program)
+    report.true("the trace has every action of each row, in order", all(found[rank] == rows[rank] for rank in (0, 1)), found[0][:6])
+    odd = bench.program("turns", "pipe=2", ["--find-nonfinite"])
+    done = execute(odd, "-n", 2, f"{bench.folder}/run.yaml", "train.steps=50", "train.lr=1e300", code=None)
+    report.true("--find-nonfinite names the value, the micro-batch and the layer", done.returncode == 3 and re.search(r"at pipelined\.mesh:13 is the first value that is not finite.*turn \d of `time`, turn \d of `layer`", done.stderr), done.stderr[:300])
+
+
+def rows_of(program):
+    """The rows of the training step, as the emitted program has them."""
+    with open(f"{program}.cpp") as file:
+        table = re.search(r"train_rows\[\] = \{(.*?)\n\};", file.read(), re.S)[1]
+    rows = re.split(r"// pipe \d+\n", table)[1:]
+    return ["".join(re.findall(r'"([^"]*)"', row)).split() for row in rows]
+
+
+def check_deaths(report, bench, every):
+    """Each in a run of its own: the job ends with one verdict that names the rank and its action, and leaves nothing."""
+    program = bench.program("few", "pipe=2", sets(**SMALL))
+    with open(f"{bench.folder}/small.yaml", "w") as file:
+        file.write("data: { token: {file: tokens.bin, type: u16, window: seq}, next: {of: token, shift: 1} }\ntrain: { steps: 1000000 }\n")
+    count = 0
+    for rank, row in enumerate(rows_of(program)):
+        for action in row:
+            for number in (signal.SIGKILL, signal.SIGSTOP):
+                count += 1
+                if count % every:
+                    continue
+                transport = ("arena", "UCX")[count // every % 2]
+                name = f"{number.name} at {action}, {transport}"
+                before, start = leftovers(), time.monotonic()
+                environment = {**os.environ, **TRANSPORTS[transport][1], "MESHRT_SIGNAL_AT": f"{rank}:{action}:{int(number)}", "MESHRT_HEARTBEAT": "1"}
+                done = subprocess.run([program, "-n", "2", f"{bench.folder}/small.yaml", "--run-dir", f"{bench.folder}/{rank}-{action}-{number.name}"], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True, env=environment, timeout=60)
+                lines = [line for line in done.stderr.splitlines() if line.strip()]
+                said = "was killed by signal 9" if number == signal.SIGKILL else "no sign of life for 1 s: it is stopped"
+                good = done.returncode == 3 and len(lines) == 1 and lines[0].startswith(f"rank {rank} ") and said in lines[0] and f"in step 1, at {action} of its row" in lines[0]
+                left = sorted(leftovers() - before)
+                report.true(f"{name}: exit code {done.returncode}, {time.monotonic() - start:.1f} s", good and not left, left if good else done.stderr[:600])
+
+
+def run(small):
+    report = Report()
+    print(f"seed {SEED}")
+
+    def action(check, *arguments):
+        return lambda: check(report, *arguments)
+
+    with scratch() as folder:
+        bench = Bench(folder)
+        report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[:6:2] if small else LAYOUTS))
+        report.attempt("checkpoints", action(check_checkpoints, bench))
+        report.attempt("seen", action(check_seen, bench))
+        report.attempt("deaths", action(check_deaths, bench, 5 if small else 1))
+    return report
