@@ -7,6 +7,7 @@
 
 #include "codegen/compile.h"
 #include "codegen/program/pipeline_slots.h"
+#include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
 #include "tests/program/as_one_rank.h"
 #include "tests/program/compiled.h"
