@@ -53,4 +53,12 @@ void check_callee(const ast::Expr& callee, DiagnosticSink& sink) {
   sink.error("E0117", callee.span, "only a name can be called").help("give the value a name first: `f = ...`");
 }
 
+void check_version(const ast::Number& version, DiagnosticSink& sink) {
+  constexpr int known = 1;
+  if (version.value == known) return;
+  sink.error("E0120", version.span, "version {} of the language, which this meshc does not know", version.text)
+      .here("it knows version {}", known)
+      .help("use a meshc that knows it, or write the file for this one: `language {}`", known);
+}
+
 }  // namespace mesh

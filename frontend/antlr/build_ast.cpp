@@ -339,7 +339,11 @@ class Builder {
       if (c->path() != nullptr) return ast::Import{path(c->path()), span(c->path())};
       return ast::Import{unquoted(c->STRING()), span(c->STRING())};
     }
-    if (auto* c = as<Parser::VersionDeclContext>(any)) return ast::Version{number(c->NUMBER())};
+    if (auto* c = as<Parser::VersionDeclContext>(any)) {
+      ast::Version version{number(c->NUMBER())};
+      check_version(version.number, sink_);
+      return version;
+    }
     if (auto* c = as<Parser::DimsDeclContext>(any)) return dims(c->dims());
     if (auto* c = as<Parser::ConstantsDeclContext>(any))
       return ast::Constants{each(c->constant(), [&](auto* one) {
