@@ -187,8 +187,10 @@ Command schedule_command() {
             ->delimiter(',')
             ->type_name("KIND=TIME,...");
         app.add_option("--remat", asked.remat, "what is computed again before its gradient (default none)")
-            ->transform(CLI::CheckedTransformer(std::map<std::string, Remat>{
-                {"none", Remat::none}, {"stage", Remat::stage}, {"except_last", Remat::except_last}}))
+            ->transform(CLI::CheckedTransformer(std::map<std::string, Remat>{{"none", Remat::none},
+                                                                             {"stage", Remat::stage},
+                                                                             {"except_last", Remat::except_last}})
+                            .description(""))  // its own prints the enumerators as characters
             ->type_name("none|stage|except_last");
         app.add_flag("--compare", options->compare, "all schedules of these numbers");
         app.add_flag("--csv", options->csv, "print the lists as PyTorch reads them");

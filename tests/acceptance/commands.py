@@ -333,6 +333,7 @@ def run(small):
         for command in sorted(COMMANDS):
             text = execute(meshc(), command, "--help").stdout
             report.true(f"{command} --help", "Usage" in text and "Examples" in text)
+            report.true(f"{command} --help: letters alone", all(letter.isprintable() or letter == "\n" for letter in text))
             report.true(f"{command} --no-such-option", execute(meshc(), command, gpt, "--no-such-option", code=None).returncode == 2)
         report.true("no command", execute(meshc(), code=None).returncode == 2)
         check_slurm(report, gpt)
