@@ -93,6 +93,8 @@ MODELS = {
     "the first": "  h = e + broadcast[seq](e[seq = 0])",
     "all but the last, behind one more": """  begin = e[seq = 0..1 as one]
   h = e + concat[one + most as seq](0 * begin, 2 * e[seq = 0..most as most])""",
+    "the change from the one before": """  begin = e[seq = 0..1 as one]
+  h = e + concat[one + most as seq](begin, e[seq = 1.. as most] - e[seq = 0..most as most])""",
 }
 
 

@@ -1,10 +1,11 @@
 """specs/tour: every lesson is checked, formatted, of a readable length, equal to one rank under its layouts, and says what `plan` prints.
 
 A lesson shows a command as a comment `// $ meshc plan NAME.mesh`, and what it prints in the comments below, behind `//   `.
-UPDATE_GOLDENS=1 tests/full tour writes them anew. What the solver finds is put into its equation; at full size the two lessons with a run file are
-also trained.
+UPDATE_GOLDENS=1 tests/full tour writes them anew. What the solver finds is put into its equation; at full size the lessons with a run file are
+also trained, and the last one writes.
 """
 import glob
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ from common import TOP, Report, json_lines, meshc, scratch
 from common import run as execute
 from texts import printed
 
-LESSONS = 14
+LESSONS = 15
 LINES = range(20, 41)
 
 
@@ -90,6 +91,20 @@ def train(report, lesson, log):
         return [line[log] for line in json_lines(f"{folder}/log.jsonl") if log in line][-1]
 
 
+def writes(report):
+    """The last lesson knows its own text: it writes on as the text does, and finds it likelier than another."""
+    with scratch() as folder:
+        for one in glob.glob(f"{TOP}/specs/tour/15_*"):
+            shutil.copy(one, folder)
+        execute(meshc(), "run", "15_writing.mesh", cwd=folder)
+        given = ("15_writing.mesh", "--json")
+        scored = json.loads(execute(meshc(), "score", *given, "--text", "model Writer", "--text", "letter model", cwd=folder).stdout)["scored"]
+        report.true("15: its text is likelier than another", scored[0]["logprob"] > scored[1]["logprob"], [one["logprob"] for one in scored])
+        words = ("--prompt", "model ", "--tokens", "20")
+        one, best = (json.loads(execute(meshc(), "generate", *given, *words, *how, cwd=folder).stdout)["generated"][0] for how in (["--greedy"], ["--beams", "4"]))
+        report.true("15: beams find what is as likely at least", best["logprob"] >= one["logprob"] - 1e-4, [one["text"], best["text"]])
+
+
 def run(small):
     report = Report()
     lessons = sorted(glob.glob(f"{TOP}/specs/tour/*.mesh"))
@@ -99,5 +114,6 @@ def run(small):
     report.attempt("13", lambda: solve(report))
     if not small:
         report.attempt("12", lambda: report.check("12: loss after its steps, in nats", train(report, "12", "loss"), 1.5))
+        report.attempt("15", lambda: writes(report))
         report.attempt("14", lambda: report.check("14: the worst cell's error in its conductivity", train(report, "14", "worst"), 0.015))
     return report

@@ -1,4 +1,6 @@
 // concat.cpp: operands one after the other along one dim. The dim and its parts stay whole; all others may be split.
+#include <utility>
+
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -53,13 +55,19 @@ Dims order(const MemoryOrders& orders, const Node& node, size_t) {
 }
 
 /// Each operand begins further along.
-Horizons causality(const Graph&, const Node& node, std::span<const Horizon> of) {
+/// A part's element i comes to stand behind the parts before it.
+Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
   Horizons parts;
+  int64_t begin = 0;
   for (size_t i = 0; i < of.size(); ++i) {
-    parts.push_back(op.parts[i] ? shifted(of[i], op.parts[i], op.to, 0) : of[i]);
-    parts.back().settled.clear();
-    parts.back().position.reset();
+    const DimId from = op.parts[i];
+    parts.push_back(from ? shifted(of[i], from, op.to, -begin) : of[i]);
+    Horizon& part = parts.back();
+    part.settled.clear();
+    part.position.reset();
+    if (!from && part.fixed) part.upto[op.to] = *std::exchange(part.fixed, std::nullopt) - begin;
+    begin += from ? graph.dim(from).size : 1;
   }
   return {joined(parts)};
 }
