@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "files/tensor_runs.h"
@@ -190,10 +191,17 @@ bool Decoder::one_pass_pays(size_t positions) const {
 }
 
 void Decoder::read_first(size_t positions) {
+  const auto start = std::chrono::steady_clock::now();
   if (one_pass_pays(positions)) {
     send(Order::prompt, positions - 1);
-    return prompt_here(positions - 1);
+    prompt_here(positions - 1);
+  } else {
+    read_one_by_one(positions);
   }
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void Decoder::read_one_by_one(size_t positions) {
   for (size_t position = 0; position < positions; ++position) {
     read(position);
     for (size_t i = 0; i < static_cast<size_t>(shape_.sequences); ++i) {

@@ -48,6 +48,8 @@ class Decoder {
   /// The first positions of new sequences, whose tokens are set: all in one pass where the program can and that takes
   /// less time than one after the other.
   void read_first(size_t positions);
+  /// Seconds that all calls of `read_first` took.
+  double seconds_of_prompts() const { return seconds_; }
   /// The model at the position of all sequences. Every position before it has been read.
   void read(size_t position);
   /// [vocabulary], of the position that was read last.
@@ -68,6 +70,7 @@ class Decoder {
   void spread(std::vector<int32_t>&, const char* what);
   void begin_here();
   void prompt_here(size_t last);
+  void read_one_by_one(size_t positions);
   void read_here(size_t position);
   void choose_here();
   bool one_pass_pays(size_t positions) const;
@@ -85,6 +88,7 @@ class Decoder {
   std::vector<Next> next_;
   std::vector<std::byte> gathered_;  // the logits, on rank 0
   bool begun_ = false;               // what is given has been read
+  double seconds_ = 0;
 };
 
 }  // namespace meshrt

@@ -95,22 +95,23 @@ nlohmann::json as_json(const Prompts& prompts, const std::vector<Written>& all, 
   return listed;
 }
 
-void report(const Prompts& prompts, const std::vector<Written>& all, const Vocabulary& vocabulary, bool shown,
-            bool goes_on, double seconds, const nlohmann::json* json, std::FILE* out) {
-  size_t made = 0;
-  for (const Written& one : all) made += one.sequence.made().size();
-  const double rate = static_cast<double>(made) / seconds;
-  if (json != nullptr) {
-    const nlohmann::json object = {{"schema", 1}, {"generated", *json}, {"tokens_per_second", rate}};
-    tell_on(out, "{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return;
-  }
-  if (shown) tell_on(out, "\n");
-  else
-    for (size_t i = 0; i < prompts.size(); ++i)
-      tell_on(out, "{}{}\n", goes_on ? prompts[i] : "", vocabulary.decode(all[i].sequence.made()));
-  std::fflush(out);  // the text first, where both go to one file
-  tell("{} tokens, {:.1f} a second\n", made, rate);
+/// How fast all was written.
+struct Speed {
+  size_t tokens = 0;
+  double seconds = 0, of_prompts = 0;  // the latter in the former
+  double rate() const { return static_cast<double>(tokens) / seconds; }
+};
+
+void print_json(const nlohmann::json& listed, const Speed& speed, std::FILE* out) {
+  const nlohmann::json object = {
+      {"schema", 1}, {"generated", listed}, {"tokens_per_second", speed.rate()}, {"prompt_seconds", speed.of_prompts}};
+  tell_on(out, "{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_texts(const Prompts& prompts, const std::vector<Written>& all, const Vocabulary& vocabulary, bool goes_on,
+                 std::FILE* out) {
+  for (size_t i = 0; i < prompts.size(); ++i)
+    tell_on(out, "{}{}\n", goes_on ? prompts[i] : "", vocabulary.decode(all[i].sequence.made()));
 }
 
 }  // namespace
@@ -185,8 +186,17 @@ int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
   }
   decoder.end();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  const nlohmann::json listed = json ? as_json(prompts, all, vocabulary, request) : nlohmann::json();
-  report(prompts, all, vocabulary, shown, goes_on, seconds.count(), json ? &listed : nullptr, options.out);
+  Speed speed{0, seconds.count(), decoder.seconds_of_prompts()};
+  for (const Written& one : all) speed.tokens += one.sequence.made().size();
+  if (json) {
+    print_json(as_json(prompts, all, vocabulary, request), speed, options.out);
+    return 0;
+  }
+  if (shown) tell_on(options.out, "\n");
+  else print_texts(prompts, all, vocabulary, goes_on, options.out);
+  std::fflush(options.out);  // the text first, where both go to one file
+  tell("{} tokens, {:.1f} a second; the prompt{} took {:.3g} ms of it\n", speed.tokens, speed.rate(),
+       prompts.size() == 1 ? "" : "s", speed.of_prompts * 1e3);
   return 0;
 }
 
