@@ -34,8 +34,12 @@ class Reporter {
   void report(const Movement& moved) {
     const std::vector<const ReshardStep*> steps = steps_of(moved);
     int64_t bytes = 0;
-    for (const ReshardStep* step : steps)
-      if (step->kind != CollectiveKind::halo) bytes += sent_in(*step, step->turns) / step->turns;
+    for (const ReshardStep* step : steps) {
+      const int64_t sent = sent_in(*step, step->turns) / step->turns;
+      // What one rank alone has, and all need, it sends to each of them: no rule changes that.
+      if (step->kind == CollectiveKind::broadcast) bytes += sent / (mesh_.size(step->axes) - 1);
+      else if (step->kind != CollectiveKind::halo) bytes += sent;
+    }
     if (bytes <= worth_telling) return;
     const ValueType& type = graph_.type(moved.from);
     const Placement &from = sharded_.placement(moved.from), &to = sharded_.placement(moved.to);

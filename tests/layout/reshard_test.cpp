@@ -102,6 +102,14 @@ TEST_F(LeastBytes, OfASumIsAllThatIsNeededOrGiven) {
   // A row completes only the half that it needs.
   EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, {}}, {{{{0, 1}}, {}}, {}, {}}), value_bytes * 3 / 8);
 }
+TEST_F(LeastBytes, OfWhatOneStageHasIsAllThatOthersNeed) {
+  const std::vector<Where> second{{0, {1}, {}}};
+  EXPECT_EQ(least({{{}, {}}, {}, second}, whole), value_bytes);
+  EXPECT_EQ(least({{{}, {}}, {}, second}, {{{{1}}, {}}, {}, second}), 0);
+  EXPECT_EQ(least(whole, {{{}, {}}, {}, second}), 0);
+  // Four ranks have a term each: three messages add up each element, and an eighth goes to each rank outside.
+  EXPECT_EQ(least({{{}, {}}, {{1, Reduce::sum}}, second}, {{{{0, 1}}, {}}, {}, {}}), value_bytes * 25 / 32);
+}
 TEST_F(LeastBytes, IsSentWhereASumIsScattered) {
   const Placement from{{{{0}}, {}}, {{1, Reduce::sum}}, {}}, to{{{{0}}, {{1}}}, {}, {}};
   EXPECT_EQ(path(from, to), "reduce_scatter " + std::to_string(least(from, to)));
