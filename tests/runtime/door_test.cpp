@@ -1,5 +1,4 @@
 // The door at which agents come in: tokens, strangers, noise and crowds.
-#include "launch/bootstrap.h"
 #include "launch/door.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "launch/bootstrap.h"
 #include "launch/host_list.h"
 #include "meshrt/failure.h"
 #include "system/token.h"
