@@ -75,9 +75,8 @@ Json memory_of(const Program& program) {
 }
 
 int64_t bytes_of(const Prediction& step) {
-  int64_t bytes = 0;
+  int64_t bytes = handed_on(step);
   for (const PlannedCollective& collective : step.collectives) bytes += volume(collective);
-  for (const PlannedMessage& message : step.messages) bytes += message.volume();
   return bytes;
 }
 

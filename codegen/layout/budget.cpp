@@ -31,8 +31,8 @@ LimitState measure(const Limit& limit, const Prediction& step, int64_t peak_memo
     case Limit::What::memory: state.at = peak_memory; break;
     case Limit::What::bytes:
       for (const PlannedCollective& one : state.concerned) state.at += volume(one);
-      for (const PlannedMessage& one : step.messages)
-        if (!limit.over || *limit.over == one.what.axis) state.at += one.volume();
+      if (!step.messages.empty() && (!limit.over || *limit.over == step.messages.front().what.axis))
+        state.at += handed_on(step);
       break;
     case Limit::What::forbidden:
     case Limit::What::counts: state.at = static_cast<int64_t>(state.concerned.size()); break;

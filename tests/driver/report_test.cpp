@@ -350,8 +350,8 @@ TEST_F(ReportTest, ACurveOfAnyLengthIsOfFewPoints) {
 }
 
 TEST_F(ReportTest, ComparesWithThePlan) {
-  const auto plan = read_prediction(
-      R"({"predicted_seconds": 0.002, "memory": {"peak": 4000000}, "collectives": [{"bytes": 100, "count": 3}, {"bytes": 5}]})");
+  const auto plan =
+      read_prediction(R"({"predicted_seconds": 0.002, "communication_bytes": 305, "memory": {"peak": 4000000}})");
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->sent, 305);
   EXPECT_EQ(summary_text(plan, {0.0031, 305, 5'000'000, 9'000'000, 2'000'000, 0}),

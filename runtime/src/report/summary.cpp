@@ -30,12 +30,12 @@ std::string time_text(double seconds) {
 
 std::optional<Predicted> read_prediction(const std::string& plan_json) {
   const Json plan = Json::parse(plan_json, nullptr, false);
-  if (!plan.is_object() || !plan.contains("predicted_seconds") || !plan.contains("collectives")) return std::nullopt;
+  if (!plan.is_object() || !plan.contains("predicted_seconds") || !plan.contains("communication_bytes"))
+    return std::nullopt;
   Predicted predicted;
   predicted.seconds = plan["predicted_seconds"].get<double>();
   predicted.memory = plan["memory"].value("peak", int64_t{0});
-  for (const Json& call : plan["collectives"])
-    predicted.sent += call.value("bytes", int64_t{0}) * call.value("sending", call.value("count", int64_t{1}));
+  predicted.sent = plan["communication_bytes"].get<int64_t>();
   return predicted;
 }
 
