@@ -5,6 +5,7 @@
 #include "gemm_kernel.h"
 
 #include "epilogue.h"
+#include "few_rows.h"
 #include "meshrt/poll.h"
 #include "scratch.h"
 #include "scratch_places.h"
@@ -13,9 +14,8 @@
 namespace meshrt::MESHRT_ISA {
 namespace {
 
-constexpr int group_panels = 4, max_inner = 512, sum_lanes = 16, line_bytes = 64;
+constexpr int group_panels = 4, max_inner = 512, sum_lanes = 16;
 constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
-constexpr int64_t direct_rows = 16;  // up to so many rows, copying `b` costs more than reading it where it lies
 
 template <class T>
 T* scratch(ScratchPlace place, int64_t count) {
@@ -103,21 +103,6 @@ void store_tile(const Product<T>& p, int64_t inner, Left<T> a, const T* b, int64
     for (int64_t x = 0; x < cols; ++x) c[r * p.c_row + x] = edge[r * width + x];
 }
 
-// One or two rows: tiles of many columns, straight from b, so that its rows are read in long pieces and enough sums are
-// under way at once. Gives the first column that is left to do.
-template <class T>
-int64_t multiply_row_or_two(const Product<T>& p, const Right<T>& b, int64_t k, int64_t inner, bool accumulate) {
-  constexpr int vectors = 4 * tile_vectors, width = vectors * lanes<T>;
-  const Left<T> a = {p.a + k * p.a_col, p.a_row, p.a_col};
-  int64_t j = 0;
-  for (; j + width <= p.cols; j += width) {
-    const T* right = b.b + k * b.row + j;
-    if (p.rows == 1) tile<T, 1, vectors>(inner, a, right, b.row, p.c + j, p.c_row, accumulate);
-    else tile<T, 2, vectors>(inner, a, right, b.row, p.c + j, p.c_row, accumulate);
-  }
-  return j;
-}
-
 // Rows of the left operand for one stretch of the inner extent: a tile of them as in Left, tile i begins i * next
 // further.
 template <class T>
@@ -126,27 +111,25 @@ struct LeftRows {
   int64_t row, col, next;
 };
 
-// The product for rows [begin, end) of a. left_of(k, inner) says where these rows lie for the columns k .. of a.
+// The product for rows [begin, end) of a and columns `first` .. of b. left_of(k, inner) says where these rows lie for
+// the columns k .. of a.
 template <class T, class LeftOf>
-void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_t end, LeftOf left_of) {
+void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_t end, int64_t first, LeftOf left_of) {
   constexpr int width = tile_cols<T>, group = group_panels * width;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
-  const bool plain = is_plain(p.epilogue), direct = b.col == 1 && p.rows <= direct_rows;
+  const bool plain = is_plain(p.epilogue);
   T* panels = scratch<T>(panel_scratch, int64_t(max_inner) * group);
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
     const int64_t inner = smaller(chunk, p.inner - k);
     const bool last = k + inner == p.inner, accumulate = k > 0 || p.accumulate;
     const LeftRows<T> a = left_of(k, inner);
-    const int64_t done = direct && (p.rows == 1 || p.rows == 2) ? multiply_row_or_two(p, b, k, inner, accumulate) : 0;
-    if (done && b.sums) b.add_sums(k, inner, 0, done);
-    if (done && last && !plain) epilogue_tile(p.epilogue, p.c, p.c_row, 0, 0, p.rows, done);
-    for (int64_t j = done; j < p.cols; j += group) {
+    for (int64_t j = first; j < p.cols; j += group) {
       poll();
       const int64_t past = smaller(j + group, p.cols);
       for (int64_t q = j; q < past; q += width) {
         const int64_t cols = smaller(width, past - q);
-        if (!direct || cols < width) b.pack(k, inner, q, cols, panels + (q - j) * inner);
+        b.pack(k, inner, q, cols, panels + (q - j) * inner);
         if (b.sums && begin == 0 && end > 0) b.add_sums(k, inner, q, cols);
       }
       Prefetch<T> next(b, k, chunk, j, past, p);
@@ -160,9 +143,7 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
             for (int64_t r = 0; r < rows; ++r)
               for (int64_t x = 0; x < cols; x += line_bytes / int64_t(sizeof(T)))
                 __builtin_prefetch(p.c + (i + r) * p.c_row + q + x, 1);
-          const bool in_place = direct && cols == width;
-          const T* right = in_place ? b.b + k * b.row + q : panels + (q - j) * inner;
-          store_tile(p, inner, here, right, in_place ? b.row : int64_t(width), i, q, rows, cols, accumulate);
+          store_tile(p, inner, here, panels + (q - j) * inner, int64_t(width), i, q, rows, cols, accumulate);
           if (last && !plain) epilogue_tile(p.epilogue, p.c, p.c_row, i, q, rows, cols);
         }
       }
@@ -198,8 +179,11 @@ void copy_left(const Product<T>& p, int64_t begin, int64_t end, int64_t k, int64
 template <class T>
 void multiply_wide(const Product<T>& p, T* sums) {
   const Right<T> b = {p.b, p.b_row, p.b_col, sums, p.cols};
+  const int64_t done = multiply_few_rows(p);
+  if (done && sums) b.add_sums(0, p.inner, 0, done);
+  if (done == p.cols && p.cols > 0) return;
   if (p.a_col == 1 || p.cols <= 2 * tile_cols<T>) {
-    multiply_rows(p, b, 0, p.rows, [&](int64_t k, int64_t) {
+    multiply_rows(p, b, 0, p.rows, done, [&](int64_t k, int64_t) {
       return LeftRows<T>{p.a + k * p.a_col, p.a_row, p.a_col, p.a_row};
     });
     return;
@@ -208,7 +192,7 @@ void multiply_wide(const Product<T>& p, T* sums) {
   T* copy = scratch<T>(left_scratch, round_up(smaller(block, p.rows), tile_rows) * left_next<T>(max_inner));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
-    multiply_rows(p, b, begin, end, [&](int64_t k, int64_t inner) {
+    multiply_rows(p, b, begin, end, done, [&](int64_t k, int64_t inner) {
       copy_left(p, begin, end, k, inner, copy);
       return LeftRows<T>{copy, 1, tile_rows, left_next<T>(inner)};
     });

@@ -4,6 +4,8 @@
 
 namespace meshrt::MESHRT_ISA {
 
+inline constexpr int line_bytes = 64;  // of the cache
+
 template <class T>
 inline constexpr int tile_cols = tile_vectors* lanes<T>;
 
@@ -15,9 +17,11 @@ struct Left {
 };
 
 // c [R, V registers] (+)= a · b over `inner`, held in registers; rows of b lie b_row apart, rows of c c_row apart.
-template <class T, int R, int V = tile_vectors>
-[[gnu::noinline]] void tile(int64_t inner, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate) {
-  constexpr int n = lanes<T>;
+// Where it `fetches`, what lies `ahead` elements behind what it reads of b is brought into the second-level cache.
+template <class T, int R, int V = tile_vectors, bool fetches = false>
+[[gnu::noinline]] void tile(int64_t inner, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
+                            [[maybe_unused]] int64_t ahead = 0) {
+  constexpr int n = lanes<T>, lines = V * vector_bytes / line_bytes;
   Vector<T> sum[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -38,6 +42,9 @@ template <class T, int R, int V = tile_vectors>
     Vector<T> line[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) line[v] = load(b + v * n);
+    if constexpr (fetches)
+#pragma GCC unroll 8
+      for (int l = 0; l < lines; ++l) __builtin_prefetch(b + ahead + l * (line_bytes / int(sizeof(T))), 0, 2);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const Vector<T> x = splat(rows[r / 4][(r % 4) * a.row]);
@@ -53,12 +60,12 @@ template <class T, int R, int V = tile_vectors>
     for (int v = 0; v < V; ++v) store(c + r * c_row + v * n, sum[r][v]);
 }
 
-// The same for a number of rows known only now, 1 .. tile_rows.
-template <class T, int R = tile_rows>
+// The same for a number of rows known only now, 1 .. R.
+template <class T, int R = tile_rows, int V = tile_vectors, bool fetches = false>
 inline void tile_of(int64_t rows, int64_t inner, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row,
-                    bool accumulate) {
-  if (rows == R) return tile<T, R>(inner, a, b, b_row, c, c_row, accumulate);
-  if constexpr (R > 1) tile_of<T, R - 1>(rows, inner, a, b, b_row, c, c_row, accumulate);
+                    bool accumulate, int64_t ahead = 0) {
+  if (rows == R) return tile<T, R, V, fetches>(inner, a, b, b_row, c, c_row, accumulate, ahead);
+  if constexpr (R > 1) tile_of<T, R - 1, V, fetches>(rows, inner, a, b, b_row, c, c_row, accumulate, ahead);
 }
 
 }  // namespace meshrt::MESHRT_ISA

@@ -1,0 +1,157 @@
+// few_rows.h: products of few rows, as when a text is written position by position. They compute next to nothing beside
+// reading `b` once, so it is read where it lies, in long pieces, and what comes next is fetched meanwhile. Sums are the
+// chains of gemm.h.
+#pragma once
+#include "epilogue.h"
+#include "meshrt/gemm.h"
+#include "meshrt/poll.h"
+#include "tile.h"
+
+namespace meshrt::MESHRT_ISA {
+
+inline constexpr int64_t few_rows = 16;
+
+// A stretch of the rows of b and of their columns, which fits into the second-level cache beside the next one.
+template <class T>
+struct Piece {
+  int64_t k, inner, j, cols;
+  static constexpr int64_t bytes = int64_t(64) << 10, least_rows = 16, most_rows = 256;
+};
+
+// The pieces of a product in the order in which they are multiplied: all rows of a band of columns, then the next band.
+template <class T>
+class Pieces {
+ public:
+  Pieces(const Product<T>& p, int64_t cols) : inner_(p.inner), cols_(cols) {
+    constexpr int64_t widest = Piece<T>::bytes / (Piece<T>::least_rows * int64_t(sizeof(T)));
+    const int64_t bands = (cols + widest - 1) / widest;
+    width_ = round_up((cols + bands - 1) / bands, tile_cols<T>);
+    rows_ = larger(Piece<T>::least_rows, Piece<T>::bytes / (width_ * int64_t(sizeof(T))));
+    rows_ = smaller(rows_, Piece<T>::most_rows);
+  }
+  Piece<T> first() const { return {0, smaller(rows_, inner_), 0, smaller(width_, cols_)}; }
+  // Behind the last one: no columns.
+  Piece<T> after(const Piece<T>& piece) const {
+    const bool same_band = piece.k + piece.inner < inner_;
+    const int64_t k = same_band ? piece.k + piece.inner : 0, j = same_band ? piece.j : piece.j + piece.cols;
+    return {k, smaller(rows_, inner_ - k), j, smaller(width_, cols_ - j)};
+  }
+
+ private:
+  int64_t inner_, cols_, width_, rows_;
+};
+
+// One strip of V registers of columns of a piece, for all rows of the product; what lies `ahead` of it is fetched.
+template <class T, int R, int V>
+MESHRT_INLINE void multiply_strip(const Product<T>& p, const Piece<T>& piece, int64_t j, int64_t ahead) {
+  const bool accumulate = piece.k > 0 || p.accumulate;
+  const T* b = p.b + piece.k * p.b_row + j;
+  for (int64_t i = 0; i < p.rows; i += R) {
+    const Left<T> a = {p.a + i * p.a_row + piece.k * p.a_col, p.a_row, p.a_col};
+    T* c = p.c + i * p.c_row + j;
+    if (i == 0) tile_of<T, R, V, true>(smaller(R, p.rows), piece.inner, a, b, p.b_row, c, p.c_row, accumulate, ahead);
+    else tile_of<T, R, V>(smaller(R, p.rows - i), piece.inner, a, b, p.b_row, c, p.c_row, accumulate);
+  }
+}
+
+// For a b whose rows lie in one piece each. R rows by V registers of columns are summed up at a time. Gives the first
+// column that is left to do.
+template <class T, int R, int V>
+int64_t multiply_along_rows(const Product<T>& p) {
+  constexpr int64_t wide = V * lanes<T>, narrow = tile_cols<T>;
+  const int64_t cols = p.cols / narrow * narrow;
+  const Pieces<T> pieces(p, cols);
+  for (Piece<T> piece = pieces.first(), next; piece.cols > 0; piece = next) {
+    poll();
+    next = pieces.after(piece);
+    const int64_t ahead = next.cols > 0 ? (next.k - piece.k) * p.b_row + next.j - piece.j : 0;
+    const int64_t end = piece.j + piece.cols;
+    int64_t j = piece.j;
+    for (; j + wide <= end; j += wide) multiply_strip<T, R, V>(p, piece, j, ahead);
+    for (; j < end; j += narrow) multiply_strip<T, tile_rows, tile_vectors>(p, piece, j, ahead);
+    if (piece.k + piece.inner == p.inner && !is_plain(p.epilogue))
+      epilogue_tile(p.epilogue, p.c, p.c_row, 0, piece.j, p.rows, piece.cols);
+  }
+  return cols;
+}
+
+// c [R, C registers] (+)= a · b for a b whose columns lie in one piece each, b_col apart: squares of it are transposed
+// in registers. `next`: where the columns lie that come then, which are fetched.
+template <class T, int R, int C>
+[[gnu::noinline]] void tile_of_columns(int64_t inner, Left<T> a, const T* b, int64_t b_col, const T* next, T* c,
+                                       int64_t c_row, bool accumulate) {
+  constexpr int n = lanes<T>;
+  Vector<T> sum[R][C];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < C; ++v) sum[r][v] = accumulate ? load(c + r * c_row + v * n) : Vector<T>{};
+  int64_t k = 0;
+  for (; k + n <= inner; k += n)
+#pragma GCC unroll 4
+    for (int v = 0; v < C; ++v) {
+      Vector<T> x[n];
+#pragma GCC unroll 16
+      for (int i = 0; i < n; ++i) {
+        x[i] = load(b + (v * n + i) * b_col + k);
+        __builtin_prefetch(next + (v * n + i) * b_col + k, 0, 2);
+      }
+      transpose_registers<n / 2>(x);
+#pragma GCC unroll 16
+      for (int i = 0; i < n; ++i)
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) sum[r][v] = fma(splat(a.at[r * a.row + (k + i) * a.col]), x[i], sum[r][v]);
+    }
+  for (; k < inner; ++k)
+#pragma GCC unroll 4
+    for (int v = 0; v < C; ++v) {
+      Vector<T> x;
+      for (int i = 0; i < n; ++i) x[i] = b[(v * n + i) * b_col + k];
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) sum[r][v] = fma(splat(a.at[r * a.row + k * a.col]), x, sum[r][v]);
+    }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < C; ++v) store(c + r * c_row + v * n, sum[r][v]);
+}
+
+// The same product for all R rows and all columns but the last few; gives the first column that is left to do.
+template <class T, int R>
+int64_t multiply_along_columns(const Product<T>& p) {
+  constexpr int C = R <= 2 ? 2 : 1;  // squares side by side, so that enough sums are under way
+  constexpr int64_t width = C * lanes<T>;
+  const Left<T> a = {p.a, p.a_row, p.a_col};
+  int64_t j = 0;
+  for (; j + width <= p.cols; j += width) {
+    poll();
+    const T* b = p.b + j * p.b_col;
+    const T* next = j + 2 * width <= p.cols ? b + width * p.b_col : b;
+    tile_of_columns<T, R, C>(p.inner, a, b, p.b_col, next, p.c + j, p.c_row, p.accumulate);
+    if (!is_plain(p.epilogue)) epilogue_tile(p.epilogue, p.c, p.c_row, 0, j, R, width);
+  }
+  return j;
+}
+
+// For a number of rows known only now, 1 .. tile_rows.
+template <class T, int R = tile_rows>
+int64_t multiply_along_columns_of(const Product<T>& p) {
+  if (p.rows == R) return multiply_along_columns<T, R>(p);
+  if constexpr (R > 1) return multiply_along_columns_of<T, R - 1>(p);
+  else return 0;
+}
+
+/// Does what columns it can of a product of few rows; gives the first one that is left to do.
+template <class T>
+int64_t multiply_few_rows(const Product<T>& p) {
+  if (p.rows == 0 || p.rows > few_rows || p.inner == 0 || p.cols < tile_cols<T>) return 0;
+  if (p.b_col == 1) {
+    constexpr int sums = tile_rows * tile_vectors;  // in registers
+    if (p.rows == 1) return multiply_along_rows<T, 1, 4 * tile_vectors>(p);
+    if (p.rows <= sums / 4) return multiply_along_rows<T, sums / 4, 4>(p);
+    return multiply_along_rows<T, tile_rows, tile_vectors>(p);
+  }
+  return p.b_row == 1 && p.rows <= tile_rows ? multiply_along_columns_of<T>(p) : 0;
+}
+
+}  // namespace meshrt::MESHRT_ISA
