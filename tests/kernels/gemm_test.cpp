@@ -189,6 +189,20 @@ TYPED_TEST(Gemm, BlocksOfEveryExtentJoin) {
     }
 }
 
+// Read in pieces: several of rows and of columns, the last of each smaller.
+TYPED_TEST(Gemm, FewRowsAreReadWhereTheyLie) {
+  Case<TypeParam> c(3);
+  const auto all = all_variants<TypeParam>();
+  const int64_t extents[][2] = {{2500, 70}, {1153, 300}, {40, 600}, {33, 17}};
+  for (int64_t rows = 1; rows <= 17; ++rows)
+    for (const auto& [cols, inner] : extents)
+      for (int repeat = 0; repeat < 4; ++repeat) {
+        c.make(rows, cols, inner);
+        c.check(all);
+        if (this->HasFatalFailure()) return;
+      }
+}
+
 TYPED_TEST(Gemm, BatchMovesEveryOperand) {
   using T = TypeParam;
   // c[x, y, i, j] = sum over k of a[x, i, k] b[y, k, j] + bias[y, j]

@@ -146,10 +146,9 @@ template <class T>
 int64_t multiply_few_rows(const Product<T>& p) {
   if (p.rows == 0 || p.rows > few_rows || p.inner == 0 || p.cols < tile_cols<T>) return 0;
   if (p.b_col == 1) {
-    constexpr int sums = tile_rows * tile_vectors;  // in registers
     if (p.rows == 1) return multiply_along_rows<T, 1, 4 * tile_vectors>(p);
-    if (p.rows <= sums / 4) return multiply_along_rows<T, sums / 4, 4>(p);
-    return multiply_along_rows<T, tile_rows, tile_vectors>(p);
+    constexpr int sums = tile_rows * tile_vectors, wide = 4;  // registers; wide strips rather than many rows
+    return multiply_along_rows<T, sums / wide, wide>(p);
   }
   return p.b_row == 1 && p.rows <= tile_rows ? multiply_along_columns_of<T>(p) : 0;
 }

@@ -1,7 +1,8 @@
 // gemm_kernel.cpp: c = a · b from one register tile. `a` is read in place, element by element (a broadcast costs
 // nothing beside two fused multiply-adds); of `b` a group of four panels at a time is copied, which stay in the
 // second-level cache while every row of `a` passes by, and the next group is fetched meanwhile. What follows the
-// product is applied to a tile as soon as its sum is whole. Compiled once an instruction set.
+// product is applied to a tile as soon as its sum is whole. Products of few rows are those of few_rows.h, but for the
+// last few columns. Compiled once an instruction set.
 #include "gemm_kernel.h"
 
 #include "epilogue.h"
