@@ -22,6 +22,7 @@ void fuse(Program& program) {
     simplify(program);
     fuse_products(program);
   }
+  renew_in_place(program);
   coalesce(program);
   // Neighbours first, so that a value is computed beside its reader; then over the calls in between.
   for (size_t before = 0; before != count_steps(program);) {

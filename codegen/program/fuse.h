@@ -23,6 +23,8 @@ void fuse_nests(Program&, bool across);
 /// coalesce.cpp: what is copied is made where the copy lies; gradients of lookups are added to other gradients in
 /// place.
 void coalesce(Program&);
+/// renew.cpp: caches that are renewed element by element are renewed where they lie.
+void renew_in_place(Program&);
 /// simplify.cpp: computes cheap values again in later passes of a nest in place of storing them; removes stores that
 /// nobody reads, scalars, passes, nests and buffers that are left without use.
 void simplify(Program&);

@@ -32,6 +32,22 @@ InterpretResult reference(CompileRequest request) {
   return tests::run(lower(std::span(result.entries).first(1), {false}));
 }
 
+/// A program that writes a text renews its caches where they lie: it has no second array for any of them.
+TEST(Specs, caches_are_renewed_in_place) {
+  CompileRequest request;
+  request.files = {SPECS "/gpt2.mesh"};
+  request.generate = true;
+  const Program program = compiled(request).program;
+  size_t caches = 0;
+  for (const Buffer& cache : program.buffers) {
+    if (cache.kind != BufferKind::cache) continue;
+    ++caches;
+    for (const Buffer& other : program.buffers)
+      EXPECT_TRUE(other.kind == BufferKind::cache || other.dims != cache.dims) << cache.name << " and " << other.name;
+  }
+  EXPECT_EQ(caches, 2u);  // of keys and of values
+}
+
 /// `meshc ir` knows a pass by the list alone; the compiler runs them by its one function.
 TEST(Specs, passes_run_in_the_order_of_their_list) {
   std::vector<std::string> listed, run;
