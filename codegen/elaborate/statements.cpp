@@ -60,7 +60,9 @@ void bind_owned(Elaboration& e, Frame& frame, const std::vector<ast::Name>& name
 
 void state_statement(Elaboration& e, Frame& frame, const ast::State& state) {
   bind_owned(e, frame, state.names);
-  for (const ast::Name& name : state.names) begin_state(e, frame, frame.names.at(name.text), *state.initial);
+  for (const ast::Name& name : state.names)
+    if (const auto bound = frame.names.find(name.text); bound != frame.names.end())  // else the name is taken outside
+      begin_state(e, frame, bound->second, *state.initial);
 }
 
 void port_statement(Elaboration& e, Frame& frame, const ast::Port& port, Span span) {

@@ -57,6 +57,8 @@ class Slurm:
     def configure(self):
         name = socket.gethostname().split(".")[0]
         cpus = max(2, os.cpu_count() or 1)
+        with open(f"{self.folder}/mpi.conf", "w") as file:  # else a folder in /tmp by the job's number, which a test that was killed leaves behind
+            file.write(f"PMIxCliTmpDirBase={self.folder}\n")
         with open(f"{self.folder}/slurm.conf", "w") as file:
             file.write(f"""ClusterName=test
 SlurmctldHost={name}(127.0.0.1)
