@@ -75,7 +75,7 @@ Json memory_of(const Program& program) {
 }
 
 int64_t bytes_of(const Prediction& step) {
-  int64_t bytes = handed_on(step);
+  int64_t bytes = bytes_handed_on(step);
   for (const PlannedCollective& collective : step.collectives) bytes += volume(collective);
   return bytes;
 }
@@ -201,7 +201,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   const StepTime time = step_time(compiled.program, prediction);
   plan["exposed_seconds"] = time.exposed;
   plan["predicted_seconds"] = time.total();
-  if (const auto pipeline = planned_pipeline(sharded)) plan["pipeline"] = pipeline_json(sharded, *pipeline);
+  if (prediction.pipeline) plan["pipeline"] = pipeline_json(sharded, *prediction.pipeline);
   return plan.dump(2) + "\n";
 }
 
@@ -210,13 +210,12 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
   const Prediction p = predict(sharded, calls_of_reshards(compiled.program));
-  const std::optional<PlannedPipeline> pipeline = planned_pipeline(sharded);
   const StepTime time = step_time(compiled.program, p);
   const auto share = [&](double seconds) { return time.total() > 0 ? 100 * seconds / time.total() : 0; };
   const Json memory = memory_of(compiled.program);
   std::string text = fmt::format("step {} = {} compute + {} exposed communication ({:.0f} %)", time_text(time.total()),
                                  time_text(time.compute), time_text(time.exposed), share(time.exposed));
-  if (pipeline) text += fmt::format(" + {} bubble ({:.0f} %)", time_text(time.bubble), share(time.bubble));
+  if (p.pipeline) text += fmt::format(" + {} bubble ({:.0f} %)", time_text(time.bubble), share(time.bubble));
   text += fmt::format(" · {} rank{} · {} a rank", mesh.ranks(), mesh.ranks() == 1 ? "" : "s",
                       meshrt::bytes_text(memory["peak"].get<int64_t>()));
   const auto largest = std::max_element(p.collectives.begin(), p.collectives.end(),
@@ -266,7 +265,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
                         c.span.known() ? ", " + place_text(graph, sources, c) : "",
                         first == c.tensor ? "" : ", sent together with " + first, c.reason);
   }
-  if (pipeline) text += pipeline_text(sharded, *pipeline);
+  if (p.pipeline) text += pipeline_text(sharded, *p.pipeline);
   text += "\nmemory of the largest rank\n";
   for (const auto& [kind, bytes] : memory.items())
     text += fmt::format("  {:12} {:>12}\n", kind, meshrt::bytes_text(bytes.get<int64_t>()));

@@ -5,6 +5,7 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/start.h"
+#include "codegen/generation/generation_entries.h"
 #include "codegen/interpret/interpreted_program.h"
 #include "meshrt/launch.h"
 #include "meshrt/run_file.h"
@@ -12,13 +13,6 @@
 namespace mesh {
 
 namespace {
-
-/// The dim that counts sequences; unset where there is one.
-DimId batch_of(const Graph& graph) {
-  for (const DimId dim : graph.stored[graph.generation->input.index].type.dims)
-    if (dim != graph.generation->along) return dim;
-  return {};
-}
 
 std::optional<Compiled> compile_for(Session& session, size_t texts, size_t width) {
   session.request.generate = true;

@@ -26,13 +26,6 @@ Graph logits_alone(const Graph& model) {
   return graph;
 }
 
-/// The dim that counts sequences; unset where there is one.
-DimId batch_of(const Graph& graph) {
-  for (const DimId dim : graph.stored[graph.generation->input.index].type.dims)
-    if (dim != graph.generation->along) return dim;
-  return {};
-}
-
 /// Tensors that only other entries have.
 void add_stored(Graph& first, const Graph& other) {
   for (const Stored& stored : other.stored) {
@@ -45,6 +38,12 @@ void add_stored(Graph& first, const Graph& other) {
 }
 
 }  // namespace
+
+DimId batch_of(const Graph& graph) {
+  for (const DimId dim : graph.stored[graph.generation->input.index].type.dims)
+    if (dim != graph.generation->along) return dim;
+  return {};
+}
 
 std::vector<GenerationEntry> generation_entries(const Graph& model, DiagnosticSink& sink) {
   Graph logits = logits_alone(model);

@@ -16,4 +16,7 @@ struct GenerationEntry {
 /// `generate` first, which has the tensors of all; none after an error. Of a model that is causal (causal.h).
 std::vector<GenerationEntry> generation_entries(const Graph& model, DiagnosticSink&);
 
+/// The dim of a generating model that counts sequences; unset where there is one.
+DimId batch_of(const Graph&);
+
 }  // namespace mesh

@@ -32,7 +32,7 @@ LimitState measure(const Limit& limit, const Prediction& step, int64_t peak_memo
     case Limit::What::bytes:
       for (const PlannedCollective& one : state.concerned) state.at += volume(one);
       if (!step.messages.empty() && (!limit.over || *limit.over == step.messages.front().what.axis))
-        state.at += handed_on(step);
+        state.at += bytes_handed_on(step);
       break;
     case Limit::What::forbidden:
     case Limit::What::counts: state.at = static_cast<int64_t>(state.concerned.size()); break;

@@ -28,11 +28,11 @@ class Predictor {
 
   Prediction run() {
     body(graph_.root(), 1, 1);
-    if (const std::optional<PlannedPipeline> pipeline = planned_pipeline(sharded_)) {
+    result_.pipeline = planned_pipeline(sharded_);
+    if (const std::optional<PlannedPipeline>& pipeline = result_.pipeline) {
       const PlannedRank& slowest = pipeline->slowest();
       result_.compute_seconds = pipeline->outside_compute + static_cast<double>(pipeline->micro_batches) *
                                                                 (slowest.seconds() - slowest.work.communication);
-      result_.stages = static_cast<int64_t>(pipeline->ranks.size());
       for (const StageMessage& one : pipeline->crossings) result_.messages.push_back({one, pipeline->micro_batches});
     }
     return std::move(result_);
@@ -157,10 +157,10 @@ class Predictor {
 
 }  // namespace
 
-int64_t handed_on(const Prediction& step) {
+int64_t bytes_handed_on(const Prediction& step) {
   int64_t on = 0, back = 0;
   for (const PlannedMessage& message : step.messages) (message.what.down ? back : on) += message.volume();
-  return step.stages > 2 ? on + back : std::max(on, back);
+  return step.pipeline && step.pipeline->ranks.size() > 2 ? on + back : std::max(on, back);
 }
 
 Prediction predict(const ShardedGraph& sharded, const std::vector<uint32_t>& calls) {

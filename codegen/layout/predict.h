@@ -1,5 +1,6 @@
 // predict.h: what a training step costs one rank on the named machine: the numbers behind `meshc plan`.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,12 +46,12 @@ struct Prediction {
   double compute_seconds = 0;                  // of the slowest rank
   double communication_seconds = 0;            // all of it, also what computation hides (program/exposed.h)
   std::vector<PlannedCollective> collectives;  // in order of execution
-  std::vector<PlannedMessage> messages = {};   // of a pipeline
-  int64_t stages = 1;                          // of that
+  std::optional<PlannedPipeline> pipeline = {};
+  std::vector<PlannedMessage> messages = {};  // of that
 };
 
 /// Bytes of a step that the stage which hands on most does: of two stages one sends on and the other back.
-int64_t handed_on(const Prediction&);
+int64_t bytes_handed_on(const Prediction&);
 
 /// `calls`, if given, is by reshard step the first of those that are made in one call, which costs their latency once.
 Prediction predict(const ShardedGraph&, const std::vector<uint32_t>& calls = {});

@@ -63,7 +63,7 @@ double exposed_seconds(const Program& program, const Prediction& prediction) {
 
 StepTime step_time(const Program& program, const Prediction& prediction) {
   StepTime time{prediction.compute_seconds, exposed_seconds(program, prediction), 0};
-  if (const std::optional<PlannedPipeline> pipeline = planned_pipeline(program.sharded)) {
+  if (const std::optional<PlannedPipeline>& pipeline = prediction.pipeline) {
     time.exposed += static_cast<double>(pipeline->micro_batches) * pipeline->slowest().work.communication;
     time.bubble = pipeline->bubble_seconds();
   }

@@ -16,15 +16,16 @@ namespace meshrt {
 
 namespace {
 
-// Sources of one sum, by member. Kept by the thread so that no call allocates.
-std::vector<const std::byte*>& sources_of(int members) {
-  thread_local std::vector<const std::byte*> sources;
-  sources.resize(members);
-  return sources;
+// Where the operands of one sum lie, by member. Kept by the thread so that no call allocates.
+template <class Byte>
+std::vector<Byte*>& places_of(int members) {
+  thread_local std::vector<Byte*> places;
+  places.resize(members);
+  return places;
 }
 
 void sum_small(const SharedCall& shared, const Call& call) {
-  auto& sources = sources_of(shared.size());
+  auto& sources = places_of<const std::byte>(shared.size());
   if (call.several.empty()) {
     for (int member = 0; member < shared.size(); ++member) sources[member] = shared.small_of(member);
     sources[shared.me()] = call.only.source;
@@ -42,8 +43,7 @@ void sum_small(const SharedCall& shared, const Call& call) {
 void sum_in_place(const SharedCall& shared, const Call& call, const Item& item, int64_t begin, int64_t end) {
   constexpr int64_t block = 8 << 10;  // is fetched from the others while the one before is summed
   const auto size = static_cast<int64_t>(size_of(call.type));
-  thread_local std::vector<std::byte*> values;
-  values.resize(shared.size());
+  auto& values = places_of<std::byte>(shared.size());
   const auto fetch = [&](int64_t at) {
     for (int member = 0; member < shared.size(); ++member)
       if (member != shared.me()) own_ahead(shared.source_of(member, item) + at, std::min(block, end - at));
@@ -87,7 +87,7 @@ Task sum_bounced(const SharedCall& shared, const Call& call, int64_t bytes) {
     }
     if (chunk < chunks) {
       const int64_t length = length_of(chunk), begin = slice_begin(length, shared.me(), shared.size());
-      auto& sources = sources_of(shared.size());  // other calls use it between two chunks
+      auto& sources = places_of<const std::byte>(shared.size());  // other calls use it between two chunks
       for (int member = 0; member < shared.size(); ++member) sources[member] = shared.bounce(member, chunk % 2) + begin;
       ops.reduce(call.type, call.reduce, shared.bounce(shared.me(), 2 + chunk % 2) + begin, sources.data(),
                  shared.size(), (slice_begin(length, shared.me() + 1, shared.size()) - begin) / size);
