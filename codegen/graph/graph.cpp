@@ -8,6 +8,13 @@
 
 namespace mesh {
 
+Graph::Graph() = default;
+Graph::Graph(const Graph&) = default;
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(const Graph&) = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::~Graph() = default;
+
 const char* name_of(Part part) {
   switch (part) {
     case Part::forward: return "forward";

@@ -373,6 +373,14 @@ struct Output {
 };
 
 struct Graph {
+  // Made, copied and destroyed in one file: to generate that for so deep a struct takes each file a second.
+  Graph();
+  Graph(const Graph&);
+  Graph(Graph&&) noexcept;
+  Graph& operator=(const Graph&);
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+
   std::string model;
   std::vector<Dim> dims;
   std::vector<Value> values;

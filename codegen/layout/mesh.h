@@ -77,6 +77,14 @@ struct Pipeline {
 };
 
 struct Layout {
+  // Made, copied and destroyed in one file: to generate that for so deep a struct takes each file a second.
+  Layout();
+  Layout(const Layout&);
+  Layout(Layout&&) noexcept;
+  Layout& operator=(const Layout&);
+  Layout& operator=(Layout&&) noexcept;
+  ~Layout();
+
   std::string name;  // "" where the file has none: one rank, or everything replicated
   MeshShape mesh;
   std::vector<Rule> rules;

@@ -11,9 +11,22 @@
 
 namespace mesh {
 
+namespace {
+
+ShardedGraph unplaced(const Graph& graph, const Layout& layout, const Machine& machine) {
+  ShardedGraph out;
+  out.graph = graph;
+  out.layout = layout;
+  out.machine = machine;
+  out.first_added = graph.nodes.size();
+  return out;
+}
+
+}  // namespace
+
 Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner,
                const Decisions& decisions)
-    : out_{graph, layout, machine, {}, {}, {}, {}, graph.nodes.size()},
+    : out_(unplaced(graph, layout, machine)),
       graph_(out_.graph),
       layout_(out_.layout),
       declared_(graph, layout),

@@ -60,6 +60,14 @@ struct Movement {
 };
 
 struct ShardedGraph {
+  // Made, copied and destroyed in one file: to generate that for so deep a struct takes each file a second.
+  ShardedGraph();
+  ShardedGraph(const ShardedGraph&);
+  ShardedGraph(ShardedGraph&&) noexcept;
+  ShardedGraph& operator=(const ShardedGraph&);
+  ShardedGraph& operator=(ShardedGraph&&) noexcept;
+  ~ShardedGraph();
+
   Graph graph;  // with ReshardOp nodes
   Layout layout;
   Machine machine;

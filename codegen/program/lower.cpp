@@ -29,11 +29,6 @@ const char* name_of(BufferKind kind) {
   return "?";
 }
 
-const EntryPoint* Program::entry(std::string_view name) const {
-  const auto found = std::ranges::find(entries, name, &EntryPoint::name);
-  return found == entries.end() ? nullptr : &*found;
-}
-
 namespace {
 
 BufferKind kind_of(StoredKind kind) {

@@ -379,6 +379,14 @@ struct MemoryPlan {
 };
 
 struct Program {
+  // Made, copied and destroyed in one file: to generate that for so deep a struct takes each file a second.
+  Program();
+  Program(const Program&);
+  Program(Program&&) noexcept;
+  Program& operator=(const Program&);
+  Program& operator=(Program&&) noexcept;
+  ~Program();
+
   ShardedGraph sharded;  // of the first entry (dims, stored tensors, mesh, layout), with the movements of all entries
   std::vector<Buffer> buffers;
   std::vector<Routine> routines;

@@ -4,9 +4,11 @@
 
 #include <cstring>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <random>
 #include <stdexcept>
+#include <tuple>
 #include <vector>
 
 #include "meshrt/collectives.h"
@@ -34,11 +36,10 @@ class Cases {
     for (const int64_t size : sizes)
       for (const Type type : all_types)
         for (const bool in_arena : {true, false}) {
-          // Six ranks on few cores: the largest size for types of 1, 2 and 4 bytes.
-          if (size > 10000 && rank_.ranks() == 6 && type != Type::f32 && type != Type::bf16 && type != Type::u8)
-            continue;
+          if (size > 10000 && rank_.ranks() == 6 && !is_large_for_six(type)) continue;
           in_arena_ = in_arena;
           salt_ += 17;
+          made_.clear();
           for (const Reduce op : all_reduces) all_reduce_case(type, size, op);
           for (const Reduce op : {Reduce::sum, Reduce::max}) reduce_scatter_case(type, size, op);
           all_gather_case(type, size);
@@ -57,6 +58,11 @@ class Cases {
   }
 
  private:
+  // Six ranks on few cores: the largest size for types of 1, 2 and 4 bytes, and in groups of some of them for one type.
+  bool is_large_for_six(Type type) const {
+    return type == Type::f32 || (members() == 6 && (type == Type::bf16 || type == Type::u8));
+  }
+
   int members() const { return group_.size(); }
   int me() const { return group_.index; }
 
@@ -86,8 +92,14 @@ class Cases {
   std::vector<Bytes> contributions(Type type, const std::function<int64_t(int)>& count) {
     std::vector<Bytes> all;
     all.reserve(static_cast<size_t>(members()));
-    for (int m = 0; m < members(); ++m) all.push_back(contribution(type, count(m), group_.members[m], salt_));
+    for (int m = 0; m < members(); ++m) all.push_back(made(type, count(m), group_.members[m]));
     return all;
+  }
+  // Most calls of a case are tried on the same contributions: to make those of all members takes longer than a call.
+  const Bytes& made(Type type, int64_t count, int rank) {
+    const auto [at, is_new] = made_.try_emplace({type, count, rank, salt_});
+    if (is_new) at->second = contribution(type, count, rank, salt_);
+    return at->second;
   }
 
   void expect(const Bytes& wanted, const std::byte* got, const std::string& what) {
@@ -235,7 +247,7 @@ class Cases {
       const Exchange exchange{outer, first, middle, second, inner, gathers_first};
       // Element (o, a, m, b, i) of the whole has a value of its own; rank-independent inputs would hide a wrong sender.
       const auto size_b = static_cast<int64_t>(size_of(type));
-      const Bytes whole = contribution(type, outer * side * middle * (side + 1) * inner, group_.members[0], salt_);
+      const Bytes& whole = made(type, outer * side * middle * (side + 1) * inner, group_.members[0]);
       const auto cut = [&](bool cut_first) {
         Bytes out;
         const int64_t a0 = cut_first ? first[me()] - 5 : 0, a1 = cut_first ? first[me() + 1] - 5 : side;
@@ -422,6 +434,7 @@ class Cases {
   size_t used_ = 0;
   uint64_t salt_ = 1;
   std::vector<Bytes> own_;
+  std::map<std::tuple<Type, int64_t, int, uint64_t>, Bytes> made_;  // by type, count, rank and salt
 };
 
 }  // namespace

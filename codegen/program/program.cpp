@@ -1,0 +1,17 @@
+#include "codegen/program/program.h"
+
+namespace mesh {
+
+Program::Program() = default;
+Program::Program(const Program&) = default;
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(const Program&) = default;
+Program& Program::operator=(Program&&) noexcept = default;
+Program::~Program() = default;
+
+const EntryPoint* Program::entry(std::string_view name) const {
+  const auto found = std::ranges::find(entries, name, &EntryPoint::name);
+  return found == entries.end() ? nullptr : &*found;
+}
+
+}  // namespace mesh
