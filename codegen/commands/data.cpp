@@ -26,7 +26,7 @@ int run(const DataOptions& options, const CLI::App& app) {
   allow(options, app, "--type", {"tokenize", "pack"});
   allow(options, app, "--from", {"show", "pack", "decode"});
   allow(options, app, "--tokenizer", {"tokenize", "show", "decode"});
-  allow(options, app, "--documents", {"tokenize"});
+  for (const char* name : {"--documents", "--unknown"}) allow(options, app, name, {"tokenize"});
   for (const char* name : {"--end", "--no-end"}) allow(options, app, name, {"tokenize", "pack", "decode"});
   for (const char* name : {"--vocabulary", "--method"}) allow(options, app, name, {"train"});
   if (options.files.empty() != (options.action == "schema"))
@@ -92,6 +92,8 @@ Command data_command() {
             ->type_name("N")
             ->check(CLI::NonNegativeNumber);
         app.add_flag("--no-end", options->no_end, "nothing after a document");
+        app.add_flag("--unknown", options->unknown,
+                     "tokenize: the model's unknown piece for characters that it lacks (default: an error)");
         app.add_option("--vocabulary", options->vocabulary, "train: how many pieces (default 8000)")
             ->type_name("N")
             ->check(CLI::PositiveNumber);

@@ -19,6 +19,7 @@ struct DataOptions {
   int64_t vocabulary = 8000;
   std::optional<int64_t> end;  // what stands after a document; not given: the model's, if it has one
   bool no_end = false;
+  bool unknown = false;  // what the model lacks becomes its unknown piece
   bool json = false;
 };
 

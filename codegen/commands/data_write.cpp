@@ -65,16 +65,21 @@ class Documents {
 
   void add(const std::string& path) {
     Text text(path);
+    int64_t number = 0;
     for (std::string line; text.next(line);) {
+      ++number;
       const std::string_view content = without_end(line);
       if (options_.documents == "blank" && content.empty()) {
         close();
         continue;
       }
-      if (tokenizer_ != nullptr) tokenizer_->encode(content, tokens_);
-      else
+      if (tokenizer_ == nullptr) {
         for (const char c : options_.documents == "line" ? content : std::string_view(line))
           tokens_.push_back(static_cast<unsigned char>(c));
+      } else if (const auto lacking = tokenizer_->encode(content, tokens_); lacking && !options_.unknown) {
+        throw tokenizer_->lacks(*lacking, fmt::format("`{}`, line {}", path, number),
+                                "; `--unknown` writes this one's unknown piece in its place");
+      }
       open_ = true;
       if (options_.documents == "line") close();
     }

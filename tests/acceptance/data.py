@@ -8,6 +8,7 @@ import numpy as np
 
 from common import TOP, Report, json_lines, meshc, scratch
 from common import run as execute
+from oracle.sentencepiece_model import model_of
 
 SEED = 20261122
 SPEC = """dim batch = 12, seq = 16, vocab = 500, embed = 8
@@ -162,6 +163,77 @@ def check_sentencepiece(report, folder, corpus):
         report.true(f"{method}: {len(expected)} tokens as the library's own Python gives them", same(tokens, expected) and lengths == [len(expected)])
 
 
+LETTERS = ["\u2581", *"abcdefghijklmnopqrstuvwxyz."]
+TRANSLATE = """dim batch = 4, from = 12, to = 14, vocab = 500, embed = 8
+model Pairs {
+  input src : index(vocab)[batch, from]
+  input tgt, label : index(vocab)[batch, to]
+  param table : real[vocab, embed] = normal(std: 0.3)
+  h = take[vocab](table, tgt) + broadcast[to](mean[from](take[vocab](table, src), where: src != 0))
+  loss = mean[batch, to](cross_entropy[vocab](dot[embed](h, table), label), where: label != 0)
+  minimize loss with sgd(lr: 0.5)
+}
+"""
+
+
+def check_lacking(report, folder):
+    """Characters that a model without pieces for bytes does not have: named with file and line, or its unknown piece where that is asked for."""
+    model, line = f"{folder}/letters.model", "a cat.\nthe dog\r\n\nna\u00efve \U0001f600 cats\n"
+    write(model, model_of(LETTERS))
+    text, known = write(f"{folder}/lacking.txt", line), write(f"{folder}/known.txt", "a cat.\n\nthe dog\n")
+    why = "has no piece for `\u00ef` (U+00EF), nor pieces for bytes: a model that `meshc data train` makes reads every character"
+    said = data("tokenize", text, "-o", f"{folder}/l.bin", "--tokenizer", model, code=1)
+    report.true("tokenize", said == f"error: `{text}`, line 4: `{model}` {why}; `--unknown` writes this one's unknown piece in its place\n", said)
+    data("tokenize", text, "-o", f"{folder}/l.bin", "--tokenizer", model, "--unknown", "--no-end", "--documents", "line", "--type", "megatron")
+    tokens, lengths = read_tokens(f"{folder}/l.bin")
+    number = {"\u2581": 3, **{letter: 4 + i for i, letter in enumerate(LETTERS[1:])}}
+    expected = [[number.get(c, 0) for c in ("\u2581" + part.replace(" ", "\u2581") if part else "")] for part in line.replace("\r", "").split("\n")[:-1]]
+    report.true("tokenize --unknown", lengths == [len(part) for part in expected] and same(tokens, sum(expected, [])), list(tokens))
+    said = data("show", text, "--tokenizer", model, code=1)
+    report.true("show", f"`{text}`, line 4: `{model}` {why}" in said, said)
+    said = data("show", text, "--unknown", code=2)
+    report.true("--unknown is of tokenize", "--unknown does not belong to `meshc data show`" in said, said)
+    write(f"{folder}/lines.mesh", TRANSLATE)
+    write(f"{folder}/lines.yaml", f"data: {{ src: {{file: {text}, pad: 0, tokenizer: {model}}}, tgt: {{file: {text}, start: 1}}, label: {{file: {text}, end: 2}} }}\n")
+    said = execute(meshc(), "run", f"{folder}/lines.mesh", "train.steps=1", code=1).stderr
+    report.true("a run by lines", f"`{text}`, line 4: `{model}` {why}; or leave the line out" in said and "lines.yaml:1:" in said, said)
+    write(f"{folder}/writes.mesh", SPEC.replace("  minimize", "  generate token along seq from logits\n  minimize").replace("cross_entropy[vocab](dot[embed](take[vocab](from, token), to), target)",
+          "cross_entropy[vocab](logits, target)").replace("  loss", "  logits = dot[embed](take[vocab](from, token), to)\n  loss"))
+    write(f"{folder}/writes.yaml", f"data: {{ token: {{file: {known}, tokenizer: {model}, window: seq}}, target: {{of: token, shift: 1}} }}\n")
+    for command in (("generate", "--prompt", "na\u00efve"), ("score", "--text", "na\u00efve")):
+        said = execute(meshc(), *command[:1], f"{folder}/writes.mesh", "--interpret", "--params", text, *command[1:], code=None, env={"LC_ALL": "C.UTF-8"})
+        report.true(f"{command[0]}: a prompt", said.returncode == 1 and f"prompt `na\u00efve`: `{model}` {why}; this one needs a prompt without it" in said.stderr, said.stderr)
+
+
+def check_lines(report, bench, corpus):
+    """Lines as samples through SentencePiece: the run that reads the same numbers from arrays."""
+    folder = bench.folder
+    lines = [line.strip() for line in open(corpus, encoding="utf-8") if 10 < len(line.strip()) < 40]
+    texts = {"src": write(f"{folder}/src.txt", "".join(line + "\n" for line in lines)), "tgt": write(f"{folder}/tgt.txt", "".join(line[::-1] + "\n" for line in lines))}
+    model = f"{folder}/lines.model"
+    data("train", *texts.values(), "-o", model, "--vocabulary", "500", "--method", "bpe")
+    pieces = {}
+    for name, text in texts.items():
+        data("tokenize", text, "-o", f"{folder}/{name}.bin", "--type", "megatron", "--documents", "line", "--no-end", "--tokenizer", model)
+        tokens, lengths = read_tokens(f"{folder}/{name}.bin")
+        pieces[name] = np.split(tokens, np.cumsum(lengths)[:-1])
+    kept = [i for i, (s, t) in enumerate(zip(pieces["src"], pieces["tgt"])) if len(s) <= 12 and len(t) < 14]
+    rows = {"src": [pieces["src"][i] for i in kept], "tgt": [[1, *pieces["tgt"][i]] for i in kept], "label": [[*pieces["tgt"][i], 2] for i in kept]}
+    for name, of in rows.items():
+        np.save(f"{folder}/{name}.npy", np.array([[*row, *[0] * ((12 if name == "src" else 14) - len(row))] for row in of], np.int32))
+    report.true("lines by pieces: some are too long", 20 < len(kept) < len(lines), (len(kept), len(lines)))
+    write(f"{folder}/lines.mesh", TRANSLATE)
+    losses = []
+    sources = {"lines": f"src: {{file: {texts['src']}, pad: 0, tokenizer: {model}}}, tgt: {{file: {texts['tgt']}, start: 1, tokenizer: {model}}}, label: {{file: {texts['tgt']}, end: 2, tokenizer: {model}}}",
+               "arrays": ", ".join(f"{name}: {{file: {folder}/{name}.npy}}" for name in rows)}
+    for name, source in sources.items():
+        write(f"{folder}/{name}.yaml", f"data: {{ {source} }}\n")
+        told = execute(meshc(), "run", f"{folder}/lines.mesh", f"{folder}/{name}.yaml", "train.steps=30", "log.every=1", f"log.jsonl={folder}/{name}.jsonl").stdout
+        losses.append([line["loss"] for line in json_lines(f"{folder}/{name}.jsonl") if "loss" in line])
+        report.true(f"{name}: says what is left out", (f"{len(lines) - len(kept)} of" in told) == (name == "lines"), told[:300])
+    report.true("lines by pieces: the losses of arrays of the same numbers, bit by bit", losses[0] == losses[1] and len(losses[0]) == 30, losses[0][:3])
+
+
 class Bench:
     def __init__(self, folder):
         self.folder = folder
@@ -216,5 +288,8 @@ def run(small):
         report.attempt("pack", lambda: check_pack(report, folder, random))
         if not small:
             report.attempt("SentencePiece", lambda: check_sentencepiece(report, folder, corpus))
-        report.attempt("runs", lambda: check_runs(report, Bench(folder), corpus))
+        report.attempt("characters that a model lacks", lambda: check_lacking(report, folder))
+        bench = Bench(folder)
+        report.attempt("runs", lambda: check_runs(report, bench, corpus))
+        report.attempt("lines by pieces", lambda: check_lines(report, bench, corpus))
     return report

@@ -410,8 +410,7 @@ TEST_F(RunFileTest, EveryMistakeHasItsText) {
       {"data: { a: {file: train.bin, type: u16, end: 2} }",
        "`data.a.type` stands beside `pad`, `start` or `end`\n  --> run.yaml:1:36\n"
        "1 | data: { a: {file: train.bin, type: u16, end: 2} }\n  |                                    ^^^ lines are "
-       "read "
-       "as bytes"},
+       "text"},
       {"data: { a: {file: train.bin, shift: 1} }",
        "`data.a.shift` needs `of`\n  --> run.yaml:1:37\n1 | data: { a: {file: train.bin, shift: 1} }\n"
        "  |                                     ^ which input is shifted?"},

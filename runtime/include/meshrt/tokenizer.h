@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "meshrt/failure.h"
+
 namespace meshrt {
 
 class Tokenizer {
@@ -17,16 +19,25 @@ class Tokenizer {
   static std::shared_ptr<const Tokenizer> open(const std::string& path);
   virtual ~Tokenizer() = default;
 
-  /// Adds the numbers of one line, which holds no line end, to `tokens`.
-  virtual void encode(std::string_view line, std::vector<int32_t>& tokens) const = 0;
+  /// Adds the numbers of one line, which holds no line end, to `tokens`. The first character for which the model has
+  /// neither a piece nor bytes, so that its unknown piece stands there; nothing where it has all.
+  [[nodiscard]] virtual std::optional<std::string> encode(std::string_view line,
+                                                          std::vector<int32_t>& tokens) const = 0;
   virtual std::string decode(std::span<const int32_t> tokens) const = 0;
   /// Numbers are below this.
   virtual int32_t size() const = 0;
   /// What stands after a document, if the model has it.
   virtual std::optional<int32_t> end() const = 0;
 
-  /// The numbers of all lines of a text, one after the other; line ends have none.
-  std::vector<int32_t> encode_lines(std::string_view text) const;
+  /// What is told of a character that encode() gave. `place`: "`a.txt`, line 3"; `way_out`: what else helps than
+  /// another model.
+  Failure lacks(const std::string& character, const std::string& place, const std::string& way_out) const;
+
+ protected:
+  explicit Tokenizer(std::string path) : path_(std::move(path)) {}
+
+ private:
+  std::string path_;
 };
 
 /// Makes a model of `size` numbers from the lines of texts, and writes it to `path`. `method` is "unigram" or "bpe".

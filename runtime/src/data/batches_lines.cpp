@@ -20,8 +20,9 @@ std::shared_ptr<const LineFile> Batches::open_lines(const Source& source, const 
   if (source.start.given()) marks.start = source.start.value;
   if (source.end.given()) marks.end = source.end.value;
   const bool first = sample_position(tensor) == 0;
-  return telling_place(source,
-                       [&] { return LineFile::open(source.file.value, marks, tensor.dims[first ? samples : 0].size); });
+  return telling_place(source, [&] {
+    return LineFile::open(source.file.value, source.tokenizer.value, marks, tensor.dims[first ? samples : 0].size);
+  });
 }
 
 // A sample is left out of all inputs where its line is too long for one of them.

@@ -4,7 +4,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
-#include <filesystem>
+#include <algorithm>
 
 #include "files/file_bytes.h"
 #include "meshrt/failure.h"
@@ -14,9 +14,17 @@ namespace meshrt {
 
 namespace {
 
+/// Of a piece that stands for characters in UTF-8; the blanks before them are not what is meant.
+std::string first_character(const std::string& piece) {
+  const size_t begin = std::min(piece.find_first_not_of(' '), piece.size());
+  size_t end = begin + 1;
+  while (end < piece.size() && (static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) ++end;
+  return begin == piece.size() ? " " : piece.substr(begin, end - begin);
+}
+
 class SentencePiece final : public Tokenizer {
  public:
-  explicit SentencePiece(const std::string& path) {
+  explicit SentencePiece(const std::string& path) : Tokenizer(path) {
     const auto file = FileBytes::open(path, Compression::none);
     const auto bytes = file->bytes();
     const auto status =
@@ -26,9 +34,14 @@ class SentencePiece final : public Tokenizer {
       throw Failure(Cause::data, fmt::format("`{}` is not a model of SentencePiece: {}", path, status.ToString()));
   }
 
-  void encode(std::string_view line, std::vector<int32_t>& tokens) const override {
+  std::optional<std::string> encode(std::string_view line, std::vector<int32_t>& tokens) const override {
     const std::vector<int> ids = model_.EncodeAsIds({line.data(), line.size()});
     tokens.insert(tokens.end(), ids.begin(), ids.end());
+    const auto unknown = std::ranges::find(ids, model_.unk_id());
+    if (unknown == ids.end()) return std::nullopt;
+    const auto pieces = model_.EncodeAsImmutableProto({line.data(), line.size()});
+    const auto piece = pieces.pieces(static_cast<int>(unknown - ids.begin()));
+    return first_character(piece.surface().empty() ? piece.piece() : piece.surface());
   }
   std::string decode(std::span<const int32_t> tokens) const override {
     return model_.DecodeIds({tokens.begin(), tokens.end()});

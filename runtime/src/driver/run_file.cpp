@@ -185,16 +185,12 @@ class RunFileReader {
       errors_.add(longer.mark, fmt::format("`{}` needs `pad`, `start` or `end`", map.path_of("long")),
                   "which make every line a sample");
     if (!source.by_lines()) return;
-    if (source.tokenizer.given())
-      errors_.add(source.tokenizer.mark,
-                  fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("tokenizer")),
-                  "lines are read as bytes");
     if (source.window.given())
       errors_.add(source.window.mark, fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("window")),
                   "a sample is a line or a window, not both");
     if (source.type.given() && source.type.value != FileType::bytes)
       errors_.add(source.type.mark, fmt::format("`{}` stands beside `pad`, `start` or `end`", map.path_of("type")),
-                  "lines are read as bytes");
+                  "lines are text");
   }
 
   // Relative to where it was written, and there.

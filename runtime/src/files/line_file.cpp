@@ -7,17 +7,20 @@
 
 #include "files/elements.h"
 #include "meshrt/failure.h"
+#include "meshrt/tokenizer.h"
 
 namespace meshrt {
 
-std::shared_ptr<const LineFile> LineFile::open(const std::string& path, const LineMarks& marks, int64_t length) {
-  return std::shared_ptr<const LineFile>(new LineFile(path, marks, length));
+std::shared_ptr<const LineFile> LineFile::open(const std::string& path, const std::string& tokenizer,
+                                               const LineMarks& marks, int64_t length) {
+  return std::shared_ptr<const LineFile>(new LineFile(path, tokenizer, marks, length));
 }
 
-LineFile::LineFile(const std::string& path, const LineMarks& marks, int64_t length)
+LineFile::LineFile(const std::string& path, const std::string& tokenizer, const LineMarks& marks, int64_t length)
     : file_(FileBytes::open(path)), marks_(marks), before_(marks.start ? 1 : 0), after_(marks.end ? 1 : 0) {
   path_ = path;
   find_lines();
+  if (!tokenizer.empty()) read_pieces(tokenizer);
   check_marks();
   shape_ = {static_cast<int64_t>(lines_.size()), length};
 }
@@ -35,15 +38,29 @@ void LineFile::find_lines() {
   }
 }
 
+// The text itself is not needed any more.
+void LineFile::read_pieces(const std::string& tokenizer) {
+  const auto model = Tokenizer::open(tokenizer);
+  const auto* text = reinterpret_cast<const char*>(file_->bytes().data());
+  for (size_t line = 0; line < lines_.size(); ++line) {
+    const auto begin = static_cast<int64_t>(pieces_.size());
+    const std::string_view content(text + lines_[line].begin, static_cast<size_t>(lines_[line].size));
+    if (const auto lacking = model->encode(content, pieces_))
+      throw model->lacks(*lacking, fmt::format("`{}`, line {}", path_, line + 1), "; or leave the line out");
+    lines_[line] = {begin, static_cast<int64_t>(pieces_.size()) - begin};
+  }
+  file_.reset();
+}
+
 // A text that holds what stands for its padding or its ends would be read as another text.
 void LineFile::check_marks() const {
   const auto check = [&](const char* name, std::optional<int64_t> mark) {
-    if (!mark || *mark > 255) return;
+    if (!mark || (file_ && *mark > 255)) return;
     for (size_t line = 0; line < lines_.size(); ++line)
-      if (const auto [begin, size] = lines_[line];
-          size > 0 && std::memchr(&file_->bytes()[begin], static_cast<int>(*mark), size) != nullptr)
-        throw Failure(Cause::data,
-                      fmt::format("`{}`, line {} holds the byte {}, which is its `{}`", path_, line + 1, *mark, name));
+      for (int64_t i = 0; i < lines_[line].size; ++i)
+        if (content(lines_[line].begin + i) == *mark)
+          throw Failure(Cause::data, fmt::format("`{}`, line {} holds the {} {}, which is its `{}`", path_, line + 1,
+                                                 file_ ? "byte" : "piece", *mark, name));
   };
   check("pad", marks_.pad);
   check("start", marks_.start);
@@ -56,7 +73,7 @@ int64_t LineFile::number_at(int64_t line, int64_t position) const {
   const auto [begin, size] = lines_[line];
   if (position < before_) return *marks_.start;
   position -= before_;
-  if (position < size) return static_cast<int64_t>(file_->bytes()[begin + position]);
+  if (position < size) return content(begin + position);
   return position == size && after_ > 0 ? *marks_.end : marks_.pad;
 }
 

@@ -22,11 +22,22 @@ Vocabulary::Vocabulary(const RunFile& run, const std::string& input, int64_t siz
       end_ = static_cast<int32_t>(other.end.value);
 }
 
+std::string abbreviated(const std::string& text) {
+  constexpr size_t most = 40;  // bytes
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
+  return text.substr(0, end) + "...";
+}
+
 std::vector<int32_t> Vocabulary::pieces(const std::string& text) const {
   std::vector<int32_t> tokens;
-  if (pieces_) pieces_->encode(text, tokens);
-  else
+  if (!pieces_) {
     for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  } else if (const auto lacking = pieces_->encode(text, tokens)) {
+    throw pieces_->lacks(*lacking, fmt::format("prompt `{}`", abbreviated(text)),
+                         "; this one needs a prompt without it");
+  }
   check(text, tokens);
   return tokens;
 }
@@ -35,7 +46,10 @@ void Vocabulary::check(const std::string& text, std::span<const int32_t> tokens)
   for (const int32_t token : tokens)
     if (token >= size_)
       throw Failure(Cause::data,
-                    fmt::format("prompt `{}`: the model has no element {}, its vocabulary has {}", text, token, size_));
+                    fmt::format("prompt `{}`: the model has no element {}, its vocabulary has {}{}", abbreviated(text),
+                                token, size_,
+                                pieces_ ? ": is the `tokenizer` of the run file the one it was trained with?"
+                                        : ": it reads bytes below that"));
 }
 
 std::vector<int32_t> Vocabulary::encode(const std::string& text, bool whole) const {

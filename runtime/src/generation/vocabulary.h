@@ -12,6 +12,9 @@
 
 namespace meshrt {
 
+/// A text as messages show it: the beginning of a long one.
+std::string abbreviated(const std::string& text);
+
 /// By the input's tokenizer, else byte by byte.
 class Vocabulary {
  public:
