@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "checkpoint/tensor_part.h"
@@ -59,7 +60,7 @@ class Matcher {
         unmatched.fresh.push_back(tensor.name);
         continue;
       }
-      if (!pieces.misfit.empty()) wrong_.push_back(pieces.misfit);
+      if (!pieces.misfit.empty()) wrong_.push_back(pieces.misfit), ++misfits_;
       std::vector<std::string>& missing = may_lack(tensor) ? unmatched.states : unmatched.missing;
       missing.insert(missing.end(), pieces.missing.begin(), pieces.missing.end());
       if (!pieces.arrays.empty()) compare(tensor, pieces.arrays);
@@ -105,7 +106,29 @@ class Matcher {
     if (missing_ && options_.what != Loaded::run)
       lines += fmt::format("\n`{}` names parameters that begin as the spec says, by paths or patterns",
                            options_.what == Loaded::model ? "--fresh" : "train.fresh");
+    if (misfits_ == wrong_.size()) lines += other_sizes();
     throw Failure(Cause::data, fmt::format("`{}` does not fit the program:{}", saved_.path(), lines));
+  }
+
+  /// How the same model was compiled for the file, where it differs in sizes of dims alone.
+  std::string other_sizes() const {
+    std::map<std::string, std::pair<int64_t, int64_t>> sizes;  // in the file and in the program, by dim
+    for (const Tensor& tensor : tensors_) {
+      const NamedArray* found = is_saved(tensor) && is_read(tensor) ? saved_.find(tensor.name) : nullptr;
+      if (found == nullptr) continue;
+      if (found->shape.size() != tensor.dims.size()) return "";
+      for (size_t d = 0; d < tensor.dims.size(); ++d) {
+        const std::pair<int64_t, int64_t> both(found->shape[d], tensor.dims[d].size);
+        if (sizes.try_emplace(tensor.dims[d].name, both).first->second != both) return "";
+      }
+    }
+    std::string written, set;
+    for (const auto& [dim, both] : sizes) {
+      if (both.first == both.second) continue;
+      written += fmt::format("{}{} = {}", written.empty() ? "" : ", ", dim, both.first);
+      set += fmt::format("{}--set {}={}", set.empty() ? "" : " ", dim, both.first);
+    }
+    return set.empty() ? "" : fmt::format("\nit is of {}: `{}` compiles the program for that", written, set);
   }
 
   void compare(Tensor& tensor, const std::vector<const NamedArray*>& arrays) {
@@ -122,6 +145,7 @@ class Matcher {
   std::vector<Match> matches_;
   std::set<std::string, std::less<>> expected_;
   std::vector<std::string> wrong_;
+  size_t misfits_ = 0;  // of what is wrong
   bool missing_ = false;
 };
 

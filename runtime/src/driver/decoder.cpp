@@ -61,6 +61,10 @@ std::string shape_text(const Tensor& tensor) {
 DecoderShape DecoderShape::of(const ProgramInfo& info, std::span<const Tensor> tensors) {
   DecoderShape shape;
   shape.input = info.generation.input;
+  shape.along = info.generation.along;
+  shape.learned = std::ranges::any_of(tensors, [&](const Tensor& one) {
+    return one.role == Role::parameter && std::ranges::count(one.dims, shape.along, &LocalDim::name) > 0;
+  });
   const Tensor& token = *tensor_of(tensors, Role::input, shape.input);
   if (token.dims.size() > 2)
     throw Failure(Cause::usage,
@@ -81,6 +85,7 @@ DecoderShape DecoderShape::of(const ProgramInfo& info, std::span<const Tensor> t
                                 "one input of indices for each prompt",
                                 shape.input, shape_text(other)));
     shape.given = other.name;
+    shape.given_along = other.dims.back().name;
     shape.given_positions = other.dims.back().size;
     shape.given_vocabulary = other.index_bound;
   }

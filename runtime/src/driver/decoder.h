@@ -16,7 +16,10 @@ namespace meshrt {
 struct DecoderShape {
   std::string input, given;  ///< the latter empty where there is none
   std::string batch;         ///< the dim that counts sequences; empty where there is one
+  std::string along;         ///< the dim of positions
+  bool learned = false;      ///< parameters have that dim: a trained model has no more positions
   int64_t sequences = 1, positions = 0, vocabulary = 0;
+  std::string given_along;  ///< the dim of what is given
   int64_t given_positions = 0, given_vocabulary = 0;
   bool along_first = false;  ///< positions are the slower dim
 

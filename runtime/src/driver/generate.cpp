@@ -41,9 +41,15 @@ std::vector<Sequence> sequences_of(const Prompts& prompts, const DecoderShape& s
     one.forced = one.tokens.size();
     const int64_t more = std::max<int64_t>(1, request.tokens), longest = static_cast<int64_t>(one.forced) + more;
     if (longest > shape.positions)
-      throw Failure(Cause::data,
-                    fmt::format("prompt `{}` has {} positions, and with {} more there are {}: the model has {}", prompt,
-                                one.forced, more, longest, shape.positions));
+      throw Failure(
+          Cause::data,
+          fmt::format(
+              "prompt `{}` has {} positions, and with {} more there are {}: the model has {}; {}", abbreviated(prompt),
+              one.forced, more, longest, shape.positions,
+              shape.learned
+                  ? fmt::format("its parameters have `{}`, so shorten the prompt or give fewer `--tokens`", shape.along)
+                  : fmt::format("shorten the prompt, give fewer `--tokens`, or compile it with `--set {}={}`",
+                                shape.along, longest)));
     sequences.push_back(std::move(one));
   }
   return sequences;

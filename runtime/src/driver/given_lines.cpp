@@ -17,8 +17,11 @@ std::vector<int32_t> given_lines(const RunFile& run, const DecoderShape& shape, 
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::vector<int32_t> line = vocabulary.encode(texts[i], true);
     if (line.size() > width)
-      throw Failure(Cause::data,
-                    fmt::format("`{}` has {} positions: `{}` has {}", texts[i], line.size(), shape.given, width));
+      throw Failure(
+          Cause::data,
+          fmt::format("prompt `{0}` has {1} positions: `{2}` has {3}; shorten it, or compile the program with "
+                      "`--set {4}={1}`",
+                      abbreviated(texts[i]), line.size(), shape.given, width, shape.given_along));
     std::ranges::copy(line, numbers.begin() + static_cast<std::ptrdiff_t>(i * width));
   }
   return numbers;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,13 +26,13 @@ int launch_threads(int ranks, const std::function<int(Rank&)>& body) {
   int code = 0;
   bool failed = false;
 
-  const auto fail = [&](int rank, int its_code, const char* what) {
+  const auto fail = [&](const std::string& who, int its_code, const char* what) {
     const std::lock_guard lock(mutex);
     if (failed) return;
     failed = true;
     code = its_code;
     std::fflush(stdout);
-    tell("rank {}: {}\n", rank, what);
+    tell("{}: {}\n", who, what);
     memory->header().aborted.store(1, std::memory_order_release);
   };
   const auto run = [&](int number) {
@@ -44,9 +45,10 @@ int launch_threads(int ranks, const std::function<int(Rank&)>& body) {
       if (!failed) code = std::max(code, its_code);
     } catch (const Aborted&) {
     } catch (const Failure& failure) {
-      fail(number, exit_code(failure.cause), failure.what());
+      const bool given = failure.cause == Cause::data || failure.cause == Cause::usage;  // to all ranks alike
+      fail(given ? "error" : fmt::format("rank {}", number), exit_code(failure.cause), failure.what());
     } catch (const std::exception& error) {
-      fail(number, 70, error.what());
+      fail(fmt::format("rank {}", number), 70, error.what());
     }
   };
 
