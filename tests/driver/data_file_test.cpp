@@ -1,7 +1,12 @@
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <numeric>
+#include <thread>
 
 #include "files/elements.h"
+#include "files/file_bytes.h"
 #include "meshrt/data.h"
 #include "meshrt/npy.h"
 #include "test_files.h"
@@ -131,6 +136,97 @@ TEST(DataFile, ReadsSeveralGzipMembersAndLargeFiles) {
   folder.write("both.txt.gz", folder.read("1.gz") + folder.read("2.gz"));
   const std::vector<uint8_t> numbers = all_of<uint8_t>(NumberFile::open(folder.path("both.txt.gz")));
   EXPECT_EQ(std::string(numbers.begin(), numbers.end()), large + "tail");
+}
+
+/// A text that packs to more than a megabyte.
+std::string incompressible() {
+  std::string text(3'000'000, 'a');
+  uint64_t state = 1;
+  for (char& c : text) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    c = static_cast<char>(state >> 56);
+  }
+  return text;
+}
+
+/// Opened once the folder for temporary files is `temporary`.
+std::shared_ptr<const FileBytes> open_with(const std::string& path, const std::string& temporary) {
+  setenv("TMPDIR", temporary.c_str(), 1);
+  auto file = FileBytes::open(path);
+  unsetenv("TMPDIR");
+  return file;
+}
+
+size_t files_in(const std::string& folder) {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+std::string text_of(const FileBytes& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+TEST(DataFile, RanksUnpackALargeFileOnce) {
+  const TestFolder folder, temporary;
+  const std::string text = incompressible(), path = folder.write_gz("a.txt.gz", text), shared = temporary.path("");
+  {
+    const auto first = open_with(path, shared);
+    const auto unpacked = std::filesystem::directory_iterator(shared)->path();
+    const auto written = std::filesystem::last_write_time(unpacked);
+    const auto second = open_with(path, shared);
+    EXPECT_EQ(files_in(shared), 1);
+    EXPECT_EQ(std::filesystem::last_write_time(unpacked), written);
+    EXPECT_TRUE(text_of(*first) == text && text_of(*second) == text);
+  }
+  EXPECT_EQ(files_in(shared), 0);
+}
+
+TEST(DataFile, ThreadsThatOpenALargeFileAtOnceAllHaveIt) {
+  const TestFolder folder, temporary;
+  const std::string text = incompressible(), path = folder.write_gz("a.txt.gz", text);
+  setenv("TMPDIR", temporary.path("").c_str(), 1);
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int i = 0; i < 6; ++i)
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < 5; ++turn) right += text_of(*FileBytes::open(path)) == text;
+    });
+  for (std::thread& thread : threads) thread.join();
+  unsetenv("TMPDIR");
+  EXPECT_EQ(right, 30);
+  EXPECT_EQ(files_in(temporary.path("")), 0);
+}
+
+// A rank that is killed leaves the file: whole, or a part of it.
+TEST(DataFile, AnUnpackedFileThatWasLeftIsFoundOrWrittenAnew) {
+  const TestFolder folder, temporary;
+  const std::string text = incompressible(), path = folder.write_gz("a.txt.gz", text), shared = temporary.path("");
+  for (const bool whole : {true, false}) {
+    std::string name;
+    {
+      const auto file = open_with(path, shared);
+      name = std::filesystem::directory_iterator(shared)->path();
+      std::filesystem::copy_file(name, name + ".kept");
+    }
+    std::filesystem::rename(name + ".kept", name);
+    if (!whole) {
+      std::filesystem::resize_file(name, 1000);
+      std::filesystem::permissions(name, std::filesystem::perms(0600));
+    }
+    EXPECT_TRUE(text_of(*open_with(path, shared)) == text) << whole;
+    EXPECT_EQ(files_in(shared), 0);
+  }
+}
+
+TEST(DataFile, WithoutRoomForTemporaryFilesALargeFileIsUnpackedInMemory) {
+  const TestFolder folder;
+  const std::string text = incompressible(), path = folder.write_gz("a.txt.gz", text);
+  EXPECT_TRUE(text_of(*open_with(path, folder.path("none"))) == text);
+  const std::string packed = folder.read("a.txt.gz"), cut = folder.write("cut.gz", packed.substr(0, packed.size() / 2));
+  const TestFolder temporary;
+  EXPECT_EQ(folder.without_folder(failure_of([&] { open_with(cut, temporary.path("")); })),
+            "`cut.gz` is not a whole gzip file: it ends too early");
+  unsetenv("TMPDIR");
+  EXPECT_EQ(files_in(temporary.path("")), 0);
 }
 
 // In a process of its own: the fault ends it.

@@ -1,5 +1,5 @@
-// file_bytes.h: the bytes of a whole file: mapped into memory, or unpacked when the file is gzip-compressed; and files
-// written so that nobody ever sees half of one.
+// file_bytes.h: the bytes of a whole file: mapped into memory, or unpacked when the file is gzip-compressed (a large
+// one once for all ranks of a host); and files written so that nobody ever sees half of one.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "files/mapped_files.h"
+#include "files/unpacked_file.h"
 
 namespace meshrt {
 
@@ -29,11 +30,16 @@ class FileBytes {
 
  private:
   explicit FileBytes(std::string path) : path_(std::move(path)) {}
+  void map(int descriptor);
+  void unmap();
+  void unpack(int descriptor);
+
   std::string path_;
   std::optional<MappedFile> told_;  // of the mapping
   void* mapping_ = nullptr;
   size_t mapped_ = 0;
-  std::vector<std::byte> unpacked_;
+  std::unique_ptr<const UnpackedFile> shared_;
+  std::vector<std::byte> unpacked_;  // where that is null
   std::span<const std::byte> bytes_;
 };
 
