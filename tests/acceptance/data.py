@@ -197,7 +197,7 @@ def check_lacking(report, folder):
     write(f"{folder}/lines.yaml", f"data: {{ src: {{file: {text}, pad: 0, tokenizer: {model}}}, tgt: {{file: {text}, start: 1}}, label: {{file: {text}, end: 2}} }}\n")
     said = execute(meshc(), "run", f"{folder}/lines.mesh", "train.steps=1", code=1).stderr
     report.true("a run by lines", f"`{text}`, line 4: `{model}` {why}; or leave the line out" in said and "lines.yaml:1:" in said, said)
-    write(f"{folder}/writes.mesh", SPEC.replace("  minimize", "  generate token along seq from logits\n  minimize").replace("cross_entropy[vocab](dot[embed](take[vocab](from, token), to), target)",
+    write(f"{folder}/writes.mesh", SPEC.split("mesh line")[0].replace("  minimize", "  generate token along seq from logits\n  minimize").replace("cross_entropy[vocab](dot[embed](take[vocab](from, token), to), target)",
           "cross_entropy[vocab](logits, target)").replace("  loss", "  logits = dot[embed](take[vocab](from, token), to)\n  loss"))
     write(f"{folder}/writes.yaml", f"data: {{ token: {{file: {known}, tokenizer: {model}, window: seq}}, target: {{of: token, shift: 1}} }}\n")
     for command in (("generate", "--prompt", "na\u00efve"), ("score", "--text", "na\u00efve")):
