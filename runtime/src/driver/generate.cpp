@@ -6,11 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "driver/decoder.h"
 #include "driver/given_lines.h"
-#include "driver/model_files.h"
-#include "driver/same_job.h"
-#include "driver/start.h"
+#include "driver/with_decoder.h"
 #include "driver/write_on.h"
 #include "generation/rounds.h"
 #include "generation/writer.h"
@@ -120,6 +117,48 @@ void print_texts(const Prompts& prompts, const std::vector<Written>& all, const 
     tell_on(out, "{}{}\n", goes_on ? prompts[i] : "", vocabulary.decode(all[i].sequence.made()));
 }
 
+/// Prompts that are written on side by side.
+struct Round {
+  std::vector<size_t> numbers;  // of all prompts
+  std::vector<int32_t> given;   // what the encoder reads
+};
+
+std::vector<Round> plan_rounds(std::span<const Sequence> sequences, const Prompts& prompts,
+                               const GenerateRequest& request, const DecoderShape& shape, const RunFile& run) {
+  std::vector<size_t> lengths;
+  for (const Sequence& one : sequences) lengths.push_back(one.tokens.size());
+  const auto width = static_cast<size_t>(std::max<int64_t>(1, request.beams));
+  std::vector<Round> rounds;
+  for (std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences) / width)) {
+    Prompts of_sequences;
+    for (const size_t i : numbers) of_sequences.insert(of_sequences.end(), width, prompts[i]);
+    rounds.push_back({std::move(numbers), given_lines(run, shape, of_sequences)});
+  }
+  return rounds;
+}
+
+/// What is written behind the prompts of a round, to `all`. `show`: where text is printed as it is written; null: not.
+void write_round(Decoder& decoder, const Round& round, std::span<const Sequence> sequences,
+                 const GenerateRequest& request, const Vocabulary& vocabulary, std::FILE* show,
+                 std::vector<Written>& all) {
+  std::vector<Sequence> beginnings;
+  for (const size_t i : round.numbers) beginnings.push_back(sequences[i]);
+  decoder.begin(round.given);
+  if (request.beams == 0) {
+    Writer writer(request, vocabulary, decoder.shape().positions, show, std::move(beginnings));
+    write_on(decoder, writer);
+    for (size_t k = 0; k < round.numbers.size(); ++k) all[round.numbers[k]] = {std::move(writer.sequences()[k])};
+    return;
+  }
+  const std::vector<BeamSearch> searches = search(decoder, request, vocabulary, beginnings);
+  for (size_t k = 0; k < searches.size(); ++k) {
+    Written& one = all[round.numbers[k]];
+    one = {std::move(beginnings[k]), searches[k].found()};
+    one.sequence.tokens = one.beams.front().tokens;
+    one.sequence.logprobs = one.beams.front().logprobs;
+  }
+}
+
 }  // namespace
 
 void check_generates(const ProgramInfo& info) {
@@ -138,71 +177,30 @@ void check_trains(const ProgramInfo& info) {
 
 int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const GenerateRequest& request,
              bool json, const DriverOptions& options) {
-  const ProgramInfo& info = program.info();
-  check_generates(info);
+  check_generates(program.info());
   const Prompts prompts = prompts_of(request);
-  heed_timeout(rank, run);
-  check_same_job(rank, info, run);
-  prepare(rank, program);
-  const DecoderShape shape = DecoderShape::of(info, program.tensors());
-  check_fits(request, shape);
-  const Vocabulary vocabulary(run, shape.input, shape.vocabulary);
-  std::vector<Sequence> sequences = sequences_of(prompts, shape, vocabulary, request);
-  std::vector<size_t> lengths;
-  for (const Sequence& one : sequences) lengths.push_back(one.tokens.size());
-  struct Round {
-    std::vector<size_t> numbers;
-    std::vector<int32_t> given;
-  };
-  std::vector<Round> rounds;
-  const auto width = static_cast<size_t>(std::max<int64_t>(1, request.beams));
-  for (std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences) / width)) {
-    Prompts of_sequences;
-    for (const size_t i : numbers) of_sequences.insert(of_sequences.end(), width, prompts[i]);
-    rounds.push_back({std::move(numbers), given_lines(run, shape, of_sequences)});
-  }
-  const LoadedModel model = load_model(rank, program, run, files);
-  Decoder decoder(rank, program, {.step = model.moment.step, .steps = model.moment.steps, .seed = model.moment.seed});
-  if (rank.rank() != 0) {
-    decoder.follow();
-    return 0;
-  }
-  if (!model.note.empty()) tell("note: {}\n", model.note);
-  const bool goes_on = shape.given.empty(), shown = !json && prompts.size() == 1 && request.beams == 0;
-  if (shown && goes_on) tell_on(options.out, "{}", prompts[0]);
-  const auto start = std::chrono::steady_clock::now();
-  std::vector<Written> all(prompts.size());
-  for (const Round& round : rounds) {
-    std::vector<Sequence> beginnings;
-    for (const size_t i : round.numbers) beginnings.push_back(std::move(sequences[i]));
-    decoder.begin(round.given);
-    if (request.beams == 0) {
-      Writer writer(request, vocabulary, shape.positions, shown ? options.out : nullptr, std::move(beginnings));
-      write_on(decoder, writer);
-      for (size_t k = 0; k < round.numbers.size(); ++k) all[round.numbers[k]] = {std::move(writer.sequences()[k])};
-      continue;
-    }
-    const std::vector<BeamSearch> searches = search(decoder, request, vocabulary, beginnings);
-    for (size_t k = 0; k < searches.size(); ++k) {
-      Written& one = all[round.numbers[k]];
-      one = {std::move(beginnings[k]), searches[k].found()};
-      one.sequence.tokens = one.beams.front().tokens;
-      one.sequence.logprobs = one.beams.front().logprobs;
-    }
-  }
-  decoder.end();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  Speed speed{0, seconds.count(), decoder.seconds_of_prompts()};
-  for (const Written& one : all) speed.tokens += one.sequence.made().size();
-  if (json) {
-    print_json(as_json(prompts, all, vocabulary, request), speed, options.out);
-    return 0;
-  }
-  if (shown) tell_on(options.out, "\n");
-  else print_texts(prompts, all, vocabulary, goes_on, options.out);
-  std::fflush(options.out);  // the text first, where both go to one file
-  tell("{} tokens, {:.1f} a second; the prompt{} took {:.3g} ms of it\n", speed.tokens, speed.rate(),
-       prompts.size() == 1 ? "" : "s", speed.of_prompts * 1e3);
+  with_decoder(rank, program, run, files, [&](const DecoderShape& shape, const Vocabulary& vocabulary) {
+    check_fits(request, shape);
+    const std::vector<Sequence> sequences = sequences_of(prompts, shape, vocabulary, request);
+    const std::vector<Round> rounds = plan_rounds(sequences, prompts, request, shape, run);
+    return [&, sequences, rounds](Decoder& decoder) {
+      const bool goes_on = shape.given.empty(), shown = !json && prompts.size() == 1 && request.beams == 0;
+      if (shown && goes_on) tell_on(options.out, "{}", prompts[0]);
+      const auto start = std::chrono::steady_clock::now();
+      std::vector<Written> all(prompts.size());
+      for (const Round& round : rounds)
+        write_round(decoder, round, sequences, request, vocabulary, shown ? options.out : nullptr, all);
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      Speed speed{0, seconds.count(), decoder.seconds_of_prompts()};
+      for (const Written& one : all) speed.tokens += one.sequence.made().size();
+      if (json) return print_json(as_json(prompts, all, vocabulary, request), speed, options.out);
+      if (shown) tell_on(options.out, "\n");
+      else print_texts(prompts, all, vocabulary, goes_on, options.out);
+      std::fflush(options.out);  // the text first, where both go to one file
+      tell("{} tokens, {:.1f} a second; the prompt{} took {:.3g} ms of it\n", speed.tokens, speed.rate(),
+           prompts.size() == 1 ? "" : "s", speed.of_prompts * 1e3);
+    };
+  });
   return 0;
 }
 

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "checkpoint/load.h"
 #include "data/batches.h"
 #include "driver/start.h"
 #include "meshrt/failure.h"
+#include "meshrt/path_pattern.h"
 #include "meshrt/program.h"
 
 namespace meshrt {
@@ -33,6 +35,19 @@ std::vector<std::string> paths_of(const RunFile& run, const ModelFiles& files) {
   return {folder};
 }
 
+/// What no file gives: parameters that are to be fresh, and all states, of which a file may lack some. To draw the
+/// other parameters, which are read, would take longer than to read them.
+void initialise_rest(std::span<const Tensor> tensors, const ModelFiles& files, uint64_t seed) {
+  const auto is_fresh = [&](const Tensor& tensor) {
+    return std::ranges::any_of(files.fresh,
+                               [&](const std::string& pattern) { return path_matches(pattern, tensor.name); });
+  };
+  std::vector<Tensor> rest;
+  std::ranges::copy_if(tensors, std::back_inserter(rest),
+                       [&](const Tensor& tensor) { return tensor.role != Role::parameter || is_fresh(tensor); });
+  initialise(rest, seed);
+}
+
 }  // namespace
 
 std::string load_parameters(Rank& rank, Program& program, const Train& train) {
@@ -52,7 +67,7 @@ std::string load_parameters(Rank& rank, Program& program, const Train& train) {
 
 LoadedModel load_model(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files) {
   const std::span<Tensor> tensors = program.tensors();
-  initialise(tensors, run.train.seed.value);
+  initialise_rest(tensors, files, run.train.seed.value);
   std::vector<std::string> inputs;
   for (const Tensor& tensor : tensors)
     if (tensor.role == Role::input) inputs.push_back(tensor.name);

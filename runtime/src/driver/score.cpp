@@ -6,13 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "driver/decoder.h"
 #include "driver/given_lines.h"
-#include "driver/model_files.h"
-#include "driver/same_job.h"
-#include "driver/start.h"
+#include "driver/with_decoder.h"
 #include "generation/rounds.h"
-#include "generation/vocabulary.h"
 #include "meshrt/failure.h"
 #include "meshrt/generation.h"
 #include "system/tell.h"
@@ -54,17 +50,36 @@ Scored numbers_of(const TextToScore& text, const DecoderShape& shape, const Voca
   return one;
 }
 
-/// One round: the texts side by side.
-void score_round(Decoder& decoder, std::span<Scored*> round) {
+/// Texts that are scored side by side.
+struct Round {
+  std::vector<size_t> numbers;  // of all texts
+  std::vector<int32_t> given;   // what the encoder reads
+};
+
+std::vector<Round> plan_rounds(std::span<const Scored> scores, const std::vector<TextToScore>& texts,
+                               const DecoderShape& shape, const RunFile& run) {
+  std::vector<size_t> lengths;
+  for (const Scored& one : scores) lengths.push_back(one.tokens.size());
+  std::vector<Round> rounds;
+  for (std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences))) {
+    std::vector<std::string> given;
+    for (const size_t i : numbers) given.push_back(texts[i].given);
+    rounds.push_back({std::move(numbers), given_lines(run, shape, given)});
+  }
+  return rounds;
+}
+
+void score_round(Decoder& decoder, const Round& round, std::vector<Scored>& scores) {
+  decoder.begin(round.given);
   size_t longest = 0;
-  for (size_t i = 0; i < round.size(); ++i) {
-    const std::vector<int32_t>& tokens = round[i]->tokens;
+  for (size_t i = 0; i < round.numbers.size(); ++i) {
+    const std::vector<int32_t>& tokens = scores[round.numbers[i]].tokens;
     longest = std::max(longest, tokens.size());
     for (size_t position = 0; position < tokens.size(); ++position) decoder.set(i, position, tokens[position]);
   }
   decoder.read_first(longest - 1);
-  for (size_t i = 0; i < round.size(); ++i) {
-    Scored& one = *round[i];
+  for (size_t i = 0; i < round.numbers.size(); ++i) {
+    Scored& one = scores[round.numbers[i]];
     for (size_t at = one.begin; at < one.tokens.size(); ++at) {
       const Next next = decoder.next(i, at - 1);
       one.logprobs.push_back(next.logprob);
@@ -104,45 +119,18 @@ void report(const std::vector<TextToScore>& texts, const std::vector<Scored>& sc
 
 int score(Rank& rank, Program& program, const RunFile& run, const ModelFiles& files, const GenerateRequest& request,
           bool json, const DriverOptions& options) {
-  const ProgramInfo& info = program.info();
-  check_generates(info);
+  check_generates(program.info());
   const std::vector<TextToScore> texts = texts_of(request);
-  heed_timeout(rank, run);
-  check_same_job(rank, info, run);
-  prepare(rank, program);
-  const DecoderShape shape = DecoderShape::of(info, program.tensors());
-  const Vocabulary vocabulary(run, shape.input, shape.vocabulary);
-  std::vector<Scored> scores;
-  std::vector<size_t> lengths;
-  for (const TextToScore& text : texts) {
-    scores.push_back(numbers_of(text, shape, vocabulary));
-    lengths.push_back(scores.back().tokens.size());
-  }
-  struct Round {
-    std::vector<Scored*> texts;
-    std::vector<int32_t> given;
-  };
-  std::vector<Round> rounds;
-  for (const std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences))) {
-    Round round;
-    std::vector<std::string> given;
-    for (const size_t i : numbers) round.texts.push_back(&scores[i]), given.push_back(texts[i].given);
-    round.given = given_lines(run, shape, given);
-    rounds.push_back(std::move(round));
-  }
-  const LoadedModel model = load_model(rank, program, run, files);
-  Decoder decoder(rank, program, {.step = model.moment.step, .steps = model.moment.steps, .seed = model.moment.seed});
-  if (rank.rank() != 0) {
-    decoder.follow();
-    return 0;
-  }
-  if (!model.note.empty()) tell("note: {}\n", model.note);
-  for (Round& round : rounds) {
-    decoder.begin(round.given);
-    score_round(decoder, round.texts);
-  }
-  decoder.end();
-  report(texts, scores, json, options.out);
+  with_decoder(rank, program, run, files, [&](const DecoderShape& shape, const Vocabulary& vocabulary) {
+    std::vector<Scored> unscored;
+    for (const TextToScore& text : texts) unscored.push_back(numbers_of(text, shape, vocabulary));
+    const std::vector<Round> rounds = plan_rounds(unscored, texts, shape, run);
+    return [&, unscored, rounds](Decoder& decoder) {
+      std::vector<Scored> scores = unscored;
+      for (const Round& round : rounds) score_round(decoder, round, scores);
+      report(texts, scores, json, options.out);
+    };
+  });
   return 0;
 }
 
