@@ -20,6 +20,12 @@ struct Chosen {
   double logprob;  ///< of all elements at temperature 1, in nats
 };
 
+/// The logarithm of the sum of their exponentials: what is subtracted from a logit to give the logarithm of its share.
+double log_sum_exp(std::span<const double> logits);
+
+/// The element of the largest logit, the first of several.
+int32_t likeliest(std::span<const double> logits);
+
 /// How likely the logits say an element is: the logarithm of its share of all.
 double log_share(std::span<const double> logits, int32_t token);
 

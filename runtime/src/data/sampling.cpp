@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/instruction_set.h"
+#include "kernels/logits_kernel.h"
 #include "meshrt/random.h"
 
 namespace meshrt {
@@ -19,13 +21,6 @@ void penalise(std::vector<double>& logits, std::span<const int32_t> before, doub
     seen[at] = true;
     logits[at] = logits[at] > 0 ? logits[at] / penalty : logits[at] * penalty;
   }
-}
-
-double log_sum_exp(std::span<const double> logits) {
-  const double top = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const double logit : logits) sum += std::exp(logit - top);
-  return top + std::log(sum);
 }
 
 /// The elements that may be chosen, the likeliest first, with their shares.
@@ -60,17 +55,33 @@ Candidates candidates(std::span<const double> logits, const Sampling& how) {
 
 }  // namespace
 
+double log_sum_exp(std::span<const double> logits) {
+  using Kernel = double (*)(const double*, int64_t);
+  static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(log_sum_exp));
+  return kernel(logits.data(), static_cast<int64_t>(logits.size()));
+}
+
+int32_t likeliest(std::span<const double> logits) {
+  using Kernel = int64_t (*)(const double*, int64_t);
+  static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(likeliest));
+  return static_cast<int32_t>(kernel(logits.data(), static_cast<int64_t>(logits.size())));
+}
+
 double log_share(std::span<const double> logits, int32_t token) {
   return logits[static_cast<size_t>(token)] - log_sum_exp(logits);
 }
 
 Chosen choose_next(std::span<const double> logits, const Sampling& how, std::span<const int32_t> before,
                    int64_t sequence, int64_t position) {
-  std::vector<double> changed(logits.begin(), logits.end());
-  if (how.repetition != 1) penalise(changed, before, how.repetition);
+  std::vector<double> penalised;
+  if (how.repetition != 1) {
+    penalised.assign(logits.begin(), logits.end());
+    penalise(penalised, before, how.repetition);
+  }
+  const std::span<const double> wanted = penalised.empty() ? logits : std::span<const double>(penalised);
   const auto chosen = [&](int32_t token) { return Chosen{token, log_share(logits, token)}; };
-  if (how.temperature == 0) return chosen(static_cast<int32_t>(std::ranges::max_element(changed) - changed.begin()));
-  const Candidates from = candidates(changed, how);
+  if (how.temperature == 0) return chosen(likeliest(wanted));
+  const Candidates from = candidates(wanted, how);
   const RandomKey key = RandomKey(how.seed, "generate").at(static_cast<uint64_t>(position));
   const auto words = random_words(key, static_cast<uint64_t>(sequence));
   double left = detail::open_unit(words[0], words[1]) * std::accumulate(from.shares.begin(), from.shares.end(), 0.0);

@@ -212,7 +212,7 @@ void Decoder::read_one_by_one(size_t positions) {
     for (size_t i = 0; i < static_cast<size_t>(shape_.sequences); ++i) {
       const size_t at = shape_.at(i, position);
       const std::vector<double> row = logits(i);
-      next_[at] = {log_share(row, behind_[at]), std::ranges::max_element(row) - row.begin() == behind_[at]};
+      next_[at] = {log_share(row, behind_[at]), likeliest(row) == behind_[at]};
     }
   }
 }

@@ -40,10 +40,7 @@ std::vector<BeamSearch::Candidate> BeamSearch::likeliest(std::span<const std::ve
   std::vector<Candidate> all;
   for (size_t b = 0; b < beams_.size(); ++b) {
     const std::vector<double>& row = logits[b];
-    const double top = *std::ranges::max_element(row);
-    double sum = 0;
-    for (const double logit : row) sum += std::exp(logit - top);
-    const double whole = top + std::log(sum);
+    const double whole = log_sum_exp(row);
     for (size_t token = 0; token < row.size(); ++token) {
       const Candidate one{b, static_cast<int32_t>(token), row[token] - whole, beams_[b].sum + row[token] - whole};
       if (one.token != vocabulary_.end()) {
