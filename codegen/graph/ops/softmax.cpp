@@ -124,23 +124,30 @@ std::vector<ValueId> expand_log_softmax(GraphBuilder& build, const Node& node) {
 
 // ---- of which positions they are made
 
+/// Where entries do not count.
+std::vector<Settled> uncounted(std::span<const Horizon> of) {
+  std::vector<Settled> facts;
+  if (of.size() > 1)
+    for (const Settled& fact : of[1].settled)
+      if (fact.number == 0.0) facts.push_back(fact);
+  for (const Settled& fact : of[0].settled)
+    if (fact.number == -INFINITY) facts.push_back(fact);
+  return facts;
+}
+
 /// What an entry that does not count would bring in is not in its row.
 Horizon counted(std::span<const Horizon> of) {
   Horizon row = joined(of);
-  if (of.size() > 1)
-    for (const Settled& fact : of[1].settled)
-      if (fact.number == 0.0) row.settled.push_back(fact);
-  for (const Settled& fact : of[0].settled)
-    if (fact.number == -INFINITY) row.settled.push_back(fact);
+  const std::vector<Settled> out = uncounted(of);
+  row.settled.insert(row.settled.end(), out.begin(), out.end());
   return row;
 }
 
 Horizons softmax_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   const DimId dim = std::get<SoftmaxOp>(node.op).dim;
-  const Horizon all = counted(of);
-  Horizon row = without_dim(all, dim, looks_through(graph, dim));
-  for (const Settled& fact : all.settled)
-    if (fact.late == dim) row.settled.push_back({fact.late, fact.early, fact.by, 0.0});
+  Horizon row = without_dim(counted(of), dim, looks_through(graph, dim));
+  for (const Settled& fact : uncounted(of))
+    if (fact.late == dim || fact.early == dim) row.settled.push_back({fact.late, fact.early, fact.by, 0.0});
   return {row};
 }
 
