@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/emit/emit_bounds.h"
 #include "codegen/emit/emit_nest.h"
 #include "codegen/graph/builder.h"
 #include "codegen/program/extent.h"
@@ -55,7 +56,14 @@ std::string activation_name(MapFunction function) {
 
 }  // namespace
 
-void emit_product(EmitContext& context, CppWriter& out, const ProductStep& step) {
+void emit_product(EmitContext& context, CppWriter& out, Scope& scope, const ProductStep& step) {
+  const std::map<DimId, std::string> stops = declare_bounds(context, out, scope, step.bounds);
+  const auto extent = [&](const Access& access, const std::vector<DimId>& dims) {
+    const auto stop = dims.empty() ? stops.end() : stops.find(dims.front());
+    if (stop == stops.end()) return extent_along(context, access, dims);
+    const std::string rest = extent_along(context, access, {dims.begin() + 1, dims.end()});
+    return rest == "1" ? stop->second : stop->second + " * " + rest;
+  };
   std::vector<std::string> epilogue, extras;
   const auto set = [&](const char* key, const std::optional<Access>& access) {
     if (access) epilogue.push_back(fmt::format(".{} = {}", key, address(context, *access)));
@@ -81,8 +89,8 @@ void emit_product(EmitContext& context, CppWriter& out, const ProductStep& step)
         if (has_dim(context, *access, dim)) return *access;
       internal_error("no operand of a product has its dim " + context.graph().dim(dim).name);
     };
-    std::string loop = fmt::format("{{{}, {}, {}, {}", extent_along(context, holder(), one), stride(step.a),
-                                   stride(step.b), stride(step.c));
+    std::string loop =
+        fmt::format("{{{}, {}, {}, {}", extent(holder(), one), stride(step.a), stride(step.b), stride(step.c));
     if (step.epilogue.bias || step.column_sum)
       loop += fmt::format(", {}, {}", stride(step.epilogue.bias), stride(step.column_sum));
     loops.push_back(loop + "}");
@@ -90,8 +98,8 @@ void emit_product(EmitContext& context, CppWriter& out, const ProductStep& step)
   std::string call =
       fmt::format("meshrt::product<{}>({}, {}, {}, {{{}, {}, {}}}", type_of(context, step.c),
                   matrix(context, step.a, step.rows, step.inner), matrix(context, step.b, step.inner, step.cols),
-                  matrix(context, step.c, step.rows, step.cols), extent_along(context, step.c, step.rows),
-                  extent_along(context, step.b, step.inner), extent_along(context, step.c, step.cols));
+                  matrix(context, step.c, step.rows, step.cols), extent(step.c, step.rows), extent(step.b, step.inner),
+                  extent(step.c, step.cols));
   if (!extras.empty() || !loops.empty()) call += fmt::format(", {{{}}}", fmt::join(extras, ", "));
   if (!loops.empty()) call += fmt::format(", {{{}}}", fmt::join(loops, ", "));
   out.line(call + ");");

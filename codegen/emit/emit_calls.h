@@ -8,7 +8,7 @@
 
 namespace mesh {
 
-void emit_product(EmitContext&, CppWriter&, const ProductStep&);
+void emit_product(EmitContext&, CppWriter&, Scope&, const ProductStep&);
 void emit_attention(EmitContext&, CppWriter&, Scope&, const AttentionStep&);
 void emit_take(EmitContext&, CppWriter&, const TakeStep&);
 void emit_take_gradient(EmitContext&, CppWriter&, const TakeGradientStep&);

@@ -57,6 +57,15 @@ std::string check(EmitContext& context, Span span, const std::string& name, cons
                      address(context, access), elements(context, access), turns.empty() ? "" : ", {" + turns + "}");
 }
 
+/// Whether only a part of it is ever made.
+bool is_bounded(const Program& program, const Buffer& buffer) {
+  return std::ranges::any_of(program.routines, [&](const Routine& routine) {
+    return std::ranges::any_of(routine.bounds, [&](const RoutineBound& bound) {
+      return std::ranges::count(buffer.dims, bound.dim, &LocalDim::dim) > 0;
+    });
+  });
+}
+
 bool is_float(const Buffer& buffer) { return buffer.type == meshrt::Type::f32 || buffer.type == meshrt::Type::f64; }
 
 }  // namespace
@@ -83,7 +92,7 @@ void check_made(EmitContext& context, CppWriter& out, const Step& step) {
     const auto metric = std::find(metrics.begin(), metrics.end(), access.buffer);
     if (metric != metrics.begin() && metric != metrics.end()) continue;
     // Of a place that is written in parts the rest holds what was there before.
-    if (!is_float(buffer) || !access.maps.empty()) continue;
+    if (!is_float(buffer) || !access.maps.empty() || is_bounded(context.program, buffer)) continue;
     // A copy that is kept for the gradient stands for what it is of.
     std::string name = buffer.path.empty() ? buffer.name : buffer.path;
     if (name.ends_with(".stash") || name.ends_with("_stash")) name.resize(name.size() - 6);

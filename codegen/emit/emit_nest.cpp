@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "codegen/emit/emit_bounds.h"
 #include "codegen/emit/emit_scalar.h"
 #include "codegen/emit/mentions.h"
 #include "codegen/emit/nest_loops.h"
@@ -29,7 +30,7 @@ struct NestEmitter {
         out(out),
         nest(nest),
         scope(function),
-        loops(context, nest),
+        loops(context, nest, declare_bounds(context, out, scope, nest.bounds)),
         row_names(context, scope, loops),
         rows(nest.rows.size()) {}
 
@@ -163,7 +164,7 @@ struct NestEmitter {
     }
     const std::string lambda =
         "[&](int64_t" + (uses(walk, around.back()->index) ? " " + around.back()->index : "") + ")";
-    const std::string& extent = around.back()->extent;
+    const std::string& extent = around.back()->end();
     if (walk.reduction->arg && walk.reduction->reduce != Reduce::max)
       internal_error("the index of a smallest element reached the emitter");
     if (inner == 1) {

@@ -182,7 +182,7 @@ struct EmitStep {
   Scope& scope;
   Span span;
   void operator()(const Nest& nest) const { emit_nest(context, out, scope, nest); }
-  void operator()(const ProductStep& product) const { emit_product(context, out, product); }
+  void operator()(const ProductStep& product) const { emit_product(context, out, scope, product); }
   void operator()(const AttentionStep& attention) const { emit_attention(context, out, scope, attention); }
   void operator()(const TakeStep& take) const { emit_take(context, out, take); }
   void operator()(const TakeGradientStep& take) const { emit_take_gradient(context, out, take); }

@@ -37,7 +37,7 @@ std::vector<const Access*> accesses_of(const Pass& pass) {
   return all;
 }
 
-NestLoops::NestLoops(EmitContext& context, const Nest& nest)
+NestLoops::NestLoops(EmitContext& context, const Nest& nest, const std::map<DimId, std::string>& stops)
     : context_(context), nest_(nest), inner_(nest.passes.size()) {
   const bool one_walk = nest.passes.size() == 1 && nest.passes.front().reductions.empty();
   if (one_walk) {
@@ -47,8 +47,19 @@ NestLoops::NestLoops(EmitContext& context, const Nest& nest)
     for (size_t pass = 0; pass < nest.passes.size(); ++pass)
       inner_[pass] = merge(nest.passes[pass].inner, pass, pass, outer_.size(), !nest.passes[pass].reductions.empty());
   }
+  stop(outer_, stops);
+  for (std::vector<NestLoop>& loops : inner_) stop(loops, stops);
   for (size_t pass = 0; pass < nest.passes.size(); ++pass)
     for (const Access* access : accesses_of(nest.passes[pass])) ++row_uses_[element(*access, pass).row];
+}
+
+bool NestLoops::is_bounded(DimId dim) const {
+  return std::ranges::any_of(nest_.bounds, [&](const LoopBound& bound) { return bound.along.dim == dim; });
+}
+
+void NestLoops::stop(std::vector<NestLoop>& loops, const std::map<DimId, std::string>& stops) const {
+  for (NestLoop& loop : loops)
+    if (const auto at = stops.find(loop.dims.front().dim); at != stops.end()) loop.stop = at->second;
 }
 
 std::vector<NestLoop> NestLoops::merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass,
@@ -91,6 +102,7 @@ std::vector<NestLoop> NestLoops::merge(const std::vector<LocalDim>& dims, size_t
 
 bool NestLoops::walked_together(const LocalDim& first, const LocalDim& second, size_t first_pass,
                                 size_t last_pass) const {
+  if (is_bounded(first.dim) || is_bounded(second.dim)) return false;
   for (size_t pass = first_pass; pass <= last_pass; ++pass) {
     if (asks_for_index(nest_.passes[pass], first.dim) || asks_for_index(nest_.passes[pass], second.dim)) return false;
     const std::vector<LocalDim> dims = dims_of_pass(nest_, pass);

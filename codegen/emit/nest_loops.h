@@ -14,15 +14,16 @@ namespace mesh {
 struct NestLoop {
   std::vector<LocalDim> dims;  // outermost first
   std::string index;           // its variable
-  std::string extent;
-  std::string head() const {
-    return "for (int64_t " + index + " = 0; " + index + " < " + extent + "; ++" + index + ")";
-  }
+  std::string extent;          // as far as the dims go in memory
+  std::string stop = {};       // how far the loop goes, where that is not as far
+  const std::string& end() const { return stop.empty() ? extent : stop; }
+  std::string head() const { return "for (int64_t " + index + " = 0; " + index + " < " + end() + "; ++" + index + ")"; }
 };
 
 class NestLoops {
  public:
-  NestLoops(EmitContext&, const Nest&);
+  /// `stops`: how far the nest goes along the dims that it bounds.
+  NestLoops(EmitContext&, const Nest&, const std::map<DimId, std::string>& stops = {});
 
   const std::vector<NestLoop>& outer() const { return outer_; }
   const std::vector<NestLoop>& inner(size_t pass) const { return inner_[pass]; }
@@ -65,6 +66,8 @@ class NestLoops {
   /// `last_alone`: the last dim keeps a loop of its own, as the lanes of a reduction follow its indices.
   std::vector<NestLoop> merge(const std::vector<LocalDim>& dims, size_t first_pass, size_t last_pass, size_t flat_depth,
                               bool last_alone);
+  bool is_bounded(DimId) const;
+  void stop(std::vector<NestLoop>& loops, const std::map<DimId, std::string>& stops) const;
   bool walked_together(const LocalDim& first, const LocalDim& second, size_t first_pass, size_t last_pass) const;
 
   EmitContext& context_;

@@ -45,7 +45,7 @@ void Outline::count(const std::vector<Step>& steps) {
 }
 
 std::optional<Outline::Shape> Outline::shape_of(const Nest& nest) const {
-  if (asks_where_it_is(nest) || nest.passes.empty()) return std::nullopt;
+  if (asks_where_it_is(nest) || nest.passes.empty() || !nest.bounds.empty()) return std::nullopt;
   const bool one_walk = nest.passes.size() == 1 && nest.passes.front().reductions.empty();
   const bool reduces = !one_walk && nest.outer.empty() && !nest.passes.front().inner.empty();
   if (!one_walk && !reduces) return std::nullopt;

@@ -12,7 +12,8 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Graph& graph, StoredId input, DimId dim) : graph_(graph), input_(input), dim_(dim) {
+  Walk(const Graph& graph, StoredId input, DimId dim, std::optional<KnownIndex> index)
+      : graph_(graph), input_(input), dim_(dim), index_(index) {
     found.of.resize(graph.values.size());
     body(graph.root());
   }
@@ -26,9 +27,10 @@ class Walk {
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
     if (const auto* loop = std::get_if<LoopOp>(&node.op)) return visit(id, *loop);
-    if (const auto* read = std::get_if<ReadOp>(&node.op); read != nullptr && read->stored == input_) {
-      at(node.results[0]).upto[dim_] = 0;
-      return;
+    if (const auto* read = std::get_if<ReadOp>(&node.op)) {
+      if (read->stored == input_) at(node.results[0]).upto[dim_] = 0;
+      if (index_ && read->stored == index_->input) at(node.results[0]).position = PositionSum{{{index_->along, 1}}, 0};
+      if (read->stored == input_ || (index_ && read->stored == index_->input)) return;
     }
     std::vector<Horizon> operands;
     for (const ValueId input : node.inputs) operands.push_back(at(input));
@@ -91,10 +93,13 @@ class Walk {
   const Graph& graph_;
   const StoredId input_;
   const DimId dim_;
+  const std::optional<KnownIndex> index_;
 };
 
 }  // namespace
 
-Horizons horizons_of(const Graph& graph, StoredId input, DimId dim) { return Walk(graph, input, dim).found; }
+Horizons horizons_of(const Graph& graph, StoredId input, DimId dim, std::optional<KnownIndex> index) {
+  return Walk(graph, input, dim, index).found;
+}
 
 }  // namespace mesh

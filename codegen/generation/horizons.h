@@ -2,6 +2,7 @@
 // loops until nothing changes any more.
 #pragma once
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "codegen/graph/graph.h"
@@ -16,7 +17,13 @@ struct Horizons {
   std::map<NodeId, Horizon> culprits;
 };
 
+/// An input that is a number: an index along a dim.
+struct KnownIndex {
+  StoredId input;
+  DimId along;
+};
+
 /// `input` is a sequence along `dim`; nothing else brings positions in.
-Horizons horizons_of(const Graph&, StoredId input, DimId dim);
+Horizons horizons_of(const Graph&, StoredId input, DimId dim, std::optional<KnownIndex> index = {});
 
 }  // namespace mesh

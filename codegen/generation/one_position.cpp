@@ -6,6 +6,7 @@
 
 #include "codegen/generation/horizons.h"
 #include "codegen/generation/one_position_maker.h"
+#include "codegen/generation/rings.h"
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
@@ -184,10 +185,24 @@ ValueId OnePositionMaker::at_dim(ValueId id, DimId dim) {
   }
   if (const auto known = taken_.find({id, dim}); known != taken_.end()) return known->second;
   const Node& node = from_.node(from_.value(id).producer);
-  const ValueId made = definition(node.op).names_dims_alike && node.results.size() == 1 && !names(node.op, dim)
-                           ? copied(id, dim, [&](ValueId operand) { return at_dim(operand, dim); })
-                           : taken(whole(id), dim, node);
+  ValueId made;
+  if (std::holds_alternative<PositionOp>(node.op)) made = position();
+  else if (const auto* slice = std::get_if<SliceOp>(&node.op); slice != nullptr && slice->to == dim)
+    made = taken_of_slice(node, *slice);
+  else if (definition(node.op).names_dims_alike && node.results.size() == 1 && !names(node.op, dim))
+    made = copied(id, dim, [&](ValueId operand) { return at_dim(operand, dim); });
+  else made = taken(whole(id), dim, node);
   return taken_[{id, dim}] = made;
+}
+
+/// Of what is sliced, the slice's element at this position.
+ValueId OnePositionMaker::taken_of_slice(const Node& node, const SliceOp& slice) {
+  const ValueId table = whole(node.inputs[0]);
+  GraphBuilder at = build(to_.value(table).body, node.span, node.scope);
+  ValueId index = position();
+  if (slice.step != 1) index = at.multiply(index, at.literal(static_cast<double>(slice.step), Type::i32));
+  if (slice.begin != 0) index = at.add(index, at.literal(static_cast<double>(slice.begin), Type::i32));
+  return at.value(TakeOp{slice.from}, {table, at.cast(index, Type::i32, slice.from)});
 }
 
 ValueId OnePositionMaker::taken(ValueId table, DimId dim, const Node& of) {
@@ -248,6 +263,7 @@ ValueId OnePositionMaker::result_of(NodeId made, NodeId producer, ValueId id) co
 std::optional<OnePosition> at_one_position(const Graph& model, DiagnosticSink& sink) {
   try {
     OnePosition made = OnePositionMaker(model).take();
+    keep_needed(made);
     verify_graph(made.graph, "at_one_position");
     return made;
   } catch (const NotBuilt& at) {

@@ -20,11 +20,15 @@ struct Kept {
     given       // the value, which is made of other inputs alone
   };
   std::string path;
-  ValueType type;  // of a turn of the loops around it
+  ValueType type;  // of a turn of the loops around it, as the cache has it
   What what;
   ValueId of;
   NodeId loop = {};  // that it leaves
   Span span = {};
+  struct Ring {
+    DimId of, slots;
+  };
+  std::optional<Ring> ring = {};  // of positions along `of`, the last ones (rings.h)
 };
 
 struct OnePosition {

@@ -49,6 +49,7 @@ class OnePositionMaker {
   /// An operand of a row along the dim.
   ValueId at_dim(ValueId, DimId);
   ValueId taken(ValueId table, DimId, const Node& of);
+  ValueId taken_of_slice(const Node&, const SliceOp&);
   /// The op once more; `without` is no dim of its result any more.
   template <class Operand>
   ValueId copied(ValueId, DimId without, Operand operand);

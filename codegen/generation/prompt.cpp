@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/generation/caches.h"
+#include "codegen/generation/rings.h"
 #include "codegen/graph/dims.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
@@ -19,11 +20,13 @@ class Filling {
       : graph_(model), asked_(*model.generation), position_(position) {
     graph_.wanted.clear();
     graph_.generation.reset();
+    graph_.dims = position.graph.dims;
   }
 
   /// False for a cache that does not hold the same there.
   bool fill(const Kept& kept) {
-    const ValueId value = kept.what == Kept::What::leaving ? at_position(kept) : kept.of;
+    ValueId value = kept.what == Kept::What::leaving ? at_position(kept) : kept.of;
+    if (kept.ring) value = in_ring(value, kept);
     const BodyId body = graph_.value(value).body;
     const ValueType type = graph_.type(value);
     if (!std::ranges::is_permutation(type.dims, kept.type.dims)) return false;
@@ -73,18 +76,42 @@ class Filling {
   }
   void output(const char* name, ValueId value) { graph_.outputs.push_back({name, value, {}, asked_.span}); }
 
-  /// The element at the position that is asked for, in the body of the whole.
-  ValueId taken(ValueId whole, DimId dim) {
+  /// The position that is asked for.
+  ValueId asked_position() {
     if (!index_) index_ = input(meshrt::position_input, {Type::i32, {}, {}});
-    const BodyId body = graph_.value(whole).body;
+    return index_;
+  }
+
+  /// What `make` makes of a value, in its body: where that has a condition that ends it, before the condition.
+  template <class Make>
+  ValueId made_of(ValueId value, Make make) {
+    asked_position();
+    const BodyId body = graph_.value(value).body;
     std::vector<NodeId>& nodes = graph_.body(body).nodes;
     const bool ends = !nodes.empty() && std::holds_alternative<UntilOp>(graph_.node(nodes.back()).op);
     const NodeId until = ends ? nodes.back() : NodeId{};
     if (ends) nodes.pop_back();
     GraphBuilder at = build(body);
-    const ValueId made = at.value(TakeOp{dim}, {whole, at.cast(index_, Type::i32, dim)});
+    const ValueId made = make(at);
     if (ends) graph_.body(body).nodes.push_back(until);
     return made;
+  }
+
+  /// The element at the position.
+  ValueId taken(ValueId whole, DimId dim) {
+    return made_of(whole, [&](GraphBuilder& at) {
+      return at.value(TakeOp{dim}, {whole, at.cast(asked_position(), Type::i32, dim)});
+    });
+  }
+
+  /// The last elements up to the position, each in its slot. Slots that no position has come to have any.
+  ValueId in_ring(ValueId whole, const Kept& kept) {
+    const auto [of, slots] = *kept.ring;
+    return made_of(whole, [&, of = of, slots = slots](GraphBuilder& at) {
+      const ValueId there = positions_in_ring(at, asked_position(), slots);
+      const ValueId index = at.map(MapFunction::maximum, {there, at.literal(0, Type::i32)});
+      return at.in_order(at.value(TakeOp{of}, {whole, at.cast(index, Type::i32, of)}), kept.type.dims);
+    });
   }
 
   /// What the loop's turn of that position leaves.

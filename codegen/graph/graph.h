@@ -5,6 +5,7 @@
 #pragma once
 #include <bit>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -76,6 +77,12 @@ struct ExactNumber {
     return std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(other.value);
   }
 };
+
+/// The number that a reduction starts from.
+constexpr double neutral(Reduce reduce) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return reduce == Reduce::sum ? 0 : reduce == Reduce::max ? -infinity : infinity;
+}
 
 struct ReadOp {
   StoredId stored;
@@ -352,6 +359,13 @@ struct Generation {
   Span span;
 };
 
+/// Of a dim, what an entry works on: its elements up to the index that `last` says when the entry is called. Those
+/// behind have no value, and nothing that the entry gives or leaves is made of them.
+struct Bound {
+  DimId dim;
+  StoredId last;  // an input: one number, i32
+};
+
 /// Of a step by micro-batches (micro_batches.h): the dims that took the place of `samples`, `time` slower; else unset.
 struct MicroBatches {
   DimId samples, time, micro;
@@ -395,6 +409,7 @@ struct Graph {
   std::optional<Generation> generation;  // until the entry is made of it
   std::vector<Wanted> wanted;
   std::vector<Output> outputs;  // in order of declaration
+  std::vector<Bound> bounds;    // of an entry that works on a part of some dims
 
   Dim& dim(DimId id) { return dims[id.index]; }
   const Dim& dim(DimId id) const { return dims[id.index]; }

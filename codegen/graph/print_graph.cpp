@@ -73,6 +73,9 @@ class Printer {
 
   std::string run() {
     out_ += "model " + graph_.model + "\n";
+    for (const Bound& bound : graph_.bounds)
+      out_ += fmt::format("  of {} the elements up to {}\n", graph_.dim(bound.dim).name,
+                          graph_.stored[bound.last.index].path);
     body(graph_.root(), 1);
     for (const Metric& metric : graph_.metrics)
       out_ += fmt::format("{} {} = {}\n", metric.watched() ? "watch" : "metric", metric.name,

@@ -30,12 +30,24 @@ bool next(std::vector<int64_t>& index, std::span<const int64_t> extents) {
 
 // ---- a pass: binding
 
-BoundPass::BoundPass(Binding& binding, const Pass& pass, std::span<const LocalDim> outer,
-                     std::span<const LocalDim> inner, const std::vector<Type>& row_types, std::byte* rows)
+std::vector<BoundDim> bounds_among(const Binding& binding, const Nest& nest, std::span<const LocalDim> dims) {
+  std::vector<BoundDim> found;
+  for (const LoopBound& bound : nest.bounds) {
+    const auto at = std::ranges::find(dims, bound.along);
+    if (at != dims.end()) found.push_back({static_cast<size_t>(at - dims.begin()), BoundExtent(binding, bound)});
+  }
+  return found;
+}
+
+BoundPass::BoundPass(Binding& binding, const Nest& nest, const Pass& pass, std::span<const LocalDim> outer,
+                     std::span<const LocalDim> inner, std::byte* rows)
     : binding_(binding), outer_(outer.size()), rows_(rows), dims_(outer.begin(), outer.end()) {
+  const std::vector<Type>& row_types = nest.rows;
   dims_.insert(dims_.end(), inner.begin(), inner.end());
   for (const LocalDim& dim : inner) extents_.push_back(binding.extent(dim));
   asked_.assign(dims_.size(), false);
+  bounds_ = bounds_among(binding, nest, inner);
+  for (const BoundDim& bound : bounds_) asked_[outer_ + bound.at] = true;  // it stays a dim of its own
   for (const Scalar& scalar : pass.scalars) add(binding, scalar, row_types);
   add_outputs(binding, pass, dims_);
   for (const Pass::Reduction& reduction : pass.reductions) {
@@ -204,6 +216,8 @@ void BoundPass::merge_dims() {
   const auto drop = [&](size_t inner) {
     const size_t dim = outer_ + inner;
     extents_.erase(extents_.begin() + static_cast<ptrdiff_t>(inner));
+    for (BoundDim& bound : bounds_)
+      if (bound.at > inner) --bound.at;
     asked_.erase(asked_.begin() + static_cast<ptrdiff_t>(dim));
     for (Cursor& cursor : cursors_) {
       std::vector<int64_t>& strides = cursor.window.strides;
@@ -260,6 +274,7 @@ void BoundPass::repeat(Instruction& instruction, int64_t count) {
 }
 
 void BoundPass::begin() {
+  for (const BoundDim& bound : bounds_) extents_[bound.at] = bound.extent.now(binding_);
   for (Cursor& cursor : cursors_) cursor.start = cursor.window.pointer.at(binding_);
   const int64_t count = std::min(chunk_elements, extents_.back());
   for (Instruction& instruction : instructions_) {
@@ -454,16 +469,18 @@ BoundNest::BoundNest(Binding& binding, const Nest& nest)
   const bool lone = nest.passes.size() == 1 && nest.passes[0].reductions.empty();
   if (lone) inner.swap(outer);
   for (const LocalDim& dim : outer) extents_.push_back(binding.extent(dim));
+  bounds_ = bounds_among(binding, nest, outer);
   index_.assign(extents_.size(), 0);
   for (const Pass& pass : nest.passes) {
     std::vector<LocalDim> all = inner;
     all.insert(all.end(), pass.inner.begin(), pass.inner.end());
-    passes_.emplace_back(binding, pass, outer, all, nest.rows, rows_.get());
+    passes_.emplace_back(binding, nest, pass, outer, all, rows_.get());
   }
 }
 
 void BoundNest::run() {
   for (const Filled& fill : fills_) fill.move(fill.value.data(), 0, fill.to.at(binding_), 1, fill.elements);
+  for (const BoundDim& bound : bounds_) extents_[bound.at] = bound.extent.now(binding_);
   for (BoundPass& pass : passes_) pass.begin();
   if (std::ranges::any_of(extents_, [](int64_t extent) { return extent == 0; })) return;
   std::ranges::fill(index_, 0);

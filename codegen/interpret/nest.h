@@ -7,16 +7,25 @@
 #include <vector>
 
 #include "codegen/interpret/binding.h"
+#include "codegen/interpret/bound.h"
 #include "codegen/interpret/functions.h"
 
 namespace mesh {
+
+/// A dim of several that is walked along only so far.
+struct BoundDim {
+  size_t at;
+  BoundExtent extent;
+};
+/// Of these dims, those that the nest bounds.
+std::vector<BoundDim> bounds_among(const Binding&, const Nest&, std::span<const LocalDim>);
 
 /// A pass over the inner dims at one iteration of the outer dims.
 class BoundPass {
  public:
   /// `outer` and `inner` are the dims iterated; a row value of the nest is 8 bytes at rows + 8 * its number.
-  BoundPass(Binding&, const Pass&, std::span<const LocalDim> outer, std::span<const LocalDim> inner,
-            const std::vector<Type>& row_types, std::byte* rows);
+  BoundPass(Binding&, const Nest&, const Pass&, std::span<const LocalDim> outer, std::span<const LocalDim> inner,
+            std::byte* rows);
   /// Takes up the turns and this step's numbers: before the first iteration of a nest.
   void begin();
   void run(std::span<const int64_t> outer_index);
@@ -99,6 +108,7 @@ class BoundPass {
   int64_t chunk_ = chunk_elements;  // elements at a time; 1 where a load reads what was stored for the one before
   bool once_ = false;               // no inner dims: what is reduced is one value, which stays as it is
   std::vector<int64_t> extents_;    // of the inner dims; at least one
+  std::vector<BoundDim> bounds_;    // of extents_
   std::vector<int64_t> index_;      // of the inner dims but the last
   std::vector<bool> asked_;         // of all dims: whether an index of it is a value
   std::vector<Cursor> cursors_;
@@ -125,6 +135,7 @@ class BoundNest {
 
   Binding& binding_;
   std::vector<int64_t> extents_, index_;  // of the outer dims
+  std::vector<BoundDim> bounds_;          // of extents_
   std::vector<Filled> fills_;
   std::vector<BoundPass> passes_;
   std::unique_ptr<std::byte[]> rows_;

@@ -5,6 +5,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/dims.h"
+#include "codegen/interpret/bound.h"
 #include "codegen/interpret/steps.h"
 #include "meshrt/gemm.h"
 
@@ -99,6 +100,35 @@ meshrt::Activation activation_of(MapFunction function) {
   }
 }
 
+/// Of the extents of a product, those that it goes to only so far: the bounded dim leads its list.
+class Stops {
+ public:
+  Stops(const Binding& binding, const ProductStep& step) : step_(step) {
+    for (const LoopBound& bound : step.bounds) bounds_.push_back({bound.along.dim, BoundExtent(binding, bound)});
+  }
+  int64_t now(const Binding& binding, const Dims& group, int64_t extent) const {
+    for (const auto& [dim, bound] : bounds_)
+      if (has(group, dim) && bound.all() > 0) extent = extent / bound.all() * bound.now(binding);
+    return extent;
+  }
+  template <class T>
+  void apply(const Binding& binding, meshrt::Product<T>& product, std::vector<meshrt::Batch>& loops) const {
+    product.rows = now(binding, step_.rows, product.rows);
+    product.inner = now(binding, step_.inner, product.inner);
+    product.cols = now(binding, step_.cols, product.cols);
+    for (size_t i = 0; i < loops.size(); ++i) loops[i].count = now(binding, {step_.batch[i]}, loops[i].count);
+  }
+  bool none() const { return bounds_.empty(); }
+
+ private:
+  struct OfDim {
+    DimId dim;
+    BoundExtent extent;
+  };
+  const ProductStep& step_;
+  std::vector<OfDim> bounds_;
+};
+
 template <class T>
 Task bind_product(Binding& binding, const ProductStep& step) {
   const ProductBinder binder(binding, step);
@@ -128,9 +158,9 @@ Task bind_product(Binding& binding, const ProductStep& step) {
   const auto at = [&binding]<class Element>(const Pointer& pointer, Element*& place) {
     if (pointer) place = reinterpret_cast<Element*>(pointer.at(binding));
   };
-  return [at, product, loops, a = typed(step.a), b = typed(step.b), c = typed(step.c), bias = typed(step.epilogue.bias),
-          slope = typed(step.epilogue.slope), times = typed(step.epilogue.times), plus = typed(step.epilogue.plus),
-          sum = typed(step.column_sum)] {
+  return [&binding, at, product, loops, stops = Stops(binding, step), a = typed(step.a), b = typed(step.b),
+          c = typed(step.c), bias = typed(step.epilogue.bias), slope = typed(step.epilogue.slope),
+          times = typed(step.epilogue.times), plus = typed(step.epilogue.plus), sum = typed(step.column_sum)] {
     meshrt::Product<T> now = product;
     at(a, now.a);
     at(b, now.b);
@@ -140,8 +170,11 @@ Task bind_product(Binding& binding, const ProductStep& step) {
     at(times, now.epilogue.times);
     at(plus, now.epilogue.plus);
     at(sum, now.column_sum);
-    if (loops.empty()) meshrt::multiply(now);
-    else meshrt::multiply_batch(now, std::span<const meshrt::Batch>(loops));
+    std::vector<meshrt::Batch> turns;
+    if (!stops.none()) stops.apply(binding, now, turns = loops);
+    const std::span<const meshrt::Batch> around = stops.none() ? loops : turns;
+    if (around.empty()) meshrt::multiply(now);
+    else meshrt::multiply_batch(now, around);
   };
 }
 

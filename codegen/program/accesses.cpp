@@ -18,6 +18,7 @@ struct Visit {
   }
   void operator()(Nest& nest) const {
     for (Pass& pass : nest.passes) for_each_access(pass, visit);
+    for (LoopBound& bound : nest.bounds) visit(bound.last, Use::read);
   }
   void operator()(ProductStep& p) const {
     visit(p.a, Use::read);
@@ -28,6 +29,7 @@ struct Visit {
     visit(p.c, p.accumulate ? Use::update : Use::write);
     optional(p.epilogue.slope, Use::write);
     optional(p.column_sum, p.accumulate ? Use::update : Use::write);
+    for (LoopBound& bound : p.bounds) visit(bound.last, Use::read);
   }
   void operator()(AttentionStep& a) const {
     for (Access* access : {&a.q, &a.k, &a.v}) visit(*access, Use::read);

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "codegen/program/accesses.h"
+#include "codegen/program/bound.h"
 #include "codegen/program/combine.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
@@ -155,6 +156,7 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
       }))
     program = lowered(entries, options, false);
   add_pipeline_slots(program);
+  bound_steps(program);
   if (!options.fuse) {
     plan_memory(program, options.share_memory);
     return program;

@@ -102,6 +102,7 @@ void EntryLowering::lower_call(EntryPoint& made) {
   for (const Wanted& wanted : graph_.wanted)
     made.wanted[wanted.name] = call_.own_buffer(wanted.value, wanted.name, graph_.type(wanted.value).element);
   add_outputs(made);
+  for (const Bound& bound : graph_.bounds) routine.bounds.push_back({bound.dim, stored_[bound.last.index]});
   program_.routines.push_back(std::move(routine));
 }
 

@@ -42,6 +42,9 @@ class Printer {
       if (routine.after_forward_of)
         out_ += fmt::format(", after the forward steps of {}", program_.routines[*routine.after_forward_of].name);
       out_ += "\n";
+      for (const RoutineBound& bound : routine.bounds)
+        out_ += fmt::format("  of {} ({}) the elements up to {}\n", dim(bound.dim), graph().dim(bound.dim).size,
+                            program_.buffer(bound.last).name);
       print(routine.steps);
     }
     for (const EntryPoint& entry : program_.entries) print(entry);
@@ -205,8 +208,13 @@ class Printer {
 
   // ---- one line for each kind of step
 
+  std::string bounds(const std::vector<LoopBound>& all) const {
+    std::string text;
+    for (const LoopBound& bound : all) text += fmt::format(", {} <= {}", dim(bound.along.dim), access(bound.last));
+    return text;
+  }
   std::string text(const Nest& nest) const {
-    return nest.outer.empty() ? "nest" : "nest for " + local_dims(nest.outer);
+    return (nest.outer.empty() ? "nest" : "nest for " + local_dims(nest.outer)) + bounds(nest.bounds);
   }
   std::string text(const ProductStep& p) const {
     std::string text =
@@ -219,7 +227,7 @@ class Printer {
     if (p.epilogue.times) text += ", * " + access(*p.epilogue.times);
     if (p.epilogue.plus) text += ", + " + access(*p.epilogue.plus);
     if (p.column_sum) text += ", column sum to " + access(*p.column_sum);
-    return text;
+    return text + bounds(p.bounds);
   }
   std::string text(const AttentionStep& a) const {
     const std::string of = fmt::format("q {} k {} v {}", access(a.q), access(a.k), access(a.v));

@@ -4,7 +4,6 @@
 // coordinates). The interpreter runs it, the emitter writes it down as C++.
 #pragma once
 #include <array>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -84,6 +83,13 @@ struct Access {
   std::vector<TurnIndex> turns;     // one for each leading dim that a loop fixes
   std::vector<IndexMap> maps = {};  // in order of position
   bool operator==(const Access&) const = default;
+};
+
+/// How far a step goes along a dim, which is known when it is executed: to the global index that `last` says, a number
+/// in i32, of what the rank holds of the dim. The elements behind are not read and keep what they are (bound.h).
+struct LoopBound {
+  LocalDim along;
+  Access last;
 };
 
 // ---- loop nests
@@ -170,6 +176,7 @@ struct Nest {
   std::vector<LocalDim> outer;
   std::vector<Pass> passes;
   std::vector<Type> rows;  // types of row values
+  std::vector<LoopBound> bounds = {};
 };
 
 // ---- calls
@@ -190,7 +197,8 @@ struct ProductStep {
     std::optional<Access> bias, slope, times, plus;
     std::optional<MapFunction> activation;
   } epilogue;
-  std::optional<Access> column_sum;  // [cols] = sum of b over inner (+= where `accumulate`): bias gradients
+  std::optional<Access> column_sum;    // [cols] = sum of b over inner (+= where `accumulate`): bias gradients
+  std::vector<LoopBound> bounds = {};  // each along the first dim of one of the lists, or one of `batch`
 };
 
 struct AttentionStep {  // see AttentionOp; dims by name in the buffers
@@ -332,18 +340,19 @@ struct Step {
   double seconds = 0;              // predicted, of what it computes itself, once
 };
 
+/// Of a dim, what a routine works on: its elements up to the index in `last` (Bound in graph.h).
+struct RoutineBound {
+  DimId dim;
+  BufferId last;
+};
+
 /// A list of steps that the program executes when it is called.
 struct Routine {
   std::string name;  // unique in the program: "train", "evaluate", "evaluate.finish"
   Steps steps;
   std::optional<uint32_t> after_forward_of;  // executes the forward steps of that routine first
+  std::vector<RoutineBound> bounds = {};     // what bound_steps (bound.h) says to the steps
 };
-
-/// The number that a reduction starts from.
-constexpr double neutral(Reduce reduce) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  return reduce == Reduce::sum ? 0 : reduce == Reduce::max ? -infinity : infinity;
-}
 
 /// What an entry carries from call to call: it begins as the reduction's neutral value, each call adds to it.
 struct Accumulator {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <ranges>
 
@@ -42,6 +43,14 @@ class StepVerifier {
         else defined[static_cast<size_t>(r.row)] = true;
       }
     }
+    for (const LoopBound& bound : nest.bounds) {
+      stops(bound);
+      const bool walks =
+          std::ranges::count(nest.outer, bound.along) > 0 || std::ranges::any_of(nest.passes, [&](const Pass& pass) {
+            return std::ranges::count(pass.inner, bound.along) > 0;
+          });
+      if (!walks) say(fmt::format("stops along {}, over which it does not iterate", name(bound.along.dim)));
+    }
   }
 
   void operator()(const ProductStep& p) {
@@ -68,6 +77,14 @@ class StepVerifier {
     for (const Access& access : all)
       if (program_.buffer(access.buffer).type != program_.buffer(p.c.buffer).type)
         say(fmt::format("meets {} of another type than its result", to_string(program_, access)));
+    for (const LoopBound& bound : p.bounds) {
+      stops(bound);
+      const bool leads = has(p.batch, bound.along.dim) ||
+                         std::ranges::any_of(std::array{&p.rows, &p.inner, &p.cols}, [&](const auto* group) {
+                           return !group->empty() && group->front() == bound.along.dim;
+                         });
+      if (!leads) say(fmt::format("stops along {}, which leads none of its lists", name(bound.along.dim)));
+    }
     for (DimId dim : p.batch)
       if (!part(p.c, dim)) say(fmt::format("loops over {}, which the result lacks", name(dim)));
     for (const auto& extra : {p.epilogue.slope, p.epilogue.times, p.epilogue.plus}) {
@@ -220,6 +237,16 @@ class StepVerifier {
         if (const auto [known, fresh] = parts.emplace(local.dim, local.placement);
             !fresh && known->second != local.placement)
           say(fmt::format("meets dim {} split in two ways", name(local.dim)));
+  }
+
+  /// How far a step goes is a number that is there before it, along a dim that is held in order.
+  void stops(const LoopBound& bound) {
+    const Buffer& last = program_.buffer(bound.last.buffer);
+    if (last.type != Type::i32 || !dims_of(program_, bound.last).empty())
+      say(fmt::format("stops along {} at {}, which is no index", name(bound.along.dim),
+                      to_string(program_, bound.last)));
+    if (bound.along.placement.deal || bound.along.placement.margin)
+      say(fmt::format("stops along {}, which is not held in order and alone", name(bound.along.dim)));
   }
 
   /// Dims of a group must be neighbours in memory, in order.

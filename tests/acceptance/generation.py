@@ -1,6 +1,7 @@
 """`generate`: models that are causal are taken, cached decoding equals the full forward pass position by position, under every layout and number of ranks."""
 import json
 import os
+import re
 
 import numpy as np
 
@@ -95,6 +96,14 @@ MODELS = {
   h = e + concat[one + most as seq](0 * begin, 2 * e[seq = 0..most as most])""",
     "the change from the one before": """  begin = e[seq = 0..1 as one]
   h = e + concat[one + most as seq](begin, e[seq = 1.. as most] - e[seq = 0..most as most])""",
+}
+
+# Of these dims a position needs no element behind it; of those called `generate.` it needs the last few alone, so many has the dim.
+NEEDED = {
+    "attention": {"key": 32}, "window": {"generate.key": 5}, "the mask the other way round": {"key": 32}, "before this position": {"key": 32}, "a slope": {"key": 32},
+    "padding": {"key": 32}, "sum over a mask": {"key": 32}, "gru": {"seq": 32}, "attention in layers": {"key": 32}, "two attentions": {"key": 32, "other": 32},
+    "mean where": {"generate.key": 4}, "largest so far": {"key": 32}, "the one before": {}, "running sum": {}, "the first": {},
+    "gpt": {"key": 32}, "gpt2": {"key": 32}, "mixtral": {"generate.key": 5},
 }
 
 
@@ -237,8 +246,21 @@ def in_one_pass(report, folder, name, spec, params, options, layouts, size):
         report.check(f"{name}: prompts in one pass, {' '.join(layout)}", furthest(made, forward(folder, spec, options, params, tokens, size)), BOUND)
 
 
+def needed(report, name, spec, options):
+    """What is behind a position is left out, and of a window a cache has the last positions only."""
+    if name not in NEEDED:
+        return
+    words = [*spec, "program", "--entry", "generate", "--layout", "alone", *options]
+    lines = execute(meshc(), "ir", *words).stdout.splitlines()
+    found = {dim: size for dim, size in (re.match(r"  of (\S+) \((\d+)\) the elements up to position", line).groups() for line in lines if line.startswith("  of "))}
+    report.true(f"{name}: what a position needs", {dim: int(size) for dim, size in found.items()} == NEEDED[name], found)
+    stopped = {part.split(" <= ")[0] for line in lines for part in line.split(", ") if part.endswith(" <= position")}
+    report.true(f"{name}: how far steps go", stopped == set(NEEDED[name]), stopped)
+
+
 def compare(report, folder, name, spec, options, layouts, size):
     params = initial(folder, spec, options, size)
+    needed(report, name, spec, options)
     sampling = {"greedy": ["--greedy"], "sampled": ["--temperature", "0.9", "--top-k", "50", "--top-p", "0.95", "--seed", "5"]}
     for how, chosen in sampling.items():
         words = [*options, "--tokens", TOKENS, *chosen]
