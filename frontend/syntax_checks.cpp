@@ -61,4 +61,14 @@ void check_version(const ast::Number& version, DiagnosticSink& sink) {
       .help("use a meshc that knows it, or write the file for this one: `language {}`", known);
 }
 
+void check_place_of_version(const std::vector<ast::Decl>& decls, DiagnosticSink& sink) {
+  for (const ast::Decl& decl : decls) {
+    const bool first = &decl == &decls.front();
+    if (first || !std::holds_alternative<ast::Version>(decl.node)) continue;
+    sink.error("E0121", decl.span, "the version of the language is said below other lines of the file")
+        .label(decls.front().span, "the file begins here")
+        .help("write it above all else, once: what is read before it would be read without knowing the version");
+  }
+}
+
 }  // namespace mesh

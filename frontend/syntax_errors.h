@@ -31,5 +31,7 @@ void check_syntax(const ast::Number& number, DiagnosticSink& sink);
 void check_whole(const ast::Number& shift, DiagnosticSink& sink);      // the 1 of `x + 1`
 void check_callee(const ast::Expr& callee, DiagnosticSink& sink);      // reports: it cannot be called
 void check_version(const ast::Number& version, DiagnosticSink& sink);  // the 1 of `language 1`
+// `language 1` stands above all else in its file.
+void check_place_of_version(const std::vector<ast::Decl>& decls, DiagnosticSink& sink);
 
 }  // namespace mesh

@@ -37,6 +37,7 @@ class Builder {
     Ast ast;
     ast.file = file_;
     ast.decls = each(context->decl(), [&](auto* one) { return ast::Decl{decl(one), span(one)}; });
+    check_place_of_version(ast.decls, sink_);
     return ast;
   }
 
