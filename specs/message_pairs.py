@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """message_pairs.py: English messages of installed programs and their translations, one a line in two files.
 
-  specs/message_pairs.py out/en.txt out/fr.txt [--language fr]
+  specs/message_pairs.py out/en.txt out/fr.txt [--language fr] [--root FOLDER]
 
 Reads the message catalogues of the installed Debian packages, and takes what has three words or more: `apt-get install
 libreoffice-l10n-fr` brings almost 10,000 pairs, and every other program its own. The same catalogues give the same
-files; pairs stand in the order of a hash, so that any part of them is a fair sample.
+files; pairs stand in the order of a hash, so that any part of them is a fair sample. --root reads packages that were
+unpacked below a folder (`dpkg-deb -x PACKAGE.deb FOLDER`) in place of those installed.
 """
 import argparse
 import gettext
@@ -41,8 +42,9 @@ def is_sentence(message):
     return len(WORD.findall(message)) >= 3 and message.isprintable()
 
 
-def pairs_of(language):
-    paths = sorted({os.path.realpath(path) for folder in FOLDERS for path in glob.glob(folder.format(language))})
+def pairs_of(language, root="/"):
+    """[(English, translation)]"""
+    paths = sorted({os.path.realpath(path) for folder in FOLDERS for path in glob.glob(root.rstrip("/") + folder.format(language))})
     pairs = {}
     for path in paths:
         for english, translation in catalogue(path):
@@ -57,8 +59,9 @@ def main():
     parser.add_argument("english", help="file to write")
     parser.add_argument("translated", help="file to write")
     parser.add_argument("--language", default="fr")
+    parser.add_argument("--root", default="/", help="below which the packages lie")
     options = parser.parse_args()
-    pairs = pairs_of(options.language)
+    pairs = pairs_of(options.language, options.root)
     if not pairs:
         raise SystemExit(f"no catalogues for `{options.language}`: try apt-get install libreoffice-l10n-{options.language}")
     for path, lines in zip((options.english, options.translated), zip(*pairs)):
