@@ -17,6 +17,7 @@
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/costly_reshard.h"
 #include "codegen/layout/cut.h"
+#include "codegen/layout/divided.h"
 #include "codegen/layout/lost_work.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/place.h"
@@ -31,6 +32,7 @@
 #include "codegen/program/lower.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_program.h"
+#include "codegen/rewrites/divisible_loops.h"
 #include "codegen/rewrites/recognise.h"
 #include "codegen/rewrites/sink_renames.h"
 #include "frontend/imports.h"
@@ -167,6 +169,9 @@ void recognise_ops(Compilation& c) {
   if (c.request.plain || c.sink.has_errors()) return;
   recognise(c.entry.graph, [&](DimId dim) { return may_split(*c.layout, dim); });
   sink_renames(c.entry.graph);
+  prepare_divisible_loops(c.entry.graph, [&](const std::string& scope, DimId dim) {
+    return ruled_turns(*c.layout, scope, dim).has_value();
+  });
 }
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
@@ -190,6 +195,7 @@ void complete_entry(Compilation& c) {
     verify_graph(graph, "append_watched");
   }
   graph = completed(graph);
+  begin_divided_sums_at_zero(graph, *c.layout);
   separate_stage_sums(graph, *c.layout);
   check_stages(graph, *c.layout, c.sink);
 }

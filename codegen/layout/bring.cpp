@@ -193,8 +193,9 @@ ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std
 }
 
 /// What it costs to have a value as `to`: nothing where such a copy is there already.
-double Placer::seconds(ValueId id, const Placement& to) {
+double Placer::seconds(ValueId id, const Placement& needed) {
   id = home(id);
+  const Placement to = without_turns_of_others(id, needed);
   const ValueId from = decisions_.counts_copies ? nearest(id, to) : id;
   if (placement(from) == to) return 0;
   if (!decisions_.counts_copies) {
@@ -279,6 +280,7 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
                          owns(after.dims[at]));
     }
     case CollectiveKind::slice:
+      if (step.at.varying) return fmt::format("{} is of the turns that the rank makes", need);
       if (step.to_dim < 0) return fmt::format("{} is at one place of `{}`", need, over);
       if (!contains(to.dims[step.to_dim].axes, step.axes[0])) return on_the_way();
       return fmt::format("{} needs only this rank's part of `{}`", need, dim(step.to_dim));

@@ -31,12 +31,14 @@ Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine,
       layout_(out_.layout),
       declared_(graph, layout),
       stages_(graph, layout),
+      divided_(out_.divided),
       decisions_(decisions),
       planner_(planner),
       free_(graph.values.size()),
       rebuilt_(graph.bodies.size()) {
   out_.placements.resize(graph.values.size());
   out_.provenance.resize(graph.values.size());
+  out_.divided = divided_loops(graph, layout, stages_);
 }
 
 ShardedGraph Placer::run() {
@@ -109,26 +111,37 @@ bool Placer::adds_up(NodeId id) {
   const ValueId entering = node.inputs[0];
   ValueId x = node.inputs[1];
   x = is_free(x) ? materialise(x, Placement::whole(graph_.type(x).dims.size())) : home(x);
-  Placement lies = placement(x);
-  std::erase_if(lies.partial, [](const Partial& p) { return p.reduce != Reduce::sum; });
-  const bool divided = std::ranges::any_of(lies.at, [](const Where& where) { return bool(where.owner); }) && stages_ &&
-                       !stages_.must_lie(id).empty();
-  std::erase_if(lies.at, [](const Where& where) { return bool(where.owner); });  // the next turn has another owner
-  if (divided) {                                                                 // each adds up what it has
-    lies.partial.push_back({layout_.pipeline.axis, Reduce::sum});
+  Placement turn = placement(x);
+  std::erase_if(turn.partial, [](const Partial& p) { return p.reduce != Reduce::sum; });
+  std::erase_if(turn.at, [](const Where& where) { return where.owner && !where.varying; });  // the next has another
+  if (declared_.parameter_of_gradient(x)) turn = target(declared_.of(x), turn);
+  Placement lies = turn;
+  const DimPlacement* own = own_turns(node.body);
+  if (own) {  // each adds up what its own turns make
+    lies = without_axes(turn, own->axes);
+    const Where* where = turn.where(own->axes.front());
+    if (!where || !where->varying) turn = lies;  // made outside of the loop
+    for (const AxisId axis : own->axes) lies.partial.push_back({axis, Reduce::sum});
     std::ranges::sort(lies.partial);
   }
-  if (declared_.parameter_of_gradient(x)) lies = target(declared_.of(x), lies);
-  if (!divided) x = bring(x, lies, describe(node));
+  x = bring(x, turn, describe(node));
   adding_up_[entering] = x;
-  // The carry's dims may be listed in another order than x's.
+  // The carry's dims may be listed in another order than x's, which may lack some: these are whole.
   const std::vector<DimId>&from = graph_.type(x).dims, &to = graph_.type(entering).dims;
-  Placement carried = lies;
+  Placement carried{std::vector<DimPlacement>(to.size()), lies.partial, lies.at};
   for (size_t i = 0; i < to.size(); ++i)
-    carried.dims[i] = lies.dims[std::find(from.begin(), from.end(), to[i]) - from.begin()];
+    if (const auto at = std::ranges::find(from, to[i]); at != from.end())
+      carried.dims[i] = lies.dims[at - from.begin()];
   set_placement(entering, carried, "adds up turn by turn");
   set_placement(node.results[0], carried, "adds up turn by turn");
-  if (partial_because_.count(x)) partial_because_[node.results[0]] = partial_because_[entering] = partial_because_[x];
+  std::map<AxisId, Contraction> because;
+  if (const auto found = partial_because_.find(x); found != partial_because_.end()) because = found->second;
+  if (own) {
+    const DimId turns = std::get<LoopOp>(graph_.node(graph_.body(node.body).owner).op).dim;
+    for (const AxisId axis : own->axes)
+      because.insert_or_assign(axis, Contraction{turns, "`repeat " + graph_.dim(turns).name + "`", Reduce::sum});
+  }
+  if (!because.empty()) partial_because_[node.results[0]] = partial_because_[entering] = because;
   graph_.node(id).inputs[1] = x;
   emit(id);
   return true;
@@ -168,7 +181,7 @@ void Placer::node(NodeId id) {
   }
   if (graph_.node(id).part == Part::update) complete_gradients(id);
   const Node node = graph_.node(id);
-  OpContext op{graph_, layout_.mesh, node, factors_of(node), {}, {}, {}, stages_.must_lie(id)};
+  OpContext op{graph_, layout_.mesh, node, factors_of(node), {}, {}, {}, must_lie(id)};
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
   for (ValueId result : node.results) {
@@ -209,10 +222,10 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
       results += path ? path->seconds : never;
       bytes += static_cast<double>(local_elements(graph_, layout_.mesh, type, natural) *
                                    static_cast<int64_t>(meshrt::size_of(type.element)));
-      // A partial value must be completed some time, a term as its sum is; one that only some ranks hold come to all.
+      // A partial value must be completed some time, a term as its sum is; one that only some ranks hold comes to all.
       Placement complete = kept.is_partial() && summed_[op.node.results[r].index] ? target(op.declared[r], kept) : kept;
       complete.partial.clear();
-      complete.at.clear();
+      std::erase_if(complete.at, [](const Where& where) { return !where.varying; });
       if (complete != kept) results += planner_.plan(type, kept, complete)->seconds;
     }
     double share = 1;
@@ -275,6 +288,7 @@ DeclaredAxes Placer::bound(ValueId id) const {
   DeclaredAxes axes = open ? DeclaredAxes(graph_.type(id).dims.size()) : declared_.of(id);
   if (decided == decisions_.lies.end()) return axes;
   std::vector<AxisId> used;
+  for (const Where& where : varying_in(graph_, divided_, graph_.value(id).body)) used.push_back(where.axis);
   for (const auto& ruled : axes)
     if (ruled) used.insert(used.end(), ruled->axes.begin(), ruled->axes.end());
   for (size_t i = 0; i < axes.size(); ++i) {

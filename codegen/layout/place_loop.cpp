@@ -1,7 +1,8 @@
 // place_loop.cpp: loops. A carry has one placement over all turns; a stack lies as its turns do, the loop's dim whole
 // or, where a rule splits it, each turn's slot at one rank; a carry that only adds up (the gradient of a shared
 // parameter) stays partial until the loop is over, but for the gradients that micro-batches add up: these lie where the
-// rules put them from the first turn on.
+// rules put them from the first turn on. Of a loop whose turns the ranks have among them every value varies, and a sum
+// is partial over them.
 #include <algorithm>
 
 #include "codegen/graph/rewrite.h"
@@ -19,16 +20,17 @@ Placement reordered(const Placement& placement, const std::vector<DimId>& from, 
 }
 
 /// Where a turn of what lies so lies: at the rank that has its slot.
-Placement turn_of(DimId loop, Placement stacked) {
-  for (const Where& where : owners_of_turn(loop, stacked.dims[0])) stacked.at.push_back(where);
+Placement turn_of(DimId loop, Placement stacked, bool varies) {
+  for (const Where& where : varies ? varying_turns(loop, stacked.dims[0]) : owners_of_turn(loop, stacked.dims[0]))
+    stacked.at.push_back(where);
   std::ranges::sort(stacked.at);
   stacked.dims.erase(stacked.dims.begin());
   return stacked;
 }
 
-/// The reverse.
-Placement stack_of(DimId loop, Placement turn) {
-  DimPlacement split;
+/// The reverse; of turns that each rank makes alone it keeps its `own`.
+Placement stack_of(DimId loop, Placement turn, const DimPlacement* own) {
+  DimPlacement split = own ? *own : DimPlacement{};
   for (const Where& where : turn.at)
     if (where.owner.dim == loop) split = {where.owner.axes, where.owner.deal};
   std::erase_if(turn.at, [&](const Where& where) { return where.owner.dim == loop; });
@@ -36,7 +38,26 @@ Placement stack_of(DimId loop, Placement turn) {
   return turn;
 }
 
+void hold_everywhere(Placement& placement) {
+  std::erase_if(placement.at, [](const Where& where) { return !where.varying; });
+}
+
 }  // namespace
+
+/// How the ranks have the turns of a body among them; null where each makes all.
+const DimPlacement* Placer::own_turns(BodyId body) const {
+  const auto found = divided_.find(body);
+  return found == divided_.end() ? nullptr : &found->second;
+}
+
+/// Where a node must be computed: at its stage of a pipeline, in its rank's own turns.
+std::vector<Where> Placer::must_lie(NodeId id) const {
+  std::vector<Where> at = stages_.must_lie(id);
+  for (const Where& where : varying_in(graph_, divided_, graph_.node(id).body))
+    if (std::ranges::count(at, where.axis, &Where::axis) == 0) at.push_back(where);
+  std::ranges::sort(at);
+  return at;
+}
 
 /// From zeros on: of another number each rank would add its own to a sum that stays partial.
 void Placer::start_adding_up(const LoopOp& loop) {
@@ -94,16 +115,22 @@ ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
   ValueId turn = kept.turn;
   if (is_free(turn)) return materialise(turn, Placement::whole(graph_.type(turn).dims.size()));
   turn = home(turn);
-  if (const auto ruled = ruled_turn(loop, kept)) return bring(turn, *ruled, "the rank that keeps this turn of it");
-  if (stages_.is_pipeline(loop)) return turn;  // the stage that makes it keeps it
-  if (!placement(turn).at.empty()) {
-    Placement everywhere = placement(turn);
-    everywhere.at.clear();
-    turn = bring(turn, everywhere, "what is kept of it");
+  const DimPlacement* own = own_turns(loop.body);
+  if (!own) {
+    if (const auto ruled = ruled_turn(loop, kept)) return bring(turn, *ruled, "the rank that keeps this turn of it");
+    if (stages_.is_pipeline(loop)) return turn;  // the stage that makes it keeps it
   }
+  Placement everywhere = placement(turn);
+  hold_everywhere(everywhere);
+  // What was made outside may be split over the axes that have the turns among them.
+  if (own && std::ranges::none_of(everywhere.at, &Where::varying)) everywhere = without_axes(everywhere, own->axes);
+  turn = bring(turn, everywhere, "what is kept of it");
   if (const auto decided = decisions_.lies.find(kept.stacked); decided != decisions_.lies.end()) {
     Placement lies = decided->second;
     lies.dims.erase(lies.dims.begin());
+    for (const Where& where : placement(turn).at) lies = without_axes(lies, {where.axis});
+    if (own) lies = without_axes(lies, own->axes);
+    lies.at = placement(turn).at;
     const std::vector<DimId>& dims = graph_.type(kept.stacked).dims;
     return bring(turn, reordered(lies, {dims.begin() + 1, dims.end()}, graph_.type(turn).dims), "what is kept of it");
   }
@@ -119,16 +146,39 @@ ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
   return best;
 }
 
+/// Each turn's slot of a stacked value is at the rank that has it; in a loop whose turns are divided at the one that
+/// makes it, or everywhere.
+void Placer::take_turns(LoopOp& op) {
+  const DimPlacement* own = own_turns(op.body);
+  for (auto& slice : op.slices) {
+    const ValueId stacked = is_free(slice.stacked) ? slice.stacked : home(slice.stacked);
+    Placement lies = is_free(stacked) ? Placement::whole(graph_.type(stacked).dims.size()) : placement(stacked);
+    if (own) {
+      const DimPlacement before = lies.dims[0];
+      const bool meets = std::ranges::any_of(before.axes, [&](AxisId axis) { return contains(own->axes, axis); });
+      lies = without_axes(lies, own->axes);
+      lies.dims[0] = meets ? *own : before;
+    }
+    slice.stacked = bring(stacked, lies, "the loop takes it turn by turn");
+    std::vector<DimId> rest(graph_.type(slice.stacked).dims.begin() + 1, graph_.type(slice.stacked).dims.end());
+    const Placement turn = turn_of(op.dim, lies, own && lies.dims[0] == *own);
+    set_placement(slice.turn, reordered(turn, rest, graph_.type(slice.turn).dims), "a turn of its stack");
+    if (partial_because_.count(slice.stacked)) partial_because_[slice.turn] = partial_because_[slice.stacked];
+  }
+}
+
 void Placer::loop(NodeId id) {
   LoopOp op = std::get<LoopOp>(graph_.node(id).op);
   const NodeId last = until(graph_, op) ? graph_.body(op.body).nodes.back() : NodeId{};
   start_adding_up(op);
-  const bool divided = stages_.is_divided(op);
+  const DimPlacement* own = own_turns(op.body);
   for (auto& carry : op.carries) {
     if (adding_up_.count(carry.entering)) continue;
-    Placement begins = carry_placement(carry), lies = begins, ends = begins;
-    begins.at = lies.at = ends.at = stages_.must_lie(id);
-    if (divided) {  // it goes from stage to stage
+    Placement begins = carry_placement(carry);
+    if (own) begins = without_axes(begins, own->axes);
+    begins.at = must_lie(id);
+    Placement lies = begins, ends = begins;
+    if (stages_.is_divided(op)) {  // it goes from stage to stage
       begins.at = {stages_.end(op.reverse)};
       lies.at = stages_.owners();
       ends.at = {stages_.end(!op.reverse)};
@@ -140,15 +190,7 @@ void Placer::loop(NodeId id) {
     set_placement(carry.result, reordered(ends, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
                   "the loop's carry");
   }
-  for (auto& slice : op.slices) {
-    const ValueId stacked = is_free(slice.stacked) ? slice.stacked : home(slice.stacked);
-    const Placement whole = is_free(stacked) ? Placement::whole(graph_.type(stacked).dims.size()) : placement(stacked);
-    slice.stacked = bring(stacked, whole, "the loop takes it turn by turn");
-    std::vector<DimId> rest(graph_.type(slice.stacked).dims.begin() + 1, graph_.type(slice.stacked).dims.end());
-    const Placement turn = turn_of(op.dim, whole);
-    set_placement(slice.turn, reordered(turn, rest, graph_.type(slice.turn).dims), "a turn of its stack");
-    if (partial_because_.count(slice.stacked)) partial_because_[slice.turn] = partial_because_[slice.stacked];
-  }
+  take_turns(op);
   if (op.index) {
     set_placement(op.index, Placement::whole(0), "the turn");
     free_[op.index.index] = true;
@@ -178,7 +220,7 @@ void Placer::loop(NodeId id) {
     collect.turn = collected(op, collect);
     std::vector<DimId> rest(graph_.type(collect.stacked).dims.begin() + 1, graph_.type(collect.stacked).dims.end());
     const Placement stacked =
-        stack_of(op.dim, reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest));
+        stack_of(op.dim, reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest), own);
     set_placement(collect.stacked, stacked, "the stack of its turns");
     if (partial_because_.count(collect.turn)) partial_because_[collect.stacked] = partial_because_[collect.turn];
   }

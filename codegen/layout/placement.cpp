@@ -36,6 +36,12 @@ std::vector<Where> owners_of_turn(DimId dim, const DimPlacement& split) {
   return at;
 }
 
+std::vector<Where> varying_turns(DimId dim, const DimPlacement& split) {
+  std::vector<Where> at = owners_of_turn(dim, split);
+  for (Where& where : at) where.varying = true;
+  return at;
+}
+
 int64_t coordinate_at(const MeshShape& mesh, const Where& where, int64_t turns, int64_t turn) {
   const TurnOwner& owner = where.owner;
   if (!owner) return where.coordinates.front();
@@ -48,6 +54,14 @@ int64_t coordinate_at(const MeshShape& mesh, const Where& where, int64_t turns, 
 void remove_axes(DimPlacement& dim, const std::vector<AxisId>& axes) {
   std::erase_if(dim.axes, [&](AxisId axis) { return contains(axes, axis); });
   if (dim.axes.empty()) dim.deal = {};
+}
+
+Placement without_axes(Placement placement, const std::vector<AxisId>& axes) {
+  const auto leaves = [&](AxisId axis) { return contains(axes, axis); };
+  for (DimPlacement& dim : placement.dims) remove_axes(dim, {std::ranges::find_if(dim.axes, leaves), dim.axes.end()});
+  std::erase_if(placement.partial, [&](const Partial& partial) { return leaves(partial.axis); });
+  std::erase_if(placement.at, [&](const Where& where) { return leaves(where.axis); });
+  return placement;
 }
 
 int64_t index_over(const MeshShape& mesh, const std::vector<AxisId>& axes, int64_t rank) {
@@ -130,8 +144,8 @@ std::string to_string(const Graph& graph, const MeshShape& mesh, const Where& wh
   const std::string& axis = mesh.axes[where.axis].name;
   if (!where.owner) return fmt::format("{} {}", axis, fmt::join(where.coordinates, " or "));
   const std::string over = where.owner.axes.size() > 1 ? " over " + axes_text(mesh, where.owner.axes) : "";
-  return fmt::format("{} of its turn of {}{}{}", axis, graph.dim(where.owner.dim).name, over,
-                     deal_text(where.owner.deal));
+  return fmt::format("{}{} of {}{}{}", axis, where.varying ? ", by turns" : " of its turn",
+                     graph.dim(where.owner.dim).name, over, deal_text(where.owner.deal));
 }
 
 std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement) {
@@ -145,8 +159,11 @@ std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType
   text += "]";
   for (const Partial& partial : placement.partial)
     text += std::string(" partial ") + meshrt::name_of(partial.reduce) + " over " + mesh.axes[partial.axis].name;
-  for (const Where& where : placement.at)
-    text += (&where == placement.at.data() ? " at " : ", ") + to_string(graph, mesh, where);
+  const char* between = " at ";
+  for (const Where& where : placement.at) {
+    text += (where.varying ? " varying over " : between) + to_string(graph, mesh, where);
+    if (!where.varying) between = ", ";
+  }
   return text;
 }
 

@@ -37,11 +37,13 @@ struct TurnOwner {
 };
 
 /// The sub-mesh that holds a value at all: for an axis, the coordinates that do (absent axes: all of them). Within a
-/// loop it may be the one that owns the turn.
+/// loop it may be the one that owns the turn. Where each rank makes its own turns alone (layout/divided.h) the value
+/// varies: at any time each coordinate holds that of another turn, which is neither a copy nor a term of a sum.
 struct Where {
   AxisId axis;
   std::vector<int64_t> coordinates = {};  // in order; none where the turn says which
   TurnOwner owner = {};
+  bool varying = false;
   auto operator<=>(const Where&) const = default;
 };
 
@@ -66,12 +68,16 @@ using Range = meshrt::IndexRange;
 /// Where the slot of a turn lies, if a loop over `dim` stacks its turns as `split` says: for each axis the owner's
 /// coordinate, sorted by axis.
 std::vector<Where> owners_of_turn(DimId dim, const DimPlacement& split);
+/// The same of a loop whose turns ranks make each for itself.
+std::vector<Where> varying_turns(DimId dim, const DimPlacement& split);
 /// The coordinate that such a place means in a turn of the loop, which has `turns`; of a single one without a loop
 /// that.
 int64_t coordinate_at(const MeshShape&, const Where&, int64_t turns, int64_t turn);
 
 /// Splits the dim no longer over these axes; a whole dim lies in its own order.
 void remove_axes(DimPlacement&, const std::vector<AxisId>&);
+/// The value is complete, and the same, along these axes: each of its dims is split only by what precedes them.
+Placement without_axes(Placement, const std::vector<AxisId>&);
 
 /// The index of a rank over axes, the first slowest.
 int64_t index_over(const MeshShape&, const std::vector<AxisId>& axes, int64_t rank);
@@ -96,9 +102,10 @@ std::string deal_text(const Deal&);
 std::string owns_text(const Deal&);
 /// "data * model"
 std::string axes_text(const MeshShape&, const std::vector<AxisId>&, const char* between = " * ");
-/// "pipe 0 or 3", "data of its turn of layer"
+/// "pipe 0 or 3", "data of its turn of layer", "data, by turns of layer"
 std::string to_string(const Graph&, const MeshShape&, const Where&);
-/// "[batch/data, seq/ctx zigzag, heads/model] partial sum over model at pipe 0"
+/// "[batch/data, seq/ctx zigzag, heads/model] partial sum over model at pipe 0", "[batch] varying over data, by turns
+/// of layer"
 std::string to_string(const Graph&, const MeshShape&, const ValueType&, const Placement&);
 
 }  // namespace mesh

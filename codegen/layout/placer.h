@@ -39,8 +39,11 @@ class Placer {
   void loop(NodeId);
   Placement carry_placement(const LoopOp::Carry&);
   void start_adding_up(const LoopOp&);
+  const DimPlacement* own_turns(BodyId) const;
+  std::vector<Where> must_lie(NodeId) const;
   std::optional<Placement> ruled_turn(const LoopOp&, const LoopOp::Collect&);
   ValueId collected(const LoopOp&, const LoopOp::Collect&);
+  void take_turns(LoopOp&);
 
   // bring.cpp: values where they are needed
   Placement without_turns_of_others(ValueId, Placement to) const;
@@ -74,6 +77,7 @@ class Placer {
   const Layout& layout_;
   Declared declared_;
   const Stages stages_;
+  const DividedLoops& divided_;  // out_.divided
   Decisions decisions_;
   std::vector<bool> inner_;   // within an expression: no name, and one reader, elementwise or of neighbours
   std::vector<bool> summed_;  // of those, terms of products that leave the completion to their sum

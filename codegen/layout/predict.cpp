@@ -5,9 +5,9 @@
 
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
+#include "codegen/graph/rewrite.h"
 #include "codegen/layout/cost.h"
 #include "codegen/layout/declared.h"
-#include "codegen/layout/stages.h"
 #include "codegen/layout/work.h"
 
 namespace mesh {
@@ -20,7 +20,6 @@ class Predictor {
         calls_(calls),
         graph_(sharded.graph),
         declared_(sharded.graph, sharded.layout),
-        stages_(sharded.graph, sharded.layout),
         work_(sharded) {
     for (const Node& node : graph_.nodes)
       if (const UpdateOp* update = std::get_if<UpdateOp>(&node.op)) updates_[node.inputs[0]] = update->stored;
@@ -45,20 +44,18 @@ class Predictor {
       const Node& node = graph_.node(n);
       if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
         const int64_t turns = graph_.dim(loop->dim).size;
-        body(loop->body, times * turns, on_a_rank * (stages_.is_divided(*loop) ? longest_stage() : turns));
+        body(loop->body, times * turns, on_a_rank * turns_made(sharded_, *loop));
       } else if (const ReshardOp* reshard = std::get_if<ReshardOp>(&node.op)) {
         collective(node, reshard->step, on_a_rank);
       } else {
-        work(n, times);
+        work(n, times, on_a_rank);
       }
     }
   }
 
-  int64_t longest_stage() const { return std::ranges::max(cut_of(sharded_)); }
-
   void collective(const Node& node, uint32_t index, int64_t times) {
     const ReshardStep& step = sharded_.steps[index];
-    if (step.axes.empty()) return;  // margins of a whole dim: nobody else takes part
+    if (step.axes.empty() || step.at.varying) return;  // nobody else takes part
     const uint32_t call = index < calls_.size() ? calls_[index] : index;
     const double saved =
         call == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0);
@@ -139,17 +136,16 @@ class Predictor {
                                                : carry->leaving;
   }
 
-  void work(NodeId id, int64_t times) {
+  void work(NodeId id, int64_t times, int64_t on_a_rank) {
     const Node& node = graph_.node(id);
     result_.flops += definition(node.op).flops(graph_, node) * static_cast<double>(times);
-    result_.compute_seconds += static_cast<double>(times) * work_.seconds(node);
+    result_.compute_seconds += static_cast<double>(on_a_rank) * work_.seconds(node);
   }
 
   const ShardedGraph& sharded_;
   const std::vector<uint32_t>& calls_;
   const Graph& graph_;
   const Declared declared_;
-  const Stages stages_;
   const Work work_;
   std::map<ValueId, StoredId> updates_;  // what is written back at the end of the step
   Prediction result_;

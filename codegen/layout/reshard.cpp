@@ -61,7 +61,7 @@ void ReshardPlanner::price(const ValueType& type, const Placement& before, const
   // What is reduced comes to one rank from all others.
   const int64_t senders = step.kind == CollectiveKind::reduce ? mesh_.size(step.axes) - 1 : 1;
   step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, senders * step.bytes);
-  if (step.at.owner) take_turns(step);
+  if (step.at.owner && !step.at.varying) take_turns(step);
   if (step.kind == CollectiveKind::redeal) step.seconds += redeal_seconds(type, before, after, step);
 }
 

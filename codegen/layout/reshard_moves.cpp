@@ -52,14 +52,15 @@ class Moves {
   /// From one coordinate of an axis to all, and the reverse: from copies or terms of a sum to the one.
   void places() {
     for (const Where& where : at_.at) {
-      if (std::ranges::count(to_.at, where) > 0) continue;
+      // What varies is another turn's on each coordinate: nobody else ever needs it.
+      if (where.varying || std::ranges::count(to_.at, where) > 0) continue;
       Placement after = at_;
       std::erase(after.at, where);
       add_at(CollectiveKind::broadcast, where, std::move(after));
     }
     for (const Where& where : to_.at) {
       const auto pending = std::ranges::find(at_.partial, where.axis, &Partial::axis);
-      if (pending == at_.partial.end() && at_.uses(where.axis)) continue;
+      if (pending == at_.partial.end() ? at_.uses(where.axis) : where.varying) continue;
       Placement after = at_;
       after.at.insert(std::ranges::lower_bound(after.at, where), where);
       std::erase_if(after.partial, [&](const Partial& partial) { return partial.axis == where.axis; });

@@ -13,8 +13,9 @@ struct Move {
 
 /// All collectives over lists of axes that a value which lies as `at` can go through on its way to `to`: sums that `to`
 /// does not keep pending are completed or scattered, the last axes of a dim are gathered or moved behind those of
-/// another, one of `axes` that holds copies is sliced, what lies at some coordinates comes to all and the reverse, a
-/// dim is dealt anew, parts change owners on `axes` (not where `permuted` already: two permutes are one).
+/// another, one of `axes` that holds copies is sliced, what lies at some coordinates comes to all and the reverse (what
+/// varies stays, and comes of copies alone), a dim is dealt anew, parts change owners on `axes` (not where `permuted`
+/// already: two permutes are one).
 std::vector<Move> moves(const MeshShape&, const std::vector<AxisId>& axes, const Placement& at, const Placement& to,
                         bool permuted);
 

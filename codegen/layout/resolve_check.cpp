@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/graph/free_turns.h"
 #include "codegen/graph/print_graph.h"
+#include "codegen/layout/divided.h"
 #include "codegen/layout/rules.h"
 
 namespace mesh {
@@ -105,6 +107,7 @@ class Checker {
     for (const Subject& subject : subjects_of(graph_)) check(subject);
     // A turn of a stacked parameter is one too, without the loop's dim.
     for (const Subject& turn : turns_of_parameters(graph_)) check_ranks(turn);
+    for (const Node& node : graph_.nodes) check_turns(node);
     check_effects();
     check_axes();
     for (const Rule& rule : layout_.rules) check_parts(rule);
@@ -136,6 +139,13 @@ class Checker {
     report.help(fmt::format("keep `{0}` whole wherever `{1}` is split: `{0} -> {2} unless {3}{1}`",
                             dims_text(graph_, second.dims, " * "), graph_.dim(first.dims.front()).name, second.written,
                             unless));
+  }
+
+  /// Turns that ranks may make for themselves are split even where no value has their dim.
+  void check_turns(const Node& node) {
+    const auto* loop = std::get_if<LoopOp>(&node.op);
+    if (!loop || !turns_are_free(graph_, *loop) || !ruled_turns(layout_, node.scope, loop->dim)) return;
+    check_ranks({ValueKind::nameless, node.scope, {Type::i32, {}, {loop->dim}}, node.span});
   }
 
   void check_ranks(const Subject& subject) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.h"
+#include "codegen/layout/divided.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/placement.h"
 
@@ -75,6 +76,7 @@ struct ShardedGraph {
   std::vector<std::string> provenance;  // by value: which rules or values brought its axes
   std::vector<ReshardStep> steps;       // by ReshardOp::step
   std::vector<Movement> movements;
+  DividedLoops divided = {};
   size_t first_added = 0;  // nodes from here on are none of the graph that was placed
 
   const Placement& placement(ValueId id) const { return placements[id.index]; }

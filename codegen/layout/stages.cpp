@@ -59,7 +59,7 @@ Stages::Stages(const Graph& graph, const Layout& layout)
 Where Stages::end(bool last) const { return {pipeline_.axis, {last ? mesh_.axes[pipeline_.axis].size - 1 : 0}, {}}; }
 
 std::vector<Where> Stages::owners() const {
-  return owners_of_turn(pipeline_.dim, {{pipeline_.axis}, pipeline_.deal, {}});
+  return varying_turns(pipeline_.dim, {{pipeline_.axis}, pipeline_.deal, {}});
 }
 
 StagePlace Stages::place(NodeId id) const {

@@ -92,7 +92,7 @@ class Movements {
     double seconds = 0;
     for (const ReshardStep* step : steps_of(moved)) seconds += step->seconds;
     for (NodeId loop = graph_of(moved.from).owner; loop; loop = placed_.graph.body(placed_.graph.node(loop).body).owner)
-      seconds *= static_cast<double>(placed_.graph.dim(std::get<LoopOp>(placed_.graph.node(loop).op).dim).size);
+      seconds *= static_cast<double>(turns_made(placed_, std::get<LoopOp>(placed_.graph.node(loop).op)));
     return seconds;
   }
   const Body& graph_of(ValueId value) const { return placed_.graph.body(placed_.graph.value(value).body); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/program/extent.h"
 #include "codegen/program/overlap.h"
 
 namespace mesh {
@@ -11,7 +12,7 @@ namespace {
 /// A rank on its way through a list of steps.
 class Clock {
  public:
-  explicit Clock(const std::map<uint32_t, double>& calls) : calls_(calls) {}
+  Clock(const Program& program, const std::map<uint32_t, double>& calls) : program_(program), calls_(calls) {}
 
   void run(const Steps& steps) {
     for (const Step& step : steps) {
@@ -19,10 +20,12 @@ class Clock {
       if (!moved.empty()) {
         collective(moved.front());
       } else if (const ForStep* loop = std::get_if<ForStep>(&step.what)) {
-        Clock turn(calls_);  // turns are alike: each begins with what its steps start
+        Clock turn(program_, calls_);  // turns are alike: each begins with what its steps start
         turn.run(loop->body);
-        now_ += static_cast<double>(loop->turns) * turn.now_;
-        waited_ += static_cast<double>(loop->turns) * turn.waited_;
+        const auto turns =
+            static_cast<double>(loop->own ? largest_extent(program_, {loop->dim, *loop->own}) : loop->turns);
+        now_ += turns * turn.now_;
+        waited_ += turns * turn.waited_;
       } else if (const BranchStep* branch = std::get_if<BranchStep>(&step.what)) {
         run(branch->body);
       }
@@ -46,6 +49,7 @@ class Clock {
     now_ += wait;
   }
 
+  const Program& program_;
   const std::map<uint32_t, double>& calls_;  // seconds of one execution
   std::map<uint32_t, double> ends_;          // of those that were started
   double now_ = 0, all_end_ = 0, waited_ = 0;
@@ -56,7 +60,7 @@ class Clock {
 double exposed_seconds(const Program& program, const Prediction& prediction) {
   std::map<uint32_t, double> calls;
   for (const PlannedCollective& one : prediction.collectives) calls[one.call] += one.seconds;
-  Clock clock(calls);
+  Clock clock(program, calls);
   clock.run(program.routines[program.step().run].steps);
   return clock.waited();
 }

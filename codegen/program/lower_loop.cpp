@@ -127,8 +127,8 @@ void Lowering::lower_loop(const Node& node) {
     carries.push_back(enter(carry));
     memory_[carry.entering.index] = carries.back();
   }
-  const bool divided = stages_.is_divided(op);
-  if (divided) pass_on(op, carries, false);
+  const bool passes = stages_.is_divided(op);
+  if (passes) pass_on(op, carries, false);
   at_.clear();
   for (const LoopOp::Slice& slice : op.slices) {
     Access access = stacked(op, slice.stacked);
@@ -163,11 +163,10 @@ void Lowering::lower_loop(const Node& node) {
 
   for (size_t i = 0; i < op.carries.size(); ++i) memory_[op.carries[i].result.index] = carries[i];
   ForStep made{loop, op.dim, graph_.dim(op.dim).size, op.reverse, std::move(body)};
-  const Pipeline& pipeline = sharded_.layout.pipeline;
-  if (divided) made.own = DimPlacement{{pipeline.axis}, pipeline.deal, {}};
+  if (const auto own = sharded_.divided.find(op.body); own != sharded_.divided.end()) made.own = own->second;
   if (stages_.is_pipeline(op)) made.order = order_of(program_, made);
   emit(std::move(made));
-  if (divided) pass_on(op, carries, true);
+  if (passes) pass_on(op, carries, true);
 }
 
 }  // namespace mesh

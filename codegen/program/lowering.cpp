@@ -124,12 +124,10 @@ void Lowering::lower_node(NodeId id) {
   std::visit(Visit{*this, node}, node.op);
 }
 
-/// The ranks that have a value, among those that come to it: where turns are divided each comes to its own alone.
+/// The ranks that have a value, among those that come to it: where it varies each comes to its own turns alone.
 std::vector<Where> Lowering::where(ValueId value) const {
   std::vector<Where> at = sharded_.placement(value).at;
-  const auto& node = graph_.body(graph_.value(value).body).owner;
-  if (node && stages_.is_divided(std::get<LoopOp>(graph_.node(node).op)))
-    std::erase_if(at, [&](const Where& one) { return one.owner.dim == sharded_.layout.pipeline.dim; });
+  std::erase_if(at, [](const Where& one) { return one.varying; });
   return at;
 }
 

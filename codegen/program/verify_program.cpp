@@ -154,6 +154,12 @@ class Verifier {
   /// All ranks of a group come to its collectives.
   void group(const Step& step, const CollectiveStep& collective) {
     for (const Step* around : around_) {
+      const auto* loop = std::get_if<ForStep>(&around->what);
+      if (loop && loop->own)
+        for (const AxisId axis : loop->own->axes)
+          if (contains(collective.axes, axis) || contains(collective.to_axes, axis))
+            say(fmt::format("{}: {} meets ranks that make other turns of {}", routine_, summary(program_, step),
+                            program_.sharded.graph.dim(loop->dim).name));
       const auto* branch = std::get_if<BranchStep>(&around->what);
       if (!branch) continue;
       for (const Where& where : branch->at)

@@ -46,6 +46,14 @@ class Verdict:
         self.refused, self.features, self.problem = refused, features, problem
 
 
+def placements(path, one):
+    """What the layout makes of loops, where it may have made something of them."""
+    if not (one.features["a loop of sums"] and one.features["turns at their owners"]):
+        return Counter()
+    done = subprocess.run([meshc(), "ir", path, "sharded", *MIXING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+    return features.of_placements(done.stdout)
+
+
 def verify(folder, number):
     for attempt in range(ATTEMPTS):
         one = spec(SEED + number, attempt)
@@ -57,7 +65,7 @@ def verify(folder, number):
         except subprocess.TimeoutExpired:
             return Verdict(attempt, problem=f"attempt {attempt}: no answer in 300 s")
         if done.returncode == 0:
-            return Verdict(attempt, one.features + features.of_messages(done.stderr))
+            return Verdict(attempt, one.features + features.of_messages(done.stderr) + placements(path, one))
         if done.returncode != 1 or not is_refused(done.stderr, one.apart):
             return Verdict(attempt, problem=f"attempt {attempt}, mesh {one.axes}: exit code {done.returncode}\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
     return Verdict(ATTEMPTS)
@@ -82,7 +90,7 @@ def run(small, count=None):
                 found += verdict.features
     report.check("graphs equal to one rank", equal, f"{count - skipped} of {count} (others had no valid layout in {ATTEMPTS} tries)", equal == count - skipped)
     report.true("few graphs without a valid layout", skipped <= count // 20, f"{skipped}; layouts refused rightly: {refused}")
-    features.told(report, found, features.OF_MODELS | features.OF_LAYOUTS | features.OF_MESSAGES, full)
+    features.told(report, found, features.OF_MODELS | features.OF_LAYOUTS | features.OF_PLACEMENTS | features.OF_MESSAGES, full)
     for path in sorted(glob.glob(ONCE_FAILED)):
         done = verify_file(path)
         report.true(os.path.basename(path), done.returncode == 0, "" if done.returncode == 0 else done.stdout[-1500:] + done.stderr[-1500:])

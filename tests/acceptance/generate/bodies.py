@@ -19,18 +19,22 @@ class Bodies:
     # Loops
 
     def loop(self, scope):
-        """repeat with one or two carries, own and outer values, perhaps a loop inside."""
+        """repeat with one or two carries, own and outer values, perhaps a loop inside; now and then all that it carries are sums."""
         dim = self.random.choice([d for d in self.loops if d not in scope.turns])
         scope.loops_made.add(dim)
         carries = {c[0]: c for c in (self.carry(scope) for _ in range(self.random.randint(1, 2)))}
         carries = list(carries.values())
         inside = scope.body(dim)
+        sums = not self.every and self.random.random() < 0.5
+        if sums:
+            inside.values = [v for v in inside.values if v[0] not in [name for name, _, _ in carries]]
+            self.seen("a loop of sums")
         if not self.every and len(inside.turns) < 2 and self.random.random() < 0.4:
             inside.starts.append(self.start(scope))
         if scope.loops_made - {dim}:
             self.seen("several loops")
         scope.line(f"repeat {dim} {f'as {self.name(dim)} ' if self.random.random() < 0.3 else ''}{{")
-        renewed = self.exchange(inside, carries)
+        renewed = () if sums else self.exchange(inside, carries)
         for _ in range(self.random.randint(1, 4)):
             self.step(inside)
         last = inside.values[-1]
@@ -38,17 +42,22 @@ class Bodies:
             name, dims, _ = carries[-1]
             inside.line(f"{name} = {name} + {self.all_of(inside, scope, dims)}")
         for name, dims, varies in carries:
-            if name in renewed or not self.every and self.random.random() < 0.4 and self.product(inside, name, dims):
+            if name in renewed or not self.every and not sums and self.random.random() < 0.4 and self.product(inside, name, dims):
                 continue
             more = self.parameter(inside, self.some(dims, 0, 2)) if self.random.random() < 0.6 else self.pick(inside)
             factor, term = self.fit(inside, last, dims), self.fit(inside, more, dims)
             if self.every:  # where the outer tanh is flat nothing has a part
                 factor, term = f"tanh({factor}) * 0.3", f"tanh({term})"
-            inside.line(f"{name} = tanh({name} * (0.6 + {factor}) + {term})")
+            inside.line(self.sum(name, factor, term) if sums else f"{name} = tanh({name} * (0.6 + {factor}) + {term})")
         scope.lines += inside.lines
         scope.line("}")
-        if self.random.random() < 0.6:
-            self.collect(scope, dim, [v for v in inside.values if v not in scope.values] + carries)
+        made = [v for v in inside.values if v not in scope.values] + ([] if sums and self.random.random() < 0.7 else carries)
+        if made and self.random.random() < 0.6:
+            self.collect(scope, dim, made)
+
+    def sum(self, name, one, other):
+        """What a turn adds to a name, in one of the ways to write that."""
+        return name + " = " + self.random.choice(["{0} + tanh({1})", "tanh({1}) + {0}", "{0} + tanh({1}) + {2} * 0.5", "tanh({1}) + ({2} * 0.3 + {0})"]).format(name, one, other)
 
     def product(self, inside, name, dims):
         """Whether a carry got a product as its new value, with nothing after it but a name."""

@@ -102,6 +102,15 @@ def turns(random, lines, scopes, loops, axes):
             lines.append(rule)
 
 
+def among(random, dims, axes, loops, named=()):
+    """The turns of a loop over axes that split nothing else, other dims over the other ones."""
+    order = random.sample(list(axes), len(axes))
+    count = random.choice([1, 1, 2]) if len(axes) > 1 else 1
+    others = {a: axes[a] for a in order[count:]}
+    lines = rules(random, [d for d in dims if d not in loops], others, 0.4, named)[0] if others else []
+    return lines + [f"{random.choice(loops)} -> {' * '.join(order[:count])}"]
+
+
 OWNS = ('owns: "zigzag"', 'owns: "zigzag"', 'owns: "rounds", rounds: 2', 'owns: "rounds", rounds: 3')
 RULE = re.compile(r"(\w+ -> (?!none)\w+(?: \* \w+)*(?: unless \w+(?:, \w+)*)?)(?: \{ (accumulate: \d+) \})?")
 
@@ -137,6 +146,10 @@ def layout(random, dims, samples=1, loops=(), model=None):
     axes = mesh(random)
     kind = random.random()
     lines, scopes = [], []
+    if model and loops and random.random() < 0.3:
+        lines = among(random, dims, axes, loops, model.named)
+        extras(random, lines, samples, [], often=False)
+        return written(axes, lines), axes
     if model and model.renames and random.random() < 0.25:
         kind, lines = 0.5, exchange(random, model.renames, axes)
     elif model and kind < 0.25:
@@ -151,5 +164,9 @@ def layout(random, dims, samples=1, loops=(), model=None):
     turns(random, lines, scopes, list(loops), axes)
     if random.random() < 0.3:
         lines, scopes = ([dealt(random, line) for line in some] for some in (lines, scopes))
+    return written(axes, lines + scopes), axes
+
+
+def written(axes, lines):
     text = "mesh grid { " + ", ".join(f"{a}: {s}" for a, s in axes.items()) + " }\nlayout default on grid {\n"
-    return text + "".join(f"  {line}\n" for line in lines + scopes) + "}\n", axes
+    return text + "".join(f"  {line}\n" for line in lines) + "}\n"
