@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <memory>
 
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
@@ -20,6 +21,14 @@ struct Options {
   meshrt::SeveralHosts job;
   std::vector<std::string> command;
   bool display_map = false;
+};
+
+/// Help whose line of usage names what is started.
+class LauncherHelp : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string name) const override {
+    return "\nUsage: " + name + " [OPTIONS] PROGRAM [ARGUMENTS...]\n       " + name + " postmortem DIR\n";
+  }
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -117,9 +126,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   CLI::App app{
-      "meshrun [OPTIONS] PROGRAM [ARGUMENTS...]\n\nRuns PROGRAM as the ranks of one job, on this host or on others. "
-      "The "
-      "job ends as one: when a rank fails, the others\n"
+      "Runs PROGRAM as the ranks of one job, on this host or on others. The job ends as one: when a rank fails, the "
+      "others\n"
       "are stopped and one message says which rank and why. `meshrun postmortem DIR` tells from the folder of a run "
       "what\n"
       "its ranks did last.\n"
@@ -128,6 +136,7 @@ int main(int argc, char** argv) {
       "(TERM, USR1, INT, HUP) go\nto the ranks, which end in order if they write checkpoints; a second one ends them "
       "at once.",
       "meshrun"};
+  app.formatter(std::make_shared<LauncherHelp>());
   Options options;
   declare(app, options);
   app.prefix_command();  // the first word that is no option is PROGRAM; what follows is its own

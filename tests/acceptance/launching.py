@@ -55,6 +55,11 @@ def binds(report, folder):
         report.true(f"--bind-to {choice}: interrupted", stopped(job) == 130)
 
 
+def helps(report):
+    said = execute(MESHRUN, "--help").stdout
+    report.true("--help: the usage has what is started", "\nUsage: meshrun [OPTIONS] PROGRAM [ARGUMENTS...]\n" in said and said.count("PROGRAM [ARGUMENTS...]") == 1, said[:1200])
+
+
 def refuses(report, folder):
     many = execute(MESHRUN, "-n", 64 * len(os.sched_getaffinity(0)) + 1, "true", code=2)
     report.true("-n: more ranks than a host can carry", "would only hold each other up" in many.stderr, many.stderr.strip())
@@ -194,6 +199,7 @@ def run(small):
         with scratch() as folder:
             build(folder, two=["--mesh", "data=2,model=1"])
             report.attempt("what ranks print", lambda: keeps_what_ranks_print(report, folder))
+            report.attempt("help", lambda: helps(report))
             report.attempt("binding", lambda: binds(report, folder))
             report.attempt("refusals", lambda: refuses(report, folder))
             report.attempt("restarts", lambda: restarts(report, folder))
