@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "collectives/injected_faults.h"
 #include "collectives/make_call.h"
 #include "meshrt/profile.h"
 #include "report/flight_recorder.h"
@@ -15,14 +15,6 @@
 namespace meshrt {
 
 namespace {
-
-/// MESHRT_SKIP_CALL=RANK:N leaves out the N-th call of a rank: a fault for tests of what becomes of it.
-bool is_skipped(const Rank& rank) {
-  static const char* const skipped = std::getenv("MESHRT_SKIP_CALL");
-  if (!skipped) return false;
-  static thread_local int calls = 0;
-  return fmt::format("{}:{}", rank.rank(), ++calls) == skipped;
-}
 
 TraceLabel label_of(const Call& call, const char* action = "") {
   std::string name = fmt::format("{}{} {}", action, name_of(call), call.site.value);
@@ -46,7 +38,7 @@ TraceLabel traced(const Call& call, const char* action = "") {
 /// Starts a call that is kept, or one that stays where it is.
 template <class Kept>
 Ticket start_noted(Rank& rank, const Group& group, Kept&& call) {
-  if (is_skipped(rank)) return {};
+  if (skips_call(rank.rank())) return {};
   const Timed timed(&StepProfile::calls, [label = traced(call, "start ")] { return label; });
   note(call, true);
   return rank.transport().start(group, std::forward<Kept>(call));
@@ -65,7 +57,7 @@ void Call::end() const {
 }
 
 void run_prepared(Rank& rank, const Group& group, Call& call) {
-  if (is_skipped(rank)) return;
+  if (skips_call(rank.rank())) return;
   const Timed timed(&StepProfile::calls, [&] { return label_of(call); });
   note(call, false);
   rank.transport().run(group, call);

@@ -1,12 +1,10 @@
 #include "meshrt/pipeline.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstdlib>
 
+#include "collectives/injected_faults.h"
 #include "meshrt/failure.h"
 #include "meshrt/profile.h"
 #include "report/flight_recorder.h"
@@ -71,21 +69,12 @@ void run(const PipelineAction& action, StageChannels& stage,
   compute(action);
 }
 
-/// MESHRT_SIGNAL_AT=RANK:ACTION:SIGNAL sends a rank the signal when it first begins the action: a fault for tests of
-/// what becomes of it.
-void fail_at(int rank, const PipelineAction& action) {
-  static const char* const place = std::getenv("MESHRT_SIGNAL_AT");
-  if (!place) return;
-  const std::string begin = fmt::format("{}:{}:", rank, to_text(action));
-  if (std::string_view(place).starts_with(begin)) kill(getpid(), std::atoi(place + begin.size()));
-}
-
 /// The row of a rank, or of one (-1) for which there are no faults.
 void run_all(std::span<const PipelineAction> row, std::span<StageChannels> stages,
              const std::function<void(const PipelineAction&)>& compute, int rank) {
   for (const PipelineAction& action : row) {
     const Noted noted(action);
-    if (rank >= 0) fail_at(rank, action);
+    if (rank >= 0) signal_at(rank, action);
     run(action, stages[static_cast<size_t>(action.stage)], compute);
   }
   for (StageChannels& stage : stages)
