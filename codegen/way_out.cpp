@@ -230,7 +230,7 @@ std::vector<Change> changes_for(const CompileRequest& request, const SourceMap& 
 
 std::vector<Change> changes_for_memory(const CompileRequest& request, const SourceMap& sources,
                                        const Compiled& compiled) {
-  const Graph& graph = compiled.sharded().graph;
+  const Graph& graph = compiled.program.sharded.graph;  // with the dims that only buffers have
   const MeshShape& mesh = compiled.sharded().layout.mesh;
   Writer writer(request, sources, compiled);
   writer.accumulate();

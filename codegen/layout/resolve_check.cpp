@@ -104,6 +104,9 @@ class Checker {
       : graph_(graph), layout_(layout), sink_(sink) {}
 
   void run() {
+    if (layout_.pipeline &&
+        std::ranges::count_if(layout_.rules, [&](const Rule& rule) { return !leaves_stages(rule); }))
+      return;
     for (const Subject& subject : subjects_of(graph_)) check(subject);
     // A turn of a stacked parameter is one too, without the loop's dim.
     for (const Subject& turn : turns_of_parameters(graph_)) check_ranks(turn);
@@ -114,6 +117,32 @@ class Checker {
   }
 
  private:
+  /// A stage alone has its turns and computes them: no other rule may place these, or split what it computes over the
+  /// ranks of other stages. Gradients are completed and moments updated behind the pipeline, by all ranks.
+  bool leaves_stages(const Rule& rule) {
+    const Pipeline& pipeline = layout_.pipeline;
+    if (rule.span == pipeline.span || rule.scope == RuleScope::optimizer) return true;
+    const std::string& turns = graph_.dim(pipeline.dim).name;
+    const std::string& axis = layout_.mesh.axes[pipeline.axis].name;
+    if (std::ranges::find(rule.dims, pipeline.dim) != rule.dims.end()) {
+      sink_.error("E0424", rule.span, "another rule for `{}`, whose turns are the stages of a pipeline", turns)
+          .here("what belongs to a turn lies at its stage")
+          .label(pipeline.span, "the pipeline")
+          .help(fmt::format("leave it out; moments may lie elsewhere, `optimizer {{ {} -> ... }}`", turns));
+      return false;
+    }
+    if (!contains(rule.axes, pipeline.axis) || rule.scope == RuleScope::grads) return true;
+    sink_
+        .error("E0424", rule.span, "`{}` is split over `{}`, along which the stages of a pipeline lie",
+               dims_text(graph_, rule.dims, " * "), axis)
+        .here("each stage computes its part of the model alone")
+        .label(pipeline.span, "the pipeline")
+        .help(fmt::format("split it over another axis; gradients and moments may be split over `{}`, `optimizer {{ {} "
+                          "-> {} }}`",
+                          axis, dims_text(graph_, rule.dims, " * "), rule.written));
+    return false;
+  }
+
   void check(const Subject& subject) {
     std::vector<std::pair<AxisId, const Rule*>> taken;
     check_ranks(subject);
