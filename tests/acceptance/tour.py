@@ -65,6 +65,25 @@ def lesson(report, path):
         report.true(f"{name}: layout {layout} equals one rank", done.returncode == 0, done.stderr)
 
 
+def tells_ranks(report, run_file):
+    """Who runs a lesson knows before how many ranks that starts: its page or its run file says it."""
+    spec = run_file.replace(".yaml", ".mesh")
+    ranks = json.loads(execute(meshc(), "plan", spec, "--json").stdout)["mesh"]["ranks"]
+    text = open(run_file).read() + open(spec).read()
+    number = {2: "two", 4: "four"}.get(ranks, ranks)
+    report.true(f"{os.path.basename(run_file)}: says that it starts {ranks} ranks", re.search(rf"\bon (the )?{number} (local )?ranks\b", text))
+
+
+def remember(report):
+    """The exercise of 10: a layout with both needs less memory than with either."""
+    with scratch() as folder:
+        with open(f"{folder}/both.mesh", "w") as file:
+            file.write('layout both on line { batch -> data { accumulate: 4 }; layer -> none { remat: "layer" } }\n')
+        peak = {layout: json.loads(execute(meshc(), "plan", f"{TOP}/specs/tour/10_memory.mesh", f"{folder}/both.mesh", "--layout", layout, "--json").stdout)["memory"]["peak"]
+                for layout in ("plain", "parts", "again", "both")}
+    report.true("10: the exercise, bytes of a rank", peak["both"] < min(peak["parts"], peak["again"]) < max(peak["parts"], peak["again"]) < peak["plain"], peak)
+
+
 def solve(report):
     """The field that 13 finds, under its layout and on one rank, fulfils the equation."""
     source = np.zeros((64, 64))
@@ -111,6 +130,9 @@ def run(small):
     report.check("lessons", len(lessons), LESSONS, len(lessons) == LESSONS)
     for path in lessons:
         report.attempt(os.path.basename(path), lambda: lesson(report, path))
+    for path in sorted(glob.glob(f"{TOP}/specs/tour/*.yaml")):
+        report.attempt(os.path.basename(path), lambda: tells_ranks(report, path))
+    report.attempt("10", lambda: remember(report))
     report.attempt("13", lambda: solve(report))
     if not small:
         report.attempt("12", lambda: report.check("12: loss after its steps, in nats", train(report, "12", "loss"), 1.5))
