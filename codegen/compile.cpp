@@ -42,9 +42,8 @@
 namespace mesh {
 namespace {
 
-/// FNV-1a over everything that decides what is emitted.
-std::string hash_of(const CompileRequest& request, const SourceMap& sources, const Layout& layout,
-                    const Machine& machine) {
+/// FNV-1a over everything that decides what is emitted. The machine's description is one of the sources.
+std::string hash_of(const CompileRequest& request, const SourceMap& sources, const Layout& layout) {
   uint64_t hash = 14695981039346656037ull;
   const auto add = [&](std::string_view text) {
     for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
@@ -52,7 +51,7 @@ std::string hash_of(const CompileRequest& request, const SourceMap& sources, con
   };
   for (FileId file = 1; file <= sources.size(); ++file) add(sources.text(file));
   for (const auto& [dim, size] : request.set) add(fmt::format("{}={}", dim, size));
-  add(request.model + "," + request.precision + "," + layout.name + "," + machine.hash);
+  add(request.model + "," + request.precision + "," + layout.name);
   if (layout.pipeline.deal) add(meshrt::to_text(layout.pipeline.deal));  // an automatic cut knows the memory
   for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
   for (const std::string& entry : request.watch) add("watch " + entry);
@@ -107,7 +106,7 @@ void choose_layout(Compilation& c) {
   if (c.layout && !request.generate)
     c.budget = resolve_budget(c.program, c.entry.graph, *c.layout, chosen, c.sources, c.sink);
   if (request.machine_file.empty()) return;
-  if (std::optional<Machine> machine = read_machine(request.machine_file, c.sink)) c.machine = std::move(*machine);
+  if (std::optional<Machine> machine = read_machine(request.machine_file, c.sources, c.sink)) c.machine = std::move(*machine);
 }
 
 std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::string>& values, const Purpose& purpose,
@@ -217,7 +216,7 @@ void place_entry(Compilation& c) {
 }
 
 void lower_entries(Compilation& c) {
-  c.result.spec_hash = hash_of(c.request, c.sources, *c.layout, c.machine);
+  c.result.spec_hash = hash_of(c.request, c.sources, *c.layout);
   c.result.program = lower(c.result.entries, {!c.request.plain, !c.request.plain});
   fits_a_rank(c.result.program, c.sink);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "frontend/diagnostic.h"
+#include "frontend/source.h"
 
 namespace mesh {
 
@@ -21,8 +22,8 @@ struct Machine {
 };
 
 /// Reads `name, gflops {f32, f64, bf16}, memory_gbs, node {ranks, latency_us, gbs, memory_gib}, network {latency_us,
-/// gbs}`; keys that are absent keep the generic machine's values. Nothing, and errors E0601 (cannot be read) or E0602
-/// (line and key), when it is wrong.
-std::optional<Machine> read_machine(const std::string& path, DiagnosticSink&);
+/// gbs}`; keys that are absent keep the generic machine's values. The file becomes one of the sources, so that messages
+/// show its lines. Nothing, and errors E0601 (cannot be read) or E0602 (the line), when it is wrong.
+std::optional<Machine> read_machine(const std::string& path, SourceMap&, DiagnosticSink&);
 
 }  // namespace mesh
