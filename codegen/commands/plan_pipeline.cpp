@@ -33,7 +33,7 @@ Json pipeline_json(const ShardedGraph& sharded, const PlannedPipeline& pipeline)
                       {"in_flight", stage.in_flight},
                       {"held_bytes", stage.work.held},
                       {"kept_bytes", stage.kept}});
-  for (const StageMessage& one : pipeline.crossings)
+  for (const StageMessage& one : pipeline.costs.crossings)
     messages.push_back({{"tensor", one.name},
                         {"to", one.down ? "stage before" : "next stage"},
                         {"bytes", one.bytes},
@@ -69,7 +69,7 @@ std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pi
   text += in_columns(rows);
   text += fmt::format("  the slowest stage takes {:.2f} times the mean; stages are idle {:.0f} % of their time\n",
                       pipeline.imbalance(), 100 * pipeline.idle_share());
-  for (const StageMessage& one : pipeline.crossings) text += crossing_text(pipeline, one);
+  for (const StageMessage& one : pipeline.costs.crossings) text += crossing_text(pipeline, one);
   return text;
 }
 

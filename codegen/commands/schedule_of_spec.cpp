@@ -50,8 +50,7 @@ struct Compared {
 };
 
 std::vector<Compared> compared(const ShardedGraph& sharded) {
-  planned_or_throw(sharded);
-  const PipelineCosts costs = pipeline_costs(sharded).value();
+  const PipelineCosts costs = planned_or_throw(sharded).costs;
   const PipelineSchedule& own = sharded.layout.pipeline.lists;
   std::vector<Compared> all;
   for (const NamedSchedule& named : named_schedules()) {

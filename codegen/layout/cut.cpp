@@ -43,9 +43,10 @@ bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layo
 void report_uneven_stages(const ShardedGraph& sharded, DiagnosticSink& sink) {
   constexpr double worth_telling_seconds = 1e-3, worth_telling_share = 0.1;  // of a step
   const Pipeline& pipeline = sharded.layout.pipeline;
-  const std::optional<PipelineCosts> costs = pipeline_costs(sharded);
-  if (!costs || pipeline.cut_by_time) return;
-  const PipelineModel model = model_of(*costs, sharded.graph.dim(pipeline.dim).size, pipeline.lists, {});
+  if (!pipeline || pipeline.cut_by_time) return;
+  const Prediction step = predict(sharded);
+  if (!step.pipeline) return;
+  const PipelineModel model = model_of(step.pipeline->costs, sharded.graph.dim(pipeline.dim).size, pipeline.lists, {});
   const std::vector<int32_t> sizes = cut_of(sharded);
   const auto slowest = [](const Partition& cut) {
     return std::ranges::max_element(cut.stages, {}, &Partition::Share::time);
@@ -54,7 +55,7 @@ void report_uneven_stages(const ShardedGraph& sharded, DiagnosticSink& sink) {
              best = std::get<Partition>(cut_evenly_in_time(model));
   const auto longest = slowest(now);
   const double saved = static_cast<double>(pipeline.micro_batches) * (longest->time - slowest(best)->time);
-  if (saved < worth_telling_seconds || saved < worth_telling_share * predict(sharded).compute_seconds) return;
+  if (saved < worth_telling_seconds || saved < worth_telling_share * step.compute_seconds) return;
   sink.lint("uneven_stages", pipeline.cut_span.known() ? pipeline.cut_span : pipeline.span,
             "the slowest stage of the pipeline takes {:.1f} times as long as it would under another cut",
             longest->time / slowest(best)->time)

@@ -30,9 +30,10 @@ class Predictor {
     result_.pipeline = planned_pipeline(sharded_);
     if (const std::optional<PlannedPipeline>& pipeline = result_.pipeline) {
       const PlannedRank& slowest = pipeline->slowest();
-      result_.compute_seconds = pipeline->outside_compute + static_cast<double>(pipeline->micro_batches) *
-                                                                (slowest.seconds() - slowest.work.communication);
-      for (const StageMessage& one : pipeline->crossings) result_.messages.push_back({one, pipeline->micro_batches});
+      result_.compute_seconds = pipeline->costs.outside_compute + static_cast<double>(pipeline->micro_batches) *
+                                                                      (slowest.seconds() - slowest.work.communication);
+      for (const StageMessage& one : pipeline->costs.crossings)
+        result_.messages.push_back({one, pipeline->micro_batches});
     }
     return std::move(result_);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "codegen/schedule/in_flight.h"
 
@@ -30,9 +31,10 @@ double PlannedPipeline::imbalance() const {
   return all > 0 ? slowest().seconds() * static_cast<double>(ranks.size()) / all : 1;
 }
 
-PlannedPipeline planned_pipeline(const PipelineCosts& costs, const PipelineSchedule& schedule,
+PlannedPipeline planned_pipeline(PipelineCosts given, const PipelineSchedule& schedule,
                                  const std::vector<int32_t>& sizes) {
-  PlannedPipeline planned{{}, costs.crossings, schedule.micro_batches, {}, costs.outside_compute};
+  PlannedPipeline planned{{}, std::move(given), schedule.micro_batches, {}};
+  const PipelineCosts& costs = planned.costs;
   planned.ranks.resize(schedule.ranks.size());
   const std::vector<InFlight> in_flight = most_in_flight(schedule);
   const std::vector<int> rank_of_stage = schedule.rank_of_stage();
@@ -56,9 +58,9 @@ PlannedPipeline planned_pipeline(const PipelineCosts& costs, const PipelineSched
 }
 
 std::optional<PlannedPipeline> planned_pipeline(const ShardedGraph& sharded) {
-  const std::optional<PipelineCosts> costs = pipeline_costs(sharded);
+  std::optional<PipelineCosts> costs = pipeline_costs(sharded);
   if (!costs) return std::nullopt;
-  return planned_pipeline(*costs, sharded.layout.pipeline.lists, cut_of(sharded));
+  return planned_pipeline(*std::move(costs), sharded.layout.pipeline.lists, cut_of(sharded));
 }
 
 }  // namespace mesh

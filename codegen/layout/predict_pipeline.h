@@ -20,10 +20,9 @@ struct PlannedRank {
 
 struct PlannedPipeline {
   std::vector<PlannedRank> ranks;
-  std::vector<StageMessage> crossings;
+  PipelineCosts costs;
   int64_t micro_batches;
-  Simulation run;          // in seconds
-  double outside_compute;  // seconds of a step beside it
+  Simulation run;  // in seconds
 
   const PlannedRank& slowest() const;
   /// Seconds in which the slowest rank waits for others.
@@ -37,6 +36,6 @@ struct PlannedPipeline {
 /// Of the layout's own schedule and cut; nothing of a step that is no pipeline.
 std::optional<PlannedPipeline> planned_pipeline(const ShardedGraph&);
 /// Of another schedule, whose stages have so many turns each.
-PlannedPipeline planned_pipeline(const PipelineCosts&, const PipelineSchedule&, const std::vector<int32_t>& sizes);
+PlannedPipeline planned_pipeline(PipelineCosts, const PipelineSchedule&, const std::vector<int32_t>& sizes);
 
 }  // namespace mesh
