@@ -2,7 +2,6 @@
 
 #include "codegen/interpret/interpret.h"
 #include "codegen/optimizer/watch.h"
-#include "meshrt/driver.h"
 
 namespace mesh {
 
@@ -20,6 +19,13 @@ void check_fits(const Session& session, const Compiled& compiled, const meshrt::
                 meshrt::NamedFiles files) {
   std::vector<meshrt::Tensor> tensors = tensors_of_rank(compiled.program, &session.sources, 0);
   meshrt::check_fits(program_info(compiled.program, &session.sources), tensors, run, files);
+}
+
+void check_reads(const Session& session, const Compiled& compiled, const SpecOptions& spec,
+                 const meshrt::ModelFiles& files, CheckReads check) {
+  const meshrt::RunFile run = meshrt::read_run_file(spec.run_file(), spec.overrides(), meshrt::NamedFiles::may_lack);
+  std::vector<meshrt::Tensor> tensors = tensors_of_rank(compiled.program, &session.sources, 0);
+  check(program_info(compiled.program, &session.sources), tensors, run, files);
 }
 
 }  // namespace mesh

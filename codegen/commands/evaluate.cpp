@@ -23,6 +23,7 @@ int evaluate(const EvaluateOptions& options) {
   Session session(options.spec, options.output);
   const std::optional<Compiled> compiled = compile_for_run(session, options.spec);
   if (!compiled || !may_start(session, *compiled)) return exit_diagnostics;
+  check_reads(session, *compiled, options.spec, options.model.files, meshrt::check_evaluates);
   std::vector<std::string> words = options.model.words();
   if (options.output.json) words.emplace_back("--json");
   return start_program(session, options.spec, options.output, *compiled, {"evaluate"}, words);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/compile_for_run.h"
 #include "codegen/commands/model_options.h"
 #include "codegen/commands/predicted.h"
 #include "codegen/commands/session.h"
@@ -29,6 +30,7 @@ int predict(PredictOptions options) {
   session.request.entries = {predicted(names)};
   const std::optional<Compiled> compiled = session.compile();
   if (!compiled || !may_start(session, *compiled)) return exit_diagnostics;
+  check_reads(session, *compiled, options.spec, options.model.files, meshrt::check_predicts);
   std::vector<std::string> words = options.model.words();
   words.push_back("--out=" + options.out);
   if (options.output.json) words.emplace_back("--json");

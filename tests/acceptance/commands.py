@@ -63,8 +63,20 @@ def check_before_compiling(report, folder):
         if name in ("a name", "an output", "an output's file"):
             done = execute(meshc(), "build", "fit.mesh", "fit.yaml", "-o", "fit_out", cwd=folder, env=environment, code=None)
             report.true(f"before compiling: {name}, by build", done.returncode == 1 and said in done.stderr, done.stderr)
+    uses = {"evaluate": ("evaluate", "fit.mesh"), "predict": ("predict", "fit.mesh", "p", "--out", "fit_values")}
+    for name, command in uses.items():
+        done = execute(meshc(), *command, cwd=folder, env=environment, code=None)
+        report.true(f"before compiling: data of validation, by {name}", done.returncode == (1 if name == "evaluate" else 2), done.stderr)
+    os.remove(f"{folder}/fit.yaml")
+    for name, command in uses.items():
+        done = execute(meshc(), *command, cwd=folder, env=environment, code=None)
+        said = "input `x` has no source: add `data: { x: {file: PATH} }` to the run file, or `data.x.file=PATH` to the command line"
+        report.true(f"before compiling: no run file, by {name}", done.returncode == 1 and said in done.stderr, done.stderr)
     with open(f"{folder}/fit.yaml", "w") as file:
         file.write(data)
+    for name, command in uses.items():
+        done = execute(meshc(), *command, cwd=folder, env=environment, code=None)
+        report.true(f"before compiling: no parameters, by {name}", done.returncode == 2 and "which parameters? `--params CHECKPOINT`" in done.stderr, done.stderr)
     said = execute(meshc(), "run", "fit.mesh", cwd=folder).stdout
     report.true("an array that is read in another shape is said", said.startswith("data: `y.npy` [100, 1] is read as `y` [pixel 20]\n"), said)
     report.true("parameters that are not kept are said", "\nthe parameters are not kept: `checkpoint: { dir: FOLDER }` keeps them\n" in said, said)
@@ -382,6 +394,14 @@ def run(small):
             feeds = ("--feed", f"image={folder}/image.npy", "--feed", f"label={folder}/label.npy")
             json.loads(execute(meshc(), "fetch", mlp, "loss", *SMALL, *feeds, "--out", folder, "--json").stdout)
             report.true("fetch --json", np.isfinite(np.load(f"{folder}/loss.npy")))
+        for command in (("program",), ("sharded",), ("cpp",)):
+            done = execute(meshc(), "ir", mlp, *command, *SMALL, "--entry", "generate.promp", code=None)
+            report.true(f"ir {command[0]} of an entry that there is not", done.returncode == 1 and "E0511" in done.stderr and done.stdout == "", done.stderr)
+            done = execute(meshc(), "ir", mlp, *command, *SMALL, "--entry", "evalaute", code=None)
+            report.true(f"ir {command[0]} of another such entry", done.returncode == 2 and "no entry `evalaute`; its entries are: train, evaluate\n" in done.stderr and done.stdout == "", done.stderr)
+        report.true("ir of an entry and a pass of the whole program", execute(meshc(), "ir", mlp, "program", *SMALL, "--entry", "evaluate").stdout == execute(meshc(), "ir", mlp, "program", *SMALL).stdout)
+        done = execute(meshc(), "ir", mlp, "ast", "--entry", "evaluate", code=None)
+        report.true("ir ast of an entry", done.returncode == 2 and "`ast` is of the whole spec, which has no entries yet: leave `--entry` out" in done.stderr, done.stderr)
         report.true("explain", "E0301" in execute(meshc(), "explain", "E0301").stdout)
         report.true("ops", "gradient  d_x = d * y" in execute(meshc(), "ops", "exp").stdout and "softmax[b]" in execute(meshc(), "ops").stdout)
         report.true("ops --json", json.loads(execute(meshc(), "ops", "dot", "--json").stdout)["ops"][0]["numpy"].startswith("np.einsum"))

@@ -437,7 +437,7 @@ TEST_F(ResumeTest, BeginsFromSeveralFilesAndAsTheSpecSays) {
   EXPECT_EQ(parts.losses, whole.losses) << parts.failure;
   // Fresh, whether the file has it or not; the rest is the file's.
   const Ran without = begin("without", "train.params=" + base + " train.fresh=[scale]");
-  EXPECT_TRUE(without.out.starts_with("train.fresh: scale keep their initial values\n"))
+  EXPECT_TRUE(without.out.starts_with("train.fresh: scale keeps its initial value\n"))
       << without.out << without.failure;
   EXPECT_EQ(begin("in_it", "train.params=" + all + " train.fresh=[scale]").losses, without.losses);
   EXPECT_NE(without.losses, whole.losses);
@@ -476,7 +476,7 @@ TEST_F(ResumeTest, BeginsFromParametersOfOtherNames) {
   const Ran partial = run(1, 2, "a", named + " train.partial=true");
   EXPECT_EQ(partial.code, 0) << partial.failure;
   EXPECT_TRUE(partial.out.starts_with(
-      "`theirs.safetensors` lacks scale: they keep their initial values\n`theirs.safetensors` also has extra: left\n"))
+      "`theirs.safetensors` lacks scale: it keeps its initial value\n`theirs.safetensors` also has extra: left\n"))
       << partial.out;
   folder_.write("names.yaml", "tyle: x\nrow: [1]\nscale: x\n");
   EXPECT_EQ(run(1, 1, "e", named).failure,

@@ -405,7 +405,9 @@ TEST_F(TrainTest, RefusesWhatItCannotDo) {
             "the run file does not say how many steps: add `train: { steps: 1000 }`, or `train.steps=1000` on the "
             "command line");
   EXPECT_EQ(code_, 1);
-  EXPECT_EQ(failure(steps), "input `x` has no source: add `data: { x: {file: PATH} }` to the run file");
+  EXPECT_EQ(failure(steps),
+            "input `x` has no source: add `data: { x: {file: PATH} }` to the run file, or `data.x.file=PATH` to the "
+            "command line");
   EXPECT_EQ(failure(data + steps + "validation: { steps: 4, x: {} }"),
             "validation has only 3 whole batches of 6\n  --> run.yaml:3:22\n3 | validation: { steps: 4, x: {} }\n"
             "  |                      ^ leave `steps` out to read them all");

@@ -257,13 +257,15 @@ void Batches::check_names(std::span<const Tensor> tensors, const ProgramInfo& in
                       suggestion(source.input, inputs, "inputs"));
 }
 
-const Source& Batches::source_of(const std::string& input) const {
+const Source& Batches::source_of(const std::string& input, const std::vector<Source>& sources,
+                                 const std::string& section) {
   const auto found =
-      std::find_if(sources_.begin(), sources_.end(), [&](const Source& source) { return source.input == input; });
-  if (found == sources_.end())
+      std::find_if(sources.begin(), sources.end(), [&](const Source& source) { return source.input == input; });
+  if (found == sources.end())
     throw Failure(Cause::data,
-                  fmt::format("input `{}` has no source: add `{}: {{ {}: {{file: PATH}} }}` to the run file", input,
-                              section_, input));
+                  fmt::format("input `{0}` has no source: add `{1}: {{ {0}: {{file: PATH}} }}` to the run file, or "
+                              "`{1}.{0}.file=PATH` to the command line",
+                              input, section));
   return *found;
 }
 

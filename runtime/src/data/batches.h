@@ -36,6 +36,10 @@ class Batches {
   static void check_names(std::span<const Tensor> tensors, const ProgramInfo& info, const RunFile& run,
                           const std::vector<Source>& sources, const std::string& section);
 
+  /// Throws where none of them is of the input.
+  static const Source& source_of(const std::string& input, const std::vector<Source>& sources,
+                                 const std::string& section);
+
   /// Samples in the files; 0 for a program without a sample dim (its inputs are read whole).
   int64_t samples() const { return samples_; }
   /// Samples left out because a line is longer than its input.
@@ -109,7 +113,7 @@ class Batches {
     return after >= 0 && after < feed.sample_dims;
   }
   bool names(const Tensor& tensor) const;  // whether a source does
-  const Source& source_of(const std::string& input) const;
+  const Source& source_of(const std::string& input) const { return source_of(input, sources_, section_); }
   Feed make_feed(const Tensor& tensor);
   Part make_part(const Feed& feed, const Source& source, const Opened& opened, int64_t window) const;
   // What `read` gives; should it fail, the message shows where the run file names the file.

@@ -2,8 +2,11 @@
 #include <algorithm>
 
 #include "data/batches.h"
+#include "driver/model_files.h"
 #include "driver/outputs.h"
+#include "driver/read_once.h"
 #include "meshrt/driver.h"
+#include "meshrt/program.h"
 
 namespace meshrt {
 
@@ -14,10 +17,17 @@ bool is_tokenized(const Source& source) {
 }
 
 void check_section(const ProgramInfo& info, std::span<Tensor> tensors, const RunFile& run,
-                   const std::vector<Source>& sources, const char* section, NamedFiles files) {
-  if (files == NamedFiles::may_lack || std::ranges::any_of(sources, is_tokenized))
-    Batches::check_names(tensors, info, run, sources, section);
-  else Batches(tensors, info, run, sources, section);
+                   const std::vector<Source>& sources, const std::string& section, NamedFiles files,
+                   std::span<const std::string> unread = {}) {
+  if (files == NamedFiles::may_lack) return Batches::check_names(tensors, info, run, sources, section);
+  if (std::ranges::none_of(sources, is_tokenized)) {
+    Batches(tensors, info, run, sources, section, unread);
+    return;
+  }
+  Batches::check_names(tensors, info, run, sources, section);
+  for (const Tensor& tensor : tensors)
+    if (tensor.role == Role::input && std::ranges::count(unread, tensor.name) == 0)
+      Batches::source_of(tensor.name, sources, section);
 }
 
 }  // namespace
@@ -26,6 +36,19 @@ void check_fits(const ProgramInfo& info, std::span<Tensor> tensors, const RunFil
   check_section(info, tensors, run, run.data, "data", files);
   if (run.validation.given()) check_section(info, tensors, run, run.validation.data, "validation", files);
   check_outputs(info, run);
+}
+
+void check_evaluates(const ProgramInfo& info, std::span<Tensor> tensors, const RunFile& run, const ModelFiles& files) {
+  const EvaluationSet set = evaluation_set(run);
+  check_section(info, tensors, run, set.sources, set.section, NamedFiles::must_exist,
+                info.entries[entry_of(info, "evaluate")].unread);
+  paths_of(run, files);
+}
+
+void check_predicts(const ProgramInfo& info, std::span<Tensor> tensors, const RunFile& run, const ModelFiles& files) {
+  check_section(info, tensors, run, read_whole(run.data), "data", NamedFiles::must_exist,
+                info.entries[entry_of(info, predict_entry)].unread);
+  paths_of(run, files);
 }
 
 }  // namespace meshrt

@@ -17,23 +17,22 @@ namespace meshrt {
 
 namespace {
 
-void add_note(std::vector<std::string>& notes, const char* text, const std::string& where,
+/// What is said of one tensor, and of several.
+struct Note {
+  const char *one, *several;
+};
+
+void add_note(std::vector<std::string>& notes, const Note& note, const std::string& where,
               const std::vector<std::string>& names) {
+  const char* const text = names.size() == 1 ? note.one : note.several;
   if (!names.empty()) notes.push_back(fmt::format(fmt::runtime(text), where, fmt::join(names, ", ")));
 }
 
-/// What --params names, else the checkpoints of the run file's own run.
-std::vector<std::string> paths_of(const RunFile& run, const ModelFiles& files) {
-  if (!files.paths.empty()) return files.paths;
-  const std::string& folder = run.checkpoint.folder.value;
-  if (folder.empty())
-    throw Failure(Cause::usage,
-                  "which parameters? `--params CHECKPOINT`, a safetensors file, or `checkpoint.dir` of the run file");
-  if (!CheckpointFolder(folder).latest())
-    throw run.error(run.checkpoint.folder.mark, fmt::format("`{}` holds no checkpoint yet", folder),
-                    "`--params` names other parameters");
-  return {folder};
-}
+constexpr Note left = {"`{}` also has {}: left", "`{}` also has {}: left"};
+constexpr Note fresh = {"{}: {} keeps its initial value", "{}: {} keep their initial values"};
+constexpr Note lacking = {"`{}` lacks {}: it keeps its initial value", "`{}` lacks {}: they keep their initial values"};
+constexpr Note stateless = {"`{}` lacks the state {}: it has its first value",
+                            "`{}` lacks the states {}: they have their first values"};
 
 /// What no file gives: parameters that are to be fresh, and all states, of which a file may lack some. To draw the
 /// other parameters, which are read, would take longer than to read them.
@@ -50,6 +49,18 @@ void initialise_rest(std::span<const Tensor> tensors, const ModelFiles& files, u
 
 }  // namespace
 
+std::vector<std::string> paths_of(const RunFile& run, const ModelFiles& files) {
+  if (!files.paths.empty()) return files.paths;
+  const std::string& folder = run.checkpoint.folder.value;
+  if (folder.empty())
+    throw Failure(Cause::usage,
+                  "which parameters? `--params CHECKPOINT`, a safetensors file, or `checkpoint.dir` of the run file");
+  if (!CheckpointFolder(folder).latest())
+    throw run.error(run.checkpoint.folder.mark, fmt::format("`{}` holds no checkpoint yet", folder),
+                    "`--params` names other parameters");
+  return {folder};
+}
+
 std::string load_parameters(Rank& rank, Program& program, const Train& train) {
   LoadOptions options{.what = Loaded::parameters, .partial = train.partial.value, .names = {}, .fresh = {}};
   if (train.names.given()) options.names = RenameMap::read(train.names.value);
@@ -59,9 +70,9 @@ std::string load_parameters(Rank& rank, Program& program, const Train& train) {
   const SavedTensors saved = SavedTensors::open(files);
   const Unmatched unmatched = load_tensors(rank, program.info(), program.tensors(), saved, options);
   std::vector<std::string> notes;
-  add_note(notes, "`{}` lacks {}: they keep their initial values", saved.path(), unmatched.missing);
-  add_note(notes, "`{}` also has {}: left", saved.path(), unmatched.unexpected);
-  add_note(notes, "{}: {} keep their initial values", "train.fresh", unmatched.fresh);
+  add_note(notes, lacking, saved.path(), unmatched.missing);
+  add_note(notes, left, saved.path(), unmatched.unexpected);
+  add_note(notes, fresh, "train.fresh", unmatched.fresh);
   return fmt::format("{}", fmt::join(notes, "\n"));
 }
 
@@ -88,9 +99,9 @@ LoadedModel load_model(Rank& rank, Program& program, const RunFile& run, const M
   begin_states(program, states, {.step = 1, .steps = loaded.moment.steps, .seed = loaded.moment.seed},
                [&](const std::string& path) { return std::ranges::count(unmatched.states, path) > 0; });
   std::vector<std::string> notes;
-  add_note(notes, "`{}` lacks the states {}: they have their first values", saved.path(), unmatched.states);
-  add_note(notes, "`{}` also has {}: left", saved.path(), unmatched.unexpected);
-  add_note(notes, "{}: {} have their initial values", "--fresh", unmatched.fresh);
+  add_note(notes, stateless, saved.path(), unmatched.states);
+  add_note(notes, left, saved.path(), unmatched.unexpected);
+  add_note(notes, fresh, "--fresh", unmatched.fresh);
   loaded.note = fmt::format("{}", fmt::join(notes, "\n"));
   return loaded;
 }

@@ -15,6 +15,10 @@ class Program;  // meshrt/program.h
 /// `train.params` in place of the initial parameters; a note, a line each, when not all are. Collective.
 std::string load_parameters(Rank&, Program&, const Train&);
 
+/// What --params names, else the checkpoints of the run file's own run. Throws Failure: usage where there is neither,
+/// data where that run has written none yet.
+std::vector<std::string> paths_of(const RunFile&, const ModelFiles&);
+
 /// A model that is used and not trained any more.
 struct LoadedModel {
   Moment moment;     ///< of the run that made it; of other files step 0
