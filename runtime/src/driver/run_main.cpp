@@ -39,8 +39,9 @@ std::string find_run_file(const CommandLine& line, const ProgramInfo& info) {
   return "";
 }
 
-// Ranks that this process starts itself: their number must be right before anything starts.
-void check_ranks(const CommandLine& line, const ProgramInfo& info, const std::string& name) {
+// Ranks that this process starts itself: their number must be right before anything starts. `called`: the word by which
+// the shell has found the program.
+void check_ranks(const CommandLine& line, const ProgramInfo& info, const std::string& called) {
   const int size = mesh_size(info);
   if (line.ranks != 0 && line.ranks != size)
     throw Failure(Cause::usage, fmt::format("-n {}, but `{}` is compiled for {} rank{}: use -n {}", line.ranks,
@@ -49,7 +50,7 @@ void check_ranks(const CommandLine& line, const ProgramInfo& info, const std::st
     throw Failure(
         Cause::usage,
         fmt::format("`{0}` is compiled for {1} ranks: start it with `{2} -n {1}`, or with `meshrun -n {1} {2}`",
-                    info.name, size, name));
+                    info.name, size, called));
 }
 
 int start_processes(const CommandLine& line, const std::string& run_file) {
@@ -116,7 +117,7 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   else check_trains(info);
   if (line.command == Command::train && !line.dry_run) check_trainable(info, run);
   if (line.command == Command::predict) check_predicts(info);
-  check_ranks(line, info, name);
+  check_ranks(line, info, argc > 0 ? argv[0] : name);
   if (line.threads) return launch_threads(mesh_size(info), body);
   if (line.ranks > 0) return start_processes(line, run_file);
   return run_rank(body);
