@@ -106,7 +106,8 @@ void choose_layout(Compilation& c) {
   if (c.layout && !request.generate)
     c.budget = resolve_budget(c.program, c.entry.graph, *c.layout, chosen, c.sources, c.sink);
   if (request.machine_file.empty()) return;
-  if (std::optional<Machine> machine = read_machine(request.machine_file, c.sources, c.sink)) c.machine = std::move(*machine);
+  if (std::optional<Machine> machine = read_machine(request.machine_file, c.sources, c.sink))
+    c.machine = std::move(*machine);
 }
 
 std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::string>& values, const Purpose& purpose,

@@ -100,7 +100,8 @@ std::string answer_text(const Answer& answer) {
 int reshard(const ReshardOptions& options) {
   Session session(options.output);
   const auto asked = read_question(options.arguments, session.sources, session.sink);
-  const auto machine = options.machine.empty() ? Machine{} : read_machine(options.machine, session.sources, session.sink);
+  const auto machine =
+      options.machine.empty() ? Machine{} : read_machine(options.machine, session.sources, session.sink);
   session.report();
   if (!asked || !machine) return exit_diagnostics;
   ReshardPlanner planner(asked->graph, asked->mesh, *machine);

@@ -447,7 +447,8 @@ TEST_F(BatchesTest, MistakesHaveTheirLine) {
       {"{ token: {file: a.npy}, lable: {file: b.npy} }",
        "`Model` has no input `lable`\n  --> run.yaml:1:31\n1 | data: { token: {file: a.npy}, lable: {file: b.npy} }\n"
        "  |                               ^^^^^ did you mean `label`?"},
-      {"{ token: {file: a.npy} }", "input `label` has no source: add `data: { label: {file: PATH} }` to the run file, or `data.label.file=PATH` to "
+      {"{ token: {file: a.npy} }",
+       "input `label` has no source: add `data: { label: {file: PATH} }` to the run file, or `data.label.file=PATH` to "
        "the command line"},
       {"{ token: {file: a.npy}, label: {file: b.npy} }",
        "`label` has 5 samples, but `token` has 4\n  --> run.yaml:1:45\n1 | data: { token: {file: a.npy}, label: {file: "

@@ -167,8 +167,8 @@ TEST_F(RunMainTest, MistakesEndItWithTheirCode) {
   } cases[] = {
       {"--unknown", 2, "error: unknown option `--unknown`: "},
       {"run.yaml", 2,
-       "error: `FitMean` is compiled for 2 ranks: start it with `" FIT_MEAN_PROGRAM " -n 2`, or with `meshrun -n 2 "
-       FIT_MEAN_PROGRAM "`\n"},
+       "error: `FitMean` is compiled for 2 ranks: start it with `" FIT_MEAN_PROGRAM
+       " -n 2`, or with `meshrun -n 2 " FIT_MEAN_PROGRAM "`\n"},
       {"-n 3 run.yaml", 2, "error: -n 3, but `FitMean` is compiled for 2 ranks: use -n 2\n"},
       {"-n 2 none.yaml", 1, "error: cannot read `none.yaml`: No such file or directory\n"},
       {"-n 2 run.yaml train.stepz=1", 1,

@@ -54,8 +54,7 @@ Dims order(const MemoryOrders& orders, const Node& node, size_t) {
   return op.parts[0] ? replaced(orders.of(node.inputs[0]), {op.parts[0]}, {op.to}) : orders.of(node.results[0]);
 }
 
-/// Each operand begins further along.
-/// A part's element i comes to stand behind the parts before it.
+/// Each operand begins further along: a part's element i comes to stand behind the parts before it.
 Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
   Horizons parts;

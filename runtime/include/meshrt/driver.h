@@ -45,8 +45,8 @@ void check_trainable(const ProgramInfo& info, const RunFile& run);
 /// of any rank, without memory. Text that has to be tokenized first is left to the run.
 void check_fits(const ProgramInfo& info, std::span<Tensor> tensors, const RunFile& run, NamedFiles files);
 
-/// The same for what `evaluate` or `predict` reads: throws Failure (Cause::data, or usage where no parameters are named)
-/// when the run file names no source for an input that the entry reads, or one that does not fit it.
+/// The same for what `evaluate` or `predict` reads: throws Failure (Cause::data, or usage where no parameters are
+/// named) when the run file names no source for an input that the entry reads, or one that does not fit it.
 void check_evaluates(const ProgramInfo& info, std::span<Tensor> tensors, const RunFile& run, const ModelFiles& files);
 void check_predicts(const ProgramInfo& info, std::span<Tensor> tensors, const RunFile& run, const ModelFiles& files);
 

@@ -8,8 +8,8 @@ namespace meshrt {
 /// asked about, of each thread by itself.
 bool skips_call(int rank);
 
-/// Sends this process the signal of MESHRT_SIGNAL_AT=RANK:ACTION:SIGNAL ("1:1F3:9") where the rank begins that action of
-/// its row.
+/// Sends this process the signal of MESHRT_SIGNAL_AT=RANK:ACTION:SIGNAL ("1:1F3:9") where the rank begins that action
+/// of its row.
 void signal_at(int rank, const PipelineAction&);
 
 }  // namespace meshrt
