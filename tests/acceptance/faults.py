@@ -12,7 +12,7 @@ import numpy as np
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from network import Network, permitted, without_table
-from processes import alive, children, leftovers, rank_of, running_from, wait_until
+from processes import alive, children, leftovers, own_memory, rank_of, running_from, wait_until
 from seeing import scalars
 
 SEED = 20261123
@@ -243,6 +243,7 @@ def check_nonfinite(report, folder):
 
 def run(small):
     report = Report()
+    own_memory()
     dice = random.Random(SEED)
     slow = ["stop", "link"]
     why_not = permitted()

@@ -10,7 +10,7 @@ import numpy as np
 
 from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
-from processes import alive, children, leftovers, rank_of, status, wait_until
+from processes import alive, children, leftovers, own_memory, rank_of, status, wait_until
 
 SEED = 20261120
 RANKS = 3
@@ -52,6 +52,7 @@ def kill_once(report, folder, name, death, transport, dice):
 
 def run(small):
     report = Report()
+    own_memory()
     dice = random.Random(SEED)
     count = 4 if small else 20
     print(f"seed {SEED}, {count} deaths of each kind: {', '.join(DEATHS)}")

@@ -12,7 +12,7 @@ import numpy as np
 from checkpoints import same
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
-from processes import leftovers
+from processes import leftovers, own_memory
 
 SEED = 20261124
 SPEC = f"{TOP}/tests/emit/specs/pipelined.mesh"
@@ -140,11 +140,11 @@ def check_deaths(report, bench, every):
                 transport = ("arena", "UCX")[count // every % 2]
                 name = f"{number.name} at {action}, {transport}"
                 before, start = leftovers(), time.monotonic()
-                environment = {**os.environ, **TRANSPORTS[transport][1], "MESHRT_SIGNAL_AT": f"{rank}:{action}:{int(number)}", "MESHRT_HEARTBEAT": "1"}
+                environment = {**os.environ, **TRANSPORTS[transport][1], "MESHRT_SIGNAL_AT": f"{rank}:{action}:{int(number)}", "MESHRT_HEARTBEAT": "2"}
                 done = subprocess.run([program, "-n", "2", f"{bench.folder}/small.yaml", "--run-dir", f"{bench.folder}/{rank}-{action}-{number.name}"], stdout=subprocess.DEVNULL,
                                       stderr=subprocess.PIPE, text=True, env=environment, timeout=60)
                 lines = [line for line in done.stderr.splitlines() if line.strip()]
-                said = "was killed by signal 9" if number == signal.SIGKILL else "no sign of life for 1 s: it is stopped"
+                said = "was killed by signal 9" if number == signal.SIGKILL else "no sign of life for 2 s: it is stopped"
                 good = done.returncode == 3 and len(lines) == 1 and lines[0].startswith(f"rank {rank} ") and said in lines[0] and f"in step 1, at {action} of its row" in lines[0]
                 left = sorted(leftovers() - before)
                 report.true(f"{name}: exit code {done.returncode}, {time.monotonic() - start:.1f} s", good and not left, left if good else done.stderr[:600])
@@ -152,6 +152,7 @@ def check_deaths(report, bench, every):
 
 def run(small):
     report = Report()
+    own_memory()
     print(f"seed {SEED}")
 
     def action(check, *arguments):

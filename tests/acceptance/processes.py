@@ -1,6 +1,11 @@
 """Processes of a job under test, by the kernel's own lists, and what they may leave behind."""
+import ctypes
 import os
 import time
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+NEW_MOUNTS, NEW_IPC = 0x00020000, 0x08000000  # of unshare
+PRIVATE, RECURSIVE = 1 << 18, 1 << 14  # of mount
 
 
 def children(pid):
@@ -33,11 +38,22 @@ def rank_of(pid):
         return next(int(entry.split("=")[1]) for entry in file.read().split("\0") if entry.startswith("MESHRT_RANK="))
 
 
+def own_memory():
+    """Gives this process, and all that it starts, shared memory of their own: an empty /dev/shm and no System V segments. What leftovers() finds is then of
+    this test, whatever runs beside it. Only root may; others have to run such a test alone."""
+    if LIBC.unshare(NEW_MOUNTS | NEW_IPC):
+        print(f"note: no shared memory of its own ({os.strerror(ctypes.get_errno())}): what others leave in /dev/shm meanwhile is taken for a leftover")
+        return
+    for mounted in ((None, b"/", None, PRIVATE | RECURSIVE, None), (b"none", b"/dev/shm", b"tmpfs", 0, None)):
+        if LIBC.mount(*mounted[:3], ctypes.c_ulong(mounted[3]), mounted[4]):
+            raise RuntimeError(f"cannot mount {mounted[1].decode()}: {os.strerror(ctypes.get_errno())}")
+
+
 def leftovers():
-    """Files, and System V segments: UCX may use either. Folders of other tests, which may run beside this one, do not count."""
+    """Files in the shared memory of the job, and System V segments: UCX may use either."""
     with open("/proc/sysvipc/shm") as file:
         segments = {f"segment {line.split()[1]}" for line in list(file)[1:]}
-    return segments | {f"/dev/shm/{f}" for f in os.listdir("/dev/shm")} | {f"/tmp/{f}" for f in os.listdir("/tmp") if ("meshr" in f or "ucx" in f) and not f.startswith("meshrt-test-")}
+    return segments | {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")}
 
 
 def wait_until(condition, seconds=20):
