@@ -6,6 +6,7 @@
 
 #include "codegen/generation/horizons.h"
 #include "codegen/generation/one_position_maker.h"
+#include "codegen/generation/own_positions.h"
 #include "codegen/generation/rings.h"
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
@@ -25,7 +26,8 @@ bool names(Op op, DimId dim) {
 
 }  // namespace
 
-OnePositionMaker::OnePositionMaker(const Graph& from) : from_(from), asked_(*from.generation) {
+OnePositionMaker::OnePositionMaker(const Graph& from, DimId sequences)
+    : from_(from), asked_(*from.generation), sequences_(sequences) {
   horizons_ = horizons_of(from, asked_.input, asked_.along).of;
   for (const Horizon& horizon : horizons_)
     for (const auto& [dim, by] : horizon.upto) sequence_.insert(dim);
@@ -46,7 +48,7 @@ OnePosition OnePositionMaker::take() {
   const std::string name = known_as(from_, asked_.logits).empty() ? "logits" : known_as(from_, asked_.logits);
   to_.generation = Generation{made_.at(asked_.input), asked_.along, logits, asked_.span};
   to_.outputs.push_back({name, logits, {}, asked_.span});
-  return {std::move(to_), std::move(kept_)};
+  return {std::move(to_), std::move(kept_), sequences_};
 }
 
 DimId OnePositionMaker::row_dim(ValueId id) const {
@@ -120,7 +122,7 @@ ValueId OnePositionMaker::read(StoredId id) {
 ValueId OnePositionMaker::position() {
   if (!position_) {
     const StoredId made =
-        build(to_.root(), asked_.span).stored(StoredKind::input, meshrt::position_input, {Type::i32, {}, {}}, {});
+        build(to_.root(), asked_.span).stored(StoredKind::input, meshrt::position_input, position_type(sequences_), {});
     position_ = to_.stored[made.index].value;
   }
   return position_;
@@ -156,7 +158,12 @@ ValueId OnePositionMaker::cached(ValueId id, DimId dim) {
   const Node& node = from_.node(from_.value(id).producer);
   const auto [stored, before] = cache(body, id, {{}, from_.type(id), Kept::What::positions, id}, node.span);
   GraphBuilder at = build(body, node.span, node.scope);
-  const ValueId here = at.map(MapFunction::equal, {at.position(dim), position()});
+  const std::vector<DimId>& dims = from_.type(id).dims;
+  const bool first = !sequences_ || std::ranges::find(dims, dim) < std::ranges::find(dims, sequences_);
+  // Dims as the cache has them, so that nothing is turned.
+  const ValueId places = first && sequences_ ? at.broadcast(at.position(dim), {&sequences_, 1}) : at.position(dim);
+  const ValueId asked = first ? position() : at.broadcast(position(), {&dim, 1});
+  const ValueId here = at.map(MapFunction::equal, {places, asked});
   const ValueId next = at.map(MapFunction::where, {here, now, before});
   caches_.keep(stored, next);
   return next;
@@ -202,12 +209,12 @@ ValueId OnePositionMaker::taken_of_slice(const Node& node, const SliceOp& slice)
   ValueId index = position();
   if (slice.step != 1) index = at.multiply(index, at.literal(static_cast<double>(slice.step), Type::i32));
   if (slice.begin != 0) index = at.add(index, at.literal(static_cast<double>(slice.begin), Type::i32));
-  return at.value(TakeOp{slice.from}, {table, at.cast(index, Type::i32, slice.from)});
+  return element_at(at, table, slice.from, index);
 }
 
 ValueId OnePositionMaker::taken(ValueId table, DimId dim, const Node& of) {
   GraphBuilder at = build(to_.value(table).body, of.span, of.scope);
-  return at.value(TakeOp{dim}, {table, at.cast(position(), Type::i32, dim)});
+  return element_at(at, table, dim, position());
 }
 
 template <class Operand>
@@ -235,10 +242,26 @@ ValueId OnePositionMaker::copied(ValueId id, DimId without, Operand operand) {
   std::vector<ValueId> operands;
   for (const ValueId input : node.inputs)
     operands.push_back(source == without ? operand(input) : at_dim(input, source));
+  if (const std::optional<ValueId> own = of_each_sequence(node, op, operands)) return *own;
   const NodeId made = again(producer, op, operands);
   for (const ValueId other : node.results)
     if (other != id) (without || depends(other) ? rows_ : wholes_)[other] = result_of(made, producer, other);
   return result_of(made, producer, id);
+}
+
+/// An op that adds the sequences to what has none, or looks something up for all alike, where its operand is of each
+/// sequence by now: it stands at another position of each.
+std::optional<ValueId> OnePositionMaker::of_each_sequence(const Node& node, const Op& op,
+                                                          std::span<const ValueId> operands) {
+  const auto is_of_each = [&](ValueId id) { return sequences_ && has(to_.type(id).dims, sequences_); };
+  if (const auto* broadcast = std::get_if<BroadcastOp>(&op);
+      broadcast != nullptr && has(broadcast->dims, sequences_) && is_of_each(operands[0]))
+    return build_like(node).broadcast(operands[0],
+                                      filtered(broadcast->dims, [&](DimId dim) { return dim != sequences_; }));
+  const auto* take = std::get_if<TakeOp>(&op);
+  if (take == nullptr || !is_of_each(operands[0]) || !is_of_each(operands[1])) return std::nullopt;
+  GraphBuilder at = build_like(node);
+  return element_at(at, operands[0], take->dim, operands[1]);
 }
 
 NodeId OnePositionMaker::again(NodeId producer, const Op& op, const std::vector<ValueId>& operands) {
@@ -262,7 +285,9 @@ ValueId OnePositionMaker::result_of(NodeId made, NodeId producer, ValueId id) co
 
 std::optional<OnePosition> at_one_position(const Graph& model, DiagnosticSink& sink) {
   try {
-    OnePosition made = OnePositionMaker(model).take();
+    OnePosition made = OnePositionMaker(model, separate_sequences(model)).take();
+    // The slots of a ring hold the same positions for all sequences.
+    if (made.sequences && has_windows(made)) made = OnePositionMaker(model, {}).take();
     keep_needed(made);
     verify_graph(made.graph, "at_one_position");
     return made;

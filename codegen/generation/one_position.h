@@ -34,6 +34,7 @@ struct Kept {
 struct OnePosition {
   Graph graph;  // its one output are the logits, without the dim of the sequence
   std::vector<Kept> kept;
+  DimId sequences;  // of sequences that each stand at a position of their own; unset: all stand at one
 };
 
 /// Of a model that is causal (causal.h) and computes its logits alone. E0901 for an op that cannot be taken position by

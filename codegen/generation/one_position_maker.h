@@ -1,7 +1,9 @@
 // one_position_maker.h: makes the graph of one position, value by value and loop by loop.
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +24,8 @@ struct NotBuilt {
 /// that is generated is whole as it was, and its rows are taken of it. A whole of what does depend is a cache.
 class OnePositionMaker {
  public:
-  explicit OnePositionMaker(const Graph& from);
+  /// `sequences`: the dim of sequences that each stand at a position of their own; unset: all at one.
+  OnePositionMaker(const Graph& from, DimId sequences);
   OnePosition take();
 
  private:
@@ -53,6 +56,7 @@ class OnePositionMaker {
   /// The op once more; `without` is no dim of its result any more.
   template <class Operand>
   ValueId copied(ValueId, DimId without, Operand operand);
+  std::optional<ValueId> of_each_sequence(const Node&, const Op&, std::span<const ValueId> operands);
   /// A node with other operands, called as it is.
   NodeId again(NodeId producer, const Op&, const std::vector<ValueId>& operands);
   ValueId result_of(NodeId made, NodeId producer, ValueId) const;
@@ -85,6 +89,7 @@ class OnePositionMaker {
 
   const Graph& from_;
   const Generation& asked_;
+  const DimId sequences_;
   std::vector<Horizon> horizons_;
   std::vector<bool> given_, light_;  // by value: made of other inputs; by nothing dear
   std::set<DimId> sequence_;         // dims along which something that is generated lies

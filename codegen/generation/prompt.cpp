@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/generation/caches.h"
+#include "codegen/generation/own_positions.h"
 #include "codegen/generation/rings.h"
 #include "codegen/graph/dims.h"
 #include "codegen/graph/rewrite.h"
@@ -78,7 +79,7 @@ class Filling {
 
   /// The position that is asked for.
   ValueId asked_position() {
-    if (!index_) index_ = input(meshrt::position_input, {Type::i32, {}, {}});
+    if (!index_) index_ = input(meshrt::position_input, position_type(position_.sequences));
     return index_;
   }
 
@@ -99,9 +100,7 @@ class Filling {
 
   /// The element at the position.
   ValueId taken(ValueId whole, DimId dim) {
-    return made_of(whole, [&](GraphBuilder& at) {
-      return at.value(TakeOp{dim}, {whole, at.cast(asked_position(), Type::i32, dim)});
-    });
+    return made_of(whole, [&](GraphBuilder& at) { return element_at(at, whole, dim, asked_position()); });
   }
 
   /// The last elements up to the position, each in its slot. Slots that no position has come to have any.

@@ -7,6 +7,9 @@
 
 namespace mesh {
 
+/// Whether a position needs only the last few positions of a cache.
+bool has_windows(const OnePosition&);
+
 /// Sets the bounds of the graph, and makes rings of its caches where they may be.
 void keep_needed(OnePosition&);
 

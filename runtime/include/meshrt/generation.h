@@ -20,8 +20,10 @@ inline constexpr const char* prompt_entry = "generate.prompt";
 inline constexpr const char* begin_entry = "generate.begin";
 /// What earlier positions have left: each sequence goes on from that of the sequence that `from_input` says.
 inline constexpr const char* beams_entry = "generate.beams";
-/// The inputs that no spec declares: which position it is, what comes next at each, the sequences to go on from.
+/// The inputs that no spec declares: which position it is, of each sequence its own where the input has their dim, and
+/// the last of these; what comes next at each position; the sequences to go on from.
 inline constexpr const char* position_input = "generate.position";
+inline constexpr const char* last_input = "generate.last";
 inline constexpr const char* next_input = "generate.next";
 inline constexpr const char* from_input = "generate.from";
 

@@ -75,6 +75,8 @@ DecoderShape DecoderShape::of(const ProgramInfo& info, std::span<const Tensor> t
     if (dim.name != info.generation.along) shape.batch = dim.name;
     (dim.name == info.generation.along ? shape.positions : shape.sequences) = dim.size;
   }
+  const Tensor* position = tensor_of(tensors, Role::input, position_input);
+  shape.own_positions = position != nullptr && !position->dims.empty();
   for (const Tensor& other : tensors) {
     if (other.role != Role::input || other.name == shape.input || is_own(other)) continue;
     const bool line = other.index_bound > 0 && other.dims.size() == 2 && token.dims.size() == 2 &&
@@ -104,6 +106,7 @@ Decoder::Decoder(Rank& rank, Program& program, const StepInput& input)
       tensors_(program.tensors()) {
   token_ = tensor_of(tensors_, Role::input, shape_.input);
   position_ = tensor_of(tensors_, Role::input, position_input);
+  last_ = tensor_of(tensors_, Role::input, last_input);
   if (!shape_.given.empty()) given_ = tensor_of(tensors_, Role::input, shape_.given);
   logits_ = tensor_of(tensors_, Role::output);
   const auto elements = static_cast<size_t>(shape_.sequences * shape_.positions);
@@ -111,12 +114,13 @@ Decoder::Decoder(Rank& rank, Program& program, const StepInput& input)
   behind_.resize(elements);
   next_.resize(elements);
   from_.resize(static_cast<size_t>(shape_.sequences));
+  positions_.resize(static_cast<size_t>(shape_.sequences));
   given_tokens_.resize(static_cast<size_t>(shape_.given.empty() ? 0 : shape_.sequences * shape_.given_positions));
 }
 
-void Decoder::send(Order order, size_t position) {
-  std::array<int64_t, 2> words{static_cast<int64_t>(order), static_cast<int64_t>(position)};
-  if (rank_.ranks() > 1) broadcast(rank_, world(rank_), {-1, "order"}, words.data(), 2, Type::i64, 0);
+void Decoder::send(Order order) {
+  auto word = static_cast<int64_t>(order);
+  if (rank_.ranks() > 1) broadcast(rank_, world(rank_), {-1, "order"}, &word, 1, Type::i64, 0);
 }
 
 /// From rank 0 to all.
@@ -138,20 +142,29 @@ void Decoder::begin_here() {
   begun_ = !begin_entry_;
 }
 
-void Decoder::run(size_t entry, size_t position) {
+/// Those of a round that has fewer stand where the first does.
+void Decoder::stand_at(std::span<const size_t> positions) {
+  std::ranges::fill(positions_, static_cast<int32_t>(positions.front()));
+  std::ranges::copy(positions, positions_.begin());
+}
+
+void Decoder::run(size_t entry) {
   spread(tokens_, "tokens");
+  spread(positions_, "positions");
   fill(*token_, tokens_);
-  if (position_ != nullptr) fill(*position_, std::array{static_cast<int32_t>(position)});
+  if (position_ != nullptr)
+    fill(*position_, shape_.own_positions ? std::span(positions_) : std::span(positions_).first(1));
+  if (last_ != nullptr) fill(*last_, std::array{std::ranges::max(positions_)});
   program_.run(entry, input_, {});
 }
 
-void Decoder::prompt_here(size_t last) {
+void Decoder::prompt_here() {
   const auto output = [&](const char* name) {
     return gather_tensor(rank_, *tensor_of(tensors_, Role::output, fmt::format("{}.{}", prompt_entry, name)));
   };
   spread(behind_, "tokens");
   fill(*tensor_of(tensors_, Role::input, next_input), behind_);
-  run(*prompt_entry_, last);
+  run(*prompt_entry_);
   begun_ = true;
   const std::vector<std::byte> logprobs = output("logprob"), likeliest = output("likeliest");
   gathered_ = output("logits");
@@ -164,10 +177,10 @@ void Decoder::prompt_here(size_t last) {
   }
 }
 
-void Decoder::read_here(size_t position) {
+void Decoder::read_here() {
   if (!begun_) program_.run(*begin_entry_, input_, {});
   begun_ = true;
-  run(entry_, position);
+  run(entry_);
   gathered_ = gather_tensor(rank_, *logits_);
 }
 
@@ -195,31 +208,42 @@ bool Decoder::one_pass_pays(size_t positions) const {
   return prompt_entry_ && positions > 1 && positions * share >= static_cast<size_t>(shape_.positions);
 }
 
-void Decoder::read_first(size_t positions) {
+void Decoder::read_first(std::span<const size_t> positions) {
   const auto start = std::chrono::steady_clock::now();
-  if (one_pass_pays(positions)) {
-    send(Order::prompt, positions - 1);
-    prompt_here(positions - 1);
+  if (one_pass_pays(std::ranges::max(positions))) {
+    std::vector<size_t> ends(positions.begin(), positions.end());
+    for (size_t& end : ends) --end;
+    stand_at(ends);
+    send(Order::prompt);
+    prompt_here();
   } else {
     read_one_by_one(positions);
   }
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void Decoder::read_one_by_one(size_t positions) {
-  for (size_t position = 0; position < positions; ++position) {
-    read(position);
-    for (size_t i = 0; i < static_cast<size_t>(shape_.sequences); ++i) {
-      const size_t at = shape_.at(i, position);
+/// All come to their ends at once: a shorter one stays at its beginning for a while, and begins anew each time.
+void Decoder::read_one_by_one(std::span<const size_t> positions) {
+  const size_t longest = std::ranges::max(positions);
+  std::vector<size_t> at(positions.size());
+  for (size_t read_before = 0; read_before < longest; ++read_before) {
+    for (size_t i = 0; i < at.size(); ++i) {
+      const size_t waits = longest - positions[i];
+      at[i] = read_before < waits ? 0 : read_before - waits;
+    }
+    read(at);
+    for (size_t i = 0; i < at.size(); ++i) {
+      const size_t place = shape_.at(i, at[i]);
       const std::vector<double> row = logits(i);
-      next_[at] = {log_share(row, behind_[at]), likeliest(row) == behind_[at]};
+      next_[place] = {log_share(row, behind_[place]), likeliest(row) == behind_[place]};
     }
   }
 }
 
-void Decoder::read(size_t position) {
-  send(Order::read, position);
-  read_here(position);
+void Decoder::read(std::span<const size_t> positions) {
+  stand_at(positions);
+  send(Order::read);
+  read_here();
 }
 
 void Decoder::choose(std::span<const int32_t> from) {
@@ -238,13 +262,12 @@ void Decoder::end() { send(Order::end); }
 
 void Decoder::follow() {
   for (;;) {
-    std::array<int64_t, 2> words{};
-    broadcast(rank_, world(rank_), {-1, "order"}, words.data(), 2, Type::i64, 0);
-    const auto position = static_cast<size_t>(words[1]);
-    switch (static_cast<Order>(words[0])) {
+    int64_t word = 0;
+    broadcast(rank_, world(rank_), {-1, "order"}, &word, 1, Type::i64, 0);
+    switch (static_cast<Order>(word)) {
       case Order::begin: begin_here(); break;
-      case Order::prompt: prompt_here(position); break;
-      case Order::read: read_here(position); break;
+      case Order::prompt: prompt_here(); break;
+      case Order::read: read_here(); break;
       case Order::choose: choose_here(); break;
       case Order::end: return;
     }

@@ -21,7 +21,8 @@ struct DecoderShape {
   int64_t sequences = 1, positions = 0, vocabulary = 0;
   std::string given_along;  ///< the dim of what is given
   int64_t given_positions = 0, given_vocabulary = 0;
-  bool along_first = false;  ///< positions are the slower dim
+  bool along_first = false;    ///< positions are the slower dim
+  bool own_positions = false;  ///< each sequence stands at a position of its own, else all at one
 
   /// Throws Failure (Cause::usage) for a program that has other inputs than these.
   static DecoderShape of(const ProgramInfo&, std::span<const Tensor>);
@@ -48,14 +49,15 @@ class Decoder {
   void begin(std::span<const int32_t> given);
   /// The element behind the last position may be set too: it is not read, but `next` tells of it.
   void set(size_t sequence, size_t position, int32_t token);
-  /// The first positions of new sequences, whose tokens are set: all in one pass where the program can and that takes
-  /// less time than one after the other.
-  void read_first(size_t positions);
+  /// So many first positions of each of the new sequences, whose tokens are set: all in one pass where the program can
+  /// and that takes less time than one after the other. Of a program without own_positions the numbers are equal.
+  void read_first(std::span<const size_t> positions);
   /// Seconds that all calls of `read_first` took.
   double seconds_of_prompts() const { return seconds_; }
-  /// The model at the position of all sequences. Every position before it has been read.
-  void read(size_t position);
-  /// [vocabulary], of the position that was read last.
+  /// The model at a position of each sequence: equal ones of a program without own_positions. Every position before
+  /// has been read.
+  void read(std::span<const size_t> positions);
+  /// [vocabulary], of its position that was read last.
   std::vector<double> logits(size_t sequence) const;
   /// What is said of the token behind a position that `read_first` has read.
   Next next(size_t sequence, size_t position) const { return next_[shape_.at(sequence, position)]; }
@@ -69,15 +71,16 @@ class Decoder {
 
  private:
   enum class Order : int64_t { begin, prompt, read, choose, end };
-  void send(Order, size_t position = 0);
+  void send(Order);
   void spread(std::vector<int32_t>&, const char* what);
   void begin_here();
-  void prompt_here(size_t last);
-  void read_one_by_one(size_t positions);
-  void read_here(size_t position);
+  void prompt_here();
+  void read_one_by_one(std::span<const size_t> positions);
+  void read_here();
   void choose_here();
   bool one_pass_pays(size_t positions) const;
-  void run(size_t entry, size_t position);
+  void stand_at(std::span<const size_t> positions);
+  void run(size_t entry);
 
   Rank& rank_;
   Program& program_;
@@ -86,8 +89,9 @@ class Decoder {
   size_t entry_;
   std::optional<size_t> prompt_entry_, begin_entry_, beams_entry_;
   std::span<const Tensor> tensors_;
-  const Tensor *token_ = nullptr, *given_ = nullptr, *position_ = nullptr, *logits_ = nullptr;
+  const Tensor *token_ = nullptr, *given_ = nullptr, *position_ = nullptr, *last_ = nullptr, *logits_ = nullptr;
   std::vector<int32_t> tokens_, behind_, given_tokens_, from_;  // behind_: of each position, the token after it
+  std::vector<int32_t> positions_;                              // where each sequence stands
   std::vector<Next> next_;
   std::vector<std::byte> gathered_;  // the logits, on rank 0
   bool begun_ = false;               // what is given has been read

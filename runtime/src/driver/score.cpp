@@ -77,7 +77,7 @@ void score_round(Decoder& decoder, const Round& round, std::vector<Scored>& scor
     longest = std::max(longest, tokens.size());
     for (size_t position = 0; position < tokens.size(); ++position) decoder.set(i, position, tokens[position]);
   }
-  decoder.read_first(longest - 1);
+  decoder.read_first(std::vector<size_t>(round.numbers.size(), longest - 1));
   for (size_t i = 0; i < round.numbers.size(); ++i) {
     Scored& one = scores[round.numbers[i]];
     for (size_t at = one.begin; at < one.tokens.size(); ++at) {

@@ -8,21 +8,39 @@ namespace meshrt {
 
 namespace {
 
-/// What all sequences have at least is read first; the position of its end. `width`: so many of the decoder's for each.
-size_t read_common(Decoder& decoder, std::span<Sequence> sequences, size_t width) {
-  size_t common = sequences.front().tokens.size();
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const std::vector<int32_t>& tokens = sequences[i].tokens;
-    common = std::min(common, tokens.size());
-    for (size_t k = i * width; k < (i + 1) * width; ++k)
-      for (size_t position = 0; position < tokens.size(); ++position) decoder.set(k, position, tokens[position]);
+/// Where sequences stand, each `width` times side by side: at the ends of what they begin with, or, where the program
+/// has one position for all, at the end of what all have at least.
+class Places {
+ public:
+  /// Reads the beginnings.
+  Places(Decoder& decoder, std::span<Sequence> sequences, size_t width) : own_(decoder.shape().own_positions) {
+    const auto length = [](const Sequence& one) { return one.tokens.size(); };
+    const size_t common = length(*std::ranges::min_element(sequences, {}, length));
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      const std::vector<int32_t>& tokens = sequences[i].tokens;
+      for (size_t k = i * width; k < (i + 1) * width; ++k)
+        for (size_t position = 0; position < tokens.size(); ++position) decoder.set(k, position, tokens[position]);
+      at_.insert(at_.end(), width, own_ ? tokens.size() : common);
+    }
+    decoder.read_first(at_);
+    for (size_t& at : at_) --at;
+    for (size_t i = 0; i < sequences.size(); ++i)
+      for (size_t place = 1; place <= at_[i * width]; ++place)
+        sequences[i].told(place, decoder.next(i * width, place - 1).logprob);
   }
-  decoder.read_first(common);
-  for (size_t i = 0; i < sequences.size(); ++i)
-    for (size_t place = 1; place < common; ++place)
-      sequences[i].told(place, decoder.next(i * width, place - 1).logprob);
-  return common - 1;
-}
+  size_t operator[](size_t k) const { return at_[k]; }
+  /// To the next position; what `stays` there stays where it can.
+  template <class Stays>
+  void advance(const Stays& stays) {
+    for (size_t k = 0; k < at_.size(); ++k)
+      if (!own_ || !stays(k)) ++at_[k];
+  }
+  std::span<const size_t> all() const { return at_; }
+
+ private:
+  const bool own_;
+  std::vector<size_t> at_;
+};
 
 /// A prompt's beams: its search begins where its tokens end.
 class PromptSearch {
@@ -67,15 +85,15 @@ class PromptSearch {
 
 void write_on(Decoder& decoder, Writer& writer) {
   std::vector<Sequence>& sequences = writer.sequences();
-  size_t position = read_common(decoder, sequences, 1);
+  Places places(decoder, sequences, 1);
   for (;;) {
     for (size_t i = 0; i < sequences.size(); ++i)
-      if (position < sequences[i].tokens.size()) writer.take(i, position, decoder.logits(i));
+      if (places[i] < sequences[i].tokens.size()) writer.take(i, places[i], decoder.logits(i));
     if (!writer.goes_on()) return;
-    ++position;
+    places.advance([&](size_t i) { return sequences[i].ended; });
     for (size_t i = 0; i < sequences.size(); ++i)
-      if (position < sequences[i].tokens.size()) decoder.set(i, position, sequences[i].tokens[position]);
-    decoder.read(position);
+      if (places[i] < sequences[i].tokens.size()) decoder.set(i, places[i], sequences[i].tokens[places[i]]);
+    decoder.read(places.all());
   }
 }
 
@@ -87,17 +105,17 @@ std::vector<BeamSearch> search(Decoder& decoder, const GenerateRequest& request,
     groups.emplace_back(request, vocabulary, static_cast<size_t>(decoder.shape().positions), prompts[i], i * width);
   std::vector<int32_t> as_they_are(static_cast<size_t>(decoder.shape().sequences));
   std::iota(as_they_are.begin(), as_they_are.end(), 0);
-  size_t position = read_common(decoder, prompts, width);
+  Places places(decoder, prompts, width);
   for (;;) {
     std::vector<int32_t> from = as_they_are;
-    for (PromptSearch& group : groups)
-      if (!group.is_done()) group.advance(decoder, position, from);
+    for (size_t i = 0; i < groups.size(); ++i)
+      if (!groups[i].is_done()) groups[i].advance(decoder, places[i * width], from);
     if (std::ranges::all_of(groups, &PromptSearch::is_done)) break;
     if (from != as_they_are) decoder.choose(from);
-    ++position;
-    for (const PromptSearch& group : groups)
-      if (!group.is_done()) group.set(decoder, position);
-    decoder.read(position);
+    places.advance([&](size_t k) { return groups[k / width].is_done(); });
+    for (size_t i = 0; i < groups.size(); ++i)
+      if (!groups[i].is_done()) groups[i].set(decoder, places[i * width]);
+    decoder.read(places.all());
   }
   std::vector<BeamSearch> found;
   for (PromptSearch& group : groups) found.push_back(std::move(*group.search));
