@@ -24,7 +24,7 @@ TEST(PipelinePlan, a_step_is_the_pipeline_and_what_is_beside_it) {
     const Compiled result = planned(layout);
     const Prediction prediction = predict(result.sharded(), calls_of_reshards(result.program));
     const PlannedPipeline pipeline = planned_pipeline(result.sharded()).value();
-    const double beside = pipeline.outside_compute + exposed_seconds(result.program, prediction);
+    const double beside = pipeline.costs.outside_compute + exposed_seconds(result.program, prediction);
     EXPECT_NEAR(step_time(result.program, prediction).total(), beside + pipeline.run.makespan, 1e-12) << layout;
     EXPECT_GT(pipeline.bubble_seconds(), 0) << layout;
   }
