@@ -10,6 +10,7 @@
 #include "codegen/generation/generation_entries.h"
 #include "codegen/gradient/micro_batches.h"
 #include "codegen/gradient/regions.h"
+#include "codegen/gradient/weight_loops.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
@@ -197,6 +198,7 @@ void complete_entry(Compilation& c) {
   graph = completed(graph);
   begin_divided_sums_at_zero(graph, *c.layout);
   separate_stage_sums(graph, *c.layout);
+  if (c.layout->pipeline.has_weights_apart()) separate_weight_gradients(graph, c.layout->pipeline.dim);
   check_stages(graph, *c.layout, c.sink);
 }
 

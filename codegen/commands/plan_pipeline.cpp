@@ -53,12 +53,14 @@ Json pipeline_json(const ShardedGraph& sharded, const PlannedPipeline& pipeline)
 
 std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pipeline) {
   const Pipeline& layout = sharded.layout.pipeline;
+  const std::string ranks = layout.has_chunks() ? fmt::format(" on {} ranks", pipeline.ranks.size()) : "";
+  const std::string one = layout.has_chunks() ? "rank" : "stage";
   std::string text =
-      fmt::format("\npipeline of `{}` over {}: {} stages, schedule {}, {} micro-batches in {}\n",
-                  sharded.graph.dim(layout.dim).name, sharded.layout.mesh.axes[layout.axis].name, pipeline.ranks.size(),
-                  layout.schedule, pipeline.micro_batches, time_text(pipeline.run.makespan));
+      fmt::format("\npipeline of `{}` over {}: {} stages{}, schedule {}, {} micro-batches in {}\n",
+                  sharded.graph.dim(layout.dim).name, sharded.layout.mesh.axes[layout.axis].name, layout.lists.stages,
+                  ranks, layout.schedule, pipeline.micro_batches, time_text(pipeline.run.makespan));
   std::vector<std::vector<std::string>> rows{
-      {"  stage", "turns", "forward", "backward", "idle", "in flight", "holds", "keeps"}};
+      {"  " + one, "turns", "forward", "backward", "idle", "in flight", "holds", "keeps"}};
   for (size_t i = 0; i < pipeline.ranks.size(); ++i) {
     const PlannedRank& stage = pipeline.ranks[i];
     rows.push_back({fmt::format("  {}", i), std::to_string(stage.turns), time_text(stage.work.seconds.forward),
@@ -67,9 +69,9 @@ std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pi
                     std::to_string(stage.in_flight), bytes_text(stage.work.held), bytes_text(stage.kept)});
   }
   text += in_columns(rows);
-  text += fmt::format("  the slowest stage takes {:.2f} times the mean; stages are idle {:.0f} % of their time\n",
+  text += fmt::format("  the slowest {0} takes {1:.2f} times the mean; {0}s are idle {2:.0f} % of their time\n", one,
                       pipeline.imbalance(), 100 * pipeline.idle_share());
-  for (const StageMessage& one : pipeline.costs.crossings) text += crossing_text(pipeline, one);
+  for (const StageMessage& message : pipeline.costs.crossings) text += crossing_text(pipeline, message);
   return text;
 }
 

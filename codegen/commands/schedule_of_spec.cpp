@@ -32,7 +32,7 @@ PlannedPipeline planned_or_throw(const ShardedGraph& sharded) {
 std::vector<int32_t> cut_into(const ShardedGraph& sharded, const PipelineCosts& costs,
                               const PipelineSchedule& schedule) {
   const Pipeline& pipeline = sharded.layout.pipeline;
-  if (schedule.stages == pipeline.lists.stages) return cut_of(sharded);
+  if (schedule.stages == pipeline.lists.stages) return pipeline.cut;
   const int64_t turns = sharded.graph.dim(pipeline.dim).size;
   if (pipeline.cut_by_time)
     if (const Partitioned found = cut_evenly_in_time(model_of(costs, turns, schedule, {}));
@@ -55,10 +55,12 @@ std::vector<Compared> compared(const ShardedGraph& sharded) {
   std::vector<Compared> all;
   for (const NamedSchedule& named : named_schedules()) {
     const auto ranks = static_cast<int32_t>(own.ranks.size());
-    if (int64_t{ranks} * named.chunks > sharded.graph.dim(sharded.layout.pipeline.dim).size) continue;
-    const PipelineSchedule schedule = named.make({ranks, own.micro_batches, named.chunks});
+    const bool is_own = named.name == sharded.layout.pipeline.schedule;
+    const int32_t chunks = is_own ? own.stages / ranks : named.chunks;
+    if (int64_t{ranks} * chunks > sharded.graph.dim(sharded.layout.pipeline.dim).size) continue;
+    const PipelineSchedule schedule = named.make({ranks, own.micro_batches, chunks});
     const std::vector<int32_t> sizes = cut_into(sharded, costs, schedule);
-    Compared one{&named, named.chunks, sizes, planned_pipeline(costs, schedule, sizes), 0};
+    Compared one{&named, chunks, sizes, planned_pipeline(costs, schedule, sizes), 0};
     for (const PlannedRank& rank : one.planned.ranks) one.bytes = std::max(one.bytes, rank.work.held + rank.kept);
     all.push_back(std::move(one));
   }

@@ -144,6 +144,12 @@ const std::string& owners(EmitContext& context, DimId dim, const DimPlacement& s
   return name;
 }
 
+const std::string& turns_of_stages(EmitContext& context, DimId dim) {
+  if (context.turns_of_stages.empty())
+    context.turns_of_stages = context.names.reserve(context.names.size(dim) + "_of_stage");
+  return context.turns_of_stages;
+}
+
 std::string coordinate(EmitContext& context, const Where& where) {
   if (!where.owner) return std::to_string(where.coordinates.front());
   const TurnOwner& owner = where.owner;

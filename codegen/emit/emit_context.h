@@ -67,6 +67,7 @@ struct EmitContext {
   std::map<std::string, std::string> owners = {};
   std::vector<EmittedPlan> plans = {};
   std::vector<EmittedPipeline> pipelines = {};
+  std::string turns_of_stages = {};  // the table of the turns of each stage, where ranks have several
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
   std::vector<LoopId> loops = {};  // under way, outermost first
@@ -106,6 +107,8 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
 std::string slot(EmitContext&, const Access&, size_t k);
 /// The name of what says who has which slot of a dim that is split so.
 const std::string& owners(EmitContext&, DimId, const DimPlacement& split);
+/// The name of the table of the turns that each stage of the pipeline over the dim has: "layer_of_stage".
+const std::string& turns_of_stages(EmitContext&, DimId);
 /// The coordinate that a place means in the turn under way: "2", "layers_over_pipe.owner(layer)".
 std::string coordinate(EmitContext&, const Where&);
 /// The address of an access without its dims: "wq", "wq + l * (embed * heads)".

@@ -199,12 +199,19 @@ class RoutineEmitter {
       context.loops.push_back(loop.loop);
       routine.turns_.push_back(context.names.turn(loop.loop));
       if (!loop.own && !loop.order) return;
-      context.slots[loop.loop] = loop.order ? slots_of(*loop.order) : 0;
+      context.slots[loop.loop] = loop.order ? loop.order->slots : 0;
       routine.turns_.push_back(context.names.turn_slot(loop.loop));
+      if (!loop.order || !loop.order->stage) return;
+      context.loops.push_back(loop.order->stage);
+      context.slots[loop.order->stage] = 0;
+      routine.turns_.push_back(context.names.turn(loop.order->stage));
+      routine.turns_.push_back(context.names.turn_slot(loop.order->stage));
     }
     ~Within() {
       routine_.context_.loops.pop_back();
+      if (loop_.order && loop_.order->stage) routine_.context_.loops.pop_back();
       routine_.context_.slots.erase(loop_.loop);
+      if (loop_.order) routine_.context_.slots.erase(loop_.order->stage);
       routine_.turns_ = std::move(before_);
     }
     Within(const Within&) = delete;
@@ -218,15 +225,24 @@ class RoutineEmitter {
 
   /// `const int64_t t_slot = t % in_flight;`, where the body uses it.
   void declare_slot(CppWriter& out, const ForStep& loop, const std::string& body) {
-    if (!loop.own && !loop.order) return;
-    const std::string &name = context_.names.turn_slot(loop.loop), &turn = context_.names.turn(loop.loop);
-    if (!mentions(body, name)) return;
+    const auto declare = [&](LoopId of, const std::string& slot) {
+      if (const std::string& name = context_.names.turn_slot(of); mentions(body, name))
+        out.line(fmt::format("const int64_t {} = {};", name, slot));
+    };
+    const std::string& turn = context_.names.turn(loop.loop);
+    const auto among = [&](const LocalDim& own, const std::string& of) {
+      return fmt::format("{}.slot({})", owners(context_, own.dim, own.placement), of);
+    };
     if (loop.own) {
-      out.line(fmt::format("const int64_t {} = {} - {};", name, turn, context_.names.begin({loop.dim, *loop.own})));
-    } else {
+      const LocalDim own{loop.dim, *loop.own};
+      declare(loop.loop, loop.stage ? among(own, turn) : fmt::format("{} - {}", turn, context_.names.begin(own)));
+    } else if (loop.order) {
       const Access& handed = handed_on(loop).front()->value;
-      out.line(fmt::format("const int64_t {} = {} % {};", name, turn,
-                           context_.names.extent(context_.program.buffer(handed.buffer).dims.front())));
+      const size_t ring = loop.order->stage ? 1 : 0;
+      declare(loop.loop,
+              fmt::format("{} % {}", turn, context_.names.extent(context_.program.buffer(handed.buffer).dims[ring])));
+      if (loop.order->stage)
+        declare(loop.order->stage, among(loop.order->stages, context_.names.turn(loop.order->stage)));
     }
   }
 
@@ -234,7 +250,12 @@ class RoutineEmitter {
   std::string head_of(const ForStep& loop) {
     const std::string& turn = context_.names.turn(loop.loop);
     std::string first = "0", end = context_.names.size(loop.dim);
-    if (loop.own) {
+    if (loop.stage) {
+      const std::string turns =
+          fmt::format("{}[{}]", turns_of_stages(context_, loop.dim), context_.names.turn(loop.stage));
+      first = turns + ".begin";
+      end = turns + ".end";
+    } else if (loop.own) {
       const LocalDim own{loop.dim, *loop.own};
       first = context_.names.begin(own);
       end = first + " + " + context_.names.extent(own);
@@ -257,11 +278,22 @@ class RoutineEmitter {
       }
       declare_slot(body, loop, steps.text());
       body.insert(steps.text());
-      const std::string phase = action.kind == ActionKind::forward ? "forward" : "backward";
-      calls[action.kind] = table_.call(context_, "stage_" + phase, "what a stage does of one micro-batch, " + phase,
-                                       {context_.names.turn(loop.loop)}, body.text());
+      const std::string phase = name_of(action.kind);
+      std::vector<std::string> turns{context_.names.turn(loop.loop)};
+      if (loop.order->stage) turns.push_back(context_.names.turn(loop.order->stage));
+      calls[action.kind] =
+          table_.call(context_, "stage_" + phase, "what a stage does of one micro-batch, " + phase, turns, body.text());
     }
     emit_pipeline_run(context_, out, loop, routine_, calls);
+  }
+
+  static const char* name_of(ActionKind kind) {
+    switch (kind) {
+      case ActionKind::forward: return "forward";
+      case ActionKind::input_gradient: return "input_gradients";
+      case ActionKind::weight_gradient: return "weight_gradients";
+      default: return "backward";
+    }
   }
 
   static void write_control(CppWriter&, Scope&, const ActionStep&, const std::string&) {
@@ -271,12 +303,20 @@ class RoutineEmitter {
   /// `if (index_on(mesh::pipe) == 0) { ... }`
   void write_control(CppWriter& out, Scope& scope, const BranchStep& branch, const std::string& prefix) {
     std::vector<std::string> conditions;
+    if (branch.stage && branch.at.empty())
+      conditions.push_back(fmt::format("{} < {}.size", context_.names.turn(branch.stage->stage),
+                                       context_.names.axis(context_.program.sharded.layout.pipeline.axis)));
     for (const Where& where : branch.at) {
       const TurnOwner& owner = where.owner;
       const bool all_axes = owner && std::ranges::all_of(owner.axes, [&](AxisId axis) {
                               return std::ranges::count(branch.at, Where{axis, {}, owner}) > 0;
                             });
       if (all_axes && where.axis != owner.axes.front()) continue;
+      if (branch.stage && where.axis == context_.program.sharded.layout.pipeline.axis) {
+        conditions.push_back(
+            fmt::format("{} == {}", context_.names.turn(branch.stage->stage), stage_of(branch, where)));
+        continue;
+      }
       conditions.push_back(all_axes ? fmt::format("{}.has({})", owners(context_, owner.dim, {owner.axes, owner.deal}),
                                                   context_.names.index(owner.dim))
                                     : condition(where));
@@ -284,6 +324,14 @@ class RoutineEmitter {
     const auto block = out.block(fmt::format("if ({})", fmt::join(conditions, " && ")));
     Scope inner(scope);
     write_steps(out, inner, branch.body, 0, branch.body.size(), prefix);
+  }
+
+  /// The stage whose actions alone enter the branch.
+  int64_t stage_of(const BranchStep& branch, const Where& where) const {
+    const std::vector<int> home = context_.program.sharded.layout.pipeline.lists.rank_of_stage();
+    const auto first =
+        static_cast<int64_t>(context_.program.sharded.layout.pipeline.lists.ranks.size()) * branch.stage->number;
+    return std::find(home.begin() + first, home.end(), where.coordinates.front()) - home.begin();
   }
 
   /// `index_on(mesh::pipe) == 0`, `index_on(mesh::pipe) >= 1`, `(index_on(mesh::pipe) == 0 || ...)`

@@ -34,12 +34,14 @@ TrafficTable count_traffic(const Program& program) {
   std::vector<Place> around{{1, classes.all()}};
   const auto count = [&](const Step& step) {
     if (const auto* message = std::get_if<MessageStep>(&step.what); message && message->sends) {
-      const RankSet senders = classes.touching(step, message->value, Use::read, around.back().ranks);
+      const std::vector<int> home = program.sharded.layout.pipeline.lists.rank_of_stage();
       const Buffer& buffer = program.buffer(message->value.buffer);
       int64_t bytes = static_cast<int64_t>(meshrt::size_of(buffer.type));
       for (const LocalDim& local : dims_of(program, message->value)) bytes *= largest_extent(program, local);
       for (size_t i = 0; i < tables.size(); ++i)
-        if (senders[i]) tables[i][{std::nullopt, {message->axis}}].add(around.back().turns, bytes);
+        if (const int64_t count =
+                around.back().turns * givers_on(classes.coordinate(i, message->axis), !message->down, home))
+          tables[i][{std::nullopt, {message->axis}}].add(count, bytes);
     }
     const std::span<const CollectiveStep> call = movements(step);
     if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) return;

@@ -1,12 +1,14 @@
 // emit_pipeline.cpp: pipelines: the lists of their ranks as constants, what their stages hand on, and the call that
 // runs the actions of this rank.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "codegen/emit/emit_calls.h"
 #include "codegen/emit/emit_parts.h"
 #include "codegen/emit/mentions.h"
+#include "codegen/layout/cut.h"
 #include "codegen/program/pipeline_slots.h"
 
 namespace mesh {
@@ -38,13 +40,22 @@ void emit_pipeline_run(EmitContext& context, CppWriter& out, const ForStep& loop
                        const std::map<ActionKind, std::string>& calls) {
   const std::string name = context.names.reserve(routine + "_pipeline");
   context.pipelines.push_back({name, &loop, context.names.reserve(routine + "_rows")});
-  const std::string& turn = context.names.turn(loop.loop);
   const auto block = out.block(name + ".run([&](const meshrt::PipelineAction& action)", ");");
-  if (std::ranges::any_of(calls, [&](const auto& call) { return mentions(call.second, turn); }))
-    out.line(fmt::format("const int64_t {} = action.micro_batch;", turn));
+  const auto declare = [&](LoopId of, const char* value) {
+    const std::string& turn = context.names.turn(of);
+    if (std::ranges::any_of(calls, [&](const auto& call) { return mentions(call.second, turn); }))
+      out.line(fmt::format("const int64_t {} = action.{};", turn, value));
+  };
+  declare(loop.loop, "micro_batch");
+  if (loop.order->stage) declare(loop.order->stage, "stage");
   if (calls.size() == 1) return out.line(calls.begin()->second);
   out.one("if (action.work == meshrt::StageWork::forward)", calls.at(ActionKind::forward));
-  out.one("else", calls.at(ActionKind::backward));
+  if (const auto whole = calls.find(ActionKind::backward); whole != calls.end()) return out.one("else", whole->second);
+  // A B is I, then W.
+  out.one("if (action.work == meshrt::StageWork::input_gradient || action.work == meshrt::StageWork::backward)",
+          calls.at(ActionKind::input_gradient));
+  out.one("if (action.work == meshrt::StageWork::weight_gradient || action.work == meshrt::StageWork::backward)",
+          calls.at(ActionKind::weight_gradient));
 }
 
 void emit_rows(EmitContext& context, CppWriter& out) {
@@ -54,9 +65,13 @@ void emit_rows(EmitContext& context, CppWriter& out) {
     if (&pipeline == &context.pipelines.front()) out.section("what the stages of `" + axis + "` do");
     out.blank();
     out.comment(fmt::format(
-        "{}, one action after the other: F and B of each of {} micro-batches, with the number of the stage "
+        "{}, one action after the other: {} of each of {} micro-batches, with the number of the stage "
         "in front and that of the micro-batch behind it; SEND_F hands on what F gave, RECV_F posts where it comes in.",
-        pipeline.rows, pipeline.loop->turns));
+        pipeline.rows,
+        order.schedule.has(ActionKind::weight_gradient)
+            ? "F, I (the gradients of what came into the stage) and W (those of its weights)"
+            : "F and B",
+        pipeline.loop->turns));
     const auto block = out.block(fmt::format("constexpr const char* {}[] =", pipeline.rows), ";");
     CppWriter rows(out.depth() + 1);
     for (size_t stage = 0; stage < order.schedule.ranks.size(); ++stage) {
@@ -67,6 +82,15 @@ void emit_rows(EmitContext& context, CppWriter& out) {
     }
     out.insert(rows.text());
   }
+  if (context.turns_of_stages.empty()) return;
+  const Pipeline& pipeline = context.program.sharded.layout.pipeline;
+  std::vector<std::string> ranges;
+  for (const meshrt::IndexRange& turns : turns_of_stages(pipeline))
+    ranges.push_back(fmt::format("{{{}, {}}}", turns.begin, turns.end));
+  out.blank();
+  out.comment(fmt::format("The turns of `{}` that each stage makes.", context.graph().dim(pipeline.dim).name));
+  out.line(
+      fmt::format("constexpr meshrt::IndexRange {}[] = {{{}}};", context.turns_of_stages, fmt::join(ranges, ", ")));
 }
 
 void emit_pipelines(EmitContext& context, CppWriter& out) {
@@ -81,9 +105,8 @@ void emit_pipelines(EmitContext& context, CppWriter& out) {
     const std::string axis = context.names.axis(pipeline.loop->order->axis);
     const std::vector<const MessageStep*> handed = handed_on(*pipeline.loop);
     const Buffer& first = context.program.buffer(handed.front()->value.buffer);
-    out.line(fmt::format("{} = {{rank, {}, {}, {}, {}[index_on({})]}};", pipeline.name, axis,
-                         context.names.size(pipeline.loop->dim), context.names.extent(first.dims.front()),
-                         pipeline.rows, axis));
+    out.line(fmt::format("{} = {{rank, {}, {}, {}, {}}};", pipeline.name, axis, context.names.size(pipeline.loop->dim),
+                         context.names.extent(first.dims[pipeline.loop->order->stage ? 1 : 0]), pipeline.rows));
     for (const MessageStep* message : handed) {
       const Buffer& buffer = context.program.buffer(message->value.buffer);
       out.line(fmt::format("{}.hand_{}({{{}, {}}}, {}, {}, {});", pipeline.name, message->down ? "backward" : "forward",

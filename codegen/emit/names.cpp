@@ -144,7 +144,10 @@ Names::Names(const Program& program) : program_(program), loop_dims_(program.loo
   name_indices(true);
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
-      if (const auto* loop = std::get_if<ForStep>(&step.what)) loop_dims_[loop->loop.index] = loop->dim;
+      if (const auto* loop = std::get_if<ForStep>(&step.what)) {
+        loop_dims_[loop->loop.index] = loop->dim;
+        if (loop->order && loop->order->stage) loop_dims_[loop->order->stage.index] = loop->order->stages.dim;
+      }
     });
   find_stacks();
   find_numbers();

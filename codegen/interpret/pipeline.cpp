@@ -19,10 +19,12 @@ namespace {
 
 meshrt::Pipeline pipeline_of(Binding& binding, const ForStep& loop) {
   const PipelineOrder& order = *loop.order;
-  const int64_t stage = binding.mesh().coordinate(binding.rank.rank(), order.axis);
+  std::vector<std::string> rows;
+  for (const std::vector<Action>& actions : order.schedule.ranks) rows.push_back(row_text(actions));
+  std::vector<const char*> texts;
+  for (const std::string& row : rows) texts.push_back(row.c_str());
   meshrt::Pipeline pipeline(binding.rank, axes_of(binding, {order.axis}).front(), static_cast<int>(loop.turns),
-                            static_cast<int>(slots_of(order)),
-                            row_text(order.schedule.ranks[static_cast<size_t>(stage)]));
+                            order.slots, texts);
   for (const MessageStep* message : handed_on(loop)) {
     const Buffer& buffer = binding.buffer(message->value);
     const meshrt::Site site{-1, buffer.name.c_str()};
@@ -35,24 +37,39 @@ meshrt::Pipeline pipeline_of(Binding& binding, const ForStep& loop) {
   return pipeline;
 }
 
+/// The actions of a row that execute such steps: B is I, then W.
+std::vector<meshrt::StageWork> works_of(ActionKind kind) {
+  using enum meshrt::StageWork;
+  switch (kind) {
+    case ActionKind::forward: return {forward};
+    case ActionKind::input_gradient: return {input_gradient, backward};
+    case ActionKind::weight_gradient: return {weight_gradient, backward};
+    default: return {backward};
+  }
+}
+
 }  // namespace
 
 Task bind_pipeline(Binding& binding, const ForStep& loop) {
   struct Bound {
     meshrt::Pipeline pipeline;
-    std::vector<Task> forward, backward;
+    std::map<meshrt::StageWork, std::vector<Task>> tasks;
   };
   const auto bound = std::make_shared<Bound>();
   bound->pipeline = pipeline_of(binding, loop);
   for (const Step& step : loop.body) {
     const auto& action = std::get<ActionStep>(step.what);
-    (action.kind == ActionKind::forward ? bound->forward : bound->backward) = bind_steps(binding, action.body);
+    const std::vector<Task> tasks = bind_steps(binding, action.body);
+    for (const meshrt::StageWork work : works_of(action.kind))
+      bound->tasks[work].insert(bound->tasks[work].end(), tasks.begin(), tasks.end());
   }
   int64_t& turn = binding.turns[loop.loop.index];
-  return [bound, &turn] {
+  int64_t* const stage = loop.order->stage ? &binding.turns[loop.order->stage.index] : nullptr;
+  return [bound, &turn, stage] {
     bound->pipeline.run([&](const meshrt::PipelineAction& action) {
       turn = action.micro_batch;
-      for (const Task& task : action.work == meshrt::StageWork::forward ? bound->forward : bound->backward) task();
+      if (stage) *stage = action.stage;
+      for (const Task& task : bound->tasks[action.work]) task();
     });
     turn = 0;
   };

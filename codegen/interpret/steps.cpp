@@ -7,6 +7,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/functions.h"
 #include "codegen/interpret/nest.h"
+#include "codegen/layout/cut.h"
 #include "codegen/program/branches.h"
 #include "codegen/program/step.h"
 
@@ -41,6 +42,7 @@ Task bind_step(Binding& binding, const ForStep& loop) {
   binding.loops[loop.dim] = loop.loop;
   binding.loop_extent[loop.loop.index] = loop.turns;
   if (loop.order) {
+    if (loop.order->stage) binding.loop_extent[loop.order->stage.index] = loop.order->schedule.stages;
     Task pipeline = bind_pipeline(binding, loop);
     binding.loops = around;
     return pipeline;
@@ -48,8 +50,11 @@ Task bind_step(Binding& binding, const ForStep& loop) {
   const auto body = std::make_shared<std::vector<Task>>(bind_steps(binding, steps));
   binding.loops = around;
   int64_t& turn = binding.turns[loop.loop.index];
-  const Range made = loop.own ? binding.range({loop.dim, *loop.own}) : Range{0, loop.turns};
-  return [&binding, body, done, &turn, made, reverse = loop.reverse] {
+  std::vector<Range> ranges{loop.own ? binding.range({loop.dim, *loop.own}) : Range{0, loop.turns}};
+  if (loop.stage) ranges = turns_of_stages(binding.program.sharded.layout.pipeline);
+  const int64_t* const stage = loop.stage ? &binding.turns[loop.stage.index] : nullptr;
+  return [&binding, body, done, &turn, ranges, stage, reverse = loop.reverse] {
+    const Range& made = ranges[static_cast<size_t>(stage ? *stage : 0)];
     for (int64_t i = 0; i < made.size(); ++i) {
       turn = reverse ? made.end - 1 - i : made.begin + i;
       for (const Task& action : *body) action();
@@ -68,7 +73,11 @@ Task bind_step(Binding& binding, const BranchStep& branch) {
       turns;  // this rank's coordinate, and the one whose turn it is
   for (const Where& where : branch.at)
     if (where.owner) turns.emplace_back(binding.mesh().coordinate(rank, where.axis), coordinate_of(binding, where));
-  return [body, turns] {
+  const StageUnderWay only = branch.stage.value_or(StageUnderWay{});
+  const int64_t* const stage = branch.stage ? &binding.turns[only.stage.index] : nullptr;
+  const auto ranks = static_cast<int64_t>(binding.program.sharded.layout.pipeline.lists.ranks.size());
+  return [body, turns, stage, only, ranks] {
+    if (stage && *stage / ranks != only.number) return;
     for (const auto& [own, coordinate] : turns)
       if (coordinate() != own) return;
     for (const Task& action : *body) action();

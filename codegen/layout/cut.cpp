@@ -7,16 +7,47 @@
 
 namespace mesh {
 
-meshrt::Deal deal_of_cut(const std::vector<int32_t>& sizes) {
-  int32_t turns = 0;
-  std::vector<std::vector<meshrt::IndexRange>> table;
-  for (const int32_t size : sizes) {
-    table.push_back({{turns, turns + size}});
-    turns += size;
+std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline& pipeline) {
+  std::vector<meshrt::IndexRange> turns;
+  int64_t begin = 0;
+  for (const int32_t size : pipeline.cut) {
+    turns.push_back({begin, begin + size});
+    begin += size;
   }
-  const auto stages = static_cast<int32_t>(sizes.size());
-  if (sizes == even_cut(turns, stages)) return {};
-  return {meshrt::Ownership::table, stages, 1, std::move(table)};
+  return turns;
+}
+
+namespace {
+
+/// What each coordinate has, neighbouring stages as one stretch; by a name where there is one for that.
+meshrt::Deal deal_of(const Pipeline& pipeline) {
+  const std::vector<int> home = pipeline.lists.rank_of_stage();
+  const auto ranks = static_cast<int32_t>(pipeline.lists.ranks.size());
+  std::vector<std::vector<meshrt::IndexRange>> table(static_cast<size_t>(ranks));
+  const std::vector<meshrt::IndexRange> turns = turns_of_stages(pipeline);
+  for (size_t stage = 0; stage < turns.size(); ++stage) {
+    std::vector<meshrt::IndexRange>& own = table[static_cast<size_t>(home[stage])];
+    if (!own.empty() && own.back().end == turns[stage].begin) own.back().end = turns[stage].end;
+    else own.push_back(turns[stage]);
+  }
+  const int64_t size = turns.back().end;
+  for (const meshrt::Deal& named :
+       {meshrt::Deal{}, meshrt::rounds(ranks, pipeline.lists.stages / ranks), meshrt::zigzag(ranks)}) {
+    bool same = true;
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      same = same &&
+             meshrt::ranges_at(size, named, meshrt::part_begin(size, named, rank, ranks),
+                               meshrt::part_begin(size, named, rank + 1, ranks)) == table[static_cast<size_t>(rank)];
+    if (same) return named;
+  }
+  return {meshrt::Ownership::table, ranks, 1, std::move(table)};
+}
+
+}  // namespace
+
+void set_cut(Pipeline& pipeline, std::vector<int32_t> sizes) {
+  pipeline.cut = std::move(sizes);
+  pipeline.deal = deal_of(pipeline);
 }
 
 bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layout& layout, DiagnosticSink& sink) {
@@ -32,11 +63,11 @@ bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layo
         .help(mistake->help);
     return false;
   }
-  meshrt::Deal deal = deal_of_cut(std::get<Partition>(found).sizes);
-  if (deal == pipeline.deal) return false;
+  const std::vector<int32_t>& sizes = std::get<Partition>(found).sizes;
+  if (sizes == pipeline.cut) return false;
+  set_cut(pipeline, sizes);
   for (Rule& rule : layout.rules)
-    if (rule.span == pipeline.span) rule.deal = deal;
-  pipeline.deal = std::move(deal);
+    if (rule.span == pipeline.span) rule.deal = pipeline.deal;
   return true;
 }
 
@@ -47,7 +78,7 @@ void report_uneven_stages(const ShardedGraph& sharded, DiagnosticSink& sink) {
   const Prediction step = predict(sharded);
   if (!step.pipeline) return;
   const PipelineModel model = model_of(step.pipeline->costs, sharded.graph.dim(pipeline.dim).size, pipeline.lists, {});
-  const std::vector<int32_t> sizes = cut_of(sharded);
+  const std::vector<int32_t>& sizes = pipeline.cut;
   const auto slowest = [](const Partition& cut) {
     return std::ranges::max_element(cut.stages, {}, &Partition::Share::time);
   };

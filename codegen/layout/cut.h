@@ -8,12 +8,15 @@
 
 namespace mesh {
 
-/// Consecutive turns, so many a stage; blocks where those are the same.
-meshrt::Deal deal_of_cut(const std::vector<int32_t>& sizes);
+/// Sets the cut, and the deal that it makes of the turns: stages lie as the pipeline's lists have them.
+void set_cut(Pipeline&, std::vector<int32_t> sizes);
+
+/// The turns of each stage, as indices.
+std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline&);
 
 /// `cut: "auto"` of a layout under which the step was `placed` with an even cut: the layout's pipeline and its rule get
-/// the deal under which the slowest stage is fastest, each within so many bytes of a rank. E0422 where no cut is.
-/// Whether the deal is another one.
+/// the cut under which the slowest stage is fastest, each within so many bytes of a rank. E0422 where no cut is.
+/// Whether it is another one.
 bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layout&, DiagnosticSink&);
 
 /// Lint `uneven_stages`: another cut would make the slowest stage much faster.

@@ -62,18 +62,24 @@ struct Rule {
   meshrt::Deal deal = {};    // how elements are dealt to the ranks of its axes
 };
 
-/// The turns of a loop are the layers of a pipeline: consecutive ones are a stage, at one coordinate of the axis each.
+/// The turns of a loop are the layers of a pipeline: consecutive ones are a stage. A coordinate of the axis has one
+/// stage, or several chunks.
 struct Pipeline {
   DimId dim;  // of the loop; unset: there is none
   AxisId axis = 0;
   int64_t micro_batches = 1;
   std::string schedule = "1f1b";  // a name of schedule/named_schedules.h
   PipelineSchedule lists = {};    // what it has the stages do
-  meshrt::Deal deal = {};         // of the turns to the stages
-  bool cut_by_time = false;       // `cut: "auto"`: the deal is known once the step was placed (layout/cut.h)
+  std::vector<int32_t> cut = {};  // the turns of each stage
+  meshrt::Deal deal = {};         // of the turns to the coordinates, as the cut and the lists say
+  bool cut_by_time = false;       // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
   Span span;                      // of the rule
   Span cut_span = {};             // of what is said of the cut
   explicit operator bool() const { return bool(dim); }
+  /// Whether some weights' gradients have a time of their own.
+  bool has_weights_apart() const { return lists.has(ActionKind::weight_gradient); }
+  /// Whether a coordinate of the axis has several stages.
+  bool has_chunks() const { return lists.stages > static_cast<int32_t>(lists.ranks.size()); }
 };
 
 struct Layout {

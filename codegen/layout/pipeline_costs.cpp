@@ -7,6 +7,7 @@
 #include "codegen/layout/stages.h"
 #include "codegen/layout/work.h"
 #include "codegen/schedule/in_flight.h"
+#include "codegen/schedule/lower_schedule.h"
 
 namespace mesh {
 
@@ -114,13 +115,14 @@ class Costs {
     for (const LoopOp::Carry& sum : std::get<LoopOp>(graph_.node(time).op).carries) add(sum.result);
   }
 
-  /// What the divided loop stacks for its gradients, and what F of the ends leaves to their B.
+  /// What the divided loop stacks for its gradients, what F of the ends leaves to their B, and I to W.
   void kept() {
     std::set<ValueId> counted;
-    const auto keep = [&](ValueId value) {
+    const auto keep = [&](ValueId value, Part reader) {
       const NodeId producer = graph_.value(value).producer;
       const Node& made = graph_.node(producer);
-      if (made.body != stages_.body() || made.part != Part::forward) return;
+      const bool apart = sharded_.layout.pipeline.has_weights_apart() && reader == Part::weight_gradient;
+      if (made.body != stages_.body() || made.part == reader || (made.part != Part::forward && !apart)) return;
       if (!counted.insert(value).second) return;
       const auto* loop = std::get_if<LoopOp>(&made.op);
       const bool stacked =
@@ -130,7 +132,7 @@ class Costs {
     };
     for (const NodeId id : graph_.body(stages_.body()).nodes)
       if (graph_.node(id).part != Part::forward)
-        for (const ValueId input : graph_.node(id).inputs) keep(input);
+        for (const ValueId input : graph_.node(id).inputs) keep(input, graph_.node(id).part);
   }
 
   void crossings(const LoopOp& loop) {
@@ -187,22 +189,11 @@ PipelineModel model_of(const PipelineCosts& costs, int64_t turns, const Pipeline
   model.before = layer(costs.before, 0);
   model.after = layer(costs.after, 0);
   model.rank_of_stage = schedule.rank_of_stage();
-  // All ranks have as many slots as the stage that needs most (program/pipeline_slots.h).
-  const int32_t slots = ring_of(schedule);
+  // All stages have as many slots as the one that needs most (program/pipeline_slots.h).
+  const int32_t slots = with_fewest_slots(schedule, ring_of(schedule)).value().slots;
   model.in_flight.assign(model.rank_of_stage.size(), {slots, slots});
   if (memory) model.memory = *memory - costs.each.held - slots * costs.each.kept;
   return model;
-}
-
-std::vector<int32_t> cut_of(const ShardedGraph& sharded) {
-  const Pipeline& pipeline = sharded.layout.pipeline;
-  const int64_t stages = sharded.layout.mesh.axes[pipeline.axis].size;
-  const DimPlacement split{{pipeline.axis}, pipeline.deal, {}};
-  std::vector<int32_t> sizes;
-  for (int64_t stage = 0; stage < stages; ++stage)
-    sizes.push_back(static_cast<int32_t>(
-        positions_of_part(sharded.layout.mesh, sharded.graph.dim(pipeline.dim).size, split, stage).size()));
-  return sizes;
 }
 
 }  // namespace mesh

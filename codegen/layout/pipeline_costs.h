@@ -45,7 +45,4 @@ std::optional<PipelineCosts> pipeline_costs(const ShardedGraph&);
 /// For schedule/partition: turns as layers, within so many bytes of a rank.
 PipelineModel model_of(const PipelineCosts&, int64_t turns, const PipelineSchedule&, std::optional<int64_t> memory);
 
-/// The turns of each stage.
-std::vector<int32_t> cut_of(const ShardedGraph&);
-
 }  // namespace mesh

@@ -155,9 +155,12 @@ class Predictor {
 }  // namespace
 
 int64_t bytes_handed_on(const Prediction& step) {
-  int64_t on = 0, back = 0;
+  int64_t on = 0, back = 0, most = 0;
   for (const PlannedMessage& message : step.messages) (message.what.down ? back : on) += message.volume();
-  return step.pipeline && step.pipeline->ranks.size() > 2 ? on + back : std::max(on, back);
+  const std::vector<int> home = step.pipeline ? step.pipeline->rank_of_stage : std::vector<int>{};
+  for (const int rank : home)
+    most = std::max(most, on * givers_on(rank, true, home) + back * givers_on(rank, false, home));
+  return most;
 }
 
 Prediction predict(const ShardedGraph& sharded, const std::vector<uint32_t>& calls) {

@@ -33,15 +33,14 @@ double PlannedPipeline::imbalance() const {
 
 PlannedPipeline planned_pipeline(PipelineCosts given, const PipelineSchedule& schedule,
                                  const std::vector<int32_t>& sizes) {
-  PlannedPipeline planned{{}, std::move(given), schedule.micro_batches, {}};
+  PlannedPipeline planned{{}, std::move(given), schedule.micro_batches, schedule.rank_of_stage(), {}};
   const PipelineCosts& costs = planned.costs;
   planned.ranks.resize(schedule.ranks.size());
   const std::vector<InFlight> in_flight = most_in_flight(schedule);
-  const std::vector<int> rank_of_stage = schedule.rank_of_stage();
   ScheduleCosts times;
   times.latency = costs.message_seconds();
   for (size_t stage = 0; stage < sizes.size(); ++stage) {
-    PlannedRank& rank = planned.ranks[static_cast<size_t>(rank_of_stage[stage])];
+    PlannedRank& rank = planned.ranks[static_cast<size_t>(planned.rank_of_stage[stage])];
     StageWork work = costs.stage(sizes[stage], stage == 0, stage + 1 == sizes.size());
     if (rank.turns == 0) work.add(costs.each);
     times.stages.push_back(work.seconds);
@@ -60,7 +59,8 @@ PlannedPipeline planned_pipeline(PipelineCosts given, const PipelineSchedule& sc
 std::optional<PlannedPipeline> planned_pipeline(const ShardedGraph& sharded) {
   std::optional<PipelineCosts> costs = pipeline_costs(sharded);
   if (!costs) return std::nullopt;
-  return planned_pipeline(*std::move(costs), sharded.layout.pipeline.lists, cut_of(sharded));
+  const Pipeline& pipeline = sharded.layout.pipeline;
+  return planned_pipeline(*std::move(costs), pipeline.lists, pipeline.cut);
 }
 
 }  // namespace mesh

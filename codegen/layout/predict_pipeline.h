@@ -22,6 +22,7 @@ struct PlannedPipeline {
   std::vector<PlannedRank> ranks;
   PipelineCosts costs;
   int64_t micro_batches;
+  std::vector<int> rank_of_stage;
   Simulation run;  // in seconds
 
   const PlannedRank& slowest() const;

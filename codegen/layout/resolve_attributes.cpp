@@ -11,8 +11,8 @@
 namespace mesh {
 namespace {
 
-const std::vector<std::string> attribute_names{"accumulate", "cut",    "microbatches", "owns",
-                                               "remat",      "rounds", "schedule"};
+const std::vector<std::string> attribute_names{"accumulate", "chunks", "cut",    "microbatches",
+                                               "owns",       "remat",  "rounds", "schedule"};
 
 bool is_text(const ast::Attribute& attribute, std::string_view text) {
   const auto* string = ast::as<ast::String>(*attribute.value);
@@ -251,7 +251,8 @@ const ast::Attribute* unbuilt_attribute(const ast::Place& place) {
 }
 
 bool makes_pipeline(const ast::Place& place) {
-  return attribute(place, "microbatches") || attribute(place, "schedule") || attribute(place, "cut");
+  return attribute(place, "microbatches") || attribute(place, "schedule") || attribute(place, "cut") ||
+         attribute(place, "chunks");
 }
 
 }  // namespace mesh

@@ -21,9 +21,10 @@ class PipelineRule {
       : place_(place), rule_(rule), graph_(graph), sources_(sources), layout_(layout), sink_(sink) {}
 
   void resolve(const std::set<DimId>& loops, const std::vector<AxisId>& axes) {
-    const ast::Attribute *count = attribute("microbatches"), *schedule = attribute("schedule"), *cut = attribute("cut");
+    const ast::Attribute *count = attribute("microbatches"), *schedule = attribute("schedule"), *cut = attribute("cut"),
+                         *chunks = attribute("chunks");
     if (!count) {
-      const ast::Attribute& other = schedule ? *schedule : *cut;
+      const ast::Attribute& other = schedule ? *schedule : cut ? *cut : *chunks;
       sink_.error("E0411", other.span, "`{}` without `microbatches`", other.key.text)
           .here("a pipeline goes through the parts of a batch")
           .help("say how many there are, as in `{ microbatches: 8, schedule: \"1f1b\" }`");
@@ -37,10 +38,10 @@ class PipelineRule {
     const MeshAxis* axis = nullptr;
     if (!axes.empty()) axis = &layout_.mesh.axes[made.axis = axes.front()];
     const ScheduleShape shape{static_cast<int32_t>(axis ? axis->size : 1), static_cast<int32_t>(made.micro_batches)};
+    if (!resolve_schedule(schedule, chunks, shape, axis, sources_, made, sink_)) return;
     if (axis && !has_layers(made)) return;
-    made.lists = find_schedule(made.schedule)->make(shape);
-    if (schedule && !resolve_schedule(*schedule, shape, axis, sources_, made, sink_)) return;
-    if (cut && !has_cut(*cut, shape.ranks, made)) return;
+    if (axis) set_cut(made, even_cut(static_cast<int32_t>(graph_.dim(made.dim).size), made.lists.stages));
+    if (cut && !has_cut(*cut, axis ? made.lists.stages : 1, made)) return;
     if (axis == nullptr) return;
     layout_.pipeline = std::move(made);
   }
@@ -118,12 +119,18 @@ class PipelineRule {
   bool has_layers(const Pipeline& made) {
     const MeshAxis& axis = layout_.mesh.axes[made.axis];
     const Dim& layers = graph_.dim(made.dim);
-    if (axis.size <= layers.size) return true;
-    sink_.error("E0420", rule_, "{} stages, but `{}` has {} turns", axis.size, layers.name, layers.size)
+    const int64_t stages = made.lists.stages, chunks = stages / axis.size;
+    if (stages <= layers.size) return true;
+    const NamedSchedule* known = find_schedule(made.schedule);
+    std::string cure = fmt::format("`--mesh {}={}`", axis.name, std::max<int64_t>(1, layers.size / chunks));
+    if (known && known->other_chunks && layers.size >= axis.size)
+      cure = fmt::format("`chunks: {}`", layers.size / axis.size);
+    else if (chunks > 1 && layers.size >= axis.size) cure = "`schedule: \"1f1b\"`, which has one stage a rank,";
+    sink_.error("E0420", rule_, "{} stages, but `{}` has {} turns", stages, layers.name, layers.size)
         .here("a stage has one turn at least")
-        .label(axis.span, "the stages")
+        .label(axis.span, chunks == 1 ? "the stages" : fmt::format("each has {} stages", chunks))
         .label(layers.span, "the turns")
-        .help(fmt::format("`--mesh {}={}` would do", axis.name, layers.size));
+        .help(cure + " would do");
     return false;
   }
 
@@ -152,7 +159,7 @@ class PipelineRule {
           .help(mistake->help);
       return false;
     }
-    made.deal = deal_of_cut(*sizes);
+    set_cut(made, *sizes);
     return true;
   }
 

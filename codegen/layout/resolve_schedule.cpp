@@ -7,35 +7,31 @@
 #include <filesystem>
 
 #include "codegen/schedule/checked_file.h"
-#include "codegen/schedule/in_flight.h"
 #include "codegen/schedule/lower_schedule.h"
-#include "codegen/schedule/progress.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
 namespace {
 
-constexpr const char* built = "schedules of one stage a rank with whole backward passes: `gpipe`, `1f1b`, `eager_1f1b`";
-
-bool has(const PipelineSchedule& schedule, ActionKind kind) {
-  return std::ranges::any_of(schedule.ranks, [&](const std::vector<Action>& actions) {
-    return std::ranges::find(actions, kind, &Action::kind) != actions.end();
-  });
-}
-
 /// E0901 for what stages do not know how to do yet.
 bool can_be_followed(const PipelineSchedule& schedule, const std::string& name, Span span, DiagnosticSink& sink) {
-  const auto refuse = [&](const char* what, const std::string& why) {
-    sink.error("E0901", span, "a pipeline {} is not built yet", what).here("{}", why).help(built);
-    return false;
-  };
-  const size_t ranks = schedule.ranks.size(), stages = static_cast<size_t>(schedule.stages);
-  if (stages > ranks)
-    return refuse("of several chunks a rank", fmt::format("`{}` has {} stages on {} ranks", name, stages, ranks));
-  if (has(schedule, ActionKind::weight_gradient))
-    return refuse("whose weight gradients have a time of their own", fmt::format("`{}` has W apart from I", name));
-  if (has(schedule, ActionKind::recompute)) return refuse("that recomputes", fmt::format("`{}` has R", name));
-  return true;
+  if (!schedule.has(ActionKind::recompute)) return true;
+  sink.error("E0901", span, "a pipeline whose file says what is recomputed is not built yet")
+      .here("`{}` has R", name)
+      .help("leave R out of the file; `remat` of a rule says what is computed again");
+  return false;
+}
+
+/// Of `chunks: 2`.
+std::optional<int32_t> number_of(const ast::Attribute& chunks, DiagnosticSink& sink) {
+  const auto* number = ast::as<ast::Number>(*chunks.value);
+  constexpr double most = 1 << 20;
+  if (number && number->integer() && number->value >= 1 && number->value <= most)
+    return static_cast<int32_t>(number->value);
+  sink.error("E0411", chunks.value->span, "`chunks` is the number of stages that each rank has")
+      .here("must be a whole number from 1")
+      .help("write `chunks: 2`");
+  return std::nullopt;
 }
 
 class FileOfRule {
@@ -52,13 +48,7 @@ class FileOfRule {
       std::erase_if(actions, [](const Action& one) { return !is_computation(one.kind); });
     PipelineSchedule lists = with_whole_backwards(file->schedule);
     if (!fits(lists) || !can_be_followed(lists, name, span_, sink_) || !is_in_order(lists)) return std::nullopt;
-    // The stages' messages: sends have a slot for each micro-batch under way, receives begin at their reader.
-    const std::vector<Wait> waits = find_deadlock(lists, {ring_of(lists), 0});
-    if (waits.empty()) return lists;
-    sink_.error("E0423", span_, "the stages would wait for each other for ever")
-        .here("{}", describe_deadlock(lists, waits))
-        .help("a stage receives right before it computes: let it compute earlier what others wait for");
-    return std::nullopt;
+    return lists;
   }
 
  private:
@@ -79,29 +69,36 @@ class FileOfRule {
       return refuse(fmt::format("it is of {} micro-batches, not {}", lists.micro_batches, shape_.micro_batches),
                     fmt::format("`microbatches: {}` would do", lists.micro_batches));
     const std::vector<int> homes = lists.rank_of_stage();
-    for (int32_t stage = 0; stage < ranks && lists.stages == ranks; ++stage)
-      if (homes[static_cast<size_t>(stage)] != stage)
-        return refuse(fmt::format("stage {} lies on rank {}", stage, homes[static_cast<size_t>(stage)]),
-                      "stages lie along the axis in their order: exchange lines of the file");
-    return true;
+    bool in_turn = lists.stages % ranks == 0, in_a_v = lists.stages == 2 * ranks;
+    for (int32_t stage = 0; stage < lists.stages; ++stage) {
+      const int home = homes[static_cast<size_t>(stage)];
+      in_turn = in_turn && home == stage % ranks;
+      in_a_v = in_a_v && home == (stage < ranks ? stage : 2 * ranks - 1 - stage);
+    }
+    if (in_turn || in_a_v) return true;
+    return refuse(fmt::format("its stages lie on the ranks {}", fmt::join(homes, ", ")),
+                  "stages lie along the axis in turn, 0, 1, 0, 1, or two a rank in a V, 0, 1, 1, 0: exchange lines of "
+                  "the file");
   }
 
   /// Messages between two stages keep their order.
   bool is_in_order(const PipelineSchedule& lists) {
-    const auto taken = [&](int32_t stage, ActionKind kind) {
-      std::vector<int32_t> order;
-      for (const Action& one : lists.ranks[static_cast<size_t>(stage)])
-        if (one.kind == kind) order.push_back(one.micro_batch);
+    const std::vector<int> homes = lists.rank_of_stage();
+    const auto taken = [&](int32_t stage, bool forward) {
+      std::vector<Action> order;
+      for (const Action& one : lists.ranks[static_cast<size_t>(homes[static_cast<size_t>(stage)])])
+        if (one.stage == stage && (forward ? one.kind == ActionKind::forward : gives_gradient(one.kind)))
+          order.push_back(one);
       return order;
     };
     for (int32_t stage = 0; stage + 1 < lists.stages; ++stage)
-      for (const ActionKind kind : {ActionKind::forward, ActionKind::backward}) {
-        const std::vector<int32_t> here = taken(stage, kind), next = taken(stage + 1, kind);
-        const auto [a, b] = std::ranges::mismatch(here, next);
+      for (const bool forward : {true, false}) {
+        const std::vector<Action> here = taken(stage, forward), next = taken(stage + 1, forward);
+        const auto [a, b] = std::ranges::mismatch(here, next, {}, &Action::micro_batch, &Action::micro_batch);
         if (a == here.end()) continue;
-        return refuse(fmt::format("stage {} makes {} where stage {} makes {}", stage, to_text({kind, stage, *a}),
-                                  stage + 1, to_text({kind, stage + 1, *b})),
-                      "all stages take the micro-batches in the same order in F, and in the same order in B");
+        return refuse(
+            fmt::format("stage {} makes {} where stage {} makes {}", stage, to_text(*a), stage + 1, to_text(*b)),
+            "all stages take the micro-batches in the same order in F, and in the same order in B");
       }
     return true;
   }
@@ -128,20 +125,36 @@ const NamedSchedule* named(const ast::Attribute& schedule, DiagnosticSink& sink)
 
 }  // namespace
 
-bool resolve_schedule(const ast::Attribute& schedule, const ScheduleShape& shape, const MeshAxis* axis,
-                      SourceMap& sources, Pipeline& made, DiagnosticSink& sink) {
-  if (const auto* text = ast::as<ast::String>(*schedule.value); text && text->value.ends_with(".csv")) {
+bool resolve_schedule(const ast::Attribute* schedule, const ast::Attribute* chunks, ScheduleShape shape,
+                      const MeshAxis* axis, SourceMap& sources, Pipeline& made, DiagnosticSink& sink) {
+  const std::optional<int32_t> asked = chunks ? number_of(*chunks, sink) : std::nullopt;
+  if (chunks && !asked) return false;
+  const auto* text = schedule ? ast::as<ast::String>(*schedule->value) : nullptr;
+  if (text && text->value.ends_with(".csv")) {
     made.schedule = text->value;
     if (axis == nullptr) return true;
-    std::optional<PipelineSchedule> lists = FileOfRule(schedule, shape, *axis, sources, sink).read(text->value);
-    if (lists) made.lists = std::move(*lists);
-    return lists.has_value();
+    std::optional<PipelineSchedule> lists = FileOfRule(*schedule, shape, *axis, sources, sink).read(text->value);
+    if (!lists) return false;
+    const int32_t has = lists->stages / shape.ranks;
+    made.lists = std::move(*lists);
+    if (!asked || *asked == has) return true;
+    sink.error("E0411", chunks->value->span, "`{}` has {} stage{} a rank", text->value, has, has == 1 ? "" : "s")
+        .help(fmt::format("write `chunks: {}`, or leave it out", has));
+    return false;
   }
-  const NamedSchedule* known = named(schedule, sink);
+  const NamedSchedule* known =
+      schedule ? named(*schedule, sink) : find_schedule(asked.value_or(1) > 1 ? "interleaved" : made.schedule);
   if (known == nullptr) return false;
   made.schedule = known->name;
-  if (!can_be_followed(known->make({2, 2, known->chunks}), made.schedule, schedule.value->span, sink)) return false;
-  made.lists = known->make({shape.ranks, shape.micro_batches, known->chunks});
+  shape.chunks = asked.value_or(known->chunks);
+  if (shape.chunks != known->chunks && !known->other_chunks) {
+    sink.error("E0411", chunks->value->span, "schedule `{}` has {} stage{} a rank", known->name, known->chunks,
+               known->chunks == 1 ? "" : "s")
+        .help(
+            R"(take `schedule: "interleaved"`, "looped_bfs" or "circular", which have as many as you say, or leave `chunks` out)");
+    return false;
+  }
+  made.lists = known->make(shape);
   return true;
 }
 

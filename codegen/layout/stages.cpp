@@ -40,7 +40,7 @@ void for_each_source(const Graph& graph, const Node& node, const std::function<v
 }  // namespace
 
 Stages::Stages(const Graph& graph, const Layout& layout)
-    : graph_(&graph), pipeline_(layout.pipeline), mesh_(layout.mesh) {
+    : graph_(&graph), pipeline_(layout.pipeline), home_(pipeline_.lists.rank_of_stage()) {
   if (!pipeline_ || !graph.micro_batches.time) return;
   const NodeId time = main_loop(graph);
   if (!time) return;
@@ -48,7 +48,8 @@ Stages::Stages(const Graph& graph, const Layout& layout)
   for (const NodeId id : graph.body(body).nodes) {
     const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
     if (!loop || loop->dim != pipeline_.dim) continue;
-    BodyId& which = graph.node(id).part == Part::forward ? forward_ : backward_;
+    const Part part = graph.node(id).part;
+    BodyId& which = part == Part::forward ? forward_ : part == Part::weight_gradient ? weights_ : backward_;
     if (!which) which = loop->body;
   }
   if (!forward_) return;
@@ -56,7 +57,27 @@ Stages::Stages(const Graph& graph, const Layout& layout)
   place_body();
 }
 
-Where Stages::end(bool last) const { return {pipeline_.axis, {last ? mesh_.axes[pipeline_.axis].size - 1 : 0}, {}}; }
+Where Stages::end(bool last) const { return {pipeline_.axis, {last ? home_.back() : home_.front()}, {}}; }
+
+std::optional<int32_t> Stages::stage_of(ValueId value) const {
+  if (!body_ || !pipeline_.has_chunks()) return std::nullopt;
+  BodyId at = graph_->value(value).body;
+  if (at != body_) {
+    NodeId around;
+    for (; at != body_; at = graph_->node(around).body) {
+      if (at == graph_->root() || is_divided(at)) return std::nullopt;
+      around = graph_->body(at).owner;
+    }
+    return stage_at(place(around));
+  }
+  return stage_at(place_of(value));
+}
+
+std::optional<int32_t> Stages::stage_at(StagePlace place) const {
+  if (place == StagePlace::first) return 0;
+  if (place == StagePlace::last) return pipeline_.lists.stages - 1;
+  return std::nullopt;
+}
 
 std::vector<Where> Stages::owners() const {
   return varying_turns(pipeline_.dim, {{pipeline_.axis}, pipeline_.deal, {}});
@@ -71,7 +92,7 @@ std::vector<Where> Stages::must_lie(NodeId id) const {
   if (!body_) return {};
   while (id && graph_->node(id).body != body_) {
     const BodyId around = graph_->node(id).body;
-    if (around == forward_ || around == backward_) return owners();
+    if (is_divided(around)) return owners();
     if (around == graph_->root()) return {};
     id = graph_->body(around).owner;
   }
@@ -229,6 +250,22 @@ void separate_stage_sums(Graph& graph, const Layout& layout) {
   remove_dead(graph);
 }
 
+namespace {
+
+/// Whether a node outside of the divided loops has values of all turns, and does more with them than go over their
+/// elements: a rank with several stages cannot do that stage by stage.
+bool takes_turns_together(const Graph& graph, const Stages& stages, const Node& node, DimId dim) {
+  const auto has_turns = [&](ValueId value) {
+    return std::ranges::find(graph.type(value).dims, dim) != graph.type(value).dims.end();
+  };
+  if (std::ranges::none_of(node.inputs, has_turns) && std::ranges::none_of(node.results, has_turns)) return false;
+  if (const auto* loop = std::get_if<LoopOp>(&node.op)) return !stages.is_divided(*loop);
+  return !std::holds_alternative<MapOp>(node.op) && !std::holds_alternative<BroadcastOp>(node.op) &&
+         !std::holds_alternative<RenameOp>(node.op) && !std::holds_alternative<RandomOp>(node.op);
+}
+
+}  // namespace
+
 void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
   if (!layout.pipeline) return;
   const Stages stages(graph, layout);
@@ -240,6 +277,15 @@ void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink
       sink.error("E0419", node.span, "a second `repeat {}` in a pipeline over it", dim)
           .label(layout.pipeline.span, "the pipeline")
           .help("write both loops as one, or give one of them a dim of its own");
+      return;
+    }
+    if (layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, layout.pipeline.dim)) {
+      sink.error("E0901", node.span,
+                 "`{}` of all turns of `{}` in a pipeline of several stages a rank is not built yet",
+                 op_text(graph, node.op), dim)
+          .here("outside of `repeat {}` its turns can only be gone over element by element", dim)
+          .label(layout.pipeline.span, "the pipeline")
+          .help(fmt::format("compute it inside `repeat {}`, or leave out `chunks`", dim));
       return;
     }
     if (stages.place(id) != StagePlace::several) continue;

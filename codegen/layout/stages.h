@@ -27,9 +27,12 @@ class Stages {
   /// Whether this is the loop over micro-batches that goes through the stages.
   bool is_pipeline(const LoopOp& loop) const { return body_ && loop.body == body_; }
   /// Whether this is a loop whose turns the stages have among them.
-  bool is_divided(const LoopOp& loop) const { return loop.body == forward_ || loop.body == backward_; }
+  bool is_divided(const LoopOp& loop) const { return is_divided(loop.body); }
   /// The coordinate at which a divided loop begins, or ends.
   Where end(bool last) const;
+  /// Where a coordinate has several stages, the one that alone makes the value; nothing for what is of each, or of the
+  /// turns of a divided loop.
+  std::optional<int32_t> stage_of(ValueId) const;
   /// Where each turn of a divided loop is computed.
   std::vector<Where> owners() const;
   /// Where a node of any body must be computed; empty: wherever it likes.
@@ -42,14 +45,16 @@ class Stages {
   BodyId forward() const { return forward_; }
 
  private:
+  bool is_divided(BodyId body) const { return body && (body == forward_ || body == backward_ || body == weights_); }
+  std::optional<int32_t> stage_at(StagePlace) const;
   void place_body();
   std::optional<StagePlace> joined(const Node&) const;
   void place_free();
 
   const Graph* graph_;
   Pipeline pipeline_;
-  MeshShape mesh_;
-  BodyId body_, forward_, backward_;
+  std::vector<int> home_;  // by stage: its coordinate
+  BodyId body_, forward_, backward_, weights_;
   std::map<NodeId, StagePlace> places_;
 };
 

@@ -22,6 +22,7 @@ std::string to_string(const Program& program, const BranchStep& branch) {
   std::vector<std::string> axes;
   for (const Where& where : branch.at)
     axes.push_back(to_string(program.sharded.graph, program.sharded.layout.mesh, where));
+  if (branch.stage) axes.push_back(fmt::format("stage {} of its own", branch.stage->number));
   return fmt::format("{}", fmt::join(axes, ", "));
 }
 
@@ -112,7 +113,8 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
 
 RankSet RankClasses::touching(const Step& step, const Access& access, Use use, const RankSet& in) const {
   RankSet result = in;
-  if (const auto* message = std::get_if<MessageStep>(&step.what))
+  const auto* message = std::get_if<MessageStep>(&step.what);
+  if (message && !program_.sharded.layout.pipeline.has_chunks())  // of several stages a rank has one with a neighbour
     for (size_t i = 0; i < count(); ++i)
       result[i] = result[i] && neighbour(program_.sharded.layout.mesh, *message, classes_[i].rank);
   for (const CollectiveStep& one : movements(step))

@@ -38,6 +38,10 @@ class RankClasses {
   /// Those of `in`, which execute the step, that read or write by the access: of a broadcast's operand and a reduce's
   /// result one rank, of a slot in the end all that take turns.
   RankSet touching(const Step&, const Access&, Use, const RankSet& in) const;
+  /// Where the ranks of a class lie along an axis by which steps tell them apart.
+  int coordinate(size_t of, AxisId axis) const {
+    return static_cast<int>(program_.sharded.layout.mesh.coordinate(classes_[of].rank, axis));
+  }
 
  private:
   struct Class {

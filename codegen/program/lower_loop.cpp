@@ -1,11 +1,13 @@
 // lower_loop.cpp: a repeat becomes a `for`. A carry lives in one buffer that every turn reads and leaves renewed;
 // slices are stacked buffers indexed by the turn; what is collected is written into its slot of the stacked buffer.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
 #include "codegen/program/pipeline_slots.h"
+#include "codegen/program/stage_turns.h"
 
 namespace mesh {
 
@@ -36,6 +38,27 @@ Access Lowering::stacked(const LoopOp& op, ValueId value) {
 
 Part Lowering::part_of(ValueId value) const { return graph_.node(graph_.value(value).producer).part; }
 
+namespace {
+
+/// Whether a value of the pipeline's body is made of what its stages make of their turns.
+bool depends_on_turns(const Graph& graph, const Stages& stages, ValueId of) {
+  std::set<ValueId> seen;
+  std::vector<ValueId> work{of};
+  while (!work.empty()) {
+    const ValueId value = work.back();
+    work.pop_back();
+    if (graph.value(value).body != stages.body() || !seen.insert(value).second) continue;
+    const Node& producer = graph.node(graph.value(value).producer);
+    const auto* loop = std::get_if<LoopOp>(&producer.op);
+    if (loop && stages.is_pipeline(*loop)) continue;  // as the turn began
+    if (loop && stages.is_divided(*loop)) return true;
+    work.insert(work.end(), producer.inputs.begin(), producer.inputs.end());
+  }
+  return false;
+}
+
+}  // namespace
+
 /// The end of a turn: carries get what this turn leaves, of those whose last function is asked for. Values are read
 /// before any of them is overwritten.
 void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries, const std::function<bool(Part)>& of) {
@@ -57,14 +80,17 @@ void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries, const
   for (size_t i = 0; i < op.carries.size(); ++i) {
     if (!leaving[i]) continue;
     at_ = where(op.carries[i].leaving);
+    // What every stage of a rank computes alike, one of them keeps.
+    const bool alike = stage_ && stages_.is_pipeline(op) && at_.at.empty();
+    if (alike && !depends_on_turns(graph_, stages_, op.carries[i].leaving)) at_.stage = {stage_, 0};
     copy(*leaving[i], carries[i]);
   }
-  at_.clear();
+  at_ = {};
 }
 
 /// What the stages of a pipeline hand on: not what each adds up for itself.
 void Lowering::pass_on(const LoopOp& op, const std::vector<Access>& carries, bool sends) {
-  at_.clear();
+  at_ = {};
   for (size_t i = 0; i < op.carries.size(); ++i)
     if (!sharded_.placement(op.carries[i].result).at.empty()) {
       program_.buffer(storage(program_, carries[i].buffer)).space = Space::arena;
@@ -80,15 +106,22 @@ void Lowering::keep(const std::vector<Slot>& slots, bool before, const std::func
     if (before) store(slot.turn, slot.access);
     else copy(in_memory(slot.turn), slot.access);
   }
-  at_.clear();
+  at_ = {};
 }
 
-/// The body of a pipeline: F and B of a micro-batch.
+/// The body of a pipeline: F and B of a micro-batch, or F, I and W.
 void Lowering::lower_actions(const LoopOp& op, const std::vector<Access>& carries, const std::vector<Slot>& slots) {
+  const bool apart = sharded_.layout.pipeline.has_weights_apart();
+  const auto action_of = [&](Part part) {
+    if (part == Part::forward) return ActionKind::forward;
+    if (!apart) return ActionKind::backward;
+    return part == Part::weight_gradient ? ActionKind::weight_gradient : ActionKind::input_gradient;
+  };
   const Node* loop = node_;
   Steps actions;
-  for (const bool forward : {true, false}) {
-    const auto here = [&](Part part) { return (part == Part::forward) == forward; };
+  for (const Part first : {Part::forward, Part::input_gradient, Part::weight_gradient}) {
+    if (first == Part::weight_gradient && !apart) continue;
+    const auto here = [&](Part part) { return action_of(part) == action_of(first); };
     Steps body;
     Steps* around = std::exchange(steps_, &body);
     keep(slots, true, here);
@@ -99,9 +132,8 @@ void Lowering::lower_actions(const LoopOp& op, const std::vector<Access>& carrie
     leave(op, carries, here);
     steps_ = around;
     if (body.empty()) continue;
-    const ActionKind kind = forward ? ActionKind::forward : ActionKind::backward;
-    const Part part = forward ? Part::forward : Part::input_gradient;
-    actions.push_back({ActionStep{kind, std::move(body)}, part, {}, {}, {}});
+    if (stage_) take_turns_of_stage(program_, stage_, body);
+    actions.push_back({ActionStep{action_of(first), std::move(body)}, first, {}, {}, {}});
   }
   *steps_ = std::move(actions);
 }
@@ -129,7 +161,7 @@ void Lowering::lower_loop(const Node& node) {
   }
   const bool passes = stages_.is_divided(op);
   if (passes) pass_on(op, carries, false);
-  at_.clear();
+  at_ = {};
   for (const LoopOp::Slice& slice : op.slices) {
     Access access = stacked(op, slice.stacked);
     access.turns.push_back(loop);
@@ -148,6 +180,7 @@ void Lowering::lower_loop(const Node& node) {
   Steps body;
   Steps* around = std::exchange(steps_, &body);
   if (stages_.is_pipeline(op)) {
+    if (sharded_.layout.pipeline.has_chunks()) stage_ = {program_.loops++};
     lower_actions(op, carries, slots);
   } else {
     const auto all = [](Part) { return true; };
@@ -164,7 +197,8 @@ void Lowering::lower_loop(const Node& node) {
   for (size_t i = 0; i < op.carries.size(); ++i) memory_[op.carries[i].result.index] = carries[i];
   ForStep made{loop, op.dim, graph_.dim(op.dim).size, op.reverse, std::move(body)};
   if (const auto own = sharded_.divided.find(op.body); own != sharded_.divided.end()) made.own = own->second;
-  if (stages_.is_pipeline(op)) made.order = order_of(program_, made);
+  if (passes) made.stage = stage_;
+  if (stages_.is_pipeline(op)) made.order = order_of(program_, made, std::exchange(stage_, {}));
   emit(std::move(made));
   if (passes) pass_on(op, carries, true);
 }

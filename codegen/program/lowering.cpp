@@ -64,7 +64,7 @@ void Lowering::lower_root(const std::vector<bool>& wanted, std::vector<Step>& st
   steps_ = &steps;
   for (NodeId id : graph_.body(graph_.root()).nodes)
     if (wanted[id.index]) lower_node(id);
-  at_.clear();
+  at_ = {};
   lower_updates();
 }
 
@@ -125,14 +125,20 @@ void Lowering::lower_node(NodeId id) {
 }
 
 /// The ranks that have a value, among those that come to it: where it varies each comes to its own turns alone.
-std::vector<Where> Lowering::where(ValueId value) const {
-  std::vector<Where> at = sharded_.placement(value).at;
-  std::erase_if(at, [](const Where& one) { return one.varying; });
-  return at;
+Lowering::Place Lowering::where(ValueId value) const {
+  Place place{sharded_.placement(value).at};
+  std::erase_if(place.at, [](const Where& one) { return one.varying; });
+  if (!stage_ || place.at.empty()) return place;
+  const auto ranks = static_cast<int32_t>(sharded_.layout.pipeline.lists.ranks.size());
+  if (const std::optional<int32_t> number = stages_.stage_of(value)) place.stage = {stage_, *number / ranks};
+  else if (graph_.value(value).body != graph_.root() &&
+           std::ranges::find(place.at, sharded_.layout.pipeline.axis, &Where::axis) != place.at.end())
+    internal_error("a value of one coordinate of a pipeline is of none of its stages");
+  return place;
 }
 
 /// The ranks that have a node's results compute them. All come to a loop, and to what brings a value to one of them.
-std::vector<Where> Lowering::work_place(const Node& node) const {
+Lowering::Place Lowering::work_place(const Node& node) const {
   if (node.results.empty() || std::holds_alternative<LoopOp>(node.op)) return {};
   const auto* reshard = std::get_if<ReshardOp>(&node.op);
   const bool reduces = reshard && sharded_.steps[reshard->step].kind == CollectiveKind::reduce;
@@ -173,11 +179,11 @@ Step& Lowering::emit(StepKind what) {
 
 /// What only some ranks execute stands in a branch; neighbours share it.
 Steps& Lowering::steps_here() {
-  if (at_.empty()) return *steps_;
+  if (at_.at.empty() && !at_.stage) return *steps_;
   const Part part = node_ ? node_->part : Part::forward;
   const auto* last = steps_->empty() ? nullptr : std::get_if<BranchStep>(&steps_->back().what);
-  if (last == nullptr || last->at != at_ || steps_->back().part != part)
-    steps_->push_back({BranchStep{at_, {}}, part, {}, node_ ? node_->scope : "", {}});
+  if (last == nullptr || last->at != at_.at || last->stage != at_.stage || steps_->back().part != part)
+    steps_->push_back({BranchStep{at_.at, {}, at_.stage}, part, {}, node_ ? node_->scope : "", {}});
   return std::get<BranchStep>(steps_->back().what).body;
 }
 

@@ -69,8 +69,13 @@ class Lowering {
   void find_readers();
   void lower_body(BodyId);
   void lower_node(NodeId);
-  std::vector<Where> where(ValueId) const;
-  std::vector<Where> work_place(const Node&) const;
+  /// Who executes what is emitted.
+  struct Place {
+    std::vector<Where> at;  // none: all ranks
+    std::optional<StageUnderWay> stage = {};
+  };
+  Place where(ValueId) const;
+  Place work_place(const Node&) const;
   Steps& steps_here();
   bool is_formula(ValueId) const;
   bool could_be_formula(ValueId) const;
@@ -173,8 +178,9 @@ class Lowering {
   std::optional<Access> done_;  // the condition that ends the loop whose body is being lowered
   const Node* node_ = nullptr;  // being lowered
   const Work work_;
-  double seconds_ = 0;     // predicted, of nodes that made no step so far: whoever reads a formula computes it
-  std::vector<Where> at_;  // the ranks that execute what is emitted; none: all
+  double seconds_ = 0;  // predicted, of nodes that made no step so far: whoever reads a formula computes it
+  Place at_;
+  LoopId stage_;  // of the pipeline under way, where its coordinates have several stages
 };
 
 /// What the buffer of a stored tensor wishes to be called.

@@ -1,6 +1,7 @@
 #include "codegen/program/pipeline_slots.h"
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/graph/builder.h"
 #include "codegen/program/accesses.h"
@@ -14,37 +15,37 @@ namespace mesh {
 
 namespace {
 
-/// F after F, for stages that have no B.
-PipelineSchedule forward_alone(int32_t stages, int32_t micro_batches) {
-  PipelineSchedule schedule{stages, micro_batches, {}};
-  for (int32_t rank = 0; rank < stages; ++rank) {
-    schedule.ranks.emplace_back();
-    for (int32_t one = 0; one < micro_batches; ++one) schedule.ranks.back().push_back({ActionKind::forward, rank, one});
-  }
-  return schedule;
+/// A dim of slots, the same for all buffers that have so many.
+DimId dim_of(Program& program, const std::string& name, int64_t size) {
+  Graph& graph = program.sharded.graph;
+  const auto same = [&](const Dim& dim) { return dim.name == name && dim.size == size; };
+  const auto known = std::ranges::find_if(graph.dims, same);
+  return known != graph.dims.end() ? DimId{static_cast<uint32_t>(known - graph.dims.begin())}
+                                   : GraphBuilder(graph).dim(name, size);
 }
 
 bool is_backward(const Step& action) { return std::get<ActionStep>(action.what).kind != ActionKind::forward; }
 
 }  // namespace
 
-PipelineOrder order_of(const Program& program, const ForStep& loop) {
+PipelineOrder order_of(Program& program, const ForStep& loop, LoopId stage) {
   const Pipeline& pipeline = program.sharded.layout.pipeline;
   const bool both = std::ranges::any_of(loop.body, is_backward);
-  const PipelineSchedule lists =
-      both ? pipeline.lists : forward_alone(pipeline.lists.stages, static_cast<int32_t>(loop.turns));
+  PipelineSchedule lists = pipeline.lists;
+  for (std::vector<Action>& actions : lists.ranks)
+    if (!both) std::erase_if(actions, [](const Action& one) { return one.kind != ActionKind::forward; });
   if (both && !check_schedule(lists).empty())
     internal_error("schedule " + pipeline.schedule + ": " + check_schedule(lists).front().message);
-  const std::optional<PipelineSchedule> whole = with_communication(lists);
+  constexpr int32_t computed_and_sent = 2;  // of F alone
+  std::optional<SlottedSchedule> whole = with_fewest_slots(lists, both ? ring_of(lists) : computed_and_sent);
   if (!whole) internal_error("the ranks of schedule " + pipeline.schedule + " wait for each other");
-  return {pipeline.axis, *whole};
-}
-
-int64_t slots_of(const PipelineOrder& order) {
-  const bool both = std::ranges::any_of(order.schedule.ranks, [](const std::vector<Action>& actions) {
-    return std::ranges::any_of(actions, frees_activations, &Action::kind);
-  });
-  return both ? ring_of(order.schedule) : std::min(2, order.schedule.micro_batches);
+  PipelineOrder order{pipeline.axis, std::move(whole->schedule), whole->slots, stage, {}};
+  if (!stage) return order;
+  const auto ranks = static_cast<int64_t>(lists.ranks.size());
+  const bool in_a_v = lists.rank_of_stage().back() == 0;
+  order.stages = {dim_of(program, "stage", lists.stages),
+                  {{pipeline.axis}, in_a_v ? meshrt::zigzag(ranks) : meshrt::rounds(ranks, lists.stages / ranks), {}}};
+  return order;
 }
 
 std::vector<const MessageStep*> handed_on(const ForStep& pipeline) {
@@ -60,8 +61,10 @@ namespace {
 
 /// Where a buffer is used.
 struct Uses {
-  int all = 0, forward = 0, backward = 0;
+  int all = 0, inside = 0;        // inside the pipeline
+  std::set<const Step*> actions;  // that use it
   bool sent = false, begins_written = false;
+  bool of_one_stage = true;  // each stage that writes it does so alone
 };
 
 class Slots {
@@ -77,57 +80,79 @@ class Slots {
 
  private:
   void give(ForStep& loop) {
-    std::vector<Uses> uses(program_.buffers.size());
-    const auto look = [&](const Step& step, const auto& note) {
-      if (!has_bodies(step))
-        for_each_access(step, [&](const Access& access, Use use) {
-          note(uses[storage(program_, access.buffer).index], use, std::holds_alternative<MessageStep>(step.what));
-        });
-    };
-    for (const Routine& routine : program_.routines)
-      for_each_step(routine.steps, [&](const Step& step) { look(step, [](Uses& of, Use, bool) { ++of.all; }); });
-    for (const Step& action : loop.body)
-      for_each_step(std::get<ActionStep>(action.what).body, [&](const Step& step) {
-        look(step, [&](Uses& of, Use use, bool message) {
-          if (of.forward + of.backward == 0) of.begins_written = use == Use::write;
-          ++(is_backward(action) ? of.backward : of.forward);
-          of.sent = of.sent || message;
-        });
-      });
-    const auto needs_slots = [&](const Access& access) {
-      const BufferId root = storage(program_, access.buffer);
-      const Uses& of = uses[root.index];
-      return of.all == of.forward + of.backward && of.begins_written && !outlives_[root.index] &&
-             ((of.forward > 0 && of.backward > 0) || of.sent);
-    };
-    const int64_t count = slots_of(*loop.order);
+    find_uses(loop);
+    const PipelineOrder& order = *loop.order;
+    std::set<BufferId> in_flight, by_stage;
     for (Step& action : loop.body)
       for_each_access(action, [&](Access& access, Use) {
-        if (!needs_slots(access)) return;
-        access.turns.insert(access.turns.begin(), TurnIndex(loop.loop, 0, count));
-        for (IndexMap& map : access.maps) ++map.position;
-        widened_.push_back(storage(program_, access.buffer));
+        const BufferId root = storage(program_, access.buffer);
+        const Uses& of = uses_[root.index];
+        if (!needs_slots(of) || outlives_[root.index]) return;
+        add(access, {loop.loop, 0, order.slots});
+        in_flight.insert(root);
+        if (!order.stage || !needs_stages(of, root)) return;
+        add(access, {order.stage});
+        by_stage.insert(root);
       });
-    widen(std::ranges::any_of(loop.body, is_backward) ? "in_flight" : "sent_ahead", count);
+    if (in_flight.empty()) return;
+    const bool both = std::ranges::any_of(loop.body, is_backward);
+    const DimId slots = dim_of(program_, both ? "in_flight" : "sent_ahead", order.slots);
+    for (uint32_t i = 0; i < program_.buffers.size(); ++i) {
+      const BufferId root = storage(program_, {i});
+      std::vector<LocalDim>& dims = program_.buffers[i].dims;
+      if (in_flight.contains(root)) dims.insert(dims.begin(), {slots, {}});
+      if (by_stage.contains(root)) dims.insert(dims.begin(), order.stages);
+    }
   }
 
-  /// The buffers of the pipeline that was looked at, and what is a view of them.
-  void widen(const std::string& name, int64_t count) {
-    if (widened_.empty()) return;
-    Graph& graph = program_.sharded.graph;
-    const auto same = [&](const Dim& dim) { return dim.name == name && dim.size == count; };
-    const auto known = std::ranges::find_if(graph.dims, same);
-    const DimId slots = known != graph.dims.end() ? DimId{static_cast<uint32_t>(known - graph.dims.begin())}
-                                                  : GraphBuilder(graph).dim(name, count);
-    for (uint32_t i = 0; i < program_.buffers.size(); ++i)
-      if (std::ranges::count(widened_, storage(program_, {i})) > 0)
-        program_.buffers[i].dims.insert(program_.buffers[i].dims.begin(), {slots, {}});
-    widened_.clear();
+  void find_uses(const ForStep& loop) {
+    uses_.assign(program_.buffers.size(), {});
+    for (const Routine& routine : program_.routines)
+      for_each_step(routine.steps, [&](const Step& step) {
+        if (!has_bodies(step)) for_each_access(step, [&](const Access& access, Use) { ++of(access).all; });
+      });
+    for (const Step& action : loop.body) {
+      std::vector<bool> of_one_stage{false};
+      const auto note = [&](const Step& step) {
+        if (has_bodies(step)) return;
+        for_each_access(step, [&](const Access& access, Use use) {
+          Uses& uses = of(access);
+          if (uses.inside++ == 0) uses.begins_written = use == Use::write;
+          uses.actions.insert(&action);
+          uses.sent = uses.sent || std::holds_alternative<MessageStep>(step.what);
+          if (use != Use::read && !of_one_stage.back()) uses.of_one_stage = false;
+        });
+      };
+      const auto enter = [&](const Step& step, const Steps&) {
+        const auto* branch = std::get_if<BranchStep>(&step.what);
+        of_one_stage.push_back(of_one_stage.back() || (branch && branch->stage && !branch->at.empty()));
+      };
+      walk(std::get<ActionStep>(action.what).body, note, enter,
+           [&](const Step&, const Steps&) { of_one_stage.pop_back(); });
+    }
+  }
+
+  Uses& of(const Access& access) { return uses_[storage(program_, access.buffer).index]; }
+
+  static bool needs_slots(const Uses& of) {
+    return of.all == of.inside && of.begins_written && (of.actions.size() > 1 || of.sent);
+  }
+
+  /// What several stages of a rank make each for itself, but for what lies turn by turn: turns are of one stage.
+  bool needs_stages(const Uses& of, BufferId root) const {
+    const DimId turns = program_.sharded.layout.pipeline.dim;
+    return !of.of_one_stage &&
+           std::ranges::find(program_.buffer(root).dims, turns, &LocalDim::dim) == program_.buffer(root).dims.end();
+  }
+
+  static void add(Access& access, TurnIndex turn) {
+    access.turns.insert(access.turns.begin(), turn);
+    for (IndexMap& map : access.maps) ++map.position;
   }
 
   Program& program_;
   const std::vector<bool> outlives_;
-  std::vector<BufferId> widened_;
+  std::vector<Uses> uses_;  // of the pipeline that is looked at
 };
 
 }  // namespace
@@ -140,7 +165,7 @@ meshrt::PipelineInfo pipeline_info(const Program& program) {
   for_each_step(program.routines[program.step().run].steps, [&](const Step& step) {
     if (const auto* loop = std::get_if<ForStep>(&step.what); loop && loop->order)
       info = {layout.mesh.axes[loop->order->axis].name, layout.pipeline.schedule, static_cast<int>(loop->turns),
-              static_cast<int>(slots_of(*loop->order))};
+              loop->order->slots};
   });
   return info;
 }

@@ -8,12 +8,10 @@
 
 namespace mesh {
 
-/// As the layout's schedule has it; of a loop without B each stage makes F after F.
-PipelineOrder order_of(const Program&, const ForStep&);
-
-/// The most micro-batches that a stage has under way between their F and the end of their B; without B two, one of
-/// which is computed while the other is sent.
-int64_t slots_of(const PipelineOrder&);
+/// As the layout's schedule has it, with as many slots as a stage has micro-batches under way at most between their F
+/// and the end of their B; of a loop without B each rank makes its F in the same order. `stage` stands for which of its
+/// stages a rank is at; unset where it has one.
+PipelineOrder order_of(Program&, const ForStep&, LoopId stage);
 
 /// What stages hand on: the messages that actions send, each value once, in the order of the program.
 std::vector<const MessageStep*> handed_on(const ForStep& pipeline);

@@ -26,7 +26,10 @@ class Printer {
   explicit Printer(const Program& program) : program_(program), dim_of_loop_(program.loops) {
     for (const Routine& routine : program.routines)
       for_each_step(routine.steps, [&](const Step& step) {
-        if (const auto* loop = std::get_if<ForStep>(&step.what)) dim_of_loop_[loop->loop.index] = loop->dim;
+        if (const auto* loop = std::get_if<ForStep>(&step.what)) {
+          dim_of_loop_[loop->loop.index] = loop->dim;
+          if (loop->order && loop->order->stage) dim_of_loop_[loop->order->stage.index] = loop->order->stages.dim;
+        }
       });
   }
 
@@ -290,13 +293,19 @@ class Printer {
   }
   std::string text(const UntilStep& u) const { return "until " + access(u.done); }
   std::string text(const ForStep& loop) const {
-    const std::string own = loop.own ? ", each rank its own of " + axes(loop.own->axes) : "";
+    std::string own = loop.own ? ", each rank its own of " + axes(loop.own->axes) : "";
+    if (loop.stage) own += ", those of the stage";
     const std::string order =
         loop.order ? ", as the stages of " + axes({loop.order->axis}) + " have them in their lists" : "";
     return fmt::format("for {} {}{}{}{}", dim(loop.dim), loop.turns, loop.reverse ? " backwards" : "", own, order);
   }
   std::string text(const ActionStep& action) const {
-    return action.kind == ActionKind::forward ? "forward" : "backward";
+    switch (action.kind) {
+      case ActionKind::forward: return "forward";
+      case ActionKind::input_gradient: return "gradients of inputs";
+      case ActionKind::weight_gradient: return "gradients of weights";
+      default: return "backward";
+    }
   }
   std::string text(const BranchStep& branch) const { return "on " + to_string(program_, branch); }
 

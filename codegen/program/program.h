@@ -282,10 +282,14 @@ struct UntilStep {
   Access done;
 };
 
-/// In which order the stages of a pipeline, which are the coordinates of an axis, make their actions, each of one turn.
+/// In which order the stages of a pipeline over an axis make their actions, each of one turn.
 struct PipelineOrder {
   AxisId axis;
   PipelineSchedule schedule;  // lists of F, B and their messages, by coordinate
+  int32_t slots = 1;          // of what a stage leaves to later actions and hands on: micro-batch k has slot k % slots
+  /// Where a coordinate has several stages: what stands for the one under way, as a turn of a loop over `stages`.
+  LoopId stage = {};
+  LocalDim stages = {};
 };
 
 /// What one turn of a loop executes.
@@ -297,10 +301,19 @@ struct ForStep {
   Steps body;
   /// Set: a rank makes only those turns that it owns of the dim, which lies so, in blocks.
   std::optional<DimPlacement> own = {};
+  /// Set: of these only those of the stage under way (PipelineOrder::stage), which `turns_of_stages` says.
+  LoopId stage = {};
   /// Set: the body is ActionSteps, which each rank executes as its list says. What a turn's F leaves to its B, or is
   /// sent, lies in a ring of slots, of which there are as many as turns under way (pipeline_slots.h).
   std::optional<PipelineOrder> order = {};
   std::array<Steps*, 1> bodies() { return {&body}; }
+};
+
+/// Which of a rank's several stages, in their order, is under way.
+struct StageUnderWay {
+  LoopId stage;  // PipelineOrder::stage
+  int32_t number;
+  bool operator==(const StageUnderWay&) const = default;
 };
 
 /// What only some ranks execute: those that have one of its coordinates on every axis of `at`. The others go on with
@@ -309,10 +322,12 @@ struct ForStep {
 struct BranchStep {
   std::vector<Where> at;  // sorted by axis, each with its coordinates in order, or at a turn's owner; at least one axis
   Steps body;
+  std::optional<StageUnderWay> stage = {};  // set: and only in the actions of that one; `at` may be empty then
   std::array<Steps*, 1> bodies() { return {&body}; }
 };
 
-/// What a stage does of one micro-batch in one action: F or B.
+/// What a stage does of one micro-batch in one action: F or B; where weights' gradients have a time of their own F, I
+/// or W, and a B in a list is I, then W.
 struct ActionStep {
   ActionKind kind;
   Steps body;

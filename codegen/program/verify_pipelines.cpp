@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
+#include "codegen/graph/builder.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/pipeline_slots.h"
@@ -28,8 +32,11 @@ class PipelineVerifier {
       kinds.insert(action.kind);
       body(action);
     }
-    const std::vector<std::vector<Action>>& ranks = loop_.order->schedule.ranks;
-    for (size_t rank = 0; rank < ranks.size(); ++rank) list(static_cast<int32_t>(rank), ranks[rank], kinds);
+    const PipelineSchedule& schedule = loop_.order->schedule;
+    const std::vector<int> home = schedule.rank_of_stage();
+    for (int32_t stage = 0; stage < schedule.stages; ++stage)
+      list(home[static_cast<size_t>(stage)], stage,
+           schedule.ranks[static_cast<size_t>(home[static_cast<size_t>(stage)])], kinds);
   }
 
  private:
@@ -38,36 +45,59 @@ class PipelineVerifier {
   // ---- within an action
 
   void body(const ActionStep& action) {
-    std::vector<RankSet> ranks{classes_.all()};
-    std::vector<const Step*> steps;
-    std::vector<RankSet> come;  // to each of the steps
+    std::vector<Coming> around{{nullptr, classes_.all(), {}}};
+    std::vector<Coming> steps;
     walk(
         action.body,
         [&](const Step& step) {
-          if (has_bodies(step)) return;
-          steps.push_back(&step);
-          come.push_back(ranks.back());
+          if (!has_bodies(step)) steps.push_back({&step, around.back().ranks, around.back().stage});
         },
-        [&](const Step& step, const Steps&) { ranks.push_back(classes_.entering(step, ranks.back())); },
-        [&](const Step&, const Steps&) { ranks.pop_back(); });
+        [&](const Step& step, const Steps&) {
+          const auto* branch = std::get_if<BranchStep>(&step.what);
+          around.push_back({&step, classes_.entering(step, around.back().ranks), around.back().stage});
+          if (branch && branch->stage && !branch->at.empty()) around.back().stage = stage_of(*branch);
+        },
+        [&](const Step&, const Steps&) { around.pop_back(); });
     for (size_t at = 0; at < steps.size(); ++at) {
-      const auto* message = std::get_if<MessageStep>(&steps[at]->what);
+      const auto* message = std::get_if<MessageStep>(&steps[at].step->what);
       if (!message) continue;
       const Use own = message->sends ? Use::read : Use::write;
-      const RankSet moved = classes_.touching(*steps[at], message->value, own, come[at]);
+      const RankSet moved = classes_.touching(*steps[at].step, message->value, own, steps[at].ranks);
       const size_t first = message->sends ? at + 1 : 0, end = message->sends ? steps.size() : at;
-      for (size_t other = first; other < end; ++other) beside(*steps[at], *message, moved, *steps[other], come[other]);
+      for (size_t other = first; other < end; ++other) beside(*steps[at].step, *message, moved, steps[other]);
     }
   }
 
+  /// A step, and who comes to it.
+  struct Coming {
+    const Step* step;
+    RankSet ranks;
+    std::optional<int32_t> stage;  // unset: every stage of a rank
+  };
+
+  /// The one whose actions alone enter the branch: it lies at one coordinate.
+  int32_t stage_of(const BranchStep& branch) const {
+    const std::vector<int> home = loop_.order->schedule.rank_of_stage();
+    const auto where = std::ranges::find(branch.at, loop_.order->axis, &Where::axis);
+    int32_t left = branch.stage->number;
+    for (int32_t stage = 0; stage < static_cast<int32_t>(home.size()); ++stage)
+      if (home[static_cast<size_t>(stage)] == where->coordinates.front() && left-- == 0) return stage;
+    internal_error("a branch on a stage that its rank lacks");
+  }
+
+  /// Whether the message goes out of the stage, or into it.
+  bool has_message(const MessageStep& message, int32_t stage) const {
+    return stage != (message.down == message.sends ? 0 : loop_.order->schedule.stages - 1);
+  }
+
   /// A step that is executed while the value may be under way.
-  void beside(const Step& of, const MessageStep& message, const RankSet& moved, const Step& step,
-              const RankSet& ranks) {
+  void beside(const Step& of, const MessageStep& message, const RankSet& moved, const Coming& other) {
+    if (other.stage && !has_message(message, *other.stage)) return;
     const BufferId value = storage(program_, message.value.buffer);
-    for_each_access(step, [&](const Access& access, Use use) {
+    for_each_access(*other.step, [&](const Access& access, Use use) {
       if (storage(program_, access.buffer) != value || (message.sends && use == Use::read)) return;
-      if (intersect(moved, classes_.touching(step, access, use, ranks)))
-        say(fmt::format("{} {}: {}", summary(program_, step),
+      if (intersect(moved, classes_.touching(*other.step, access, use, other.ranks)))
+        say(fmt::format("{} {}: {}", summary(program_, *other.step),
                         message.sends ? "writes what may be under way" : "touches what may be coming in",
                         summary(program_, of)));
     });
@@ -75,32 +105,70 @@ class PipelineVerifier {
 
   // ---- along a list
 
-  void list(int32_t rank, const std::vector<Action>& actions, const std::set<ActionKind>& kinds) {
-    const auto place = [&](ActionKind kind, int32_t turn) {
-      return std::ranges::find(actions, Action{kind, rank, turn}) - actions.begin();
-    };
-    const auto end = static_cast<std::ptrdiff_t>(actions.size());
-    const auto slots = static_cast<int32_t>(slots_of(*loop_.order));
+  /// Where a stage's actions stand in the list of its rank.
+  class Places {
+   public:
+    Places(const std::vector<Action>& actions, int32_t stage) : end_(actions.size()) {
+      for (size_t at = 0; at < actions.size(); ++at) {
+        const Action& one = actions[at];
+        if (one.stage != stage) continue;
+        places_[{one.kind, one.micro_batch}].push_back(at);
+        if (one.kind != ActionKind::backward) continue;  // which is I and W, where there are these
+        places_[{ActionKind::input_gradient, one.micro_batch}].push_back(at);
+        places_[{ActionKind::weight_gradient, one.micro_batch}].push_back(at);
+      }
+    }
+    size_t count(ActionKind kind, int32_t turn) const {
+      const auto found = places_.find({kind, turn});
+      return found == places_.end() ? 0 : found->second.size();
+    }
+    /// The end of the list where it has none.
+    size_t of(ActionKind kind, int32_t turn) const {
+      return count(kind, turn) == 0 ? end_ : places_.at({kind, turn}).front();
+    }
+    size_t end() const { return end_; }
+
+   private:
+    size_t end_;
+    std::map<std::pair<ActionKind, int32_t>, std::vector<size_t>> places_;
+  };
+
+  void list(int32_t rank, int32_t stage, const std::vector<Action>& actions, const std::set<ActionKind>& kinds) {
+    const Places places(actions, stage);
     for (int32_t turn = 0; turn < static_cast<int32_t>(loop_.turns); ++turn)
       for (const ActionKind kind : kinds) {
-        const Action action{kind, rank, turn};
-        const auto made = place(kind, turn);
-        if (std::ranges::count(actions, action) != 1) {
+        const Action action{kind, stage, turn};
+        if (places.count(kind, turn) != 1) {
           say(fmt::format("rank {} has {} not once in its list", rank, to_text(action)));
           continue;
         }
+        if (kind == ActionKind::weight_gradient) continue;  // it has no message
+        const size_t made = places.of(kind, turn);
         const bool forward = kind == ActionKind::forward;
-        const auto sent = place(forward ? ActionKind::send_forward : ActionKind::send_backward, turn);
-        if (sent < made) say(fmt::format("rank {} sends what {} gives before it", rank, to_text(action)));
-        const Action receive{forward ? ActionKind::receive_forward : ActionKind::receive_backward, rank, turn};
-        const auto received = place(receive.kind, turn);
-        if (received == end) continue;
+        if (places.of(forward ? ActionKind::send_forward : ActionKind::send_backward, turn) < made)
+          say(fmt::format("rank {} sends what {} gives before it", rank, to_text(action)));
+        const Action receive{forward ? ActionKind::receive_forward : ActionKind::receive_backward, stage, turn};
+        const size_t received = places.of(receive.kind, turn);
+        if (received == places.end()) continue;
         if (received > made) say(fmt::format("rank {} receives what {} needs behind it", rank, to_text(action)));
-        for (const ActionKind earlier : kinds)
-          if (turn >= slots && place(earlier, turn - slots) > received)
-            say(fmt::format("rank {}: {} stands before {}, which uses the same slot", rank, to_text(receive),
-                            to_text(Action{earlier, rank, turn - slots})));
+        if (const std::optional<size_t> user = user_of_slot(places, turn, received, kinds))
+          say(fmt::format("rank {}: {} stands before {}, which uses the same slot", rank, to_text(receive),
+                          to_text(actions[*user])));
       }
+  }
+
+  /// The last action of another turn that has the same slot, and has it at that place of the list.
+  std::optional<size_t> user_of_slot(const Places& places, int32_t turn, size_t at,
+                                     const std::set<ActionKind>& kinds) const {
+    const int32_t slots = loop_.order->slots;
+    for (int32_t other = turn % slots; other < static_cast<int32_t>(loop_.turns); other += slots) {
+      size_t last = 0;
+      for (const ActionKind kind : kinds) last = std::max(last, places.of(kind, other));
+      const bool begun =
+          std::min(places.of(ActionKind::forward, other), places.of(ActionKind::receive_forward, other)) < at;
+      if (other != turn && begun && at < last && last < places.end()) return last;
+    }
+    return std::nullopt;
   }
 
   const Program& program_;

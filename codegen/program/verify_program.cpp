@@ -135,7 +135,7 @@ class Verifier {
 
   void coordinates(const BranchStep& branch) {
     const std::vector<MeshAxis>& axes = program_.sharded.layout.mesh.axes;
-    bool good = !branch.at.empty();
+    bool good = !branch.at.empty() || branch.stage;
     for (const Where& where : branch.at) {
       if (where.owner) {
         good = good && where.coordinates.empty() && is_under_way(where.owner.dim);
@@ -195,9 +195,11 @@ class Verifier {
                                               [&](const CollectiveStep& collective) { return collective.at == where; });
       return of_one || std::ranges::any_of(around_, [&](const Step* around) {
                const auto* branch = std::get_if<BranchStep>(&around->what);
-               if (const auto* loop = std::get_if<ForStep>(&around->what))
-                 return loop->own && loop->dim == where.owner.dim && loop->own->axes == where.owner.axes &&
-                        loop->own->deal == where.owner.deal;
+               if (const auto* loop = std::get_if<ForStep>(&around->what)) {
+                 const bool stages = loop->order && loop->order->stage && local == loop->order->stages;
+                 return stages || (loop->own && loop->dim == where.owner.dim && loop->own->axes == where.owner.axes &&
+                                   loop->own->deal == where.owner.deal);
+               }
                return branch && std::ranges::count(branch->at, where) > 0;
              });
     });
@@ -217,6 +219,8 @@ class Verifier {
       }
       good = good && std::ranges::any_of(around_, [&](const Step* around) {
                const auto* loop = std::get_if<ForStep>(&around->what);
+               if (loop && loop->order && loop->order->stage == turn.loop)
+                 return turn.offset == 0 && turn.period == 0 && loop->order->stages == dims[k];
                if (!loop || loop->loop != turn.loop) return false;
                return turn.period > 0 ? turn.period == slots : turn.offset == 0 && loop->dim == dims[k].dim;
              });

@@ -1,7 +1,9 @@
 #include "codegen/schedule/lower_schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace mesh {
 
@@ -20,40 +22,137 @@ PipelineSchedule with_recompute(PipelineSchedule schedule, Remat remat) {
   return schedule;
 }
 
-std::optional<PipelineSchedule> with_communication(const PipelineSchedule& schedule) {
-  const std::vector<int> rank_of_stage = schedule.rank_of_stage();
-  PipelineSchedule lowered{schedule.stages, schedule.micro_batches, {}};
-  lowered.ranks.resize(schedule.ranks.size());
-  std::vector<size_t> next(schedule.ranks.size());
-  std::set<Action> done;
-  const auto ready = [&](const Action& action) {
-    const auto is_done = [&](ActionKind kind, int32_t stage) {
-      return done.contains({kind, stage, action.micro_batch});
-    };
-    if (action.kind == ActionKind::forward) return action.stage == 0 || is_done(ActionKind::forward, action.stage - 1);
-    if (!gives_gradient(action.kind) || action.stage + 1 == schedule.stages) return true;
-    return is_done(ActionKind::backward, action.stage + 1) || is_done(ActionKind::input_gradient, action.stage + 1);
-  };
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t rank = 0; rank < next.size(); ++rank) {
-      if (next[rank] == schedule.ranks[rank].size()) continue;
-      const Action& action = schedule.ranks[rank][next[rank]];
-      if (!ready(action)) continue;
-      ++next[rank];
-      moved = true;
-      if (action.kind == ActionKind::idle) continue;
-      done.insert(action);
-      lowered.ranks[rank].push_back(action);
-      const std::optional<Message> message = message_of(action, rank_of_stage);
-      if (!message) continue;
-      lowered.ranks[rank].push_back(message->send);
-      lowered.ranks[message->to].push_back(message->receive);
-    }
+namespace {
+
+/// Goes through all lists at once, each rank as far as it comes, and so puts every message where both ends are.
+class Communication {
+ public:
+  Communication(const PipelineSchedule& schedule, std::optional<int32_t> slots)
+      : schedule_(schedule),
+        home_(schedule.rank_of_stage()),
+        slots_(slots),
+        posts_(schedule.ranks.size()),
+        last_(schedule.stages) {
+    for (const std::vector<Action>& actions : schedule.ranks)
+      for (const Action& action : actions)
+        if (action.kind != ActionKind::idle) last_[action.stage][action.micro_batch] = action;
   }
-  for (size_t rank = 0; rank < next.size(); ++rank)
-    if (next[rank] != schedule.ranks[rank].size()) return std::nullopt;
-  return lowered;
+
+  std::optional<PipelineSchedule> run() {
+    PipelineSchedule lowered{schedule_.stages, schedule_.micro_batches, {}};
+    lowered.ranks.resize(schedule_.ranks.size());
+    std::vector<size_t> next(schedule_.ranks.size());
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t rank = 0; rank < next.size(); ++rank) {
+        while (post(rank, lowered.ranks[rank])) moved = true;
+        if (next[rank] == schedule_.ranks[rank].size()) continue;
+        const Action& action = schedule_.ranks[rank][next[rank]];
+        if (!is_ready(action)) continue;
+        ++next[rank];
+        moved = true;
+        if (action.kind == ActionKind::idle) continue;
+        done_.insert(action);
+        lowered.ranks[rank].push_back(action);
+        const std::optional<Message> message = message_of(action, home_);
+        if (!message) continue;
+        lowered.ranks[rank].push_back(message->send);
+        posts_[message->to].push_back(message->receive);
+        while (post(message->to, lowered.ranks[message->to])) continue;
+      }
+    }
+    for (size_t rank = 0; rank < next.size(); ++rank)
+      if (next[rank] != schedule_.ranks[rank].size()) return std::nullopt;
+    return lowered;
+  }
+
+ private:
+  /// Whether that holds for all other micro-batches that have the slot of this one.
+  template <class Holds>
+  bool for_each_sharing(int32_t micro_batch, const Holds& holds) const {
+    if (!slots_) return true;
+    for (int32_t other = micro_batch % *slots_; other < schedule_.micro_batches; other += *slots_)
+      if (other != micro_batch && !holds(other)) return false;
+    return true;
+  }
+
+  /// Whether what the stage gave on from the slot that the action fills has been asked for.
+  bool is_taken(const Action& of, ActionKind maker) const {
+    return for_each_sharing(of.micro_batch, [&](int32_t other) {
+      if (!made(maker, of.stage, other)) return true;
+      if (const std::optional<Message> message = message_of({maker, of.stage, other}, home_))
+        return done_.contains(message->receive);
+      const int32_t reader = of.stage + (maker == ActionKind::forward ? 1 : -1);
+      return reader < 0 || reader == schedule_.stages || made(maker, reader, other);  // of the same rank
+    });
+  }
+
+  bool made(ActionKind maker, int32_t stage, int32_t micro_batch) const {
+    return done_.contains({maker, stage, micro_batch}) ||
+           (maker == ActionKind::backward && done_.contains({ActionKind::input_gradient, stage, micro_batch}));
+  }
+
+  bool is_ready(const Action& action) const {
+    const bool forward = action.kind == ActionKind::forward;
+    if (!forward && !gives_gradient(action.kind)) return true;
+    const ActionKind maker = forward ? ActionKind::forward : ActionKind::backward;
+    const int32_t giver = action.stage + (forward ? -1 : 1);
+    const bool begins = giver < 0 || giver == schedule_.stages;
+    return (begins || made(maker, giver, action.micro_batch)) && is_taken(action, maker) && has_come(action);
+  }
+
+  bool has_come(const Action& action) const {
+    const std::optional<Action> receive = receive_for(action, home_);
+    return !receive || done_.contains(*receive);
+  }
+
+  /// The first receive that the rank has to post and whose slot is free. Those of a stage keep their order.
+  bool post(size_t rank, std::vector<Action>& list) {
+    std::set<std::pair<ActionKind, int32_t>> waiting;
+    for (auto receive = posts_[rank].begin(); receive != posts_[rank].end(); ++receive) {
+      const std::pair of{receive->kind, receive->stage};
+      if (waiting.contains(of) || !is_free(*receive)) {
+        waiting.insert(of);
+        continue;
+      }
+      list.push_back(*receive);
+      done_.insert(*receive);
+      posts_[rank].erase(receive);
+      return true;
+    }
+    return false;
+  }
+
+  bool is_free(const Action& receive) const {
+    const bool forward = receive.kind == ActionKind::receive_forward;
+    const auto has_ended = [&](int32_t other) {
+      const bool begun = done_.contains({ActionKind::receive_forward, receive.stage, other}) ||
+                         done_.contains({ActionKind::forward, receive.stage, other});
+      return !begun || done_.contains(last_[receive.stage].at(other));
+    };
+    return for_each_sharing(receive.micro_batch, has_ended) &&
+           is_taken(receive, forward ? ActionKind::forward : ActionKind::backward);
+  }
+
+  const PipelineSchedule& schedule_;
+  const std::vector<int> home_;
+  const std::optional<int32_t> slots_;
+  std::vector<std::vector<Action>> posts_;       // by rank: receives of what is sent
+  std::vector<std::map<int32_t, Action>> last_;  // by stage and micro-batch
+  std::set<Action> done_;                        // receives that are posted, too
+};
+
+}  // namespace
+
+std::optional<PipelineSchedule> with_communication(const PipelineSchedule& schedule, std::optional<int32_t> slots) {
+  return Communication(schedule, slots).run();
+}
+
+std::optional<SlottedSchedule> with_fewest_slots(const PipelineSchedule& schedule, int32_t least) {
+  for (int32_t slots = std::min(least, schedule.micro_batches); slots <= schedule.micro_batches; ++slots)
+    if (std::optional<PipelineSchedule> whole = with_communication(schedule, slots))
+      return SlottedSchedule{std::move(*whole), slots};
+  return std::nullopt;
 }
 
 PipelineSchedule with_whole_backwards(PipelineSchedule schedule) {

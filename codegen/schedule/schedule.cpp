@@ -68,6 +68,12 @@ bool PipelineSchedule::has_communication() const {
   });
 }
 
+bool PipelineSchedule::has(ActionKind kind) const {
+  return std::ranges::any_of(ranks, [&](const std::vector<Action>& actions) {
+    return std::ranges::find(actions, kind, &Action::kind) != actions.end();
+  });
+}
+
 std::optional<Message> message_of(const Action& action, const std::vector<int>& rank_of_stage) {
   const bool forward = action.kind == ActionKind::forward;
   if (!forward && !gives_gradient(action.kind)) return std::nullopt;
@@ -77,6 +83,14 @@ std::optional<Message> message_of(const Action& action, const std::vector<int>& 
   return Message{{forward ? ActionKind::send_forward : ActionKind::send_backward, action.stage, action.micro_batch},
                  {forward ? ActionKind::receive_forward : ActionKind::receive_backward, reader, action.micro_batch},
                  rank_of_stage[reader]};
+}
+
+int32_t givers_on(int rank, bool forward, const std::vector<int>& rank_of_stage) {
+  const ActionKind kind = forward ? ActionKind::forward : ActionKind::backward;
+  int32_t count = 0;
+  for (int32_t stage = 0; stage < static_cast<int32_t>(rank_of_stage.size()); ++stage)
+    if (rank_of_stage[stage] == rank && message_of({kind, stage, 0}, rank_of_stage)) ++count;
+  return count;
 }
 
 std::optional<Action> receive_for(const Action& action, const std::vector<int>& rank_of_stage) {

@@ -63,6 +63,8 @@ struct PipelineSchedule {
   /// -1 for a stage that no rank computes; the first of several ranks.
   std::vector<int> rank_of_stage() const;
   bool has_communication() const;
+  /// Whether some rank has such an action.
+  bool has(ActionKind) const;
 };
 
 /// What an action of one rank hands to another rank's: F to the F of the next stage, B and I to those of the stage
@@ -72,6 +74,8 @@ struct Message {
   int to;  // rank
 };
 std::optional<Message> message_of(const Action&, const std::vector<int>& rank_of_stage);
+/// How many of a rank's stages hand something on to another rank, forward or back.
+int32_t givers_on(int rank, bool forward, const std::vector<int>& rank_of_stage);
 /// The receive of what the action needs of another rank.
 std::optional<Action> receive_for(const Action&, const std::vector<int>& rank_of_stage);
 

@@ -25,6 +25,8 @@ CompileRequest headed(const std::string& layout) {
   return request;
 }
 
+const Sizes& cut_of(const ShardedGraph& sharded) { return sharded.layout.pipeline.cut; }
+
 Sizes cut(const CompileRequest& request) { return cut_of(compiled(request).sharded()); }
 
 /// Every way to cut so many layers.

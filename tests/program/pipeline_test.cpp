@@ -1,4 +1,5 @@
 // Pipelines: stages that compute at their own ranks, in the order of a schedule, equal to one rank.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,15 +54,45 @@ TEST(Pipeline, stages_of_unlike_length) {
   tests::expect_as_one_rank(request, "5 layers on 3 stages");
 }
 
+/// Stages that lie in turn, as many as layers, fewer, and of unlike length; more ranks than micro-batches of a round.
+TEST(Pipeline, several_stages_of_a_rank) {
+  for (const int64_t ranks : {1, 2, 3, 4})
+    for (const char* layout : {"inter", "odd", "breadth", "circle"})
+      for (const char* layers : {"8", "9"}) {
+        CompileRequest request = deep(layout, {{"pipe", ranks}});
+        request.set = {{"layer", layers}};
+        tests::expect_as_one_rank(request, fmt::format("{} of {}, {} layers", layout, ranks, layers));
+      }
+  CompileRequest request = deep("thrice");
+  request.set = {{"layer", "7"}};
+  tests::expect_as_one_rank(request, "three stages a rank");
+  request = deep("uneven");
+  request.set = {{"layer", "8"}};
+  tests::expect_as_one_rank(request, "stages cut by hand");
+}
+
+/// W where the schedule puts it; in a V the two stages of its turning point are on one rank, and both ends are.
+TEST(Pipeline, weights_gradients_at_a_time_of_their_own) {
+  for (const int64_t ranks : {1, 2, 3, 4})
+    for (const char* layout : {"half", "ahead", "vee"}) {
+      CompileRequest request = deep(layout, {{"pipe", ranks}});
+      request.set = {{"layer", "9"}};
+      tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
+    }
+}
+
 TEST(Pipeline, with_other_axes_in_its_stages) {
-  for (const auto& [data, pipe, model] : {std::tuple{2, 2, 2}, {2, 2, 1}, {1, 2, 3}, {1, 4, 2}})
-    tests::expect_as_one_rank(deep("both", {{"data", data}, {"pipe", pipe}, {"model", model}}),
-                              std::to_string(data) + " x " + std::to_string(pipe) + " x " + std::to_string(model));
+  for (const char* layout : {"both", "zero", "zeros", "chunks", "apart"})
+    for (const auto& [data, pipe, model] : {std::tuple{2, 2, 2}, {2, 2, 1}, {1, 2, 3}, {1, 4, 2}}) {
+      CompileRequest request = deep(layout, {{"data", data}, {"pipe", pipe}, {"model", model}});
+      request.set = {{"layer", "8"}};
+      tests::expect_as_one_rank(request, fmt::format("{} of {} x {} x {}", layout, data, pipe, model));
+    }
 }
 
 /// What is under way at most is what the schedule says, and what lies in slots has one for each.
 TEST(Pipeline, memory_follows_the_schedule) {
-  const auto slots = [](const char* layout) { return slots_of(*pipeline_of(compiled(deep(layout)).program).order); };
+  const auto slots = [](const char* layout) { return pipeline_of(compiled(deep(layout)).program).order->slots; };
   EXPECT_EQ(slots("fill"), 4);
   EXPECT_EQ(slots("turns"), 2);
   EXPECT_EQ(slots("eager"), 3);
@@ -83,7 +114,7 @@ TEST(Pipeline, evaluation_has_two_slots) {
     if (const auto* loop = std::get_if<ForStep>(&step.what); loop && loop->order) found = loop;
   });
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(slots_of(*found->order), 2);
+  EXPECT_EQ(found->order->slots, 2);
   EXPECT_EQ(row_text(found->order->schedule.ranks[0]), "0F0 0SEND_F0 0F1 0SEND_F1 0F2 0SEND_F2 0F3 0SEND_F3");
 }
 
@@ -173,11 +204,19 @@ TEST(Pipeline, messages_lie_in_the_arena) {
 TEST(Pipeline, schedules_agree_to_the_bit) {
   const auto run = [](const char* schedule) {
     CompileRequest request = deep(schedule);
+    request.set = {{"layer", "8"}};
     return tests::run(compiled(request).program);
   };
-  const InterpretResult fill = run("fill"), turns = run("turns");
-  for (const auto& [name, array] : fill.after) EXPECT_EQ(array.data, turns.after.at(name).data) << name;
-  EXPECT_EQ(fill.metrics, turns.metrics);
+  const auto expect_equal = [&](const char* first, const std::vector<const char*>& others) {
+    const InterpretResult one = run(first);
+    for (const char* other : others) {
+      const InterpretResult another = run(other);
+      for (const auto& [name, array] : one.after) EXPECT_EQ(array.data, another.after.at(name).data) << other << name;
+      EXPECT_EQ(one.metrics, another.metrics) << other;
+    }
+  };
+  expect_equal("fill", {"turns", "half"});
+  expect_equal("inter", {"breadth", "circle", "vee"});
 }
 
 }  // namespace

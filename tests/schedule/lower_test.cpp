@@ -1,7 +1,9 @@
 // What is added to lists of computations, against examples of PyTorch's own lowering.
 #include <gmock/gmock.h>
 
+#include "codegen/schedule/in_flight.h"
 #include "codegen/schedule/lower_schedule.h"
+#include "codegen/schedule/named_schedules.h"
 #include "codegen/schedule/progress.h"
 #include "tests/schedule/lists.h"
 
@@ -54,6 +56,28 @@ TEST(Lower, no_message_between_stages_of_one_rank) {
 }
 
 TEST(Lower, computations_that_wait_in_a_circle) { EXPECT_FALSE(with_communication(schedule({"0B0 0F0", "1F0 1B0"}))); }
+
+/// A receive stands behind what needs the buffer that it comes into.
+TEST(Lower, receives_wait_for_their_slots) {
+  const PipelineSchedule forward = schedule({"0F0 0F1 0F2", "1F0 1F1 1F2"});
+  EXPECT_THAT(texts(with_communication(forward, 1).value()),
+              ElementsAre("0F0 0SEND_F0 0F1 0SEND_F1 0F2 0SEND_F2", "1RECV_F0 1F0 1RECV_F1 1F1 1RECV_F2 1F2"));
+  // Stage 2 begins when stage 0 has ended: what stage 1 gives has to lie somewhere until then.
+  const PipelineSchedule looped = schedule({"0F0 0F1 0F2 0F3 2F0 2F1 2F2 2F3", "1F0 1F1 1F2 1F3 3F0 3F1 3F2 3F3"});
+  EXPECT_FALSE(with_communication(looped, 1));
+  EXPECT_EQ(with_fewest_slots(looped, 1).value().slots, 2);
+}
+
+/// Training needs no more slots than micro-batches are under way.
+TEST(Lower, as_many_slots_as_micro_batches_under_way) {
+  for (const NamedSchedule& one : named_schedules())
+    for (const int p : {1, 2, 3, 4})
+      for (const int m : {1, 2, 5, 8}) {
+        const PipelineSchedule schedule = tests::named(one.name, p, m);
+        EXPECT_EQ(with_fewest_slots(schedule, ring_of(schedule)).value().slots, ring_of(schedule))
+            << one.name << p << m;
+      }
+}
 
 TEST(Lower, gathered_parameters) {
   EXPECT_THAT(texts(with_gathered_parameters(schedule({"0F0 0F1 . 0B0 0B1"}))),

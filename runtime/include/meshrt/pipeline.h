@@ -4,9 +4,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "meshrt/channel.h"
@@ -58,16 +60,19 @@ struct StageChannels {
 void run_row(std::span<const PipelineAction> row, std::span<StageChannels> stages,
              const std::function<void(const PipelineAction&)>& compute);
 
-/// One rank's part of a pipeline whose stages are the coordinates of an axis: its row, and the values that its stage
-/// hands on. Made when a program is bound, without communication; all ranks describe the same values in the same order.
+/// One rank's part of a pipeline over an axis: its row, and the values that its stages hand on. Made when a program is
+/// bound, without communication; all ranks describe the same values in the same order.
 class Pipeline {
  public:
   Pipeline() = default;
-  /// Of each value a stage has so many buffers, one behind the other: micro-batch k has buffer k % buffers.
-  Pipeline(Rank&, const Axis& stages, int micro_batches, int buffers, std::string_view row);
+  /// `rows`: those of all coordinates of the axis, one after the other, which say where each stage lies. Of each value
+  /// a rank has so many buffers for each of its stages, one behind the other, those of its first stage in front:
+  /// micro-batch k has buffer k % buffers. Throws Failure (Cause::usage) for rows in which a stage lies nowhere, or on
+  /// two ranks.
+  Pipeline(Rank&, const Axis& axis, int micro_batches, int buffers, std::span<const char* const> rows);
 
   /// A value [count] that a stage has from the one before and, when F is over, gives to the next one, from the same
-  /// buffer. `first`: the first buffer.
+  /// buffer. `first`: the first buffer. Between two stages of one rank it is copied when the reader begins.
   void hand_forward(Site, void* first, int64_t count, Type);
   /// That it has from the next one and gives to the one before, when B or I is over.
   void hand_backward(Site, void* first, int64_t count, Type);
@@ -81,15 +86,24 @@ class Pipeline {
     void* first;
     int64_t count;
     Type type;
+    bool back;  // from later stages to earlier ones
+    int64_t bytes() const { return count * static_cast<int64_t>(size_of(type)); }
   };
+  void hand(const Value&);
   void connect(std::vector<ChannelEnd>& ends, int from, int to, int number, const Value&);
+  bool is_own(int stage) const;
+  std::byte* buffers_of(const Value&, int stage) const;
+  void take_from_own(const PipelineAction&) const;
 
   Rank* rank_ = nullptr;
   Axis axis_{1, 1};
-  int micro_batches_ = 0, buffers_ = 0, stage_ = 0;
-  int forward_ = 0, backward_ = 0;  // values that are handed on
+  int micro_batches_ = 0, buffers_ = 0, coordinate_ = 0;
+  std::vector<int> home_;                        // by stage: its coordinate
+  std::vector<int> place_;                       // by stage: which of its rank's it is
+  std::map<std::pair<int, int>, int> channels_;  // by sender and receiver, coordinates: how many there are
   std::vector<PipelineAction> row_;
-  std::vector<StageChannels> stages_;  // by stage; those of other ranks are empty
+  std::vector<StageChannels> stages_;               // by stage; those of other ranks are empty
+  std::vector<std::pair<int, Value>> handed_over_;  // by the stage that has it from another one of this rank
 };
 
 }  // namespace meshrt

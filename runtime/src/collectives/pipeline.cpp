@@ -90,39 +90,100 @@ void run_row(std::span<const PipelineAction> row, std::span<StageChannels> stage
   run_all(row, stages, compute, -1);
 }
 
-void Pipeline::run(const std::function<void(const PipelineAction&)>& compute) {
-  run_all(row_, stages_, compute, rank_->rank());
+namespace {
+
+/// Whether the action begins with what goes forward, or back, to its stage.
+bool is_reader(const PipelineAction& action, bool back) {
+  return back ? action.work == StageWork::backward || action.work == StageWork::input_gradient
+              : action.work == StageWork::forward;
 }
 
-Pipeline::Pipeline(Rank& rank, const Axis& stages, int micro_batches, int buffers, std::string_view row)
+}  // namespace
+
+void Pipeline::run(const std::function<void(const PipelineAction&)>& compute) {
+  run_all(
+      row_, stages_,
+      [&](const PipelineAction& action) {
+        take_from_own(action);
+        compute(action);
+      },
+      rank_->rank());
+}
+
+Pipeline::Pipeline(Rank& rank, const Axis& axis, int micro_batches, int buffers, std::span<const char* const> rows)
     : rank_(&rank),
-      axis_(stages),
+      axis_(axis),
       micro_batches_(micro_batches),
       buffers_(buffers),
-      stage_(rank.rank() / stages.stride % stages.size),
-      row_(parse_row(row)),
-      stages_(static_cast<size_t>(stages.size)) {}
+      coordinate_(rank.rank() / axis.stride % axis.size) {
+  for (int coordinate = 0; coordinate < static_cast<int>(rows.size()); ++coordinate) {
+    std::vector<PipelineAction> row = parse_row(rows[static_cast<size_t>(coordinate)]);
+    for (const PipelineAction& action : row) {
+      const auto stage = static_cast<size_t>(action.stage);
+      home_.resize(std::max(home_.size(), stage + 1), -1);
+      if (home_[stage] >= 0 && home_[stage] != coordinate)
+        throw Failure(Cause::usage, fmt::format("stage {} of a pipeline lies at coordinates {} and {}", stage,
+                                                home_[stage], coordinate));
+      home_[stage] = coordinate;
+    }
+    if (coordinate == coordinate_) row_ = std::move(row);
+  }
+  if (const auto lost = std::ranges::find(home_, -1); lost != home_.end())
+    throw Failure(Cause::usage, fmt::format("stage {} of a pipeline lies nowhere", lost - home_.begin()));
+  for (auto stage = home_.begin(); stage != home_.end(); ++stage)
+    place_.push_back(static_cast<int>(std::count(home_.begin(), stage, *stage)));
+  stages_.resize(home_.size());
+}
 
+bool Pipeline::is_own(int stage) const { return home_[static_cast<size_t>(stage)] == coordinate_; }
+
+/// The first of the buffers that a stage of this rank has of the value.
+std::byte* Pipeline::buffers_of(const Value& value, int stage) const {
+  return static_cast<std::byte*>(value.first) + value.bytes() * place_[static_cast<size_t>(stage)] * buffers_;
+}
+
+/// An action begins with what an earlier one of this rank has left for it.
+void Pipeline::take_from_own(const PipelineAction& action) const {
+  for (const auto& [reader, value] : handed_over_) {
+    if (reader != action.stage || !is_reader(action, value.back)) continue;
+    const int64_t slot = value.bytes() * (action.micro_batch % buffers_);
+    std::memcpy(buffers_of(value, reader) + slot, buffers_of(value, value.back ? reader + 1 : reader - 1) + slot,
+                static_cast<size_t>(value.bytes()));
+  }
+}
+
+/// Over the channel from stage to stage, at whichever of its ends this rank is.
 void Pipeline::connect(std::vector<ChannelEnd>& ends, int from, int to, int number, const Value& value) {
-  if (std::min(from, to) < 0 || std::max(from, to) >= axis_.size) return;  // beyond an end of the pipeline
-  const auto rank_of = [&](int stage) { return rank_->rank() + (stage - stage_) * axis_.stride; };
+  const auto rank_of = [&](int stage) {
+    return rank_->rank() + (home_[static_cast<size_t>(stage)] - coordinate_) * axis_.stride;
+  };
   ends.emplace_back(*rank_, ChannelShape{rank_of(from), rank_of(to), number, micro_batches_}, value.site,
-                    ChannelBuffers{value.first, value.count * static_cast<int64_t>(size_of(value.type)), buffers_},
-                    value.count, value.type);
+                    ChannelBuffers{buffers_of(value, is_own(from) ? from : to), value.bytes(), buffers_}, value.count,
+                    value.type);
+}
+
+/// Both ends of a channel come to it here with the same number: all ranks go through the same boundaries in one order.
+void Pipeline::hand(const Value& value) {
+  for (int lower = 0; lower + 1 < static_cast<int>(home_.size()); ++lower) {
+    const int from = value.back ? lower + 1 : lower, to = value.back ? lower : lower + 1;
+    if (is_own(from) && is_own(to)) {
+      handed_over_.emplace_back(to, value);
+      continue;
+    }
+    const int number = channels_[{home_[static_cast<size_t>(from)], home_[static_cast<size_t>(to)]}]++;
+    if (!is_own(from) && !is_own(to)) continue;
+    StageChannels& own = stages_[static_cast<size_t>(is_own(from) ? from : to)];
+    if (is_own(from)) connect(value.back ? own.backward_out : own.forward_out, from, to, number, value);
+    else connect(value.back ? own.backward_in : own.forward_in, from, to, number, value);
+  }
 }
 
 void Pipeline::hand_forward(Site site, void* first, int64_t count, Type type) {
-  StageChannels& own = stages_[static_cast<size_t>(stage_)];
-  connect(own.forward_in, stage_ - 1, stage_, forward_, {site, first, count, type});
-  connect(own.forward_out, stage_, stage_ + 1, forward_, {site, first, count, type});
-  ++forward_;
+  hand({site, first, count, type, false});
 }
 
 void Pipeline::hand_backward(Site site, void* first, int64_t count, Type type) {
-  StageChannels& own = stages_[static_cast<size_t>(stage_)];
-  connect(own.backward_in, stage_ + 1, stage_, backward_, {site, first, count, type});
-  connect(own.backward_out, stage_, stage_ - 1, backward_, {site, first, count, type});
-  ++backward_;
+  hand({site, first, count, type, true});
 }
 
 }  // namespace meshrt

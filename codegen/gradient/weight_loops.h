@@ -1,0 +1,13 @@
+// weight_loops.h: the weights' gradients (W) of a backward loop as a loop of their own, so that a schedule may put them
+// at another time than the gradients that go on (I).
+#pragma once
+#include "codegen/graph/graph.h"
+
+namespace mesh {
+
+/// Cuts each backward loop over `dim` into one that computes what earlier layers wait for, and one behind it, in the
+/// same order of turns, that computes what is left. What the second needs of the first is kept turn by turn, but for
+/// views, which are made again. What is made of its results is W too.
+void separate_weight_gradients(Graph&, DimId dim);
+
+}  // namespace mesh
