@@ -54,7 +54,8 @@ double slowest(const PipelineCosts& costs, const Sizes& sizes) {
 }
 
 TEST(Cut, equals_one_rank) {
-  for (const char* layout : {"even", "auto", "fill", "turns", "eager", "file", "stacked", "few", "both"})
+  for (const char* layout :
+       {"even", "auto", "fill", "turns", "eager", "file", "stacked", "few", "both", "inter", "breadth", "circle"})
     tests::expect_as_one_rank(headed(layout), layout);
 }
 
