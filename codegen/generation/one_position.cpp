@@ -16,16 +16,6 @@
 
 namespace mesh {
 
-namespace {
-
-bool names(Op op, DimId dim) {
-  bool found = false;
-  for_each_dim(op, [&](DimId& one) { found = found || one == dim; });
-  return found;
-}
-
-}  // namespace
-
 OnePositionMaker::OnePositionMaker(const Graph& from, DimId sequences)
     : from_(from), asked_(*from.generation), sequences_(sequences) {
   horizons_ = horizons_of(from, asked_.input, asked_.along).of;
@@ -74,7 +64,7 @@ DimId OnePositionMaker::kept_along(ValueId id) const {
     if (found || sees_ahead(id, dim) || from_.dim(dim).size != from_.dim(asked_.along).size) return {};
     found = dim;
   }
-  const bool works = !is_rename(node.op) && !std::holds_alternative<LoopOp>(node.op) && names(node.op, found);
+  const bool works = !is_rename(node.op) && !std::holds_alternative<LoopOp>(node.op) && names_dim(node.op, found);
   return works ? DimId{} : found;
 }
 
@@ -196,7 +186,7 @@ ValueId OnePositionMaker::at_dim(ValueId id, DimId dim) {
   if (std::holds_alternative<PositionOp>(node.op)) made = position();
   else if (const auto* slice = std::get_if<SliceOp>(&node.op); slice != nullptr && slice->to == dim)
     made = taken_of_slice(node, *slice);
-  else if (definition(node.op).names_dims_alike && node.results.size() == 1 && !names(node.op, dim))
+  else if (definition(node.op).names_dims_alike && node.results.size() == 1 && !names_dim(node.op, dim))
     made = copied(id, dim, [&](ValueId operand) { return at_dim(operand, dim); });
   else made = taken(whole(id), dim, node);
   return taken_[{id, dim}] = made;
@@ -238,7 +228,7 @@ ValueId OnePositionMaker::copied(ValueId id, DimId without, Operand operand) {
     }
     if (source != without && rename.from.empty()) return row(node.inputs[0]);
   }
-  if (without && (names(op, without) || names(op, source))) return taken(all_positions(id), without, node);
+  if (without && (names_dim(op, without) || names_dim(op, source))) return taken(all_positions(id), without, node);
   std::vector<ValueId> operands;
   for (const ValueId input : node.inputs)
     operands.push_back(source == without ? operand(input) : at_dim(input, source));

@@ -8,16 +8,6 @@
 
 namespace mesh {
 
-namespace {
-
-bool names(Op op, DimId dim) {
-  bool found = false;
-  for_each_dim(op, [&](DimId& one) { found = found || one == dim; });
-  return found;
-}
-
-}  // namespace
-
 DimId separate_sequences(const Graph& graph) {
   const Generation& asked = *graph.generation;
   const DimId sequences = batch_of(graph);
@@ -28,7 +18,7 @@ DimId separate_sequences(const Graph& graph) {
   for (uint32_t i = 0; i < graph.values.size(); ++i)
     if (depends({i}) && !has(graph.type({i}).dims, sequences)) return {};
   for (const Node& node : graph.nodes) {
-    if (std::ranges::any_of(node.inputs, depends) && names(node.op, sequences)) return {};
+    if (std::ranges::any_of(node.inputs, depends) && names_dim(node.op, sequences)) return {};
     const auto* loop = std::get_if<LoopOp>(&node.op);
     if (loop == nullptr) continue;
     // What a loop along the sequence carries must be some sequence's.

@@ -19,12 +19,7 @@ SampleKind kind_of(Reduce reduce) {
 }
 
 /// Whether the op does more with a dim that it names than to add up over it or to have it.
-bool works_along(Op op, DimId samples) {
-  if (!definition(op).works_along_dims) return false;
-  bool named = false;
-  for_each_dim(op, [&](DimId& dim) { named = named || dim == samples; });
-  return named;
-}
+bool works_along(const Op& op, DimId samples) { return definition(op).works_along_dims && names_dim(op, samples); }
 
 /// `where`: linear in what it chooses from, together, while every turn has the same condition. Ranks complete sums
 /// before it.

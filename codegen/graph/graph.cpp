@@ -123,6 +123,12 @@ struct DimsOfOp {
 
 void for_each_dim(Op& op, const std::function<void(DimId&)>& visit) { std::visit(DimsOfOp{visit}, op); }
 
+bool names_dim(Op op, DimId dim) {
+  bool found = false;
+  for_each_dim(op, [&](DimId& one) { found = found || one == dim; });
+  return found;
+}
+
 namespace {
 
 /// The numbers that tell apart ops of which graphs have many.

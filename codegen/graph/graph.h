@@ -281,6 +281,7 @@ using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, RandomOp,
 
 /// Every dim that an op's attributes name.
 void for_each_dim(Op&, const std::function<void(DimId&)>& visit);
+bool names_dim(Op, DimId);
 /// Equal for equal ops.
 size_t hash_of(const Op&);
 
