@@ -1,4 +1,5 @@
 #include <atomic>
+#include <barrier>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -186,9 +187,14 @@ TEST(DataFile, ThreadsThatOpenALargeFileAtOnceAllHaveIt) {
   setenv("TMPDIR", temporary.path("").c_str(), 1);
   std::vector<std::thread> threads;
   std::atomic<int> right = 0;
+  std::barrier all_have_it(6);  // each keeps it until then, as ranks do
   for (int i = 0; i < 6; ++i)
     threads.emplace_back([&] {
-      for (int turn = 0; turn < 5; ++turn) right += text_of(*FileBytes::open(path)) == text;
+      for (int turn = 0; turn < 5; ++turn) {
+        const auto file = FileBytes::open(path);
+        right += text_of(*file) == text;
+        all_have_it.arrive_and_wait();
+      }
     });
   for (std::thread& thread : threads) thread.join();
   unsetenv("TMPDIR");

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "files/gzip.h"
 
@@ -87,14 +89,15 @@ std::unique_ptr<const UnpackedFile> UnpackedFile::open(const std::string& path, 
     if (shared.get() < 0) return nullptr;
     const struct stat status = status_of(shared.get());
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid()) return nullptr;  // somebody else has put it there
+    // Those that read it hold it until they end: to write is tried, never waited for.
+    if (flock(shared.get(), LOCK_EX | LOCK_NB) == 0 && !is_gone(shared.get()) && !is_whole(shared.get()) &&
+        !Writing(name, shared.get()).unpack(path, packed))
+      return nullptr;
     if (!lock(shared.get(), LOCK_SH)) return nullptr;
-    if (!is_whole(shared.get())) {
-      if (!lock(shared.get(), LOCK_EX)) return nullptr;
-      if (!is_gone(shared.get()) && !is_whole(shared.get()) && !Writing(name, shared.get()).unpack(path, packed))
-        return nullptr;
-      if (!lock(shared.get(), LOCK_SH)) return nullptr;
-    }
-    if (!is_gone(shared.get())) return std::unique_ptr<const UnpackedFile>(new UnpackedFile(name, std::move(shared)));
+    if (!is_gone(shared.get()) && is_whole(shared.get()))
+      return std::unique_ptr<const UnpackedFile>(new UnpackedFile(name, std::move(shared)));
+    shared = Descriptor();  // whoever wrote it has given up, or the last reader took it away
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
