@@ -105,7 +105,8 @@ void emit_place(EmitContext& context, CppWriter& out) {
   std::vector<std::string> lines;
   for (const auto& [local, use] : context.names.used_parts()) {
     const std::string part = context.names.part(local), index = part_index(context, local.placement);
-    const std::string size = context.names.size(local.dim), parts = parts_text(context, local.placement);
+    const std::string size = context.names.size(local.dim);
+    const std::string parts = in_parentheses(parts_text(context, local.placement));
     const bool even = is_even(context.program, local);
     if (local.placement.margin) {
       if (!even)
@@ -120,8 +121,8 @@ void emit_place(EmitContext& context, CppWriter& out) {
     if (!even) {
       lines.push_back(
           fmt::format("const int64_t {}_begin = meshrt::part_begin({}, {}{}, {});", part, size, dealt, index, parts));
-      lines.push_back(fmt::format("const int64_t {} = meshrt::part_begin({}, {}{} + 1, {}) - {}_begin;", part, size,
-                                  dealt, index, parts, part));
+      lines.push_back(
+          fmt::format("const int64_t {} = meshrt::part_extent({}, {}{}, {});", part, size, dealt, index, parts));
     }
     if (use.indices)
       lines.push_back(fmt::format(

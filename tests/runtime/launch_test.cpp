@@ -211,7 +211,7 @@ TEST(Launch, ThreadsEndTogether) {
     return 0;
   });
   EXPECT_EQ(code, 1);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "rank 1: no batch left\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: no batch left\n");
 }
 
 TEST(Launch, MoreMemoryThanThereIsIsRefused) {

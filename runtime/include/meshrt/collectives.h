@@ -159,5 +159,9 @@ Ticket receive_start(Rank&, const Channel&, Site, void* data, int64_t count, Typ
 constexpr int64_t part_begin(int64_t size, int64_t index, int64_t parts) {
   return static_cast<int64_t>(static_cast<__int128>(size) * index / parts);
 }
+/// How many elements that part has.
+constexpr int64_t part_extent(int64_t size, int64_t index, int64_t parts) {
+  return part_begin(size, index + 1, parts) - part_begin(size, index, parts);
+}
 
 }  // namespace meshrt

@@ -46,6 +46,10 @@ Deal deal_of(std::string_view text);
 
 /// Where part `index` of `parts` begins. `parts` divides those that a deal other than block deals to.
 int64_t part_begin(int64_t size, const Deal& deal, int64_t index, int64_t parts);
+/// How many elements that part has.
+inline int64_t part_extent(int64_t size, const Deal& deal, int64_t index, int64_t parts) {
+  return part_begin(size, deal, index + 1, parts) - part_begin(size, deal, index, parts);
+}
 
 /// The elements at positions [begin, end), in this order: as few ranges as there can be.
 std::vector<IndexRange> ranges_at(int64_t size, const Deal& deal, int64_t begin, int64_t end);
