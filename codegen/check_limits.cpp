@@ -228,7 +228,7 @@ class Checker {
   template <class Effect>
   void tell_way_out(DiagnosticBuilder& report, const Proposals& proposals, const Excess& excess, int64_t now,
                     Effect effect) const {
-    if (request_.on_trial) return;
+    if (request_.on_trial || compiled_.found) return;  // a search has looked for one already
     const auto way = find_way_out(request_, sources_, compiled_, proposals, sink_, excess, now, most_rules);
     if (!way) {
       report.help("no rule that was tried helps; `meshc plan SPEC --all -n N` compares layouts and meshes");

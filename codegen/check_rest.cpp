@@ -90,6 +90,7 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
     if (layout->name.text == used) continue;
     CompileRequest other = request;
     other.layout = layout->name.text;
+    other.search_seconds = 0.5;  // any rules tell of mistakes
     if (with_sizes == nullptr || with_sizes->mesh.text != layout->mesh.text) {
       other.mesh.clear();
       other.ranks.reset();

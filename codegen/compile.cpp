@@ -10,6 +10,7 @@
 #include "codegen/generation/generation_entries.h"
 #include "codegen/gradient/micro_batches.h"
 #include "codegen/gradient/regions.h"
+#include "codegen/gradient/replicas.h"
 #include "codegen/gradient/weight_loops.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/print_graph.h"
@@ -26,7 +27,9 @@
 #include "codegen/layout/resolve.h"
 #include "codegen/layout/rules.h"
 #include "codegen/layout/stages.h"
+#include "codegen/model_of_replica.h"
 #include "codegen/optimizer/norms.h"
+#include "codegen/optimizer/outer_step.h"
 #include "codegen/optimizer/want.h"
 #include "codegen/optimizer/watch.h"
 #include "codegen/program/fits_rank.h"
@@ -36,6 +39,7 @@
 #include "codegen/rewrites/divisible_loops.h"
 #include "codegen/rewrites/recognise.h"
 #include "codegen/rewrites/sink_renames.h"
+#include "codegen/search/find_layout.h"
 #include "frontend/imports.h"
 #include "frontend/print_ast.h"
 #include "meshrt/generation.h"
@@ -68,6 +72,9 @@ struct EntryWork {
   std::vector<std::string> values = {};  // that it must give: outputs, or of the step what fetch and verify ask for
   bool of_samples = false;               // ValuesEntry::of_samples
   Graph graph = {};
+  bool is_complete = false;  // its graph was made of the training step's
+  int64_t after_steps = 0;   // Entry::after_steps
+  StoredId begins = {};      // Entry::begins, where the name does not say it
   std::vector<Region> regions = {};
   ShardedGraph sharded = {};
   bool is_step() const { return purpose.kind == Purpose::Kind::train; }
@@ -83,6 +90,7 @@ struct Compilation {
   std::optional<Layout> layout = {};  // known once the dims of the first entry are
   std::vector<Limit> budget = {};
   Machine machine = {};
+  std::function<bool(DimId)> is_split = [this](DimId dim) { return may_split(*layout, dim); };
   std::vector<GenerationEntry> generation = {};  // of a program that generates, once the first is elaborated
   EntryWork entry = {};                          // the one under way
   Compiled result = {};
@@ -99,23 +107,51 @@ std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
 
 void parse(Compilation& c) { c.program = load_program(c.request.files, c.sources, c.sink); }
 
+/// What `auto` stands for: the same for all entries, and for a program in f64 as for the one that it checks.
+void complete_layout(Compilation& c, const LayoutOptions& chosen) {
+  const CompileRequest& request = c.request;
+  const std::optional<Graph> step = elaborate(c.program, c.sources, {request.model, request.set}, c.sink);
+  if (!step) return;
+  const std::optional<int64_t> memory = memory_of_rank(request, c.machine, c.layout->mesh);
+  auto found =
+      find_layout({c.program, *step, chosen, c.machine, memory, c.sources}, *c.layout, request.search_seconds, c.sink);
+  if (!found) return;
+  c.layout = std::move(found->layout);
+  c.result.found = std::move(found->found);
+}
+
+/// One rank, without rules. Where the layout has replicas, whose numbers are not those of one model, it trains them one
+/// after the other.
+Layout one_rank(Compilation& c, const LayoutOptions& chosen) {
+  DiagnosticSink heard;  // of the layout itself they are said
+  Layout alone;
+  if (const std::optional<Layout> layout = resolve_layout(c.program, c.entry.graph, chosen, c.sources, heard)) {
+    alone.replicas = layout->replicas;
+    alone.replicas.axes.clear();
+  }
+  return alone;
+}
+
 /// Layout and machine of all entries.
 void choose_layout(Compilation& c) {
   const CompileRequest& request = c.request;
+  if (!request.machine_file.empty())
+    if (std::optional<Machine> machine = read_machine(request.machine_file, c.sources, c.sink))
+      c.machine = std::move(*machine);
   const LayoutOptions chosen{request.layout, request.mesh, request.ranks, request.set};
-  c.layout = request.one_rank ? Layout{} : resolve_layout(c.program, c.entry.graph, chosen, c.sources, c.sink);
+  c.layout =
+      request.one_rank ? one_rank(c, chosen) : resolve_layout(c.program, c.entry.graph, chosen, c.sources, c.sink);
+  if (c.layout && c.layout->automatic.known() && !c.sink.has_errors()) complete_layout(c, chosen);
   if (c.layout && !request.generate)
     c.budget = resolve_budget(c.program, c.entry.graph, *c.layout, chosen, c.sources, c.sink);
-  if (request.machine_file.empty()) return;
-  if (std::optional<Machine> machine = read_machine(request.machine_file, c.sources, c.sink))
-    c.machine = std::move(*machine);
 }
 
 std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::string>& values, const Purpose& purpose,
-                                DiagnosticSink& sink) {
+                                DiagnosticSink& sink, const std::map<std::string, std::string>& sizes = {}) {
   const CompileRequest& request = c.request;
-  return elaborate(c.program, c.sources, {request.model, request.set, request.precision == "f64", values, purpose},
-                   sink);
+  std::map<std::string, std::string> set = sizes;
+  set.insert(request.set.begin(), request.set.end());
+  return elaborate(c.program, c.sources, {request.model, set, request.precision == "f64", values, purpose}, sink);
 }
 
 /// A spec that says `generate` is one that can: as it is outside of training.
@@ -147,6 +183,7 @@ void generate_entry(Compilation& c) {
 
 void elaborate_entry(Compilation& c) {
   EntryWork& entry = c.entry;
+  if (entry.is_complete) return;
   if (!c.generation.empty()) return generate_entry(c);
   std::optional<Graph> graph = elaborated(c, entry.values, entry.purpose, c.sink);
   if (!graph) return;
@@ -164,11 +201,22 @@ void elaborate_entry(Compilation& c) {
   if (entry.of_samples) require_samples(entry.graph, c.sink);
 }
 
+/// A step is that of one replica until `complete`.
+void take_one_replica(Compilation& c) {
+  const auto with = [&](const std::map<std::string, std::string>& sizes, DiagnosticSink& sink) {
+    return elaborated(c, c.entry.values, c.entry.purpose, sink, sizes);
+  };
+  std::optional<Graph> own = model_of_replica(c.entry.graph, c.layout->replicas, with, c.sink);
+  if (own) c.entry.graph = std::move(*own);
+}
+
 /// One form for what a spec may write in several. What a layout may split stays apart.
 void recognise_ops(Compilation& c) {
+  if (c.entry.is_complete) return;
   if (!c.layout) choose_layout(c);
+  if (c.layout && c.layout->replicas && c.entry.is_step() && !c.sink.has_errors()) take_one_replica(c);
   if (c.request.plain || c.sink.has_errors()) return;
-  recognise(c.entry.graph, [&](DimId dim) { return may_split(*c.layout, dim); });
+  recognise(c.entry.graph, c.is_split);
   sink_renames(c.entry.graph);
   prepare_divisible_loops(c.entry.graph, [&](const std::string& scope, DimId dim) {
     return ruled_turns(*c.layout, scope, dim).has_value();
@@ -177,9 +225,14 @@ void recognise_ops(Compilation& c) {
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
 void differentiate_entry(Compilation& c) {
+  if (c.entry.is_complete) return;
   Graph& graph = c.entry.graph;
-  const bool cut = (c.layout->accumulate > 1 || c.layout->pipeline) && c.entry.purpose.kind != Purpose::Kind::generate;
-  if (c.entry.over_batches() && cut) fold_counts(graph, Counts::in_loops);
+  const bool generates = c.entry.purpose.kind == Purpose::Kind::generate;
+  const Replicas* replicas = c.layout->replicas && !generates ? &c.layout->replicas : nullptr;
+  const bool cut = (c.layout->accumulate > 1 || c.layout->pipeline) && !generates;
+  if (c.entry.over_batches() && (cut || replicas)) fold_counts(graph, Counts::in_loops);
+  if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
+  else if (replicas) declare_evaluated_parts(graph, replicas->count, replicas->span);
   if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
   if (c.entry.over_batches()) label_regions(graph);
   else graph = differentiated(graph, c.layout->remat);
@@ -187,8 +240,11 @@ void differentiate_entry(Compilation& c) {
 }
 
 void complete_entry(Compilation& c) {
+  if (c.entry.is_complete) return;
   Graph& graph = c.entry.graph;
-  run_by_micro_batches(graph, c.sink);
+  const bool apart = c.entry.is_step() && c.layout->replicas;
+  if (apart) run_by_replicas(graph, c.sink);
+  else run_by_micro_batches(graph, c.sink);
   if (c.sink.has_errors()) return;
   if (c.entry.is_step()) {
     want_norm(graph, c.request.wanted);
@@ -196,15 +252,17 @@ void complete_entry(Compilation& c) {
     verify_graph(graph, "append_watched");
   }
   graph = completed(graph);
+  if (apart) store_outer_momentum(graph, c.layout->replicas.outer);
   begin_divided_sums_at_zero(graph, *c.layout);
   separate_stage_sums(graph, *c.layout);
+  recompute_stages(graph, *c.layout);
   if (c.layout->pipeline.has_weights_apart()) separate_weight_gradients(graph, c.layout->pipeline.dim);
   check_stages(graph, *c.layout, c.sink);
 }
 
 void cut_into_regions(Compilation& c) { c.entry.regions = regions_of(c.entry.graph); }
 
-void place_entry(Compilation& c) {
+void place_graph(Compilation& c) {
   const auto placed = [&] {
     return place(c.entry.graph, for_micro_batches(*c.layout, c.entry.graph.micro_batches), c.machine);
   };
@@ -213,6 +271,11 @@ void place_entry(Compilation& c) {
   const std::optional<int64_t> memory = memory_of_rank(c.request, c.machine, c.layout->mesh);
   if (c.layout->pipeline.cut_by_time && cut_by_time(c.entry.sharded, memory, *c.layout, c.sink))
     c.entry.sharded = placed();
+}
+
+void place_entry(Compilation& c) {
+  place_graph(c);
+  if (!c.entry.is_step()) return;
   report_costly_reshards(c.entry.sharded, c.sink);
   report_lost_work(c.entry.sharded, c.sink);
   report_uneven_stages(c.entry.sharded, c.sink);
@@ -293,7 +356,8 @@ bool run(Compilation& c, Of of) {
 bool compile_entry(Compilation& c, EntryWork entry) {
   c.entry = std::move(entry);
   if (!run(c, Of::entry)) return false;
-  Entry made{c.entry.name, c.entry.meaning, std::move(c.entry.sharded), c.entry.over_batches()};
+  Entry made{c.entry.name,           c.entry.meaning,     std::move(c.entry.sharded),
+             c.entry.over_batches(), c.entry.after_steps, c.entry.begins};
   const auto is_begun = [&](const Stored& stored) {
     return c.entry.purpose.kind == Purpose::Kind::begin && stored.path == c.entry.purpose.state;
   };
@@ -302,6 +366,23 @@ bool compile_entry(Compilation& c, EntryWork entry) {
     if (is_begun(stored[i])) made.begins = StoredId{i};
   c.result.entries.push_back(std::move(made));
   return true;
+}
+
+/// What replicas that train apart need beside their step, which has just been compiled.
+std::vector<EntryWork> entries_of_replicas(const Compilation& c) {
+  const Graph& step = c.entry.graph;
+  const Replicas& replicas = c.layout->replicas;
+  EntryWork outer{"outer_step",
+                  fmt::format("after every {} step{}: the replicas go on from one model", replicas.sync,
+                              replicas.sync == 1 ? "" : "s"),
+                  {Purpose::Kind::begin}};
+  outer.graph = outer_step(step, replicas.outer);
+  outer.after_steps = replicas.sync;
+  EntryWork begin{"begin.replicas", "each replica begins with the model", {Purpose::Kind::begin}};
+  begin.graph = begin_replicas(step);
+  begin.begins = first_of_replicas(step);
+  outer.is_complete = begin.is_complete = true;
+  return {outer, begin};
 }
 
 /// The entries beside the training step, of which the first values of states are known with it.
@@ -329,8 +410,10 @@ bool compile_entries(Compilation& c) {
       return compile_entry(c, {entry.name, entry.meaning, generates});
     });
   }
-  return compile_entry(c, {"train", "one optimizer step", {}, forward_names(c.request.wanted)}) &&
-         std::ranges::all_of(other_entries(c), [&](EntryWork& entry) { return compile_entry(c, std::move(entry)); });
+  if (!compile_entry(c, {"train", "one optimizer step", {}, forward_names(c.request.wanted)})) return false;
+  std::vector<EntryWork> others = other_entries(c);
+  if (c.layout->replicas) std::ranges::move(entries_of_replicas(c), std::back_inserter(others));
+  return std::ranges::all_of(others, [&](EntryWork& entry) { return compile_entry(c, std::move(entry)); });
 }
 
 }  // namespace
@@ -349,6 +432,37 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   if (sink.has_errors()) return std::nullopt;
   check_limits(request, c.budget, c.result, sources, sink);
   if (sink.has_errors() && !request.past_limits) return std::nullopt;
+  return std::move(c.result);
+}
+
+std::optional<Graph> step_graph(const Graph& model, const Layout& layout, const std::function<bool(DimId)>& is_split,
+                                SourceMap& sources, DiagnosticSink& sink) {
+  const CompileRequest request;
+  Compilation c{request, sources, sink};
+  c.layout = layout;
+  c.is_split = is_split;
+  c.entry.graph = model;
+  for (const auto pass : {recognise_ops, differentiate_entry, complete_entry}) {
+    pass(c);
+    if (sink.has_errors()) return std::nullopt;
+  }
+  return std::move(c.entry.graph);
+}
+
+std::optional<Compiled> step_program(const Graph& step, const Layout& layout, const Machine& machine,
+                                     std::optional<int64_t> memory, SourceMap& sources, DiagnosticSink& sink) {
+  CompileRequest request;
+  request.memory = memory;
+  Compilation c{request, sources, sink};
+  c.layout = layout;
+  c.machine = machine;
+  c.entry.graph = step;
+  place_graph(c);
+  if (sink.has_errors()) return std::nullopt;
+  c.result.entries.push_back({"train", "one optimizer step", std::move(c.entry.sharded)});
+  c.result.program = lower(c.result.entries);
+  fits_a_rank(c.result.program, sink);
+  if (sink.has_errors()) return std::nullopt;
   return std::move(c.result);
 }
 

@@ -34,6 +34,7 @@ struct CompileRequest {
   std::vector<std::string> wanted;         // names that fetch and verify ask for; "grad(PATH)" too
   std::vector<std::string> watch;          // entries of `log.watch`; one that names nothing: throws Unwatchable
   std::optional<int64_t> memory;           // --memory: bytes that a rank may take
+  double search_seconds = 10;              // that a search for what `auto` stands for may take, about
   bool past_limits = false;                // gives the result although the layout's budget is broken
   bool on_trial = false;                   // a way out is tried: none is looked for
   std::vector<ValuesEntry> entries;        // beside "train", "evaluate" and "begin.STATE"
@@ -54,12 +55,28 @@ struct Room {
   bool fits() const { return needed <= bytes; }
 };
 
+/// What a search found for a layout that says `auto`.
+struct FoundLayout {
+  std::string layout;  // its name
+  struct Line {
+    std::string text, cost;  // "embed -> model", "without it a step takes 8.3 ms"
+  };
+  std::vector<Line> lines;
+  std::string text;  // the whole layout: lines that were written, then these
+  double seconds;    // of a step
+  size_t tried;      // sets of rules
+  bool proved;       // all that there are
+};
+/// "the best of all 120 sets of rules", "2,310 sets of rules tried, not proved the best"
+std::string how_sure(const FoundLayout&);
+
 struct Compiled {
   std::vector<Entry> entries;  // the training step first, then evaluation, then the others
   Program program;
   std::string spec_hash;                // of all files and of what was set on the command line
   std::vector<LimitState> budget = {};  // of the layout
   std::optional<Room> room = {};        // nothing is known of it: unset
+  std::optional<FoundLayout> found = {};
   const ShardedGraph& sharded() const { return entries.front().sharded; }
 };
 
@@ -69,5 +86,12 @@ std::vector<std::pair<std::string, std::string>> pass_names();
 /// Nothing when an error was reported (or after `stop_after`). A compiler's own mistake is an exception
 /// (std::logic_error).
 std::optional<Compiled> compile(const CompileRequest&, SourceMap&, DiagnosticSink&);
+
+/// Parts of the same for a search, which tries many layouts: the graph of a training step up to its placements, of
+/// which the layout decides no more than it is asked for; and the program of such a graph alone.
+std::optional<Graph> step_graph(const Graph& model, const Layout&, const std::function<bool(DimId)>& is_split,
+                                SourceMap&, DiagnosticSink&);
+std::optional<Compiled> step_program(const Graph& step, const Layout&, const Machine&, std::optional<int64_t> memory,
+                                     SourceMap&, DiagnosticSink&);
 
 }  // namespace mesh

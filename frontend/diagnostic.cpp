@@ -9,6 +9,8 @@ namespace mesh {
 const std::vector<Lint>& known_lints() {
   static const std::vector<Lint> lints = {
       {"batch_coupled", LintLevel::deny, "an op mixes samples although the batch is split into micro-batches"},
+      {"changes_numbers", LintLevel::warn,
+       "replicas train apart between synchronisations: the layout gives other numbers than one rank"},
       {"completed_twice", LintLevel::warn,
        "parts of one partial sum are added up apart, with more bytes than all of it at once"},
       {"costly_reshard", LintLevel::warn,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -91,7 +92,134 @@ std::vector<Row> differing_values(const std::vector<Json>& plans) {
   return differing;
 }
 
+/// What a plan says of a collective or a value: a number, and how it lies.
+struct Item {
+  std::string name, place, lies;
+  double amount = 0;  // bytes of a step, or that a rank holds
+  double seconds = 0;
+};
+using Items = std::vector<std::pair<std::string, Item>>;
+
+Item& item_called(Items& items, const std::string& key, Item made) {
+  const auto known = std::ranges::find(items, key, &Items::value_type::first);
+  if (known != items.end()) return known->second;
+  items.emplace_back(key, std::move(made));
+  return items.back().second;
+}
+
+std::string place_of(const Json& one) {
+  const int line = one["line"];
+  return line == 0 ? "" : fmt::format("{}:{}", one["file"].get<std::string>(), line);
+}
+
+Items sent_by(const Json& plan) {
+  Items items;
+  for (const Json& one : plan["collectives"]) {
+    const std::string name =
+        fmt::format("{} {} over {}, {}", one["kind"].get<std::string>(), one["tensor"].get<std::string>(),
+                    text(one["axes"]), one["phase"].get<std::string>());
+    Item& item = item_called(items, name + place_of(one), {name, place_of(one), ""});
+    item.amount += one["bytes"].get<double>() * one["sending"].get<double>();
+    item.seconds += one["seconds"].get<double>() * one["count"].get<double>();
+  }
+  return items;
+}
+
+Items held_by(const Json& plan) {
+  Items items;
+  for (const Json& one : plan["tensors"]) {
+    Item& item = item_called(items, one["name"].get<std::string>() + place_of(one),
+                             {one["name"], place_of(one), placement(one)});
+    item.amount = one["bytes"].get<double>();
+  }
+  return items;
+}
+
+/// Those that are not alike in both, by how much they change; one that is not there is empty.
+std::vector<std::pair<Item, Item>> changed(const Items& before, const Items& after) {
+  std::vector<std::pair<Item, Item>> pairs;
+  const auto other = [](const Items& items, const std::string& key) {
+    const auto found = std::ranges::find(items, key, &Items::value_type::first);
+    return found == items.end() ? Item{} : found->second;
+  };
+  for (const auto& [key, item] : before) pairs.emplace_back(item, other(after, key));
+  for (const auto& [key, item] : after)
+    if (std::ranges::find(before, key, &Items::value_type::first) == before.end()) pairs.emplace_back(Item{}, item);
+  std::erase_if(pairs, [](const auto& pair) {
+    return pair.first.amount == pair.second.amount && pair.first.lies == pair.second.lies &&
+           pair.first.name == pair.second.name;
+  });
+  std::ranges::stable_sort(pairs, std::greater{},
+                           [](const auto& pair) { return std::abs(pair.second.amount - pair.first.amount); });
+  return pairs;
+}
+
+std::string bytes_change(double from, double to) {
+  const auto text = [](double bytes) { return meshrt::bytes_text(static_cast<int64_t>(bytes)); };
+  if (from == to) return "";
+  return (to > from ? "+" : "-") + text(std::abs(to - from));
+}
+
+std::string amount_text(const Item& item) {
+  return item.name.empty() ? absent : meshrt::bytes_text(static_cast<int64_t>(item.amount));
+}
+
+const Item& either(const std::pair<Item, Item>& pair) { return pair.first.name.empty() ? pair.second : pair.first; }
+
 }  // namespace
+
+std::string changes_between(const Json& before, const Json& after) {
+  const auto seconds = [&](const char* title, const char* key) {
+    const double from = before[key], to = after[key];
+    return Row{title, time_text(from), time_text(to),
+               from == to ? "" : (to > from ? "+" : "-") + time_text(std::abs(to - from))};
+  };
+  const auto bytes = [](std::string title, const Json& from, const Json& to) {
+    return Row{std::move(title), meshrt::bytes_text(from), meshrt::bytes_text(to), bytes_change(from, to)};
+  };
+  std::vector<Row> rows{{"layout", before["layout"], after["layout"], "change"},
+                        {"mesh", axes_of(before), axes_of(after), ""},
+                        seconds("step", "predicted_seconds"),
+                        seconds("  compute", "compute_seconds"),
+                        seconds("  exposed communication", "exposed_seconds"),
+                        bytes("sent", before["communication_bytes"], after["communication_bytes"])};
+  for (const auto& [kind, amount] : before["memory"].items())
+    rows.push_back(bytes(kind == "peak" ? "memory a rank" : "  " + kind, amount, after["memory"][kind]));
+  const auto sent = changed(sent_by(before), sent_by(after)), held = changed(held_by(before), held_by(after));
+  rows.push_back({""});
+  rows.push_back({sent.empty() ? "collectives: no change" : "collectives that change, bytes of a step"});
+  for (const auto& pair : sent)
+    rows.push_back({"  " + either(pair).name, amount_text(pair.first), amount_text(pair.second),
+                    bytes_change(pair.first.amount, pair.second.amount), either(pair).place});
+  rows.push_back({""});
+  rows.push_back({held.empty() ? "values: no change" : "values that change, bytes of a rank"});
+  for (const auto& pair : held)
+    rows.push_back({"  " + either(pair).name, amount_text(pair.first), amount_text(pair.second),
+                    bytes_change(pair.first.amount, pair.second.amount), either(pair).place,
+                    fmt::format("{} to {}", pair.first.name.empty() ? absent : pair.first.lies,
+                                pair.second.name.empty() ? absent : pair.second.lies)});
+  return in_columns(rows);
+}
+
+Json changes_json(const Json& before, const Json& after) {
+  const auto both = [](const Json& from, const Json& to) { return Json{{"before", from}, {"after", to}}; };
+  Json json{{"schema", 1}, {"layouts", Json::array({before["layout"], after["layout"]})}};
+  for (const char* key : {"predicted_seconds", "compute_seconds", "exposed_seconds", "communication_bytes"})
+    json[key] = both(before[key], after[key]);
+  json["memory"] = both(before["memory"]["peak"], after["memory"]["peak"]);
+  const auto list = [](const std::vector<std::pair<Item, Item>>& pairs) {
+    Json items = Json::array();
+    for (const auto& pair : pairs)
+      items.push_back({{"name", either(pair).name},
+                       {"place", either(pair).place},
+                       {"before", pair.first.amount},
+                       {"after", pair.second.amount}});
+    return items;
+  };
+  json["collectives"] = list(changed(sent_by(before), sent_by(after)));
+  json["values"] = list(changed(held_by(before), held_by(after)));
+  return json;
+}
 
 std::string axes_of(const Json& plan) {
   std::string axes;

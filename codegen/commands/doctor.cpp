@@ -31,7 +31,7 @@ const char* colour(Health health) {
   }
 }
 
-void print(const std::vector<Finding>& findings, bool coloured) {
+void print_findings(const std::vector<Finding>& findings, bool coloured) {
   size_t width = 0;
   for (const Finding& one : findings) width = std::max(width, one.subject.size());
   for (const Finding& one : findings) {
@@ -53,7 +53,7 @@ int examine(const OutputOptions& output) {
           {{"health", word(one.health)}, {"subject", one.subject}, {"found", one.found}, {"remedy", one.remedy}});
     fmt::print("{}\n", nlohmann::json{{"schema", 1}, {"ok", able}, {"findings", list}}.dump(2));
   } else {
-    print(findings, output.colored(STDOUT_FILENO));
+    print_findings(findings, output.colored(STDOUT_FILENO));
   }
   return able ? exit_ok : exit_run;
 }

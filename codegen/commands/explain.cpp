@@ -1,4 +1,5 @@
-// explain.cpp: `meshc explain E0301`: what a diagnostic means. The texts are explain/*.md, built in.
+// explain.cpp: `meshc explain E0301`: what a diagnostic means; the texts are explain/*.md, built in. `meshc explain
+// SPEC VALUE`: why a value lies as it does.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <memory>
 
 #include "codegen/commands/command.h"
+#include "codegen/commands/explain_value.h"
 #include "codegen/commands/explanations.h"
 #include "frontend/diagnostic.h"
 
@@ -14,7 +16,8 @@ namespace mesh {
 namespace {
 
 struct ExplainOptions {
-  std::vector<std::string> codes;
+  OutputOptions output;
+  SpecOptions spec;
 };
 
 std::string upper(std::string text) {
@@ -22,14 +25,16 @@ std::string upper(std::string text) {
   return text;
 }
 
-int explain(const ExplainOptions& options) {
-  if (options.codes.empty()) {
+int explain(ExplainOptions& options) {
+  const std::vector<std::string> codes = options.spec.take_names();
+  if (!options.spec.arguments.empty()) return explain_values(options.spec, options.output, codes);
+  if (codes.empty()) {
     for (const Explanation& one : explanations())
       if (!one.title.empty()) fmt::print("{}  {}\n", one.code, one.title);
     for (const Lint& lint : known_lints()) fmt::print("{}: {}\n", lint.name, lint.meaning);
     return exit_ok;
   }
-  for (const std::string& code : options.codes) {
+  for (const std::string& code : codes) {
     const std::vector<Explanation> known = explanations();
     const auto lint = std::ranges::find(known_lints(), code, &Lint::name);
     const bool is_lint = lint != known_lints().end();
@@ -49,17 +54,25 @@ int explain(const ExplainOptions& options) {
 }  // namespace
 
 Command explain_command() {
-  return {"explain",
-          "say what a diagnostic means, and what cures it",
-          "",
-          {{"meshc explain E0301", "the error E0301"},
-           {"meshc explain idle_mesh_axis", "a lint"},
-           {"meshc explain", "a list of all"}},
-          [](CLI::App& app) -> std::function<int()> {
-            auto options = std::make_shared<ExplainOptions>();
-            app.add_option("code", options->codes, "codes of errors, names of lints")->type_name("[CODE...]");
-            return [options] { return explain(*options); };
-          }};
+  return {
+      "explain",
+      "say what a diagnostic means, and what cures it; or why a value lies as it does",
+      "Of a value: from which rules and values each of its axes comes, which ranks hold which part, and what a step\n"
+      "would cost if it lay otherwise.",
+      {{"meshc explain E0301", "the error E0301"},
+       {"meshc explain idle_mesh_axis", "a lint"},
+       {"meshc explain", "a list of all"},
+       {"meshc explain gpt.mesh layer.attn.q", "a value of a spec"}},
+      [](CLI::App& app) -> std::function<int()> {
+        auto options = std::make_shared<ExplainOptions>();
+        options->spec.declare(app, false);
+        options->output.declare(app, false);
+        app.get_option("spec")
+            ->required(false)
+            ->description("codes of errors, names of lints; or a spec and names of its values")
+            ->type_name("[CODE...] | SPEC VALUE...");
+        return [options] { return explain(*options); };
+      }};
 }
 
 }  // namespace mesh

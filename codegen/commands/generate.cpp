@@ -26,6 +26,7 @@ Command generate_command() {
         auto model = std::make_shared<TextModel>();
         model->declare(app, meshrt::generate_options());
         return [model] {
+          meshrt::ask_for_prompt(model->request);
           const size_t prompts = meshrt::prompts_of(model->request).size();
           const auto width = static_cast<size_t>(std::max<int64_t>(1, model->request.beams));
           return model->start("generate", meshrt::generate, prompts, width);

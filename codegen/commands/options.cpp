@@ -221,14 +221,20 @@ bool reads_as(const std::string& digits, T& value) {
 
 }  // namespace
 
-std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& texts) {
-  std::map<std::string, int64_t> sizes;
+std::vector<std::pair<std::string, int64_t>> parse_axes(const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, int64_t>> sizes;
   for (const auto& [name, digits] : assignments(texts)) {
     int64_t value = 0;
     if (name.empty() || !reads_as(digits, value) || value < 1)
       throw UsageError(fmt::format("--mesh {}={}: expected AXIS=N with a whole number from 1", name, digits));
-    sizes[name] = value;
+    sizes.emplace_back(name, value);
   }
+  return sizes;
+}
+
+std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto& [name, size] : parse_axes(texts)) sizes[name] = size;
   return sizes;
 }
 

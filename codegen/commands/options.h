@@ -52,6 +52,8 @@ struct SpecOptions {
 
 /// "a=2,b=2" of `--mesh` -> {a: 2, b: 2}; UsageError for what is no whole number from 1.
 std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& texts);
+/// The same in the order in which they are written.
+std::vector<std::pair<std::string, int64_t>> parse_axes(const std::vector<std::string>& texts);
 /// "batch=1_024,eps=-2.5e-4" of `--set` -> {batch: "1024", eps: "-2.5e-4"}; UsageError for what is no number.
 std::map<std::string, std::string> parse_numbers(const std::vector<std::string>& texts);
 

@@ -28,6 +28,7 @@ Json pipeline_json(const ShardedGraph& sharded, const PlannedPipeline& pipeline)
   for (const PlannedRank& stage : pipeline.ranks)
     stages.push_back({{"turns", stage.turns},
                       {"forward_seconds", stage.work.seconds.forward},
+                      {"recompute_seconds", stage.work.seconds.recompute},
                       {"backward_seconds", backward(stage.work.seconds)},
                       {"idle_seconds", stage.idle_seconds},
                       {"in_flight", stage.in_flight},
@@ -67,7 +68,9 @@ std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pi
                     time_text(backward(stage.work.seconds)),
                     fmt::format("{:.0f} %", 100 * stage.idle_seconds / pipeline.run.makespan),
                     std::to_string(stage.in_flight), bytes_text(stage.work.held), bytes_text(stage.kept)});
+    if (layout.recomputes()) rows.back().insert(rows.back().begin() + 3, time_text(stage.work.seconds.recompute));
   }
+  if (layout.recomputes()) rows.front().insert(rows.front().begin() + 3, "again");
   text += in_columns(rows);
   text += fmt::format("  the slowest {0} takes {1:.2f} times the mean; {0}s are idle {2:.0f} % of their time\n", one,
                       pipeline.imbalance(), 100 * pipeline.idle_share());

@@ -117,6 +117,15 @@ std::string budget_text(const Compiled& compiled) {
   return "\nbudget\n" + in_columns(rows);
 }
 
+/// What stands for `auto`, with what each line is worth.
+std::string found_text(const Compiled& compiled) {
+  if (!compiled.found) return "";
+  const FoundLayout& found = *compiled.found;
+  std::vector<std::vector<std::string>> rows;
+  for (const FoundLayout::Line& line : found.lines) rows.push_back({"  " + line.text, line.cost});
+  return fmt::format("found by search, {}\n{}\n", how_sure(found), in_columns(rows));
+}
+
 /// "a host holds 8 ranks: 12.3 GiB of 256.0 GiB"
 std::string room_text(const Room& room) {
   const std::string whose = room.ranks > 1 ? fmt::format("{} ranks of a host", room.ranks) : "a rank";
@@ -134,11 +143,40 @@ std::string place_text(const Graph& graph, const SourceMap& sources, const Plann
   return fmt::format("{}:{}{}", sources.file_name(c.span), line_of(sources, c.span), shared ? " in " + c.scope : "");
 }
 
+Json collectives_json(const MeshShape& mesh, const Prediction& prediction, const SourceMap& sources) {
+  Json all = Json::array();
+  for (const PlannedCollective& c : prediction.collectives) {
+    Json axes = Json::array();
+    for (AxisId axis : c.axes) axes.push_back(mesh.axes[axis].name);
+    all.push_back({{"kind", name_of(c.kind)},
+                   {"axes", axes},
+                   {"group_size", c.group},
+                   {"tensor", c.tensor},
+                   {"bytes", c.bytes},
+                   {"count", c.count},
+                   {"sending", c.sending},
+                   {"seconds", c.seconds},
+                   {"phase", c.phase},
+                   {"call", c.call},
+                   {"file", sources.file_name(c.span)},
+                   {"line", line_of(sources, c.span)},
+                   {"reason", c.reason}});
+  }
+  return all;
+}
+
+/// What brings replicas together that train apart; null where there are none.
+const Entry* outer_step_of(const Compiled& compiled) {
+  const auto found = std::ranges::find_if(compiled.entries, [](const Entry& entry) { return entry.after_steps > 0; });
+  return found == compiled.entries.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-std::string time_text(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);
+Json found_json(const FoundLayout& found) {
+  Json json{{"rules", Json::array()}, {"tried", found.tried}, {"proved", found.proved}};
+  for (const FoundLayout::Line& line : found.lines) json["rules"].push_back({{"rule", line.text}, {"why", line.cost}});
+  return json;
 }
 
 std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
@@ -149,6 +187,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   Json plan{{"schema", 1}, {"layout", sharded.layout.name}, {"machine", sharded.machine.name}};
   plan["mesh"] = {{"name", mesh.name}, {"ranks", mesh.ranks()}, {"axes", Json::object()}};
   for (const MeshAxis& axis : mesh.axes) plan["mesh"]["axes"][axis.name] = axis.size;
+  if (compiled.found) plan["found"] = found_json(*compiled.found);
   plan["tensors"] = Json::array();
   for (const PlannedTensor& tensor : tensors_of(graph)) {
     const ValueType& type = graph.type(tensor.value);
@@ -168,27 +207,18 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
     for (const Partial& partial : placement.partial)
       row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);
     const Span made = graph.node(graph.value(tensor.value).producer).span;
+    row["bytes"] = local_elements(graph, mesh, type, placement) * static_cast<int64_t>(meshrt::size_of(type.element));
     row["file"] = sources.file_name(made);
     row["line"] = line_of(sources, made);
     plan["tensors"].push_back(std::move(row));
   }
-  plan["collectives"] = Json::array();
-  for (const PlannedCollective& c : prediction.collectives) {
-    Json axes = Json::array();
-    for (AxisId axis : c.axes) axes.push_back(mesh.axes[axis].name);
-    plan["collectives"].push_back({{"kind", name_of(c.kind)},
-                                   {"axes", axes},
-                                   {"group_size", c.group},
-                                   {"tensor", c.tensor},
-                                   {"bytes", c.bytes},
-                                   {"count", c.count},
-                                   {"sending", c.sending},
-                                   {"seconds", c.seconds},
-                                   {"phase", c.phase},
-                                   {"call", c.call},
-                                   {"file", sources.file_name(c.span)},
-                                   {"line", line_of(sources, c.span)},
-                                   {"reason", c.reason}});
+  plan["collectives"] = collectives_json(mesh, prediction, sources);
+  if (const Entry* outer = outer_step_of(compiled)) {
+    const Prediction after = predict(outer->sharded);
+    plan["outer_step"] = {{"after_steps", outer->after_steps},
+                          {"communication_bytes", bytes_of(after)},
+                          {"communication_seconds", after.communication_seconds},
+                          {"collectives", collectives_json(mesh, after, sources)}};
   }
   plan["memory"] = memory_of(compiled.program);
   plan["budget"] = budget_of(compiled, sources);
@@ -204,6 +234,31 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   if (prediction.pipeline) plan["pipeline"] = pipeline_json(sharded, *prediction.pipeline);
   return plan.dump(2) + "\n";
 }
+
+namespace {
+
+std::string collectives_text(const ShardedGraph& sharded, const Prediction& p, const SourceMap& sources) {
+  const Graph& graph = sharded.graph;
+  const MeshShape& mesh = sharded.layout.mesh;
+  std::string text;
+  const auto first_of = [&](uint32_t call) {
+    return std::ranges::find(p.collectives, call, &PlannedCollective::call)->tensor;
+  };
+  for (const PlannedCollective& c : p.collectives) {
+    const std::string first = first_of(c.call);
+    text += fmt::format("  {} {} over {} ({} ranks), {}{}, {} in {}{}{}\n      {}\n", name_of(c.kind), c.tensor,
+                        axes_text(mesh, c.axes), c.group, meshrt::bytes_text(c.bytes),
+                        c.sending != c.count ? fmt::format(" x {} of {}", c.sending, c.count)
+                        : c.count > 1        ? fmt::format(" x {}", c.count)
+                                             : "",
+                        time_text(c.seconds * static_cast<double>(c.count)), c.phase,
+                        c.span.known() ? ", " + place_text(graph, sources, c) : "",
+                        first == c.tensor ? "" : ", sent together with " + first, c.reason);
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   const ShardedGraph& sharded = compiled.sharded();
@@ -227,8 +282,9 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
                                                           : place_text(graph, sources, *largest));
   text += fmt::format("\n\nmesh {} {{", mesh.name.empty() ? "(one rank)" : mesh.name);
   for (const MeshAxis& axis : mesh.axes) text += fmt::format(" {}: {}", axis.name, axis.size);
-  text += fmt::format(" }}   layout {}   machine {}\n\nvalues\n",
-                      sharded.layout.name.empty() ? "(none)" : sharded.layout.name, sharded.machine.name);
+  text += fmt::format(" }}   layout {}   machine {}\n\n{}values\n",
+                      sharded.layout.name.empty() ? "(none)" : sharded.layout.name, sharded.machine.name,
+                      found_text(compiled));
 
   std::vector<PlannedTensor> tensors = tensors_of(graph);
   size_t wide = 4;
@@ -251,19 +307,14 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   text += "\ncollectives, of a training step";
   if (p.collectives.empty()) text += "\n  none\n";
   else text += fmt::format(", with what the rank that sends most sends: {} in all\n", meshrt::bytes_text(bytes_of(p)));
-  const auto first_of = [&](uint32_t call) {
-    return std::ranges::find(p.collectives, call, &PlannedCollective::call)->tensor;
-  };
-  for (const PlannedCollective& c : p.collectives) {
-    const std::string first = first_of(c.call);
-    text += fmt::format("  {} {} over {} ({} ranks), {}{}, {} in {}{}{}\n      {}\n", name_of(c.kind), c.tensor,
-                        axes_text(mesh, c.axes), c.group, meshrt::bytes_text(c.bytes),
-                        c.sending != c.count ? fmt::format(" x {} of {}", c.sending, c.count)
-                        : c.count > 1        ? fmt::format(" x {}", c.count)
-                                             : "",
-                        time_text(c.seconds * static_cast<double>(c.count)), c.phase,
-                        c.span.known() ? ", " + place_text(graph, sources, c) : "",
-                        first == c.tensor ? "" : ", sent together with " + first, c.reason);
+  text += collectives_text(sharded, p, sources);
+  if (const Entry* outer = outer_step_of(compiled)) {
+    const Prediction after = predict(outer->sharded);
+    const int64_t bytes = bytes_of(after);
+    const std::string when = outer->after_steps == 1 ? "each step" : fmt::format("every {} steps", outer->after_steps);
+    text += fmt::format("\nwhat replicas send after {}: {} in all, {} spread over the steps\n", when,
+                        meshrt::bytes_text(bytes), meshrt::bytes_text(bytes / outer->after_steps));
+    text += collectives_text(outer->sharded, after, sources);
   }
   if (p.pipeline) text += pipeline_text(sharded, *p.pipeline);
   text += "\nmemory of the largest rank\n";

@@ -1,8 +1,10 @@
 // plan_report.h: what `meshc plan` says of a compiled spec, for people and as JSON.
 #pragma once
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "codegen/compile.h"
+#include "codegen/layout/cost.h"
 
 namespace mesh {
 
@@ -10,8 +12,8 @@ namespace mesh {
 /// flops.
 std::string plan_text(const Compiled&, const SourceMap&);
 
-/// "5.6 ms"
-std::string time_text(double seconds);
+/// Of a layout that says `auto`: the rules with what each is worth, how many were tried, whether that proves anything.
+nlohmann::ordered_json found_json(const FoundLayout&);
 
 /// schema, mesh, tensors, collectives, memory, budget, room, flops, predicted_seconds, exposed_seconds: one JSON
 /// object.

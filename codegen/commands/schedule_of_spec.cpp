@@ -10,6 +10,7 @@
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/schedule_picture.h"
 #include "codegen/commands/table.h"
+#include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/named_schedules.h"
 #include "meshrt/log.h"
 
@@ -58,7 +59,8 @@ std::vector<Compared> compared(const ShardedGraph& sharded) {
     const bool is_own = named.name == sharded.layout.pipeline.schedule;
     const int32_t chunks = is_own ? own.stages / ranks : named.chunks;
     if (int64_t{ranks} * chunks > sharded.graph.dim(sharded.layout.pipeline.dim).size) continue;
-    const PipelineSchedule schedule = named.make({ranks, own.micro_batches, chunks});
+    const PipelineSchedule schedule =
+        with_recompute(named.make({ranks, own.micro_batches, chunks}), sharded.layout.pipeline.remat);
     const std::vector<int32_t> sizes = cut_into(sharded, costs, schedule);
     Compared one{&named, chunks, sizes, planned_pipeline(costs, schedule, sizes), 0};
     for (const PlannedRank& rank : one.planned.ranks) one.bytes = std::max(one.bytes, rank.work.held + rank.kept);

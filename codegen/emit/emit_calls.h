@@ -17,9 +17,10 @@ void emit_fill(EmitContext&, CppWriter&, const FillStep&);
 /// `span` is the place in the spec that the call names when it fails.
 void emit_collective(EmitContext&, CppWriter&, const CollectiveStep&, Span span);
 void emit_combined(EmitContext&, CppWriter&, const CombinedStep&, Span span);
+/// By what an action does, and ActionStep::keeps.
+using ActionCalls = std::map<std::pair<ActionKind, bool>, std::string>;
 /// The call that runs this rank's actions of a pipeline, each by its own call of a function; and the pipeline's name.
-void emit_pipeline_run(EmitContext&, CppWriter&, const ForStep&, const std::string& routine,
-                       const std::map<ActionKind, std::string>& calls);
+void emit_pipeline_run(EmitContext&, CppWriter&, const ForStep&, const std::string& routine, const ActionCalls& calls);
 
 // Shared by the calls.
 

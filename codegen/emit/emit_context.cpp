@@ -126,6 +126,7 @@ std::string slot(EmitContext& context, const Access& access, size_t k) {
   if (known != context.slots.end() && turn.offset == 0 && known->second == turn.period && split == (turn.period == 0))
     return context.names.turn_slot(turn.loop);
   if (split) return fmt::format("{}.slot({})", owners(context, local.dim, local.placement), text);
+  if (turn.period == 1) return "0";
   if (turn.offset > 0) text = fmt::format("({} + {})", text, turn.offset);
   if (turn.period == 0) return text;
   return text + " % " + context.names.extent(context.program.buffer(access.buffer).dims[k]);

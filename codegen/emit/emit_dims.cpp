@@ -141,7 +141,7 @@ void emit_place(EmitContext& context, CppWriter& out) {
     lines.push_back(fmt::format("const meshrt::Partners {} = meshrt::partners({}, {});", name,
                                 context.group(axes.first), array(axes.second)));
   for (const auto& [made, name] : context.owners)
-    lines.push_back(fmt::format("const meshrt::Owners {}{{{}}};", name, made));
+    lines.push_back(fmt::format("const meshrt::Owners {}({});", name, made));
   for (const auto& [made, name] : context.redeals)
     lines.push_back(fmt::format("const meshrt::Redeal {}{{{}}};", name, made));
   if (lines.empty()) return;

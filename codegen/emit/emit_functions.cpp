@@ -266,7 +266,7 @@ class RoutineEmitter {
 
   /// A function for each action, and the call that runs this rank's.
   void write_pipeline(CppWriter& out, const ForStep& loop, const std::string& prefix) {
-    std::map<ActionKind, std::string> calls;
+    ActionCalls calls;
     for (const Step& step : loop.body) {
       const auto& action = std::get<ActionStep>(step.what);
       CppWriter steps(body_depth), body(body_depth);
@@ -281,8 +281,10 @@ class RoutineEmitter {
       const std::string phase = name_of(action.kind);
       std::vector<std::string> turns{context_.names.turn(loop.loop)};
       if (loop.order->stage) turns.push_back(context_.names.turn(loop.order->stage));
-      calls[action.kind] =
-          table_.call(context_, "stage_" + phase, "what a stage does of one micro-batch, " + phase, turns, body.text());
+      const std::string without = action.keeps ? " where it is not computed again" : "";
+      calls[{action.kind, action.keeps}] =
+          table_.call(context_, "stage_" + phase + (action.keeps ? "_kept" : ""),
+                      "what a stage does of one micro-batch, " + phase + without, turns, body.text());
     }
     emit_pipeline_run(context_, out, loop, routine_, calls);
   }
@@ -290,6 +292,7 @@ class RoutineEmitter {
   static const char* name_of(ActionKind kind) {
     switch (kind) {
       case ActionKind::forward: return "forward";
+      case ActionKind::recompute: return "forward_again";
       case ActionKind::input_gradient: return "input_gradients";
       case ActionKind::weight_gradient: return "weight_gradients";
       default: return "backward";
@@ -327,11 +330,9 @@ class RoutineEmitter {
   }
 
   /// The stage whose actions alone enter the branch.
-  int64_t stage_of(const BranchStep& branch, const Where& where) const {
-    const std::vector<int> home = context_.program.sharded.layout.pipeline.lists.rank_of_stage();
-    const auto first =
-        static_cast<int64_t>(context_.program.sharded.layout.pipeline.lists.ranks.size()) * branch.stage->number;
-    return std::find(home.begin() + first, home.end(), where.coordinates.front()) - home.begin();
+  int32_t stage_of(const BranchStep& branch, const Where& where) const {
+    return context_.program.sharded.layout.pipeline.lists.stage_on(static_cast<int>(where.coordinates.front()),
+                                                                   branch.stage->number);
   }
 
   /// `index_on(mesh::pipe) == 0`, `index_on(mesh::pipe) >= 1`, `(index_on(mesh::pipe) == 0 || ...)`

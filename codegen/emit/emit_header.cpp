@@ -131,6 +131,9 @@ void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& option
   if (!program.sharded.layout.name.empty())
     row("layout", fmt::format("{}: {}", program.sharded.layout.name,
                               rules.empty() ? "no rules" : fmt::format("{}", fmt::join(rules, "; "))));
+  if (const Replicas& replicas = program.sharded.layout.replicas)
+    row("replicas", fmt::format("{} train apart for {} step{}: losses and parameters are NOT those of one rank",
+                                replicas.count, replicas.sync, replicas.sync == 1 ? "" : "s"));
   row("machine", program.sharded.machine.name +
                      (program.sharded.machine.hash.empty() ? "" : " (" + program.sharded.machine.hash + ")"));
   row("numbers", options.precision);

@@ -37,7 +37,7 @@ std::vector<std::string> literals_of(const std::string& row, size_t room) {
 }  // namespace
 
 void emit_pipeline_run(EmitContext& context, CppWriter& out, const ForStep& loop, const std::string& routine,
-                       const std::map<ActionKind, std::string>& calls) {
+                       const ActionCalls& calls) {
   const std::string name = context.names.reserve(routine + "_pipeline");
   context.pipelines.push_back({name, &loop, context.names.reserve(routine + "_rows")});
   const auto block = out.block(name + ".run([&](const meshrt::PipelineAction& action)", ");");
@@ -49,14 +49,36 @@ void emit_pipeline_run(EmitContext& context, CppWriter& out, const ForStep& loop
   declare(loop.loop, "micro_batch");
   if (loop.order->stage) declare(loop.order->stage, "stage");
   if (calls.size() == 1) return out.line(calls.begin()->second);
-  out.one("if (action.work == meshrt::StageWork::forward)", calls.at(ActionKind::forward));
-  if (const auto whole = calls.find(ActionKind::backward); whole != calls.end()) return out.one("else", whole->second);
+  const auto call_of = [&](ActionKind kind, bool keeps = false) {
+    const auto found = calls.find({kind, keeps});
+    return found == calls.end() ? std::string() : found->second;
+  };
+  if (const std::string keeps = call_of(ActionKind::forward, true); !keeps.empty()) {
+    out.one("if (action.keeps)", keeps);
+    out.one("else if (action.work == meshrt::StageWork::forward)", call_of(ActionKind::forward));
+  } else {
+    out.one("if (action.work == meshrt::StageWork::forward)", call_of(ActionKind::forward));
+  }
+  if (const std::string again = call_of(ActionKind::recompute); !again.empty())
+    out.one("else if (action.work == meshrt::StageWork::recompute)", again);
+  if (const std::string whole = call_of(ActionKind::backward); !whole.empty()) return out.one("else", whole);
   // A B is I, then W.
   out.one("if (action.work == meshrt::StageWork::input_gradient || action.work == meshrt::StageWork::backward)",
-          calls.at(ActionKind::input_gradient));
+          call_of(ActionKind::input_gradient));
   out.one("if (action.work == meshrt::StageWork::weight_gradient || action.work == meshrt::StageWork::backward)",
-          calls.at(ActionKind::weight_gradient));
+          call_of(ActionKind::weight_gradient));
 }
+
+namespace {
+
+std::string what_rows_have(const PipelineSchedule& schedule) {
+  const char* again = schedule.has(ActionKind::recompute) ? ", R (what F did not keep, computed again)" : "";
+  return schedule.has(ActionKind::weight_gradient)
+             ? fmt::format("F{}, I (the gradients of what came into the stage) and W (those of its weights)", again)
+             : fmt::format("F{} and B", again);
+}
+
+}  // namespace
 
 void emit_rows(EmitContext& context, CppWriter& out) {
   for (const EmittedPipeline& pipeline : context.pipelines) {
@@ -67,11 +89,7 @@ void emit_rows(EmitContext& context, CppWriter& out) {
     out.comment(fmt::format(
         "{}, one action after the other: {} of each of {} micro-batches, with the number of the stage "
         "in front and that of the micro-batch behind it; SEND_F hands on what F gave, RECV_F posts where it comes in.",
-        pipeline.rows,
-        order.schedule.has(ActionKind::weight_gradient)
-            ? "F, I (the gradients of what came into the stage) and W (those of its weights)"
-            : "F and B",
-        pipeline.loop->turns));
+        pipeline.rows, what_rows_have(order.schedule), pipeline.loop->turns));
     const auto block = out.block(fmt::format("constexpr const char* {}[] =", pipeline.rows), ";");
     CppWriter rows(out.depth() + 1);
     for (size_t stage = 0; stage < order.schedule.ranks.size(); ++stage) {

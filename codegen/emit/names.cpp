@@ -109,7 +109,7 @@ std::string cpp_type(Type type) {
   internal_error(std::string("arithmetic in ") + meshrt::name_of(type) + " reached the emitter");
 }
 
-Names::Names(const Program& program) : program_(program), loop_dims_(program.loops) {
+Names::Names(const Program& program) : program_(program), loop_dims_(dims_of_loops(program)) {
   const Graph& graph = program.sharded.graph;
   taken_.insert(own_words().begin(), own_words().end());
   for (const EntryPoint& entry : program.entries) {
@@ -142,13 +142,6 @@ Names::Names(const Program& program) : program_(program), loop_dims_(program.loo
   name_indices(false);
   for (const char* name : {"i", "j", "k", "n"}) flat_.push_back(reserve(name));
   name_indices(true);
-  for (const Routine& routine : program.routines)
-    for_each_step(routine.steps, [&](const Step& step) {
-      if (const auto* loop = std::get_if<ForStep>(&step.what)) {
-        loop_dims_[loop->loop.index] = loop->dim;
-        if (loop->order && loop->order->stage) loop_dims_[loop->order->stage.index] = loop->order->stages.dim;
-      }
-    });
   find_stacks();
   find_numbers();
   find_states();

@@ -1,5 +1,7 @@
 #include "codegen/gradient/micro_batch_dims.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -119,6 +121,31 @@ class Naming {
 };
 
 }  // namespace
+
+std::string fresh_dim_name(const Graph& graph, std::string name) {
+  const auto taken = [&] { return std::ranges::count(graph.dims, name, &Dim::name) > 0; };
+  while (taken()) name += "_";
+  return name;
+}
+
+bool samples_first(const Graph& graph, DiagnosticSink& sink) {
+  bool good = true;
+  const MicroBatches& parts = graph.micro_batches;
+  const std::string& samples = graph.dim(parts.samples).name;
+  for (const Stored& stored : graph.stored) {
+    const auto at = std::ranges::find(stored.type.dims, parts.samples);
+    if (at == stored.type.dims.end() || (stored.kind == StoredKind::input && at == stored.type.dims.begin())) continue;
+    if (stored.kind == StoredKind::optimizer) continue;  // its parameter's dims
+    good = false;
+    const std::string why = stored.kind == StoredKind::input
+                                ? fmt::format("`{}` is not its first dim", samples)
+                                : fmt::format("it has a part for every index of `{}`", samples);
+    sink.error("E0413", stored.span, "`{}` cannot be cut into {}: {}", stored.path,
+               parts.by_replicas ? "parts of replicas" : "micro-batches", why)
+        .label(parts.span, "cuts the batch");
+  }
+  return good;
+}
 
 void name_micro_batches(Graph& graph, const MicroBatches& parts, const std::vector<GatheredValue>& gathered) {
   Naming(graph, parts, gathered).run();

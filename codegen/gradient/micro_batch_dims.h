@@ -2,9 +2,11 @@
 // of a micro-batch inside them, positions and random numbers are counted over all samples, and what the caller sees has
 // its own dims again.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "codegen/graph/graph.h"
+#include "frontend/diagnostic.h"
 
 namespace mesh {
 
@@ -14,6 +16,12 @@ struct GatheredValue {
   ValueId stacked;  // [time, ...]: gathered from all turns
   std::vector<DimId> dims;
 };
+
+/// The name, or a longer one that no dim has.
+std::string fresh_dim_name(const Graph&, std::string name);
+
+/// E0413 unless samples come first in every input that has them, and nothing that is kept has them.
+bool samples_first(const Graph&, DiagnosticSink&);
 
 void name_micro_batches(Graph&, const MicroBatches&, const std::vector<GatheredValue>&);
 

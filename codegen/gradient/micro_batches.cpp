@@ -20,11 +20,8 @@
 namespace mesh {
 namespace {
 
-std::string fresh_name(const Graph& graph, std::string name) {
-  const auto taken = [&] { return std::ranges::count(graph.dims, name, &Dim::name) > 0; };
-  while (taken()) name += "_";
-  return name;
-}
+/// The attribute of a rule that says so.
+const char* cut_by(const MicroBatches& parts) { return parts.by_replicas ? "sync" : "accumulate"; }
 
 class Rewrite {
  public:
@@ -118,7 +115,8 @@ class Rewrite {
                 graph_.dim(parts_.samples).name)
           .here("every micro-batch would be computed twice: for this sum, then with it")
           .label(parts_.span, "cuts the batch")
-          .help("compute it of each micro-batch alone, leave out `accumulate`, or allow it: `-A batch_coupled`");
+          .help(fmt::format("compute it of each micro-batch alone, leave out `{}`, or allow it: `-A batch_coupled`",
+                            cut_by(parts_)));
     }
   }
 
@@ -367,38 +365,20 @@ class Rewrite {
   std::vector<GatheredValue> whole_;
 };
 
-/// E0413 unless samples come first in every input that has them, and nothing that is kept has them.
-bool samples_first(const Graph& graph, const MicroBatches& parts, DiagnosticSink& sink) {
-  bool good = true;
-  const std::string& samples = graph.dim(parts.samples).name;
-  for (const Stored& stored : graph.stored) {
-    const auto at = std::ranges::find(stored.type.dims, parts.samples);
-    if (at == stored.type.dims.end() || (stored.kind == StoredKind::input && at == stored.type.dims.begin())) continue;
-    if (stored.kind == StoredKind::optimizer) continue;  // its parameter's dims
-    good = false;
-    const std::string why = stored.kind == StoredKind::input
-                                ? fmt::format("`{}` is not its first dim", samples)
-                                : fmt::format("it has a part for every index of `{}`", samples);
-    sink.error("E0413", stored.span, "`{}` cannot be cut into micro-batches: {}", stored.path, why)
-        .label(parts.span, "cuts the batch");
-  }
-  return good;
-}
-
 }  // namespace
 
 void declare_micro_batches(Graph& graph, int64_t count, Span span) {
   MicroBatches parts{graph.sample_dim, {}, {}, span};
   const Dim samples = graph.dim(parts.samples);
   GraphBuilder build(graph);
-  parts.time = build.dim(fresh_name(graph, "time"), count, span);
-  parts.micro = build.dim(fresh_name(graph, "micro_" + samples.name), samples.size / count, samples.span);
+  parts.time = build.dim(fresh_dim_name(graph, "time"), count, span);
+  parts.micro = build.dim(fresh_dim_name(graph, "micro_" + samples.name), samples.size / count, samples.span);
   graph.micro_batches = parts;
 }
 
 void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   const MicroBatches parts = graph.micro_batches;
-  if (!parts.time || !samples_first(graph, parts, sink)) return;
+  if (!parts.time || !samples_first(graph, sink)) return;
   decompose(graph);
   const SampleSums sums(graph, parts.samples);
   if (const auto& coupled = sums.coupled()) {
@@ -406,7 +386,7 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
     sink.error("E0413", node.span, "this cannot be computed by micro-batches: {}", coupled->why)
         .here("`{}`", op_text(graph, node.op))
         .label(parts.span, "cuts the batch")
-        .help("leave out `accumulate`, or compute it of single samples");
+        .help(fmt::format("leave out `{}`, or compute it of single samples", cut_by(parts)));
     return;
   }
   if (sums.inside().empty()) return;

@@ -7,6 +7,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/clone.h"
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/rewrite.h"
 
@@ -48,25 +49,10 @@ class WeightLoop {
       work.pop_back();
       const NodeId producer = graph_.value(value).producer;
       if (graph_.node(producer).body != from_.body || !kept.insert(producer).second) continue;
-      for (const ValueId source : read_of_body(producer)) work.push_back(source);
+      for_each_source(graph_, graph_.node(producer), [&](ValueId source) { work.push_back(source); });
     }
     for (const NodeId id : graph_.body(from_.body).nodes)
       if (!kept.contains(id)) moved_.insert(id);
-  }
-
-  /// What a node reads of the loop's body, a loop with all that is inside it.
-  std::vector<ValueId> read_of_body(NodeId id) const {
-    std::vector<ValueId> values;
-    const std::function<void(const Node&)> walk = [&](const Node& at) {
-      Node copy = at;
-      for_each_read(copy, [&](ValueId& value) {
-        if (value && graph_.value(value).body == from_.body) values.push_back(value);
-      });
-      if (const auto* loop = std::get_if<LoopOp>(&at.op))
-        for (const NodeId inner : graph_.body(loop->body).nodes) walk(graph_.node(inner));
-    };
-    walk(graph_.node(id));
-    return values;
   }
 
   void begin() {
@@ -115,8 +101,7 @@ class WeightLoop {
   void read_here(NodeId id) {
     const std::function<void(NodeId)> walk = [&](NodeId at) {
       std::map<ValueId, ValueId> changed;
-      Node copy = graph_.node(at);
-      for_each_read(copy, [&](ValueId& value) {
+      for_each_read(graph_.node(at), [&](ValueId value) {
         if (value && graph_.value(value).body == from_.body) changed[value] = {};
       });
       for (auto& [value, here] : changed) here = resolve(value);
@@ -148,7 +133,7 @@ class WeightLoop {
     }
     const Node& node = graph_.node(producer);
     const std::vector<DimId>& dims = graph_.type(value).dims;
-    const bool twice = std::ranges::find(dims, from_.dim) != dims.end();  // a stack would have the dim once more
+    const bool twice = has(dims, from_.dim);  // a stack would have the dim once more
     if (!is_view(node.op) && !node.inputs.empty() && !twice) return kept(value);
     std::unique_ptr<Clone>& again = again_[producer];
     if (!again) {

@@ -24,8 +24,7 @@ bool is_untouched(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& s
       std::ranges::none_of(loop.carries, [&](const LoopOp::Carry& one) { return one != sum && is_it(one.leaving); });
   for_each_inside(graph, loop, [&](NodeId id) {
     if (id == graph.value(sum.leaving).producer) return;
-    Node node = graph.node(id);
-    for_each_read(node, [&](ValueId& value) { untouched = untouched && !is_it(value); });
+    for_each_read(graph.node(id), [&](ValueId value) { untouched = untouched && !is_it(value); });
   });
   return untouched;
 }

@@ -154,6 +154,11 @@ size_t hash_of(const Op& op) {
   return hash;
 }
 
+StoredId parameter_of(const Graph& graph, StoredId id) {
+  const StoredId parameter = graph.stored[id.index].parameter;
+  return parameter ? parameter : id;
+}
+
 std::vector<DimId> sample_dims(const Graph& graph) {
   if (!graph.sample_dim) return {};
   if (!graph.micro_batches.time) return {graph.sample_dim};

@@ -368,9 +368,11 @@ struct Bound {
 };
 
 /// Of a step by micro-batches (micro_batches.h): the dims that took the place of `samples`, `time` slower; else unset.
+/// Where replicas train apart (replicas.h) each has a part of the samples, and `time` counts the replicas.
 struct MicroBatches {
   DimId samples, time, micro;
-  Span span;  // of `accumulate: 4`
+  Span span;  // of `accumulate: 4`, or of `sync: 500`
+  bool by_replicas = false;
 };
 
 /// A value that the caller wants to see after a step, by its name.
@@ -427,6 +429,9 @@ struct Graph {
 
 /// The condition that ends a loop early; unset where it makes every turn.
 ValueId until(const Graph&, const LoopOp&);
+
+/// The parameter whose a tensor of the optimizer is; any other tensor itself.
+StoredId parameter_of(const Graph&, StoredId);
 
 /// The dims that samples are in input tensors, slowest first; none without a sample dim.
 std::vector<DimId> sample_dims(const Graph&);

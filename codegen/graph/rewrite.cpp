@@ -72,12 +72,45 @@ void for_each_read(Node& node, const std::function<void(ValueId&)>& visit) {
   if (LoopOp* loop = std::get_if<LoopOp>(&node.op)) visit_loop(*loop, visit);
 }
 
+void for_each_read(const Node& node, const std::function<void(ValueId)>& visit) {
+  for (const ValueId input : node.inputs) visit(input);
+  const LoopOp* loop = std::get_if<LoopOp>(&node.op);
+  if (loop == nullptr) return;
+  for (const auto& carry : loop->carries) {
+    visit(carry.initial);
+    visit(carry.leaving);
+  }
+  for (const auto& slice : loop->slices) visit(slice.stacked);
+  for (const auto& collect : loop->collects) visit(collect.turn);
+}
+
+void for_each_source(const Graph& graph, const Node& node, const std::function<void(ValueId)>& visit) {
+  const std::function<void(const Node&)> walk = [&](const Node& at) {
+    for_each_read(at, [&](ValueId value) {
+      if (value && graph.value(value).body == node.body) visit(value);
+    });
+    if (const auto* loop = std::get_if<LoopOp>(&at.op))
+      for (const NodeId inner : graph.body(loop->body).nodes) walk(graph.node(inner));
+  };
+  walk(node);
+}
+
 bool only_adds_up(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& carry) {
   const Node& last = graph.node(graph.value(carry.leaving).producer);
   if (!is_addition(last.op) || last.inputs[0] != carry.entering) return false;
   int64_t uses = 0;
   for (NodeId id : graph.body(loop.body).nodes) uses += std::ranges::count(graph.node(id).inputs, carry.entering);
   return uses == 1;
+}
+
+GraphBuilder beside(Graph& graph, const Node& node) {
+  GraphBuilder build(graph);
+  build.body = node.body;
+  build.part = node.part;
+  build.span = node.span;
+  build.scope = node.scope;
+  build.region = node.region;
+  return build;
 }
 
 void connect_loop(Node& node) {
@@ -98,12 +131,8 @@ void expand_nodes(Graph& graph, const std::function<std::vector<ValueId>(GraphBu
     std::vector<NodeId> old;
     old.swap(graph.bodies[b].nodes);
     for (NodeId id : old) {
-      GraphBuilder build(graph);
+      GraphBuilder build = beside(graph, graph.node(id));
       build.body = BodyId{b};
-      build.part = graph.node(id).part;
-      build.span = graph.node(id).span;
-      build.scope = graph.node(id).scope;
-      build.region = graph.node(id).region;
       const std::vector<ValueId> results = expand(build, id);
       if (results.empty()) {
         graph.bodies[b].nodes.push_back(id);

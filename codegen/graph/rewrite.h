@@ -19,6 +19,10 @@ void for_each_use(Graph&, const std::function<void(ValueId&)>& visit);
 void for_each_caller(Graph&, const std::function<void(ValueId&)>& visit);
 /// The same of one node: its operands, of a loop also what its carries, slices and collects name.
 void for_each_read(Node&, const std::function<void(ValueId&)>& visit);
+/// The same without a change.
+void for_each_read(const Node&, const std::function<void(ValueId)>& visit);
+/// What a node reads of its own body, of a loop with all that is inside it.
+void for_each_source(const Graph&, const Node&, const std::function<void(ValueId)>& visit);
 
 /// What a value is made of: the inputs of its node, but of the values of a loop, for each by itself, what flows into
 /// it.
@@ -26,6 +30,9 @@ std::vector<ValueId> sources_of(const Graph&, ValueId);
 
 /// Whether a carry leaves each turn as it entered plus a contribution, and nothing else reads it as it entered.
 bool only_adds_up(const Graph&, const LoopOp&, const LoopOp::Carry&);
+
+/// Appends nodes of the same body, part and place in the spec as a node.
+GraphBuilder beside(Graph&, const Node&);
 
 /// Sets a loop node's inputs and results from its carries, slices and collects.
 void connect_loop(Node& loop);

@@ -116,6 +116,7 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     request.stored = random_constants(of, options.seed);
     request.seed = options.seed;
     request.poison = true;
+    request.ends_at_outer_step = true;
     request.steps = request.planned_steps = options.steps;
     return interpret(request);
   };

@@ -29,12 +29,13 @@ struct InterpretRequest {
   std::map<std::string, meshrt::Array> stored = {};  // parameters, optimizer and other state by path; the rest begin as
                                                      // the spec says
   uint64_t seed = 1;
-  int64_t steps = 1;          // training steps, all on the same feeds
-  int64_t planned_steps = 0;  // for schedules without their own number of steps (train.steps)
-  std::string entry = {};     // one call of this entry in place of steps
-  int64_t evaluated = 0;      // batches of evaluation after them, on the same feeds; 0: none
-  bool digest = false;        // of all memory after the last step
-  bool poison = false;        // memory begins as NaN in place of zeros, so that what nobody has written shows
+  int64_t steps = 1;                // training steps, all on the same feeds
+  int64_t planned_steps = 0;        // for schedules without their own number of steps (train.steps)
+  std::string entry = {};           // one call of this entry in place of steps
+  int64_t evaluated = 0;            // batches of evaluation after them, on the same feeds; 0: none
+  bool ends_at_outer_step = false;  // what follows some steps follows the last one (EntryInfo::after_steps)
+  bool digest = false;              // of all memory after the last step
+  bool poison = false;              // memory begins as NaN in place of zeros, so that what nobody has written shows
   // A program that one rank runs in place of `program`, with the same buffers: to see that the others notice.
   const Program* other = nullptr;
   std::optional<int64_t> other_rank = {};

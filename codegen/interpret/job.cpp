@@ -263,6 +263,7 @@ class Job {
       input.step = step;
       program.run(0, input, metrics);
       seen.insert(seen.end(), metrics.begin(), metrics.end());
+      if (step < steps) run_after(program, input, false);
     }
     if (request_.digest) digests_[static_cast<size_t>(rank.rank())] = digest(rank);
     gather(wanted_, program.wanted());
@@ -271,6 +272,7 @@ class Job {
       outputs.push_back(
           *std::ranges::find(program.tensors().subspan(before_.size()), output.name, &meshrt::Tensor::name));
     gather(outputs_, outputs);
+    if (steps > 0) run_after(program, input, request_.ends_at_outer_step);
     gather(after_, stored);
     if (request_.evaluated == 0) return;
     const size_t evaluate = meshrt::entry_of(program.info(), "evaluate");
@@ -278,6 +280,14 @@ class Job {
     for (int64_t batch = 0; batch < request_.evaluated; ++batch) program.run(evaluate, input, metrics);
     program.finish(evaluate, metrics);
     seen.insert(seen.end(), metrics.begin(), metrics.end());
+  }
+
+  // What is due after a training step, or all that ever is.
+  static void run_after(InterpretedProgram& program, const meshrt::StepInput& input, bool all) {
+    const std::vector<meshrt::EntryInfo>& entries = program.info().entries;
+    for (size_t i = 0; i < entries.size(); ++i)
+      if (const int64_t every = entries[i].after_steps; every > 0 && (all || input.step % every == 0))
+        program.run(i, input, {});
   }
 
   // The stored tensor that a wanted value is; empty where it is computed.

@@ -1,6 +1,7 @@
 // pipeline.cpp: a rank of a pipeline makes the actions of its list, and messages go between neighbouring ranks.
 #include "meshrt/pipeline.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "codegen/graph/builder.h"
@@ -42,6 +43,7 @@ std::vector<meshrt::StageWork> works_of(ActionKind kind) {
   using enum meshrt::StageWork;
   switch (kind) {
     case ActionKind::forward: return {forward};
+    case ActionKind::recompute: return {recompute};
     case ActionKind::input_gradient: return {input_gradient, backward};
     case ActionKind::weight_gradient: return {weight_gradient, backward};
     default: return {backward};
@@ -53,7 +55,7 @@ std::vector<meshrt::StageWork> works_of(ActionKind kind) {
 Task bind_pipeline(Binding& binding, const ForStep& loop) {
   struct Bound {
     meshrt::Pipeline pipeline;
-    std::map<meshrt::StageWork, std::vector<Task>> tasks;
+    std::map<std::pair<meshrt::StageWork, bool>, std::vector<Task>> tasks;  // bool: PipelineAction::keeps
   };
   const auto bound = std::make_shared<Bound>();
   bound->pipeline = pipeline_of(binding, loop);
@@ -61,7 +63,7 @@ Task bind_pipeline(Binding& binding, const ForStep& loop) {
     const auto& action = std::get<ActionStep>(step.what);
     const std::vector<Task> tasks = bind_steps(binding, action.body);
     for (const meshrt::StageWork work : works_of(action.kind))
-      bound->tasks[work].insert(bound->tasks[work].end(), tasks.begin(), tasks.end());
+      std::ranges::copy(tasks, std::back_inserter(bound->tasks[{work, action.keeps}]));
   }
   int64_t& turn = binding.turns[loop.loop.index];
   int64_t* const stage = loop.order->stage ? &binding.turns[loop.order->stage.index] : nullptr;
@@ -69,7 +71,7 @@ Task bind_pipeline(Binding& binding, const ForStep& loop) {
     bound->pipeline.run([&](const meshrt::PipelineAction& action) {
       turn = action.micro_batch;
       if (stage) *stage = action.stage;
-      for (const Task& task : bound->tasks[action.work]) task();
+      for (const Task& task : bound->tasks[{action.work, action.keeps}]) task();
     });
     turn = 0;
   };

@@ -1,5 +1,7 @@
 #include "codegen/layout/cost.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -29,6 +31,11 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
   const double rounds =
       direct ? 1 : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
   return rounds * latency + static_cast<double>(sent) / rate;
+}
+
+std::string time_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);
 }
 
 double compute_seconds(const Machine& machine, Type type, double flops, double bytes) {

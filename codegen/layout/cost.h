@@ -22,6 +22,9 @@ double compute_seconds(const Machine&, Type, double flops, double bytes);
 /// that of its arithmetic.
 double touched_bytes(const Graph&, const Node&, double bytes);
 
+/// "5.6 ms"
+std::string time_text(double seconds);
+
 /// Whether the ranks of every group over these axes lie on one host.
 bool within_node(const Machine&, const MeshShape&, const std::vector<AxisId>& axes);
 

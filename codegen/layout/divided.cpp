@@ -107,12 +107,7 @@ namespace {
 /// The loop's carry from zero on, and behind the loop the sum with what it began at, as its readers know it.
 void begin_at_zero(Graph& graph, NodeId id, size_t at) {
   const Node loop = graph.node(id);
-  GraphBuilder build(graph);
-  build.body = loop.body;
-  build.part = loop.part;
-  build.span = loop.span;
-  build.scope = loop.scope;
-  build.region = loop.region;
+  GraphBuilder build = beside(graph, loop);
   std::vector<NodeId>& nodes = graph.body(loop.body).nodes;
   const auto moved_to = [&](std::ptrdiff_t place, std::ptrdiff_t from) {
     std::rotate(nodes.begin() + place, nodes.begin() + from, nodes.end());

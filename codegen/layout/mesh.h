@@ -9,6 +9,7 @@
 
 #include "codegen/graph/glob.h"
 #include "codegen/graph/graph.h"
+#include "codegen/optimizer/outer_step.h"
 #include "codegen/schedule/schedule.h"
 #include "meshrt/deal.h"
 
@@ -69,6 +70,7 @@ struct Pipeline {
   AxisId axis = 0;
   int64_t micro_batches = 1;
   std::string schedule = "1f1b";  // a name of schedule/named_schedules.h
+  Remat remat = Remat::none;      // of whole stages
   PipelineSchedule lists = {};    // what it has the stages do
   std::vector<int32_t> cut = {};  // the turns of each stage
   meshrt::Deal deal = {};         // of the turns to the coordinates, as the cut and the lists say
@@ -78,8 +80,21 @@ struct Pipeline {
   explicit operator bool() const { return bool(dim); }
   /// Whether some weights' gradients have a time of their own.
   bool has_weights_apart() const { return lists.has(ActionKind::weight_gradient); }
+  /// Whether stages compute again what their gradients need.
+  bool recomputes() const { return lists.has(ActionKind::recompute); }
   /// Whether a coordinate of the axis has several stages.
   bool has_chunks() const { return lists.stages > static_cast<int32_t>(lists.ranks.size()); }
+};
+
+/// The coordinates of the axes are replicas of the model, which train apart, each with its part of the samples
+/// (gradient/replicas.h). Every `sync` steps an outer step brings them together (optimizer/outer_step.h).
+struct Replicas {
+  int64_t count = 1, sync = 0;
+  std::vector<AxisId> axes;
+  OuterStep outer;
+  Span rule;  // the one that says so, of the samples
+  Span span;  // of `sync: 500` in it
+  explicit operator bool() const { return count > 1; }
 };
 
 struct Layout {
@@ -96,10 +111,12 @@ struct Layout {
   std::vector<Rule> rules;
   std::vector<AxisId> replicated;  // `replicate over`
   bool closed = false;
+  Span automatic;          // of `auto`: a search completes the rules (search/find_layout.h)
   std::set<DimId> remat;   // loops over these dims compute their turns again for the gradients
   int64_t accumulate = 1;  // micro-batches of a step
   Span accumulate_span;
   Pipeline pipeline;
+  Replicas replicas;
   Span span;
 };
 

@@ -15,6 +15,7 @@ void StageWork::add(const StageWork& other, double times) {
   seconds.forward += times * other.seconds.forward;
   seconds.input_gradient += times * other.seconds.input_gradient;
   seconds.weight_gradient += times * other.seconds.weight_gradient;
+  seconds.recompute += times * other.seconds.recompute;
   communication += times * other.communication;
   held += static_cast<int64_t>(times) * other.held;
   kept += static_cast<int64_t>(times) * other.kept;
@@ -40,8 +41,9 @@ class Costs {
       const Node& node = graph_.node(id);
       const auto* loop = std::get_if<LoopOp>(&node.op);
       const bool divided = loop && stages_.is_divided(*loop);
-      if (divided) crossings(*loop);
-      add_seconds(id, 1, divided ? costs_.turn : of(stages_.place(id)));
+      if (divided && !stages_.is_again(*loop)) crossings(*loop);
+      const bool again = node.part == Part::recompute && stages_.recomputes();
+      add_seconds(id, 1, divided ? costs_.turn : of(stages_.place(id)), again);
     }
     held();
     kept();
@@ -66,15 +68,16 @@ class Costs {
   }
 
   /// Of a divided loop those of one turn.
-  void add_seconds(NodeId id, double times, StageWork& to) {
+  void add_seconds(NodeId id, double times, StageWork& to, bool again) {
     const Node& node = graph_.node(id);
     if (const auto* loop = std::get_if<LoopOp>(&node.op)) {
       const double turns = stages_.is_divided(*loop) ? 1 : static_cast<double>(graph_.dim(loop->dim).size);
-      for (const NodeId inner : graph_.body(loop->body).nodes) add_seconds(inner, times * turns, to);
+      for (const NodeId inner : graph_.body(loop->body).nodes) add_seconds(inner, times * turns, to, again);
       return;
     }
     const double seconds = times * seconds_of(node);
-    if (node.part == Part::forward) to.seconds.forward += seconds;
+    if (again) to.seconds.recompute += seconds;
+    else if (node.part == Part::forward) to.seconds.forward += seconds;
     else if (node.part == Part::weight_gradient) to.seconds.weight_gradient += seconds;
     else to.seconds.input_gradient += seconds;
     if (std::holds_alternative<ReshardOp>(node.op)) to.communication += seconds;
@@ -122,7 +125,8 @@ class Costs {
       const NodeId producer = graph_.value(value).producer;
       const Node& made = graph_.node(producer);
       const bool apart = sharded_.layout.pipeline.has_weights_apart() && reader == Part::weight_gradient;
-      if (made.body != stages_.body() || made.part == reader || (made.part != Part::forward && !apart)) return;
+      const bool computed = made.part == Part::forward || made.part == Part::recompute;
+      if (made.body != stages_.body() || made.part == reader || (!computed && !apart)) return;
       if (!counted.insert(value).second) return;
       const auto* loop = std::get_if<LoopOp>(&made.op);
       const bool stacked =
@@ -131,7 +135,7 @@ class Costs {
       else of(stages_.place_of(value)).kept += bytes(value);
     };
     for (const NodeId id : graph_.body(stages_.body()).nodes)
-      if (graph_.node(id).part != Part::forward)
+      if (graph_.node(id).part != Part::forward && graph_.node(id).part != Part::recompute)
         for (const ValueId input : graph_.node(id).inputs) keep(input, graph_.node(id).part);
   }
 
@@ -168,6 +172,13 @@ std::optional<PipelineCosts> pipeline_costs(const ShardedGraph& sharded) {
   return Costs(sharded, stages).run();
 }
 
+int64_t PipelineCosts::boundary() const {
+  int64_t bytes = 0;
+  for (const StageMessage& one : crossings)
+    if (!one.down) bytes += one.bytes;
+  return bytes;
+}
+
 double PipelineCosts::message_seconds() const {
   double up = 0, down = 0;
   for (const StageMessage& one : crossings) (one.down ? down : up) += one.seconds;
@@ -178,21 +189,20 @@ PipelineModel model_of(const PipelineCosts& costs, int64_t turns, const Pipeline
                        std::optional<int64_t> memory) {
   const auto layer = [](const StageWork& work, int64_t boundary) {
     const StageCosts& seconds = work.seconds;
-    return PipelineLayer{seconds.forward + seconds.input_gradient + seconds.weight_gradient, work.held, work.kept,
-                         boundary};
+    return PipelineLayer{seconds.forward + seconds.recompute + seconds.input_gradient + seconds.weight_gradient,
+                         work.held, work.kept, boundary};
   };
-  int64_t boundary = 0;
-  for (const StageMessage& one : costs.crossings)
-    if (!one.down) boundary += one.bytes;
   PipelineModel model;
-  model.layers.assign(static_cast<size_t>(turns), layer(costs.turn, boundary));
+  model.layers.assign(static_cast<size_t>(turns), layer(costs.turn, costs.boundary()));
   model.before = layer(costs.before, 0);
   model.after = layer(costs.after, 0);
   model.rank_of_stage = schedule.rank_of_stage();
   // All stages have as many slots as the one that needs most (program/pipeline_slots.h).
   const int32_t slots = with_fewest_slots(schedule, ring_of(schedule)).value().slots;
-  model.in_flight.assign(model.rank_of_stage.size(), {slots, slots});
-  if (memory) model.memory = *memory - costs.each.held - slots * costs.each.kept;
+  const bool again = schedule.has(ActionKind::recompute);
+  const int32_t kept = again ? ring_of(schedule, ActionKind::recompute, ActionKind::weight_gradient) : slots;
+  model.in_flight.assign(model.rank_of_stage.size(), {slots, kept});
+  if (memory) model.memory = *memory - costs.each.held - kept * costs.each.kept;
   return model;
 }
 

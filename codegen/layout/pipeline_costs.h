@@ -13,10 +13,11 @@ namespace mesh {
 
 /// Of one micro-batch.
 struct StageWork {
-  StageCosts seconds = {0, 0, 0, 0};  // communication within the stage included; I has what F is computed again for
-  double communication = 0;           // of these seconds, in all passes
-  int64_t held = 0;                   // bytes, whatever is under way: parameters, their gradients, moments
-  int64_t kept = 0;                   // bytes that F leaves to the gradients
+  StageCosts seconds = {0, 0, 0,
+                        0};  // communication within the stage included; what turns are computed again for is I's
+  double communication = 0;  // of these seconds, in all passes
+  int64_t held = 0;          // bytes, whatever is under way: parameters, their gradients, moments
+  int64_t kept = 0;          // bytes that F leaves to the gradients, or R
   void add(const StageWork&, double times = 1);
 };
 
@@ -33,6 +34,8 @@ struct PipelineCosts {
   StageWork turn, before, after, each;  // of one turn; the first stage's; the last one's; what every rank does
   std::vector<StageMessage> crossings;
   double outside_compute = 0;  // seconds of a step beside the pipeline, of the rank that has most: the update
+  /// Bytes of a micro-batch that come into a stage from the one before.
+  int64_t boundary() const;
   /// Until what a stage gives has come to the next one, or the one before.
   double message_seconds() const;
   /// What a stage with so many turns does, but for what every rank does.

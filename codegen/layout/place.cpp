@@ -225,7 +225,7 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
       // A partial value must be completed some time, a term as its sum is; one that only some ranks hold comes to all.
       Placement complete = kept.is_partial() && summed_[op.node.results[r].index] ? target(op.declared[r], kept) : kept;
       complete.partial.clear();
-      std::erase_if(complete.at, [](const Where& where) { return !where.varying; });
+      hold_everywhere(complete);
       if (complete != kept) results += planner_.plan(type, kept, complete)->seconds;
     }
     double share = 1;

@@ -5,10 +5,15 @@
 #include "codegen/graph/graph.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/mesh.h"
+#include "codegen/layout/reshard.h"
 #include "codegen/layout/sharded_graph.h"
 
 namespace mesh {
 
 ShardedGraph place(const Graph&, const Layout&, const Machine&);
+
+/// The same without a second look at anything, and without labels: at most so good, in a fraction of the time.
+/// `planner` is of these dims, mesh and machine.
+ShardedGraph place_once(const Graph&, const Layout&, const Machine&, ReshardPlanner& planner);
 
 }  // namespace mesh

@@ -38,10 +38,6 @@ Placement stack_of(DimId loop, Placement turn, const DimPlacement* own) {
   return turn;
 }
 
-void hold_everywhere(Placement& placement) {
-  std::erase_if(placement.at, [](const Where& where) { return !where.varying; });
-}
-
 }  // namespace
 
 /// How the ranks have the turns of a body among them; null where each makes all.

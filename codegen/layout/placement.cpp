@@ -51,6 +51,10 @@ int64_t coordinate_at(const MeshShape& mesh, const Where& where, int64_t turns, 
   return part % mesh.axes[where.axis].size;
 }
 
+void hold_everywhere(Placement& placement) {
+  std::erase_if(placement.at, [](const Where& where) { return !where.varying; });
+}
+
 void remove_axes(DimPlacement& dim, const std::vector<AxisId>& axes) {
   std::erase_if(dim.axes, [&](AxisId axis) { return contains(axes, axis); });
   if (dim.axes.empty()) dim.deal = {};

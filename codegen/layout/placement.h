@@ -74,6 +74,9 @@ std::vector<Where> varying_turns(DimId dim, const DimPlacement& split);
 /// that.
 int64_t coordinate_at(const MeshShape&, const Where&, int64_t turns, int64_t turn);
 
+/// All ranks hold it, of turns that ranks make each for itself their own.
+void hold_everywhere(Placement&);
+
 /// Splits the dim no longer over these axes; a whole dim lies in its own order.
 void remove_axes(DimPlacement&, const std::vector<AxisId>&);
 /// The value is complete, and the same, along these axes: each of its dims is split only by what precedes them.

@@ -9,7 +9,7 @@
 namespace mesh {
 
 double PlannedRank::seconds() const {
-  return work.seconds.forward + work.seconds.input_gradient + work.seconds.weight_gradient;
+  return work.seconds.forward + work.seconds.recompute + work.seconds.input_gradient + work.seconds.weight_gradient;
 }
 
 const PlannedRank& PlannedPipeline::slowest() const {
@@ -37,6 +37,7 @@ PlannedPipeline planned_pipeline(PipelineCosts given, const PipelineSchedule& sc
   const PipelineCosts& costs = planned.costs;
   planned.ranks.resize(schedule.ranks.size());
   const std::vector<InFlight> in_flight = most_in_flight(schedule);
+  const bool again = schedule.has(ActionKind::recompute);
   ScheduleCosts times;
   times.latency = costs.message_seconds();
   for (size_t stage = 0; stage < sizes.size(); ++stage) {
@@ -47,6 +48,7 @@ PlannedPipeline planned_pipeline(PipelineCosts given, const PipelineSchedule& sc
     rank.turns += sizes[stage];
     rank.work.add(work);
     rank.kept += in_flight[stage].kept * work.kept;
+    if (again) rank.kept += in_flight[stage].inputs * costs.boundary();
   }
   planned.run = simulate(schedule, times);
   for (size_t i = 0; i < planned.ranks.size(); ++i) {

@@ -151,4 +151,8 @@ ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& mach
   return placed;
 }
 
+ShardedGraph place_once(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner) {
+  return Placer(graph, layout, machine, planner, {}).run();
+}
+
 }  // namespace mesh

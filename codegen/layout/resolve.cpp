@@ -7,6 +7,7 @@
 #include "codegen/elaborate/declarations.h"
 #include "codegen/layout/resolve_check.h"
 #include "codegen/layout/resolve_mesh.h"
+#include "codegen/layout/resolve_replicas.h"
 #include "codegen/layout/resolve_rules.h"
 #include "codegen/layout/spread_merged.h"
 #include "frontend/suggest.h"
@@ -75,7 +76,7 @@ std::set<std::string> words_of_others(const Declarations& declared, const std::s
 }  // namespace
 
 std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& graph, const LayoutOptions& options,
-                                     SourceMap& sources, DiagnosticSink& sink) {
+                                     SourceMap& sources, DiagnosticSink& sink, const ast::Rules* found) {
   const size_t errors_before = sink.error_count();
   const Declarations declared = declarations_of(program, sink);
   if (declared.layouts.empty()) return one_rank(options, sink);
@@ -95,7 +96,15 @@ std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& 
   layout.name = written->name.text;
   layout.span = written->name.span;
   layout.mesh = *shape;
-  resolve_rules(*written, graph, words_of_others(declared, graph.model, program, sources), sources, layout, sink);
+  const std::set<std::string> elsewhere = words_of_others(declared, graph.model, program, sources);
+  resolve_rules(written->rules, graph, elsewhere, sources, layout, sink);
+  if (found) {
+    resolve_rules(*found, graph, elsewhere, sources, layout, sink);
+    layout.automatic = {};
+  }
+  if (sink.error_count() > errors_before) return {};
+  if (layout.automatic.known()) return layout;  // to be completed
+  check_replicas(graph, layout, sink);
   if (sink.error_count() > errors_before) return {};
   check_rules(graph, layout, sink);
   if (sink.error_count() == errors_before) spread_merged(graph, layout, sink);

@@ -22,8 +22,9 @@ struct LayoutOptions {
 };
 
 /// `graph` is the elaborated model that the layout places. A file without layouts gives one rank. Rules whose axes all
-/// have size 1 do nothing and are left out. Nothing when an error was reported.
+/// have size 1 do nothing and are left out. `found`: rules that stand behind those of the layout, in place of its
+/// `auto`. Nothing when an error was reported.
 std::optional<Layout> resolve_layout(const SourceProgram&, const Graph&, const LayoutOptions&, SourceMap&,
-                                     DiagnosticSink&);
+                                     DiagnosticSink&, const ast::Rules* found = nullptr);
 
 }  // namespace mesh

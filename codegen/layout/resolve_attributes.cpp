@@ -11,8 +11,10 @@
 namespace mesh {
 namespace {
 
-const std::vector<std::string> attribute_names{"accumulate", "chunks", "cut",    "microbatches",
-                                               "owns",       "remat",  "rounds", "schedule"};
+const std::vector<std::string> attribute_names{"accumulate", "chunks", "cut",    "microbatches", "outer",
+                                               "owns",       "remat",  "rounds", "schedule",     "sync"};
+
+const std::vector<std::string> remat_words{"none", "layer", "stage", "except_last"};
 
 bool is_text(const ast::Attribute& attribute, std::string_view text) {
   const auto* string = ast::as<ast::String>(*attribute.value);
@@ -36,7 +38,7 @@ class Attributes {
           .help("write it with a rule of the layout itself");
     } else if (key == "accumulate") {
       accumulate(attribute);
-    } else if (key == "remat" && !is_text(attribute, "stage")) {
+    } else if (key == "remat") {
       remat(attribute, loops);
     }
   }
@@ -96,9 +98,29 @@ class Attributes {
   }
 
   void remat(const ast::Attribute& attribute, const std::set<DimId>& loops) {
+    if (is_text(attribute, "none")) return;
+    if (is_text(attribute, "stage") || is_text(attribute, "except_last")) {
+      if (makes_pipeline(place_)) return;  // of which resolve_pipeline.h takes it
+      sink_.error("E0411", attribute.value->span, "`remat` of stages in a rule that makes no pipeline")
+          .here("a stage keeps only what came into it")
+          .help(R"(`remat: "layer"` keeps what each turn of the loop began with; `microbatches: 8` makes a pipeline)");
+      return;
+    }
+    const auto* text = ast::as<ast::String>(*attribute.value);
+    if (ast::as<ast::Group>(*attribute.value) || (text && text->value.starts_with("every "))) {
+      sink_.error("E0901", attribute.value->span, "`remat` of some turns or some values is not built yet")
+          .here("all of a turn is computed again, or nothing")
+          .help(R"(`remat: "layer"` keeps what each turn began with; `"stage"` in a pipeline what each stage did)");
+      return;
+    }
     if (!is_text(attribute, "layer")) {
-      sink_.error("E0411", attribute.value->span, "`remat` says what is computed again for the gradients")
-          .here("must be \"layer\": each turn of the loop keeps only what it began with");
+      const auto near = text ? did_you_mean(text->value, remat_words) : std::nullopt;
+      auto report =
+          sink_.error("E0411", attribute.value->span, "`remat` says what is computed again for the gradients");
+      if (near) report.here("did you mean \"{}\"?", *near);
+      else report.here("known are \"{}\"", fmt::join(remat_words, "\", \""));
+      report.help(
+          "\"layer\": each turn of the loop keeps only what it began with; \"stage\": each stage of a pipeline");
       return;
     }
     for (const ast::Product& product : place_.dims) {
@@ -244,15 +266,11 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
   return {meshrt::Ownership::table, ranks, 1, *table};
 }
 
-const ast::Attribute* unbuilt_attribute(const ast::Place& place) {
-  for (const ast::Attribute& one : place.attributes)
-    if (one.key.text == "remat" && is_text(one, "stage")) return &one;
-  return nullptr;
-}
-
 bool makes_pipeline(const ast::Place& place) {
   return attribute(place, "microbatches") || attribute(place, "schedule") || attribute(place, "cut") ||
          attribute(place, "chunks");
 }
+
+bool makes_replicas(const ast::Place& place) { return attribute(place, "sync") || attribute(place, "outer"); }
 
 }  // namespace mesh

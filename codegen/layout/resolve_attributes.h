@@ -12,16 +12,16 @@ namespace mesh {
 /// `batch -> data { accumulate: 4 }`: layout.accumulate. `layer -> none { remat: "layer" }`: layout.remat. E0411 for an
 /// attribute that does not exist, has a wrong value or stands with a dim that it says nothing of (`general`: the rule
 /// stands in no scope, `in` or pin); E0412 where the batch cannot be cut so. `loops`: dims that a `repeat` runs over.
-/// Those of pipelines are read by resolve_pipeline.h.
+/// Those of pipelines are read by resolve_pipeline.h, those of replicas by resolve_replicas.h.
 void resolve_attributes(const ast::Place&, const Graph&, const std::set<DimId>& loops, bool general, Layout&,
                         DiagnosticSink&);
 /// How the rule deals a dim to the ranks of `axes`: `seq -> ctx { owns: "zigzag" }`; blocks where it does not say.
 /// E0411 for a value that says nothing, or not of this dim and so many ranks.
 Deal deal_of(const ast::Place&, const Graph&, const MeshShape&, const std::vector<AxisId>& axes, DimId,
              DiagnosticSink&);
-/// The first attribute of a rule that this version does not know what to do with, or null.
-const ast::Attribute* unbuilt_attribute(const ast::Place&);
 /// Whether the rule has attributes of a pipeline (resolve_pipeline.h).
 bool makes_pipeline(const ast::Place&);
+/// Whether it has those of replicas (resolve_replicas.h).
+bool makes_replicas(const ast::Place&);
 
 }  // namespace mesh

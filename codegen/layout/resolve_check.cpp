@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/graph/dims.h"
 #include "codegen/graph/free_turns.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/divided.h"
@@ -124,7 +125,7 @@ class Checker {
     if (rule.span == pipeline.span || rule.scope == RuleScope::optimizer) return true;
     const std::string& turns = graph_.dim(pipeline.dim).name;
     const std::string& axis = layout_.mesh.axes[pipeline.axis].name;
-    if (std::ranges::find(rule.dims, pipeline.dim) != rule.dims.end()) {
+    if (has(rule.dims, pipeline.dim)) {
       sink_.error("E0424", rule.span, "another rule for `{}`, whose turns are the stages of a pipeline", turns)
           .here("what belongs to a turn lies at its stage")
           .label(pipeline.span, "the pipeline")

@@ -9,6 +9,7 @@
 
 #include "codegen/layout/cut.h"
 #include "codegen/layout/resolve_schedule.h"
+#include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/partition.h"
 
 namespace mesh {
@@ -38,7 +39,7 @@ class PipelineRule {
     const MeshAxis* axis = nullptr;
     if (!axes.empty()) axis = &layout_.mesh.axes[made.axis = axes.front()];
     const ScheduleShape shape{static_cast<int32_t>(axis ? axis->size : 1), static_cast<int32_t>(made.micro_batches)};
-    if (!resolve_schedule(schedule, chunks, shape, axis, sources_, made, sink_)) return;
+    if (!resolve_schedule(schedule, chunks, shape, axis, sources_, made, sink_) || !has_remat(made)) return;
     if (axis && !has_layers(made)) return;
     if (axis) set_cut(made, even_cut(static_cast<int32_t>(graph_.dim(made.dim).size), made.lists.stages));
     if (cut && !has_cut(*cut, axis ? made.lists.stages : 1, made)) return;
@@ -114,6 +115,24 @@ class PipelineRule {
         .label(batch.span, "the batch of one step")
         .help(fmt::format("{} would do", near));
     return false;
+  }
+
+  /// Of whole stages; what else `remat` says, resolve_attributes.h takes.
+  bool has_remat(Pipeline& made) {
+    const ast::Attribute* remat = attribute("remat");
+    const auto* text = remat ? ast::as<ast::String>(*remat->value) : nullptr;
+    const bool of_file = made.recomputes();
+    if (of_file) made.remat = Remat::stage;
+    if (!text || (text->value != "stage" && text->value != "except_last")) return true;
+    if (of_file) {
+      sink_.error("E0411", remat->value->span, "`{}` says itself what is computed again", made.schedule)
+          .here("its R")
+          .help("leave out `remat`, or R in the file");
+      return false;
+    }
+    made.remat = text->value == "stage" ? Remat::stage : Remat::except_last;
+    made.lists = with_recompute(std::move(made.lists), made.remat);
+    return true;
   }
 
   bool has_layers(const Pipeline& made) {

@@ -5,6 +5,7 @@
 
 #include "codegen/layout/resolve_attributes.h"
 #include "codegen/layout/resolve_pipeline.h"
+#include "codegen/layout/resolve_replicas.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
@@ -48,10 +49,7 @@ class Rules {
       else if (const auto* within = std::get_if<ast::Within>(&rule.node)) add_within(*within, around);
       else if (const auto* replicate = std::get_if<ast::Replicate>(&rule.node)) add_replicate(*replicate);
       else if (std::holds_alternative<ast::Closed>(rule.node)) layout_.closed = true;
-      else
-        sink_.error("E0901", rule.span, "`auto` is not built yet")
-            .here("this version places by the rules alone")
-            .help("leave it out: values without a rule are placed by cost already");
+      else add_auto(rule.span, around);
     }
   }
 
@@ -121,9 +119,9 @@ class Rules {
     for (const ast::Name& name : place.unless)
       if (const DimId dim = dim_named(name, known)) unless.push_back(dim);
     const bool idle = axes && axes->empty() && !place.target.none;  // over axes of size 1
-    bool reported = false;
     if (axes && general && makes_pipeline(place))
       resolve_pipeline(place, span, graph_, loops_, *axes, sources_, layout_, sink_);
+    if (axes && general && makes_replicas(place)) resolve_replicas(place, span, graph_, *axes, layout_, sink_);
     for (const ast::Product& product : place.dims) {
       Rule rule{{}, axes.value_or(std::vector<AxisId>{}), unless, around.scope, around.in, around.pin, span};
       rule.written = place.target.axes.text();
@@ -144,22 +142,10 @@ class Rules {
             .here("has no effect");
         continue;
       }
-      if (!place.target.none && !buildable(place, reported)) continue;
       rule.deal = deal_of(place, graph_, layout_.mesh, rule.axes, rule.dims[0], sink_);
       if (layout_.pipeline && layout_.pipeline.span == span) rule.deal = layout_.pipeline.deal;
       if (is_new(rule, product)) layout_.rules.push_back(rule);
     }
-  }
-
-  bool buildable(const ast::Place& place, bool& reported) {
-    const ast::Attribute* of_pipeline = unbuilt_attribute(place);
-    if (of_pipeline && !reported) {
-      sink_.error("E0901", of_pipeline->span, "`{}` of a layout rule is not built yet", of_pipeline->key.text)
-          .here("belongs to pipelines")
-          .help("leave it out: the rule then places the dim for the whole step");
-      reported = true;
-    }
-    return !of_pipeline;
   }
 
   /// E0406 where a rule with the same scope, paths and dim stands already.
@@ -236,6 +222,16 @@ class Rules {
     return false;
   }
 
+  void add_auto(Span span, const Around& around) {
+    if (around.scope == RuleScope::general && !around.in && !around.pin) {
+      layout_.automatic = span;
+      return;
+    }
+    sink_.error("E0408", span, "`auto` inside a scope, `in` or pin")
+        .here("a search completes the rules of a whole layout")
+        .help("write it beside them; what they say is kept");
+  }
+
   void add_replicate(const ast::Replicate& replicate) {
     for (const ast::Name& name : replicate.axes)
       if (const auto axis = axis_named(name); axis && !contains(layout_.replicated, *axis))
@@ -253,9 +249,9 @@ class Rules {
 
 }  // namespace
 
-void resolve_rules(const ast::Layout& written, const Graph& graph, const std::set<std::string>& elsewhere,
+void resolve_rules(const ast::Rules& written, const Graph& graph, const std::set<std::string>& elsewhere,
                    SourceMap& sources, Layout& layout, DiagnosticSink& sink) {
-  Rules(graph, elsewhere, sources, layout, sink).add(written.rules, {});
+  Rules(graph, elsewhere, sources, layout, sink).add(written, {});
 }
 
 }  // namespace mesh

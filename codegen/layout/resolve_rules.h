@@ -10,10 +10,10 @@
 namespace mesh {
 
 /// Fills layout.rules, replicated and closed. E0403 for unknown dims, E0404 for unknown axes, E0406 for two rules of
-/// equal rank, E0408 for patterns that match nothing, E0901 for pipelines, `auto` and attributes. Rules over axes of
+/// equal rank, E0408 for patterns that match nothing, E0901 for attributes that are not built. Rules over axes of
 /// size 1 are left out; a rule for a dim that the model does not use is the lint unused_layout_rule.
 /// `elsewhere`: dims that other models of the spec name, of which that lint says nothing.
-void resolve_rules(const ast::Layout&, const Graph&, const std::set<std::string>& elsewhere, SourceMap&, Layout&,
+void resolve_rules(const ast::Rules&, const Graph&, const std::set<std::string>& elsewhere, SourceMap&, Layout&,
                    DiagnosticSink&);
 
 }  // namespace mesh

@@ -13,15 +13,6 @@
 namespace mesh {
 namespace {
 
-/// E0901 for what stages do not know how to do yet.
-bool can_be_followed(const PipelineSchedule& schedule, const std::string& name, Span span, DiagnosticSink& sink) {
-  if (!schedule.has(ActionKind::recompute)) return true;
-  sink.error("E0901", span, "a pipeline whose file says what is recomputed is not built yet")
-      .here("`{}` has R", name)
-      .help("leave R out of the file; `remat` of a rule says what is computed again");
-  return false;
-}
-
 /// Of `chunks: 2`.
 std::optional<int32_t> number_of(const ast::Attribute& chunks, DiagnosticSink& sink) {
   const auto* number = ast::as<ast::Number>(*chunks.value);
@@ -47,7 +38,7 @@ class FileOfRule {
     for (std::vector<Action>& actions : file->schedule.ranks)
       std::erase_if(actions, [](const Action& one) { return !is_computation(one.kind); });
     PipelineSchedule lists = with_whole_backwards(file->schedule);
-    if (!fits(lists) || !can_be_followed(lists, name, span_, sink_) || !is_in_order(lists)) return std::nullopt;
+    if (!fits(lists) || !is_in_order(lists)) return std::nullopt;
     return lists;
   }
 

@@ -13,7 +13,7 @@ namespace mesh {
 /// is), or of a file (`"mine.csv"`, beside the spec) after it has passed the checks of schedule/checked_file.h. Both
 /// attributes may be null. `axis` is null where it has one rank: nothing but names and numbers is looked at then. E0411
 /// for a name that no schedule has and for chunks that it cannot have, E0423 for a file that the stages cannot follow,
-/// E0901 for what is not built yet: a file that says what is recomputed. Whether all was well.
+/// Whether all was well.
 bool resolve_schedule(const ast::Attribute* schedule, const ast::Attribute* chunks, ScheduleShape, const MeshAxis* axis,
                       SourceMap&, Pipeline&, DiagnosticSink&);
 

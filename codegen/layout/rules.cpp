@@ -77,7 +77,8 @@ Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {
   Layout result = layout;
   if (!parts.time) return result;
   for (Rule& rule : result.rules) {
-    std::replace(rule.dims.begin(), rule.dims.end(), parts.samples, parts.micro);
+    const bool of_replicas = parts.by_replicas && rule.span == layout.replicas.rule;
+    std::replace(rule.dims.begin(), rule.dims.end(), parts.samples, of_replicas ? parts.time : parts.micro);
     std::replace(rule.unless.begin(), rule.unless.end(), parts.samples, parts.micro);
   }
   return result;

@@ -19,7 +19,8 @@ enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, a
 /// by side, and answers for the part of it that its axes are for.
 const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const std::vector<DimId>& dims, DimId dim);
 
-/// The same rules where a step runs by micro-batches: what is said of samples holds of each micro-batch.
+/// The same rules where a step runs by micro-batches: what is said of samples holds of each micro-batch, but what makes
+/// replicas of the samples holds of these.
 Layout for_micro_batches(const Layout&, const MicroBatches&);
 
 /// Whether `in PATH` covers what has this path: that one, or what lies under it.

@@ -6,7 +6,9 @@
 #include <optional>
 #include <set>
 
+#include "codegen/gradient/recompute_forward.h"
 #include "codegen/graph/builder.h"
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
@@ -24,19 +26,6 @@ NodeId main_loop(const Graph& graph) {
   return found;
 }
 
-/// What a node reads of its own body, of a loop with all that its body reads.
-void for_each_source(const Graph& graph, const Node& node, const std::function<void(ValueId)>& visit) {
-  const std::function<void(const Node&, BodyId)> walk = [&](const Node& at, BodyId within) {
-    Node copy = at;
-    for_each_read(copy, [&](ValueId& value) {
-      if (value && graph.value(value).body == within) visit(value);
-    });
-    if (const auto* loop = std::get_if<LoopOp>(&at.op))
-      for (const NodeId id : graph.body(loop->body).nodes) walk(graph.node(id), within);
-  };
-  walk(node, node.body);
-}
-
 }  // namespace
 
 Stages::Stages(const Graph& graph, const Layout& layout)
@@ -48,13 +37,21 @@ Stages::Stages(const Graph& graph, const Layout& layout)
   for (const NodeId id : graph.body(body).nodes) {
     const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
     if (!loop || loop->dim != pipeline_.dim) continue;
-    const Part part = graph.node(id).part;
-    BodyId& which = part == Part::forward ? forward_ : part == Part::weight_gradient ? weights_ : backward_;
+    BodyId& which = divided_by(graph.node(id).part);
     if (!which) which = loop->body;
   }
   if (!forward_) return;
   body_ = body;
   place_body();
+}
+
+BodyId& Stages::divided_by(Part part) {
+  switch (part) {
+    case Part::forward: return forward_;
+    case Part::recompute: return again_;
+    case Part::weight_gradient: return weights_;
+    default: return backward_;
+  }
 }
 
 Where Stages::end(bool last) const { return {pipeline_.axis, {last ? home_.back() : home_.front()}, {}}; }
@@ -199,14 +196,8 @@ class StageSums {
     std::map<StagePlace, std::vector<ValueId>> by_place;
     for (const ValueId term : terms) by_place[stages_.place_of(term)].push_back(term);
     if (by_place.size() < 2) return;
-    GraphBuilder inside(graph_), outside(graph_);
-    for (GraphBuilder* build : {&inside, &outside}) {
-      build->part = graph_.node(last).part;
-      build->span = graph_.node(last).span;
-      build->scope = graph_.node(last).scope;
-      build->region = graph_.node(last).region;
-    }
-    inside.body = stages_.body();
+    GraphBuilder inside = beside(graph_, graph_.node(last)), outside = inside;
+    outside.body = graph_.root();
     std::vector<ValueId> totals;
     for (const auto& [place, own] : by_place) {
       const bool first = totals.empty();
@@ -241,6 +232,11 @@ class StageSums {
 
 }  // namespace
 
+void recompute_stages(Graph& graph, const Layout& layout) {
+  if (!layout.pipeline.recomputes()) return;
+  if (const Stages stages(graph, layout); stages) recompute_forward(graph, stages.body(), layout.pipeline.dim);
+}
+
 void separate_stage_sums(Graph& graph, const Layout& layout) {
   if (!layout.pipeline) return;
   const Graph before = graph;
@@ -255,9 +251,7 @@ namespace {
 /// Whether a node outside of the divided loops has values of all turns, and does more with them than go over their
 /// elements: a rank with several stages cannot do that stage by stage.
 bool takes_turns_together(const Graph& graph, const Stages& stages, const Node& node, DimId dim) {
-  const auto has_turns = [&](ValueId value) {
-    return std::ranges::find(graph.type(value).dims, dim) != graph.type(value).dims.end();
-  };
+  const auto has_turns = [&](ValueId value) { return has(graph.type(value).dims, dim); };
   if (std::ranges::none_of(node.inputs, has_turns) && std::ranges::none_of(node.results, has_turns)) return false;
   if (const auto* loop = std::get_if<LoopOp>(&node.op)) return !stages.is_divided(*loop);
   return !std::holds_alternative<MapOp>(node.op) && !std::holds_alternative<BroadcastOp>(node.op) &&

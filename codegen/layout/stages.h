@@ -42,10 +42,17 @@ class Stages {
   StagePlace place_of(ValueId) const;
 
   BodyId body() const { return body_; }
-  BodyId forward() const { return forward_; }
+  /// Of F.
+  bool is_forward(const LoopOp& loop) const { return forward_ && loop.body == forward_; }
+  /// Of R, whose stages begin with what came into them in F.
+  bool is_again(const LoopOp& loop) const { return again_ && loop.body == again_; }
+  bool recomputes() const { return bool(again_); }
 
  private:
-  bool is_divided(BodyId body) const { return body && (body == forward_ || body == backward_ || body == weights_); }
+  bool is_divided(BodyId body) const {
+    return body && (body == forward_ || body == again_ || body == backward_ || body == weights_);
+  }
+  BodyId& divided_by(Part);
   std::optional<int32_t> stage_at(StagePlace) const;
   void place_body();
   std::optional<StagePlace> joined(const Node&) const;
@@ -54,9 +61,13 @@ class Stages {
   const Graph* graph_;
   Pipeline pipeline_;
   std::vector<int> home_;  // by stage: its coordinate
-  BodyId body_, forward_, backward_, weights_;
+  BodyId body_, forward_, again_, backward_, weights_;
   std::map<NodeId, StagePlace> places_;
 };
+
+/// Where the layout's schedule has R, what F would leave to the gradients is computed by R
+/// (gradient/recompute_forward.h).
+void recompute_stages(Graph&, const Layout&);
 
 /// Sums over micro-batches whose terms are made at different stages are carried a stage each, and added in the end.
 void separate_stage_sums(Graph&, const Layout&);

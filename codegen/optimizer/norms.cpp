@@ -1,19 +1,22 @@
 #include "codegen/optimizer/norms.h"
 
+#include <algorithm>
+
 namespace mesh {
 
 std::map<StoredId, ValueId> gradients_of(const Graph& graph) {
   std::map<StoredId, ValueId> gradients;
   if (!graph.objective) return gradients;
   for (const Objective::Parameter& parameter : graph.objective->parameters) {
-    const auto found = graph.names.find("grad(" + graph.stored[parameter.stored.index].path + ")");
+    const auto found = graph.names.find("grad(" + graph.stored[parameter_of(graph, parameter.stored).index].path + ")");
     if (found != graph.names.end()) gradients[parameter.stored] = found->second;
   }
   return gradients;
 }
 
 ValueId sum_of_squares(GraphBuilder& build, ValueId value, StoredId of) {
-  const std::vector<DimId> dims = build.graph.type(value).dims;
+  std::vector<DimId> dims = build.graph.type(value).dims;
+  if (const MicroBatches& parts = build.graph.micro_batches; parts.by_replicas) std::erase(dims, parts.time);
   const ValueId squares = build.reduce(Reduce::sum, build.map(MapFunction::square, {value}), dims);
   build.graph.value(squares).label = "squares_" + build.graph.stored[of.index].path;
   return squares;
@@ -30,6 +33,13 @@ ValueId gradient_norm(GraphBuilder& build, const std::map<StoredId, ValueId>& gr
   build.graph.value(norm).name = norm_name;
   build.graph.names[norm_name] = norm;
   return norm;
+}
+
+ValueId over_replicas(GraphBuilder& build, ValueId value) {
+  const std::vector<DimId> replicas = build.graph.type(value).dims;
+  if (replicas.empty()) return value;
+  const auto count = static_cast<double>(build.graph.dim(replicas.front()).size);
+  return build.multiply(build.reduce(Reduce::sum, value, replicas), 1 / count);
 }
 
 }  // namespace mesh

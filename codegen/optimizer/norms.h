@@ -12,10 +12,14 @@ inline constexpr const char* norm_name = "grad_norm";
 /// The gradients of the parameters that are trained, as the graph names them: "grad(PATH)".
 std::map<StoredId, ValueId> gradients_of(const Graph&);
 
-/// The sum of the squares of all elements of `value`, which is of the stored tensor or its gradient.
+/// The sum of the squares of all elements of `value`, which is of the stored tensor or its gradient. Of what each
+/// replica has (gradient/replicas.h) a sum for each.
 ValueId sum_of_squares(GraphBuilder&, ValueId, StoredId);
 
 /// The norm of all these gradients together, called "grad_norm" from now on; nothing where there are none.
 ValueId gradient_norm(GraphBuilder&, const std::map<StoredId, ValueId>& gradients);
+
+/// The mean over replicas of a number that each has; any other number itself.
+ValueId over_replicas(GraphBuilder&, ValueId);
 
 }  // namespace mesh

@@ -57,7 +57,8 @@ class Optimizer {
     const Settings of{parameter.values, objective_.values};
     const std::string& optimizer = objective_.optimizer;
     type_ = stored.type.element;
-    build_.scope = stored.path.substr(0, stored.path.rfind('.') == std::string::npos ? 0 : stored.path.rfind('.'));
+    const std::string& path = graph_.stored[parameter_of(graph_, parameter.stored).index].path;
+    build_.scope = path.substr(0, path.rfind('.') == std::string::npos ? 0 : path.rfind('.'));
     rate_ = parameter.rate ? build_.value(RateOp(*parameter.rate), {}) : common_rate_;
     ValueId p = stored.value;
     const double decay = of("weight_decay");
@@ -83,8 +84,8 @@ class Optimizer {
   ValueId state(StoredId parameter, const char* name, const std::vector<DimId>& dims) {
     const Stored stored = graph_.stored[parameter.index];
     build_.span = stored.span;
-    const StoredId id =
-        build_.stored(StoredKind::optimizer, stored.path + "." + name, {type_, {}, dims}, {}, parameter);
+    const StoredId id = build_.stored(StoredKind::optimizer, stored.path + "." + name, {type_, {}, dims}, {},
+                                      parameter_of(graph_, parameter));
     graph_.stored[id.index].stacked = stored.stacked;
     build_.span = objective_.span;
     return graph_.stored[id.index].value;

@@ -17,8 +17,9 @@ constexpr const char* rate_name = "learning_rate";
 
 class Watcher {
  public:
-  explicit Watcher(Graph& graph) : graph_(graph), build_(graph), gradients_(gradients_of(graph)) {
+  explicit Watcher(Graph& graph) : graph_(graph), build_(graph), all_(gradients_of(graph)) {
     build_.part = Part::update;
+    for (const auto& [id, gradient] : all_) gradients_[parameter_of(graph, id)] = gradient;
     for (uint32_t i = 0; i < graph.stored.size(); ++i) {
       if (graph.stored[i].kind != StoredKind::parameter) continue;
       parameters_.push_back({i});
@@ -49,7 +50,7 @@ class Watcher {
   void watch_gradient_norm(const std::string& entry, size_t number) {
     if (gradients_.empty()) refuse(entry, number);
     build_.span = graph_.objective->span;
-    graph_.metrics.push_back({entry, gradient_norm(build_, gradients_), build_.span, entry});
+    graph_.metrics.push_back({entry, over_replicas(build_, gradient_norm(build_, all_)), build_.span, entry});
   }
 
   void watch_rate(const std::string& entry, size_t number) {
@@ -61,7 +62,7 @@ class Watcher {
   void append(const std::string& entry, const std::string& name, ValueId value, StoredId of, const char* label) {
     const Stored& stored = graph_.stored[of.index];
     build_.span = stored.span;
-    const ValueId norm = build_.map(MapFunction::sqrt, {sum_of_squares(build_, value, of)});
+    const ValueId norm = over_replicas(build_, build_.map(MapFunction::sqrt, {sum_of_squares(build_, value, of)}));
     graph_.value(norm).label = label + stored.path;
     graph_.metrics.push_back({name, norm, build_.span, entry});
   }
@@ -82,7 +83,8 @@ class Watcher {
 
   Graph& graph_;
   GraphBuilder build_;
-  const std::map<StoredId, ValueId> gradients_;
+  const std::map<StoredId, ValueId> all_;  // by what the optimizer changes
+  std::map<StoredId, ValueId> gradients_;  // by parameter
   std::vector<StoredId> parameters_;
   std::vector<std::string> paths_;  // theirs
 };

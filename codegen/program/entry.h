@@ -15,7 +15,8 @@ struct Entry {
   /// The numbers are over all calls between a reset and a finish: what they sum up is carried from call to call
   /// (evaluation_cut.h), and the sample dim is that of all these batches.
   bool over_batches = false;
-  StoredId begins = {};  // the state of which it computes the first value
+  int64_t after_steps = 0;  // not 0: a training step whose number is a multiple of it is followed by a call
+  StoredId begins = {};     // the state of which it computes the first value; of several the first
 };
 
 }  // namespace mesh

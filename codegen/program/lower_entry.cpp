@@ -19,10 +19,7 @@ std::vector<uint32_t> unread_inputs(const Graph& graph) {
   for (const Output& output : graph.outputs) read.insert(output.value);
   for (const Metric& metric : graph.metrics) read.insert(metric.value);
   for (const Body& body : graph.bodies)
-    for (const NodeId id : body.nodes) {
-      Node node = graph.node(id);
-      for_each_read(node, [&](ValueId& value) { read.insert(value); });
-    }
+    for (const NodeId id : body.nodes) for_each_read(graph.node(id), [&](ValueId value) { read.insert(value); });
   std::vector<uint32_t> unread;
   for (uint32_t i = 0; i < graph.stored.size(); ++i)
     if (graph.stored[i].kind == StoredKind::input && !read.contains(graph.stored[i].value)) unread.push_back(i);
@@ -73,6 +70,7 @@ EntryPoint EntryLowering::begin() const {
   made.name = entry_.name;
   made.meaning = entry_.meaning;
   made.run = static_cast<uint32_t>(program_.routines.size());
+  made.after_steps = entry_.after_steps;
   if (entry_.begins) made.begins = program_.buffer(stored_[entry_.begins.index]).stored;
   // Training reads all that the run file names; a first value is made where all of that is there.
   if (!program_.entries.empty() && !entry_.begins)

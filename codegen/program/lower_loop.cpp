@@ -98,6 +98,17 @@ void Lowering::pass_on(const LoopOp& op, const std::vector<Access>& carries, boo
     }
 }
 
+/// What comes into a stage is there for its R, too.
+void Lowering::keep_inputs(const LoopOp& op, const std::vector<Access>& carries) {
+  at_ = {};
+  for (size_t i = 0; i < op.carries.size(); ++i) {
+    if (sharded_.placement(op.carries[i].result).at.empty()) continue;
+    const Access kept{new_buffer(op.carries[i].entering, BufferKind::activation), {}};
+    copy(carries[i], kept);
+    came_in_[op.carries[i].initial] = {kept, carries[i]};
+  }
+}
+
 /// What was there before the body begins is kept `before` a carry is renewed, all else when it is made.
 void Lowering::keep(const std::vector<Slot>& slots, bool before, const std::function<bool(Part)>& of) {
   for (const Slot& slot : slots) {
@@ -109,18 +120,47 @@ void Lowering::keep(const std::vector<Slot>& slots, bool before, const std::func
   at_ = {};
 }
 
-/// The body of a pipeline: F and B of a micro-batch, or F, I and W.
+/// F with R in place of its layers, where these give nothing but what goes on; else with R besides.
+void Lowering::add_forward_that_keeps(Steps& actions) {
+  const auto is_layers = [&](const Step& step) {
+    const auto* loop = std::get_if<ForStep>(&step.what);
+    return loop && loop->dim == sharded_.layout.pipeline.dim;
+  };
+  const Steps& forward = std::get<ActionStep>(actions[0].what).body;
+  const Steps& again = std::get<ActionStep>(actions[1].what).body;
+  bool gives_more = false;
+  for (const NodeId id : graph_.body(stages_.body()).nodes)
+    if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op); loop && stages_.is_forward(*loop))
+      gives_more = !loop->collects.empty() || std::ranges::any_of(loop->carries, [&](const LoopOp::Carry& carry) {
+        return sharded_.placement(carry.result).at.empty();
+      });
+  ActionStep made{ActionKind::forward, {}, true};
+  Steps* const around = std::exchange(steps_, &made.body);
+  for (const Step& step : forward) {
+    if (!is_layers(step) || gives_more) made.body.push_back(step);
+    if (!is_layers(step)) continue;
+    made.body.insert(made.body.end(), again.begin(), again.end());
+    for (const auto& [initial, input] : came_in_)
+      if (!gives_more) copy(input.kept, input.carry);
+  }
+  steps_ = around;
+  actions.insert(actions.begin() + 1, Step{std::move(made), Part::forward, {}, {}, {}});
+}
+
+/// The body of a pipeline: F and B of a micro-batch, or F, I and W; R between them where there is one.
 void Lowering::lower_actions(const LoopOp& op, const std::vector<Access>& carries, const std::vector<Slot>& slots) {
   const bool apart = sharded_.layout.pipeline.has_weights_apart();
   const auto action_of = [&](Part part) {
     if (part == Part::forward) return ActionKind::forward;
+    if (part == Part::recompute && stages_.recomputes()) return ActionKind::recompute;
     if (!apart) return ActionKind::backward;
     return part == Part::weight_gradient ? ActionKind::weight_gradient : ActionKind::input_gradient;
   };
   const Node* loop = node_;
   Steps actions;
-  for (const Part first : {Part::forward, Part::input_gradient, Part::weight_gradient}) {
+  for (const Part first : {Part::forward, Part::recompute, Part::input_gradient, Part::weight_gradient}) {
     if (first == Part::weight_gradient && !apart) continue;
+    if (first == Part::recompute && !stages_.recomputes()) continue;
     const auto here = [&](Part part) { return action_of(part) == action_of(first); };
     Steps body;
     Steps* around = std::exchange(steps_, &body);
@@ -132,9 +172,11 @@ void Lowering::lower_actions(const LoopOp& op, const std::vector<Access>& carrie
     leave(op, carries, here);
     steps_ = around;
     if (body.empty()) continue;
-    if (stage_) take_turns_of_stage(program_, stage_, body);
     actions.push_back({ActionStep{action_of(first), std::move(body)}, first, {}, {}, {}});
   }
+  if (stages_.recomputes() && !sharded_.layout.pipeline.lists.recomputes_all()) add_forward_that_keeps(actions);
+  if (stage_)
+    for (Step& action : actions) take_turns_of_stage(program_, stage_, std::get<ActionStep>(action.what).body);
   *steps_ = std::move(actions);
 }
 
@@ -156,11 +198,13 @@ void Lowering::lower_loop(const Node& node) {
   std::vector<Access> carries;
   for (const LoopOp::Carry& carry : op.carries) {
     at_ = where(carry.initial);
-    carries.push_back(enter(carry));
+    const auto came_in = stages_.is_again(op) ? came_in_.find(carry.initial) : came_in_.end();
+    carries.push_back(came_in == came_in_.end() ? enter(carry) : came_in->second.kept);
     memory_[carry.entering.index] = carries.back();
   }
-  const bool passes = stages_.is_divided(op);
+  const bool passes = stages_.is_divided(op) && !stages_.is_again(op);
   if (passes) pass_on(op, carries, false);
+  if (stages_.is_forward(op) && stages_.recomputes()) keep_inputs(op, carries);
   at_ = {};
   for (const LoopOp::Slice& slice : op.slices) {
     Access access = stacked(op, slice.stacked);
@@ -197,7 +241,7 @@ void Lowering::lower_loop(const Node& node) {
   for (size_t i = 0; i < op.carries.size(); ++i) memory_[op.carries[i].result.index] = carries[i];
   ForStep made{loop, op.dim, graph_.dim(op.dim).size, op.reverse, std::move(body)};
   if (const auto own = sharded_.divided.find(op.body); own != sharded_.divided.end()) made.own = own->second;
-  if (passes) made.stage = stage_;
+  if (stages_.is_divided(op)) made.stage = stage_;
   if (stages_.is_pipeline(op)) made.order = order_of(program_, made, std::exchange(stage_, {}));
   emit(std::move(made));
   if (passes) pass_on(op, carries, true);

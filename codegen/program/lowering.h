@@ -152,6 +152,8 @@ class Lowering {
   Access enter(const LoopOp::Carry&);
   void leave(const LoopOp&, const std::vector<Access>& carries, const std::function<bool(Part)>& of);
   void pass_on(const LoopOp&, const std::vector<Access>& carries, bool sends);
+  void keep_inputs(const LoopOp&, const std::vector<Access>& carries);
+  void add_forward_that_keeps(Steps& actions);
   void lower_actions(const LoopOp&, const std::vector<Access>& carries, const std::vector<Slot>& slots);
   void keep(const std::vector<Slot>&, bool before, const std::function<bool(Part)>& of);
   Part part_of(ValueId) const;
@@ -176,7 +178,11 @@ class Lowering {
   std::vector<Step>* steps_ = nullptr;         // being appended to
   std::vector<const Node*> updates_;
   std::optional<Access> done_;  // the condition that ends the loop whose body is being lowered
-  const Node* node_ = nullptr;  // being lowered
+  struct StageInput {
+    Access kept, carry;
+  };
+  std::map<ValueId, StageInput> came_in_;  // of F, for R, by what the loop's carry begins with
+  const Node* node_ = nullptr;             // being lowered
   const Work work_;
   double seconds_ = 0;  // predicted, of nodes that made no step so far: whoever reads a formula computes it
   Place at_;

@@ -1,6 +1,7 @@
 #include "codegen/program/pipeline_slots.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "codegen/graph/builder.h"
@@ -50,10 +51,12 @@ PipelineOrder order_of(Program& program, const ForStep& loop, LoopId stage) {
 
 std::vector<const MessageStep*> handed_on(const ForStep& pipeline) {
   std::vector<const MessageStep*> messages;
-  for_each_step(pipeline.body, [&](const Step& step) {
-    if (const auto* message = std::get_if<MessageStep>(&step.what); message && message->sends)
-      messages.push_back(message);
-  });
+  for (const Step& action : pipeline.body)
+    if (const auto& of = std::get<ActionStep>(action.what); !of.keeps)
+      for_each_step(of.body, [&](const Step& step) {
+        if (const auto* message = std::get_if<MessageStep>(&step.what); message && message->sends)
+          messages.push_back(message);
+      });
   return messages;
 }
 
@@ -61,8 +64,8 @@ namespace {
 
 /// Where a buffer is used.
 struct Uses {
-  int all = 0, inside = 0;        // inside the pipeline
-  std::set<const Step*> actions;  // that use it
+  int all = 0, inside = 0;       // inside the pipeline
+  std::set<ActionKind> actions;  // that use it
   bool sent = false, begins_written = false;
   bool of_one_stage = true;  // each stage that writes it does so alone
 };
@@ -82,25 +85,26 @@ class Slots {
   void give(ForStep& loop) {
     find_uses(loop);
     const PipelineOrder& order = *loop.order;
-    std::set<BufferId> in_flight, by_stage;
+    std::map<BufferId, int32_t> in_flight;  // how many slots
+    std::set<BufferId> by_stage;
     for (Step& action : loop.body)
       for_each_access(action, [&](Access& access, Use) {
         const BufferId root = storage(program_, access.buffer);
         const Uses& of = uses_[root.index];
         if (!needs_slots(of) || outlives_[root.index]) return;
-        add(access, {loop.loop, 0, order.slots});
-        in_flight.insert(root);
+        const int32_t slots = in_flight[root] = slots_of(order, of);
+        add(access, {loop.loop, 0, slots});
         if (!order.stage || !needs_stages(of, root)) return;
         add(access, {order.stage});
         by_stage.insert(root);
       });
     if (in_flight.empty()) return;
     const bool both = std::ranges::any_of(loop.body, is_backward);
-    const DimId slots = dim_of(program_, both ? "in_flight" : "sent_ahead", order.slots);
     for (uint32_t i = 0; i < program_.buffers.size(); ++i) {
       const BufferId root = storage(program_, {i});
       std::vector<LocalDim>& dims = program_.buffers[i].dims;
-      if (in_flight.contains(root)) dims.insert(dims.begin(), {slots, {}});
+      if (const auto slots = in_flight.find(root); slots != in_flight.end())
+        dims.insert(dims.begin(), {dim_of(program_, both ? "in_flight" : "sent_ahead", slots->second), {}});
       if (by_stage.contains(root)) dims.insert(dims.begin(), order.stages);
     }
   }
@@ -118,7 +122,8 @@ class Slots {
         for_each_access(step, [&](const Access& access, Use use) {
           Uses& uses = of(access);
           if (uses.inside++ == 0) uses.begins_written = use == Use::write;
-          uses.actions.insert(&action);
+          const auto& [kind, body, keeps] = std::get<ActionStep>(action.what);
+          uses.actions.insert(keeps && !uses.actions.contains(kind) ? ActionKind::recompute : kind);
           uses.sent = uses.sent || std::holds_alternative<MessageStep>(step.what);
           if (use != Use::read && !of_one_stage.back()) uses.of_one_stage = false;
         });
@@ -136,6 +141,11 @@ class Slots {
 
   static bool needs_slots(const Uses& of) {
     return of.all == of.inside && of.begins_written && (of.actions.size() > 1 || of.sent);
+  }
+
+  /// A message has a slot until it is taken; what is not sent lives from the first action that uses it to the last.
+  static int32_t slots_of(const PipelineOrder& order, const Uses& of) {
+    return of.sent ? order.slots : ring_of(order.schedule, *of.actions.begin(), *of.actions.rbegin());
   }
 
   /// What several stages of a rank make each for itself, but for what lies turn by turn: turns are of one stage.

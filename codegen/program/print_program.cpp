@@ -23,15 +23,7 @@ std::string list(const Range& items, Text text, const char* between = ", ") {
 
 class Printer {
  public:
-  explicit Printer(const Program& program) : program_(program), dim_of_loop_(program.loops) {
-    for (const Routine& routine : program.routines)
-      for_each_step(routine.steps, [&](const Step& step) {
-        if (const auto* loop = std::get_if<ForStep>(&step.what)) {
-          dim_of_loop_[loop->loop.index] = loop->dim;
-          if (loop->order && loop->order->stage) dim_of_loop_[loop->order->stage.index] = loop->order->stages.dim;
-        }
-      });
-  }
+  explicit Printer(const Program& program) : program_(program), dim_of_loop_(dims_of_loops(program)) {}
 
   std::string whole() {
     out_ = fmt::format("program {} on {}\n", graph().model, mesh());
@@ -301,7 +293,8 @@ class Printer {
   }
   std::string text(const ActionStep& action) const {
     switch (action.kind) {
-      case ActionKind::forward: return "forward";
+      case ActionKind::forward: return action.keeps ? "forward, without R" : "forward";
+      case ActionKind::recompute: return "forward again";
       case ActionKind::input_gradient: return "gradients of inputs";
       case ActionKind::weight_gradient: return "gradients of weights";
       default: return "backward";

@@ -327,10 +327,11 @@ struct BranchStep {
 };
 
 /// What a stage does of one micro-batch in one action: F or B; where weights' gradients have a time of their own F, I
-/// or W, and a B in a list is I, then W.
+/// or W, and a B in a list is I, then W; R where what the gradients need is computed again.
 struct ActionStep {
   ActionKind kind;
   Steps body;
+  bool keeps = false;  // the F of a micro-batch without R, of others that have it: it leaves what R would
   std::array<Steps*, 1> bodies() { return {&body}; }
 };
 
@@ -380,6 +381,7 @@ struct EntryPoint {
   std::string name, meaning;       // of Entry
   uint32_t run = 0;                // of Program::routines: what each call executes
   std::optional<uint32_t> finish;  // and what the end of several calls executes
+  int64_t after_steps = 0;         // of Entry
   StoredId begins;                 // of Entry
   std::vector<Accumulator> carried;
   std::vector<BufferId> results;  // f32 or f64 scalars, complete on every rank after the last of these routines

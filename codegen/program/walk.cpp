@@ -34,6 +34,18 @@ void for_each_list(Program& program, const std::function<void(Steps&)>& visit) {
   for (Routine& routine : program.routines) for_each_list(routine.steps, visit);
 }
 
+std::vector<DimId> dims_of_loops(const Program& program) {
+  std::vector<DimId> dims(program.loops);
+  for (const Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](const Step& step) {
+      const auto* loop = std::get_if<ForStep>(&step.what);
+      if (loop == nullptr) return;
+      dims[loop->loop.index] = loop->dim;
+      if (loop->order && loop->order->stage) dims[loop->order->stage.index] = loop->order->stages.dim;
+    });
+  return dims;
+}
+
 Part part_of(const Step& step) {
   for (const Steps* body : bodies(step))
     if (!body->empty()) return part_of(body->front());

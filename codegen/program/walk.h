@@ -40,6 +40,9 @@ void for_each_list(Steps&, const std::function<void(Steps&)>&);
 /// Of all routines.
 void for_each_list(Program&, const std::function<void(Steps&)>&);
 
+/// The dim that each loop goes over, by LoopId; of a loop over the stages of a pipeline these.
+std::vector<DimId> dims_of_loops(const Program&);
+
 /// The part that the first of the steps belongs to which it executes.
 Part part_of(const Step&);
 

@@ -18,8 +18,7 @@ class DivisibleLoop {
  public:
   DivisibleLoop(Graph& graph, NodeId id) : graph_(graph), id_(id), loop_(std::get<LoopOp>(graph.node(id).op)) {
     count(loop_.body);
-    Node node = graph.node(id);
-    for_each_read(node, [&](ValueId& value) { ++uses_[value]; });
+    for_each_read(graph.node(id), [&](ValueId value) { ++uses_[value]; });
   }
 
   void run() {
@@ -32,21 +31,11 @@ class DivisibleLoop {
  private:
   void count(BodyId body) {
     for (const NodeId id : graph_.body(body).nodes) {
-      Node node = graph_.node(id);
-      for_each_read(node, [&](ValueId& value) { ++uses_[value]; });
+      const Node& node = graph_.node(id);
+      for_each_read(node, [&](ValueId value) { ++uses_[value]; });
       if (const auto* inner = std::get_if<LoopOp>(&node.op)) count(inner->body);
       inside_.insert(inside_.end(), node.results.begin(), node.results.end());
     }
-  }
-
-  GraphBuilder beside(const Node& node) const {
-    GraphBuilder build(graph_);
-    build.body = node.body;
-    build.part = node.part;
-    build.span = node.span;
-    build.scope = node.scope;
-    build.region = node.region;
-    return build;
   }
 
   /// What was appended to a body since it had `before` nodes comes to stand in front of `node`.
@@ -92,7 +81,7 @@ class DivisibleLoop {
     std::erase(terms, carry.entering);
     std::vector<NodeId>& nodes = graph_.body(loop_.body).nodes;
     const size_t before = nodes.size();
-    GraphBuilder build = beside(last);
+    GraphBuilder build = beside(graph_, last);
     ValueId sum = terms.front();
     for (size_t i = 1; i < terms.size(); ++i) sum = added(build, sum, terms[i]);
     move_before(additions.front(), before);
@@ -129,7 +118,7 @@ class DivisibleLoop {
     auto [turn, fresh] = turn_of_.try_emplace(table);
     if (fresh) {
       const Node& loop = graph_.node(id_);
-      GraphBuilder outside = beside(loop);
+      GraphBuilder outside = beside(graph_, loop);
       const size_t before = graph_.body(loop.body).nodes.size();
       std::vector<DimId> dims{loop_.dim};
       dims.insert(dims.end(), type.dims.begin(), type.dims.end());

@@ -15,6 +15,10 @@ struct InFlight {
 /// micro-batches in their order.
 int32_t ring_of(const PipelineSchedule&);
 
+/// The same of what actions of one kind make and those of another need last: B is I and W, and the F of a micro-batch
+/// without R is its R too.
+int32_t ring_of(const PipelineSchedule&, ActionKind from, ActionKind to);
+
 /// The most of each stage. The schedule has passed check_schedule.
 std::vector<InFlight> most_in_flight(const PipelineSchedule&);
 

@@ -5,8 +5,6 @@
 
 namespace mesh {
 
-enum class Remat : uint8_t { none, stage, except_last };
-
 /// R before each B or I, which so begins before the gradient has come where there is time; except_last leaves out the
 /// last micro-batch, whose activations are still there.
 PipelineSchedule with_recompute(PipelineSchedule, Remat);

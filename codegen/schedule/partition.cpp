@@ -17,8 +17,6 @@ int32_t PipelineModel::ranks() const {
 
 namespace {
 
-using meshrt::bytes_text;
-
 constexpr double never = std::numeric_limits<double>::infinity();
 
 /// Sums over layers, and what a stage costs that has some of them.
@@ -180,7 +178,7 @@ Partitioned weighed(const PipelineModel& model, const Costs& costs, std::vector<
   const auto rank = most - cut.ranks.begin();
   return PartitionMistake{
       fmt::format("the cut {} needs {} on rank {} (micro-batches of {}), which has {}", cut_text(cut.sizes),
-                  bytes_text(most->bytes), rank, parts[rank], bytes_text(*model.memory)),
+                  meshrt::bytes_text(most->bytes), rank, parts[rank], meshrt::bytes_text(*model.memory)),
       ""};
 }
 
@@ -212,8 +210,8 @@ Partitioned cut_evenly_in_time(const PipelineModel& model) {
     return PartitionMistake{
         fmt::format("no cut of {} layers into {} leaves each within the {} of a rank: the least that "
                     "the largest needs is {}",
-                    model.layers.size(), stages_text(model), bytes_text(*model.memory),
-                    bytes_text(static_cast<int64_t>(needed))),
+                    model.layers.size(), stages_text(model), meshrt::bytes_text(*model.memory),
+                    meshrt::bytes_text(static_cast<int64_t>(needed))),
         less_memory};
   }
   Partitioned cut = weighed(model, costs, cutter.fewest_bytes([&](int32_t stage, int32_t begin, int32_t end) {

@@ -62,6 +62,13 @@ std::vector<int> PipelineSchedule::rank_of_stage() const {
   return result;
 }
 
+int32_t PipelineSchedule::stage_on(int rank, int32_t number) const {
+  const std::vector<int> home = rank_of_stage();
+  for (int32_t stage = 0; stage < stages; ++stage)
+    if (home[stage] == rank && number-- == 0) return stage;
+  return -1;
+}
+
 bool PipelineSchedule::has_communication() const {
   return std::ranges::any_of(ranks, [](const std::vector<Action>& actions) {
     return std::ranges::any_of(actions, is_communication, &Action::kind);
@@ -72,6 +79,15 @@ bool PipelineSchedule::has(ActionKind kind) const {
   return std::ranges::any_of(ranks, [&](const std::vector<Action>& actions) {
     return std::ranges::find(actions, kind, &Action::kind) != actions.end();
   });
+}
+
+bool PipelineSchedule::recomputes_all() const {
+  int64_t forward = 0, again = 0;
+  for (const std::vector<Action>& actions : ranks) {
+    forward += std::ranges::count(actions, ActionKind::forward, &Action::kind);
+    again += std::ranges::count(actions, ActionKind::recompute, &Action::kind);
+  }
+  return forward == again;
 }
 
 std::optional<Message> message_of(const Action& action, const std::vector<int>& rank_of_stage) {

@@ -56,15 +56,23 @@ constexpr bool frees_activations(ActionKind kind) {
   return kind == ActionKind::backward || kind == ActionKind::weight_gradient;
 }
 
+/// What F of a stage leaves to the gradients of a micro-batch: all that they need of it, or what came into the stage
+/// alone, of which R computes the rest again; except_last: of all micro-batches but the last.
+enum class Remat : uint8_t { none, stage, except_last };
+
 struct PipelineSchedule {
   int32_t stages = 0, micro_batches = 0;
   std::vector<std::vector<Action>> ranks;
 
   /// -1 for a stage that no rank computes; the first of several ranks.
   std::vector<int> rank_of_stage() const;
+  /// The stage that is a rank's number-th, from 0; -1 where it has no more.
+  int32_t stage_on(int rank, int32_t number) const;
   bool has_communication() const;
   /// Whether some rank has such an action.
   bool has(ActionKind) const;
+  /// Whether each F has its R.
+  bool recomputes_all() const;
 };
 
 /// What an action of one rank hands to another rank's: F to the F of the next stage, B and I to those of the stage

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import subprocess
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from oracle.beams import beam_search, exhaustive, same_beams
 
 SEED = 20261123
 BOUND = 1e-9
+TIE = 1e-5  # logits of f32
 PROMPTS = ["In the beginning", "And", "the waters were "]
 TOKENS = 9
 LAYOUTS = """
@@ -126,9 +128,9 @@ def forward(folder, spec, options, params, tokens, size):
     return np.load(f"{folder}/logits.npy")
 
 
-def generated(spec, params, options, prompts=PROMPTS, how=("--interpret",)):
+def generated(spec, params, options, prompts=PROMPTS, how=("--interpret",), precision="f64"):
     given = [part for prompt in prompts for part in ("--prompt", prompt)]
-    return json.loads(execute(meshc(), "generate", *spec, "--params", params, *given, "--precision", "f64", "--json", *how, *options).stdout)["generated"]
+    return json.loads(execute(meshc(), "generate", *spec, "--params", params, *given, "--precision", precision, "--json", *how, *options).stdout)["generated"]
 
 
 def emitted(report, name, spec, params, options, layouts):
@@ -249,6 +251,37 @@ def in_one_pass(report, folder, name, spec, params, options, layouts, size):
         report.check(f"{name}: prompts in one pass, {' '.join(layout)}", furthest(made, forward(folder, spec, options, params, tokens, size)), BOUND)
 
 
+def in_f32(report, folder, name, spec, params, options, layouts, size):
+    """Where a text in f32 is another one under another layout, the two elements at which it parts are as likely as each other, to TIE."""
+    words = [*options, "--tokens", TOKENS, "--greedy"]
+    one = generated(spec, params, [*words, "--layout", "alone"], precision="f32")
+    tokens = [list(o["prompt"].encode()) + o["tokens"] for o in one]
+    shares = log_shares(forward(folder, spec, options, params, tokens, size))
+    for layout in layouts:
+        other = generated(spec, params, [*words, *layout], precision="f32")
+        worst = 0.0
+        for o, t, rows in zip(one, other, shares):
+            parts = [k for k in range(TOKENS) if o["tokens"][k] != t["tokens"][k]]
+            if parts:
+                row = rows[len(o["prompt"].encode()) - 1 + parts[0]]
+                worst = max(worst, abs(row[o["tokens"][parts[0]]] - row[t["tokens"][parts[0]]]))
+        report.check(f"{name}: f32 parts at ties alone, {' '.join(layout)}", worst, TIE)
+
+
+def asked(report, spec, params, options):
+    """Without a prompt a person at the terminal is asked for one."""
+    words = [*options, "--tokens", TOKENS, "--greedy", "--layout", "alone"]
+    terminal, theirs = os.openpty()
+    with subprocess.Popen([meshc(), "generate", *spec, "--params", params, "--precision", "f64", "--json", "--interpret", *map(str, words)],
+                          stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        os.write(terminal, b"And\n")
+        out, told = process.communicate(timeout=300)
+    os.close(terminal)
+    os.close(theirs)
+    same = process.returncode == 0 and json.loads(out)["generated"] == generated(spec, params, words, ["And"])
+    report.true("a prompt is asked for", same and told.startswith("prompt: "), told)
+
+
 def needed(report, name, spec, options):
     """What is behind a position is left out, and of a window a cache has the last positions only."""
     if name not in NEEDED:
@@ -287,10 +320,12 @@ def compare(report, folder, name, spec, options, layouts, size):
     own = "position : i32[batch]" in execute(meshc(), "ir", *spec, "program", "--entry", "generate", "--layout", "alone", *options).stdout
     report.true(f"{name}: each prompt is read to its own end in one pass", own == (name not in WINDOWS))
     in_one_pass(report, folder, name, spec, params, options, layouts[-1:], size)
+    in_f32(report, folder, name, spec, params, options, layouts, size)
     emitted(report, name, spec, params, options, [["--layout", "alone"], *layouts[:1]] if len(layouts) > 1 else layouts)
     if name == "attention":
         scored(report, folder, spec, params, options)
         alone(report, folder, spec, params, options)
+        asked(report, spec, params, options)
 
 
 SMALL, DEEP = 6, 4  # elements of the vocabulary, and how many are written

@@ -1,5 +1,6 @@
 """Emitted pipelines: one to four stages a rank or several, with data and model parallelism, six schedules: the same loss as threads, over the arena and over UCX, bit by bit, and
-one rank's curve and parameters; checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row."""
+one rank's curve and parameters; every schedule and remat interpreted; checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row."""
+import itertools
 import json
 import os
 import re
@@ -19,12 +20,18 @@ SPEC = f"{TOP}/tests/emit/specs/pipelined.mesh"
 SIZES = dict(batch=24, seq=3, vocab=7, layer=5)
 # Layout, its mesh, ranks.
 LAYOUTS = [("turns", "pipe=1", 1), ("turns", "pipe=2", 2), ("fill", "pipe=3", 3), ("eager", "pipe=4", 4), ("turns", "pipe=4", 4),
-           ("inter", "pipe=2", 2), ("half", "pipe=3", 3), ("vee", "pipe=2", 2), ("mixed", "pipe=2,data=2,model=2", 8),
+           ("again", "pipe=2", 2), ("last", "pipe=3", 3), ("halves", "pipe=2", 2), ("chunks", "pipe=2", 2), ("inter", "pipe=2", 2), ("half", "pipe=3", 3), ("vee", "pipe=2", 2), ("mixed", "pipe=2,data=2,model=2", 8),
            ("both", "pipe=2,data=2,model=2", 8), ("both", "pipe=2,data=1,model=3", 6), ("both", "pipe=4,data=2", 8), ("both", "pipe=1,data=2,model=2", 4)]
 TRANSPORTS = {"threads": (["--threads"], {}), "arena": ([], {}), "UCX": ([], {"MESHRT_TRANSPORT": "ucx"})}
 # Small, for a death at every action.
 SMALL = dict(batch=2, seq=2, layer=2)
 FEW = 'layout few on line { layer -> pipe { microbatches: 2, schedule: "1f1b" } }\n'
+# Stages that are computed again, all but the last micro-batch or all, with weights' gradients apart and several stages a rank too.
+AGAIN = """layout again on line { layer -> pipe { microbatches: 6, schedule: "gpipe", remat: "stage" } }
+layout last on line { layer -> pipe { microbatches: 6, schedule: "1f1b", remat: "except_last" } }
+layout halves on line { layer -> pipe { microbatches: 6, schedule: "zb_v", remat: "except_last" } }
+layout chunks on line { layer -> pipe { microbatches: 6, schedule: "interleaved", remat: "stage" } }
+"""
 
 
 class Bench:
@@ -37,7 +44,7 @@ class Bench:
                        "validation:\n  token: {file: tokens.bin, type: u16, window: seq}\n  next: {of: token, shift: 1}\n  every: 4\n  steps: 2\n"
                        "log: { every: 1, watch: [grad_norm] }\n")
         with open(f"{folder}/few.mesh", "w") as file:
-            file.write(FEW)
+            file.write(FEW + AGAIN)
         self.programs = {}
 
     def program(self, layout, mesh, options=()):
@@ -151,6 +158,28 @@ def check_deaths(report, bench, every):
                 report.true(f"{name}: exit code {done.returncode}, {time.monotonic() - start:.1f} s", good and not left, left if good else done.stderr[:600])
 
 
+SCHEDULES = ["gpipe", "1f1b", "eager_1f1b", "interleaved", "looped_bfs", "circular", "zb_h1", "zb_h2", "zb_v"]
+REMATS = ["none", "layer", "stage", "except_last"]
+# A model, sizes that leave each stage a turn, and the rules of its layout besides the pipeline.
+GRID = [("gpt", dict(batch=8, seq=6, embed=8, heads=2, head_dim=4, ffn=12, vocab=16, layer=8), "batch -> data; heads, ffn, vocab -> model", "layer")]
+
+
+def check_grid(report, folder, every):
+    """Every schedule with every remat, on every mesh of up to 8 ranks with up to 4 stages: all values and gradients of a step are those of one rank, in f64."""
+    cells = [(spec, size, rules, loops, schedule, remat, mesh) for spec, size, rules, loops in GRID for schedule in SCHEDULES for remat in REMATS
+             for mesh in itertools.product((1, 2, 4), (1, 2), (1, 2)) if np.prod(mesh) <= 8]
+    np.random.default_rng(SEED).shuffle(cells)
+    print(f"{len(cells[::every])} of {len(cells)} cells", flush=True)
+    for spec, size, rules, loops, schedule, remat, (pipe, data, model) in cells[::every]:
+        name = f"{spec}, {schedule}, remat {remat}, pipe {pipe} x data {data} x model {model}"
+        with open(f"{folder}/grid.mesh", "w") as file:
+            file.write(f"mesh grid {{ pipe: {pipe}, data: {data}, model: {model} }}\n"
+                       f'layout cell on grid {{ {rules}; {loops} -> pipe {{ microbatches: 4, schedule: "{schedule}", remat: "{remat}" }} }}\n')
+        said = execute(meshc(), "verify", f"{TOP}/specs/{spec}.mesh", f"{folder}/grid.mesh", "--layout", "cell", "--precision", "f64", "--bound", "1e-9", "-A", "idle_ranks", *sets(**size))
+        good = re.search(r"all \d+ values are equal", said.stdout)
+        report.true(name, good, "" if good else said.stdout[-300:])
+
+
 def run(small):
     report = Report()
     own_memory()
@@ -161,6 +190,7 @@ def run(small):
 
     with scratch() as folder:
         bench = Bench(folder)
+        report.attempt("grid", action(check_grid, folder, 48 if small else 1))
         report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[1:8:2] if small else LAYOUTS))
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("seen", action(check_seen, bench))

@@ -91,6 +91,23 @@ TEST(Pipeline, with_other_axes_in_its_stages) {
     }
 }
 
+/// F keeps what came into its stage alone, and R makes the rest again: of all micro-batches, or of all but the last.
+TEST(Pipeline, stages_computed_again) {
+  for (const int64_t ranks : {1, 2, 3, 4})
+    for (const char* layout : {"again", "more", "last", "rounds", "rest", "halved", "turned", "layers"}) {
+      CompileRequest request = deep(layout, {{"pipe", ranks}});
+      request.set = {{"layer", "9"}};
+      tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
+    }
+  tests::expect_as_one_rank(deep("written"), "one of two stages");
+  for (const char* layout : {"less", "few"})
+    for (const auto& [data, pipe, model] : {std::tuple{2, 2, 2}, {2, 2, 1}, {1, 4, 2}}) {
+      CompileRequest request = deep(layout, {{"data", data}, {"pipe", pipe}, {"model", model}});
+      request.set = {{"layer", "8"}};
+      tests::expect_as_one_rank(request, fmt::format("{} of {} x {} x {}", layout, data, pipe, model));
+    }
+}
+
 /// What is under way at most is what the schedule says, and what lies in slots has one for each.
 TEST(Pipeline, memory_follows_the_schedule) {
   const auto slots = [](const char* layout) { return pipeline_of(compiled(deep(layout)).program).order->slots; };

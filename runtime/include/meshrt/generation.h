@@ -54,6 +54,9 @@ std::span<const GenerateOption> score_options();
 /// Sets one of them, and notes it in `given`.
 void set_option(GenerateRequest&, const GenerateOption&, const std::string& value);
 
+/// Asks whoever sits at the terminal for a line to go on from, where none is given.
+void ask_for_prompt(GenerateRequest&);
+
 /// With the lines of its file. Throws Failure: usage (nothing to go on from, options that exclude each other),
 /// environment (the file cannot be read).
 std::vector<std::string> prompts_of(const GenerateRequest&);

@@ -30,6 +30,7 @@ enum class StageWork : uint8_t {
 struct PipelineAction {
   StageWork work;
   int32_t stage, micro_batch;
+  bool keeps = false;  ///< of an F without R in a row that has R: what R would leave is left by it
 
   /// Not 0.
   constexpr uint64_t word() const {

@@ -19,8 +19,10 @@ struct EntryInfo {
   std::string name;    ///< "train", "evaluate", "begin.wave"
   size_t results = 0;  ///< how many numbers it gives, the same on all ranks: "train" those of ProgramInfo::metrics,
                        ///< then of `watched`; "evaluate" those of `metrics`
-  std::string begins = {};  ///< path of the state of which it computes the first value; of most entries empty
+  std::string begins = {};  ///< path of the state of which it computes the first value, of several the first; of most
+                            ///< entries empty
   std::vector<std::string> unread = {};  ///< inputs that an entry which only looks at the model does without
+  int64_t after_steps = 0;               ///< not 0: a step whose number is a multiple of it is followed by a call
 };
 
 /// How a training step goes through the stages of a pipeline.

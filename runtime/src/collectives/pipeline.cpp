@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "collectives/injected_faults.h"
 #include "meshrt/failure.h"
@@ -14,6 +15,15 @@ namespace meshrt {
 namespace {
 
 using Ends = std::vector<ChannelEnd>;
+
+/// Says which F of a row have no R, where some row has R.
+void mark_kept(std::vector<PipelineAction>& row) {
+  std::set<std::pair<int32_t, int32_t>> again;
+  for (const PipelineAction& action : row)
+    if (action.work == StageWork::recompute) again.emplace(action.stage, action.micro_batch);
+  for (PipelineAction& action : row)
+    action.keeps = action.work == StageWork::forward && !again.contains({action.stage, action.micro_batch});
+}
 
 /// What people see of where the rank is, while it lives.
 class Noted {
@@ -116,6 +126,7 @@ Pipeline::Pipeline(Rank& rank, const Axis& axis, int micro_batches, int buffers,
       micro_batches_(micro_batches),
       buffers_(buffers),
       coordinate_(rank.rank() / axis.stride % axis.size) {
+  bool some_again = false;
   for (int coordinate = 0; coordinate < static_cast<int>(rows.size()); ++coordinate) {
     std::vector<PipelineAction> row = parse_row(rows[static_cast<size_t>(coordinate)]);
     for (const PipelineAction& action : row) {
@@ -126,8 +137,10 @@ Pipeline::Pipeline(Rank& rank, const Axis& axis, int micro_batches, int buffers,
                                                 home_[stage], coordinate));
       home_[stage] = coordinate;
     }
+    some_again = some_again || std::ranges::count(row, StageWork::recompute, &PipelineAction::work) > 0;
     if (coordinate == coordinate_) row_ = std::move(row);
   }
+  if (some_again) mark_kept(row_);
   if (const auto lost = std::ranges::find(home_, -1); lost != home_.end())
     throw Failure(Cause::usage, fmt::format("stage {} of a pipeline lies nowhere", lost - home_.begin()));
   for (auto stage = home_.begin(); stage != home_.end(); ++stage)

@@ -9,7 +9,6 @@
 #include "driver/given_lines.h"
 #include "driver/with_decoder.h"
 #include "driver/write_on.h"
-#include "generation/rounds.h"
 #include "generation/writer.h"
 #include "meshrt/failure.h"
 #include "meshrt/generation.h"
@@ -117,26 +116,6 @@ void print_texts(const Prompts& prompts, const std::vector<Written>& all, const 
     tell_on(out, "{}{}\n", goes_on ? prompts[i] : "", vocabulary.decode(all[i].sequence.made()));
 }
 
-/// Prompts that are written on side by side.
-struct Round {
-  std::vector<size_t> numbers;  // of all prompts
-  std::vector<int32_t> given;   // what the encoder reads
-};
-
-std::vector<Round> plan_rounds(std::span<const Sequence> sequences, const Prompts& prompts,
-                               const GenerateRequest& request, const DecoderShape& shape, const RunFile& run) {
-  std::vector<size_t> lengths;
-  for (const Sequence& one : sequences) lengths.push_back(one.tokens.size());
-  const auto width = static_cast<size_t>(std::max<int64_t>(1, request.beams));
-  std::vector<Round> rounds;
-  for (std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences) / width)) {
-    Prompts of_sequences;
-    for (const size_t i : numbers) of_sequences.insert(of_sequences.end(), width, prompts[i]);
-    rounds.push_back({std::move(numbers), given_lines(run, shape, of_sequences)});
-  }
-  return rounds;
-}
-
 /// What is written behind the prompts of a round, to `all`. `show`: where text is printed as it is written; null: not.
 void write_round(Decoder& decoder, const Round& round, std::span<const Sequence> sequences,
                  const GenerateRequest& request, const Vocabulary& vocabulary, std::FILE* show,
@@ -182,7 +161,10 @@ int generate(Rank& rank, Program& program, const RunFile& run, const ModelFiles&
   with_decoder(rank, program, run, files, [&](const DecoderShape& shape, const Vocabulary& vocabulary) {
     check_fits(request, shape);
     const std::vector<Sequence> sequences = sequences_of(prompts, shape, vocabulary, request);
-    const std::vector<Round> rounds = plan_rounds(sequences, prompts, request, shape, run);
+    std::vector<size_t> lengths;
+    for (const Sequence& one : sequences) lengths.push_back(one.tokens.size());
+    const auto width = static_cast<size_t>(std::max<int64_t>(1, request.beams));
+    const std::vector<Round> rounds = plan_rounds(run, shape, lengths, prompts, width);
     return [&, sequences, rounds](Decoder& decoder) {
       const bool goes_on = shape.given.empty(), shown = !json && prompts.size() == 1 && request.beams == 0;
       if (shown && goes_on) tell_on(options.out, "{}", prompts[0]);

@@ -1,4 +1,4 @@
-// given_lines.h: what the encoder of an encoder-decoder reads.
+// given_lines.h: texts that a program takes side by side, and what the encoder of an encoder-decoder reads.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,8 +10,16 @@
 
 namespace meshrt {
 
-/// The numbers of a round of texts, filled up as the run file says: [sequences, given positions]; none for a program
-/// that is given nothing. Throws Failure (Cause::data) for a text that does not fit.
-std::vector<int32_t> given_lines(const RunFile&, const DecoderShape&, std::span<const std::string> texts);
+/// Texts that a program takes side by side.
+struct Round {
+  std::vector<size_t> numbers;  // of all texts
+  std::vector<int32_t> given;   // what the encoder reads: [sequences, given positions]; none where there is none
+};
+
+/// The rounds of texts of these lengths, those of like lengths in one; `given` is what the encoder reads of each,
+/// filled up as the run file says. A text takes `width` of the program's sequences. Throws Failure (Cause::data) for
+/// one that does not fit.
+std::vector<Round> plan_rounds(const RunFile&, const DecoderShape&, std::span<const size_t> lengths,
+                               std::span<const std::string> given, size_t width = 1);
 
 }  // namespace meshrt

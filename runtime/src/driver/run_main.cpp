@@ -90,7 +90,7 @@ void require_instructions(const std::string& name, const char* instructions) {
 int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   const std::string name = argc > 0 ? fs::path(argv[0]).filename().string() : "program";
   require_instructions(name, instructions);
-  const CommandLine line = parse_command_line({argv + std::min(argc, 1), static_cast<size_t>(std::max(0, argc - 1))});
+  CommandLine line = parse_command_line({argv + std::min(argc, 1), static_cast<size_t>(std::max(0, argc - 1))});
   if (line.help) {
     tell_on(stdout, "{}", help_text(name));
     return 0;
@@ -112,8 +112,11 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   if (in_job()) return run_rank(body);
   // Mistakes in the run file are told once, before any rank starts.
   const RunFile run = read_run_file(line, run_file);
-  if (line.command == Command::generate) check_generates(info), prompts_of(line.generate);
-  else if (line.command == Command::score) check_generates(info), texts_of(line.generate);
+  if (line.command == Command::generate) {
+    check_generates(info);
+    ask_for_prompt(line.generate);
+    prompts_of(line.generate);
+  } else if (line.command == Command::score) check_generates(info), texts_of(line.generate);
   else check_trains(info);
   if (line.command == Command::train && !line.dry_run) check_trainable(info, run);
   if (line.command == Command::predict) check_predicts(info);

@@ -8,7 +8,6 @@
 
 #include "driver/given_lines.h"
 #include "driver/with_decoder.h"
-#include "generation/rounds.h"
 #include "meshrt/failure.h"
 #include "meshrt/generation.h"
 #include "system/tell.h"
@@ -48,25 +47,6 @@ Scored numbers_of(const TextToScore& text, const DecoderShape& shape, const Voca
     throw Failure(Cause::data,
                   fmt::format("{}: the text has {} positions: the model has {}", text.place, read, shape.positions));
   return one;
-}
-
-/// Texts that are scored side by side.
-struct Round {
-  std::vector<size_t> numbers;  // of all texts
-  std::vector<int32_t> given;   // what the encoder reads
-};
-
-std::vector<Round> plan_rounds(std::span<const Scored> scores, const std::vector<TextToScore>& texts,
-                               const DecoderShape& shape, const RunFile& run) {
-  std::vector<size_t> lengths;
-  for (const Scored& one : scores) lengths.push_back(one.tokens.size());
-  std::vector<Round> rounds;
-  for (std::vector<size_t>& numbers : rounds_of(lengths, static_cast<size_t>(shape.sequences))) {
-    std::vector<std::string> given;
-    for (const size_t i : numbers) given.push_back(texts[i].given);
-    rounds.push_back({std::move(numbers), given_lines(run, shape, given)});
-  }
-  return rounds;
 }
 
 void score_round(Decoder& decoder, const Round& round, std::vector<Scored>& scores) {
@@ -124,7 +104,11 @@ int score(Rank& rank, Program& program, const RunFile& run, const ModelFiles& fi
   with_decoder(rank, program, run, files, [&](const DecoderShape& shape, const Vocabulary& vocabulary) {
     std::vector<Scored> unscored;
     for (const TextToScore& text : texts) unscored.push_back(numbers_of(text, shape, vocabulary));
-    const std::vector<Round> rounds = plan_rounds(unscored, texts, shape, run);
+    std::vector<size_t> lengths;
+    for (const Scored& one : unscored) lengths.push_back(one.tokens.size());
+    std::vector<std::string> given;
+    for (const TextToScore& text : texts) given.push_back(text.given);
+    const std::vector<Round> rounds = plan_rounds(run, shape, lengths, given);
     return [&, unscored, rounds](Decoder& decoder) {
       std::vector<Scored> scores = unscored;
       for (const Round& round : rounds) score_round(decoder, round, scores);

@@ -94,6 +94,12 @@ void tell_resumed(Log& log, const RunFile& run, const std::string& from, int64_t
     log.note(fmt::format("nothing is left to do: {}; a longer train.stop.patience goes on", verdict));
 }
 
+/// The entry that is due after so many steps (EntryInfo::after_steps); null in a program that has none.
+const EntryInfo* follower(const ProgramInfo& info) {
+  const auto found = std::ranges::find_if(info.entries, [](const EntryInfo& one) { return one.after_steps > 0; });
+  return found == info.entries.end() ? nullptr : &*found;
+}
+
 /// Whether an evaluation is due after a step that is not the last.
 bool is_due(const Validation& validation, int64_t step) {
   return validation.every.given() && step % validation.every.value == 0;
@@ -153,6 +159,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
   const std::span<const double> metrics = std::span(numbers).first(info.metrics.size());
   const int64_t steps = run.train.steps.value, began = moment.step;
   const size_t step_entry = entry_of(info, "train");
+  const EntryInfo* const outer = follower(info);
   FiniteWatch watch(info, run.log.nonfinite);
   FiniteChecks checks{.stop = run.log.nonfinite == Nonfinite::stop, .step = 0, .found = {}};
   const Checking checking(run.log.nonfinite == Nonfinite::ignore ? nullptr : &checks);
@@ -220,10 +227,16 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
       const bool pauses = !stopped.empty() && run.checkpoint.folder.given();
       const bool last = moment.step == steps || (!stopped.empty() && !pauses);
       const bool evaluates = validator && !pauses && (last || is_due(run.validation, moment.step));
+      // Before another entry is called, which may take their memory.
+      const auto write_outputs = [&] { outputs.write(moment.step, last || (evaluates && judge.may_end())); };
+      const bool meets = outer != nullptr && moment.step % outer->after_steps == 0;
+      if (meets) {
+        write_outputs();
+        program.run(entry_of(info, outer->name), input, {});
+      }
       if (last && !run.checkpoint.folder.given()) look_at_parameters(moment.step);
       if (last || pauses) checkpoints.last(moment);  // first: what comes now may fail
-      // Before another entry is called, which may take their memory.
-      outputs.write(moment.step, last || (evaluates && judge.may_end()));
+      if (!meets) write_outputs();
       if (evaluates) evaluate(input);
       if (!last && !judge.verdict().empty() && !run.checkpoint.folder.given()) look_at_parameters(moment.step);
       if (!pauses) checkpoints.write_due(moment, evaluates && judge.is_best());
@@ -235,6 +248,9 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
     log->note(fmt::format("{} has ended the run after step {} of {}", stopped, moment.step, steps));
   if (log && moment.step < steps && moment.step > began && !judge.verdict().empty())
     log->note(fmt::format("train.stop has ended the run after step {} of {}: {}", moment.step, steps, judge.verdict()));
+  if (log && outer != nullptr && moment.step % outer->after_steps != 0)
+    log->note(fmt::format("the parameters are those of step {}: the replicas have not met since",
+                          moment.step / outer->after_steps * outer->after_steps));
   if (log) log->summary();
   const auto is_parameter = [](const Tensor& tensor) { return tensor.role == Role::parameter; };
   if (log && std::ranges::any_of(program.tensors(), is_parameter))

@@ -1,14 +1,17 @@
 // The options of `generate` and `score`, of programs and of meshc.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 
 #include "meshrt/failure.h"
 #include "meshrt/generation.h"
 #include "meshrt/tokenizer.h"
+#include "system/tell.h"
 
 namespace meshrt {
 
@@ -103,6 +106,13 @@ std::span<const GenerateOption> score_options() { return of_score; }
 void set_option(GenerateRequest& request, const GenerateOption& option, const std::string& value) {
   option.set(request, value);
   request.given.push_back(*option.type == '\0' ? option.name : fmt::format("{}={}", option.name, value));
+}
+
+void ask_for_prompt(GenerateRequest& request) {
+  if (!request.prompts.empty() || !request.file.empty() || isatty(STDIN_FILENO) == 0) return;
+  tell("prompt: ");
+  std::string line;
+  if (std::getline(std::cin, line) && !line.empty()) set_option(request, of_generate[0], line);
 }
 
 std::vector<std::string> prompts_of(const GenerateRequest& request) {

@@ -75,6 +75,46 @@ int64_t multiply_along_rows(const Product<T>& p) {
   return cols;
 }
 
+// c [cols] += a [R] · b [R, cols]: so many rows of b side by side, each from one end to the other, as memory is read
+// fastest. What lies `ahead` of each is fetched. `cols` fill whole registers.
+template <class T, int R>
+MESHRT_INLINE void add_rows(const T* a, int64_t a_col, const T* b, int64_t b_row, T* c, int64_t cols, int64_t ahead) {
+  Vector<T> x[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) x[r] = splat(a[r * a_col]);
+  for (int64_t j = 0; j < cols; j += lanes<T>) {
+    Vector<T> sum = load(c + j);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      __builtin_prefetch(b + r * b_row + j + ahead);
+      sum = fma(x[r], load(b + r * b_row + j), sum);
+    }
+    store(c + j, sum);
+  }
+}
+
+// A product of one row with a b whose rows lie in one piece each, a band of columns after the other: the sums of a band
+// stay in the first-level cache. Gives the first column that is left to do.
+template <class T>
+int64_t multiply_one_row(const Product<T>& p) {
+  constexpr int64_t together = 8, band = (int64_t(16) << 10) / int64_t(sizeof(T));
+  const int64_t cols = p.cols / lanes<T> * lanes<T>;
+  for (int64_t j = 0; j < cols; j += band) {
+    const int64_t width = smaller(band, cols - j);
+    T* c = p.c + j;
+    for (int64_t x = 0; x < (p.accumulate ? 0 : width); ++x) c[x] = 0;
+    int64_t k = 0;
+    for (; k + together <= p.inner; k += together) {
+      poll();
+      const int64_t ahead = k + 2 * together <= p.inner ? together * p.b_row : 0;
+      add_rows<T, together>(p.a + k * p.a_col, p.a_col, p.b + k * p.b_row + j, p.b_row, c, width, ahead);
+    }
+    for (; k < p.inner; ++k) add_rows<T, 1>(p.a + k * p.a_col, p.a_col, p.b + k * p.b_row + j, p.b_row, c, width, 0);
+    if (!is_plain(p.epilogue)) epilogue_tile(p.epilogue, p.c, p.c_row, 0, j, 1, width);
+  }
+  return cols;
+}
+
 // c [R, C registers] (+)= a · b for a b whose columns lie in one piece each, b_col apart: squares of it are transposed
 // in registers. `next`: where the columns lie that come then, which are fetched.
 template <class T, int R, int C>
@@ -146,7 +186,7 @@ template <class T>
 int64_t multiply_few_rows(const Product<T>& p) {
   if (p.rows == 0 || p.rows > few_rows || p.inner == 0 || p.cols < tile_cols<T>) return 0;
   if (p.b_col == 1) {
-    if (p.rows == 1) return multiply_along_rows<T, 1, 4 * tile_vectors>(p);
+    if (p.rows == 1) return multiply_one_row(p);
     constexpr int sums = tile_rows * tile_vectors, wide = 4;  // registers; wide strips rather than many rows
     return multiply_along_rows<T, sums / wide, wide>(p);
   }

@@ -1,0 +1,169 @@
+#include "codegen/commands/explain_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/commands/command.h"
+#include "codegen/commands/plan_report.h"
+#include "codegen/commands/session.h"
+#include "codegen/commands/table.h"
+#include "codegen/commands/tiles.h"
+#include "codegen/commands/why_split.h"
+#include "codegen/elaborate/declarations.h"
+#include "codegen/graph/print_graph.h"
+#include "codegen/graph/value_names.h"
+#include "codegen/layout/predict.h"
+#include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
+#include "frontend/imports.h"
+#include "frontend/lint_levels.h"
+#include "frontend/suggest.h"
+#include "meshrt/log.h"
+
+namespace mesh {
+namespace {
+
+ValueId value_called(const Graph& graph, const std::string& name) {
+  std::vector<std::string> known;
+  for (const Stored& stored : graph.stored) {
+    if (stored.path == name) return stored.value;
+    known.push_back(stored.path);
+  }
+  if (const auto found = graph.names.find(name); found != graph.names.end()) return found->second;
+  for (const auto& [other, value] : graph.names) known.push_back(other);
+  const auto near = did_you_mean(name, known);
+  throw UsageError(fmt::format("no value of model `{}` is called `{}`{}", graph.model, name,
+                               near ? fmt::format(": did you mean `{}`?", *near) : "; `meshc plan` lists them"));
+}
+
+struct StepCost {
+  double seconds;
+  int64_t bytes, memory;
+  explicit StepCost(const Compiled& compiled) : memory(compiled.program.memory.arena + compiled.program.memory.own) {
+    const Prediction step = predict(compiled.sharded(), calls_of_reshards(compiled.program));
+    seconds = step_time(compiled.program, step).total();
+    bytes = bytes_handed_on(step);
+    for (const PlannedCollective& one : step.collectives) bytes += volume(one);
+  }
+};
+
+/// The spec once more, with another rule in its layout each time.
+class Otherwise {
+ public:
+  Otherwise(const Session& session, const Compiled& compiled) : session_(session), compiled_(compiled) {
+    SourceMap copy = session.sources;  // of which the library is a file once more
+    DiagnosticSink unheard;
+    const SourceProgram program = load_program(session.request.files, copy, unheard);
+    for (const Ast& file : program.files)
+      for (const ast::Decl& decl : file.decls)
+        if (const auto* layout = std::get_if<ast::Layout>(&decl.node))
+          if (layout->name.text == compiled.sharded().layout.name) there_ = decl.span;
+  }
+
+  /// Nothing where it cannot be so.
+  std::optional<StepCost> with(const std::string& rule) const {
+    if (!there_.known() || there_.file > session_.sources.size()) return {};
+    std::string layout = compiled_.found ? compiled_.found->text : std::string(session_.sources.text(there_));
+    layout.insert(layout.rfind('}'), "\n" + rule + "\n");
+    SourceMap sources;
+    for (FileId file = 1; file <= session_.sources.size(); ++file) {
+      std::string text(session_.sources.text(file));
+      if (file == there_.file) text.replace(there_.begin, there_.size(), layout);
+      sources.add(session_.sources.name(file), std::move(text));
+    }
+    CompileRequest request = session_.request;
+    std::ranges::replace(request.files, "-", "<stdin>");
+    request.on_trial = request.past_limits = true;
+    DiagnosticSink found = with_levels_of(session_.sink);
+    const std::optional<Compiled> compiled = compile(request, sources, found);
+    return compiled ? std::optional(StepCost(*compiled)) : std::nullopt;
+  }
+
+ private:
+  const Session& session_;
+  const Compiled& compiled_;
+  Span there_;
+};
+
+std::string place_text(const SourceMap& sources, Span span) {
+  return span.known() ? fmt::format(" ({})", sources.file_and_line(span)) : "";
+}
+
+std::string why_text(const ShardedGraph& sharded, const SourceMap& sources, ValueId value) {
+  const ValueType& type = sharded.graph.type(value);
+  std::string text;
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    const std::vector<AxisId>& axes = sharded.placement(value).dims[i].axes;
+    if (axes.empty()) continue;
+    text +=
+        fmt::format("  `{}` over `{}`\n", sharded.graph.dim(type.dims[i]).name, axes_text(sharded.layout.mesh, axes));
+    for (const SplitCause& cause : why_split(sharded, value, type.dims[i]))
+      text += fmt::format("    {}{}\n", cause.text, place_text(sources, cause.span));
+  }
+  for (const Partial& partial : sharded.placement(value).partial)
+    text += fmt::format("  a partial sum over `{}`, completed by who needs it whole\n",
+                        sharded.layout.mesh.axes[partial.axis].name);
+  return text.empty() ? "  every rank holds all of it\n" : text;
+}
+
+/// What a pin of one dim would change.
+std::string alternatives_text(const Session& session, const Compiled& compiled, const std::string& name,
+                              ValueId value) {
+  const ShardedGraph& sharded = compiled.sharded();
+  const MeshShape& mesh = sharded.layout.mesh;
+  const ValueType& type = sharded.graph.type(value);
+  const Placement& now = sharded.placement(value);
+  const Otherwise otherwise(session, compiled);
+  const StepCost cost(compiled);
+  std::vector<std::vector<std::string>> rows{
+      {"  now", time_text(cost.seconds), meshrt::bytes_text(cost.bytes), meshrt::bytes_text(cost.memory)}};
+  const auto add = [&](const DimId dim, const std::string& target) {
+    const std::string rule = fmt::format("tensor {} {{ {} -> {} }}", name, sharded.graph.dim(dim).name, target);
+    if (const std::optional<StepCost> other = otherwise.with(rule))
+      rows.push_back({"  " + rule, time_text(other->seconds), meshrt::bytes_text(other->bytes),
+                      meshrt::bytes_text(other->memory)});
+  };
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    if (!now.dims[i].axes.empty()) add(type.dims[i], "none");
+    for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
+      if (mesh.axes[axis].size > 1 && now.dims[i].axes != std::vector{static_cast<AxisId>(axis)})
+        add(type.dims[i], mesh.axes[axis].name);
+  }
+  if (rows.size() == 1) return "";
+  rows.insert(rows.begin(), {"otherwise", "a step", "sends", "a rank holds"});
+  return "\n" + in_columns(rows);
+}
+
+std::string explained(const Session& session, const Compiled& compiled, const std::string& name) {
+  const ShardedGraph& sharded = compiled.sharded();
+  const Graph& graph = sharded.graph;
+  const MeshShape& mesh = sharded.layout.mesh;
+  const ValueId value = value_called(graph, name);
+  const ValueType& type = graph.type(value);
+  const Placement& placement = sharded.placement(value);
+  std::string text = fmt::format("{} : {}{}\n", name, to_string(graph, type),
+                                 place_text(session.sources, graph.node(graph.value(value).producer).span));
+  text += fmt::format("  {}, {} a rank\n\nwhy\n{}", to_string(graph, mesh, type, placement),
+                      meshrt::bytes_text(local_elements(graph, mesh, type, placement) *
+                                         static_cast<int64_t>(meshrt::size_of(type.element))),
+                      why_text(sharded, session.sources, value));
+  if (const std::string picture = picture_of_tiles(graph, mesh, type, placement); !picture.empty())
+    text += "\nwhich ranks hold what\n" + picture;
+  if (!is_gradient_name(name)) text += alternatives_text(session, compiled, name, value);
+  return text;
+}
+
+}  // namespace
+
+int explain_values(const SpecOptions& spec, const OutputOptions& output, const std::vector<std::string>& names) {
+  if (names.empty()) throw UsageError("no value named, as in `meshc explain gpt.mesh layer.attn.q`");
+  Session session(spec, output);
+  const std::optional<Compiled> compiled = session.compile();
+  if (!compiled) return exit_diagnostics;
+  for (size_t i = 0; i < names.size(); ++i)
+    fmt::print("{}{}", i == 0 ? "" : "\n", explained(session, *compiled, names[i]));
+  return exit_ok;
+}
+
+}  // namespace mesh

@@ -1,0 +1,112 @@
+#include "codegen/gradient/recompute_forward.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "codegen/graph/builder.h"
+#include "codegen/graph/clone.h"
+#include "codegen/graph/rewrite.h"
+
+namespace mesh {
+
+namespace {
+
+class Again {
+ public:
+  Again(Graph& graph, BodyId body, DimId dim) : graph_(graph), body_(body), dim_(dim) {}
+
+  void run() {
+    const std::vector<NodeId> nodes = graph_.body(body_).nodes;
+    for (const NodeId id : nodes)
+      if (is_forward(id)) tell_carries_apart(id);
+    std::vector<NodeId> ordered = graph_.body(body_).nodes;  // with the copies that told carries apart
+    const auto gradients = std::ranges::stable_partition(ordered, [&](NodeId id) { return is_forward(id); });
+    for (const NodeId id : gradients) replace_reads(id);
+    std::vector<NodeId> again;
+    for (const NodeId id : ordered)
+      if (const auto made = again_.find(id); made != again_.end()) again.push_back(made->second->node());
+    ordered.insert(gradients.begin(), again.begin(), again.end());
+    graph_.body(body_).nodes = std::move(ordered);
+  }
+
+ private:
+  bool is_forward(NodeId id) const { return graph_.node(id).part == Part::forward; }
+  bool is_over_dim(NodeId id) const {
+    const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
+    return loop && loop->dim == dim_;
+  }
+
+  /// Two carries that begin with one value get a copy of it each.
+  void tell_carries_apart(NodeId id) {
+    if (!is_over_dim(id)) return;
+    LoopOp loop = std::get<LoopOp>(graph_.node(id).op);
+    std::set<ValueId> begun;
+    for (LoopOp::Carry& carry : loop.carries) {
+      if (begun.insert(carry.initial).second) continue;
+      const Node& node = graph_.node(id);
+      GraphBuilder build(graph_);
+      build.body = body_;
+      build.span = node.span;
+      build.scope = node.scope;
+      build.region = node.region;
+      carry.initial = build.map(MapFunction::copy, {carry.initial});
+      std::vector<NodeId>& nodes = graph_.body(body_).nodes;
+      std::rotate(std::ranges::find(nodes, id), nodes.end() - 1, nodes.end());
+    }
+    graph_.node(id).op = std::move(loop);
+    connect_loop(graph_.node(id));
+  }
+
+  /// In the node, and in loops below it.
+  void replace_reads(NodeId id) {
+    std::set<ValueId> values;
+    Node read = graph_.node(id);
+    for_each_read(read, [&](ValueId& value) { values.insert(value); });
+    std::map<ValueId, ValueId> found;
+    for (const ValueId value : values)
+      if (value) found[value] = again(value);
+    for_each_read(graph_.node(id), [&](ValueId& value) {
+      if (value) value = found.at(value);
+    });
+    const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
+    if (!loop) return;
+    const std::vector<NodeId> inner = graph_.body(loop->body).nodes;
+    connect_loop(graph_.node(id));
+    for (const NodeId one : inner) replace_reads(one);
+  }
+
+  ValueId again(ValueId value) {
+    const NodeId producer = graph_.value(value).producer;
+    if (graph_.value(value).body != body_ || graph_.node(producer).body != body_ || !is_forward(producer)) return value;
+    std::unique_ptr<Clone>& made = again_[producer];
+    if (!made) {
+      std::set<ValueId> begun;
+      if (is_over_dim(producer))
+        for (const LoopOp::Carry& carry : std::get<LoopOp>(graph_.node(producer).op).carries)
+          begun.insert(carry.initial);
+      GraphBuilder build(graph_);
+      build.body = body_;
+      build.part = Part::recompute;
+      made = std::make_unique<Clone>(build, producer, [this, begun](ValueId operand) {
+        return begun.contains(operand) ? operand : again(operand);
+      });
+    }
+    return made->result(value);
+  }
+
+  Graph& graph_;
+  const BodyId body_;
+  const DimId dim_;
+  std::map<NodeId, std::unique_ptr<Clone>> again_;  // by the node that is made again
+};
+
+}  // namespace
+
+void recompute_forward(Graph& graph, BodyId body, DimId dim) {
+  Again(graph, body, dim).run();
+  remove_dead(graph);
+}
+
+}  // namespace mesh

@@ -1,0 +1,217 @@
+#include "codegen/gradient/replicas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/gradient/micro_batch_dims.h"
+#include "codegen/gradient/micro_batches.h"
+#include "codegen/graph/builder.h"
+#include "codegen/graph/rewrite.h"
+#include "codegen/graph/value_names.h"
+#include "codegen/graph/verify_graph.h"
+
+namespace mesh {
+namespace {
+
+class ReplicaLoop {
+ public:
+  explicit ReplicaLoop(Graph& graph) : graph_(graph), parts_(graph.micro_batches) {}
+
+  void run() {
+    own_parameters();
+    const std::vector<NodeId> nodes = graph_.body(graph_.root()).nodes;
+    begin_loop();
+    std::vector<NodeId> outside;
+    for (const NodeId id : nodes) (is_of_replica(id) ? graph_.body(op_.body).nodes : outside).push_back(id);
+    for (const NodeId id : graph_.body(op_.body).nodes) move_inside(id);
+    read_turns(op_.body);
+    graph_.body(graph_.root()).nodes = std::move(outside);
+    graph_.body(graph_.root()).nodes.push_back(loop_);
+    hand_out();
+    graph_.node(loop_).op = op_;
+    connect_loop(graph_.node(loop_));
+    count_own_samples();
+    graph_.dim(parts_.samples).size = graph_.dim(parts_.time).size * graph_.dim(parts_.micro).size;
+    name_micro_batches(graph_, parts_, gathered_);
+  }
+
+ private:
+  /// Each trained parameter has a tensor of the replicas' beside it, and is not read by a step any more.
+  void own_parameters() {
+    for (Objective::Parameter& parameter : graph_.objective->parameters) {
+      if (parameter.frozen) continue;
+      const Stored shared = graph_.stored[parameter.stored.index];
+      ValueType type = shared.type;
+      type.dims.insert(type.dims.begin(), parts_.time);
+      GraphBuilder build(graph_);
+      build.span = shared.span;
+      const StoredId own =
+          build.stored(StoredKind::optimizer, shared.path + replica_suffix, type, {}, parameter.stored);
+      graph_.stored[own.index].stacked = shared.stacked + 1;
+      parameter.stored = own;
+      stacked_[shared.value] = graph_.stored[own.index].value;
+    }
+    for (const Stored& stored : graph_.stored)
+      if (stored.kind == StoredKind::input && has_samples(stored.value)) stacked_[stored.value] = stored.value;
+  }
+
+  void begin_loop() {
+    loop_ = NodeId{static_cast<uint32_t>(graph_.nodes.size())};
+    graph_.nodes.push_back({LoopOp{}, {}, {}, graph_.root(), Part::forward, parts_.span, {}});
+    op_.dim = parts_.time;
+    op_.body = GraphBuilder(graph_).new_body(loop_);
+    for (const auto& [whole, stacked] : stacked_) {
+      const Value turn = graph_.value(whole);
+      turn_of_[whole] = GraphBuilder(graph_).argument(turn.type, op_.body, loop_, turn.name);
+      op_.slices.push_back({stacked, turn_of_[whole]});
+    }
+  }
+
+  /// What a number counts, for readers of the emitted program: the samples of a replica.
+  void count_own_samples() {
+    for (Node& node : graph_.nodes)
+      if (auto* literal = std::get_if<LiteralOp>(&node.op))
+        std::ranges::replace(literal->counts, parts_.samples, parts_.micro);
+  }
+
+  bool has_samples(ValueId value) const { return std::ranges::count(graph_.type(value).dims, parts_.samples) > 0; }
+
+  /// Whether replicas compute it differently: of their parameters, or of their samples.
+  bool is_of_replica(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (std::holds_alternative<ReadOp>(node.op)) return false;
+    const bool made_of_replica = reads_replica(node) || names_dim(node.op, parts_.samples) ||
+                                 std::ranges::any_of(node.results, [&](ValueId one) { return has_samples(one); });
+    if (made_of_replica) of_replica_.insert(node.results.begin(), node.results.end());
+    return made_of_replica;
+  }
+
+  bool reads_replica(const Node& of) const {
+    Node node = of;
+    bool found = false;
+    for_each_read(node, [&](ValueId& value) {
+      found = found || stacked_.contains(value) || of_replica_.contains(value) || (value && has_samples(value));
+    });
+    if (const auto* loop = std::get_if<LoopOp>(&of.op))
+      for (const NodeId id : graph_.body(loop->body).nodes) {
+        const Node& inner = graph_.node(id);
+        found = found || reads_replica(inner) || names_dim(inner.op, parts_.samples) ||
+                std::ranges::any_of(inner.results, [&](ValueId one) { return has_samples(one); });
+      }
+    return found;
+  }
+
+  void move_inside(NodeId id) {
+    graph_.node(id).body = op_.body;
+    for (const ValueId result : graph_.node(id).results) graph_.value(result).body = op_.body;
+  }
+
+  /// Nodes of the loop, at any depth, read their turn of what is stacked.
+  void read_turns(BodyId body) {
+    for (const NodeId id : graph_.body(body).nodes) {
+      for_each_read(graph_.node(id), [&](ValueId& value) {
+        if (const auto found = turn_of_.find(value); found != turn_of_.end()) value = found->second;
+      });
+      if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op)) read_turns(loop->body);
+    }
+  }
+
+  /// What the loop leaves of a value: those of all replicas.
+  ValueId stacked(ValueId value) {
+    const auto [known, fresh] = stacked_.try_emplace(value);
+    if (!fresh) return known->second;
+    ValueType type = graph_.type(value);
+    type.dims.insert(type.dims.begin(), parts_.time);
+    known->second = GraphBuilder(graph_).argument(type, graph_.root(), loop_, graph_.value(value).name);
+    op_.collects.push_back({value, known->second});
+    return known->second;
+  }
+
+  /// Gradients and what a caller asks for leave the loop.
+  void hand_out() {
+    for (auto& [name, value] : graph_.names)
+      if (is_gradient_name(name)) value = of_replica_.contains(value) ? stacked(value) : for_each_replica(value);
+    for (Metric& metric : graph_.metrics)
+      if (of_replica_.contains(metric.value)) metric.value = mean(metric);
+    graph_.objective->loss = graph_.metrics.front().value;
+    for (Wanted& wanted : graph_.wanted) hand_out(wanted.value);
+    for (Output& output : graph_.outputs)
+      if (output.value) hand_out(output.value);
+  }
+
+  /// Of a value with samples those of all replicas are the batch again; any other has one for each of them.
+  void hand_out(ValueId& value) {
+    if (of_replica_.contains(value) && !has_samples(value)) {
+      value = stacked(value);
+      return;
+    }
+    if (!has_samples(value)) return;
+    const std::vector<DimId> dims = graph_.type(value).dims;
+    gathered_.push_back({&value, stacked(value), dims});
+  }
+
+  /// Of a value that no replica makes, the zeros of a parameter that the loss does not need.
+  ValueId for_each_replica(ValueId value) {
+    GraphBuilder build(graph_);
+    build.part = Part::update;
+    build.span = graph_.node(graph_.value(value).producer).span;
+    std::vector<DimId> dims = graph_.type(value).dims;
+    const std::vector<DimId> replicas{parts_.time};
+    const ValueId copies = build.broadcast(value, replicas);
+    dims.insert(dims.begin(), parts_.time);
+    return build.in_order(copies, dims);
+  }
+
+  ValueId mean(const Metric& metric) {
+    GraphBuilder build(graph_);
+    build.part = Part::update;
+    build.span = metric.span;
+    const Type type = graph_.type(metric.value).element;
+    const ValueId all = build.cast(stacked(metric.value), type == Type::f64 ? Type::f64 : Type::f32);
+    const std::vector<DimId> replicas{parts_.time};
+    const ValueId mean =
+        build.multiply(build.reduce(Reduce::sum, all, replicas), 1 / static_cast<double>(graph_.dim(parts_.time).size));
+    graph_.value(mean).name = metric.name;
+    return mean;
+  }
+
+  Graph& graph_;
+  const MicroBatches parts_;
+  NodeId loop_;
+  LoopOp op_ = {};
+  std::map<ValueId, ValueId> stacked_;  // of what a turn has its own of: [replica, ...]
+  std::map<ValueId, ValueId> turn_of_;  // of parameters and inputs
+  std::set<ValueId> of_replica_;        // root values made in the loop
+  std::vector<GatheredValue> gathered_;
+};
+
+/// The dims of a loop over replicas, and of the samples of each.
+void declare(Graph& graph, int64_t count, int64_t samples, Span span) {
+  MicroBatches parts{graph.sample_dim, {}, {}, span, true};
+  const Dim whole = graph.dim(parts.samples);
+  GraphBuilder build(graph);
+  parts.time = build.dim(fresh_dim_name(graph, "replica"), count, span);
+  parts.micro = build.dim(fresh_dim_name(graph, "replica_" + whole.name), samples, whole.span);
+  graph.micro_batches = parts;
+}
+
+}  // namespace
+
+void declare_replicas(Graph& graph, int64_t count, Span span) {
+  declare(graph, count, graph.dim(graph.sample_dim).size, span);
+}
+
+void declare_evaluated_parts(Graph& graph, int64_t count, Span span) {
+  declare(graph, count, graph.dim(graph.sample_dim).size / count, span);
+}
+
+void run_by_replicas(Graph& graph, DiagnosticSink& sink) {
+  if (!samples_first(graph, sink)) return;
+  ReplicaLoop(graph).run();
+  verify_graph(graph, "run_by_replicas");
+}
+
+}  // namespace mesh

@@ -1,0 +1,273 @@
+#include "codegen/search/find_rules.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace mesh {
+namespace {
+
+constexpr double same_time = 1e-9;     // of two steps, relative
+constexpr double worth_a_rule = 1e-3;  // of a step's time
+constexpr double share_of_all = 0.25;  // of the work, for going through a whole space
+constexpr size_t beam = 5, rounds_in_vain = 2, most_compiled = 20, most_neighbours = 12;
+
+/// By what sets of rules are compared: memory that is missing, then time but for its last digits, then how much there
+/// is to read.
+struct Score {
+  int64_t excess;
+  double seconds;
+  FoundRules rules;
+  size_t words() const {
+    size_t all = rules.size();
+    for (const FoundRule& rule : rules) all += rule.unless.size() + rule.attributes.size() + rule.axes.size();
+    return all;
+  }
+  bool operator<(const Score& other) const {
+    if (excess != other.excess) return excess < other.excess;
+    const auto about = static_cast<float>(seconds), others = static_cast<float>(other.seconds);
+    if (about != others) return about < others;
+    if (words() != other.words()) return words() < other.words();
+    return rules < other.rules;
+  }
+};
+
+class Search {
+ public:
+  Search(Trials& trials, const Choices& choices, std::optional<int64_t> memory, int64_t work)
+      : trials_(trials), choices_(choices), memory_(memory), work_(work) {}
+
+  std::optional<FoundSet> run() {
+    compile({});
+    const double cost = static_cast<double>(std::max<int64_t>(trials_.nodes(), 1) * Trials::passes_of_outcome);
+    bool all = choices_.count() * cost < share_of_all * static_cast<double>(work_);
+    if (all) {
+      go_through({}, 0);
+      all = !spent();
+    } else {
+      spread(choices_.slots(), {{}});
+      climb(choices_.slots());
+    }
+    if (best_ && best_->excess > 0) save_memory();
+    if (!best_) return {};
+    if (best_->excess == 0) try_savings();
+    return FoundSet{best_->rules, *trials_.outcome(best_->rules), best_->excess == 0, all && best_->excess == 0};
+  }
+
+ private:
+  bool spent(double share = 1) const {
+    return static_cast<double>(trials_.work()) > share * static_cast<double>(work_);
+  }
+
+  int64_t excess(int64_t bytes) const { return memory_ ? std::max<int64_t>(0, bytes - *memory_) : 0; }
+
+  std::optional<Score> estimate(const FoundRules& rules) {
+    const std::optional<Estimate> seen = trials_.estimate(rules);
+    if (!seen) return {};
+    Score score{excess(seen->stored), seen->seconds, rules};
+    if (looked_at_.insert(rules).second) estimates_.push_back(score);
+    return score;
+  }
+
+  /// Whether it is the best so far.
+  bool compile(const FoundRules& rules) {
+    const Outcome* outcome = trials_.outcome(rules);
+    if (!outcome) return false;
+    Score score{excess(outcome->memory), outcome->seconds, rules};
+    if (best_ && !(score < *best_)) return false;
+    best_ = std::move(score);
+    return true;
+  }
+
+  /// All sets that are made of a rule of each slot, or none.
+  void go_through(const FoundRules& rules, size_t slot) {
+    if (spent()) return;
+    if (slot == choices_.slots().size()) {
+      compile(rules);
+      return;
+    }
+    go_through(rules, slot + 1);
+    for (const FoundRule& choice : choices_.slots()[slot].choices)
+      for (const FoundRules& way : choices_.with(rules, choice)) go_through(way, slot + 1);
+  }
+
+  std::vector<FoundRules> changes_of(const FoundRules& rules, const std::vector<Slot>& slots) const {
+    std::vector<FoundRules> all;
+    for (const Slot& slot : slots) {
+      if (FoundRules less = choices_.without(rules, slot); less != rules) all.push_back(std::move(less));
+      for (const FoundRule& choice : slot.choices)
+        for (FoundRules& way : choices_.with(rules, choice)) all.push_back(std::move(way));
+    }
+    return all;
+  }
+
+  /// Dims that may share an axis: each as the first, then whatever goes with those before it.
+  std::vector<std::vector<std::string>> groups(const std::string& axis) {
+    std::vector<FoundRule> single;
+    for (const Slot& slot : choices_.slots())
+      for (const FoundRule& rule : slot.choices)
+        if (slot.scope.empty() && rule.axes == std::vector{axis} && rule.attributes.empty()) single.push_back(rule);
+    std::map<std::pair<size_t, size_t>, bool> together;
+    for (size_t a = 0; a < single.size(); ++a)
+      for (size_t b = a + 1; b < single.size(); ++b) together[{a, b}] = trials_.legal({single[a], single[b]});
+    std::set<std::vector<size_t>> found;
+    for (size_t first = 0; first < single.size(); ++first) {
+      std::vector<size_t> group{first};
+      for (size_t other = 0; other < single.size(); ++other)
+        if (other != first && std::ranges::all_of(group, [&](size_t one) {
+              return together[{std::min(one, other), std::max(one, other)}];
+            }))
+          group.push_back(other);
+      std::ranges::sort(group);
+      found.insert(group);
+      found.insert({first});
+    }
+    std::vector<std::vector<std::string>> names;
+    for (const std::vector<size_t>& group : found) {
+      names.emplace_back();
+      for (const size_t one : group) names.back().push_back(single[one].dim_text());
+    }
+    return names;
+  }
+
+  /// Axis by axis, what a group of dims makes of it.
+  std::vector<FoundRules> seeds() {
+    std::vector<FoundRules> made{{}};
+    for (const std::string& axis : choices_.axes()) {
+      std::vector<Score> longer;
+      const std::vector<std::vector<std::string>> all = groups(axis);
+      for (const FoundRules& rules : made) {
+        if (const auto score = estimate(rules)) longer.push_back(*score);
+        for (const std::vector<std::string>& group : all) {
+          FoundRules more = rules;
+          for (const Slot& slot : choices_.slots()) {
+            if (!slot.scope.empty()) continue;
+            for (const FoundRule& choice : slot.choices) {
+              if (!choice.attributes.empty() || std::ranges::find(group, choice.dim_text()) == group.end()) continue;
+              const auto had =
+                  std::ranges::find_if(rules, [&](const FoundRule& one) { return one.same_place(choice); });
+              std::vector<std::string> axes = had == rules.end() ? std::vector<std::string>{} : had->axes;
+              axes.push_back(axis);
+              if (choice.axes == axes) more = choices_.with(more, choice).front();
+            }
+          }
+          if (const auto score = estimate(more)) longer.push_back(*score);
+        }
+      }
+      std::sort(longer.begin(), longer.end());
+      made.clear();
+      for (const Score& score : longer)
+        if (made.size() < 2 * beam && std::ranges::find(made, score.rules) == made.end()) made.push_back(score.rules);
+    }
+    return made;
+  }
+
+  /// Estimates of all changes of the best sets, then of the best of these, and so on.
+  void spread(const std::vector<Slot>& slots, std::vector<FoundRules> from) {
+    std::vector<Score> front;
+    for (const FoundRules& rules : from.size() == 1 && from.front().empty() ? seeds() : std::move(from))
+      if (const auto score = estimate(rules)) front.push_back(*score);
+    std::sort(front.begin(), front.end());
+    std::optional<Score> least = front.empty() ? std::nullopt : std::optional(front.front());
+    for (size_t vain = 0; vain < rounds_in_vain && !front.empty() && !spent(0.5);) {
+      std::vector<Score> next;
+      std::set<FoundRules> there;
+      if (front.size() > beam) front.resize(beam);
+      for (const Score& score : front)
+        for (const FoundRules& change : changes_of(score.rules, slots)) {
+          if (spent(0.5)) break;
+          if (looked_at_.contains(change) || !there.insert(change).second) continue;
+          if (auto found = estimate(change)) next.push_back(std::move(*found));
+        }
+      std::sort(next.begin(), next.end());
+      const bool better = !next.empty() && (!least || next.front() < *least);
+      if (better) least = next.front();
+      vain = better ? 0 : vain + 1;
+      front = std::move(next);
+    }
+  }
+
+  /// What estimates say is best is compiled; then what lies around the best of that, until nothing is better.
+  void climb(const std::vector<Slot>& slots) {
+    std::sort(estimates_.begin(), estimates_.end());
+    for (size_t i = 0; i < std::min(estimates_.size(), most_compiled) && !spent(); ++i) compile(estimates_[i].rules);
+    for (bool better = best_.has_value(); better && !spent();) {
+      better = false;
+      std::vector<Score> around;
+      for (const FoundRules& change : changes_of(best_->rules, slots))
+        if (auto score = estimate(change)) around.push_back(std::move(*score));
+      std::sort(around.begin(), around.end());
+      for (size_t i = 0; i < std::min(around.size(), most_neighbours) && !spent(); ++i)
+        better = compile(around[i].rules) || better;
+    }
+  }
+
+  /// Micro-batches, turns computed again and split gradients on top of what needs least.
+  void save_memory() {
+    std::vector<Slot> slots = choices_.savings();
+    slots.insert(slots.end(), choices_.slots().begin(), choices_.slots().end());
+    for (bool better = true; better && best_->excess > 0 && !spent(2);) {
+      better = false;
+      const FoundRules from = best_->rules;
+      for (const FoundRules& change : changes_of(from, slots)) {
+        if (spent(2)) break;
+        better = compile(change) || better;
+      }
+    }
+    if (best_->excess == 0) climb(slots);
+  }
+
+  /// What saves memory may save time too.
+  void try_savings() {
+    const FoundRules from = best_->rules;
+    for (const FoundRules& change : changes_of(from, choices_.savings())) {
+      if (spent(1.2)) return;
+      compile(change);
+    }
+  }
+
+  Trials& trials_;
+  const Choices& choices_;
+  const std::optional<int64_t> memory_;
+  const int64_t work_;
+  std::vector<Score> estimates_;
+  std::set<FoundRules> looked_at_;
+  std::optional<Score> best_;
+};
+
+}  // namespace
+
+std::optional<FoundSet> find_rules(Trials& trials, const Choices& choices, std::optional<int64_t> memory,
+                                   int64_t work) {
+  return Search(trials, choices, memory, work).run();
+}
+
+FoundSet smallest(Trials& trials, std::optional<int64_t> memory, FoundSet found) {
+  const double best = found.outcome.seconds;
+  const auto as_good = [&](const FoundRules& rules) {
+    const Outcome* other = trials.outcome(rules);
+    if (other == nullptr) return false;
+    if (other->placements == found.outcome.placements) return true;
+    const bool fits = !memory || other->memory <= std::max(*memory, found.outcome.memory);
+    const double worse = found.proved ? same_time : worth_a_rule;
+    return fits && other->seconds <= best * (1 + worse);
+  };
+  const auto take = [&](FoundRules rules) {
+    found.outcome = *trials.outcome(rules);
+    found.rules = std::move(rules);
+  };
+  for (size_t i = found.rules.size(); i-- > 0;) {
+    FoundRules less = found.rules;
+    less.erase(less.begin() + static_cast<std::ptrdiff_t>(i));
+    if (as_good(less)) take(std::move(less));
+  }
+  for (size_t i = 0; i < found.rules.size(); ++i)
+    for (size_t word = found.rules[i].unless.size(); word-- > 0;) {
+      FoundRules less = found.rules;
+      less[i].unless.erase(less[i].unless.begin() + static_cast<std::ptrdiff_t>(word));
+      if (as_good(less)) take(std::move(less));
+    }
+  return found;
+}
+
+}  // namespace mesh

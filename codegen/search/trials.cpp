@@ -1,0 +1,153 @@
+#include "codegen/search/trials.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "codegen/graph/print_graph.h"
+#include "codegen/layout/divided.h"
+#include "codegen/layout/place.h"
+#include "codegen/layout/predict.h"
+#include "codegen/layout/rules.h"
+#include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
+#include "frontend/diagnostic.h"
+
+namespace mesh {
+namespace {
+
+/// Lints say nothing of what is only tried.
+DiagnosticSink deaf() {
+  DiagnosticSink sink;
+  for (const Lint& lint : known_lints()) sink.set_lint_level(lint.name, LintLevel::allow);
+  return sink;
+}
+
+/// Nothing after a mistake of the compiler: other rules are still worth a try.
+template <class Try>
+auto attempt(Try tried) -> decltype(tried()) {
+  try {
+    return tried();
+  } catch (const std::logic_error&) {
+    return {};
+  }
+}
+
+int64_t stored_bytes(const ShardedGraph& placed) {
+  int64_t bytes = 0;
+  for (const Stored& stored : placed.graph.stored)
+    bytes += local_elements(placed.graph, placed.layout.mesh, stored.type, placed.placement(stored.value)) *
+             static_cast<int64_t>(meshrt::size_of(stored.type.element));
+  return bytes;
+}
+
+int64_t bytes_sent(const Prediction& step) {
+  int64_t bytes = bytes_handed_on(step);
+  for (const PlannedCollective& one : step.collectives) bytes += volume(one);
+  return bytes;
+}
+
+}  // namespace
+
+Trials::Trials(const SearchRequest& request) : request_(request) {}
+
+std::optional<Layout> Trials::layout(const FoundRules& rules, DiagnosticSink& sink) {
+  const ast::Rules written = to_ast(rules, Span{1, 0, 0});
+  return resolve_layout(request_.program, request_.model, request_.options, request_.sources, sink, &written);
+}
+
+bool Trials::legal(const FoundRules& rules) {
+  DiagnosticSink sink = deaf();
+  work_ += static_cast<int64_t>(request_.model.nodes.size());
+  return layout(rules, sink).has_value();
+}
+
+/// Beside dims that it may split: how the batch is cut, what is computed again, which loops are divided.
+std::string Trials::others_of(const Layout& layout) const {
+  std::string text = fmt::format("{}", layout.accumulate);
+  for (const DimId dim : layout.remat) text += fmt::format(" {}", dim.index);
+  bool divides = bool(layout.pipeline);
+  for (const Node& node : request_.model.nodes)
+    if (const auto* loop = std::get_if<LoopOp>(&node.op))
+      divides = divides || ruled_turns(layout, node.scope, loop->dim).has_value();
+  if (!divides) return text;
+  text += fmt::format(" {} {} {}", layout.pipeline.axis, layout.pipeline.schedule, layout.pipeline.micro_batches);
+  for (const Rule& rule : layout.rules)
+    text += fmt::format("; {} -> {}", dims_text(request_.model, rule.dims, " * "), axes_text(layout.mesh, rule.axes));
+  return text;
+}
+
+Trials::Prepared& Trials::prepared(const Layout& layout) {
+  const std::string others = others_of(layout);
+  for (Prepared& known : prepared_)
+    if (known.others == others &&
+        std::ranges::all_of(known.asked, [&](const auto& one) { return may_split(layout, one.first) == one.second; }))
+      return known;
+  Prepared& made = prepared_.emplace_back();
+  made.others = others;
+  DiagnosticSink sink = deaf();
+  const auto is_split = [&](DimId dim) { return made.asked.emplace_back(dim, may_split(layout, dim)).second; };
+  made.graph = step_graph(request_.model, layout, is_split, request_.sources, sink);
+  work_ += 10 * static_cast<int64_t>(request_.model.nodes.size());
+  if (made.graph && nodes_ == 0) nodes_ = static_cast<int64_t>(made.graph->nodes.size());
+  return made;
+}
+
+ReshardPlanner& Trials::planner(Prepared& step, const Layout& layout) const {
+  std::string axes;
+  for (const MeshAxis& axis : layout.mesh.axes) axes += fmt::format("{}:{}/{} ", axis.name, axis.size, axis.stride);
+  auto& [kept, planner] = step.planners[axes];
+  if (!planner) {
+    kept = std::make_unique<Layout>(layout);
+    planner = std::make_unique<ReshardPlanner>(*step.graph, kept->mesh, request_.machine);
+  }
+  return *planner;
+}
+
+std::optional<Estimate> Trials::estimate(const FoundRules& rules) {
+  const auto known = estimates_.find(rules);
+  if (known != estimates_.end()) return known->second;
+  if (outcomes_.contains(rules)) ++twice_;
+  return estimates_[rules] = attempt([&] { return placed(rules); });
+}
+
+std::optional<Estimate> Trials::placed(const FoundRules& rules) {
+  DiagnosticSink sink = deaf();
+  const std::optional<Layout> found = layout(rules, sink);
+  work_ += static_cast<int64_t>(request_.model.nodes.size());
+  if (!found) return {};
+  Prepared& step = prepared(*found);
+  if (!step.graph) return {};
+  work_ += static_cast<int64_t>(step.graph->nodes.size());
+  const ShardedGraph graph = place_once(*step.graph, for_micro_batches(*found, step.graph->micro_batches),
+                                        request_.machine, planner(step, *found));
+  const Prediction time = predict(graph);
+  const double waits = time.pipeline ? time.pipeline->bubble_seconds() : 0;
+  return Estimate{time.compute_seconds + time.communication_seconds + waits, stored_bytes(graph)};
+}
+
+std::optional<Outcome> Trials::compiled(const FoundRules& rules) {
+  DiagnosticSink sink = deaf();
+  const std::optional<Layout> found = layout(rules, sink);
+  if (!found) return {};
+  Prepared& step = prepared(*found);
+  if (!step.graph) return {};
+  work_ += passes_of_outcome * static_cast<int64_t>(step.graph->nodes.size());
+  std::optional<Compiled> made =
+      step_program(*step.graph, *found, request_.machine, request_.memory, request_.sources, sink);
+  if (!made) return {};
+  const Prediction time = predict(made->sharded(), calls_of_reshards(made->program));
+  return Outcome{step_time(made->program, time).total(), made->program.memory.arena + made->program.memory.own,
+                 bytes_sent(time), std::move(made->entries.front().sharded.placements)};
+}
+
+const Outcome* Trials::outcome(const FoundRules& rules) {
+  const auto known = outcomes_.find(rules);
+  if (known == outcomes_.end() && estimates_.contains(rules)) ++twice_;
+  std::optional<Outcome>& made =
+      known == outcomes_.end() ? (outcomes_[rules] = attempt([&] { return compiled(rules); })) : known->second;
+  return made ? &*made : nullptr;
+}
+
+}  // namespace mesh

@@ -1,0 +1,85 @@
+// trials.h: what rules would cost: the layout that a set of them makes is resolved, placed and lowered as any other is,
+// and its step timed as `meshc plan` does. What several sets share (the graph with its gradients, ways of movements) is
+// made once.
+#pragma once
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/compile.h"
+#include "codegen/layout/reshard.h"
+#include "codegen/layout/resolve.h"
+#include "codegen/search/found_rules.h"
+
+namespace mesh {
+
+/// What a search is for: a model's training step under a layout that says `auto`.
+struct SearchRequest {
+  const SourceProgram& program;
+  const Graph& model;  // as it is elaborated, for the training step
+  const LayoutOptions& options;
+  const Machine& machine;
+  std::optional<int64_t> memory;  // of a rank, bytes
+  SourceMap& sources;
+};
+
+/// What is known of a set of rules after a first look: one walk over the graph, nothing lowered.
+struct Estimate {
+  double seconds;
+  int64_t stored;  // bytes of parameters, moments, states and inputs of the largest rank
+};
+
+struct Outcome {
+  double seconds;  // of a step, as `plan` tells it
+  int64_t memory;  // of the largest rank
+  int64_t bytes;   // that the rank which sends most sends in a step
+  std::vector<Placement> placements;
+};
+
+class Trials {
+ public:
+  explicit Trials(const SearchRequest&);
+
+  /// The layout with these rules in place of `auto`. Nothing where a rule means nothing or two of them clash, which
+  /// goes to the sink.
+  std::optional<Layout> layout(const FoundRules&, DiagnosticSink&);
+  bool legal(const FoundRules&);
+  /// Nothing for rules that no layout may have.
+  std::optional<Estimate> estimate(const FoundRules&);
+  /// Null for rules that no layout may have, or that the compiler cannot follow.
+  const Outcome* outcome(const FoundRules&);
+
+  /// Nodes that were placed and lowered so far: the same on every machine.
+  int64_t work() const { return work_; }
+  /// Sets of rules that were looked at.
+  size_t tried() const { return estimates_.size() + outcomes_.size() - twice_; }
+  int64_t nodes() const { return nodes_; }
+
+  static constexpr int64_t passes_of_outcome = 40;  // that an outcome costs, in walks over the graph
+
+ private:
+  /// The step up to its placements, for all layouts of which its passes ask the same.
+  struct Prepared {
+    std::vector<std::pair<DimId, bool>> asked;  // whether the layout may split it
+    std::string others;                         // what else of the layout they read
+    std::optional<Graph> graph;                 // nothing: it cannot be
+    std::map<std::string, std::pair<std::unique_ptr<Layout>, std::unique_ptr<ReshardPlanner>>> planners;  // by mesh
+  };
+  Prepared& prepared(const Layout&);
+  std::string others_of(const Layout&) const;
+  ReshardPlanner& planner(Prepared&, const Layout&) const;
+  std::optional<Estimate> placed(const FoundRules&);
+  std::optional<Outcome> compiled(const FoundRules&);
+
+  const SearchRequest request_;
+  std::list<Prepared> prepared_;
+  std::map<FoundRules, std::optional<Estimate>> estimates_;
+  std::map<FoundRules, std::optional<Outcome>> outcomes_;
+  size_t twice_ = 0;
+  int64_t work_ = 0, nodes_ = 0;
+};
+
+}  // namespace mesh

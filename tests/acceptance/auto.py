@@ -1,0 +1,139 @@
+"""Layouts that a search finds: beside the best that the specs have by hand, within the memory of a rank, as text, and equal to one rank; random small models
+beside all sets of rules (tests/search)."""
+import json
+import os
+import subprocess
+
+from common import TOP, Report, meshc, scratch
+from common import run as execute
+
+WORSE = 1.05  # of the best layout by hand
+# spec, meshes; layouts by hand whose mesh has the same axes are compared with what is found on it.
+SPECS = [("gpt", ["data=2,model=2", "data=4,model=2", "data=2,model=4", "data=8"]),
+         ("translate", ["data=2,model=2", "data=4,model=2", "data=2,model=4"]),
+         ("mixtral", ["data=2,model=2", "data=4,model=2", "data=2,model=4"]),
+         ("mlp", ["all=4", "all=8", "rows=2,columns=2", "rows=4,columns=2", "planes=2,rows=2,columns=2"])]
+
+
+def by_hand(spec, mesh):
+    """{layout: seconds} of the layouts of a spec on a mesh of these axes."""
+    found = {}
+    for layout in json.loads(execute(meshc(), "plan", spec, "--all", "--json", code=None).stdout)["plans"]:
+        if set(layout["mesh"]["axes"]) != {axis.split("=")[0] for axis in mesh.split(",")}:
+            continue
+        done = execute(meshc(), "plan", spec, "--layout", layout["layout"], "--mesh", mesh, "--json", code=None)
+        if done.returncode == 0:
+            found[layout["layout"]] = json.loads(done.stdout)["predicted_seconds"]
+    return found
+
+
+def found_on(spec, mesh, *options):
+    return json.loads(execute(meshc(), "layout", spec, "--mesh", mesh, "--json", *options).stdout)
+
+
+def check_spec(report, name, mesh, folder):
+    spec = f"{TOP}/specs/{name}.mesh"
+    title = f"{name} on {mesh}"
+    answer = found_on(spec, mesh)
+    hand = by_hand(spec, mesh)
+    if hand:
+        best = min(hand, key=hand.get)
+        report.check(f"{title}: predicted beside `{best}` by hand", round(answer["predicted_seconds"] / hand[best], 4), WORSE)
+    path = f"{folder}/{name}.{mesh.replace(',', '.')}.mesh"
+    with open(spec) as written, open(path, "w") as copy:
+        copy.write(written.read() + "\n" + answer["text"])
+    plan = json.loads(execute(meshc(), "plan", path, "--layout", answer["layout"], "--mesh", mesh, "--json").stdout)
+    report.true(f"{title}: the text that is printed has the time that is said", plan["predicted_seconds"] == answer["predicted_seconds"])
+    done = execute(meshc(), "fmt", "--check", path, code=None)
+    report.true(f"{title}: the text has the look of `meshc fmt`", done.returncode == 0, done.stdout)
+    return path, answer["layout"]
+
+
+SPEC = """dim batch = 64, embed = 256, ffn = 1024, layer = 4
+
+model Deep {
+  input x, y : real[batch, embed]
+  h = x
+  repeat layer {
+    param up   : real[embed, ffn] = fan_in[embed]
+    param down : real[ffn, embed] = fan_in[ffn]
+    h = h + dot[ffn](relu(dot[embed](h, up)), down)
+  }
+  loss = mean[batch, embed]((h - y) ^ 2)
+  minimize loss with adam(lr: 1e-3)
+}
+
+mesh pod { data: 2, model: 2 }
+
+layout default on pod {
+  batch -> data
+  auto
+}
+layout all on pod { auto }
+"""
+
+
+def check_language(report, folder):
+    """`auto` in a spec: what is written stays, and everything that compiles takes it."""
+    path = f"{folder}/deep.mesh"
+    with open(path, "w") as file:
+        file.write(SPEC)
+    execute(meshc(), "check", path)
+    report.true("auto: `fmt` keeps it", execute(meshc(), "fmt", "--check", path, code=None).returncode == 0)
+    whole = execute(meshc(), "layout", path, "--layout", "default").stdout
+    report.true("auto: the rules that are written stay", "  batch" in whole and "-> data\n" in whole, whole)
+    for layout in ("default", "all"):
+        done = execute(meshc(), "verify", path, "--layout", layout, code=None)
+        report.true(f"auto: layout {layout} equals one rank", done.returncode == 0 and "are equal" in done.stdout, "" if done.returncode == 0 else done.stdout + done.stderr)
+    one, two = (execute(meshc(), "ir", path, "cpp", "--layout", "all").stdout for _ in range(2))
+    report.true("auto: the same program twice", one == two)
+    execute(meshc(), "layout", path, "--layout", "all", "--write")
+    with open(path) as file:
+        written = file.read()
+    good = written.count("auto") == 1 and written.count("layout all on pod") == 1
+    report.true("auto: --write puts the rules in its place", good, "" if good else written)
+    execute(meshc(), "check", path, "--layout", "all")
+    execute(meshc(), "layout", path, "--mesh", "data=2,model=2", "--write")
+    with open(path) as file:
+        report.true("auto: --write adds a layout", file.read().count("layout found on pod") == 1)
+    execute(meshc(), "layout", path, "--mesh", "rank=4", "--write", f"{folder}/beside.mesh")
+    report.true("auto: --write makes a file of layouts", "are equal" in execute(meshc(), "verify", path, f"{folder}/beside.mesh", "--layout", "found2").stdout)
+
+
+def check_memory(report, folder):
+    """With less and less memory the step is slower, what is found has room, and at the end there is an error that says what it takes."""
+    path = f"{folder}/memory.mesh"
+    with open(path, "w") as file:
+        file.write(SPEC)
+    sizes = ("--set", "batch=4096")  # most is activations
+    free = found_on(path, "data=2,model=2", *sizes)
+    before = free["predicted_seconds"]
+    for share in (0.9, 0.75):
+        memory = int(free["memory"] * share)
+        answer = found_on(path, "data=2,model=2", *sizes, "--memory", f"{memory >> 10}KiB")
+        report.check(f"memory: what is found for {share:g} of what the fastest needs", answer["memory"], memory)
+        report.true("memory: it is not faster", answer["predicted_seconds"] >= before * (1 - 1e-9))
+    done = execute(meshc(), "layout", path, "--mesh", "data=2,model=2", "--memory", "1MiB", code=None, env={"NO_COLOR": "1"})
+    report.true("memory: too little is E0425, with the least and its rules", done.returncode == 1 and "error[E0425]" in done.stderr and "the least is" in done.stderr, done.stderr)
+
+
+def search_test():
+    return os.environ.get("SEARCH_TEST") or os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(meshc()))), "tests", "search", "search_test")
+
+
+def run(small=False):
+    report = Report()
+    with scratch() as folder:
+        report.attempt("language", lambda: check_language(report, folder))
+        report.attempt("memory", lambda: check_memory(report, folder))
+        for name, meshes in SPECS:
+            for mesh in meshes[:1] if small else meshes:
+                def one(name=name, mesh=mesh):
+                    path, layout = check_spec(report, name, mesh, folder)
+                    done = execute(meshc(), "verify", path, "--layout", layout, "--mesh", mesh, code=None)
+                    report.true(f"{name} on {mesh}: equals one rank", done.returncode == 0, "" if done.returncode == 0 else done.stdout[-2000:] + done.stderr[-2000:])
+                report.attempt(f"{name} on {mesh}", one)
+    if not small:
+        done = subprocess.run([search_test(), "--gtest_filter=Search.FindsTheBest*"], env={**os.environ, "GRAPHS": "2000"}, stdout=subprocess.PIPE, text=True)
+        report.true("2,000 random models: the best of all sets of rules, or within 2 % and not proved", done.returncode == 0, done.stdout[-3000:])
+    return report

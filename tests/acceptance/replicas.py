@@ -1,0 +1,214 @@
+"""Replicas that train apart (local SGD, DiLoCo) against a simulation in NumPy: losses, what they have in common, each replica's parameters, moments and the outer
+momentum, in f64 within 1e-9 over three outer steps; stopped between two of them and resumed, on other transports, and one rank that trains the replicas in turn."""
+import json
+
+import numpy as np
+
+from checkpoints import same, tensors
+from common import Report, json_lines, meshc, scratch
+from common import run as execute
+from oracle import safetensors
+from oracle import torch_optim as optim
+
+SEED = 20261123
+BOUND = 1e-9
+BATCH, A, H, L, O = 8, 5, 7, 2, 3
+CLIP, RATE = 0.4, 0.03
+
+SPEC = f"""dim batch = {BATCH}, a = {A}, h = {H}, g = h, l = {L}, o = {O}
+model Fit {{
+  input x : real[batch, a]
+  input y : real[batch, o]
+  param w : real[a, h] = fan_in[a]
+  param out : real[h, o] = fan_in[h]
+  u = tanh(dot[a](x, w))
+  repeat l {{
+    param v : real[h, g] = fan_in[h]
+    u = u + tanh(dot[h](u, v))[g as h]
+  }}
+  param still : real[o] = normal(std: 1)
+  loss = mean[batch, o]((dot[h](u, out) + still - y) ^ 2)
+  minimize loss with adamw(lr: {RATE}, weight_decay: 0.1, clip: {CLIP}) {{ still {{ frozen }} }}
+}}
+mesh line {{ data: 2 }}
+mesh plane {{ data: 2, model: 2 }}
+"""
+OUTER = {"none": ("", dict(lr=1.0, momentum=0.0, nesterov=False)),
+         "momentum": (", outer: sgd(lr: 0.6, momentum: 0.8)", dict(lr=0.6, momentum=0.8, nesterov=False)),
+         "diloco": (", outer: sgd(lr: 0.7, momentum: 0.9, nesterov: true)", dict(lr=0.7, momentum=0.9, nesterov=True))}
+TRANSPORTS = {"threads": (["--threads"], {}), "arena": ([], {}), "UCX": ([], {"MESHRT_TRANSPORT": "ucx"})}
+
+
+def loss_and_gradients(p, x, y):
+    u = np.tanh(x @ p["w"])
+    first, turns = u, []
+    for v in p["l.v"]:
+        t = np.tanh(u @ v)
+        turns.append((u, t))
+        u = u + t
+    error = u @ p["out"] + p["still"] - y
+    d = 2 * error / error.size
+    gradients = {"out": u.T @ d}
+    d = d @ p["out"].T
+    layers = []
+    for (before, t), v in zip(reversed(turns), p["l.v"][::-1]):
+        inner = d * (1 - t**2)
+        layers.append(before.T @ inner)
+        d = d + inner @ v.T
+    gradients["l.v"] = np.stack(layers[::-1])
+    gradients["w"] = x.T @ (d * (1 - first**2))
+    return (error**2).mean(), gradients
+
+
+class Simulation:
+    """DiLoCo as its paper's algorithm 1 says it: workers in turn, and an outer step of Nesterov's SGD on the mean of what they moved."""
+
+    def __init__(self, start, replicas, sync, outer):
+        self.shared, self.sync, self.outer = {n: p.copy() for n, p in start.items()}, sync, outer
+        self.own = [{n: p.copy() for n, p in start.items()} for _ in range(replicas)]
+        self.inner = [optim.AdamW(weight_decay=0.1) for _ in range(replicas)]
+        self.buffers = {n: np.zeros_like(p) for n, p in start.items()}
+
+    def step(self, t, x, y):
+        each, losses, norms = BATCH // len(self.own), [], []
+        for r, (p, optimizer) in enumerate(zip(self.own, self.inner)):
+            part = slice(r * each, (r + 1) * each)
+            loss, gradients = loss_and_gradients(p, x[part], y[part])
+            losses.append(loss)
+            norms.append(np.sqrt(sum((g**2).sum() for g in gradients.values())))
+            for name, g in optim.clip(gradients, CLIP).items():
+                p[name] = optimizer.step(name, p[name], g, RATE, t)
+        if t % self.sync == 0:
+            self.meet([n for n in self.shared if n != "still"])
+        return float(np.mean(losses)), float(np.mean(norms))
+
+    def meet(self, names):
+        for name in names:
+            delta = np.mean([self.shared[name] - p[name] for p in self.own], axis=0)
+            self.buffers[name] = self.outer["momentum"] * self.buffers[name] + delta
+            change = delta + self.outer["momentum"] * self.buffers[name] if self.outer["nesterov"] else self.buffers[name]
+            self.shared[name] = self.shared[name] - self.outer["lr"] * change
+            for p in self.own:
+                p[name] = self.shared[name].copy()
+
+    def tensors(self):
+        found = dict(self.shared)
+        for name in self.shared:
+            if name == "still":
+                continue
+            found[f"{name}.replica"] = np.stack([p[name] for p in self.own])
+            if self.outer["momentum"]:
+                found[f"{name}.outer_momentum"] = self.buffers[name]
+            for i, moment in enumerate(("moment1", "moment2")):
+                found[f"{name}.replica.{moment}"] = np.stack([o.moments[name][i] for o in self.inner])
+        return found
+
+
+class Bench:
+    def __init__(self, folder, random):
+        self.folder = folder
+        self.x, self.y = random.normal(size=(5 * BATCH, A)), random.normal(size=(5 * BATCH, O))
+        np.save(f"{folder}/x.npy", self.x)
+        np.save(f"{folder}/y.npy", self.y)
+        self.start = {"w": random.normal(size=(A, H)) / 2, "out": random.normal(size=(H, O)) / 2, "l.v": random.normal(size=(L, H, H)) / 3, "still": random.normal(size=O)}
+        safetensors.write(f"{folder}/start.safetensors", self.start)
+        with open(f"{folder}/run.yaml", "w") as file:
+            file.write("data: { x: {file: x.npy}, y: {file: y.npy} }\nvalidation: { x: {file: x.npy}, y: {file: y.npy}, every: 4 }\n"
+                       "train: { params: start.safetensors }\nlog: { every: 1, watch: [grad_norm] }\n")
+
+    def program(self, name, layout, mesh):
+        with open(f"{self.folder}/{name}.mesh", "w") as file:
+            file.write(SPEC + layout)
+        execute(meshc(), "build", f"{self.folder}/{name}.mesh", f"{self.folder}/run.yaml", "--mesh", mesh, "--precision", "f64", "-A", "changes_numbers", "-o", f"{self.folder}/{name}")
+        return f"{self.folder}/{name}/{name}"
+
+    def train(self, program, ranks, name, steps, *keys, transport="arena"):
+        options, env = TRANSPORTS[transport]
+        log = f"{self.folder}/{name}.jsonl"
+        done = execute(program, "-n", ranks, f"{self.folder}/run.yaml", f"train.steps={steps}", f"log.jsonl={log}", f"checkpoint.dir={self.folder}/{name}", *options, *keys, env=env)
+        return json_lines(log), done.stdout
+
+    def simulated(self, replicas, sync, outer, steps):
+        """Losses, norms and validation losses by step, and all tensors at the end."""
+        made, curve, validated = Simulation(self.start, replicas, sync, outer), {}, {}
+        for t in range(1, steps + 1):
+            at = (t - 1) % 5 * BATCH
+            curve[t] = made.step(t, self.x[at:at + BATCH], self.y[at:at + BATCH])
+            validated[t] = float(loss_and_gradients(made.shared, self.x, self.y)[0])
+        return curve, validated, made.tensors()
+
+
+def apart(found, expected):
+    return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-30))
+
+
+def check_numbers(report, bench, case, mesh, ranks, replicas, sync):
+    text, outer = OUTER[case]
+    name = f"{case}-{ranks}-{sync}"
+    steps = 3 * sync + 1  # ends between two outer steps
+    program = bench.program(name, f"layout default on {'plane' if 'model' in mesh else 'line'} {{ batch -> data {{ sync: {sync}{text} }}{'; h -> model' if 'model' in mesh else ''} }}\n", mesh)
+    lines, said = bench.train(program, ranks, name, steps)
+    curve, validated, expected = bench.simulated(replicas, sync, outer, steps)
+    losses = {line["step"]: (line["loss"], line["watch"]["grad_norm"]) for line in lines if "loss" in line}
+    worst = max(max(abs(a - b) / abs(b) for a, b in zip(losses[t], curve[t])) for t in range(1, steps + 1))
+    report.check(f"{name}, {mesh}: losses and norms of {steps} steps", f"{worst:.1e}", BOUND, worst <= BOUND)
+    seen = {line["step"]: line["validation"]["loss"] for line in lines if "validation" in line}
+    worst = max(abs(seen[t] - validated[t]) / abs(validated[t]) for t in seen)
+    report.check(f"{name}: {len(seen)} evaluations of what the replicas have in common", f"{worst:.1e}", BOUND, bool(seen) and worst <= BOUND)
+    found = tensors(f"{bench.folder}/{name}/step-{steps}")
+    report.true(f"{name}: the checkpoint has what is needed to go on", found.keys() == expected.keys(), sorted(found.keys() ^ expected.keys()))
+    errors = {n: apart(found[n], expected[n]) for n in expected}
+    worst = max(errors, key=errors.get)
+    report.check(f"{name}: every tensor after step {steps}, worst {worst}", f"{errors[worst]:.1e}", BOUND, errors[worst] <= BOUND)
+    moved = min(float(np.abs(found[f"{n}.replica"][0] - found[f"{n}.replica"][-1]).max()) for n in ("w", "out", "l.v"))
+    report.true(f"{name}: replicas differ between two outer steps", moved > 1e-6, moved)
+    report.true(f"{name}: the run says of which step the parameters are", f"those of step {3 * sync}" in said, said[-300:])
+    return program, name, steps
+
+
+def check_resumed(report, bench, program, ranks, name, sync, steps):
+    for at in (sync, sync + 1, 2 * sync - 1):
+        again = f"{name}-again-{at}"
+        bench.train(program, ranks, again, at)
+        bench.train(program, ranks, again, steps)
+        report.true(f"{name}: stopped after step {at} and resumed: the same bits", same(f"{bench.folder}/{name}/step-{steps}", f"{bench.folder}/{again}/step-{steps}"))
+
+
+def check_transports(report, bench, program, ranks, name, steps):
+    for transport in TRANSPORTS:
+        bench.train(program, ranks, f"{name}-{transport}", steps, transport=transport)
+        report.true(f"{name} over {transport}: the same bits", same(f"{bench.folder}/{name}/step-{steps}", f"{bench.folder}/{name}-{transport}/step-{steps}"))
+
+
+def check_commands(report, bench, name, mesh):
+    spec = f"{bench.folder}/{name}.mesh"
+    report.true(f"{name}: equals one rank that trains the replicas in turn (verify)", "are equal" in execute(meshc(), "verify", spec, "--mesh", mesh, "--steps", "5", "-A", "changes_numbers").stdout)
+    plan = json.loads(execute(meshc(), "plan", spec, "--mesh", mesh, "--json", "-A", "changes_numbers").stdout)
+    bytes_ = {c["tensor"]: c["bytes"] for c in plan["outer_step"]["collectives"] if c["bytes"] > 0}
+    report.true(f"{name}: a step sends nothing over `data` but metrics", all(c["bytes"] * c["count"] <= 64 for c in plan["collectives"] if "data" in c["axes"]),
+                [(c["tensor"], c["bytes"]) for c in plan["collectives"]])
+    report.true(f"{name}: the outer step sends each parameter once", len(bytes_) == 3 and sum(bytes_.values()) == plan["outer_step"]["communication_bytes"], bytes_)
+    warned = execute(meshc(), "check", spec, "--mesh", mesh).stderr
+    report.true(f"{name}: a lint says that the numbers are others", "changes_numbers" in warned)
+
+
+def run(small):
+    report = Report()
+    random = np.random.default_rng(SEED)
+    print(f"seed {SEED}")
+    with scratch() as folder:
+        bench = Bench(folder, random)
+        cases = [("diloco", "data=2", 2, 2, 4), ("momentum", "data=2,model=2", 4, 2, 3)]
+        if not small:
+            cases += [("none", "data=4", 4, 4, 5), ("diloco", "data=4,model=2", 8, 4, 3), ("diloco", "data=8", 8, 8, 2), ("momentum", "data=2", 2, 2, 7)]
+        for case, mesh, ranks, replicas, sync in cases:
+            def action():
+                program, name, steps = check_numbers(report, bench, case, mesh, ranks, replicas, sync)
+                check_commands(report, bench, name, mesh)
+                if sync > 2:
+                    check_resumed(report, bench, program, ranks, name, sync, steps)
+                if (case, ranks) == ("diloco", 2):
+                    check_transports(report, bench, program, ranks, name, steps)
+
+            report.attempt(f"{case} on {mesh}", action)
+    return report
