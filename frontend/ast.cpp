@@ -17,6 +17,11 @@ std::string Path::text() const { return join(parts, "."); }
 std::string Glob::text() const { return join(parts, "."); }
 std::string Product::text() const { return join(names, " * "); }
 
+File::File() = default;
+File::File(File&&) noexcept = default;
+File& File::operator=(File&&) noexcept = default;
+File::~File() = default;
+
 bool Number::integer() const { return text.find_first_of(".eE") == std::string::npos; }
 
 std::string Pick::text() const {

@@ -328,6 +328,12 @@ struct Comment {
 
 // One .mesh file.
 struct File {
+  // Made, moved and destroyed in one file: to generate that for so deep a struct takes each file a second.
+  File();
+  File(File&&) noexcept;
+  File& operator=(File&&) noexcept;
+  ~File();
+
   FileId file = 0;
   std::vector<Decl> decls;
   std::vector<Comment> comments;  // in order

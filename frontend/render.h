@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "frontend/diagnostic.h"
@@ -32,5 +33,6 @@ std::string render_all(const DiagnosticSink& sink, const SourceMap& sources, con
 //   fixes[{file, line, col, end_line, end_col, text}]
 // Lines and columns start at 1, columns count characters, the end is one past the last character.
 std::string render_json(const Diagnostic& diagnostic, const SourceMap& sources);
+nlohmann::ordered_json diagnostic_json(const Diagnostic& diagnostic, const SourceMap& sources);
 
 }  // namespace mesh

@@ -19,7 +19,7 @@ Json place(Span span, const SourceMap& sources) {
 
 }  // namespace
 
-std::string render_json(const Diagnostic& diagnostic, const SourceMap& sources) {
+Json diagnostic_json(const Diagnostic& diagnostic, const SourceMap& sources) {
   Json spans = Json::array(), fixes = Json::array();
   for (const Label& label : diagnostic.labels) {
     if (!label.span.known()) continue;
@@ -34,14 +34,17 @@ std::string render_json(const Diagnostic& diagnostic, const SourceMap& sources) 
     one["text"] = fix.text;
     fixes.push_back(std::move(one));
   }
-  const Json line{{"level", diagnostic.level == Level::error ? "error" : "warning"},
-                  {"code", diagnostic.code},
-                  {"message", diagnostic.message},
-                  {"spans", std::move(spans)},
-                  {"notes", diagnostic.notes},
-                  {"helps", diagnostic.helps},
-                  {"fixes", std::move(fixes)}};
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json{{"level", diagnostic.level == Level::error ? "error" : "warning"},
+              {"code", diagnostic.code},
+              {"message", diagnostic.message},
+              {"spans", std::move(spans)},
+              {"notes", diagnostic.notes},
+              {"helps", diagnostic.helps},
+              {"fixes", std::move(fixes)}};
+}
+
+std::string render_json(const Diagnostic& diagnostic, const SourceMap& sources) {
+  return diagnostic_json(diagnostic, sources).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace mesh

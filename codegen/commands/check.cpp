@@ -14,6 +14,8 @@ namespace mesh {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct CheckOptions {
   OutputOptions output;
   SpecOptions spec;
@@ -26,11 +28,10 @@ int check(const CheckOptions& options) {
   check_rest(session.request, session.sources, session.sink);
   session.report();
   if (options.output.json) {
-    nlohmann::json found = nlohmann::json::array();
-    for (const Diagnostic& one : session.sink.diagnostics())
-      found.push_back(nlohmann::json::parse(render_json(one, session.sources)));
-    const nlohmann::json result = {{"schema", 1}, {"ok", !session.failed()}, {"diagnostics", found}};
-    fmt::print("{}\n", result.dump(2));
+    Json found = Json::array();
+    for (const Diagnostic& one : session.sink.diagnostics()) found.push_back(diagnostic_json(one, session.sources));
+    const Json result = {{"schema", 1}, {"ok", !session.failed()}, {"diagnostics", found}};
+    fmt::print("{}\n", result.dump(2, ' ', false, Json::error_handler_t::replace));
   }
   return session.failed() ? exit_diagnostics : exit_ok;
 }

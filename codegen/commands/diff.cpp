@@ -28,7 +28,7 @@ int diff(const DiffOptions& options) {
     session.request.layout = layout;
     const std::optional<Compiled> compiled = session.compile();
     if (!compiled) return exit_diagnostics;
-    plans.push_back(nlohmann::ordered_json::parse(plan_json(*compiled, session.sources)));
+    plans.push_back(plan_json(*compiled, session.sources));
   }
   if (options.output.json) fmt::print("{}\n", changes_json(plans[0], plans[1]).dump(2));
   else fmt::print("{}", changes_between(plans[0], plans[1]));

@@ -44,7 +44,7 @@ std::string program_name(const SpecOptions& spec) {
 
 std::map<std::string, std::string> texts_of_run(const Session& session, const Compiled& compiled) {
   std::map<std::string, std::string> texts = {{"plan.txt", plan_text(compiled, session.sources)},
-                                              {"plan.json", plan_json(compiled, session.sources)}};
+                                              {"plan.json", plan_json(compiled, session.sources).dump(2) + "\n"}};
   for (FileId file = 1; file <= session.sources.size(); ++file) {
     const fs::path name = session.sources.name(file);
     if (name.extension() == ".mesh") texts["spec/" + name.filename().string()] = session.sources.text(file);

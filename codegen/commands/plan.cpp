@@ -54,7 +54,7 @@ int side_by_side(Session& session, const std::vector<std::string>& layouts, bool
   for (const std::string& layout : layouts) {
     session.request.layout = layout;
     if (const std::optional<Compiled> compiled = compile_past_limits(session))
-      plans.push_back(Json::parse(plan_json(*compiled, session.sources)));
+      plans.push_back(plan_json(*compiled, session.sources));
   }
   if (plans.size() == layouts.size()) print(plans, as_json, compared);
   return session.failed() ? exit_diagnostics : exit_ok;
@@ -79,8 +79,8 @@ int plan(const PlanOptions& options) {
     return side_by_side(session, layouts, options.output.json);
   const std::optional<Compiled> compiled = compile_past_limits(session);
   if (compiled)
-    fmt::print("{}",
-               options.output.json ? plan_json(*compiled, session.sources) : plan_text(*compiled, session.sources));
+    fmt::print("{}", options.output.json ? plan_json(*compiled, session.sources).dump(2) + "\n"
+                                         : plan_text(*compiled, session.sources));
   return session.failed() ? exit_diagnostics : exit_ok;
 }
 

@@ -52,7 +52,7 @@ Json planned(const CompileRequest& request, const std::string& mesh, const Diagn
   Json why{{"code", "internal"}, {"message", ""}};
   try {
     if (const std::optional<Compiled> compiled = compile(request, sources, found); compiled && !found.has_errors())
-      return without_details(Json::parse(plan_json(*compiled, sources)));
+      return without_details(plan_json(*compiled, sources));
     for (const Diagnostic& one : found.diagnostics()) {
       if (one.level != Level::error) continue;
       why = {{"code", one.code}, {"message", one.message}};
@@ -91,7 +91,7 @@ std::vector<Json> plan_all(Session& session) {
     }
   std::ranges::stable_sort(plans, [](const Json& a, const Json& b) {
     if (is_planned(a) != is_planned(b)) return is_planned(a);
-    return is_planned(a) && a["predicted_seconds"] < b["predicted_seconds"];
+    return is_planned(a) && a["predicted_seconds"].get<double>() < b["predicted_seconds"].get<double>();
   });
   return plans;
 }

@@ -179,7 +179,7 @@ Json found_json(const FoundLayout& found) {
   return json;
 }
 
-std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
+Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   const ShardedGraph& sharded = compiled.sharded();
   const Graph& graph = sharded.graph;
   const MeshShape& mesh = sharded.layout.mesh;
@@ -232,7 +232,7 @@ std::string plan_json(const Compiled& compiled, const SourceMap& sources) {
   plan["exposed_seconds"] = time.exposed;
   plan["predicted_seconds"] = time.total();
   if (prediction.pipeline) plan["pipeline"] = pipeline_json(sharded, *prediction.pipeline);
-  return plan.dump(2) + "\n";
+  return plan;
 }
 
 namespace {

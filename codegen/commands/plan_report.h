@@ -17,6 +17,6 @@ nlohmann::ordered_json found_json(const FoundLayout&);
 
 /// schema, mesh, tensors, collectives, memory, budget, room, flops, predicted_seconds, exposed_seconds: one JSON
 /// object.
-std::string plan_json(const Compiled&, const SourceMap&);
+nlohmann::ordered_json plan_json(const Compiled&, const SourceMap&);
 
 }  // namespace mesh

@@ -6,12 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
-#include <regex>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/compile_for_run.h"
 #include "codegen/commands/emission.h"
 #include "codegen/commands/session.h"
+#include "codegen/emit/pattern.h"
 
 namespace mesh {
 
@@ -45,7 +45,7 @@ std::string quoted(const std::string& word) {
 }
 
 int print_batch_file(const SlurmOptions& options) {
-  if (!std::regex_match(options.time, std::regex(R"((\d+-)?\d+(:\d+){0,2})")))
+  if (!Pattern("^([0-9]+-)?[0-9]+(:[0-9]+){0,2}$").find(options.time))
     throw UsageError(
         fmt::format("--time: `{}` is no time for Slurm: 12:00:00, 90 (minutes) or 2-00:00:00 (days)", options.time));
   require_word("--partition", options.partition);

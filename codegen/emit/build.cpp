@@ -9,10 +9,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 
 #include "codegen/emit/compiler_process.h"
+#include "codegen/emit/pattern.h"
 #include "codegen/graph/builder.h"
 #include "meshrt/failure.h"
 
@@ -75,41 +75,44 @@ std::string find_runtime() {
 
 std::string relocated(const std::string& text, const fs::path& from, const fs::path& to,
                       const std::map<std::string, std::string>& along) {
-  static const std::regex section(R"(^([a-z_]+)\s*:)");
-  static const std::string value = R"re(\s*:\s*)(["']?)([^,"'{}\[\s#]+))re";
-  static const std::regex of_data(R"((\b(?:file|tokenizer))" + value), of_training(R"((\b(?:params|names))" + value);
+  static const Pattern section(R"(^([a-z_]+)\s*:)");
+  // Groups: what stands before the name and its quote, the key in it, the quote, the name.
+  static const std::string value = R"re(\s*:\s*)(["']?)([^],"'{}[[:space:]#]+))re";
+  static const Pattern of_data(R"((\b(file|tokenizer))" + value), of_training(R"((\b(params|names))" + value);
   // Of a list of `params`: all of it in brackets, or its head, below which its items stand.
-  static const std::regex list(R"re(\bparams\s*:\s*\[([^\]]*))re"), head(R"re(\bparams\s*:\s*(#.*)?$)re"),
-      listed(R"re(()(["']?)([^,"'{}\s#]+))re"), item(R"re(^(\s*-\s+)(["']?)([^,"'{}\s#]+))re");
-  const auto moved = [&](std::string where, const std::regex& names) {
+  static const Pattern list(R"re(\bparams\s*:\s*\[([^]]*))re"), head(R"re(\bparams\s*:\s*(#.*)?$)re"),
+      listed(R"re(()()(["']?)([^,"'{}[:space:]#]+))re"), item(R"re(^(\s*(-)\s+)(["']?)([^,"'{}[:space:]#]+))re");
+  const auto moved = [&](std::string where, const Pattern& names) {
     std::string done;
-    for (std::smatch match; std::regex_search(where, match, names); where = match.suffix()) {
-      const fs::path named = match[3].str();
+    for (Pattern::Match match; (match = names.find(where)); where = match.behind) {
+      const fs::path named = match.groups[4];
       const fs::path there = fs::absolute(from / named).lexically_normal();
       const auto with_it = along.find(there);
       const fs::path path = with_it != along.end() ? fs::path(with_it->second)
                             : named.is_absolute()  ? named
                                                    : there.lexically_relative(fs::absolute(to));
-      done += match.prefix().str() + match[1].str() + match[2].str() + path.string();
+      done += match.before + match.groups[1] + match.groups[3] + path.string();
     }
     return done + where;
   };
   std::istringstream lines(text);
   std::string result, line;
-  const std::regex* file = nullptr;
+  const Pattern* file = nullptr;
   bool items = false;
   while (std::getline(lines, line)) {
-    std::smatch match;
-    if (std::regex_search(line, match, section))
-      file = match[1] == "data" || match[1] == "validation" ? &of_data : match[1] == "train" ? &of_training : nullptr;
-    items = items && std::regex_search(line, item);
+    if (const Pattern::Match match = section.find(line)) {
+      const std::string& name = match.groups[1];
+      file = name == "data" || name == "validation" ? &of_data : name == "train" ? &of_training : nullptr;
+    }
+    items = items && item.find(line);
     const bool training = file == &of_training;
+    const Pattern::Match in_brackets = training && !items ? list.find(line) : Pattern::Match{};
     if (items) line = moved(line, item);
-    else if (training && std::regex_search(line, match, list))
-      line = match.prefix().str() + match.str().substr(0, match.position(1) - match.position()) +
-             moved(match[1].str(), listed) + moved(match.suffix(), of_training);
+    else if (in_brackets)
+      line = in_brackets.before + in_brackets.groups[0].substr(0, in_brackets.first_group) +
+             moved(in_brackets.groups[1], listed) + moved(in_brackets.behind, of_training);
     else if (file != nullptr) line = moved(line, *file);
-    items = items || (training && std::regex_search(line, head));
+    items = items || (training && head.find(line));
     result += line + "\n";
   }
   return result;

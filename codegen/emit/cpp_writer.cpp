@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 
 #include "codegen/graph/builder.h"
@@ -43,7 +44,13 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// Where the outermost parentheses of a call open that closes at the end of the statement, or nothing.
+/// Whether `Name x{...}` may stand here: a name before the brace that opens.
+bool opens_initializer(std::string_view code, size_t at) {
+  return code[at] == '{' && at > 0 && (std::isalnum(static_cast<unsigned char>(code[at - 1])) || code[at - 1] == '_');
+}
+
+/// Where the outermost parentheses of a call open that closes at the end of the statement, or the braces of
+/// `Name x{...}`; or nothing.
 std::optional<size_t> last_call(std::string_view code) {
   std::vector<size_t> open;
   std::optional<size_t> outermost;
@@ -54,7 +61,7 @@ std::optional<size_t> last_call(std::string_view code) {
     if (in_string) continue;
     if (c == '(' || c == '{' || c == '[') open.push_back(i);
     if ((c == ')' || c == '}' || c == ']') && !open.empty()) {
-      if (open.size() == 1 && c == ')') outermost = open.back();
+      if (open.size() == 1 && (c == ')' || opens_initializer(code, open.back()))) outermost = open.back();
       open.pop_back();
     }
   }

@@ -135,8 +135,8 @@ std::string slot(EmitContext& context, const Access& access, size_t k) {
 const std::string& owners(EmitContext& context, DimId dim, const DimPlacement& split) {
   const std::string size = context.names.size(dim);
   const std::string deal = split.deal ? ", " + deal_expression(split.deal) : "";
-  std::string& name =
-      context.owners[fmt::format("{}, {}, {}{}", size, part_index(context, split), parts_text(context, split), deal)];
+  std::string& name = context.owners[fmt::format("{}, {}, {}{}", size, part_index(context, split),
+                                                 in_parentheses(parts_text(context, split)), deal)];
   if (name.empty()) {
     name = size + "_over";
     for (const AxisId axis : split.axes) name += "_" + identifier(context.mesh().axes[axis].name);

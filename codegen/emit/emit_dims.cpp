@@ -9,10 +9,6 @@ namespace mesh {
 
 namespace {
 
-std::string in_parentheses(const std::string& text) {
-  return text.find(' ') == std::string::npos ? text : "(" + text + ")";
-}
-
 /// "1 + x_per_rows + 1"
 std::string between_margins(const Margin& margin, const std::string& own) {
   std::string text = own;
@@ -22,6 +18,10 @@ std::string between_margins(const Margin& margin, const std::string& own) {
 }
 
 }  // namespace
+
+std::string in_parentheses(const std::string& text) {
+  return text.find(' ') == std::string::npos ? text : "(" + text + ")";
+}
 
 std::string parts_text(EmitContext& context, const DimPlacement& placement) {
   std::string text;
@@ -141,7 +141,7 @@ void emit_place(EmitContext& context, CppWriter& out) {
     lines.push_back(fmt::format("const meshrt::Partners {} = meshrt::partners({}, {});", name,
                                 context.group(axes.first), array(axes.second)));
   for (const auto& [made, name] : context.owners)
-    lines.push_back(fmt::format("const meshrt::Owners {}({});", name, made));
+    lines.push_back(fmt::format("const meshrt::Owners {}{{{}}};", name, made));
   for (const auto& [made, name] : context.redeals)
     lines.push_back(fmt::format("const meshrt::Redeal {}{{{}}};", name, made));
   if (lines.empty()) return;

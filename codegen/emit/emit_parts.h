@@ -25,6 +25,8 @@ void emit_info(EmitContext&, CppWriter&, const EmitOptions&);
 
 /// "mesh::data.size * mesh::model.size"
 std::string parts_text(EmitContext&, const DimPlacement&);
+/// "(text)" where it has several words, so that it is one factor.
+std::string in_parentheses(const std::string& text);
 /// Which part of a dim with this placement the rank owns.
 std::string part_index(EmitContext&, const DimPlacement&);
 /// `meshrt::zigzag(4)`

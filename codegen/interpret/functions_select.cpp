@@ -14,17 +14,12 @@ extern const ChunkKernels kernels;
 namespace avx2 {
 extern const ChunkKernels kernels;
 }
-namespace avx512 {
-extern const ChunkKernels kernels;
-}
 #endif
 
 const ChunkKernels& chunk_kernels() {
 #if defined(__x86_64__)
-  static const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return has_avx512 ? avx512::kernels : has_avx2 ? avx2::kernels : portable::kernels;
+  return has_avx2 ? avx2::kernels : portable::kernels;
 #else
   return portable::kernels;
 #endif

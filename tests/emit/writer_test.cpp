@@ -41,6 +41,14 @@ TEST(CppWriter, breaks_between_the_arguments_of_a_long_call) {
   EXPECT_EQ(out.text(), "call(" + argument + ", {" + argument + ", 1},\n     " + argument + ");\n");
 }
 
+TEST(CppWriter, breaks_between_what_is_in_the_braces_of_a_long_declaration) {
+  CppWriter out;
+  const std::string argument(40, 'a');
+  out.line("const Owners name{" + argument + ", " + argument + ", " + argument + "};");
+  EXPECT_EQ(out.text(),
+            "const Owners name{" + argument + ", " + argument + ",\n                  " + argument + "};\n");
+}
+
 TEST(CppWriter, breaks_a_long_assignment_after_the_sign) {
   CppWriter out;
   const std::string name(70, 'n');

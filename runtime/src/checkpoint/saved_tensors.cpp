@@ -10,6 +10,7 @@
 #include "checkpoint/file_plan.h"
 #include "files/elements.h"
 #include "files/file_bytes.h"
+#include "files/parsed_json.h"
 #include "meshrt/failure.h"
 
 namespace meshrt {
@@ -26,7 +27,7 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   const auto fail = [&](const char* why) { throw Failure(Cause::data, fmt::format("`{}` is damaged: {}", path, why)); };
   const auto file = FileBytes::open(path, Compression::none);
   const auto* text = reinterpret_cast<const char*>(file->bytes().data());
-  const auto json = nlohmann::json::parse(text, text + file->bytes().size(), nullptr, false);
+  const auto json = parsed_json({text, file->bytes().size()});
   if (json.is_discarded()) fail("it is not JSON");
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
     fail("it has no `weight_map`");

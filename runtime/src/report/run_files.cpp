@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "files/parsed_json.h"
 #include "meshrt/failure.h"
 #include "report/run_folder.h"
 #include "system/tell.h"
@@ -36,7 +37,7 @@ int64_t lines_up_to(const std::string& path, int64_t step, Curve& curve) {
   read_lines(path, [&](std::string_view line, bool whole) {
     const int64_t begin = at;
     at += static_cast<int64_t>(line.size()) + (whole ? 1 : 0);
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = parsed_json(line);
     if (!whole || !json.is_object() || is_later(json, step)) return;
     curve.add_line(json);
     if (!kept.empty() && kept.back().end == begin) kept.back().end = at;
@@ -59,7 +60,7 @@ void require_log(const std::string& path) {
   std::ifstream file(path);
   std::string head;
   std::getline(file, head);
-  if (!nlohmann::json::parse(head, nullptr, false).is_object())
+  if (!parsed_json(head).is_object())
     throw Failure(
         Cause::data,
         fmt::format("`{}` is no log of a run, and `log.jsonl` does not write over it: name another file", path));

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "files/parsed_json.h"
 #include "meshrt/failure.h"
 #include "system/tell.h"
 #include "system/text_file.h"
@@ -65,7 +66,7 @@ bool same_checkpoints(const std::string& folder, const RunFile& run) {
   std::ifstream file(fs::path(folder) / "metrics.jsonl");
   std::string head;
   std::getline(file, head);
-  const auto json = nlohmann::json::parse(head, nullptr, false);
+  const auto json = parsed_json(head);
   std::error_code other;  // or none there
   return json.is_object() && fs::equivalent(json.value("checkpoints", ""), run.checkpoint.folder.value, other);
 }
