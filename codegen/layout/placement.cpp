@@ -84,7 +84,11 @@ Range owned_positions(const MeshShape& mesh, int64_t size, const DimPlacement& d
 }
 
 std::vector<Range> owned(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t rank) {
-  const Range positions = owned_positions(mesh, size, dim, rank);
+  return elements_of_part(mesh, size, dim, index_over(mesh, dim.axes, rank));
+}
+
+std::vector<Range> elements_of_part(const MeshShape& mesh, int64_t size, const DimPlacement& dim, int64_t index) {
+  const Range positions = positions_of_part(mesh, size, dim, index);
   return meshrt::ranges_at(size, dim.deal, positions.begin, positions.end);
 }
 

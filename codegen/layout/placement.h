@@ -90,6 +90,8 @@ Range positions_of_part(const MeshShape&, int64_t size, const DimPlacement&, int
 Range owned_positions(const MeshShape&, int64_t size, const DimPlacement&, int64_t rank);
 /// The elements there, as global indices in the order in which the rank holds them.
 std::vector<Range> owned(const MeshShape&, int64_t size, const DimPlacement&, int64_t rank);
+/// The same of a part.
+std::vector<Range> elements_of_part(const MeshShape&, int64_t size, const DimPlacement&, int64_t index);
 /// How many elements two lists of ranges share.
 int64_t shared_elements(const std::vector<Range>&, const std::vector<Range>&);
 /// The largest number of elements any rank holds of a dim, margins included.

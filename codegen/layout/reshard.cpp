@@ -81,10 +81,11 @@ double ReshardPlanner::redeal_seconds(const ValueType& type, const Placement& be
   const auto dim = static_cast<size_t>(step.from_dim);
   const int64_t size = graph_.dim(type.dims[dim]).size;
   size_t stretches = 0;
-  for (int64_t rank = 0; rank < mesh_.ranks(); ++rank)
-    stretches = std::max(stretches, owned(mesh_, size, before.dims[dim], rank).size() +
-                                        owned(mesh_, size, after.dims[dim], rank).size());
-  const int64_t messages = std::min(mesh_.size(step.axes) - 1, static_cast<int64_t>(stretches));
+  const int64_t members = mesh_.size(step.axes);
+  for (int64_t member = 0; member < members; ++member)
+    stretches = std::max(stretches, elements_of_part(mesh_, size, before.dims[dim], member).size() +
+                                        elements_of_part(mesh_, size, after.dims[dim], member).size());
+  const int64_t messages = std::min(members - 1, static_cast<int64_t>(stretches));
   const double copied = static_cast<double>(local_elements(graph_, mesh_, type, after) *
                                             static_cast<int64_t>(meshrt::size_of(type.element)));
   return static_cast<double>(std::max<int64_t>(0, messages - 1)) *

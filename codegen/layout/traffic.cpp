@@ -19,6 +19,8 @@ struct Parts {
     for (int64_t part = 0; part < count; ++part) most = std::max(most, extent(part));
     return most;
   }
+  /// No part is smaller.
+  int64_t least() const { return deal ? 0 : size / count; }
   int64_t extent(int64_t part) const {
     return meshrt::part_begin(size, deal, part + 1, count) - meshrt::part_begin(size, deal, part, count);
   }
@@ -76,15 +78,19 @@ class Sender {
     return n;
   }
 
-  /// Of `to_dim`, a member's part of `whole` and what it gives away of it, for the m-th of the group.
+  // Where parts are uneven, the member that sends most is looked for. Nearly always some member has the largest part
+  // and keeps the least of it, so of many members few are looked at.
+
+  /// Of `to_dim`, what the m-th of the group gives away of a part of `whole`.
   int64_t given(const Parts& whole, const Parts& cut, int64_t part, int64_t m) const {
     return whole.extent(part) - cut.extent(part * members_ + m);
   }
   int64_t scattered() const {
     const Parts whole = parts(before_, step_.to_dim), cut = parts(after_, step_.to_dim);
     if (cut.even()) return whole.largest() - cut.largest();
+    const int64_t limit = whole.largest() - cut.least();
     int64_t most = 0;
-    for (int64_t part = 0; part < whole.count; ++part)
+    for (int64_t part = 0; part < whole.count && most < limit; ++part)
       for (int64_t m = 0; m < members_; ++m) most = std::max(most, given(whole, cut, part, m));
     return most;
   }
@@ -92,8 +98,9 @@ class Sender {
     const Parts own = parts(before_, step_.from_dim), whole = parts(before_, step_.to_dim),
                 cut = parts(after_, step_.to_dim);
     if (own.even() && cut.even()) return own.largest() * (whole.largest() - cut.largest());
+    const int64_t limit = own.largest() * (whole.largest() - cut.least());
     int64_t most = 0;
-    for (int64_t m = 0; m < members_; ++m) {
+    for (int64_t m = 0; m < members_ && most < limit; ++m) {
       int64_t rows = 0, columns = 0;
       for (int64_t part = m; part < own.count; part += members_) rows = std::max(rows, own.extent(part));
       for (int64_t part = 0; part < whole.count; ++part) columns = std::max(columns, given(whole, cut, part, m));
@@ -105,9 +112,10 @@ class Sender {
   int64_t permuted() const {
     bool even = true;
     for (int i = 0; i < static_cast<int>(type_.dims.size()); ++i) even = even && parts(before_, i).even();
-    if (even) return held(-1);
+    const int64_t limit = held(-1);
+    if (even) return limit;
     int64_t most = 0;
-    for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
+    for (int64_t rank = 0; rank < mesh_.ranks() && most < limit; ++rank) {
       if (index_over(mesh_, step_.axes, rank) == index_over(mesh_, step_.to_axes, rank)) continue;
       int64_t n = 1;
       for (size_t i = 0; i < type_.dims.size(); ++i)
@@ -121,10 +129,10 @@ class Sender {
     const auto at = static_cast<size_t>(step_.from_dim);
     const int64_t size = graph_.dim(type_.dims[at]).size;
     int64_t most = 0;
-    for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
-      const std::vector<Range> had = owned(mesh_, size, before_.dims[at], rank);
-      most =
-          std::max(most, shared_elements(had, had) - shared_elements(had, owned(mesh_, size, after_.dims[at], rank)));
+    for (int64_t member = 0; member < members_; ++member) {
+      const std::vector<Range> had = elements_of_part(mesh_, size, before_.dims[at], member),
+                               has = elements_of_part(mesh_, size, after_.dims[at], member);
+      most = std::max(most, shared_elements(had, had) - shared_elements(had, has));
     }
     return most;
   }
