@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,99 +15,13 @@
 #include "meshrt/launch.h"
 #include "meshrt/pipeline.h"
 #include "tests/schedule/lists.h"
+#include "tests/schedule/ranks.h"
 
 namespace mesh {
 namespace {
 
-using meshrt::ChannelEnd, meshrt::PipelineAction, meshrt::Rank, meshrt::StageChannels, meshrt::StageWork;
-using tests::named;
-
-/// A rank's list as the row that it has at run time.
-std::vector<PipelineAction> row_of(const std::vector<Action>& actions) {
-  const std::vector<PipelineAction> row = meshrt::parse_row(row_text(actions));
-  for (const PipelineAction& one : row) {
-    EXPECT_EQ(meshrt::action_text(one.word()), to_text(one));
-  }
-  return row;
-}
-
-/// What the stages of one rank compute.
-class Kernels {
- public:
-  virtual ~Kernels() = default;
-  /// Of what came from the stage before, or from the next; the first and the last stage have nothing.
-  virtual float forward(int32_t stage, int32_t micro_batch, float came) = 0;
-  virtual float backward(StageWork, int32_t stage, int32_t micro_batch, float came) = 0;
-  virtual void other(StageWork) {}
-};
-
-/// One rank's part.
-class RankOfPipeline {
- public:
-  RankOfPipeline(Rank& rank, const PipelineSchedule& schedule, int slots, Kernels& kernels)
-      : rank_(rank),
-        schedule_(schedule),
-        slots_(slots),
-        kernels_(kernels),
-        stages_(schedule.stages),
-        values_(schedule.stages) {
-    const std::vector<int> at = schedule.rank_of_stage();
-    // Both ends of a boundary name it by the stage before it.
-    for (int32_t stage = 0; stage < schedule.stages; ++stage) {
-      if (at[stage] != rank.rank()) continue;
-      Values& of = values_[stage];
-      for (std::vector<float>* const all : {&of.came, &of.made, &of.came_back, &of.given_back})
-        all->resize(schedule.micro_batches, -1);
-      if (stage > 0 && at[stage - 1] != rank.rank()) {
-        connect(stages_[stage].forward_in, at[stage - 1], rank.rank(), 2 * (stage - 1), of.came);
-        connect(stages_[stage].backward_out, rank.rank(), at[stage - 1], 2 * (stage - 1) + 1, of.given_back);
-      }
-      if (stage + 1 < schedule.stages && at[stage + 1] != rank.rank()) {
-        connect(stages_[stage].forward_out, rank.rank(), at[stage + 1], 2 * stage, of.made);
-        connect(stages_[stage].backward_in, at[stage + 1], rank.rank(), 2 * stage + 1, of.came_back);
-      }
-    }
-    row_ = row_of(schedule.ranks[rank.rank()]);
-  }
-
-  void run() {
-    run_row(row_, stages_, [&](const PipelineAction& action) { compute(action); });
-  }
-
- private:
-  struct Values {
-    std::vector<float> came, made, came_back, given_back;
-  };
-
-  void connect(std::vector<ChannelEnd>& ends, int from, int to, int number, std::vector<float>& values) {
-    const int m = schedule_.micro_batches;
-    ends.emplace_back(rank_, meshrt::ChannelShape{from, to, number, m, slots_}, meshrt::Site{-1, "value"},
-                      meshrt::ChannelBuffers{values.data(), sizeof(float), m}, 1, meshrt::Type::f32);
-  }
-
-  void compute(const PipelineAction& action) {
-    const int32_t stage = action.stage, one = action.micro_batch;
-    Values& of = values_[stage];
-    if (action.work == StageWork::forward) {
-      if (stage > 0 && stages_[stage].forward_in.empty()) of.came[one] = values_[stage - 1].made[one];
-      of.made[one] = kernels_.forward(stage, one, of.came[one]);
-    } else if (action.work == StageWork::backward || action.work == StageWork::input_gradient) {
-      if (stage + 1 < schedule_.stages && stages_[stage].backward_in.empty())
-        of.came_back[one] = values_[stage + 1].given_back[one];
-      of.given_back[one] = kernels_.backward(action.work, stage, one, of.came_back[one]);
-    } else {
-      kernels_.other(action.work);
-    }
-  }
-
-  Rank& rank_;
-  const PipelineSchedule& schedule_;
-  int slots_;
-  Kernels& kernels_;
-  std::vector<StageChannels> stages_;
-  std::vector<Values> values_;  // by stage
-  std::vector<PipelineAction> row_;
-};
+using meshrt::PipelineAction, meshrt::Rank, meshrt::StageWork;
+using tests::Kernels, tests::named, tests::RankOfPipeline;
 
 using After = std::function<void(Rank&, Kernels&)>;
 
@@ -115,7 +30,7 @@ void run(
     const PipelineSchedule& schedule, int slots, int steps, const std::function<std::unique_ptr<Kernels>(int)>& make,
     const After& after = [](Rank&, Kernels&) {}) {
   const int code = meshrt::launch_threads(static_cast<int>(schedule.ranks.size()), [&](Rank& rank) {
-    rank.allocate(0, 0);
+    rank.allocate(RankOfPipeline::arena_bytes(schedule), 0);
     for (int step = 0; step < steps; ++step) {
       const std::unique_ptr<Kernels> kernels = make(step);
       RankOfPipeline(rank, schedule, slots, *kernels).run();
@@ -178,7 +93,10 @@ auto numbers(const PipelineSchedule& schedule) {
 TEST(Channels, rows_are_read_as_lists_are_written) {
   const std::string text = "0F0 0R10 2B3 0I1 0W1 0SEND_F0 1RECV_F0 1SEND_B0 0RECV_B12";
   std::string again;
-  for (const PipelineAction& one : meshrt::parse_row(text)) again += (again.empty() ? "" : " ") + to_text(one);
+  for (const PipelineAction& one : meshrt::parse_row(text)) {
+    EXPECT_EQ(meshrt::action_text(one.word()), to_text(one));
+    again += (again.empty() ? "" : " ") + to_text(one);
+  }
   EXPECT_EQ(again, text);
   EXPECT_EQ(row_text({{ActionKind::forward, 0, 0}, {}, {ActionKind::send_forward, 0, 0}}), "0F0 0SEND_F0");
   for (const char* wrong : {"F0", "0F", "0X1", "0F1x", "0UNSHARD", "0F-1", "0F0  0F1"})
@@ -233,6 +151,43 @@ TEST(Channels, schedules_take_as_long_as_they_are_simulated) {
   EXPECT_LT(makespans["zb_v"], makespans["zb_h1"]);
   EXPECT_LT(makespans["zb_h1"], makespans["interleaved"]);
   EXPECT_LT(makespans["interleaved"], makespans["1f1b"]);
+}
+
+/// Numbers, but stage 3 fails at its first forward pass.
+class Failing final : public Kernels {
+ public:
+  explicit Failing(std::atomic<int>& before) : before_(before) {}
+  float forward(int32_t stage, int32_t, float) override {
+    if (stage == 3) throw meshrt::Failure(meshrt::Cause::usage, "stage 3 has failed");
+    before_ += stage == 2;
+    return 0;
+  }
+  float backward(StageWork, int32_t stage, int32_t, float) override {
+    ADD_FAILURE() << "a gradient of stage " << stage;
+    return 0;
+  }
+
+ private:
+  std::atomic<int>& before_;
+};
+
+// One rank's failure ends the job with one message, and nobody waits for what it would have sent.
+TEST(Channels, a_stage_that_fails_ends_all) {
+  for (const char* const name : {"gpipe", "1f1b", "zb_h1"}) {
+    const PipelineSchedule schedule = with_communication(named(name, 4, 3)).value();
+    std::atomic<int> before = 0;  // forward passes of the stage in front
+    testing::internal::CaptureStderr();
+    const int code = meshrt::launch_threads(4, [&](Rank& rank) {
+      rank.allocate(RankOfPipeline::arena_bytes(schedule), 0);
+      Failing kernels(before);
+      RankOfPipeline(rank, schedule, 1, kernels).run();
+      return 0;
+    });
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("stage 3 has failed")) << name;
+    EXPECT_NE(code, 0) << name;
+    EXPECT_GE(before, 1) << name;
+    EXPECT_LE(before, 3) << name;
+  }
 }
 
 }  // namespace
