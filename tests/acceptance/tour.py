@@ -17,7 +17,7 @@ from common import TOP, Report, json_lines, meshc, scratch
 from common import run as execute
 from texts import printed
 
-LESSONS = 15
+LESSONS = 16
 LINES = range(20, 41)
 
 
@@ -84,6 +84,25 @@ def remember(report):
     report.true("10: the exercise, bytes of a rank", peak["both"] < min(peak["parts"], peak["again"]) < max(peak["parts"], peak["again"]) < peak["plain"], peak)
 
 
+def pipe(report):
+    """What 16 says of memory and waiting, and its exercise: the fastest schedule of the comparison is a faster layout."""
+    lesson = f"{TOP}/specs/tour/16_pipeline.mesh"
+    plans = {layout: json.loads(execute(meshc(), "plan", lesson, "--layout", layout, "--json").stdout) for layout in ("fill", "turns", "again")}
+    peak = {layout: plan["memory"]["peak"] for layout, plan in plans.items()}
+    report.true("16: bytes of a rank", peak["again"] < peak["turns"] < peak["fill"], peak)
+    with open(lesson) as file:
+        report.true("16: what it says of them", "{fill:.1f} MiB under `fill`, {turns:.1f} MiB under `turns`".format(**{layout: bytes / 2**20 for layout, bytes in peak.items()}) in file.read())
+    pipeline = plans["fill"]["pipeline"]
+    report.check("16: stages wait 3 of 11 parts of their time, relative", round(abs(pipeline["idle_share"] / (3 / 11) - 1), 3), 0.05)
+    compared = execute(meshc(), "schedule", lesson, "--layout", "turns", "--compare").stdout.splitlines()[1:]
+    fastest = min(compared, key=lambda line: float(re.search(r"([\d.]+) ms", line)[1])).split()[0].rstrip(",")
+    with scratch() as folder:
+        with open(f"{folder}/fastest.mesh", "w") as file:
+            file.write(f'layout fastest on line {{ layer -> pipe {{ microbatches: 8, schedule: "{fastest}" }} }}\n')
+        done = json.loads(execute(meshc(), "plan", lesson, f"{folder}/fastest.mesh", "--layout", "fastest", "--json").stdout)
+    report.true(f"16: the exercise, {fastest}", done["predicted_seconds"] < min(plan["predicted_seconds"] for plan in plans.values()), done["predicted_seconds"])
+
+
 def solve(report):
     """The field that 13 finds, under its layout and on one rank, fulfils the equation."""
     source = np.zeros((64, 64))
@@ -134,6 +153,7 @@ def run(small):
         report.attempt(os.path.basename(path), lambda: tells_ranks(report, path))
     report.attempt("10", lambda: remember(report))
     report.attempt("13", lambda: solve(report))
+    report.attempt("16", lambda: pipe(report))
     if not small:
         report.attempt("12", lambda: report.check("12: loss after its steps, in nats", train(report, "12", "loss"), 1.5))
         report.attempt("15", lambda: writes(report))
