@@ -1,5 +1,6 @@
 """Emitted pipelines: one to four stages a rank or several, with data and model parallelism, six schedules: the same loss as threads, over the arena and over UCX, bit by bit, and
-one rank's curve and parameters; every schedule and remat interpreted; checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row."""
+one rank's curve and parameters; every schedule and remat interpreted; checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row; and
+what is claimed in numbers (pipeline_claims.py)."""
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import time
 import numpy as np
 
 from checkpoints import same
+import pipeline_claims as claims
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from processes import leftovers, own_memory
@@ -98,13 +100,13 @@ def check_checkpoints(report, bench):
     four = bench.program("turns", "pipe=4")
     whole = bench.train(four, 4, "whole", 8, "checkpoint.dir=" + f"{bench.folder}/whole")
     bench.train(four, 4, "first", 4, f"checkpoint.dir={bench.folder}/first")
-    for mesh, ranks in (("pipe=1", 1), ("pipe=2", 2), ("pipe=3", 3), ("pipe=4", 4)):
-        program = bench.program("turns", mesh)
-        bench.train(program, ranks, f"loaded-{ranks}", 4, f"checkpoint.resume={bench.folder}/first", f"checkpoint.dir={bench.folder}/loaded-{ranks}")
-        report.true(f"step 4 of 4 stages loaded by {ranks} and written again: the same bits", same(f"{bench.folder}/first/step-4", f"{bench.folder}/loaded-{ranks}/step-4"))
-        rest = bench.train(program, ranks, f"on-{ranks}", 8, f"checkpoint.resume={bench.folder}/first", f"checkpoint.dir={bench.folder}/on-{ranks}")
+    for layout, mesh, ranks in (("turns", "pipe=1", 1), ("turns", "pipe=2", 2), ("turns", "pipe=3", 3), ("turns", "pipe=4", 4), ("both", "pipe=2,data=2", 4)):
+        program = bench.program(layout, mesh)
+        bench.train(program, ranks, f"loaded-{layout}-{ranks}", 4, f"checkpoint.resume={bench.folder}/first", f"checkpoint.dir={bench.folder}/loaded-{layout}-{ranks}")
+        report.true(f"step 4 of 4 stages loaded by {ranks} ranks ({mesh}) and written again: the same bits", same(f"{bench.folder}/first/step-4", f"{bench.folder}/loaded-{layout}-{ranks}/step-4"))
+        rest = bench.train(program, ranks, f"on-{layout}-{ranks}", 8, f"checkpoint.resume={bench.folder}/first", f"checkpoint.dir={bench.folder}/on-{layout}-{ranks}")
         apart = largest_difference([line for line in whole if line["step"] > 4], [line for line in rest if line["step"] > 4])
-        report.check(f"steps 5 to 8 on {ranks} stages against the uninterrupted run, relative", float(f"{apart:.1e}"), 1e-9)
+        report.check(f"steps 5 to 8 on {mesh} against the uninterrupted run, relative", float(f"{apart:.1e}"), 1e-9)
 
 
 def check_seen(report, bench):
@@ -195,4 +197,9 @@ def run(small):
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("seen", action(check_seen, bench))
         report.attempt("deaths", action(check_deaths, bench, 5 if small else 1))
+        report.attempt("time to plan", action(claims.check_time_to_plan))
+        report.attempt("largest models", action(claims.check_largest_models, small))
+        report.attempt("memory", action(claims.check_memory, folder, small))
+        report.attempt("makespans", action(claims.check_makespans, small))
+        report.attempt("models", action(claims.check_models, folder, small))
     return report
