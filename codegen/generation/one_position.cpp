@@ -186,10 +186,19 @@ ValueId OnePositionMaker::at_dim(ValueId id, DimId dim) {
   if (std::holds_alternative<PositionOp>(node.op)) made = position();
   else if (const auto* slice = std::get_if<SliceOp>(&node.op); slice != nullptr && slice->to == dim)
     made = taken_of_slice(node, *slice);
+  else if (const auto* copies = std::get_if<BroadcastOp>(&node.op); copies != nullptr && has(copies->dims, dim))
+    made = one_of_copies(node, *copies, dim);
   else if (definition(node.op).names_dims_alike && node.results.size() == 1 && !names_dim(node.op, dim))
     made = copied(id, dim, [&](ValueId operand) { return at_dim(operand, dim); });
   else made = taken(whole(id), dim, node);
   return taken_[{id, dim}] = made;
+}
+
+/// Of copies along a dim, one: the others need not be made.
+ValueId OnePositionMaker::one_of_copies(const Node& node, const BroadcastOp& copies, DimId dim) {
+  const ValueId one = whole(node.inputs[0]);
+  const std::vector<DimId> others = filtered(copies.dims, [&](DimId other) { return other != dim; });
+  return others.empty() ? one : build_like(node).broadcast(one, others);
 }
 
 /// Of what is sliced, the slice's element at this position.

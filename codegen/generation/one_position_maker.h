@@ -53,6 +53,7 @@ class OnePositionMaker {
   ValueId at_dim(ValueId, DimId);
   ValueId taken(ValueId table, DimId, const Node& of);
   ValueId taken_of_slice(const Node&, const SliceOp&);
+  ValueId one_of_copies(const Node&, const BroadcastOp&, DimId dim);
   /// The op once more; `without` is no dim of its result any more.
   template <class Operand>
   ValueId copied(ValueId, DimId without, Operand operand);
