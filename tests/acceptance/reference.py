@@ -100,7 +100,7 @@ def run_commands(report, title, block, folder):
     with open(f"{tools}/python3", "w") as file:
         file.write(f'#!/bin/sh\nexec {python} "$@"\n')
     os.chmod(f"{tools}/python3", 0o755)
-    done = subprocess.run(["bash", "-exuo", "pipefail", "-c", block.text], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
+    done = subprocess.run(["bash", "-exuo", "pipefail", "-c", block.text], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", timeout=600,
                           env={**os.environ, "NO_COLOR": "1", "PATH": f"{tools}:{os.environ['PATH']}", "XDG_CACHE_HOME": f"{folder}/.cache"})
     report.true(f"{title}: {len(block.lines)} lines of commands", done.returncode == 0, "" if done.returncode == 0 else done.stdout[-3000:])
 
