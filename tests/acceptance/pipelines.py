@@ -197,9 +197,10 @@ def run(small):
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("seen", action(check_seen, bench))
         report.attempt("deaths", action(check_deaths, bench, 5 if small else 1))
-        report.attempt("time to plan", action(claims.check_time_to_plan))
         report.attempt("largest models", action(claims.check_largest_models, small))
-        report.attempt("memory", action(claims.check_memory, folder, small))
-        report.attempt("makespans", action(claims.check_makespans, small))
         report.attempt("models", action(claims.check_models, folder, small))
+        if not small:  # what a machine that does other work besides would answer otherwise
+            report.attempt("time to plan", action(claims.check_time_to_plan))
+            report.attempt("memory", action(claims.check_memory, folder))
+            report.attempt("makespans", action(claims.check_makespans))
     return report
