@@ -13,8 +13,6 @@
 #include "codegen/elaborate/declarations.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/value_names.h"
-#include "codegen/layout/predict.h"
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "frontend/imports.h"
 #include "frontend/lint_levels.h"
@@ -36,17 +34,6 @@ ValueId value_called(const Graph& graph, const std::string& name) {
   throw UsageError(fmt::format("no value of model `{}` is called `{}`{}", graph.model, name,
                                near ? fmt::format(": did you mean `{}`?", *near) : "; `meshc plan` lists them"));
 }
-
-struct StepCost {
-  double seconds;
-  int64_t bytes, memory;
-  explicit StepCost(const Compiled& compiled) : memory(compiled.program.memory.arena + compiled.program.memory.own) {
-    const Prediction step = predict(compiled.sharded(), calls_of_reshards(compiled.program));
-    seconds = step_time(compiled.program, step).total();
-    bytes = bytes_handed_on(step);
-    for (const PlannedCollective& one : step.collectives) bytes += volume(one);
-  }
-};
 
 /// The spec once more, with another rule in its layout each time.
 class Otherwise {
@@ -77,7 +64,7 @@ class Otherwise {
     request.on_trial = request.past_limits = true;
     DiagnosticSink found = with_levels_of(session_.sink);
     const std::optional<Compiled> compiled = compile(request, sources, found);
-    return compiled ? std::optional(StepCost(*compiled)) : std::nullopt;
+    return compiled ? std::optional(step_cost(compiled->sharded(), compiled->program)) : std::nullopt;
   }
 
  private:
@@ -115,7 +102,7 @@ std::string alternatives_text(const Session& session, const Compiled& compiled, 
   const ValueType& type = sharded.graph.type(value);
   const Placement& now = sharded.placement(value);
   const Otherwise otherwise(session, compiled);
-  const StepCost cost(compiled);
+  const StepCost cost = step_cost(sharded, compiled.program);
   std::vector<std::vector<std::string>> rows{
       {"  now", time_text(cost.seconds), meshrt::bytes_text(cost.bytes), meshrt::bytes_text(cost.memory)}};
   const auto add = [&](const DimId dim, const std::string& target) {
@@ -145,8 +132,7 @@ std::string explained(const Session& session, const Compiled& compiled, const st
   std::string text = fmt::format("{} : {}{}\n", name, to_string(graph, type),
                                  place_text(session.sources, graph.node(graph.value(value).producer).span));
   text += fmt::format("  {}, {} a rank\n\nwhy\n{}", to_string(graph, mesh, type, placement),
-                      meshrt::bytes_text(local_elements(graph, mesh, type, placement) *
-                                         static_cast<int64_t>(meshrt::size_of(type.element))),
+                      meshrt::bytes_text(local_bytes(graph, mesh, type, placement)),
                       why_text(sharded, session.sources, value));
   if (const std::string picture = picture_of_tiles(graph, mesh, type, placement); !picture.empty())
     text += "\nwhich ranks hold what\n" + picture;

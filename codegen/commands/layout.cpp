@@ -12,8 +12,6 @@
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/session.h"
 #include "codegen/elaborate/declarations.h"
-#include "codegen/layout/predict.h"
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "frontend/imports.h"
 #include "frontend/lint_levels.h"
@@ -178,9 +176,9 @@ nlohmann::ordered_json json_of(const Compiled& compiled, const Question& questio
   for (const MeshAxis& axis : mesh.axes) json["mesh"]["axes"][axis.name] = axis.size;
   json.update(found_json(found));
   json["text"] = answer;
-  const Prediction step = predict(compiled.sharded(), calls_of_reshards(compiled.program));
-  json["predicted_seconds"] = step_time(compiled.program, step).total();
-  json["memory"] = compiled.program.memory.arena + compiled.program.memory.own;
+  const StepCost cost = step_cost(compiled.sharded(), compiled.program);
+  json["predicted_seconds"] = cost.seconds;
+  json["memory"] = cost.memory;
   return json;
 }
 

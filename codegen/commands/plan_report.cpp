@@ -74,12 +74,6 @@ Json memory_of(const Program& program) {
           {"workspace", of({BufferKind::workspace})}};
 }
 
-int64_t bytes_of(const Prediction& step) {
-  int64_t bytes = bytes_handed_on(step);
-  for (const PlannedCollective& collective : step.collectives) bytes += volume(collective);
-  return bytes;
-}
-
 /// What a limit of the budget is at: a number of bytes or of collectives, or their counts by kind.
 Json at_of(const LimitState& state) {
   if (state.limit.what != Limit::What::counts) return state.at;
@@ -207,7 +201,7 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
     for (const Partial& partial : placement.partial)
       row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);
     const Span made = graph.node(graph.value(tensor.value).producer).span;
-    row["bytes"] = local_elements(graph, mesh, type, placement) * static_cast<int64_t>(meshrt::size_of(type.element));
+    row["bytes"] = local_bytes(graph, mesh, type, placement);
     row["file"] = sources.file_name(made);
     row["line"] = line_of(sources, made);
     plan["tensors"].push_back(std::move(row));
@@ -216,7 +210,7 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   if (const Entry* outer = outer_step_of(compiled)) {
     const Prediction after = predict(outer->sharded);
     plan["outer_step"] = {{"after_steps", outer->after_steps},
-                          {"communication_bytes", bytes_of(after)},
+                          {"communication_bytes", bytes_sent(after)},
                           {"communication_seconds", after.communication_seconds},
                           {"collectives", collectives_json(mesh, after, sources)}};
   }
@@ -225,7 +219,7 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   if (const auto& room = compiled.room)
     plan["room"] = {{"ranks", room->ranks}, {"needed", room->needed}, {"bytes", room->bytes}, {"fits", room->fits()}};
   plan["flops"] = prediction.flops;
-  plan["communication_bytes"] = bytes_of(prediction);
+  plan["communication_bytes"] = bytes_sent(prediction);
   plan["compute_seconds"] = prediction.compute_seconds;
   plan["communication_seconds"] = prediction.communication_seconds;
   const StepTime time = step_time(compiled.program, prediction);
@@ -306,11 +300,12 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   }
   text += "\ncollectives, of a training step";
   if (p.collectives.empty()) text += "\n  none\n";
-  else text += fmt::format(", with what the rank that sends most sends: {} in all\n", meshrt::bytes_text(bytes_of(p)));
+  else
+    text += fmt::format(", with what the rank that sends most sends: {} in all\n", meshrt::bytes_text(bytes_sent(p)));
   text += collectives_text(sharded, p, sources);
   if (const Entry* outer = outer_step_of(compiled)) {
     const Prediction after = predict(outer->sharded);
-    const int64_t bytes = bytes_of(after);
+    const int64_t bytes = bytes_sent(after);
     const std::string when = outer->after_steps == 1 ? "each step" : fmt::format("every {} steps", outer->after_steps);
     text += fmt::format("\nwhat replicas send after {}: {} in all, {} spread over the steps\n", when,
                         meshrt::bytes_text(bytes), meshrt::bytes_text(bytes / outer->after_steps));

@@ -68,18 +68,6 @@ TrafficTable count_traffic(const Program& program) {
   return most;
 }
 
-const char* scope_name(RuleScope scope) {
-  switch (scope) {
-    case RuleScope::general: return "";
-    case RuleScope::params: return "params";
-    case RuleScope::grads: return "grads";
-    case RuleScope::optimizer: return "optimizer";
-    case RuleScope::activations: return "activations";
-    case RuleScope::state: return "state";
-  }
-  return "";
-}
-
 std::string rule_text(const Program& program, const Rule& rule) {
   const auto dim_name = [&](DimId id) { return program.sharded.graph.dim(id).name; };
   std::vector<std::string> dims, axes, unless;
@@ -91,7 +79,7 @@ std::string rule_text(const Program& program, const Rule& rule) {
                                  axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, " * ")));
   if (!unless.empty()) text += fmt::format(" unless {}", fmt::join(unless, ", "));
   text += owns_text(rule.deal);
-  if (rule.scope != RuleScope::general) text = std::string(scope_name(rule.scope)) + " { " + text + " }";
+  if (rule.scope != RuleScope::general) text = std::string(name_of(rule.scope)) + " { " + text + " }";
   if (rule.pin) text = "tensor " + rule.pin->text() + " { " + text + " }";
   if (rule.in) text = "in " + rule.in->text() + " { " + text + " }";
   return text;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/clone.h"
@@ -45,13 +46,7 @@ class Again {
     std::set<ValueId> begun;
     for (LoopOp::Carry& carry : loop.carries) {
       if (begun.insert(carry.initial).second) continue;
-      const Node& node = graph_.node(id);
-      GraphBuilder build(graph_);
-      build.body = body_;
-      build.span = node.span;
-      build.scope = node.scope;
-      build.region = node.region;
-      carry.initial = build.map(MapFunction::copy, {carry.initial});
+      carry.initial = beside(graph_, graph_.node(id)).map(MapFunction::copy, {carry.initial});
       std::vector<NodeId>& nodes = graph_.body(body_).nodes;
       std::rotate(std::ranges::find(nodes, id), nodes.end() - 1, nodes.end());
     }
@@ -62,8 +57,7 @@ class Again {
   /// In the node, and in loops below it.
   void replace_reads(NodeId id) {
     std::set<ValueId> values;
-    Node read = graph_.node(id);
-    for_each_read(read, [&](ValueId& value) { values.insert(value); });
+    for_each_read(std::as_const(graph_).node(id), [&](ValueId value) { values.insert(value); });
     std::map<ValueId, ValueId> found;
     for (const ValueId value : values)
       if (value) found[value] = again(value);

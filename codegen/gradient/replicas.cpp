@@ -83,24 +83,23 @@ class ReplicaLoop {
   bool is_of_replica(NodeId id) {
     const Node& node = graph_.node(id);
     if (std::holds_alternative<ReadOp>(node.op)) return false;
-    const bool made_of_replica = reads_replica(node) || names_dim(node.op, parts_.samples) ||
-                                 std::ranges::any_of(node.results, [&](ValueId one) { return has_samples(one); });
-    if (made_of_replica) of_replica_.insert(node.results.begin(), node.results.end());
-    return made_of_replica;
+    const bool found = is_made_of_replica(node);
+    if (found) of_replica_.insert(node.results.begin(), node.results.end());
+    return found;
   }
 
-  bool reads_replica(const Node& of) const {
-    Node node = of;
+  bool is_made_of_replica(const Node& node) const {
+    return reads_replica(node) || names_dim(node.op, parts_.samples) ||
+           std::ranges::any_of(node.results, [&](ValueId one) { return has_samples(one); });
+  }
+
+  bool reads_replica(const Node& node) const {
     bool found = false;
-    for_each_read(node, [&](ValueId& value) {
+    for_each_read(node, [&](ValueId value) {
       found = found || stacked_.contains(value) || of_replica_.contains(value) || (value && has_samples(value));
     });
-    if (const auto* loop = std::get_if<LoopOp>(&of.op))
-      for (const NodeId id : graph_.body(loop->body).nodes) {
-        const Node& inner = graph_.node(id);
-        found = found || reads_replica(inner) || names_dim(inner.op, parts_.samples) ||
-                std::ranges::any_of(inner.results, [&](ValueId one) { return has_samples(one); });
-      }
+    if (const auto* loop = std::get_if<LoopOp>(&node.op))
+      for (const NodeId id : graph_.body(loop->body).nodes) found = found || is_made_of_replica(graph_.node(id));
     return found;
   }
 

@@ -47,6 +47,8 @@ struct MeshShape {
 };
 
 enum class RuleScope : uint8_t { general, params, grads, optimizer, activations, state };
+/// As the spec writes it: "params"; "" for general.
+const char* name_of(RuleScope);
 
 /// `dims -> axes unless others`, one rule a dim (lists are spread out). Precedence, dim by dim (language.md 17): pin,
 /// then `in` (deeper first), then scope, then general; a scope inside `in` ranks between the two.

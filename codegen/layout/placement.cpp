@@ -122,6 +122,10 @@ int64_t local_elements(const Graph& graph, const MeshShape& mesh, const ValueTyp
   return n;
 }
 
+int64_t local_bytes(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& placement) {
+  return local_elements(graph, mesh, type, placement) * static_cast<int64_t>(meshrt::size_of(type.element));
+}
+
 std::string deal_text(const Deal& deal) {
   switch (deal.ownership) {
     case meshrt::Ownership::block: return "";

@@ -100,6 +100,7 @@ int64_t largest_extent(const MeshShape&, int64_t size, const DimPlacement&);
 bool is_even(const MeshShape&, int64_t size, const DimPlacement&);
 /// Elements of the largest local part of a value.
 int64_t local_elements(const Graph&, const MeshShape&, const ValueType&, const Placement&);
+int64_t local_bytes(const Graph&, const MeshShape&, const ValueType&, const Placement&);
 
 /// " zigzag", " rounds(2)", "" for blocks.
 std::string deal_text(const Deal&);

@@ -163,6 +163,12 @@ int64_t bytes_handed_on(const Prediction& step) {
   return most;
 }
 
+int64_t bytes_sent(const Prediction& step) {
+  int64_t bytes = bytes_handed_on(step);
+  for (const PlannedCollective& one : step.collectives) bytes += volume(one);
+  return bytes;
+}
+
 Prediction predict(const ShardedGraph& sharded, const std::vector<uint32_t>& calls) {
   return Predictor(sharded, calls).run();
 }

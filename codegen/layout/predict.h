@@ -52,6 +52,8 @@ struct Prediction {
 
 /// Bytes of a step that the stage which hands on most does: of two stages one sends on and the other back.
 int64_t bytes_handed_on(const Prediction&);
+/// Bytes of a step, of collectives those of the rank that sends most, and of a pipeline.
+int64_t bytes_sent(const Prediction&);
 
 /// `calls`, if given, is by reshard step the first of those that are made in one call, which costs their latency once.
 Prediction predict(const ShardedGraph&, const std::vector<uint32_t>& calls = {});

@@ -148,12 +148,12 @@ void resolve_attributes(const ast::Place& place, const Graph& graph, const std::
   for (const ast::Attribute& one : place.attributes) attributes.one(one, loops, general);
 }
 
-namespace {
-
-const ast::Attribute* attribute(const ast::Place& place, std::string_view key) {
+const ast::Attribute* attribute_of(const ast::Place& place, std::string_view key) {
   const auto found = std::ranges::find(place.attributes, key, [](const ast::Attribute& one) { return one.key.text; });
   return found == place.attributes.end() ? nullptr : &*found;
 }
+
+namespace {
 
 /// "0..3, 8..10; 3..8": the ranges of each rank, apart by `;`. Nothing for another text.
 std::optional<std::vector<std::vector<meshrt::IndexRange>>> table_of(std::string text) {
@@ -206,7 +206,7 @@ std::string fault_of(const std::vector<std::vector<meshrt::IndexRange>>& table, 
 
 Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh, const std::vector<AxisId>& axes,
              DimId dim, DiagnosticSink& sink) {
-  const ast::Attribute *owns = attribute(place, "owns"), *rounds = attribute(place, "rounds");
+  const ast::Attribute *owns = attribute_of(place, "owns"), *rounds = attribute_of(place, "rounds");
   const int64_t ranks = mesh.size(axes);
   if (rounds && (!owns || !is_text(*owns, "rounds"))) {
     sink.error("E0411", rounds->span, "`rounds` of a dim that is not dealt in rounds")
@@ -267,10 +267,10 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
 }
 
 bool makes_pipeline(const ast::Place& place) {
-  return attribute(place, "microbatches") || attribute(place, "schedule") || attribute(place, "cut") ||
-         attribute(place, "chunks");
+  return attribute_of(place, "microbatches") || attribute_of(place, "schedule") || attribute_of(place, "cut") ||
+         attribute_of(place, "chunks");
 }
 
-bool makes_replicas(const ast::Place& place) { return attribute(place, "sync") || attribute(place, "outer"); }
+bool makes_replicas(const ast::Place& place) { return attribute_of(place, "sync") || attribute_of(place, "outer"); }
 
 }  // namespace mesh

@@ -2,6 +2,7 @@
 // are dealt to the ranks that split it.
 #pragma once
 #include <set>
+#include <string_view>
 
 #include "codegen/layout/placement.h"
 #include "frontend/ast.h"
@@ -19,6 +20,8 @@ void resolve_attributes(const ast::Place&, const Graph&, const std::set<DimId>& 
 /// E0411 for a value that says nothing, or not of this dim and so many ranks.
 Deal deal_of(const ast::Place&, const Graph&, const MeshShape&, const std::vector<AxisId>& axes, DimId,
              DiagnosticSink&);
+/// The attribute of that name behind a rule; null without one.
+const ast::Attribute* attribute_of(const ast::Place&, std::string_view key);
 /// Whether the rule has attributes of a pipeline (resolve_pipeline.h).
 bool makes_pipeline(const ast::Place&);
 /// Whether it has those of replicas (resolve_replicas.h).

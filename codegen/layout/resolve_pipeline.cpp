@@ -8,6 +8,7 @@
 #include <string>
 
 #include "codegen/layout/cut.h"
+#include "codegen/layout/resolve_attributes.h"
 #include "codegen/layout/resolve_schedule.h"
 #include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/partition.h"
@@ -22,8 +23,8 @@ class PipelineRule {
       : place_(place), rule_(rule), graph_(graph), sources_(sources), layout_(layout), sink_(sink) {}
 
   void resolve(const std::set<DimId>& loops, const std::vector<AxisId>& axes) {
-    const ast::Attribute *count = attribute("microbatches"), *schedule = attribute("schedule"), *cut = attribute("cut"),
-                         *chunks = attribute("chunks");
+    const ast::Attribute *count = attribute_of(place_, "microbatches"), *schedule = attribute_of(place_, "schedule"),
+                         *cut = attribute_of(place_, "cut"), *chunks = attribute_of(place_, "chunks");
     if (!count) {
       const ast::Attribute& other = schedule ? *schedule : cut ? *cut : *chunks;
       sink_.error("E0411", other.span, "`{}` without `microbatches`", other.key.text)
@@ -48,12 +49,6 @@ class PipelineRule {
   }
 
  private:
-  const ast::Attribute* attribute(std::string_view key) const {
-    for (const ast::Attribute& one : place_.attributes)
-      if (one.key.text == key) return &one;
-    return nullptr;
-  }
-
   bool is_alone(const ast::Attribute& count) {
     if (layout_.pipeline) {
       sink_.error("E0411", rule_, "a layout has one pipeline").label(layout_.pipeline.span, "the first");
@@ -66,7 +61,7 @@ class PipelineRule {
           .help("leave out `accumulate`: a pipeline adds up the gradients of its micro-batches");
       return false;
     }
-    if (const ast::Attribute* owns = attribute("owns")) {
+    if (const ast::Attribute* owns = attribute_of(place_, "owns")) {
       sink_.error("E0411", owns->span, "`owns` of a pipeline")
           .here("a stage has consecutive layers")
           .help("leave it out");
@@ -119,7 +114,7 @@ class PipelineRule {
 
   /// Of whole stages; what else `remat` says, resolve_attributes.h takes.
   bool has_remat(Pipeline& made) {
-    const ast::Attribute* remat = attribute("remat");
+    const ast::Attribute* remat = attribute_of(place_, "remat");
     const auto* text = remat ? ast::as<ast::String>(*remat->value) : nullptr;
     const bool of_file = made.recomputes();
     if (of_file) made.remat = Remat::stage;

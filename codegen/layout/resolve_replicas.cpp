@@ -7,6 +7,7 @@
 #include <string>
 
 #include "codegen/layout/placement.h"
+#include "codegen/layout/resolve_attributes.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
@@ -20,7 +21,7 @@ class ReplicaRule {
       : place_(place), rule_(rule), graph_(graph), layout_(layout), sink_(sink) {}
 
   void resolve(const std::vector<AxisId>& axes) {
-    const ast::Attribute *sync = attribute("sync"), *outer = attribute("outer");
+    const ast::Attribute *sync = attribute_of(place_, "sync"), *outer = attribute_of(place_, "outer");
     if (!sync) {
       sink_.error("E0411", outer->span, "`outer` without `sync`")
           .here("the step that brings replicas together, after so many of their own")
@@ -45,12 +46,6 @@ class ReplicaRule {
   }
 
  private:
-  const ast::Attribute* attribute(std::string_view key) const {
-    for (const ast::Attribute& one : place_.attributes)
-      if (one.key.text == key) return &one;
-    return nullptr;
-  }
-
   bool is_of_samples(const ast::Attribute& sync) {
     if (!graph_.sample_dim) {
       sink_.error("E0411", sync.span, "the model has no samples that replicas could have among them")

@@ -5,6 +5,18 @@
 #include "codegen/graph/dims.h"
 
 namespace mesh {
+
+const char* name_of(RuleScope scope) {
+  switch (scope) {
+    case RuleScope::general: return "";
+    case RuleScope::params: return "params";
+    case RuleScope::grads: return "grads";
+    case RuleScope::optimizer: return "optimizer";
+    case RuleScope::activations: return "activations";
+    case RuleScope::state: return "state";
+  }
+  return "";
+}
 namespace {
 
 bool scope_covers(RuleScope scope, ValueKind kind) {

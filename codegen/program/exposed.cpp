@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/program/combine.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/overlap.h"
 
@@ -72,6 +73,11 @@ StepTime step_time(const Program& program, const Prediction& prediction) {
     time.bubble = pipeline->bubble_seconds();
   }
   return time;
+}
+
+StepCost step_cost(const ShardedGraph& sharded, const Program& program) {
+  const Prediction step = predict(sharded, calls_of_reshards(program));
+  return {step_time(program, step).total(), program.memory.arena + program.memory.own, bytes_sent(step)};
 }
 
 }  // namespace mesh

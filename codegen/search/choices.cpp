@@ -15,18 +15,6 @@ constexpr size_t most_orders = 2;  // of so many axes every order is a choice, o
 
 const std::vector<std::string> scopes{"", "activations", "params", "grads", "optimizer", "state"};
 
-std::string name_of(RuleScope scope) {
-  switch (scope) {
-    case RuleScope::general: return "";
-    case RuleScope::params: return "params";
-    case RuleScope::grads: return "grads";
-    case RuleScope::optimizer: return "optimizer";
-    case RuleScope::activations: return "activations";
-    case RuleScope::state: return "state";
-  }
-  return "";
-}
-
 size_t rank_of(const std::string& scope) { return std::ranges::find(scopes, scope) - scopes.begin(); }
 
 bool share(const std::vector<std::string>& a, const std::vector<std::string>& b) {
@@ -102,16 +90,18 @@ FoundRules Choices::choices_of(const Graph& graph, const std::string& scope, con
 }
 
 void Choices::add_dims(const Graph& graph) {
-  const std::set<DimId> chained = chained_loops(graph), stored = dims_of_stored(graph, false);
-  std::set<DimId> named = stored;
+  const std::set<DimId> chained = chained_loops(graph);
+  std::set<DimId> active;
   for (const auto& [name, value] : graph.names)
-    named.insert(graph.type(value).dims.begin(), graph.type(value).dims.end());
+    active.insert(graph.type(value).dims.begin(), graph.type(value).dims.end());
+  std::set<DimId> known = dims_of_stored(graph, false);
+  known.insert(active.begin(), active.end());
   const auto each = [&](const std::set<DimId>& dims, const std::string& scope) {
     for (uint32_t i = 0; i < graph.dims.size(); ++i)
       if (dims.contains({i}) && !chained.contains({i}))
         add(slots_, {scope, {graph.dims[i].name}, choices_of(graph, scope, {DimId{i}})});
   };
-  each(named, "");
+  each(known, "");
   // Dims that stand side by side share an axis that the first alone would be too small for.
   std::set<std::pair<DimId, DimId>> beside;
   for (const Stored& stored_tensor : graph.stored)
@@ -129,9 +119,6 @@ void Choices::add_dims(const Graph& graph) {
     });
     add(slots_, {"", {graph.dim(first).name, graph.dim(second).name}, std::move(wide)});
   }
-  std::set<DimId> active;
-  for (const auto& [name, value] : graph.names)
-    active.insert(graph.type(value).dims.begin(), graph.type(value).dims.end());
   each(active, "activations");
   const std::set<DimId> parameters = dims_of_stored(graph, true);
   each(parameters, "params");

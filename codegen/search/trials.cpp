@@ -10,7 +10,6 @@
 #include "codegen/layout/place.h"
 #include "codegen/layout/predict.h"
 #include "codegen/layout/rules.h"
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "frontend/diagnostic.h"
 
@@ -37,14 +36,7 @@ auto attempt(Try tried) -> decltype(tried()) {
 int64_t stored_bytes(const ShardedGraph& placed) {
   int64_t bytes = 0;
   for (const Stored& stored : placed.graph.stored)
-    bytes += local_elements(placed.graph, placed.layout.mesh, stored.type, placed.placement(stored.value)) *
-             static_cast<int64_t>(meshrt::size_of(stored.type.element));
-  return bytes;
-}
-
-int64_t bytes_sent(const Prediction& step) {
-  int64_t bytes = bytes_handed_on(step);
-  for (const PlannedCollective& one : step.collectives) bytes += volume(one);
+    bytes += local_bytes(placed.graph, placed.layout.mesh, stored.type, placed.placement(stored.value));
   return bytes;
 }
 
@@ -137,9 +129,7 @@ std::optional<Outcome> Trials::compiled(const FoundRules& rules) {
   std::optional<Compiled> made =
       step_program(*step.graph, *found, request_.machine, request_.memory, request_.sources, sink);
   if (!made) return {};
-  const Prediction time = predict(made->sharded(), calls_of_reshards(made->program));
-  return Outcome{step_time(made->program, time).total(), made->program.memory.arena + made->program.memory.own,
-                 bytes_sent(time), std::move(made->entries.front().sharded.placements)};
+  return Outcome{step_cost(made->sharded(), made->program), std::move(made->entries.front().sharded.placements)};
 }
 
 const Outcome* Trials::outcome(const FoundRules& rules) {

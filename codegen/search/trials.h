@@ -12,6 +12,7 @@
 #include "codegen/compile.h"
 #include "codegen/layout/reshard.h"
 #include "codegen/layout/resolve.h"
+#include "codegen/program/exposed.h"
 #include "codegen/search/found_rules.h"
 
 namespace mesh {
@@ -32,10 +33,8 @@ struct Estimate {
   int64_t stored;  // bytes of parameters, moments, states and inputs of the largest rank
 };
 
-struct Outcome {
-  double seconds;  // of a step, as `plan` tells it
-  int64_t memory;  // of the largest rank
-  int64_t bytes;   // that the rank which sends most sends in a step
+/// As `plan` tells it.
+struct Outcome : StepCost {
   std::vector<Placement> placements;
 };
 
