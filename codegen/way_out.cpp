@@ -7,8 +7,6 @@
 #include <set>
 
 #include "codegen/elaborate/declarations.h"
-#include "codegen/layout/predict.h"
-#include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "codegen/program/largest_values.h"
 #include "frontend/imports.h"
@@ -187,8 +185,7 @@ std::optional<Step> best_change(const CompileRequest& request, const SourceMap& 
     if (!compiled || warnings(found) > warnings(told)) continue;
     const std::optional<int64_t> left = excess(*compiled);
     if (!left) continue;
-    const Prediction step = predict(compiled->sharded(), calls_of_reshards(compiled->program));
-    const std::pair<int64_t, double> reached{*left, step_time(compiled->program, step).total()};
+    const std::pair<int64_t, double> reached{*left, step_cost(compiled->sharded(), compiled->program).seconds};
     if (reached >= least) continue;
     least = reached;
     best = Step{changes[i], std::move(*compiled), *left};

@@ -212,16 +212,14 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
       const double moving = op.operands[i] ? seconds(input, required) : 0;
       operands += moving;
       if (decided != decisions_.moves_only.end() && decided->second != static_cast<int>(i)) unwanted += moving;
-      bytes += static_cast<double>(local_elements(graph_, layout_.mesh, graph_.type(input), required) *
-                                   static_cast<int64_t>(meshrt::size_of(graph_.type(input).element)));
+      bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, graph_.type(input), required));
     }
     for (size_t r = 0; r < op.declared.size(); ++r) {
       const ValueType& type = graph_.type(op.node.results[r]);
       const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural);
       const auto& path = planner_.plan(type, natural, kept);
       results += path ? path->seconds : never;
-      bytes += static_cast<double>(local_elements(graph_, layout_.mesh, type, natural) *
-                                   static_cast<int64_t>(meshrt::size_of(type.element)));
+      bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, type, natural));
       // A partial value must be completed some time, a term as its sum is; one that only some ranks hold comes to all.
       Placement complete = kept.is_partial() && summed_[op.node.results[r].index] ? target(op.declared[r], kept) : kept;
       complete.partial.clear();

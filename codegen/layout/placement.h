@@ -100,6 +100,7 @@ int64_t largest_extent(const MeshShape&, int64_t size, const DimPlacement&);
 bool is_even(const MeshShape&, int64_t size, const DimPlacement&);
 /// Elements of the largest local part of a value.
 int64_t local_elements(const Graph&, const MeshShape&, const ValueType&, const Placement&);
+/// Bytes of it.
 int64_t local_bytes(const Graph&, const MeshShape&, const ValueType&, const Placement&);
 
 /// " zigzag", " rounds(2)", "" for blocks.

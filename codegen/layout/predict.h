@@ -52,7 +52,7 @@ struct Prediction {
 
 /// Bytes of a step that the stage which hands on most does: of two stages one sends on and the other back.
 int64_t bytes_handed_on(const Prediction&);
-/// Bytes of a step, of collectives those of the rank that sends most, and of a pipeline.
+/// Bytes sent in a step: in each collective by the rank that sends most, between stages as `bytes_handed_on` says.
 int64_t bytes_sent(const Prediction&);
 
 /// `calls`, if given, is by reshard step the first of those that are made in one call, which costs their latency once.

@@ -13,10 +13,11 @@
 namespace mesh {
 namespace {
 
-struct StepCost {
+/// What tries are compared by, before a program is made of them.
+struct PlacedCost {
   double seconds = 0, communication = 0;
   int64_t bytes = 0;
-  explicit StepCost(const ShardedGraph& placed) {
+  explicit PlacedCost(const ShardedGraph& placed) {
     const Prediction predicted = predict(placed);
     communication = predicted.communication_seconds;
     seconds = predicted.compute_seconds + communication;
@@ -60,7 +61,7 @@ class Refiner {
 
   bool take_if_cheaper(const Graph& graph, const Decisions& decisions) {
     ShardedGraph placed = place(graph, decisions);
-    const StepCost cost(placed);
+    const PlacedCost cost(placed);
     if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
     if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
     if (&graph != &graph_) graph_ = graph;
@@ -139,7 +140,7 @@ class Refiner {
   std::set<Decisions> tried_;
   bool sends_no_more_ = false;  // what the latency of calls alone would gain may be lost where calls are combined
   ShardedGraph best_;
-  StepCost cost_;
+  PlacedCost cost_;
 };
 
 }  // namespace

@@ -86,8 +86,7 @@ double ReshardPlanner::redeal_seconds(const ValueType& type, const Placement& be
     stretches = std::max(stretches, elements_of_part(mesh_, size, before.dims[dim], member).size() +
                                         elements_of_part(mesh_, size, after.dims[dim], member).size());
   const int64_t messages = std::min(members - 1, static_cast<int64_t>(stretches));
-  const double copied = static_cast<double>(local_elements(graph_, mesh_, type, after) *
-                                            static_cast<int64_t>(meshrt::size_of(type.element)));
+  const auto copied = static_cast<double>(local_bytes(graph_, mesh_, type, after));
   return static_cast<double>(std::max<int64_t>(0, messages - 1)) *
              collective_seconds(machine_, mesh_, step.axes, step.kind, 0) +
          compute_seconds(machine_, type.element, 0, 2 * copied);

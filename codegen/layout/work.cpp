@@ -35,8 +35,7 @@ double Work::seconds(const Node& node) const {
     for (const DimPlacement& dim : placement.dims)
       for (AxisId axis : dim.axes)
         if (!contains(axes, axis)) axes.push_back(axis);
-    bytes += static_cast<double>(local_elements(graph_, sharded_.layout.mesh, graph_.type(value), placement) *
-                                 static_cast<int64_t>(meshrt::size_of(graph_.type(value).element)));
+    bytes += static_cast<double>(local_bytes(graph_, sharded_.layout.mesh, graph_.type(value), placement));
   };
   for (const ValueId input : node.inputs) consider(input);
   for (const ValueId output : node.results) consider(output);

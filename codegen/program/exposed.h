@@ -22,8 +22,9 @@ StepTime step_time(const Program&, const Prediction& prediction);
 
 /// What layouts are compared by.
 struct StepCost {
-  double seconds;         // of a step
-  int64_t memory, bytes;  // that the largest rank holds, that the rank which sends most sends in a step
+  double seconds;  // of a step
+  int64_t memory;  // bytes that the largest rank holds
+  int64_t bytes;   // that the rank which sends most sends in a step
 };
 
 /// Of a training step and the program that it was lowered to.
