@@ -12,6 +12,7 @@
 #include "checkpoint/output_file.h"
 #include "meshrt/failure.h"
 #include "report/gather.h"
+#include "system/seconds_since.h"
 #include "transport/transport.h"
 
 namespace meshrt {
@@ -181,7 +182,7 @@ std::optional<CheckpointWriter::Outcome> CheckpointWriter::advance() {
   stage_ = Stage::idle;
   Outcome outcome{moment_.step, std::move(error), 0, 0};
   for (const FilePlan::File& file : plan_.files) outcome.bytes += file.bytes;
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  outcome.seconds = seconds_since(started_);
   return outcome;
 }
 

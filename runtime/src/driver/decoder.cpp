@@ -13,6 +13,7 @@
 #include "meshrt/generation.h"
 #include "meshrt/tensors_io.h"
 #include "report/gather.h"
+#include "system/seconds_since.h"
 
 namespace meshrt {
 
@@ -219,7 +220,7 @@ void Decoder::read_first(std::span<const size_t> positions) {
   } else {
     read_one_by_one(positions);
   }
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_ += seconds_since(start);
 }
 
 /// All come to their ends at once: a shorter one stays at its beginning for a while, and begins anew each time.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/run_files.h"
+#include "system/seconds_since.h"
 #include "system/tell.h"
 
 namespace meshrt {
@@ -18,10 +19,6 @@ namespace meshrt {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 bool is_terminal(std::FILE* file) {
   const char* term = std::getenv("TERM");

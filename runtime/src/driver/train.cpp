@@ -26,6 +26,7 @@
 #include "meshrt/program.h"
 #include "report/gather.h"
 #include "report/run_report.h"
+#include "system/seconds_since.h"
 #include "system/tell.h"
 
 namespace meshrt {
@@ -33,8 +34,6 @@ namespace meshrt {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 LogOptions log_options(const ProgramInfo& info, const RunFile& run, const Batches& batches,
                        const DriverOptions& options, const RunReport& report, int64_t resumed, const Course& course) {

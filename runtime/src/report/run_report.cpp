@@ -10,6 +10,7 @@
 #include "report/run_folder.h"
 #include "report/summary.h"
 #include "report/top_lines.h"
+#include "system/seconds_since.h"
 #include "system/tell.h"
 #include "system/text_file.h"
 #include "system/wait.h"
@@ -94,7 +95,7 @@ StepProfile RunReport::step(int64_t step, const std::function<void()>& run) {
   }
   if (counted) sent_ = profile.sent;
   if (step == resumed_ + 1) return profile;  // the first touches what the others find in place
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_ += seconds_since(start);
   ++steps_;
   return profile;
 }
