@@ -26,6 +26,7 @@
 #include "codegen/layout/print_sharded.h"
 #include "codegen/layout/resolve.h"
 #include "codegen/layout/rules.h"
+#include "codegen/layout/stage_movements.h"
 #include "codegen/layout/stages.h"
 #include "codegen/model_of_replica.h"
 #include "codegen/optimizer/norms.h"
@@ -267,7 +268,8 @@ void place_graph(Compilation& c) {
     return place(c.entry.graph, for_micro_batches(*c.layout, c.entry.graph.micro_batches), c.machine);
   };
   c.entry.sharded = placed();
-  if (!c.entry.is_step()) return;
+  check_stage_movements(c.entry.sharded, c.sink);
+  if (!c.entry.is_step() || c.sink.has_errors()) return;
   const std::optional<int64_t> memory = memory_of_rank(c.request, c.machine, c.layout->mesh);
   if (c.layout->pipeline.cut_by_time && cut_by_time(c.entry.sharded, memory, *c.layout, c.sink))
     c.entry.sharded = placed();
@@ -275,7 +277,7 @@ void place_graph(Compilation& c) {
 
 void place_entry(Compilation& c) {
   place_graph(c);
-  if (!c.entry.is_step()) return;
+  if (!c.entry.is_step() || c.sink.has_errors()) return;
   report_costly_reshards(c.entry.sharded, c.sink);
   report_lost_work(c.entry.sharded, c.sink);
   report_uneven_stages(c.entry.sharded, c.sink);

@@ -11,6 +11,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/overlap.h"
 #include "codegen/program/pipeline_slots.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/walk.h"
@@ -50,7 +51,11 @@ class PipelineVerifier {
     walk(
         action.body,
         [&](const Step& step) {
-          if (!has_bodies(step)) steps.push_back({&step, around.back().ranks, around.back().stage});
+          if (has_bodies(step)) return;
+          steps.push_back({&step, around.back().ranks, around.back().stage});
+          for (const CollectiveStep& moved : movements(step))
+            if (contains(moved.axes, loop_.order->axis))
+              say(summary(program_, step) + " waits for stages that are at other micro-batches");
         },
         [&](const Step& step, const Steps&) {
           const auto* branch = std::get_if<BranchStep>(&step.what);

@@ -108,6 +108,18 @@ TEST(Pipeline, stages_computed_again) {
     }
 }
 
+/// What they make of a turn stays at their stage: its ranks alone come there.
+TEST(Pipeline, loops_at_one_stage) {
+  for (const int64_t stages : {1, 2, 3})
+    for (const char* layout : {"fill", "turns", "chunks", "half", "again", "last", "early"}) {
+      CompileRequest request = deep(layout, {{"data", 2}, {"pipe", stages}});
+      request.files = {TWO_LOOPS};
+      request.set = {{"layer", "6"}, {"start", "3"}};
+      request.wanted = {"h", "g", "grad(start.u)", "grad(layer.w)", "grad(end.v)", "grad(scale)", "grad_norm"};
+      tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, stages));
+    }
+}
+
 /// What is under way at most is what the schedule says, and what lies in slots has one for each.
 TEST(Pipeline, memory_follows_the_schedule) {
   const auto slots = [](const char* layout) { return pipeline_of(compiled(deep(layout)).program).order->slots; };
@@ -210,6 +222,19 @@ TEST(Pipeline, nothing_touches_what_is_under_way) {
     expect_message(program, sends ? "writes what may be under way: send to the stage behind"
                                   : "touches what may be coming in: receive from the stage before");
   }
+}
+
+/// The ranks of a group would be at other micro-batches.
+TEST(Pipeline, no_collective_goes_among_stages) {
+  Program program = compiled(deep("both")).program;
+  const AxisId pipe = program.sharded.layout.pipeline.axis;
+  CollectiveStep* found = nullptr;
+  for_each_step(pipeline_of(program).body, [&](Step& step) {
+    if (auto* one = std::get_if<CollectiveStep>(&step.what)) found = one;
+  });
+  ASSERT_NE(found, nullptr);
+  found->axes = {pipe};
+  expect_message(program, "waits for stages that are at other micro-batches");
 }
 
 TEST(Pipeline, messages_lie_in_the_arena) {
