@@ -6,6 +6,7 @@
 #include "codegen/layout/predict.h"
 #include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
+#include "codegen/program/walk.h"
 #include "codegen/schedule/named_schedules.h"
 #include "tests/program/compiled.h"
 
@@ -47,6 +48,27 @@ TEST(PipelinePlan, ranks_are_busy_with_their_turns) {
   middle.work.add(costs.each);
   EXPECT_NEAR(pipeline.ranks[1].seconds(), middle.seconds(), 1e-15);
   EXPECT_EQ(pipeline.ranks[1].kept, 2 * middle.work.kept);
+}
+
+/// So that a gradient at an end is added up where it is made, without memory between.
+TEST(PipelinePlan, what_a_stage_does_alone_stands_together) {
+  for (const char* layout : {"even", "turns", "fill", "both"}) {
+    const Compiled result = planned(layout);
+    int branches = 0;
+    for (const Routine& routine : result.program.routines)
+      for_each_step(routine.steps, [&](const Step& step) {
+        const auto* action = std::get_if<ActionStep>(&step.what);
+        if (!action) return;
+        const BranchStep* before = nullptr;
+        for (const Step& inner : action->body) {
+          const auto* branch = std::get_if<BranchStep>(&inner.what);
+          branches += branch ? 1 : 0;
+          EXPECT_FALSE(before && branch && before->at == branch->at && before->stage == branch->stage) << layout;
+          before = branch;
+        }
+      });
+    EXPECT_GT(branches, 0) << layout;
+  }
 }
 
 TEST(PipelinePlan, counts_messages_among_what_is_sent) {
