@@ -15,7 +15,8 @@ void fuse(Program&);
 
 // ---- the parts, by file
 
-/// join_branches.cpp: what a stage of a pipeline does alone in an action becomes one branch, where nothing is in the way.
+/// join_branches.cpp: what a stage of a pipeline does alone in an action becomes one branch, where nothing is in the
+/// way.
 void join_branches(Program&);
 /// fuse_products.cpp: elementwise nests right after a product join its epilogue; sums of a product's right operand
 /// become its column sum; products write loops' carries in place.
