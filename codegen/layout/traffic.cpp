@@ -9,7 +9,7 @@ namespace mesh {
 namespace {
 
 /// A dim in parts.
-struct Parts {
+struct DimParts {
   int64_t size, count;
   Deal deal = {};
   bool even() const { return !deal && size % count == 0; }
@@ -63,7 +63,7 @@ class Sender {
     }
     return 0;
   }
-  Parts parts(const Placement& placement, int dim) const {
+  DimParts parts(const Placement& placement, int dim) const {
     const auto at = static_cast<size_t>(dim);
     return {graph_.dim(type_.dims[at]).size, mesh_.size(placement.dims[at].axes), placement.dims[at].deal};
   }
@@ -82,11 +82,11 @@ class Sender {
   // and keeps the least of it, so of many members few are looked at.
 
   /// Of `to_dim`, what the m-th of the group gives away of a part of `whole`.
-  int64_t given(const Parts& whole, const Parts& cut, int64_t part, int64_t m) const {
+  int64_t given(const DimParts& whole, const DimParts& cut, int64_t part, int64_t m) const {
     return whole.extent(part) - cut.extent(part * members_ + m);
   }
   int64_t scattered() const {
-    const Parts whole = parts(before_, step_.to_dim), cut = parts(after_, step_.to_dim);
+    const DimParts whole = parts(before_, step_.to_dim), cut = parts(after_, step_.to_dim);
     if (cut.even()) return whole.largest() - cut.largest();
     const int64_t limit = whole.largest() - cut.least();
     int64_t most = 0;
@@ -95,8 +95,8 @@ class Sender {
     return most;
   }
   int64_t exchanged() const {
-    const Parts own = parts(before_, step_.from_dim), whole = parts(before_, step_.to_dim),
-                cut = parts(after_, step_.to_dim);
+    const DimParts own = parts(before_, step_.from_dim), whole = parts(before_, step_.to_dim),
+                   cut = parts(after_, step_.to_dim);
     if (own.even() && cut.even()) return own.largest() * (whole.largest() - cut.largest());
     const int64_t limit = own.largest() * (whole.largest() - cut.least());
     int64_t most = 0;
@@ -162,7 +162,7 @@ int64_t sent_bytes(const Graph& graph, const MeshShape& mesh, const ValueType& t
 }
 
 int64_t margin_rows(int64_t size, int64_t parts, const Margin& margin) {
-  const Parts all{size, parts};
+  const DimParts all{size, parts};
   std::vector<int64_t> sent(static_cast<size_t>(parts));
   for (int64_t part = 0; part < parts; ++part) {
     if (all.extent(part) == 0) continue;

@@ -10,7 +10,8 @@ namespace mesh {
 
 namespace {
 
-bool intersect(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+/// Whether both, sorted, have an element in common.
+bool share_one(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
   std::vector<uint32_t> both;
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
   return !both.empty();
@@ -62,7 +63,7 @@ class Fuser {
       if (!std::holds_alternative<Nest>(steps[i].what)) continue;
       size_t next = i + 1;
       while (next < steps.size() && !conflict(sets[i], sets[next]) && !stays(steps[i], sets[i], steps[next])) ++next;
-      if (next == steps.size() || !intersect(sets[i].writes, sets[next].reads)) continue;
+      if (next == steps.size() || !share_one(sets[i].writes, sets[next].reads)) continue;
       const auto at = [](auto& items, size_t index) { return items.begin() + static_cast<std::ptrdiff_t>(index); };
       std::rotate(at(steps, i), at(steps, i + 1), at(steps, next));
       std::rotate(at(sets, i), at(sets, i + 1), at(sets, next));
@@ -121,7 +122,7 @@ class Fuser {
   bool gains(const Nest& a, const StepSets& of_a, const Nest& b, const StepSets& of_b) const {
     if (is_number(a) != is_number(b)) return false;  // a number more in memory is nothing, and easier to read
     if (is_number(a)) return true;
-    return intersect(of_a.writes, of_b.reads) || shares_array(of_a.reads, of_b.reads) ||
+    return share_one(of_a.writes, of_b.reads) || shares_array(of_a.reads, of_b.reads) ||
            shares_array(of_a.writes, of_b.writes);
   }
   static bool is_number(const Nest& nest) {
