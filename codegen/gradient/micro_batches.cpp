@@ -20,6 +20,8 @@
 namespace mesh {
 namespace {
 
+constexpr const char* alone = "compute it in a `repeat` of its own, without samples";
+
 /// The attribute of a rule that says so.
 const char* cut_by(const MicroBatches& parts) { return parts.by_replicas ? "sync" : "accumulate"; }
 
@@ -100,7 +102,7 @@ class Rewrite {
                    "values of samples gives, and they need it in turn",
                    graph_.dim(parts_.samples).name)
             .label(parts_.span, "cuts the batch")
-            .help("compute it in a `repeat` of its own, without samples");
+            .help(alone);
         return false;
       }
     return true;
@@ -386,7 +388,7 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
     sink.error("E0413", node.span, "this cannot be computed by micro-batches: {}", coupled->why)
         .here("`{}`", op_text(graph, node.op))
         .label(parts.span, "cuts the batch")
-        .help(fmt::format("leave out `{}`, or compute it of single samples", cut_by(parts)));
+        .help(coupled->beside ? alone : fmt::format("leave out `{}`, or compute it of single samples", cut_by(parts)));
     return;
   }
   if (sums.inside().empty()) return;

@@ -74,9 +74,11 @@ class Cut {
     }
     Region& own = regions_[node.region.index];
     own.nodes[static_cast<size_t>(node.part)].push_back(id);
-    if (node.part != Part::forward) return;
-    if (std::holds_alternative<LoopOp>(node.op)) own.loop = id;
-    if (node.body != graph_.root()) own.around = graph_.node(graph_.body(node.body).owner).region;
+    const bool forward = node.part == Part::forward;
+    if (forward && std::holds_alternative<LoopOp>(node.op)) own.loop = id;
+    // A region whose forward nodes nobody needs stands where its gradients do.
+    const RegionId around = node.body == graph_.root() ? RegionId{} : graph_.node(graph_.body(node.body).owner).region;
+    if (around != node.region && (forward || !own.around)) own.around = around;
   }
 
   void read(const Node& node, const Origin& from) {

@@ -166,13 +166,18 @@ SampleKind SampleSums::passed_on(NodeId id) {
     case PartialRule::together: passes = adding_from(0); break;
   }
   if (count == 0) return passes && adding > 0 ? SampleKind::zero : SampleKind::whole;
+  if (!passes && definition(at.op).partial(graph_, at) == PartialRule::together && count == adding)
+    couple(id,
+           fmt::format("it adds a sum over samples to a value without `{}` that a loop beside values of samples gives",
+                       graph_.dim(samples_).name),
+           true);
   if (!passes || std::ranges::any_of(at.inputs, [&](ValueId v) { return open(v) && !adds(v); }))
     couple(id, "it uses a sum over samples before it is complete");
   return SampleKind::sum;
 }
 
-void SampleSums::couple(NodeId id, std::string why) {
-  if (!coupled_) coupled_ = Coupled{id, std::move(why)};
+void SampleSums::couple(NodeId id, std::string why, bool beside) {
+  if (!coupled_) coupled_ = Coupled{id, std::move(why), beside};
 }
 
 }  // namespace mesh

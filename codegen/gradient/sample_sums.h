@@ -33,6 +33,7 @@ class SampleSums {
   struct Coupled {
     NodeId node;
     std::string why;
+    bool beside = false;  // a loop has both samples and what has none: in loops of their own there is no such need
   };
   const std::optional<Coupled>& coupled() const { return coupled_; }
 
@@ -43,7 +44,7 @@ class SampleSums {
   void op(NodeId);
   std::optional<SampleKind> reduced(NodeId, size_t result);
   SampleKind passed_on(NodeId);
-  void couple(NodeId, std::string why);
+  void couple(NodeId, std::string why, bool beside = false);
   bool has_samples(ValueId id) const;
   bool is_zero(ValueId id) const;
 
