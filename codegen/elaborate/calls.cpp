@@ -78,9 +78,25 @@ bool read_brackets(Elaboration& e, Frame& frame, const ast::Call& call, const Fu
   return true;
 }
 
+/// `overflow: "drop"`. E0310 where it is given twice, E0315 where it is no word.
+bool read_word(Elaboration& e, const ast::Argument& argument, CallSite& site) {
+  const auto* word = ast::as<ast::String>(*argument.value);
+  if (word == nullptr) {
+    e.error("E0315", argument.value->span, "`{}:` is a word in quotes", argument.name->text);
+    return false;
+  }
+  if (site.words.try_emplace(argument.name->text, word->value, argument.value->span).second) return true;
+  e.error("E0310", argument.name->span, "`{}` is given twice", argument.name->text);
+  return false;
+}
+
 bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const Function& row, CallSite& site) {
   bool good = true;
   for (const ast::Argument& argument : call.arguments) {
+    if (argument.name && std::ranges::count(row.words, std::string_view(argument.name->text)) > 0) {
+      good = read_word(e, argument, site) && good;
+      continue;
+    }
     const Term term = expression(e, frame, *argument.value);
     good = good && !term.poisoned();
     if (!argument.name) {
@@ -89,7 +105,8 @@ bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const F
     } else if (std::find(row.options.begin(), row.options.end(), argument.name->text) == row.options.end()) {
       auto report =
           e.error("E0310", argument.name->span, "{} has no argument called `{}`", site.name, argument.name->text);
-      const std::vector<std::string> options(row.options.begin(), row.options.end());
+      std::vector<std::string> options(row.options.begin(), row.options.end());
+      options.insert(options.end(), row.words.begin(), row.words.end());
       if (const auto near = did_you_mean(argument.name->text, options)) report.here("did you mean `{}`?", *near);
       good = false;
     } else if (!site.options.try_emplace(argument.name->text, term, argument.value->span).second) {
@@ -99,8 +116,9 @@ bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const F
   }
   const size_t given = site.arguments.size();
   if (given < row.least || given > row.most) {
-    e.error("E0310", site.span, "{} takes {} argument{}, not {}", site.name, row.least, row.least == 1 ? "" : "s",
-            given);
+    e.error("E0310", site.span, "{} takes {}{} argument{}, not {}", site.name, row.least,
+            row.most == row.least + 1 ? fmt::format(" or {}", row.most) : "",
+            row.least == 1 && row.most != 2 ? "" : "s", given);
     return false;
   }
   for (size_t i = 0; i < given && !row.takes_masked; ++i)

@@ -49,6 +49,7 @@ std::string describe(const Elaboration& e, const Term& term) {
     case Term::Kind::truth: return term.truth ? "`true`" : "`false`";
     case Term::Kind::tensor: return to_string(e.graph, e.type(term.value));
     case Term::Kind::masked: return "a masked " + to_string(e.graph, e.type(term.value));
+    case Term::Kind::plan: return "a plan of `route`";
   }
   return "?";
 }

@@ -22,6 +22,7 @@
 namespace mesh::elaboration {
 
 struct Choice;
+struct RoutingPlan;
 
 /// A number without an element type, or one of several by a condition.
 struct Untyped {
@@ -36,19 +37,21 @@ struct Choice {
 
 /// What an expression gives. Poison stands for a mistake that was reported: whatever uses it says nothing more.
 struct Term {
-  enum class Kind : uint8_t { poison, number, truth, tensor, masked };
+  enum class Kind : uint8_t { poison, number, truth, tensor, masked, plan };
   Kind kind = Kind::poison;
   double number = 0;                               // number: without an element type until it meets one
   bool truth = false;                              // truth: `true`, `false` and what folds to them
   ValueId value;                                   // tensor; of masked the score
   ValueId keep;                                    // masked: entries where it is false count as absent
   std::shared_ptr<const Choice> choice = nullptr;  // tensor: of numbers alone; `value` has them as default_float
+  std::shared_ptr<RoutingPlan> plan = nullptr;     // plan: which tokens go to which experts (routing_plan.h)
 
   bool poisoned() const { return kind == Kind::poison; }
   bool is_number() const { return kind == Kind::number; }
   bool is_truth() const { return kind == Kind::truth; }
   bool is_tensor() const { return kind == Kind::tensor; }
   bool is_masked() const { return kind == Kind::masked; }
+  bool is_plan() const { return kind == Kind::plan; }
   /// It takes the element type of what it meets.
   bool is_untyped() const { return is_number() || choice != nullptr; }
 
@@ -57,6 +60,12 @@ struct Term {
   static Term of_truth(bool truth) { return {Kind::truth, 0, truth, {}, {}}; }
   static Term of(ValueId value) { return {Kind::tensor, 0, false, value, {}}; }
   static Term masked(ValueId score, ValueId keep) { return {Kind::masked, 0, false, score, keep}; }
+  static Term planned(std::shared_ptr<RoutingPlan> plan) {
+    Term term;
+    term.kind = Kind::plan;
+    term.plan = std::move(plan);
+    return term;
+  }
 };
 
 /// Dims visible in a body: its own and its block's parameters over the global ones.

@@ -240,6 +240,16 @@ void check_requirement(Elaboration& e, const DimScope& scope, const ast::Require
   check_require(require, size_scope(e, scope), *e.sink);
 }
 
+DimId twin(Elaboration& e, DimId dim, const std::string& ending, std::optional<int64_t> size) {
+  const std::string name = e.name(dim) + ending;
+  const Span span = e.graph.dim(dim).span;
+  for (uint32_t i = 0; i < e.graph.dims.size(); ++i) {
+    const Dim& known = e.graph.dims[i];
+    if (known.name == name && known.span == span && known.size == size.value_or(e.size(dim))) return DimId{i};
+  }
+  return e.build.dim(name, size.value_or(e.size(dim)), span);
+}
+
 DimId find_dim(const Elaboration& e, const DimScope& scope, const std::string& name) {
   if (const auto own = scope.own.find(name); own != scope.own.end()) return own->second;
   if (const auto global = e.global.own.find(name); global != e.global.own.end()) return global->second;

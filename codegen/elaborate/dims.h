@@ -1,5 +1,6 @@
 // dims.h: dims and consts: their sizes, whatever the order of declaration; lookup with suggestions; `require`.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "codegen/elaborate/context.h"
@@ -14,6 +15,10 @@ void declare_globals(Elaboration&);
 void declare_local(Elaboration&, DimScope&, const ast::Dims&);
 
 void check_requirement(Elaboration&, const DimScope&, const ast::Require&);
+
+/// A dim that an op gives names to within itself: of this size (that of `dim`, unless another is given), called like
+/// `dim` with the ending; one for all that ask for it.
+DimId twin(Elaboration&, DimId dim, const std::string& ending, std::optional<int64_t> size = {});
 
 /// Unset where there is none.
 DimId find_dim(const Elaboration&, const DimScope&, const std::string& name);

@@ -5,6 +5,7 @@
 
 #include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/terms.h"
+#include "frontend/suggest.h"
 
 namespace mesh::elaboration {
 namespace {
@@ -17,11 +18,14 @@ const std::vector<Function>& table() {
       {"abs", B::none, 1, 1, {}, false, f::elementwise},
       {"argmax", B::one, 1, 1, {}, true, f::argmax},
       {"broadcast", B::some, 1, 1, {}, false, f::broadcast},
+      {"combine", B::none, 2, 2, {}, false, f::combine},
       {"concat", B::items, 1, 1000, {}, false, f::concat},
       {"cos", B::none, 1, 1, {}, false, f::elementwise},
       {"cross_entropy", B::one, 2, 2, {"smoothing", "z_loss"}, false, f::cross_entropy},
       {"cumsum", B::one, 1, 1, {}, false, f::cumsum},
+      {"dispatch", B::none, 2, 2, {}, false, f::dispatch},
       {"dot", B::some, 2, 2, {}, false, f::dot},
+      {"dropped", B::none, 1, 1, {}, false, f::dropped},
       {"dropout", B::none, 1, 1, {"rate"}, false, f::dropout},
       {"dropout", B::some, 1, 1, {"rate"}, false, f::dropout},
       {"elu", B::none, 1, 1, {"alpha"}, false, f::elu},
@@ -53,7 +57,10 @@ const std::vector<Function>& table() {
       {"relu", B::none, 1, 1, {}, false, f::elementwise},
       {"roll", B::one, 1, 1, {"by"}, false, f::roll},
       {"round", B::none, 1, 1, {}, false, f::elementwise},
+      {"route", B::some, 1, 2, {}, false, f::route, {"overflow", "first"}},
       {"rsqrt", B::none, 1, 1, {}, false, f::elementwise},
+      {"scatter_add", B::items, 2, 2, {}, false, f::scatter_add},
+      {"scatter_max", B::items, 2, 2, {}, false, f::scatter_max},
       {"sigmoid", B::none, 1, 1, {}, false, f::elementwise},
       {"sigmoid_cross_entropy", B::none, 2, 2, {}, false, f::sigmoid_cross_entropy},
       {"sign", B::none, 1, 1, {}, false, f::elementwise},
@@ -92,7 +99,9 @@ std::vector<std::string> function_names() {
 
 std::optional<std::string> function_not_built(std::string_view name) {
   static const std::map<std::string_view, std::string_view> planned = {
-      {"avg_pool", ""}, {"combine", ""}, {"conv", ""}, {"dispatch", ""}, {"max_pool", ""}, {"route", ""},
+      {"avg_pool", ""},
+      {"conv", ""},
+      {"max_pool", ""},
   };
   const auto found = planned.find(name);
   if (found == planned.end()) return {};
@@ -144,6 +153,17 @@ std::optional<bool> truth_option(Elaboration& e, const CallSite& site, const std
   if (given == nullptr) return otherwise;
   if (given->first.is_truth()) return given->first.truth;
   e.error("E0315", given->second, "`{}:` is `true` or `false`", name).here("this is {}", describe(e, given->first));
+  return {};
+}
+
+std::optional<std::string> word_option(Elaboration& e, const CallSite& site, const std::string& name,
+                                       const std::vector<std::string>& words) {
+  const auto given = site.words.find(name);
+  if (given == site.words.end()) return words.front();
+  const auto& [word, span] = given->second;
+  if (std::ranges::count(words, word) > 0) return word;
+  auto report = e.error("E0315", span, "`{}:` is not one of {}", name, quoted(words));
+  if (const auto near = did_you_mean(word, words)) report.here("did you mean \"{}\"?", *near);
   return {};
 }
 

@@ -20,7 +20,8 @@ struct CallSite {
   std::vector<Term> arguments;
   std::vector<Span> spans;  // of the arguments
   std::map<std::string, std::pair<Term, Span>> options;
-  const std::vector<ast::Item>* items = nullptr;  // of Brackets::items: as they are written
+  std::map<std::string, std::pair<std::string, Span>> words;  // of Function::words: as they are quoted
+  const std::vector<ast::Item>* items = nullptr;              // of Brackets::items: as they are written
   Frame* frame = nullptr;
   std::vector<Term> further;  // results after the first
 
@@ -35,6 +36,7 @@ struct Function {
   std::vector<std::string_view> options;  // arguments with one
   bool takes_masked;
   Term (*build)(Elaboration&, CallSite&);
+  std::vector<std::string_view> words = {};  // arguments with a name that are words of the tool: `overflow: "drop"`
 };
 
 /// The rows called `name`: `max[d](x)` and `max(a, b)` are two.
@@ -51,6 +53,13 @@ std::optional<std::pair<DimId, DimId>> one_as_other(Elaboration&, const CallSite
 std::optional<int64_t> whole_option(Elaboration&, const CallSite&, const std::string& name, int64_t otherwise);
 std::optional<double> number_option(Elaboration&, const CallSite&, const std::string& name, double otherwise);
 std::optional<bool> truth_option(Elaboration&, const CallSite&, const std::string& name, bool otherwise);
+
+/// A setting that is one of the words, the first where it is not given. E0315.
+std::optional<std::string> word_option(Elaboration&, const CallSite&, const std::string& name,
+                                       const std::vector<std::string>& words);
+
+/// Argument i as a tensor of indices of `over`. E0306.
+ValueId index_argument(Elaboration&, const CallSite&, size_t i, DimId over);
 
 /// E0304 unless the term is a tensor or masked value that has every dim of the brackets.
 bool has_dims(Elaboration&, const CallSite&, const Term&, Span);
@@ -88,8 +97,14 @@ Term cross_entropy(Elaboration&, CallSite&);
 Term dot(Elaboration&, CallSite&);  // functions_tensor.cpp
 Term outer(Elaboration&, CallSite&);
 Term broadcast(Elaboration&, CallSite&);
-Term take(Elaboration&, CallSite&);
+Term take(Elaboration&, CallSite&);  // functions_indices.cpp
+Term scatter_add(Elaboration&, CallSite&);
+Term scatter_max(Elaboration&, CallSite&);
 Term one_hot(Elaboration&, CallSite&);
+Term route(Elaboration&, CallSite&);  // functions_experts.cpp
+Term dispatch(Elaboration&, CallSite&);
+Term combine(Elaboration&, CallSite&);
+Term dropped(Elaboration&, CallSite&);
 Term random_uniform(Elaboration&, CallSite&);  // functions_random.cpp
 Term random_normal(Elaboration&, CallSite&);
 Term dropout(Elaboration&, CallSite&);

@@ -1,20 +1,10 @@
 // What runs along one dim from end to end: running sums, and the same elements in another order.
+#include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/functions.h"
 #include "codegen/elaborate/operators.h"
 #include "codegen/elaborate/terms.h"
 
 namespace mesh::elaboration::functions {
-namespace {
-
-/// A dim for the places of a flipped `dim`: one for all that flip it.
-DimId counted_back(Elaboration& e, DimId dim) {
-  const std::string name = e.name(dim) + "_back";
-  for (uint32_t i = 0; i < e.graph.dims.size(); ++i)
-    if (e.graph.dims[i].name == name && e.graph.dims[i].span == e.graph.dim(dim).span) return DimId{i};
-  return e.build.dim(name, e.size(dim), e.graph.dim(dim).span);
-}
-
-}  // namespace
 
 Term cumsum(Elaboration& e, CallSite& site) {
   ValueId x = tensor_with(e, site, site.dim(), site.dim_spans[0]);
@@ -32,7 +22,7 @@ Term flip(Elaboration& e, CallSite& site) {
   if (!x) return Term::poison();
   e.build.span = site.span;
   const ValueType type = e.type(x);
-  const DimId back = counted_back(e, dim);
+  const DimId back = twin(e, dim, "_back");
   const ValueId last = e.build.literal(static_cast<double>(e.size(dim) - 1), Type::i32);
   const ValueId index = e.build.cast(e.build.subtract(last, e.build.position(back)), Type::i32, dim);
   const ValueId flipped = e.build.rename(e.build.value(TakeOp{dim}, {x, index}), back, dim);

@@ -1,12 +1,10 @@
-// Products, widening, and reading by index.
+// Products and widening.
 #include "codegen/elaborate/functions.h"
 #include "codegen/elaborate/operators.h"
 #include "codegen/elaborate/terms.h"
 
 namespace mesh::elaboration::functions {
 namespace {
-
-using F = MapFunction;
 
 /// E0309 unless the operand holds numbers to multiply.
 bool multipliable(Elaboration& e, const CallSite& site, size_t i) {
@@ -16,21 +14,6 @@ bool multipliable(Elaboration& e, const CallSite& site, size_t i) {
   if (term.is_masked()) return bool(tensor_of(e, term, site.spans[i]));
   e.error("E0310", site.spans[i], "{} takes tensors", site.name).here("this is {}", describe(e, term));
   return false;
-}
-
-/// E0306 unless the term is index(over).
-ValueId indices(Elaboration& e, const CallSite& site, size_t i, DimId over) {
-  const ValueId ids = tensor_of(e, site.arguments[i], site.spans[i]);
-  if (!ids || e.type(ids).index_of == over) return ids;
-  auto report =
-      e.error("E0306", site.spans[i], "{} over `{}` reads by index({})", site.name, e.name(over), e.name(over));
-  report.here(describe(e, site.arguments[i]));
-  if (const DimId of = e.type(ids).index_of)
-    report.help(fmt::format("they are indices of `{0}`: `[{0}]` in place of `[{1}]`", e.name(of), e.name(over)));
-  else
-    report.help(
-        fmt::format("write the cast that is meant: `index({})({})`", e.name(over), e.sources.text(site.spans[i])));
-  return {};
 }
 
 }  // namespace
@@ -83,38 +66,6 @@ Term broadcast(Elaboration& e, CallSite& site) {
   }
   e.build.span = site.span;
   return Term::of(e.build.broadcast(x, site.dims));
-}
-
-Term take(Elaboration& e, CallSite& site) {
-  const ValueId table = tensor_of(e, site.arguments[0], site.spans[0]);
-  const ValueId ids = indices(e, site, 1, site.dim());
-  if (!table || !ids || !has_dims(e, site, site.arguments[0], site.spans[0])) return Term::poison();
-  for (DimId dim : e.type(ids).dims) {
-    if (!contains(e.type(table).dims, dim)) continue;
-    e.error("E0312", site.span, "`take`: both the table and the indices have dim `{}`", e.name(dim))
-        .label(site.spans[0], describe(e, site.arguments[0]))
-        .label(site.spans[1], describe(e, site.arguments[1]))
-        .help(fmt::format("to read along `{0}` at an index of each `{1}`: `dot[{0}]({2}, one_hot[{0}]({3}))`",
-                          e.name(site.dim()), e.name(dim), e.sources.text(site.spans[0]),
-                          e.sources.text(site.spans[1])))
-        .help(fmt::format("to read for each `{0}` of the indices the entries of all: rename it, `({1})[{0} as other]`",
-                          e.name(dim), e.sources.text(site.spans[1])));
-    return Term::poison();
-  }
-  e.build.span = site.span;
-  return Term::of(e.build.value(TakeOp{site.dim()}, {table, ids}));
-}
-
-Term one_hot(Elaboration& e, CallSite& site) {
-  const ValueId ids = indices(e, site, 0, site.dim());
-  if (!ids) return Term::poison();
-  if (contains(e.type(ids).dims, site.dim())) {
-    e.error("E0312", site.spans[0], "the indices of `one_hot` have dim `{}` already", e.name(site.dim()))
-        .here(describe(e, site.arguments[0]));
-    return Term::poison();
-  }
-  e.build.span = site.span;
-  return Term::of(e.build.cast(e.build.map(F::equal, {ids, e.build.position(site.dim())}), default_float(e)));
 }
 
 }  // namespace mesh::elaboration::functions

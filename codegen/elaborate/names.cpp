@@ -63,6 +63,7 @@ void refuse_two_loops(Elaboration& e, const std::string& path) {
 }  // namespace
 
 void record_name(Elaboration& e, const std::string& path, const Term& term) {
+  if (term.is_plan()) return;
   e.tables.known.insert(path);
   note_loop(e, path);
   if (term.poisoned()) return;

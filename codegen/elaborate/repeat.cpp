@@ -56,6 +56,7 @@ std::vector<Carry> carries_of(Elaboration& e, Frame& frame, const ast::Repeat& r
         break;
       case Term::Kind::truth: carry.type = {Type::boolean, {}, {}}; break;
       case Term::Kind::tensor: carry.type = e.type(binding->term.value); break;
+      case Term::Kind::plan:
       case Term::Kind::masked: tensor_of(e, binding->term, binding->span); carry.broken = true;
     }
     carries.push_back(carry);

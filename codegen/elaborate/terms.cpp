@@ -123,6 +123,11 @@ ValueId tensor_of(Elaboration& e, const Term& term, Span span, std::optional<Typ
     case Term::Kind::number: return e.build.literal(term.number, element.value_or(default_float(e)));
     case Term::Kind::truth: return e.build.literal(term.truth ? 1 : 0, Type::boolean);
     case Term::Kind::tensor: return term.value;
+    case Term::Kind::plan:
+      e.error("E0310", span, "a plan of `route` is no value")
+          .here("this is one")
+          .help("`dispatch(x, plan)` brings tokens to experts, `combine(y, plan)` brings back what these give");
+      return {};
     case Term::Kind::masked: break;
   }
   e.error("E0308", span, "a masked value stands where its absent entries have no meaning")

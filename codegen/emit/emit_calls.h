@@ -11,7 +11,7 @@ namespace mesh {
 void emit_product(EmitContext&, CppWriter&, Scope&, const ProductStep&);
 void emit_attention(EmitContext&, CppWriter&, Scope&, const AttentionStep&);
 void emit_take(EmitContext&, CppWriter&, const TakeStep&);
-void emit_take_gradient(EmitContext&, CppWriter&, const TakeGradientStep&);
+void emit_scatter(EmitContext&, CppWriter&, const ScatterStep&);
 void emit_copy(EmitContext&, CppWriter&, Scope&, const CopyStep&);
 void emit_fill(EmitContext&, CppWriter&, const FillStep&);
 /// `span` is the place in the spec that the call names when it fails.

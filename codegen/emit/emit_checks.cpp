@@ -25,7 +25,7 @@ struct MadeBy {
     return attention.backward ? std::vector{attention.d_q, attention.d_k, attention.d_v} : std::vector{attention.out};
   }
   std::vector<Access> operator()(const TakeStep& take) const { return {take.out}; }
-  std::vector<Access> operator()(const TakeGradientStep& take) const { return {take.table}; }
+  std::vector<Access> operator()(const ScatterStep& scatter) const { return {scatter.table}; }
   std::vector<Access> operator()(const DefinedStep& step) const { return step.writes; }
   // A collective that is under way has made nothing yet.
   std::vector<Access> operator()(const CollectiveStep& one) const {

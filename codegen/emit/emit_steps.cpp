@@ -95,7 +95,7 @@ struct ShapesOf {
   std::string operator()(const ProductStep& product) const { return product_text(context, product); }
   std::string operator()(const AttentionStep& a) const { return shapes(context, {&a.q, &a.k, &a.v}); }
   std::string operator()(const TakeStep& take) const { return pair(take.table, " at ", take.ids); }
-  std::string operator()(const TakeGradientStep& take) const { return pair(take.d, " at ", take.ids); }
+  std::string operator()(const ScatterStep& scatter) const { return pair(scatter.rows, " at ", scatter.ids); }
   std::string operator()(const DefinedStep& step) const { return step.definition->shapes(context, step); }
   std::string operator()(const CopyStep& copy) const { return pair(copy.from, " -> ", copy.to); }
   std::string operator()(const FillStep&) const { return ""; }
@@ -185,7 +185,7 @@ struct EmitStep {
   void operator()(const ProductStep& product) const { emit_product(context, out, scope, product); }
   void operator()(const AttentionStep& attention) const { emit_attention(context, out, scope, attention); }
   void operator()(const TakeStep& take) const { emit_take(context, out, take); }
-  void operator()(const TakeGradientStep& take) const { emit_take_gradient(context, out, take); }
+  void operator()(const ScatterStep& scatter) const { emit_scatter(context, out, scatter); }
   void operator()(const DefinedStep& step) const { step.definition->emit(context, out, step); }
   void operator()(const CopyStep& copy) const { emit_copy(context, out, scope, copy); }
   void operator()(const FillStep& fill) const { emit_fill(context, out, fill); }

@@ -248,8 +248,8 @@ ValueId OnePositionMaker::copied(ValueId id, DimId without, Operand operand) {
   return result_of(made, producer, id);
 }
 
-/// An op that adds the sequences to what has none, or looks something up for all alike, where its operand is of each
-/// sequence by now: it stands at another position of each.
+/// An op that adds the sequences to what has none, where its operand is of each sequence by now: it stands at another
+/// position of each.
 std::optional<ValueId> OnePositionMaker::of_each_sequence(const Node& node, const Op& op,
                                                           std::span<const ValueId> operands) {
   const auto is_of_each = [&](ValueId id) { return sequences_ && has(to_.type(id).dims, sequences_); };
@@ -257,10 +257,7 @@ std::optional<ValueId> OnePositionMaker::of_each_sequence(const Node& node, cons
       broadcast != nullptr && has(broadcast->dims, sequences_) && is_of_each(operands[0]))
     return build_like(node).broadcast(operands[0],
                                       filtered(broadcast->dims, [&](DimId dim) { return dim != sequences_; }));
-  const auto* take = std::get_if<TakeOp>(&op);
-  if (take == nullptr || !is_of_each(operands[0]) || !is_of_each(operands[1])) return std::nullopt;
-  GraphBuilder at = build_like(node);
-  return element_at(at, operands[0], take->dim, operands[1]);
+  return std::nullopt;
 }
 
 NodeId OnePositionMaker::again(NodeId producer, const Op& op, const std::vector<ValueId>& operands) {

@@ -104,7 +104,7 @@ struct DimsOfOp {
   void operator()(SplitOp& op) const { one(op.from), many(op.to); }
   void operator()(MergeOp& op) const { many(op.from), one(op.to); }
   void operator()(TakeOp& op) const { one(op.dim); }
-  void operator()(TakeGradientOp& op) const { one(op.dim), many(op.table); }
+  void operator()(ScatterOp& op) const { one(op.dim), many(op.table); }
   void operator()(SliceOp& op) const { one(op.from), one(op.to); }
   void operator()(PadOp& op) const { one(op.from), one(op.to); }
   void operator()(ShiftOp& op) const { one(op.dim); }

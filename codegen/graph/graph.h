@@ -168,12 +168,15 @@ struct MergeOp {
 struct TakeOp {
   DimId dim;
   bool operator==(const TakeOp&) const = default;
-};  // (table[.., dim, ..], ids: index(dim)) -> ids' dims, then the table's others
-struct TakeGradientOp {
+};  // (table[.., dim, ..], ids: index(dim)) -> ids' dims, then the table's others; a dim that both have pairs up. The
+    // row at -1 is zero
+struct ScatterOp {
   DimId dim;
   std::vector<DimId> table;
-  bool operator==(const TakeGradientOp&) const = default;
-};  // (ids, d) -> [table dims]: rows of d added at ids
+  Reduce reduce = Reduce::sum;  // or max
+  bool operator==(const ScatterOp&) const = default;
+};  // (ids: index(dim), x[ids' dims, ..]) -> [table]: rows of x reduced at ids, those at -1 left out; where none comes,
+    // the reduction's neutral value
 struct SliceOp {
   DimId from, to;  // `to` unset: the one element at `begin`, and no dim
   int64_t begin = 0, step = 1;
@@ -275,7 +278,7 @@ struct ReshardOp {
 };
 
 using Op = std::variant<ReadOp, LiteralOp, PositionOp, StepOp, RateOp, RandomOp, MapOp, BroadcastOp, ReduceOp,
-                        ArgReduceOp, DotOp, RenameOp, SplitOp, MergeOp, TakeOp, TakeGradientOp, SliceOp, PadOp, ShiftOp,
+                        ArgReduceOp, DotOp, RenameOp, SplitOp, MergeOp, TakeOp, ScatterOp, SliceOp, PadOp, ShiftOp,
                         ConcatOp, CumulativeOp, DefinedOp, SoftmaxOp, LogSoftmaxOp, LogSumExpOp, AttentionOp,
                         AttentionGradientOp, UpdateOp, UntilOp, LoopOp, ReshardOp>;
 

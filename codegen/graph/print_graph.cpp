@@ -164,7 +164,7 @@ std::string op_text(const Graph& graph, const Op& op) {
                           return fmt::format("merge[{} as {}]", dims_text(graph, o.from, " * "), graph.dim(o.to).name);
                         },
                         [&](const TakeOp& o) { return of({o.dim}); },
-                        [&](const TakeGradientOp& o) { return of({o.dim}); },
+                        [&](const ScatterOp& o) { return of({o.dim}); },
                         [&](const SliceOp& o) { return slice_text(graph, o); },
                         [&](const PadOp& o) { return pad_text(graph, o); },
                         [&](const ShiftOp& o) { return shift_text(graph, o); },

@@ -22,7 +22,7 @@ Task bind_step(Binding&, const Nest&);
 Task bind_step(Binding&, const ProductStep&);
 Task bind_step(Binding&, const AttentionStep&);
 Task bind_step(Binding&, const TakeStep&);
-Task bind_step(Binding&, const TakeGradientStep&);
+Task bind_step(Binding&, const ScatterStep&);
 Task bind_step(Binding&, const DefinedStep&);
 Task bind_step(Binding&, const CollectiveStep&);
 Task bind_step(Binding&, const CombinedStep&);

@@ -1,6 +1,6 @@
 // sort.cpp: sorting along one dim, and its gradient, which places elements at indices: all that the compiler knows of
 // them. That dim stays whole; all others may be split. The runtime does the work (meshrt/sort.h).
-#include "meshrt/sort.h"
+#include "codegen/ops/sort.h"
 
 #include <fmt/format.h>
 
@@ -18,6 +18,7 @@
 #include "codegen/program/lowering.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/step.h"
+#include "meshrt/sort.h"
 
 namespace mesh {
 namespace {
@@ -25,16 +26,9 @@ namespace {
 extern const OpKind sort_kind, place_kind;
 extern const StepDefinition sort_step, place_step;
 
-/// (x) -> x's first elements along `dim` when sorted, and their index(dim), both along `to`. Equals stand in order of
-/// index, NaN last.
-struct Sort {
-  DimId dim, to;
-  bool descending;
-
-  Op op() const { return DefinedOp{&sort_kind, {dim, to}, {descending}}; }
-  static Sort of(const auto& op) { return {op.dims[0], op.dims[1], op.numbers[0] != 0}; }
-  static Sort of(const Node& node) { return of(std::get<DefinedOp>(node.op)); }
-};
+/// Of an op, and of its step.
+Sort sorted_by(const auto& op) { return {op.dims[0], op.dims[1], op.numbers[0] != 0}; }
+Sort sorted_by(const Node& node) { return sorted_by(std::get<DefinedOp>(node.op)); }
 
 /// (indices: index(to), x) -> zero but for x's elements, each at its index along `to` in the place of `from`.
 struct Place {
@@ -48,7 +42,7 @@ struct Place {
 // ---- types, layouts, gradient
 
 ops::Types sort_types(const Graph& graph, const Node& node) {
-  const Sort sort = Sort::of(node);
+  const Sort sort = sorted_by(node);
   ops::require_operands(graph, node, 1, 1);
   ops::require_dims(graph, node, 0, {sort.dim});
   ops::require(graph.dim(sort.to).size <= graph.dim(sort.dim).size, graph, node, "more elements than there are");
@@ -65,7 +59,7 @@ ops::Types place_types(const Graph& graph, const Node& node) {
 }
 
 std::vector<Factor> sort_factors(const Graph& graph, const Node& node) {
-  return ops::factors_but_whole(graph, node, {Sort::of(node).dim, Sort::of(node).to});
+  return ops::factors_but_whole(graph, node, {sorted_by(node).dim, sorted_by(node).to});
 }
 
 std::vector<Factor> place_factors(const Graph& graph, const Node& node) {
@@ -75,17 +69,17 @@ std::vector<Factor> place_factors(const Graph& graph, const Node& node) {
 std::vector<ValueId> sort_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
                                    const std::vector<bool>&) {
   const Node node = build.graph.node(id);
-  const Sort sort = Sort::of(node);
+  const Sort sort = sorted_by(node);
   return {build.value(Place{sort.to, sort.dim}.op(), {node.results[1], d[0]})};
 }
 
 /// A comparison for each halving of the dim.
 double comparisons(const Graph& graph, const Node& node) {
-  return ops::one_each(graph, node) * std::log2(1 + static_cast<double>(graph.dim(Sort::of(node).dim).size));
+  return ops::one_each(graph, node) * std::log2(1 + static_cast<double>(graph.dim(sorted_by(node).dim).size));
 }
 
 ops::Horizons sort_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
-  return ops::horizon_along(graph, node, of, {Sort::of(node).dim}, "sorts all of");
+  return ops::horizon_along(graph, node, of, {sorted_by(node).dim}, "sorts all of");
 }
 
 ops::Horizons place_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
@@ -93,7 +87,7 @@ ops::Horizons place_horizon(const Graph& graph, const Node& node, std::span<cons
 }
 
 Dims sorted_order(const MemoryOrders& orders, const Node& node, size_t) {
-  return replaced(orders.of(node.inputs[0]), {Sort::of(node).dim}, {Sort::of(node).to});
+  return replaced(orders.of(node.inputs[0]), {sorted_by(node).dim}, {sorted_by(node).to});
 }
 
 Dims placed_order(const MemoryOrders& orders, const Node& node, size_t) {
@@ -101,7 +95,7 @@ Dims placed_order(const MemoryOrders& orders, const Node& node, size_t) {
 }
 
 std::string sort_text(const Graph& graph, const auto& op) {
-  const Sort sort = Sort::of(op);
+  const Sort sort = sorted_by(op);
   return fmt::format("sort[{} as {}{}]", graph.dim(sort.dim).name, graph.dim(sort.to).name,
                      sort.descending ? ", descending" : "");
 }
@@ -113,7 +107,7 @@ std::string place_text(const Graph& graph, const auto& op) {
 // ---- lowering
 
 void lower_sort(Lowering& to, const Node& node) {
-  const Sort sort = Sort::of(node);
+  const Sort sort = sorted_by(node);
   const Access values = to.allocate(node.results[0]);
   Dims order, result;
   for (const LocalDim& local : dims_of(to.program(), values)) {
@@ -166,7 +160,7 @@ void lie_alike_but(const Program& program, const Access& from, DimId from_dim, c
 }
 
 void verify_sort(const Program& program, const DefinedStep& step, const Say& say) {
-  const Sort sort = Sort::of(step);
+  const Sort sort = sorted_by(step);
   lie_alike_but(program, sorted_from(step), sort.dim, sorted_values(step), sort.to, say);
   if (!std::ranges::equal(dims_of(program, sorted_values(step)), dims_of(program, sorted_indices(step))))
     say("gives values and indices that lie in different orders");
@@ -212,7 +206,7 @@ std::string element(const EmitContext& context, const Access& access) {
 }
 
 void emit_sort(EmitContext& context, CppWriter& out, const DefinedStep& step) {
-  const Sort sort = Sort::of(step);
+  const Sort sort = sorted_by(step);
   const Access& from = sorted_from(step);
   out.line(fmt::format("meshrt::sort_lines<{}>({}, {}, {}, {}, {});", element(context, from),
                        lines(context, from, sort.dim, sort.to), sort.descending ? "true" : "false",
@@ -244,7 +238,7 @@ meshrt::Lines bound_lines(const Binding& binding, const Access& whole, DimId dim
 
 template <class T>
 Task sort_of(Binding& binding, const DefinedStep& step) {
-  const Sort sort = Sort::of(step);
+  const Sort sort = sorted_by(step);
   return [&binding, lines = bound_lines(binding, sorted_from(step), sort.dim, sort.to), descending = sort.descending,
           from = Pointer(binding, sorted_from(step)), values = Pointer(binding, sorted_values(step)),
           indices = Pointer(binding, sorted_indices(step))] {
@@ -356,6 +350,8 @@ constinit const OpKind place_kind{
 };
 
 }  // namespace
+
+Op Sort::op() const { return DefinedOp{&sort_kind, {dim, to}, {descending}}; }
 
 // ---- in the language
 

@@ -45,9 +45,9 @@ struct Visit {
     visit(t.ids, Use::read);
     visit(t.out, Use::write);
   }
-  void operator()(TakeGradientStep& t) const {
+  void operator()(ScatterStep& t) const {
     visit(t.ids, Use::read);
-    visit(t.d, Use::read);
+    visit(t.rows, Use::read);
     visit(t.table, t.adds ? Use::update : Use::write);
   }
   void operator()(DefinedStep& s) const {

@@ -20,7 +20,7 @@ struct Lightness {
   bool operator()(const ProductStep&) const { return false; }
   bool operator()(const AttentionStep&) const { return false; }
   bool operator()(const TakeStep&) const { return false; }
-  bool operator()(const TakeGradientStep&) const { return false; }
+  bool operator()(const ScatterStep&) const { return false; }
   bool operator()(const CombinedStep&) const { return false; }
   bool operator()(const MessageStep&) const { return false; }
   bool operator()(const UntilStep&) const { return false; }

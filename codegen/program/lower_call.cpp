@@ -2,44 +2,39 @@
 #include <algorithm>
 
 #include "codegen/program/extent.h"
+#include "codegen/program/lookup_dims.h"
 #include "codegen/program/lowering.h"
 
 namespace mesh {
 
-namespace {
-
-/// The dims of a lookup's rows: the numbers' first, then those of a row of the table, each as they lie there.
-std::vector<DimId> lookup_order(const Program& program, const Access& ids, const Access& table, DimId dim) {
-  std::vector<DimId> order;
-  for (const LocalDim& local : dims_of(program, ids)) order.push_back(local.dim);
-  for (const LocalDim& local : dims_of(program, table))
-    if (local.dim != dim) order.push_back(local.dim);
-  return order;
-}
-
-}  // namespace
-
 void Lowering::lower_take(const Node& node) {
   const DimId dim = std::get<TakeOp>(node.op).dim;
-  const Access table = in_memory(node.inputs[0]), result = allocate(node.results[0]);
-  Access ids = in_memory(node.inputs[1]);
+  Access table = in_memory(node.inputs[0]), ids = in_memory(node.inputs[1]);
+  const Access result = allocate(node.results[0]);
   // Numbers in another order than the result begins with are turned: there are fewer of them than of its elements.
   const size_t count = dims_of(program_, ids).size();
   std::vector<DimId> wanted;
   for (const LocalDim& local : dims_of(program_, result).first(count)) wanted.push_back(local.dim);
   const auto is_wanted = [&](const LocalDim& local) { return std::ranges::count(wanted, local.dim) > 0; };
   if (std::ranges::all_of(dims_of(program_, ids), is_wanted)) ids = in_order(ids, wanted);
-  const std::vector<DimId> order = lookup_order(program_, ids, table, dim);
+  ids = in_order(ids, lookup_order_of_ids(program_, table, ids, dim));
+  table = in_order(table, lookup_order_of_table(program_, table, ids, dim));
+  const Dims order = lookup_order_of_rows(program_, table, ids, dim);
   const Access made = lies_in(result, order) ? result : turned(result, order);
   emit(TakeStep{table, ids, made, dim});
   if (made != result) emit(CopyStep{made, result});
 }
 
-void Lowering::lower_take_gradient(const Node& node) {
-  const DimId dim = std::get<TakeGradientOp>(node.op).dim;
-  const Access ids = in_memory(node.inputs[0]), table = allocate(node.results[0]);
-  const Access d = in_order(in_memory(node.inputs[1]), lookup_order(program_, ids, table, dim));
-  emit(TakeGradientStep{ids, d, table, dim, false});
+void Lowering::lower_scatter(const Node& node) {
+  const ScatterOp& op = std::get<ScatterOp>(node.op);
+  const Access result = allocate(node.results[0]);
+  Access ids = in_memory(node.inputs[0]);
+  ids = in_order(ids, lookup_order_of_ids(program_, result, ids, op.dim));
+  const Dims order = lookup_order_of_table(program_, result, ids, op.dim);
+  const Access table = lies_in(result, order) ? result : turned(result, order);
+  const Access rows = in_order(in_memory(node.inputs[1]), lookup_order_of_rows(program_, table, ids, op.dim));
+  emit(ScatterStep{ids, rows, table, op.dim, op.reduce});
+  if (table != result) emit(CopyStep{table, result});
 }
 
 namespace {

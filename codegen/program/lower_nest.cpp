@@ -111,7 +111,7 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     int operator()(const SplitOp&) const { return no_formula(); }
     int operator()(const MergeOp&) const { return no_formula(); }
     int operator()(const TakeOp&) const { return no_formula(); }
-    int operator()(const TakeGradientOp&) const { return no_formula(); }
+    int operator()(const ScatterOp&) const { return no_formula(); }
     int operator()(const ConcatOp&) const { return no_formula(); }
     int operator()(const CumulativeOp&) const { return no_formula(); }
     int operator()(const DefinedOp&) const { return no_formula(); }

@@ -101,7 +101,7 @@ void Lowering::lower_node(NodeId id) {
     void operator()(const SplitOp&) const { to.lower_split(node); }
     void operator()(const MergeOp&) const { to.lower_merge(node); }
     void operator()(const TakeOp&) const { to.lower_take(node); }
-    void operator()(const TakeGradientOp&) const { to.lower_take_gradient(node); }
+    void operator()(const ScatterOp&) const { to.lower_scatter(node); }
     void operator()(const SliceOp&) const { formula(); }
     void operator()(const PadOp&) const { formula(); }
     void operator()(const ShiftOp&) const { formula(); }

@@ -131,7 +131,7 @@ class Lowering {
 
   // lower_call.cpp
   void lower_take(const Node&);
-  void lower_take_gradient(const Node&);
+  void lower_scatter(const Node&);
   void lower_attention(const Node&);
   void lower_attention_gradient(const Node&);
   void lower_reshard(const Node&);

@@ -238,9 +238,9 @@ class Printer {
   std::string text(const TakeStep& t) const {
     return fmt::format("take[{}] {} = {} at {}", dim(t.dim), access(t.out), access(t.table), access(t.ids));
   }
-  std::string text(const TakeGradientStep& t) const {
-    return fmt::format("take gradient[{}] {} {} {} at {}", dim(t.dim), access(t.table),
-                       t.adds ? "also +=" : "+=", access(t.d), access(t.ids));
+  std::string text(const ScatterStep& t) const {
+    return fmt::format("scatter[{}] {} {} {} at {}", dim(t.dim), access(t.table),
+                       t.reduce == Reduce::max ? "max=" : t.adds ? "also +=" : "+=", access(t.rows), access(t.ids));
   }
   std::string text(const DefinedStep& s) const { return s.definition->text(program_, s); }
   std::string text(const CollectiveStep& c) const {

@@ -213,11 +213,13 @@ struct TakeStep {
   Access table, ids, out;
   DimId dim;
 };  // rows outside this rank's part give 0
-struct TakeGradientStep {
-  Access ids, d, table;
+struct ScatterStep {
+  Access ids, rows, table;
   DimId dim;
-  bool adds = false;
-};
+  Reduce reduce = Reduce::sum;
+  bool adds = false;  // to what the table holds; else it starts from the reduction's neutral value
+};  // In both, dims that table and ids share are loops around the lookup: of the ids they come first, and in the table
+    // none stands behind another dim than the looked up one and those before that
 
 struct StepDefinition;
 /// A step that passes know by its definition alone (program/step.h). What its accesses, dims and numbers mean its own
@@ -344,7 +346,7 @@ concept HasBodies = requires(Kind kind) {
 };
 
 using StepKind =
-    std::variant<Nest, ProductStep, AttentionStep, TakeStep, TakeGradientStep, DefinedStep, CollectiveStep,
+    std::variant<Nest, ProductStep, AttentionStep, TakeStep, ScatterStep, DefinedStep, CollectiveStep,
                  CombinedStep, CopyStep, FillStep, MessageStep, UntilStep, ForStep, BranchStep, ActionStep>;
 
 struct Step {

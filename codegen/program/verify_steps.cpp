@@ -10,6 +10,7 @@
 #include "codegen/graph/dims.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
+#include "codegen/program/lookup_dims.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/step.h"
 
@@ -202,7 +203,7 @@ class StepVerifier {
     same_parts(all);
   }
   void operator()(const TakeStep& t) { table(t.table, t.ids, t.out, t.dim); }
-  void operator()(const TakeGradientStep& t) { table(t.table, t.ids, t.d, t.dim); }
+  void operator()(const ScatterStep& t) { table(t.table, t.ids, t.rows, t.dim); }
   void operator()(const FillStep&) {}
   void operator()(const MessageStep& m) {
     if (program_.buffer(storage(program_, m.value.buffer)).space != Space::arena)
@@ -370,13 +371,19 @@ class StepVerifier {
   void table(const Access& of, const Access& ids, const Access& rows, DimId dim) {
     if (!part(of, dim))
       return say(fmt::format("looks up {} in {}, which lacks it", name(dim), to_string(program_, of)));
-    const auto held = dims_of(program_, of), numbers = dims_of(program_, ids), made = dims_of(program_, rows);
-    const auto row = std::ranges::find(held, dim, &LocalDim::dim);
-    const std::span<const LocalDim> inner(row + 1, held.end());
-    if (made.size() != numbers.size() + held.size() - 1 || !std::ranges::equal(numbers, made.first(numbers.size())) ||
-        !std::ranges::equal(inner, made.last(inner.size())))
+    const auto order = [&](const Access& access) {
+      Dims dims;
+      for (const LocalDim& local : dims_of(program_, access)) dims.push_back(local.dim);
+      return dims;
+    };
+    if (order(ids) != lookup_order_of_ids(program_, of, ids, dim) ||
+        order(of) != lookup_order_of_table(program_, of, ids, dim) ||
+        order(rows) != lookup_order_of_rows(program_, of, ids, dim))
       say(fmt::format("has rows {}, which do not begin as the indices and end as the table",
                       to_string(program_, rows)));
+    for (const LocalDim& local : dims_of(program_, ids))
+      if (const auto in_table = part(of, local.dim); in_table && *in_table != local.placement)
+        say(fmt::format("meets dim {} split in two ways", name(local.dim)));
     for (const LocalDim& local : dims_of(program_, rows)) {
       const auto in_table = part(of, local.dim), in_ids = part(ids, local.dim);
       if ((!in_table || *in_table != local.placement) && (!in_ids || *in_ids != local.placement))

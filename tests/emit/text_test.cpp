@@ -57,7 +57,7 @@ TEST(Text, looks_at_what_a_lookup_gives_back) {
   const Compiled program = compiled(gpt, sources);
   const std::string text = emit_program(program.program, sources, {"gpt.mesh", "0", "meshc build", "0.0", "f32", true});
   size_t looked_up = 0;
-  for (size_t call = 0; (call = text.find("take_gradient(", call)) != std::string::npos; ++call, ++looked_up) {
+  for (size_t call = 0; (call = text.find("scatter_add(", call)) != std::string::npos; ++call, ++looked_up) {
     const size_t after = text.find(";\n", call) + 2;
     const std::string next = text.substr(after, text.find('\n', after) - after);
     EXPECT_NE(next.find("check_finite"), std::string::npos) << next;

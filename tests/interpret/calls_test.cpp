@@ -233,7 +233,7 @@ TEST(Lookup, GivesZerosForRowsOfOtherRanks) {
   const BufferId out = made.buffer("out", Type::f32, {whole(batch), whole(seq), whole(half), whole(embed)});
   const BufferId d_table = made.buffer("d_table", Type::f32, {whole(half), part, whole(embed)});
   made.add(TakeStep{{table, {}}, {ids, {}}, {out, {}}, vocab});
-  made.add(TakeGradientStep{{ids, {}}, {out, {}}, {d_table, {}}, vocab, false});
+  made.add(ScatterStep{{ids, {}}, {out, {}}, {d_table, {}}, vocab});
   const auto id_at = [](int64_t i) { return static_cast<int32_t>((i * 7 + 3) % 10); };
   const auto number = [](int64_t h, int64_t v, int64_t e) { return static_cast<float>(h * 100 + v * 10 + e + 1); };
   made.run(

@@ -149,8 +149,8 @@ TEST(Lookup, PartsAddUpToTheWhole) {
     for (int64_t c = 0; c < width; ++c) EXPECT_EQ(sum[i * width + c], table[ids[i] * width + c]);
 
   std::vector<float> d_whole(rows * width), d_part(6 * width);
-  take_gradient(Lookup{.begin = 0, .end = rows, .width = width}, d_whole.data(), ids, n, sum.data());
-  take_gradient(Lookup{.begin = 4, .end = 10, .width = width}, d_part.data(), ids, n, sum.data());
+  scatter_add(Lookup{.begin = 0, .end = rows, .width = width}, d_whole.data(), ids, n, sum.data());
+  scatter_add(Lookup{.begin = 4, .end = 10, .width = width}, d_part.data(), ids, n, sum.data());
   EXPECT_EQ(d_whole[3 * width], 2 * table[3 * width]);
   for (size_t i = 0; i < d_part.size(); ++i) EXPECT_EQ(d_part[i], d_whole[4 * width + i]);
 }

@@ -32,7 +32,7 @@ const OpDefinition& definition_of(const SplitOp&);
 const OpDefinition& definition_of(const MergeOp&);
 // take.cpp
 const OpDefinition& definition_of(const TakeOp&);
-const OpDefinition& definition_of(const TakeGradientOp&);
+const OpDefinition& definition_of(const ScatterOp&);
 // slice.cpp
 const OpDefinition& definition_of(const SliceOp&);
 const OpDefinition& definition_of(const PadOp&);

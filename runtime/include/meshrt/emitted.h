@@ -31,6 +31,7 @@
 #include "meshrt/rank.h"
 #include "meshrt/rate.h"
 #include "meshrt/redeal.h"
+#include "meshrt/route.h"
 #include "meshrt/sort.h"
 #include "meshrt/types.h"
 

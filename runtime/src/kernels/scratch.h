@@ -20,7 +20,7 @@ class Scratch {
   /// The calling thread's.
   static Scratch& mine();
 
-  static constexpr int places = 8;
+  static constexpr int places = 16;
 
  private:
   struct Block {

@@ -3,6 +3,15 @@
 
 namespace meshrt {
 
-enum ScratchPlace { panel_scratch, left_scratch, sum_scratch, narrow_scratch, attention_scratch, sort_scratch };
+enum ScratchPlace {
+  panel_scratch,
+  left_scratch,
+  sum_scratch,
+  narrow_scratch,
+  attention_scratch,
+  sort_scratch,
+  route_taken_scratch,
+  route_order_scratch
+};
 
 }  // namespace meshrt

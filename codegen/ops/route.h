@@ -1,0 +1,18 @@
+// route.h: which token goes to which expert, as an op (route.cpp).
+#pragma once
+#include "codegen/graph/graph.h"
+
+namespace mesh {
+
+/// (chosen: index(expert)[.., token, choice][, weight: the same dims]) -> the slot that each choice gets, counted over
+/// all experts, `seat`[.., token, choice]; and the token in each slot, index(token)[.., expert, slot]; -1 for none. The
+/// dims that are not named are groups, each of which has all the slots.
+struct Route {
+  DimId token, choice;  // choice unset: each token makes one, and no value has the dim
+  DimId expert, slot, seat;
+  bool once = false;  // a token takes only the first of its choices that has room
+
+  Op op() const;
+};
+
+}  // namespace mesh
