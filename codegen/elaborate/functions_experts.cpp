@@ -7,6 +7,7 @@
 #include "codegen/elaborate/operators.h"
 #include "codegen/elaborate/routing_plan.h"
 #include "codegen/elaborate/terms.h"
+#include "codegen/ops/combine.h"
 #include "codegen/ops/route.h"
 #include "codegen/ops/sort.h"
 
@@ -94,9 +95,10 @@ class Grouping {
 /// A plan as indices, by groups.
 struct Routed {
   Grouping grouping;
+  DimId seats;     // the slots of all experts
   ValueId seat;    // tokens choose: index(seats)[part, token, choices..]; -1: none
-  ValueId source;  // index(token)[part, expert, slot]; -1: none
-  ValueId weight;  // experts choose: of each slot
+  ValueId source;  // index(token)[part, seats]; -1: none
+  ValueId weight;  // experts choose: [part, seats]
 };
 
 /// A token's choices as one dim, for the op: several are counted as one.
@@ -111,22 +113,28 @@ DimId one_choice(Elaboration& e, const std::vector<DimId>& choices, ValueId& cho
 
 Routed routed(Elaboration& e, const RoutingPlan& plan, Span span) {
   e.build.span = span;
-  Routed result{Grouping(e, plan), {}, {}, {}};
+  const DimId seats = twin(e, plan.slot, "_of_all", e.size(plan.expert) * e.size(plan.slot));
+  Routed result{Grouping(e, plan), seats, {}, {}, {}};
   const DimId token = result.grouping.token();
   if (plan.experts_choose()) {
-    const ValueId share = result.grouping.grouped(plan.weight);
-    const NodeId best = e.build.append(Sort{token, plan.slot, true}.op(), {share});
-    std::vector<DimId> order{plan.expert, plan.slot};
-    if (plan.part) order.insert(order.begin(), plan.part);
+    // Under other names: experts may lie elsewhere than who chooses for them.
+    const DimId expert = twin(e, plan.expert, "_choosing"), slot = twin(e, plan.slot, "_chosen");
+    const ValueId share = result.grouping.grouped(e.build.rename(plan.weight, plan.expert, expert));
+    const NodeId best = e.build.append(Sort{token, slot, true}.op(), {share});
     const std::vector<ValueId> results = e.graph.node(best).results;
-    result.weight = e.build.in_order(results[0], order);
-    result.source = e.build.in_order(results[1], order);
+    std::vector<DimId> order;
+    if (plan.part) order.push_back(plan.part);
+    order.push_back(seats);
+    const auto by_seat = [&](ValueId value) {
+      return e.build.in_order(e.build.value(MergeOp{{expert, slot}, seats}, {value}), order);
+    };
+    result.weight = by_seat(results[0]);
+    result.source = by_seat(results[1]);
     return result;
   }
   const std::vector<DimId> choices = plan.choices(e);
   ValueId chosen = result.grouping.grouped(plan.chosen), weight = result.grouping.grouped(plan.weight);
   const DimId choice = one_choice(e, choices, chosen, weight);
-  const DimId seats = twin(e, plan.slot, "_of_all", e.size(plan.expert) * e.size(plan.slot));
   std::vector<ValueId> operands{chosen};
   if (plan.largest_first) operands.push_back(weight);
   const NodeId node =
@@ -287,7 +295,9 @@ Term dispatch(Elaboration& e, CallSite& site) {
   e.build.span = site.span;
   if (without_slots(e, *plan)) return Term::of(e.build.broadcast(x, {&plan->expert, 1}));
   const Routed by = routed(e, *plan, site.span);
-  return Term::of(e.build.value(TakeOp{by.grouping.token()}, {by.grouping.grouped(x), by.source}));
+  // The experts have their names last, so that what moves tokens to where these lie moves nothing else.
+  const ValueId seated = e.build.value(TakeOp{by.grouping.token()}, {by.grouping.grouped(x), by.source});
+  return Term::of(e.build.value(SplitOp{by.seats, {plan->expert, plan->slot}}, {seated}));
 }
 
 /// y[part, expert, slot, ..] -> [tokens.., ..]: to each token what its experts gave, times their weights.
@@ -307,34 +317,36 @@ Term combine(Elaboration& e, CallSite& site) {
         .help("it takes what the experts made of the dispatched tokens, each in its slot");
     return Term::poison();
   }
-  if (!is_numeric(e, y, site.spans[0], site.name)) return Term::poison();
+  if (!is_float(e.type(y).element)) {
+    e.error("E0313", site.spans[0], "`combine` needs floats")
+        .here(describe(e, site.arguments[0]))
+        .help(fmt::format("write the cast that is meant: `f32({})`", e.sources.text(site.spans[0])));
+    return Term::poison();
+  }
   if (!by_token && !lacks(e, site, 0, y, plan->tokens)) return Term::poison();
   e.build.span = site.span;
   const Type element = e.type(y).element;
+  const auto seated = [&](const Routed& by) {
+    return e.build.value(MergeOp{{plan->expert, plan->slot}, by.seats}, {y});
+  };
   if (plan->experts_choose()) {
     const Routed by = routed(e, *plan, site.span);
-    std::vector<DimId> result;
-    for (const DimId dim : e.type(y).dims) {
-      if (dim == plan->slot) result.push_back(by.grouping.token());
-      else if (dim != plan->expert) result.push_back(dim);
-    }
-    const ValueId weighted = e.build.multiply(y, e.build.cast(by.weight, element));
-    const ValueId sums = e.build.value(ScatterOp{by.grouping.token(), result}, {by.source, weighted});
+    const ValueId weighted = e.build.multiply(seated(by), e.build.cast(by.weight, element));
+    std::vector<DimId> dims = e.type(weighted).dims;
+    std::ranges::replace(dims, by.seats, by.grouping.token());
+    const ValueId sums = e.build.value(ScatterOp{by.grouping.token(), dims}, {by.source, weighted});
     return Term::of(by.grouping.ungrouped(sums));
   }
   std::vector<DimId> choices = plan->choices(e);
   if (by_token) {
     const auto choice = [&](ValueId value) { return plan->once ? first_choice(e, choices, value) : value; };
-    const ValueId back = e.build.value(TakeOp{plan->expert}, {y, choice(plan->chosen)});
-    const ValueId weighted = e.build.multiply(back, e.build.cast(choice(plan->weight), element));
-    return Term::of(plan->once ? weighted : e.build.reduce(Reduce::sum, weighted, choices));
+    const Combine sums{plan->expert, plan->once ? std::vector<DimId>{} : choices};
+    const ValueId weight = e.build.cast(choice(plan->weight), element);
+    return Term::of(e.build.value(sums.op(), {y, choice(plan->chosen), weight}));
   }
   const Routed by = routed(e, *plan, site.span);
-  const DimId seats = e.type(by.seat).index_of;
-  const ValueId all = e.build.value(MergeOp{{plan->expert, plan->slot}, seats}, {y});
-  const ValueId back = e.build.value(TakeOp{seats}, {all, by.seat});
   const ValueId weight = e.build.cast(by.grouping.grouped(plan->weight), element);
-  return Term::of(by.grouping.ungrouped(e.build.reduce(Reduce::sum, e.build.multiply(back, weight), choices)));
+  return Term::of(by.grouping.ungrouped(e.build.value(Combine{by.seats, choices}.op(), {seated(by), by.seat, weight})));
 }
 
 /// bool[tokens.., choices..]: which choices found no slot; where experts choose, which tokens no expert took.

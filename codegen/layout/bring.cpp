@@ -138,19 +138,22 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
   return made;
 }
 
-/// Renames and broadcasts are free: the movement happens before them, where other users may share it and the value is
+/// Views and broadcasts are free: the movement happens before them, where other users may share it and the value is
 /// smaller. What their operand must be for that; nothing where the movement cannot happen there.
 std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   const Node& node = graph_.node(graph_.value(id).producer);
   const bool renames = is_rename(node.op);
-  if (!renames && (to.has_margins() || !is_spread(node.op))) return {};
+  const bool regroups = std::holds_alternative<SplitOp>(node.op) || std::holds_alternative<MergeOp>(node.op);
+  if (!renames && (to.has_margins() || (!regroups && !is_spread(node.op)))) return {};
   if (is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));
   if (now.partial != placement(id).partial || now.at != placement(id).at) return {};
-  Placement from = operand_placement(graph_, node, 0, to);
-  from.partial = to.partial;
-  from.at = to.at;
-  if (!planner_.plan(graph_.type(node.inputs[0]), now, from)) return {};
+  std::optional<Placement> from =
+      regroups ? mesh::before_view(graph_, layout_.mesh, node, to) : operand_placement(graph_, node, 0, to);
+  if (!from) return {};
+  from->partial = to.partial;
+  from->at = to.at;
+  if (!planner_.plan(graph_.type(node.inputs[0]), now, *from)) return {};
   return from;
 }
 

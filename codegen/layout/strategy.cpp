@@ -223,6 +223,39 @@ Placement operand_placement(const Graph& graph, const Node& node, size_t operand
   return placement;
 }
 
+namespace {
+
+/// Of dims that are split or merged the slowest takes the merged one's axes, where all ranks get whole steps of it.
+std::optional<Placement> before_regrouping(const Graph& graph, const MeshShape& mesh, const Node& view, DimId merged,
+                                           const std::vector<DimId>& parts, bool splits, const Placement& result) {
+  const std::vector<DimId>&dims = graph.type(view.inputs[0]).dims, &result_dims = graph.type(view.results[0]).dims;
+  const auto of_result = [&](DimId dim) -> const DimPlacement& {
+    return result.dims[static_cast<size_t>(std::ranges::find(result_dims, dim) - result_dims.begin())];
+  };
+  const DimPlacement& slowest = of_result(splits ? parts[0] : merged);
+  const bool plain = !slowest.deal && !slowest.margin && graph.dim(parts[0]).size % mesh.size(slowest.axes) == 0;
+  const auto is_whole = [&](DimId part) { return part == parts[0] || of_result(part) == DimPlacement{}; };
+  if (!plain || (splits && !std::ranges::all_of(parts, is_whole))) return {};
+  Placement before = Placement::whole(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == (splits ? merged : parts[0])) before.dims[i] = slowest;
+    else if (std::ranges::find(parts, dims[i]) == parts.end()) before.dims[i] = of_result(dims[i]);
+  }
+  return before;
+}
+
+}  // namespace
+
+std::optional<Placement> before_view(const Graph& graph, const MeshShape& mesh, const Node& view,
+                                     const Placement& result) {
+  if (const auto* split = std::get_if<SplitOp>(&view.op))
+    return before_regrouping(graph, mesh, view, split->from, split->to, true, result);
+  if (const auto* merge = std::get_if<MergeOp>(&view.op))
+    return before_regrouping(graph, mesh, view, merge->to, merge->from, false, result);
+  if (is_rename(view.op)) return operand_placement(graph, view, 0, result);
+  return {};
+}
+
 std::vector<Strategy> strategies(const OpContext& op) {
   std::vector<AxisId> axes(op.mesh.axes.size());
   std::iota(axes.begin(), axes.end(), AxisId{0});

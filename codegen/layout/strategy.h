@@ -39,6 +39,8 @@ Placement target(const DeclaredAxes&, const Placement& natural);
 
 /// What an op's operand must be so that its one result has placement `result`, where factors correspond.
 Placement operand_placement(const Graph&, const Node&, size_t operand, const Placement& result);
+/// How the operand of a rename, split or merge lies where its result does so; nothing where that cannot be said.
+std::optional<Placement> before_view(const Graph&, const MeshShape&, const Node& view, const Placement& result);
 
 /// All strategies worth comparing, in a fixed order; on equal cost the first is taken.
 std::vector<Strategy> strategies(const OpContext&);

@@ -112,6 +112,7 @@ class Movements {
     if (!value) return;
     const Placement from = complete(placed_.placement(moved.from)), to = complete(placed_.placement(moved.to));
     const Node& producer = graph_.node(graph_.value(value).producer);
+    before_views(value, to);
     if (moved.user && moved.user == graph_.value(value).producer) {
       Lies before;
       for (const ValueId input : elementwise_inputs(producer)) spread(input, to, value, before);
@@ -130,6 +131,18 @@ class Movements {
       if (step->kind == CollectiveKind::all_reduce) scatter(value, to, step->axes);
     if (moved.user && moved.user.index < graph_.nodes.size())
       for (std::map<NodeId, int>& group : products_.of(moved.user)) add(Wish{{}, std::move(group)});
+  }
+
+  /// What the value is another view of lies as it shall.
+  void before_views(ValueId value, Placement lies) {
+    for (;;) {
+      const Node& view = graph_.node(graph_.value(value).producer);
+      const auto before = mesh::before_view(graph_, mesh_, view, lies);
+      if (!before) return;
+      value = view.inputs[0];
+      lies = *before;
+      add({{value, lies}});
+    }
   }
 
   /// A partial sum that was completed everywhere: along each dim that somebody slices over these axes, so that each

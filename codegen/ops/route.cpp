@@ -1,5 +1,5 @@
-// route.cpp: which token goes to which expert: indices of slots for tokens, and of tokens for slots. Tokens, choices,
-// experts and slots of a group stay whole, for who comes first is known to who sees all; groups may be split.
+// route.cpp: which token goes to which expert: indices of slots for tokens, and of tokens for slots. Tokens, choices
+// and slots of a group stay whole, for who comes first is known to who sees all; groups may be split.
 #include "codegen/ops/route.h"
 
 #include <fmt/format.h>
@@ -41,13 +41,13 @@ ops::Types route_types(const Graph& graph, const Node& node) {
   ops::require(graph.dim(route.seat).size == graph.dim(route.expert).size * graph.dim(route.slot).size, graph, node,
                "there are more seats than slots");
   Dims source = ops::without(chosen.dims, own_dims(route));
-  source.insert(source.end(), {route.expert, route.slot});
+  source.push_back(route.seat);
   return {{Type::i32, route.seat, chosen.dims}, {Type::i32, route.token, source}};
 }
 
 std::vector<Factor> route_factors(const Graph& graph, const Node& node) {
   const Route route = routed(node);
-  return ops::factors_but_whole(graph, node, {route.token, route.choice, route.expert, route.slot});
+  return ops::factors_but_whole(graph, node, {route.token, route.choice, route.seat});
 }
 
 ops::Horizons route_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
@@ -60,7 +60,7 @@ Dims route_order(const MemoryOrders& orders, const Node& node, size_t result) {
   const Dims own = own_dims(route);
   Dims order = ops::without(orders.of(node.inputs[0]), own);
   if (result == 0) order.insert(order.end(), own.begin(), own.end());
-  else order.insert(order.end(), {route.expert, route.slot});
+  else order.push_back(route.seat);
   return order;
 }
 
@@ -84,7 +84,7 @@ void lower_route(Lowering& to, const Node& node) {
       if (dim) order.push_back(dim);
     return order;
   };
-  const Dims of_tokens = with({route.token, route.choice}), of_slots = with({route.expert, route.slot});
+  const Dims of_tokens = with({route.token, route.choice}), of_slots = with({route.seat});
   std::vector<Access> reads{to.in_order(chosen, of_tokens)};
   if (node.inputs.size() > 1) reads.push_back(to.in_order(to.in_memory(node.inputs[1]), of_tokens));
   std::vector<Access> results, made;
@@ -122,8 +122,8 @@ void verify(const Program& program, const DefinedStep& step, const std::function
   const auto lies_as_tokens = [&](const Access& access) { return lies(access, own_dims(route)); };
   if (!std::ranges::all_of(step.reads, lies_as_tokens) || !lies_as_tokens(step.writes[0]))
     say("has values of its tokens that do not lie by groups, tokens and choices, these whole");
-  if (!lies(step.writes[1], {route.expert, route.slot}))
-    say("has tokens of its slots that do not lie by groups, experts and slots, these whole");
+  if (!lies(step.writes[1], {route.seat}))
+    say("has tokens of its slots that do not lie by groups and slots, these whole");
 }
 
 std::string shapes(const EmitContext& context, const DefinedStep& step) {

@@ -4,9 +4,9 @@
 
 namespace mesh {
 
-/// (chosen: index(expert)[.., token, choice][, weight: the same dims]) -> the slot that each choice gets, counted over
-/// all experts, `seat`[.., token, choice]; and the token in each slot, index(token)[.., expert, slot]; -1 for none. The
-/// dims that are not named are groups, each of which has all the slots.
+/// (chosen: index(expert)[.., token, choice][, weight: the same dims]) -> the seat that each choice gets, which counts
+/// the slots of all experts: index(seat)[.., token, choice]; and the token in each seat, index(token)[.., seat]; -1 for
+/// none. The dims that are not named are groups, each of which has all the seats.
 struct Route {
   DimId token, choice;  // choice unset: each token makes one, and no value has the dim
   DimId expert, slot, seat;

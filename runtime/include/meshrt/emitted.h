@@ -17,6 +17,7 @@
 #include "meshrt/activation.h"
 #include "meshrt/attention.h"
 #include "meshrt/collectives.h"
+#include "meshrt/combine.h"
 #include "meshrt/deal.h"
 #include "meshrt/finite.h"
 #include "meshrt/gemm.h"

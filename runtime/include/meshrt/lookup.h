@@ -51,10 +51,10 @@ void scatter_add(const Lookup& lookup, T* table, const Index* ids, int64_t count
   scatter(lookup, table, ids, count, rows, [](T a, T b) { return static_cast<T>(a + b); });
 }
 
-/// table[ids[i]] = the larger of it and rows[i]; NaN is larger than all. The caller fills the table with `least` first.
+/// table[ids[i]] = the larger of it and rows[i]; a NaN never wins. The caller fills the table with `least` first.
 template <class T, class Index>
 void scatter_max(const Lookup& lookup, T* table, const Index* ids, int64_t count, const T* rows) {
-  scatter(lookup, table, ids, count, rows, [](T a, T b) { return b > a || b != b ? b : a; });
+  scatter(lookup, table, ids, count, rows, [](T a, T b) { return a < b ? b : a; });
 }
 
 /// What every value of the type is at least.
