@@ -33,6 +33,7 @@
 #include "codegen/optimizer/outer_step.h"
 #include "codegen/optimizer/want.h"
 #include "codegen/optimizer/watch.h"
+#include "codegen/own_dims.h"
 #include "codegen/program/fits_rank.h"
 #include "codegen/program/lower.h"
 #include "codegen/program/print_program.h"
@@ -366,8 +367,9 @@ bool compile_entry(Compilation& c, EntryWork entry) {
   const std::vector<Stored>& stored = made.sharded.graph.stored;
   for (uint32_t i = 0; i < stored.size(); ++i)
     if (is_begun(stored[i])) made.begins = StoredId{i};
+  if (!c.result.entries.empty()) give_own_dims(made.sharded, c.result.entries.front().sharded.graph, c.sink);
   c.result.entries.push_back(std::move(made));
-  return true;
+  return !c.sink.has_errors();
 }
 
 /// What replicas that train apart need beside their step, which has just been compiled.

@@ -96,7 +96,7 @@ std::optional<Span> mixes_samples(const Graph& of) {
   Graph graph = of;
   decompose(graph);
   remove_dead(graph);
-  const SampleSums sums(graph, graph.sample_dim);
+  const SampleSums sums(graph, names_of_samples(graph, graph.sample_dim));
   const auto adds_up = [&](ValueId value) { return sums.adds_up(value) != SampleKind::whole; };
   for (const NodeId id : graph.body(graph.root()).nodes)
     if ((sums.coupled() && sums.coupled()->node == id) || std::ranges::any_of(graph.node(id).results, adds_up))

@@ -91,6 +91,7 @@ class Evaluator {
             .label(named->declared, "declared here");
       return named->value ? std::optional<Value>(*named->value) : std::nullopt;
     }
+    if (path.text() == "training" && scope_.training) return Value(*scope_.training);
     auto error = sink_.error("E0201", expr.span, "unknown dim or constant `{}`", path.text());
     if (scope_.names) {
       if (const auto near = did_you_mean(path.text(), scope_.names())) {
@@ -192,6 +193,7 @@ class Evaluator {
     const std::string function = call.callee.text();
     const bool rounds = function == "ceil" || function == "floor";
     const bool extreme = function == "min" || function == "max";
+    if (function == "where" && call.items.empty() && call.arguments.size() == 3) return chosen(call);
     if ((!rounds && !extreme) || !call.items.empty()) return not_a_size(expr);
     if (call.arguments.empty() || (rounds && call.arguments.size() > 1)) {
       sink_.error("E0223", expr.span, "`{}` takes {}, found {}", function, rounds ? "one number" : "numbers",
@@ -212,12 +214,20 @@ class Evaluator {
                                    : *std::max_element(numbers.begin(), numbers.end(), less));
   }
 
+  // `where(training, 1.25, 2)`: both numbers must be good.
+  std::optional<Value> chosen(const ast::Call& call) {
+    const auto which = condition(*call.arguments[0].value);
+    const auto yes = number(*call.arguments[1].value), no = number(*call.arguments[2].value);
+    if (!which || !yes || !no) return std::nullopt;
+    return Value(*which ? *yes : *no);
+  }
+
   std::optional<Value> value(const ast::Expr& expr, const ast::String&) { return not_a_size(expr); }
   std::optional<Value> value(const ast::Expr& expr, const ast::Cast&) { return not_a_size(expr); }
 
   std::optional<Value> not_a_size(const ast::Expr& expr) {
     sink_.error("E0223", expr.span, "`{}` is not a size", print(expr))
-        .note("sizes are made of numbers, dims, consts, `+ - * / % ^`, ceil, floor, min and max");
+        .note("sizes are made of numbers, dims, consts, `+ - * / % ^`, ceil, floor, min, max and where");
     return std::nullopt;
   }
 

@@ -30,6 +30,7 @@ struct NamedSize {
 struct SizeScope {
   std::function<std::optional<NamedSize>(const std::string& name)> find;
   std::function<std::vector<std::string>()> names;  // all of them, for "did you mean"; may be empty
+  std::optional<bool> training = {};                // what `training` means, where it may stand
 };
 
 // The value of a number expression; nothing after an error was reported, or silently where a name has no value.

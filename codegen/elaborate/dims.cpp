@@ -18,6 +18,7 @@ class Globals {
     for (const ast::Constant* constant : e.declared.constants) constants_[constant->name.text] = constant;
     scope_.find = [this](const std::string& name) { return find(name); };
     scope_.names = [this] { return names(); };
+    scope_.training = e.options.purpose.training();
   }
 
   void evaluate() {
@@ -144,6 +145,7 @@ SizeScope size_scope(const Elaboration& e, const DimScope& scope) {
     return global->second;
   };
   result.names = [&e, &scope] { return visible_dims(e, scope); };
+  result.training = e.options.purpose.training();
   return result;
 }
 

@@ -32,8 +32,9 @@ const std::vector<OtherName>& other_names() {
       joined = "`concat[a + b as c](x, y)` joins along a dim, `stack[two](x, y)` along a new one",
       table = "`take[d](table, i)` reads entries of `d`",
       chosen =
-          "`dot[d](x, one_hot[d](i))` reads along `d` at indices `i` that share dims with `x`, "
-          "`take[d](table, i)` at those that share none",
+          "`take[d](x, i)` reads along `d` at indices `i`, at one of its own for each element of the dims that both "
+          "have",
+      added = "`scatter_add[a as d](x, i)` adds up the elements along `a` at their indices `i` of `d`",
       masked = "`where(k, x, y)` chooses; `mask` is an op of its own: `meshc ops mask`",
       logits = "`sigmoid_cross_entropy(x, p)` takes logits, and loses nothing at large ones",
       bce =
@@ -131,6 +132,10 @@ const std::vector<OtherName>& other_names() {
       {"cumprod", no_product},
       {"gather", chosen},
       {"take_along_axis", chosen},
+      {"scatter", added},
+      {"index_add", added},
+      {"segment_sum", added},
+      {"bincount", "`scatter_add[a as d](1, i)`"},
       {"index_select", table},
       {"embedding", table},
       {"masked_fill", masked},

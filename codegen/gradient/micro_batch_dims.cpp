@@ -18,21 +18,26 @@ class Naming {
       : graph_(graph), parts_(parts), whole_(gathered) {}
 
   void run() {
-    const DimId samples = parts_.samples, micro = parts_.micro;
+    const auto cut_names = [&](std::vector<DimId>& dims) {
+      for (DimId& dim : dims)
+        if (const DimId micro = micro_name(parts_, dim)) dim = micro;
+    };
     std::set<BodyId> cut;
     for (uint32_t b = 1; b < graph_.bodies.size(); ++b)
       for (BodyId at{b}; at != graph_.root(); at = graph_.node(graph_.body(at).owner).body)
         if (std::get<LoopOp>(graph_.node(graph_.body(at).owner).op).dim == parts_.time) cut.insert(BodyId{b});
     for (Value& value : graph_.values)
-      if (cut.contains(value.body)) std::ranges::replace(value.type.dims, samples, micro);
+      if (cut.contains(value.body)) cut_names(value.type.dims);
     for (const auto& one : whole_)
-      if (one.stacked != *one.wanted) std::ranges::replace(graph_.value(one.stacked).type.dims, samples, micro);
+      if (one.stacked != *one.wanted) cut_names(graph_.value(one.stacked).type.dims);
     for (Stored& stored : graph_.stored) cut_dims(stored);
     for (BodyId body : cut) {
       for (NodeId id : graph_.body(body).nodes) {
         Node& node = graph_.node(id);
-        if (positions_along(graph_, node) == samples) continue;
-        for_each_dim(node.op, [&](DimId& dim) { dim = dim == samples ? micro : dim; });
+        if (positions_along(graph_, node) == parts_.samples) continue;
+        for_each_dim(node.op, [&](DimId& dim) {
+          if (const DimId micro = micro_name(parts_, dim)) dim = micro;
+        });
       }
       global_positions(body);
       global_numbers(body);
@@ -107,10 +112,11 @@ class Naming {
     GraphBuilder build(graph_);
     for (const GatheredValue& one : whole_) {
       build.span = graph_.node(graph_.value(*one.wanted).producer).span;
-      const std::string name = graph_.value(*one.wanted).name;
-      const ValueId merged = build.value(MergeOp{{parts_.time, parts_.micro}, parts_.samples}, {one.stacked});
+      const std::string called = graph_.value(*one.wanted).name;
+      const auto name = std::ranges::find_if(one.dims, [&](DimId dim) { return bool(micro_name(parts_, dim)); });
+      const ValueId merged = build.value(MergeOp{{parts_.time, micro_name(parts_, *name)}, *name}, {one.stacked});
       const ValueId value = build.in_order(merged, one.dims);  // the declared one
-      graph_.value(value).name = name;
+      graph_.value(value).name = called;
       *one.wanted = value;
     }
   }
@@ -121,6 +127,12 @@ class Naming {
 };
 
 }  // namespace
+
+DimId micro_name(const MicroBatches& parts, DimId dim) {
+  if (dim == parts.samples) return parts.micro;
+  const auto other = std::ranges::find(parts.names, dim, &MicroBatches::Name::samples);
+  return other == parts.names.end() ? DimId{} : other->micro;
+}
 
 std::string fresh_dim_name(const Graph& graph, std::string name) {
   const auto taken = [&] { return std::ranges::count(graph.dims, name, &Dim::name) > 0; };

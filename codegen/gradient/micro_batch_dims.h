@@ -17,6 +17,9 @@ struct GatheredValue {
   std::vector<DimId> dims;
 };
 
+/// What a name of the samples is called in a micro-batch; unset for another dim.
+DimId micro_name(const MicroBatches&, DimId);
+
 /// The name, or a longer one that no dim has.
 std::string fresh_dim_name(const Graph&, std::string name);
 

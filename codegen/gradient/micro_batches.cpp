@@ -159,8 +159,7 @@ class Rewrite {
   }
 
   bool is_cut_input(ValueId value) const {
-    return std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op) &&
-           std::ranges::count(graph_.type(value).dims, parts_.samples) > 0;
+    return std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op) && has_samples(value);
   }
 
   /// `sum` of a turn is added to what earlier turns left; `total` stands for it after the loop.
@@ -292,7 +291,9 @@ class Rewrite {
     walk(walk, turns.body);
   }
 
-  bool has_samples(ValueId value) const { return std::ranges::count(graph_.type(value).dims, parts_.samples) > 0; }
+  bool has_samples(ValueId value) const {
+    return std::ranges::any_of(graph_.type(value).dims, [&](DimId dim) { return bool(micro_name(parts_, dim)); });
+  }
 
   /// Outside the loops, what the last turn left stands for what every turn computes.
   void replace_left() {
@@ -375,6 +376,12 @@ void declare_micro_batches(Graph& graph, int64_t count, Span span) {
   GraphBuilder build(graph);
   parts.time = build.dim(fresh_dim_name(graph, "time"), count, span);
   parts.micro = build.dim(fresh_dim_name(graph, "micro_" + samples.name), samples.size / count, samples.span);
+  for (const DimId name : names_of_samples(graph, parts.samples))
+    if (name != parts.samples) {
+      const Dim other = graph.dim(name);
+      const std::string micro = fresh_dim_name(graph, "micro_" + other.name);
+      parts.names.push_back({name, build.dim(micro, other.size / count, other.span)});
+    }
   graph.micro_batches = parts;
 }
 
@@ -382,7 +389,9 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   const MicroBatches parts = graph.micro_batches;
   if (!parts.time || !samples_first(graph, sink)) return;
   decompose(graph);
-  const SampleSums sums(graph, parts.samples);
+  std::vector<DimId> names{parts.samples};
+  for (const MicroBatches::Name& name : parts.names) names.push_back(name.samples);
+  const SampleSums sums(graph, names);
   if (const auto& coupled = sums.coupled()) {
     const Node& node = graph.node(coupled->node);
     sink.error("E0413", node.span, "this cannot be computed by micro-batches: {}", coupled->why)

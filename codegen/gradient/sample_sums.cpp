@@ -18,8 +18,16 @@ SampleKind kind_of(Reduce reduce) {
   }
 }
 
-/// Whether the op does more with a dim that it names than to add up over it or to have it.
-bool works_along(const Op& op, DimId samples) { return definition(op).works_along_dims && names_dim(op, samples); }
+/// Whether the op does more with a dim that it names than to add up over it, to have it or to call it otherwise.
+bool works_along(Op op, const std::vector<DimId>& names) {
+  const auto is_name = [&](DimId dim) { return std::ranges::count(names, dim) > 0; };
+  if (const ScatterOp* scatter = std::get_if<ScatterOp>(&op)) return is_name(scatter->dim);
+  if (!definition(op).works_along_dims) return false;
+  if (RenameOp* rename = std::get_if<RenameOp>(&op))
+    for (size_t i = 0; i < rename->from.size(); ++i)
+      if (is_name(rename->from[i]) != is_name(rename->to[i])) return true;
+  return !is_rename(op) && std::ranges::any_of(names, [&](DimId name) { return names_dim(op, name); });
+}
 
 /// `where`: linear in what it chooses from, together, while every turn has the same condition. Ranks complete sums
 /// before it.
@@ -34,8 +42,36 @@ bool incomplete(SampleKind kind) {
 
 }  // namespace
 
-SampleSums::SampleSums(const Graph& graph, DimId samples)
-    : graph_(graph), samples_(samples), kinds_(graph.values.size(), SampleKind::whole) {
+std::vector<DimId> names_of_samples(const Graph& graph, DimId samples) {
+  std::set<DimId> names{samples};
+  for (bool more = true; more;) {
+    more = false;
+    for (const Node& node : graph.nodes)
+      if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
+        for (size_t i = 0; i < rename->from.size(); ++i)
+          if (names.contains(rename->from[i])) more = names.insert(rename->to[i]).second || more;
+  }
+  const auto count = [&](const std::vector<DimId>& dims) {
+    return std::ranges::count_if(dims, [&](DimId dim) { return names.contains(dim); });
+  };
+  const auto is_other = [&](DimId dim) { return dim != samples && names.contains(dim); };
+  const auto apart = [&](const Value& value) { return count(value.type.dims) <= 1; };
+  bool plain = std::ranges::all_of(graph.values, apart);
+  for (const Stored& stored : graph.stored) plain = plain && std::ranges::none_of(stored.type.dims, is_other);
+  for (const Node& node : graph.nodes) {  // counted by another name
+    const auto along = positions_along(graph, node);
+    const RandomOp* random = std::get_if<RandomOp>(&node.op);
+    plain = plain && !(along && is_other(*along)) && !(random && std::ranges::any_of(random->counted, is_other));
+  }
+  std::vector<DimId> all{samples};
+  if (plain)
+    for (const DimId name : names)
+      if (name != samples) all.push_back(name);
+  return all;
+}
+
+SampleSums::SampleSums(const Graph& graph, const std::vector<DimId>& names)
+    : graph_(graph), names_(names), kinds_(graph.values.size(), SampleKind::whole) {
   for (uint32_t i = 0; i < graph.values.size(); ++i)
     if (has_samples({i})) kinds_[i] = SampleKind::sliced;
   for (NodeId id : graph.body(graph.root()).nodes) {
@@ -56,7 +92,11 @@ SampleSums::SampleSums(const Graph& graph, DimId samples)
   }
 }
 
-bool SampleSums::has_samples(ValueId id) const { return std::ranges::count(graph_.type(id).dims, samples_) > 0; }
+bool SampleSums::is_name(DimId dim) const { return std::ranges::count(names_, dim) > 0; }
+
+bool SampleSums::has_samples(ValueId id) const {
+  return std::ranges::any_of(graph_.type(id).dims, [&](DimId dim) { return is_name(dim); });
+}
 
 SampleKind SampleSums::adds_up(ValueId id) const {
   const auto found = adds_up_.find(id);
@@ -121,7 +161,7 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
 void SampleSums::op(NodeId id) {
   const Node& at = graph_.node(id);
   if (std::holds_alternative<UpdateOp>(at.op)) couple(id, "it keeps a value of every sample");
-  if (works_along(at.op, samples_)) couple(id, "it needs all samples at once");
+  if (works_along(at.op, names_)) couple(id, "it needs all samples at once");
   for (size_t r = 0; r < at.results.size() && !coupled_; ++r) {
     if (const auto kind = reduced(id, r)) kinds_[at.results[r].index] = *kind;
     else if (has_samples(at.results[r])) kinds_[at.results[r].index] = SampleKind::sliced;
@@ -136,9 +176,9 @@ std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
   for (const Factor& factor : definition(at.op).factors(graph_, at)) {
     std::vector<DimId> dims = factor.operands;
     dims.insert(dims.end(), factor.results.begin(), factor.results.end());
-    if (std::ranges::count(dims, samples_) == 0) continue;
+    if (std::ranges::none_of(dims, [&](DimId d) { return is_name(d); })) continue;
     if (!factor.splittable || factor.granule > 1 ||
-        std::ranges::any_of(dims, [&](DimId d) { return d && d != samples_; }))
+        std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
       couple(id, "it needs all samples at once");
     for (size_t i = 0; i < at.inputs.size(); ++i)
       if (incomplete(kinds_[at.inputs[i].index])) couple(id, "it uses a sum over samples before it is complete");

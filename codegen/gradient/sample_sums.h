@@ -16,9 +16,14 @@ namespace mesh {
 /// others are known completely when all samples have been through.
 enum class SampleKind : uint8_t { whole, sliced, zero, sum, max, min };
 
+/// What the samples are called: by `samples`, then by what renames give them where no value has two of the names, so
+/// that it is of single samples still.
+std::vector<DimId> names_of_samples(const Graph&, DimId samples);
+
 class SampleSums {
  public:
-  SampleSums(const Graph&, DimId samples);
+  /// `names`: what the samples are called, names_of_samples.
+  SampleSums(const Graph&, const std::vector<DimId>& names);
 
   /// Root nodes that must run once for each part of the samples, in order.
   const std::vector<NodeId>& inside() const { return inside_; }
@@ -45,11 +50,12 @@ class SampleSums {
   std::optional<SampleKind> reduced(NodeId, size_t result);
   SampleKind passed_on(NodeId);
   void couple(NodeId, std::string why, bool beside = false);
+  bool is_name(DimId dim) const;
   bool has_samples(ValueId id) const;
   bool is_zero(ValueId id) const;
 
   const Graph& graph_;
-  DimId samples_;
+  std::vector<DimId> names_;
   std::vector<SampleKind> kinds_;          // as later nodes of the same body see them
   std::map<ValueId, SampleKind> adds_up_;  // root values that are complete after the loop
   std::vector<NodeId> inside_;

@@ -376,6 +376,10 @@ struct MicroBatches {
   DimId samples, time, micro;
   Span span;  // of `accumulate: 4`, or of `sync: 500`
   bool by_replicas = false;
+  struct Name {
+    DimId samples, micro;
+  };
+  std::vector<Name> names = {};  // other names of `samples`, each with that of a micro-batch's
 };
 
 /// A value that the caller wants to see after a step, by its name.

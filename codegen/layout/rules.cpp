@@ -92,6 +92,9 @@ Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {
     const bool of_replicas = parts.by_replicas && rule.span == layout.replicas.rule;
     std::replace(rule.dims.begin(), rule.dims.end(), parts.samples, of_replicas ? parts.time : parts.micro);
     std::replace(rule.unless.begin(), rule.unless.end(), parts.samples, parts.micro);
+    for (const MicroBatches::Name& name : parts.names)
+      for (std::vector<DimId>* dims : {&rule.dims, &rule.unless})
+        std::replace(dims->begin(), dims->end(), name.samples, name.micro);
   }
   return result;
 }

@@ -310,7 +310,8 @@ constexpr StepDefinition step_called(std::string_view name) {
 }
 
 constexpr OpDefinition definition_called(std::string_view name, ops::Types (*infer)(const Graph&, const Node&),
-                                         decltype(&combine_gradient) gradient, decltype(&combine_order) order) {
+                                         decltype(&combine_gradient) gradient, decltype(&combine_order) order,
+                                         bool works_along_dims = true) {
   return {
       .name = name,
       .called = nullptr,
@@ -322,7 +323,7 @@ constexpr OpDefinition definition_called(std::string_view name, ops::Types (*inf
       .reduction = nullptr,
       .number = nullptr,
       .names_dims_alike = false,
-      .works_along_dims = true,
+      .works_along_dims = works_along_dims,
       .causality = combine_horizon,
       .flops = products,
       .effort = ops::costs<Effort::lookup>,
@@ -341,7 +342,7 @@ constinit const OpKind combine_kind{
     .lower = lower_combine,
 };
 constinit const OpKind d_table_kind{
-    .definition = definition_called("combine_d_table", d_table_types, nullptr, d_table_order),
+    .definition = definition_called("combine_d_table", d_table_types, nullptr, d_table_order, false),
     .text = [](const Graph& graph, const DefinedOp& op) { return text_of("combine_d_table", graph, op); },
     .lower = lower_d_table,
 };

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 from constructs import loops, sizes, values
+from experts import Split, splits
 from generate.layouts import is_refused
 from generate.model import spec
 from generate.moved import MISMATCHED
@@ -21,6 +22,9 @@ ATTEMPTS = 6
 CONSTRUCTS = [one for part in (sizes, loops, values) for one in part.cases() if len(one.layouts) == 1 and not one.options]
 # Movements of one tensor between placements that mismatch, on few ranks.
 MOVED = [one for one, _ in MISMATCHED if math.prod(one.mesh) <= 8]
+# Lookups and experts under a split of some dims.
+SPLITS = list(splits())
+SPLITS = SPLITS[::len(SPLITS) // 200]
 TOGETHER = 5  # programs in one translation unit: the runtime's headers take longer than a program
 # As build.sh compiles, into a library that tests/emit/run_emitted.cpp loads.
 COMPILE = ["c++", "-std=c++20", "-O3", f"-march={os.environ.get('TARGET', 'native')}", "-ffp-contract=off", "-fno-math-errno",
@@ -40,6 +44,8 @@ def name_of(graph):
         return f"moved_{graph.name}"
     if isinstance(graph, int):
         return f"g{graph}"
+    if isinstance(graph, Split):
+        return f"split{SPLITS.index(graph)}"
     return os.path.basename(graph).removesuffix(".mesh") if isinstance(graph, str) else f"construct{CONSTRUCTS.index(graph)}"
 
 
@@ -49,6 +55,8 @@ def texts(graph):
         return (spec(SEED + graph, attempt).text for attempt in range(ATTEMPTS))
     if graph in MOVED:
         return iter([graph.spec("f32")])
+    if isinstance(graph, Split):
+        return iter([graph.spec])
     if not isinstance(graph, str):
         return iter([graph.spec])
     with open(graph) as file:
@@ -87,8 +95,8 @@ def compare(folder, graphs):
 def run(small):
     report = Report()
     count = 4 if small else 50
-    print(f"seed {SEED}, {count} graphs, f32, each under a random layout of 1 to 8 ranks; those that once failed; single constructs; movements of one tensor")
-    graphs = [*range(count), *sorted(glob.glob(ONCE_FAILED)), *CONSTRUCTS, *MOVED]
+    print(f"seed {SEED}, {count} graphs, f32, each under a random layout of 1 to 8 ranks; those that once failed; single constructs; movements of one tensor; lookups and experts under a split")
+    graphs = [*range(count), *sorted(glob.glob(ONCE_FAILED)), *CONSTRUCTS, *MOVED, *(SPLITS[::67] if small else SPLITS)]
     with scratch() as folder, ThreadPoolExecutor(2) as pool:
         found = {}
         for part in pool.map(lambda first: compare(folder, graphs[first:first + TOGETHER]), range(0, len(graphs), TOGETHER)):

@@ -123,7 +123,7 @@ def compare_mixtral(report, folder, random, small, precisions):
     shape = (MIXTRAL["batch"], MIXTRAL["seq"])
     tokens = {name: random.integers(0, MIXTRAL["vocab"], shape).astype(np.int32) for name in ("token", "target")}
     spec = [f"{TOP}/specs/mixtral.mesh", layouts_file(folder, "mixtral-layouts", "kv * group"), *sets(**MIXTRAL)]
-    names = ["both", "dense", "wide"] if small else [*NAMES, "vocab_4", "default", "dense", "wide"]
+    names = ["moe", "dense", "wide"] if small else [*NAMES, "vocab_4", "default", "dense", "wide", "moe", "experts", "all"]
     layouts = own(names) + ([] if small else [("wide over 6", "wide", "model=6"), ("dense over 4", "dense", "data=2,model=4")])
     compare(report, folder, "mixtral", spec, feeds(folder, tokens), layouts, precisions)
 

@@ -475,7 +475,7 @@ def run(small):
             report.attempt(name, lambda: compare(report, folder, name, [path], [], chosen, 32))
         shipped = {
             "gpt": (sets(seq=32, embed=16, heads=4, head_dim=4, layer=2), ["default", "megatron", "sequence", "zero"]),
-            "mixtral": (sets(seq=32, embed=16, head_dim=4, layer=2, window=5), ["default", "dense", "wide"]),
+            "mixtral": (sets(seq=32, embed=16, head_dim=4, layer=2, window=5, slot=32), ["default", "dense", "wide", "moe"]),
             "gpt2": (sets(seq=32, embed=16, heads=4, layer=2, vocab=300, place=40), ["default"]),
         }
         for name, (options, layouts) in list(shipped.items())[:1 if small else None]:

@@ -9,7 +9,7 @@ import numpy as np
 from common import Report, meshc, scratch
 from common import run as execute
 from generate.layouts import is_refused, layout
-from oracle import along, blocks, contractions, elementwise, indexing, joins, loops, neighbours, partial, reductions, safetensors, slices
+from oracle import along, blocks, contractions, elementwise, experts, indexing, joins, loops, neighbours, partial, reductions, safetensors, slices
 
 SEED = 20261120
 FORWARD, GRADIENT, FORWARD_F32 = 1e-12, 1e-9, 2e-6
@@ -99,7 +99,7 @@ def measure(case, folder, small, layouts):
 def run(small):
     report = Report()
     layouts = 1 if small else 8
-    cases = [case for part in (elementwise, contractions, reductions, partial, indexing, slices, joins, neighbours, along, loops, blocks) for case in part.cases()]
+    cases = [case for part in (elementwise, contractions, reductions, partial, indexing, slices, joins, neighbours, along, experts, loops, blocks) for case in part.cases()]
     print(f"seed {SEED}, {len(cases)} cases; values against NumPy, gradients against differences of NumPy in long doubles (Richardson, step 1e-6); "
           f"the same under {layouts} random layout{'s' * (layouts > 1)} of up to 8 ranks")
     with scratch() as folder, ThreadPoolExecutor(2) as pool:

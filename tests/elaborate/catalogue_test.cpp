@@ -29,8 +29,10 @@ Settings settings_told() {
 Settings settings_taken() {
   Settings taken;
   for (const std::string& name : elaboration::function_names())
-    for (const elaboration::Function* function : elaboration::functions_named(name))
+    for (const elaboration::Function* function : elaboration::functions_named(name)) {
       taken[name].insert(function->options.begin(), function->options.end());
+      taken[name].insert(function->words.begin(), function->words.end());
+    }
   return taken;
 }
 

@@ -174,7 +174,7 @@ constexpr OpDefinition scattered(std::string_view name, PartialRule (*partial)(c
       .reduction = nullptr,
       .number = nullptr,
       .names_dims_alike = false,
-      .works_along_dims = true,
+      .works_along_dims = false,
       .causality = scatter_horizon,
       .flops = additions,
       .effort = costs<Effort::lookup>,
