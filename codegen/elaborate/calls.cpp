@@ -97,12 +97,14 @@ bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const F
       good = read_word(e, argument, site) && good;
       continue;
     }
-    const Term term = expression(e, frame, *argument.value);
+    const bool known = !argument.name || std::ranges::count(row.options, std::string_view(argument.name->text)) > 0;
+    const bool quoted = ast::as<ast::String>(*argument.value) != nullptr;
+    const Term term = known || !quoted ? expression(e, frame, *argument.value) : Term::poison();
     good = good && !term.poisoned();
     if (!argument.name) {
       site.arguments.push_back(term);
       site.spans.push_back(argument.value->span);
-    } else if (std::find(row.options.begin(), row.options.end(), argument.name->text) == row.options.end()) {
+    } else if (!known) {
       auto report =
           e.error("E0310", argument.name->span, "{} has no argument called `{}`", site.name, argument.name->text);
       std::vector<std::string> options(row.options.begin(), row.options.end());

@@ -101,7 +101,7 @@ Term take(Elaboration&, CallSite&);  // functions_indices.cpp
 Term scatter_add(Elaboration&, CallSite&);
 Term scatter_max(Elaboration&, CallSite&);
 Term one_hot(Elaboration&, CallSite&);
-Term route(Elaboration&, CallSite&);  // functions_experts.cpp
+Term route(Elaboration&, CallSite&);  // codegen/ops/experts_functions.cpp
 Term dispatch(Elaboration&, CallSite&);
 Term combine(Elaboration&, CallSite&);
 Term dropped(Elaboration&, CallSite&);

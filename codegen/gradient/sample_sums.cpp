@@ -209,7 +209,7 @@ SampleKind SampleSums::passed_on(NodeId id) {
   if (!passes && definition(at.op).partial(graph_, at) == PartialRule::together && count == adding)
     couple(id,
            fmt::format("it adds a sum over samples to a value without `{}` that a loop beside values of samples gives",
-                       graph_.dim(samples_).name),
+                       graph_.dim(names_[0]).name),
            true);
   if (!passes || std::ranges::any_of(at.inputs, [&](ValueId v) { return open(v) && !adds(v); }))
     couple(id, "it uses a sum over samples before it is complete");

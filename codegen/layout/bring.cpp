@@ -142,15 +142,12 @@ ValueId Placer::materialise(ValueId id, const Placement& to) {
 /// smaller. What their operand must be for that; nothing where the movement cannot happen there.
 std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   const Node& node = graph_.node(graph_.value(id).producer);
-  const bool renames = is_rename(node.op);
-  const bool regroups = std::holds_alternative<SplitOp>(node.op) || std::holds_alternative<MergeOp>(node.op);
-  if (!renames && (to.has_margins() || (!regroups && !is_spread(node.op)))) return {};
-  if (is_free(node.inputs[0])) return {};
+  if (to.has_margins() && !is_rename(node.op)) return {};
+  std::optional<Placement> from = mesh::before_view(graph_, layout_.mesh, node, to);
+  if (!from && is_spread(node.op)) from = operand_placement(graph_, node, 0, to);
+  if (!from || is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));
   if (now.partial != placement(id).partial || now.at != placement(id).at) return {};
-  std::optional<Placement> from =
-      regroups ? mesh::before_view(graph_, layout_.mesh, node, to) : operand_placement(graph_, node, 0, to);
-  if (!from) return {};
   from->partial = to.partial;
   from->at = to.at;
   if (!planner_.plan(graph_.type(node.inputs[0]), now, *from)) return {};
@@ -160,6 +157,10 @@ std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
 ValueId Placer::through_view(ValueId id, const Placement& to, const std::string& need) {
   const std::optional<Placement> from = before_view(id, to);
   if (!from) return {};
+  const Node& view = graph_.node(graph_.value(id).producer);
+  if (Value& operand = graph_.value(view.inputs[0]);
+      !is_rename(view.op) && operand.name.empty() && operand.label.empty())
+    operand.label = graph_.value(id).name.empty() ? graph_.value(id).label : graph_.value(id).name;
   return repeat_with(id, to, {bring(graph_.node(graph_.value(id).producer).inputs[0], *from, need)});
 }
 

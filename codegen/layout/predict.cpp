@@ -86,8 +86,9 @@ class Predictor {
       else break;
     }
     const ValueId gathered = gathered_from(reshard.results[0]);
-    const bool named = gathered && !known_as(graph_, gathered).empty();
-    return named ? known_as(graph_, gathered) : op_text(graph_, graph_.node(graph_.value(value).producer).op);
+    if (gathered && !known_as(graph_, gathered).empty()) return known_as(graph_, gathered);
+    const std::string& view = graph_.value(value).label;  // what it is seen as, where it moves before it is split
+    return graph_.names.contains(view) ? view : op_text(graph_, graph_.node(graph_.value(value).producer).op);
   }
 
   /// What the rules take it for: the stored tensor that it becomes, else what it comes from.

@@ -36,7 +36,7 @@ def layer(v, parts, slots, once=False, largest=False, chosen=None, switch=False)
     back = np.where(seat[..., None] >= 0, np.stack([ys[g][np.maximum(seat[g], 0)] for g in range(parts)]), 0)
     y = (back * weight.reshape(grouped.shape)[..., None]).sum(2).reshape(*v.p1.shape[:-1], -1)
     lost = (seat < 0).reshape(chosen.shape)
-    return {"y": y, "i1": lost[..., 0] if switch else lost, "xs": xs}
+    return {"y": y, "i1": lost[..., 0] if switch else lost, "xs": xs if parts > 1 else xs[0]}
 
 
 MLP = """xs = dispatch(p1, plan)

@@ -277,7 +277,7 @@ Term dispatch(Elaboration& e, CallSite& site) {
     for (const DimId dim : e.type(plan->chosen).dims)
       if (contains(dims, dim)) shared.push_back(dim);
     if (shared.empty() || (!plan->tokens.empty() && shared != plan->tokens)) {
-      e.error("E0304", site.spans[0], "`dispatch`: these have not the tokens' dims {}",
+      e.error("E0304", site.spans[0], "`dispatch`: the value lacks the tokens' dims {}",
               quoted(e, plan->tokens.empty() ? e.type(plan->chosen).dims : plan->tokens))
           .here(describe(e, site.arguments[0]))
           .label(plan->span, "the plan is made here");
@@ -285,7 +285,7 @@ Term dispatch(Elaboration& e, CallSite& site) {
     }
     plan->tokens = shared;
   } else if (!contains_all(dims, plan->tokens)) {
-    e.error("E0304", site.spans[0], "`dispatch`: these lack the tokens' dims {}",
+    e.error("E0304", site.spans[0], "`dispatch`: the value lacks the tokens' dims {}",
             quoted(e, missing_from(dims, plan->tokens)))
         .here(describe(e, site.arguments[0]))
         .label(plan->span, "the plan is made here");
