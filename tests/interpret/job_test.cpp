@@ -41,16 +41,16 @@ Program program_of(const Graph& model, const Axes& axes, const Rules& rules) {
   return lower(entries);
 }
 
-struct Case {
+struct JobCase {
   const char* name;
   Graph (*model)();
   Axes axes;
   Rules rules;
 };
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest's name
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const JobCase& one, std::ostream* out) { *out << one.name; }
 
-class Jobs : public testing::TestWithParam<Case> {
+class Jobs : public testing::TestWithParam<JobCase> {
  protected:
   Program program() const { return program_of(GetParam().model(), GetParam().axes, GetParam().rules); }
   Program reference() const { return program_of(GetParam().model(), {}, {}); }
@@ -153,17 +153,17 @@ TEST_P(Jobs, EvaluateSeveralBatches) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, Jobs,
-    testing::Values(Case{"perceptron_whole", perceptron, {}, {}},
-                    Case{"perceptron_data", perceptron, {{"x", 2}}, {{"batch", "x"}}},
-                    Case{"perceptron_data_4", perceptron, {{"x", 4}}, {{"batch", "x"}}},  // 6 over 4
-                    Case{"perceptron_hidden", perceptron, {{"x", 4}}, {{"hidden", "x"}}},
-                    Case{"perceptron_class", perceptron, {{"x", 2}}, {{"class", "x"}}},
-                    Case{"perceptron_both", perceptron, {{"x", 2}, {"y", 2}}, {{"batch", "x"}, {"hidden", "y"}}},
-                    Case{"perceptron_pixel", perceptron, {{"x", 2}, {"y", 2}}, {{"pixel", "x"}, {"hidden", "y"}}},
-                    Case{"residual_whole", residual, {}, {}},
-                    Case{"residual_data", residual, {{"x", 2}}, {{"batch", "x"}}},
-                    Case{"residual_wide", residual, {{"x", 4}}, {{"wide", "x"}}},
-                    Case{"residual_both", residual, {{"x", 2}, {"y", 2}}, {{"batch", "x"}, {"wide", "y"}}}),
+    testing::Values(JobCase{"perceptron_whole", perceptron, {}, {}},
+                    JobCase{"perceptron_data", perceptron, {{"x", 2}}, {{"batch", "x"}}},
+                    JobCase{"perceptron_data_4", perceptron, {{"x", 4}}, {{"batch", "x"}}},  // 6 over 4
+                    JobCase{"perceptron_hidden", perceptron, {{"x", 4}}, {{"hidden", "x"}}},
+                    JobCase{"perceptron_class", perceptron, {{"x", 2}}, {{"class", "x"}}},
+                    JobCase{"perceptron_both", perceptron, {{"x", 2}, {"y", 2}}, {{"batch", "x"}, {"hidden", "y"}}},
+                    JobCase{"perceptron_pixel", perceptron, {{"x", 2}, {"y", 2}}, {{"pixel", "x"}, {"hidden", "y"}}},
+                    JobCase{"residual_whole", residual, {}, {}},
+                    JobCase{"residual_data", residual, {{"x", 2}}, {{"batch", "x"}}},
+                    JobCase{"residual_wide", residual, {{"x", 4}}, {{"wide", "x"}}},
+                    JobCase{"residual_both", residual, {{"x", 2}, {"y", 2}}, {{"batch", "x"}, {"wide", "y"}}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 std::string refusal(const InterpretRequest& request) {

@@ -12,7 +12,7 @@ namespace {
 
 using Sent = std::tuple<std::string, CollectiveKind, int64_t, int64_t>;  // phase, kind, bytes, executions
 
-std::vector<Sent> sent_by(const std::string& model, const std::string& layout) {
+std::vector<Sent> collectives_sent(const std::string& model, const std::string& layout) {
   CompileRequest request;
   request.files = {SHARING};
   request.model = model;
@@ -31,13 +31,14 @@ std::vector<Sent> sent_by(const std::string& model, const std::string& layout) {
 
 TEST(Sharing, ANeighbourIsReadOfTheSumThatOthersRead) {
   const int64_t all_of_h = 8 * 64 * 32 * 4 * 2 * 3 / 4;  // an all_reduce of four ranks
-  EXPECT_EQ(sent_by("Neighbour", "words"), (std::vector<Sent>{{"forward", CollectiveKind::all_reduce, all_of_h, 1}}));
+  EXPECT_EQ(collectives_sent("Neighbour", "words"),
+            (std::vector<Sent>{{"forward", CollectiveKind::all_reduce, all_of_h, 1}}));
 }
 
 TEST(Sharing, ARenameIsPlacedAlikeBeforeAProductAndAfterIt) {
-  const std::vector<Sent> sent = sent_by("RenamesLast", "lengthwise");
+  const std::vector<Sent> sent = collectives_sent("RenamesLast", "lengthwise");
   EXPECT_FALSE(sent.empty());
-  EXPECT_EQ(sent_by("RenamesFirst", "lengthwise"), sent);
+  EXPECT_EQ(collectives_sent("RenamesFirst", "lengthwise"), sent);
 }
 
 }  // namespace

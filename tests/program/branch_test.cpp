@@ -12,6 +12,7 @@
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
+#include "tests/program/messages.h"
 #include "tests/program/models.h"
 #include "tests/program/staged.h"
 
@@ -19,6 +20,7 @@ namespace mesh {
 namespace {
 
 using tests::layout;
+using tests::tells;
 
 constexpr AxisId pipe = 0, data = 1;
 
@@ -44,11 +46,6 @@ size_t first_branch(Program& program) {
 }
 
 BranchStep& branch_at(Program& program, size_t i) { return std::get<BranchStep>(steps_of(program)[i].what); }
-
-bool tells(const Program& program, const std::string& part) {
-  return std::ranges::any_of(verify_program(program),
-                             [&](const std::string& message) { return message.find(part) != std::string::npos; });
-}
 
 TEST(Branch, programs_whose_ranks_take_turns_are_in_order) {
   const Program program = taking_turns();

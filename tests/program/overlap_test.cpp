@@ -14,10 +14,12 @@
 #include "codegen/program/extent.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
+#include "tests/program/messages.h"
 
 namespace mesh {
 namespace {
 
+using tests::expect_message;
 using Phase = CollectiveStep::Phase;
 
 /// A training step whose parameters, sequence and gradients are split, so that much is moved.
@@ -56,13 +58,6 @@ Pair find_pair(Program& program, const IsWanted& is_wanted) {
 
 Pair any_pair(Program& program) {
   return find_pair(program, [](const Steps&, size_t, size_t) { return true; });
-}
-
-void expect_message(const Program& broken, const std::string& part) {
-  const std::vector<std::string> messages = verify_program(broken);
-  EXPECT_TRUE(std::ranges::any_of(messages, [&](const std::string& one) { return one.find(part) != one.npos; }))
-      << "expected a message with: " << part << "\nfound " << messages.size()
-      << (messages.empty() ? "" : ", first: " + messages[0]);
 }
 
 TEST(Overlap, starts_and_waits_where_nothing_in_between_needs_the_result) {

@@ -13,12 +13,14 @@
 #include "codegen/program/walk.h"
 #include "tests/program/as_one_rank.h"
 #include "tests/program/compiled.h"
+#include "tests/program/messages.h"
 #include "tests/program/numbers.h"
 
 namespace mesh {
 namespace {
 
 using tests::compiled;
+using tests::expect_message;
 
 CompileRequest deep(const std::string& layout, std::map<std::string, int64_t> mesh = {}) {
   CompileRequest request;
@@ -170,10 +172,6 @@ TEST(Pipeline, only_messages_go_between_stages) {
 // ---- what verify_program says of pipelines that are out of order
 
 ForStep& pipeline_of(Program& program) { return const_cast<ForStep&>(pipeline_of(std::as_const(program))); }
-
-void expect_message(const Program& broken, const std::string& part) {
-  EXPECT_THAT(verify_program(broken), testing::Contains(testing::HasSubstr(part)));
-}
 
 /// Where the list of a stage has the action.
 auto place(std::vector<Action>& list, ActionKind kind, int32_t micro_batch) {

@@ -26,7 +26,7 @@ CompileRequest request(const std::string& spec, const std::string& layout) {
   return result;
 }
 
-Cut cut(CompileRequest request) {
+Cut cut_regions(CompileRequest request) {
   request.mesh = {{"data", 1}};  // nothing moves: the graph is what it was before it was placed
   const Compiled made = tests::compiled(request);
   return {made.sharded().graph, regions_of(made.sharded().graph)};
@@ -77,7 +77,7 @@ TEST(Regions, of_a_step_by_micro_batches) {
 }
 
 TEST(Regions, remat_keeps_what_a_turn_begins_with) {
-  const Cut plain = cut(request(layouts, "plain")), again = cut(request(layouts, "again"));
+  const Cut plain = cut_regions(request(layouts, "plain")), again = cut_regions(request(layouts, "again"));
   const Region &kept = turn_of(plain, "layer"), &recomputed = turn_of(again, "layer");
   EXPECT_GT(kept.stash.size(), recomputed.stash.size());
   EXPECT_EQ(names(again, recomputed.stash), std::vector<std::string>{"layer.h"});
@@ -86,7 +86,7 @@ TEST(Regions, remat_keeps_what_a_turn_begins_with) {
 }
 
 TEST(Regions, a_turn_gives_the_gradient_of_what_it_got) {
-  const Cut all = cut(request(layouts, "plain"));
+  const Cut all = cut_regions(request(layouts, "plain"));
   const Region& turn = turn_of(all, "layer");
   EXPECT_EQ(turn.around, loop_over(all, "layer").id);
   EXPECT_EQ(loop_over(all, "sweep").around, loop_over(all, "layer").id);
@@ -100,7 +100,7 @@ TEST(Regions, a_turn_gives_the_gradient_of_what_it_got) {
 
 /// What is computed by micro-batches has the regions of what is computed at once.
 TEST(Regions, micro_batches_are_the_same_regions) {
-  const Cut plain = cut(request(layouts, "plain")), parts = cut(request(layouts, "parts"));
+  const Cut plain = cut_regions(request(layouts, "plain")), parts = cut_regions(request(layouts, "parts"));
   ASSERT_EQ(plain.regions.size(), parts.regions.size());
   for (size_t i = 0; i < plain.regions.size(); ++i) {
     EXPECT_EQ(bool(plain.regions[i].loop), bool(parts.regions[i].loop)) << i;
@@ -133,7 +133,7 @@ TEST(Regions, what_placement_adds_is_of_the_function_that_reads_it) {
 
 class Wrong : public testing::Test {
  protected:
-  Cut all = cut(request(layouts, "plain"));
+  Cut all = cut_regions(request(layouts, "plain"));
   Region& turn() { return all.regions[turn_of(all, "layer").id.index]; }
   bool tells(const std::string& part) const {
     return std::ranges::any_of(verify_regions(all.graph, all.regions),

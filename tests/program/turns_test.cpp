@@ -7,20 +7,18 @@
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
+#include "tests/program/messages.h"
 #include "tests/program/models.h"
 #include "tests/program/prefetched.h"
 
 namespace mesh {
 namespace {
 
+using tests::tells;
+
 Program pairs() {
   const Graph model = tests::residual();
   return tests::prefetched(lower(tests::placed(model, tests::layout(model, {{"data", 2}}, {{"batch", "data"}}))));
-}
-
-bool tells(const Program& program, const std::string& part) {
-  return std::ranges::any_of(verify_program(program),
-                             [&](const std::string& message) { return message.find(part) != std::string::npos; });
 }
 
 /// The first copy into the slot of a ring that turns with a loop, or into a slot that stands still.

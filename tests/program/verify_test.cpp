@@ -6,11 +6,13 @@
 #include "codegen/program/lower.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
+#include "tests/program/messages.h"
 #include "tests/program/models.h"
 
 namespace mesh {
 namespace {
 
+using tests::expect_message;
 using tests::layout;
 
 Program good() {
@@ -40,14 +42,6 @@ BufferId find(const Program& program, const std::string& name) {
 }
 
 /// Exactly the broken program has a message, and it says this.
-void expect_message(const Program& broken, const std::string& part) {
-  const std::vector<std::string> messages = verify_program(broken);
-  EXPECT_TRUE(std::any_of(messages.begin(), messages.end(),
-                          [&](const std::string& m) { return m.find(part) != std::string::npos; }))
-      << "expected a message with: " << part << "\nfound " << messages.size()
-      << (messages.empty() ? "" : ", first: " + messages[0]);
-}
-
 TEST(Verify, has_nothing_to_say_about_a_good_program) { EXPECT_EQ(verify_program(good()), std::vector<std::string>{}); }
 
 TEST(Verify, buffers_that_live_together_lie_apart) {

@@ -30,7 +30,7 @@ PipelineModel timed(const std::vector<double>& times, int32_t stages) {
   return model;
 }
 
-std::vector<int32_t> sizes(const Partitioned& cut) {
+std::vector<int32_t> stage_sizes(const Partitioned& cut) {
   if (const auto* const mistake = std::get_if<PartitionMistake>(&cut)) ADD_FAILURE() << mistake->message;
   return std::get<Partition>(cut).sizes;
 }
@@ -109,7 +109,7 @@ TEST(Partition, is_the_best_of_all_cuts) {
     const Weight best = *std::ranges::min_element(all, [](const Weight& a, const Weight& b) {
       return std::tie(a.slowest, a.crossing, a.sizes) < std::tie(b.slowest, b.crossing, b.sizes);
     });
-    ASSERT_EQ(sizes(found), best.sizes) << i << " " << schedule.name;
+    ASSERT_EQ(stage_sizes(found), best.sizes) << i << " " << schedule.name;
     const auto& shares = std::get<Partition>(found).stages;
     EXPECT_EQ(std::ranges::max_element(shares, {}, &Partition::Share::time)->time, best.slowest) << i;
     EXPECT_EQ(std::ranges::max_element(shares, {}, &Partition::Share::bytes)->bytes, best.largest_stage) << i;
@@ -122,19 +122,19 @@ TEST(Partition, is_the_best_of_all_cuts) {
 
 // What heuristics get wrong: block partition by moving one layer, and shares of the running sum.
 TEST(Partition, where_heuristics_fail) {
-  EXPECT_THAT(sizes(cut_evenly_in_time(timed({1, 1, 1, 1, 10}, 2))), ElementsAre(4, 1));
-  EXPECT_THAT(sizes(cut_evenly_in_time(timed({5, 1, 1, 1, 1, 1, 1, 1, 1, 8}, 4))), ElementsAre(1, 1, 7, 1));
-  EXPECT_THAT(sizes(cut_evenly_in_time(timed({1, 2, 1}, 3))), ElementsAre(1, 1, 1));
-  EXPECT_THAT(sizes(cut_evenly_in_time(timed({6, 5, 4, 3, 2, 1}, 2))), ElementsAre(2, 4));
-  EXPECT_THAT(sizes(cut_evenly_in_time(timed(std::vector<double>(8, 1), 4))), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(timed({1, 1, 1, 1, 10}, 2))), ElementsAre(4, 1));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(timed({5, 1, 1, 1, 1, 1, 1, 1, 1, 8}, 4))), ElementsAre(1, 1, 7, 1));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(timed({1, 2, 1}, 3))), ElementsAre(1, 1, 1));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(timed({6, 5, 4, 3, 2, 1}, 2))), ElementsAre(2, 4));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(timed(std::vector<double>(8, 1), 4))), ElementsAre(2, 2, 2, 2));
 }
 
 TEST(Partition, by_what_the_ends_compute_besides) {
   PipelineModel model = timed(std::vector<double>(32, 1), 4);
   model.after.time = 4;
-  EXPECT_THAT(sizes(cut_evenly_in_time(model)), ElementsAre(9, 9, 9, 5));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(model)), ElementsAre(9, 9, 9, 5));
   model.before.time = 4;
-  EXPECT_THAT(sizes(cut_evenly_in_time(model)), ElementsAre(6, 10, 10, 6));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(model)), ElementsAre(6, 10, 10, 6));
 }
 
 // 1f1b holds fewer micro-batches at later stages, so these have room for more layers.
@@ -142,11 +142,11 @@ TEST(Partition, by_the_place_in_the_pipeline) {
   PipelineModel model = model_of(named("1f1b", 4, 8));
   EXPECT_THAT(model.in_flight, ElementsAre(InFlight{4, 4}, InFlight{3, 3}, InFlight{2, 2}, InFlight{1, 1}));
   model.layers.assign(12, {1, 0, 1, 0});
-  EXPECT_THAT(sizes(cut_evenly_in_time(model)), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(model)), ElementsAre(3, 3, 3, 3));
   model.memory = 8;
-  EXPECT_THAT(sizes(cut_evenly_in_time(model)), ElementsAre(2, 2, 4, 4));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(model)), ElementsAre(2, 2, 4, 4));
   model.memory = 6;
-  EXPECT_THAT(sizes(cut_evenly_in_time(model)), ElementsAre(1, 2, 3, 6));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(model)), ElementsAre(1, 2, 3, 6));
   model.memory = 5;
   EXPECT_EQ(
       said(cut_evenly_in_time(model)),
@@ -173,7 +173,7 @@ TEST(Partition, into_chunks_of_ranks) {
   model.layers.assign(10, {1, 10, 0, 0});
   model.before.time = 1;
   const Partitioned found = cut_evenly_in_time(model);
-  EXPECT_THAT(sizes(found), ElementsAre(1, 3, 3, 3));
+  EXPECT_THAT(stage_sizes(found), ElementsAre(1, 3, 3, 3));
   const auto& cut = std::get<Partition>(found);
   EXPECT_EQ(cut.ranks[0].time, 5);
   EXPECT_EQ(cut.ranks[1].time, 6);
@@ -187,8 +187,8 @@ TEST(Partition, into_chunks_of_ranks) {
 
 TEST(Partition, by_hand) {
   PipelineModel model = timed(std::vector<double>(32, 1), 4);
-  EXPECT_THAT(sizes(cut_by_hand(model, {8, 9, 8, 7})), ElementsAre(8, 9, 8, 7));
-  EXPECT_THAT(sizes(cut_evenly_in_number(timed(std::vector<double>(10, 1), 4))), ElementsAre(2, 3, 2, 3));
+  EXPECT_THAT(stage_sizes(cut_by_hand(model, {8, 9, 8, 7})), ElementsAre(8, 9, 8, 7));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_number(timed(std::vector<double>(10, 1), 4))), ElementsAre(2, 3, 2, 3));
   EXPECT_EQ(said(cut_by_hand(model, {8, 9, 8})),
             "the cut (8, 9, 8) has 3 parts, the pipeline 4 stages; the nearest is (8, 8, 8, 8)");
   EXPECT_EQ(said(cut_by_hand(model, {8, 9, 8, 8})),
@@ -259,7 +259,7 @@ TEST(Partition, of_many_layers_takes_milliseconds) {
   PipelineModel model = model_of(named("1f1b", 96, 128));
   for (int i = 0; i < 128; ++i) model.layers.push_back({static_cast<double>(1 + random() % 100), 5, 1, 1});
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(sizes(cut_evenly_in_time(model)).size(), 96U);
+  EXPECT_EQ(stage_sizes(cut_evenly_in_time(model)).size(), 96U);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
 }
 
