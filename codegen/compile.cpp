@@ -5,6 +5,7 @@
 
 #include "codegen/check_limits.h"
 #include "codegen/elaborate/elaborate.h"
+#include "codegen/elaborate/precision.h"
 #include "codegen/entries.h"
 #include "codegen/generation/causal.h"
 #include "codegen/generation/generation_entries.h"
@@ -39,6 +40,7 @@
 #include "codegen/program/print_program.h"
 #include "codegen/program/verify_program.h"
 #include "codegen/rewrites/divisible_loops.h"
+#include "codegen/rewrites/narrow.h"
 #include "codegen/rewrites/recognise.h"
 #include "codegen/rewrites/sink_renames.h"
 #include "codegen/search/find_layout.h"
@@ -89,6 +91,7 @@ struct Compilation {
   SourceMap& sources;
   DiagnosticSink& sink;
   SourceProgram program = {};
+  Precision precision = {};
   std::optional<Layout> layout = {};  // known once the dims of the first entry are
   std::vector<Limit> budget = {};
   Machine machine = {};
@@ -107,7 +110,10 @@ std::vector<std::string> forward_names(const std::vector<std::string>& wanted) {
 
 // ---- the passes
 
-void parse(Compilation& c) { c.program = load_program(c.request.files, c.sources, c.sink); }
+void parse(Compilation& c) {
+  c.program = load_program(c.request.files, c.sources, c.sink);
+  c.precision = resolve_precision(c.program, c.request.precision, c.sink);
+}
 
 /// What `auto` stands for: the same for all entries, and for a program in f64 as for the one that it checks.
 void complete_layout(Compilation& c, const LayoutOptions& chosen) {
@@ -153,7 +159,7 @@ std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::str
   const CompileRequest& request = c.request;
   std::map<std::string, std::string> set = sizes;
   set.insert(request.set.begin(), request.set.end());
-  return elaborate(c.program, c.sources, {request.model, set, request.precision == "f64", values, purpose}, sink);
+  return elaborate(c.program, c.sources, {request.model, set, c.precision.f64, values, purpose}, sink);
 }
 
 /// A spec that says `generate` is one that can: as it is outside of training.
@@ -223,6 +229,12 @@ void recognise_ops(Compilation& c) {
   prepare_divisible_loops(c.entry.graph, [&](const std::string& scope, DimId dim) {
     return ruled_turns(*c.layout, scope, dim).has_value();
   });
+}
+
+/// What writes a sequence reads each weight once a position: to cast it would cost more than it saves.
+void narrow_entry(Compilation& c) {
+  if (c.entry.is_complete || c.entry.purpose.kind == Purpose::Kind::generate) return;
+  if (c.precision.products == Type::bf16) narrow_products(c.entry.graph);
 }
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
@@ -329,6 +341,8 @@ const CompilerPass passes[] = {
     {Of::entry, "graph", "typed ops on global tensors with named dims: blocks inlined, sizes known", elaborate_entry,
      graph_text, check_graph},
     {Of::entry, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
+     graph_text, check_graph},
+    {Of::entry, "narrowed", "the same with the operands of products in bf16, where the precision says so", narrow_entry,
      graph_text, check_graph},
     {Of::entry, "differentiated", "with gradients: loops that run backwards, stashes, I and W apart",
      differentiate_entry, graph_text, check_graph},

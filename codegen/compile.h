@@ -26,7 +26,7 @@ struct ValuesEntry {
 struct CompileRequest {
   std::vector<std::string> files;          // the spec, then files with more layouts
   std::string model, layout;               // empty: the only one, or the default
-  std::string precision;                   // "", "f32" or "f64"
+  std::string precision;                   // "", "f32", "f64" or what the spec calls one
   std::map<std::string, std::string> set;  // --set dim=n, const=number: as it would be written
   std::map<std::string, int64_t> mesh;     // --mesh axis=n
   std::optional<int64_t> ranks;            // -n

@@ -149,7 +149,7 @@ Command verify_command() {
           "named\n"
           "value, every gradient, every parameter after the step and the metrics. In f64 unless --precision says "
           "otherwise:\n"
-          "differences may be 1e-9 (f32: 1e-5) of the largest number of a tensor.\n"
+          "differences may be 1e-9 (f32: 1e-5; with products in bf16: 1/64) of the largest number of a tensor.\n"
           "Exit code 0: all equal; 1: something differs.",
           {{"meshc verify gpt.mesh", "the spec's default layout"},
            {"meshc verify gpt.mesh --layout both --set batch=4", "another layout, a smaller model"}},

@@ -13,7 +13,7 @@ struct EmitOptions {
   std::string spec_hash;        // see Compiled
   std::string command;          // how to make the file again, without folders: "meshc build gpt.mesh --mesh data=2"
   std::string version;          // of meshc
-  std::string precision;        // "f32" or "f64"
+  std::string precision;        // "f32", "f64" or what the spec calls one
   bool find_nonfinite = false;  // every value is looked at as it is made, see meshrt/finite.h
 };
 

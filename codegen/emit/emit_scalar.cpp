@@ -332,6 +332,8 @@ ScalarEmitter::Expression ScalarEmitter::compose(const Scalar& scalar, const Sca
   if (nothing) return written_[first];
   if (apply.function == MapFunction::cast && scalar.type == Type::f32 && pass_.scalars[first].type == Type::f64)
     return {"meshrt::rounded(" + written_[first].text + ")", name_precedence, result.constant};
+  if (apply.function == MapFunction::cast && scalar.type == Type::bf16)
+    return {type + "(" + written_[first].text + ")", name_precedence, result.constant};
   for (size_t at = 0; at < function.cpp.size(); ++at) {
     if (function.cpp[at] != '$') {
       result.text += function.cpp[at];

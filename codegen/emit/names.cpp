@@ -103,7 +103,7 @@ std::string cpp_type(Type type) {
     case Type::i64: return "int64_t";
     case Type::u8: return "uint8_t";
     case Type::boolean: return "bool";
-    case Type::bf16:
+    case Type::bf16: return "meshrt::Bfloat16";
     case Type::f16: break;
   }
   internal_error(std::string("arithmetic in ") + meshrt::name_of(type) + " reached the emitter");

@@ -37,7 +37,7 @@ class Differentiator {
       const Stored stored = graph_.stored[id.index];
       build.span = stored.span;
       ValueId& gradient = d[stored.value];
-      if (!gradient) gradient = zeros(build, graph_.type(stored.value));
+      if (!gradient) gradient = zeros(build, gradient_type(stored.value));
       build.region = graph_.node(graph_.value(gradient).producer).region;
       gradients[id] = gradient;
       // In the parameter's order of dims, as whoever fetches it expects: the first operand with all dims decides.
@@ -85,6 +85,13 @@ class Differentiator {
 
   static bool is_float(Type type) {
     return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16;
+  }
+
+  /// Of the gradient of a value: of narrow ones it is not narrow.
+  ValueType gradient_type(ValueId of) const {
+    ValueType type = graph_.type(of);
+    type.element = computed_in(type.element);
+    return type;
   }
 
   static ValueId zeros(GraphBuilder& build, const ValueType& type) {
@@ -176,10 +183,10 @@ class Differentiator {
       active.push_back(i);
       const auto found = d.find(c.result);
       back.carries.push_back(
-          {found != d.end() && found->second ? found->second : zeros(build, graph_.type(c.result)), {}, {}, {}});
+          {found != d.end() && found->second ? found->second : zeros(build, gradient_type(c.result)), {}, {}, {}});
     }
     const std::vector<ValueId> shared = captured(forward);
-    for (ValueId v : shared) back.carries.push_back({zeros(build, graph_.type(v)), {}, {}, {}});
+    for (ValueId v : shared) back.carries.push_back({zeros(build, gradient_type(v)), {}, {}, {}});
 
     std::map<ValueId, ValueId> stacks;  // gradients of what was collected, the loop's dim first
     for (const auto& c : forward.collects)
@@ -205,7 +212,7 @@ class Differentiator {
       contribute(inside, d_inside, forward.carries[active[i]].leaving, back.carries[i].entering);
     for (const auto& c : forward.collects) {
       if (!stacks.contains(c.stacked)) continue;
-      const ValueId turn = inside.argument(graph_.type(c.turn), back.body, id);
+      const ValueId turn = inside.argument(gradient_type(c.turn), back.body, id);
       back.slices.push_back({stacks[c.stacked], turn});
       contribute(inside, d_inside, c.turn, turn);
     }
@@ -214,7 +221,7 @@ class Differentiator {
 
     const auto gradient_of = [&](ValueId v) {
       const auto found = d_inside.find(v);
-      return found != d_inside.end() && found->second ? found->second : zeros(inside, graph_.type(v));
+      return found != d_inside.end() && found->second ? found->second : zeros(inside, gradient_type(v));
     };
     for (size_t i = 0; i < active.size(); ++i)
       back.carries[i].leaving = gradient_of(forward.carries[active[i]].entering);
@@ -228,7 +235,7 @@ class Differentiator {
       if (!needs(s.turn)) continue;
       const ValueId turn = gradient_of(s.turn);
       // Gradients of stacked parameters: a turn each, in the stacked value's own order of dims.
-      graph_.values.push_back({graph_.type(s.stacked), id, build.body, {}});
+      graph_.values.push_back({gradient_type(s.stacked), id, build.body, {}});
       const ValueId stacked{static_cast<uint32_t>(graph_.values.size() - 1)};
       back.collects.push_back({turn, stacked});
       contribute(build, d, s.stacked, stacked);

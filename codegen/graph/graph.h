@@ -50,6 +50,10 @@ struct ValueType {
   bool operator==(const ValueType&) const = default;
 };
 
+/// What arithmetic on numbers of the type is done in, and what gradients of such values are in: bf16 and f16 are for
+/// keeping and moving numbers.
+constexpr Type computed_in(Type type) { return type == Type::bf16 || type == Type::f16 ? Type::f32 : type; }
+
 /// Which of the four functions of a region (gradient/regions.h), or the update, a node belongs to.
 enum class Part : uint8_t {
   forward,          // F: values from inputs and parameters

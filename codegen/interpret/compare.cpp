@@ -120,6 +120,7 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     request.steps = request.planned_steps = options.steps;
     return interpret(request);
   };
+  const double bound = options.bound == 0 && has_bf16(program) ? bf16_bound : options.bound;
   Comparison result;
   const InterpretResult expected = run(reference);
   result.exit_code = expected.exit_code;
@@ -136,7 +137,7 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     meshrt::Array one = make_array(graph.type(graph.metrics[i].value).element, {}), other = one;
     put(one, 0, mine);
     put(other, 0, theirs);
-    result.values.push_back(compare(of + graph.metrics[i].name, one, other, options.bound));
+    result.values.push_back(compare(of + graph.metrics[i].name, one, other, bound));
   };
   for (size_t i = 0; i < graph.metrics.size(); ++i) {
     compare_metric("metric ", i, given.metrics.back()[i], expected.metrics.back()[i]);
@@ -145,17 +146,17 @@ Comparison compare_programs(const Program& program, const Program& reference, co
   for (const auto& [name, array] : given.wanted) {
     const auto found = expected.wanted.find(name);
     if (found == expected.wanted.end()) internal_error("only one of the two programs has " + name);
-    result.values.push_back(compare(name, array, found->second, options.bound));
+    result.values.push_back(compare(name, array, found->second, bound));
   }
   for (const auto& [name, array] : given.outputs)
-    result.values.push_back(compare("output " + name, array, expected.outputs.at(name), options.bound));
+    result.values.push_back(compare("output " + name, array, expected.outputs.at(name), bound));
   const auto kind_of = [](StoredKind kind) {
     return kind == StoredKind::parameter ? "param" : kind == StoredKind::state ? "state" : "optimizer";
   };
   for (const Stored& stored : graph.stored)
     if (stored.kind != StoredKind::input)
       result.values.push_back(compare(fmt::format("{}({})", kind_of(stored.kind), stored.path),
-                                      given.after.at(stored.path), expected.after.at(stored.path), options.bound));
+                                      given.after.at(stored.path), expected.after.at(stored.path), bound));
   return result;
 }
 

@@ -63,6 +63,13 @@ ChunkFunction cast_loop(Type result) {
   }
 }
 
+/// To and from what arithmetic is done in, and nothing else.
+ChunkFunction narrow_cast(Type operand, Type result) {
+  if (operand == Type::f32) return unary<meshrt::Bfloat16, float>([](float x) { return meshrt::Bfloat16(x); });
+  if (result == Type::f32) return unary<float, meshrt::Bfloat16>([](meshrt::Bfloat16 x) { return float(x); });
+  return nullptr;
+}
+
 // Functions of every type.
 template <class A>
 ChunkFunction general(MapFunction function, Type result) {
@@ -152,6 +159,8 @@ ChunkFunction of_type(MapFunction function, Type result) {
 }
 
 ChunkFunction function_of(MapFunction function, Type operand, Type result) {
+  if (operand == Type::bf16 || result == Type::bf16)
+    return function == MapFunction::cast ? narrow_cast(operand, result) : nullptr;
   switch (operand) {
     case Type::f32: return of_type<float>(function, result);
     case Type::f64: return of_type<double>(function, result);

@@ -42,6 +42,7 @@ void write_literal(double value, meshrt::Type type, void* to) {
   switch (type) {
     case Type::f32: *static_cast<float*>(to) = static_cast<float>(value); return;
     case Type::f64: *static_cast<double*>(to) = value; return;
+    case Type::bf16: *static_cast<meshrt::Bfloat16*>(to) = meshrt::Bfloat16(static_cast<float>(value)); return;
     case Type::i32: write_integer<int32_t>(value, to); return;
     case Type::i64: write_integer<int64_t>(value, to); return;
     case Type::u8: write_integer<uint8_t>(value, to); return;

@@ -111,8 +111,8 @@ class Stops {
       if (has(group, dim) && bound.all() > 0) extent = extent / bound.all() * bound.now(binding);
     return extent;
   }
-  template <class T>
-  void apply(const Binding& binding, meshrt::Product<T>& product, std::vector<meshrt::Batch>& loops) const {
+  template <class T, class In>
+  void apply(const Binding& binding, meshrt::Product<T, In>& product, std::vector<meshrt::Batch>& loops) const {
     product.rows = now(binding, step_.rows, product.rows);
     product.inner = now(binding, step_.inner, product.inner);
     product.cols = now(binding, step_.cols, product.cols);
@@ -129,11 +129,11 @@ class Stops {
   std::vector<OfDim> bounds_;
 };
 
-template <class T>
+template <class T, class In = T>
 Task bind_product(Binding& binding, const ProductStep& step) {
   const ProductBinder binder(binding, step);
   binder.check();
-  meshrt::Product<T> product;
+  meshrt::Product<T, In> product;
   product.rows = binder.extent(step.c, step.rows);
   product.cols = binder.extent(step.c, step.cols);
   product.inner = binder.extent(step.b, step.inner);
@@ -150,18 +150,18 @@ Task bind_product(Binding& binding, const ProductStep& step) {
                      binder.stride_along(step.c, {dim}), binder.stride_along(step.epilogue.bias, {dim}),
                      binder.stride_along(step.column_sum, {dim})});
 
-  const auto typed = [&](const std::optional<Access>& access) {
+  const auto typed = [&](const std::optional<Access>& access, Type type = meshrt::type_of<T>) {
     if (!access) return Pointer();
-    if (binding.buffer(*access).type != meshrt::type_of<T>) binder.fault("its matrices have different types");
+    if (binding.buffer(*access).type != type) binder.fault("its matrices have different types");
     return Pointer(binding, *access);
   };
   const auto at = [&binding]<class Element>(const Pointer& pointer, Element*& place) {
     if (pointer) place = reinterpret_cast<Element*>(pointer.at(binding));
   };
-  return [&binding, at, product, loops, stops = Stops(binding, step), a = typed(step.a), b = typed(step.b),
-          c = typed(step.c), bias = typed(step.epilogue.bias), slope = typed(step.epilogue.slope),
+  return [&binding, at, product, loops, stops = Stops(binding, step), a = typed(step.a, meshrt::type_of<In>),
+          b = typed(step.b, meshrt::type_of<In>), c = typed(step.c), bias = typed(step.epilogue.bias), slope = typed(step.epilogue.slope),
           times = typed(step.epilogue.times), plus = typed(step.epilogue.plus), sum = typed(step.column_sum)] {
-    meshrt::Product<T> now = product;
+    meshrt::Product<T, In> now = product;
     at(a, now.a);
     at(b, now.b);
     at(c, now.c);
@@ -182,7 +182,9 @@ Task bind_product(Binding& binding, const ProductStep& step) {
 
 Task bind_step(Binding& binding, const ProductStep& step) {
   switch (binding.buffer(step.c).type) {
-    case Type::f32: return bind_product<float>(binding, step);
+    case Type::f32:
+      return binding.buffer(step.a).type == Type::bf16 ? bind_product<float, meshrt::Bfloat16>(binding, step)
+                                                       : bind_product<float>(binding, step);
     case Type::f64: return bind_product<double>(binding, step);
     default: break;
   }

@@ -26,18 +26,20 @@ int push(Pass& pass, Scalar scalar) {
   return static_cast<int>(pass.scalars.size() - 1);
 }
 
-/// Sums accumulate in f32 or wider.
-Type wide(Type type) { return type == Type::bf16 || type == Type::f16 ? Type::f32 : type; }
-
 }  // namespace
 
 int Lowering::apply(Pass& pass, MapFunction function, std::vector<int> operands, Type type) {
   return push(pass, {Scalar::Apply{function, std::move(operands)}, type});
 }
 
+/// Of narrow types a nest has only what it loads, what it stores, and their casts to and from what is computed in: so
+/// it does not matter to a number whether it goes through memory.
 int Lowering::convert(Pass& pass, int scalar, Type type) {
-  return pass.scalars[static_cast<size_t>(scalar)].type == type ? scalar
-                                                                : apply(pass, MapFunction::cast, {scalar}, type);
+  const auto type_of = [&](int of) { return pass.scalars[static_cast<size_t>(of)].type; };
+  if (type_of(scalar) == type) return scalar;
+  for (const Type between : {computed_in(type_of(scalar)), computed_in(type)})
+    if (type_of(scalar) != between) scalar = apply(pass, MapFunction::cast, {scalar}, between);
+  return type_of(scalar) == type ? scalar : apply(pass, MapFunction::cast, {scalar}, type);
 }
 
 int Lowering::load(Pass& pass, const Access& access, const Names& names) {
@@ -64,7 +66,8 @@ int Lowering::load(Pass& pass, const Access& access, const Names& names) {
 int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
   const Type type = graph_.type(value).element;
   if (memory_[value.index]) return convert(pass, load(pass, *memory_[value.index], names), type);
-  if (const auto number = constant(value)) return push(pass, {Scalar::Literal{*number, counts(value, *number)}, type});
+  if (const auto number = constant(value))
+    return convert(pass, push(pass, {Scalar::Literal{*number, counts(value, *number)}, computed_in(type)}), type);
   if (const auto turn = turn_.find(value); turn != turn_.end()) return push(pass, {Scalar::Turn{turn->second}, type});
   const Node& node = graph_.node(graph_.value(value).producer);
   struct Visit {
@@ -94,11 +97,12 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     int operator()(const ShiftOp&) const { return loaded(to.shifted(node)); }
     int operator()(const PadOp&) const { return loaded(to.padded(node)); }
     int operator()(const MapOp& op) const {
-      if (op.function == MapFunction::cast && to.graph_.type(node.inputs[0]).element == type)
-        return operand();  // other dims' order alone
+      if (op.function == MapFunction::cast) return to.convert(pass, operand(), type);
       std::vector<int> operands;
-      for (ValueId input : node.inputs) operands.push_back(to.scalar(pass, input, names));
-      return to.apply(pass, op.function, std::move(operands), type);
+      for (ValueId input : node.inputs)
+        operands.push_back(
+            to.convert(pass, to.scalar(pass, input, names), computed_in(to.graph_.type(input).element)));
+      return to.convert(pass, to.apply(pass, op.function, std::move(operands), computed_in(type)), type);
     }
     int no_formula() const {
       internal_error("a value of " + simple_name(node.op) + " is neither in memory nor a formula");
@@ -174,10 +178,9 @@ void Lowering::reduce_rows(const Node& node, const std::vector<LocalDim>& kept, 
   Nest nest{kept, {}, {}};
   Pass over;
   over.inner = reduced;
-  int what = scalar(over, node.inputs[0], {});
-  if (!arg) what = convert(over, what, wide(element));
+  const int what = convert(over, scalar(over, node.inputs[0], {}), computed_in(graph_.type(node.inputs[0]).element));
   over.reductions.push_back({what, reduce, 0, arg});
-  nest.rows.push_back(arg ? element : wide(element));
+  nest.rows.push_back(arg ? element : computed_in(element));
   Pass after;
   const int row = push(after, {Scalar::Row{0}, nest.rows[0]});
   after.stores.push_back({convert(after, row, element), allocate(node.results[0])});
@@ -193,15 +196,15 @@ void Lowering::reduce_columns(const Node& node, const std::vector<LocalDim>& dim
   const auto split = dims.begin() + static_cast<std::ptrdiff_t>(outer);
   Pass pass;
   pass.inner.assign(split, dims.end());
-  const int what = convert(pass, scalar(pass, node.inputs[0], {}), wide(element));
-  Access to = wide(element) == element
+  const int what = convert(pass, scalar(pass, node.inputs[0], {}), computed_in(element));
+  Access to = computed_in(element) == element
                   ? allocate(result)
-                  : Access{new_buffer(graph_.value(result).name + "_sum", node.scope, wide(element), local_dims(result),
+                  : Access{new_buffer(graph_.value(result).name + "_sum", node.scope, computed_in(element), local_dims(result),
                                       BufferKind::workspace, node.span),
                            {}};
   pass.accumulates.push_back({what, reduce, to});
   emit(Nest{{dims.begin(), split}, {std::move(pass)}, {}});
-  if (wide(element) != element) copy(to, allocate(result));
+  if (computed_in(element) != element) copy(to, allocate(result));
 }
 
 void Lowering::lower_reduce(const Node& node) {

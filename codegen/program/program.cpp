@@ -14,4 +14,8 @@ const EntryPoint* Program::entry(std::string_view name) const {
   return found == entries.end() ? nullptr : &*found;
 }
 
+bool has_bf16(const Program& program) {
+  return std::ranges::find(program.buffers, Type::bf16, &Buffer::type) != program.buffers.end();
+}
+
 }  // namespace mesh

@@ -428,4 +428,7 @@ struct Program {
   const Buffer& buffer(BufferId id) const { return buffers[id.index]; }
 };
 
+/// Whether it keeps numbers in bf16, as products read them.
+bool has_bf16(const Program&);
+
 }  // namespace mesh

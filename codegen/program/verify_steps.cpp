@@ -75,8 +75,10 @@ class StepVerifier {
     for (const auto& more : {p.epilogue.bias, p.epilogue.slope, p.epilogue.times, p.epilogue.plus, p.column_sum})
       if (more) all.push_back(*more);
     same_parts(all);
+    const auto type = [&](const Access& access) { return program_.buffer(access.buffer).type; };
+    if (type(p.a) != type(p.b)) say("multiplies numbers of unlike types");
     for (const Access& access : all)
-      if (program_.buffer(access.buffer).type != program_.buffer(p.c.buffer).type)
+      if (computed_in(type(access)) != type(p.c) || (type(access) != type(p.c) && access != p.a && access != p.b))
         say(fmt::format("meets {} of another type than its result", to_string(program_, access)));
     for (const LoopBound& bound : p.bounds) {
       stops(bound);
@@ -342,8 +344,17 @@ class StepVerifier {
 
   /// Operands have the result's type, those of comparisons each other's; a condition is bool.
   void types(const Pass& pass, const Scalar& scalar, const Scalar::Apply& apply) {
-    if (apply.function == MapFunction::cast || apply.operands.empty()) return;
+    if (apply.operands.empty()) return;
     const auto type = [&](size_t i) { return pass.scalars[static_cast<size_t>(apply.operands[i])].type; };
+    const auto is_narrow = [](Type of) { return computed_in(of) != of; };
+    if (apply.function == MapFunction::cast) {
+      if ((is_narrow(scalar.type) && computed_in(scalar.type) != type(0)) ||
+          (is_narrow(type(0)) && computed_in(type(0)) != scalar.type))
+        say(fmt::format("casts {} to {} at once", meshrt::name_of(type(0)), meshrt::name_of(scalar.type)));
+      return;
+    }
+    if (is_narrow(scalar.type) || is_narrow(type(0)))
+      say(fmt::format("computes {} in {}", info(apply.function).name, meshrt::name_of(scalar.type)));
     const bool where = apply.function == MapFunction::where, compares = info(apply.function).to_boolean;
     bool good = !where || type(0) == Type::boolean;
     for (size_t i = where ? 1 : 0; i < apply.operands.size(); ++i)

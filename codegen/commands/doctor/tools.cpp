@@ -46,7 +46,7 @@ Finding runtime() {
 }
 
 Finding blas() {
-  const std::string used = "products here: " + meshrt::multiply_name();
+  const std::string used = "products here: " + meshrt::multiply_name(true);
   if (dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL) != nullptr)
     return {Health::good, "OpenBLAS", "found; " + used, ""};
   return {Health::slow, "OpenBLAS", "not installed; " + used, "apt-get install libopenblas0"};

@@ -1,5 +1,5 @@
 // dot.cpp: the product of two tensors, contracted over named dims; dims that both have and that are not contracted pair
-// up.
+// up. Products of bf16 are f32, in which they are added up.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -13,6 +13,7 @@ Types infer(const Graph& graph, const Node& node) {
   require_dims(graph, node, 1, contracted);
   require_same_element(graph, node, 1);
   ValueType type = operand(graph, node, 0);
+  type.element = computed_in(type.element);
   type.dims = without(type.dims, contracted);
   for (DimId dim : operand(graph, node, 1).dims)
     if (!has(contracted, dim) && !has(type.dims, dim)) type.dims.push_back(dim);
@@ -25,11 +26,12 @@ double flops(const Graph& graph, const Node& node) {
   return n;
 }
 
-/// d_a = d · b over what a lacks, d_b = a · d over what b lacks.
+/// d_a = d · b over what a lacks, d_b = a · d over what b lacks. Where a and b are bf16, d becomes that too.
 std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
                               const std::vector<bool>& wanted) {
   const Graph& graph = build.graph;
   const ValueId a = graph.node(id).inputs[0], b = graph.node(id).inputs[1];
+  const Type element = graph.type(a).element;
   const auto over = [&](ValueId other, ValueId of) {  // the dims of d and `other` that `of` lacks
     std::vector<DimId> dims = without(graph.type(d[0]).dims, graph.type(of).dims);
     for (DimId dim : without(graph.type(other).dims, graph.type(of).dims))
@@ -45,7 +47,8 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
       std::vector<DimId> own;
       for (DimId dim : dims)
         if (!has(both, dim) && has(graph.type(of).dims, dim)) own.push_back(dim);
-      return build.reduce(Reduce::sum, of, own);
+      if (!own.empty()) of = build.reduce(Reduce::sum, build.cast(of, computed_in(graph.type(of).element)), own);
+      return build.cast(of, element);
     };
     const ValueId l = alone(left), r = alone(right);
     const auto dims_of_product = [&](ValueId first, ValueId second) {

@@ -68,9 +68,11 @@ PartialRule partial(const Graph& graph, const Node& node) {
     case MapFunction::divide:
     case MapFunction::negate:
     case MapFunction::copy: return PartialRule::first;
-    // Cutting fractions off, or what does not fit, is not linear.
-    case MapFunction::cast:
-      return is_float(graph.type(node.results[0]).element) ? PartialRule::first : PartialRule::completes;
+    // Cutting fractions off, or what does not fit, is not linear; and sums are added up in what they are computed in.
+    case MapFunction::cast: {
+      const Type type = graph.type(node.results[0]).element;
+      return is_float(type) && computed_in(type) == type ? PartialRule::first : PartialRule::completes;
+    }
     default: return PartialRule::completes;
   }
 }
@@ -82,8 +84,9 @@ double flops(const Graph& graph, const Node& node) {
 /// d times the derivative of `function` by operand `which`, over the result's dims; unset where it is zero everywhere.
 ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t which) {
   using F = MapFunction;
-  const ValueId y = node.results[0], a = node.inputs[0];
-  const ValueId b = node.inputs.size() > 1 ? node.inputs[1] : ValueId{};
+  const auto computed = [&](ValueId value) { return build.cast(value, computed_in(build.graph.type(value).element)); };
+  const ValueId y = computed(node.results[0]), a = computed(node.inputs[0]);
+  const ValueId b = node.inputs.size() > 1 ? computed(node.inputs[1]) : ValueId{};
   const Type element = build.graph.type(y).element;
   const auto number = [&](double value) { return build.literal(value, element); };
   const auto times = [&](ValueId slope) { return build.multiply(d, slope); };
@@ -133,7 +136,7 @@ ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t whic
       return which == 1 ? choose(a, d, number(0)) : choose(a, number(0), d);
     case F::cast:
       return is_float(build.graph.type(a).element) && is_float(element) ? build.cast(d, build.graph.type(a).element)
-                                                                        : ValueId{};
+                                                                        : ValueId{};  // narrowing passes d on
     // Slopes stand in gradients only, comparisons and rounding are flat, a copy stops the gradient.
     default: return {};
   }

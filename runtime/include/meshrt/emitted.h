@@ -58,10 +58,10 @@ struct Extras {
 };
 
 /// c [rows, cols] = a [rows, inner] · b [inner, cols], under the loops of `batch`, the first outermost.
-template <class T>
-void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, const Extents& extents, const Extras<T>& extras = {},
+template <class T, class In = T>
+void product(Matrix<const In> a, Matrix<const In> b, Matrix<T> c, const Extents& extents, const Extras<T>& extras = {},
              std::initializer_list<Batch> batch = {}) {
-  const Product<T> one{
+  const Product<T, In> one{
       extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, b.at, b.row, b.column, c.at, c.row,
       extras.accumulate, extras.epilogue, extras.column_sum};
   if (batch.size() == 0) multiply(one);

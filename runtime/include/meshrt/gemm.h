@@ -1,6 +1,7 @@
 // gemm.h: matrix products of any extents and strides, with what follows them (bias, activation, gate, residual) applied
 // while a tile of the result is in the first-level cache. Each element is one chain of fused multiply-adds over the
-// inner extent in order, so the bits depend neither on the instruction set nor on how rows and columns are split.
+// inner extent in order, so the bits depend neither on the instruction set nor on how rows and columns are split. Of
+// bf16 operands the chain takes two products at a time where the CPU does so (vdpbf16ps), which rounds otherwise.
 // OpenBLAS promises only the same bits for the same extents and strides; it runs what it is measured faster at, which
 // is nothing with AVX-512, and everything without AVX2 (product_choice.cpp; MESHRT_GEMM=own or openblas overrides).
 // Callable from several threads at once; scratch memory belongs to the thread.
@@ -8,6 +9,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+
+#include "meshrt/bfloat16.h"
 
 namespace meshrt {
 
@@ -28,12 +31,14 @@ struct Epilogue {
 
 /// c[i * c_row + j] = sum over k of a[i * a_row + k * a_col] * b[k * b_row + j * b_col], i < rows, j < cols, k < inner.
 /// Strides count elements and may be anything, 0 too; c must not overlap a or b. An inner extent of 0 gives zeros.
-template <class T>
+/// Operands of another type `In` are bf16, and c is f32: each product of two of them is exact in f32, in which they are
+/// added up.
+template <class T, class In = T>
 struct Product {
   int64_t rows = 0, cols = 0, inner = 0;
-  const T* a = nullptr;
+  const In* a = nullptr;
   int64_t a_row = 0, a_col = 1;
-  const T* b = nullptr;
+  const In* b = nullptr;
   int64_t b_row = 0, b_col = 1;
   T* c = nullptr;
   int64_t c_row = 0;
@@ -49,21 +54,24 @@ struct Batch {
   int64_t count = 1, a_stride = 0, b_stride = 0, c_stride = 0, bias_stride = 0, sum_stride = 0;
 };
 
-template <class T>
-void multiply(const Product<T>& product);
+template <class T, class In>
+void multiply(const Product<T, In>& product);
 
 /// The product under nested loops, the first outermost.
-template <class T>
-void multiply_batch(const Product<T>& product, std::span<const Batch> loops);
+template <class T, class In>
+void multiply_batch(const Product<T, In>& product, std::span<const Batch> loops);
 
 extern template void multiply(const Product<float>&);
 extern template void multiply(const Product<double>&);
+extern template void multiply(const Product<float, Bfloat16>&);
 extern template void multiply_batch(const Product<float>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<double>&, std::span<const Batch>);
+extern template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Batch>);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx512", "openblas Haswell" or
-/// "own avx2, matrices without an epilogue openblas Haswell".
-std::string multiply_name();
+/// "own avx2, matrices without an epilogue openblas Haswell"; of a program that has them with products of bf16: ", bf16
+/// by vdpbf16ps", or ", bf16 widened" to f32.
+std::string multiply_name(bool with_bf16 = false);
 
 /// What to tell the user where products are far slower than they could be; else empty.
 std::string multiply_warning();

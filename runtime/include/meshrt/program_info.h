@@ -35,6 +35,7 @@ struct PipelineInfo {
 
 struct ProgramInfo {
   std::string name, spec, spec_hash, layout, mesh_name, machine, precision;
+  bool bf16 = false;  ///< it has products of bf16
   std::vector<MeshAxis> mesh;
   PipelineInfo pipeline;
   std::vector<std::pair<std::string, int64_t>> dims;

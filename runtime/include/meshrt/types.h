@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "meshrt/bfloat16.h"
+
 namespace meshrt {
 
 enum class Type : uint8_t { f32, f64, bf16, f16, i32, i64, u8, boolean };
@@ -49,6 +51,10 @@ struct TypeOf<float> {
 template <>
 struct TypeOf<double> {
   static constexpr Type value = Type::f64;
+};
+template <>
+struct TypeOf<Bfloat16> {
+  static constexpr Type value = Type::bf16;
 };
 template <>
 struct TypeOf<int32_t> {

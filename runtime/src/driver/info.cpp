@@ -25,7 +25,7 @@ std::string info_text(const ProgramInfo& info) {
                                  of.micro_batches, of.in_flight));
   line("machine", info.machine);
   line("precision", info.precision);
-  line("products", multiply_name());
+  line("products", multiply_name(info.bf16));
   line("dims", fmt::format("{}", fmt::join(dims, ", ")));
   line("samples", info.sample_dim);
   line("metrics", fmt::format("{}", fmt::join(info.metrics, ", ")));
@@ -61,7 +61,7 @@ std::string info_json(const ProgramInfo& info) {
                        {"pipeline", pipeline},
                        {"machine", info.machine},
                        {"precision", info.precision},
-                       {"products", multiply_name()},
+                       {"products", multiply_name(info.bf16)},
                        {"dims", dims},
                        {"sample_dim", info.sample_dim},
                        {"metrics", info.metrics},

@@ -33,7 +33,7 @@ Operand operand(int64_t row, int64_t col, int64_t rows, int64_t cols) {
 const char* core_type() {
   if (instruction_set() == InstructionSet::portable) return nullptr;
 #if defined(__x86_64__)
-  if (instruction_set() == InstructionSet::avx512 && __builtin_cpu_is("intel")) return "SkylakeX";
+  if (instruction_set() >= InstructionSet::avx512 && __builtin_cpu_is("intel")) return "SkylakeX";
 #endif
   return "Haswell";
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "blas.h"
 #include "gemm_kernel.h"
@@ -56,12 +57,16 @@ const Blas* library_for(const Product<T>& p) {
   return blas().library.get();
 }
 
-template <class T>
-using Kernel = void (*)(const Product<T>&);
+template <class T, class In = T>
+using Kernel = void (*)(const Product<T, In>&);
 
-template <class T>
-Kernel<T> own_multiply() {
-  return choose<Kernel<T>>(MESHRT_VARIANTS(multiply<T>));
+template <class T, class In>
+Kernel<T, In> own_multiply() {
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<In, Bfloat16>)
+    if (instruction_set() >= InstructionSet::avx512_bf16) return avx512_bf16::multiply<T, In>;
+#endif
+  return choose<Kernel<T, In>>(MESHRT_VARIANTS(multiply<T, In>));
 }
 template <class T>
 Kernel<T> own_complete() {
@@ -70,25 +75,26 @@ Kernel<T> own_complete() {
 
 }  // namespace
 
-template <class T>
-void multiply(const Product<T>& p) {
+template <class T, class In>
+void multiply(const Product<T, In>& p) {
   const Timed timed(&StepProfile::products, [&] {
     return TraceLabel{"product " + std::to_string(p.rows) + " x " + std::to_string(p.inner) + " x " +
                       std::to_string(p.cols)};
   });
-  if (const Blas* library = library_for(p); library && library->multiply(p)) {
-    static const Kernel<T> complete = own_complete<T>();
-    return complete(p);
-  }
-  static const Kernel<T> multiply = own_multiply<T>();
+  if constexpr (std::is_same_v<T, In>)
+    if (const Blas* library = library_for(p); library && library->multiply(p)) {
+      static const Kernel<T> complete = own_complete<T>();
+      return complete(p);
+    }
+  static const Kernel<T, In> multiply = own_multiply<T, In>();
   multiply(p);
 }
 
-template <class T>
-void multiply_batch(const Product<T>& product, std::span<const Batch> loops) {
+template <class T, class In>
+void multiply_batch(const Product<T, In>& product, std::span<const Batch> loops) {
   if (loops.empty()) return multiply(product);
   const Batch& loop = loops.front();
-  Product<T> p = product;
+  Product<T, In> p = product;
   for (int64_t i = 0; i < loop.count; ++i) {
     multiply_batch(p, loops.subspan(1));
     p.a += loop.a_stride;
@@ -104,15 +110,26 @@ void multiply_batch(const Product<T>& product, std::span<const Batch> loops) {
 
 template void multiply(const Product<float>&);
 template void multiply(const Product<double>&);
+template void multiply(const Product<float, Bfloat16>&);
 template void multiply_batch(const Product<float>&, std::span<const Batch>);
 template void multiply_batch(const Product<double>&, std::span<const Batch>);
+template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Batch>);
 
-std::string multiply_name() {
+namespace {
+
+std::string name_of_wide() {
   const std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
   if (!may_use_blas() || !blas().library) return own;
   const std::string library = "openblas " + blas().library->core();
   const bool all = wanted_implementation() || instruction_set() == InstructionSet::portable;
   return all ? library : own + ", matrices without an epilogue " + library;
+}
+
+}  // namespace
+
+std::string multiply_name(bool with_bf16) {
+  if (!with_bf16) return name_of_wide();
+  return name_of_wide() + (instruction_set() >= InstructionSet::avx512_bf16 ? ", bf16 by vdpbf16ps" : ", bf16 widened");
 }
 
 std::string multiply_warning() {

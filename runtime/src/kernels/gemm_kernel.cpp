@@ -2,12 +2,14 @@
 // nothing beside two fused multiply-adds); of `b` a group of four panels at a time is copied, which stay in the
 // second-level cache while every row of `a` passes by, and the next group is fetched meanwhile. What follows the
 // product is applied to a tile as soon as its sum is whole. Products of few rows are those of few_rows.h, but for the
-// last few columns. Compiled once an instruction set.
+// last few columns. Operands of bf16 become multiplicands (multiplicand.h) as they are copied. Compiled once an
+// instruction set.
 #include "gemm_kernel.h"
 
 #include "epilogue.h"
 #include "few_rows.h"
 #include "meshrt/poll.h"
+#include "multiplicand.h"
 #include "scratch.h"
 #include "scratch_places.h"
 #include "tile.h"
@@ -15,7 +17,7 @@
 namespace meshrt::MESHRT_ISA {
 namespace {
 
-constexpr int group_panels = 4, max_inner = 512, sum_lanes = 16;
+constexpr int group_panels = 4, max_steps = 512, sum_lanes = 16;
 constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
 
 template <class T>
@@ -23,59 +25,81 @@ T* scratch(ScratchPlace place, int64_t count) {
   return static_cast<T*>(Scratch::mine().bytes(place, static_cast<size_t>(count) * sizeof(T)));
 }
 
+// The multiplicands in `inner` elements of the inner extent.
+template <class T, class In>
+constexpr int64_t steps_of(int64_t inner) {
+  return (inner + Multiplicand<T, In>::depth - 1) / Multiplicand<T, In>::depth;
+}
+
 // The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
-template <class T>
+template <class T, class In>
 struct Right {
-  const T* b;
+  using M = typename Multiplicand<T, In>::Type;
+  static constexpr int depth = Multiplicand<T, In>::depth;
+  const In* b;
   int64_t row, col;
   T* sums;
   int64_t cols;  // of all of b
 
-  // panel [inner, tile_cols] = rows k .., columns j .. of b, zeros beyond `count` columns
-  void pack(int64_t k, int64_t inner, int64_t j, int64_t count, T* panel) const {
+  // panel [steps, tile_cols] = rows k .., columns j .. of b, zeros beyond `count` columns
+  void pack(int64_t k, int64_t inner, int64_t j, int64_t count, M* panel) const {
     constexpr int width = tile_cols<T>;
-    const T* from = b + k * row + j * col;
+    const In* from = b + k * row + j * col;
     if (count < width)
-      for (int64_t i = 0; i < inner * width; ++i) panel[i] = 0;
+      for (int64_t i = 0; i < steps_of<T, In>(inner) * width; ++i) panel[i] = 0;
     if (col == 1 && count == width) {
-      for (int64_t r = 0; r < inner; ++r)
-        for (int v = 0; v < width; v += lanes<T>) store(panel + r * width + v, load(from + r * row + v));
-    } else if (row == 1) {
-      transpose(from, col, count, inner, panel, width);
+      for (int64_t r = 0; r < inner; r += depth)
+        multiplicands<width>(from + r * row, row, inner - r, panel + r / depth * width);
+    } else if (row == 1 && (depth == 1 || (col % depth == 0 && inner % depth == 0))) {
+      turn(from, inner, count, panel);
     } else {
-      for (int64_t r = 0; r < inner; ++r)
-        for (int64_t c = 0; c < count; ++c) panel[r * width + c] = from[r * row + c * col];
+      for (int64_t r = 0; r < inner; r += depth)
+        for (int64_t c = 0; c < count; ++c)
+          panel[r / depth * width + c] = multiplicand<M>(from + r * row + c * col, row, inner - r);
     }
+  }
+
+  // The same for columns that lie in one piece each.
+  void turn(const In* from, int64_t inner, int64_t count, M* panel) const {
+    constexpr int width = tile_cols<T>;
+    if constexpr (depth == 1)
+      transpose(
+          from, col, count, inner, panel, width, [](const In* p) { return load_as<M>(p); },
+          [](const In* p) { return static_cast<M>(*p); });
+    else
+      transpose(
+          reinterpret_cast<const M*>(from), col / depth, count, inner / depth, panel, width,
+          [](const M* p) { return load(p); }, [](const M* p) { return read(p); });
   }
 
   void add_sums(int64_t k, int64_t inner, int64_t j, int64_t count) const {
     for (int64_t r = 0; r < inner; ++r) {
       T* __restrict lane = sums + (k + r) % sum_lanes * cols + j;
-      const T* from = b + (k + r) * row + j * col;
-      for (int64_t c = 0; c < count; ++c) lane[c] += from[c * col];
+      const In* from = b + (k + r) * row + j * col;
+      for (int64_t c = 0; c < count; ++c) lane[c] += static_cast<T>(from[c * col]);
     }
   }
 
   // Where the n-th cache line lies of what a group at rows k .., columns j .. will read.
-  const T* line(int64_t k, int64_t inner, int64_t j, int64_t n) const {
-    constexpr int width = line_bytes / sizeof(T);
+  const In* line(int64_t k, int64_t inner, int64_t j, int64_t n) const {
+    constexpr int width = line_bytes / sizeof(In);
     const int64_t along = (col == 1 ? group_panels * tile_cols<T> : inner) / width, slow = col == 1 ? row : col;
     return b + k * row + j * col + n / along * slow + n % along * width;
   }
 };
 
 // Fetches a range of lines a few at a time, spread over the tiles of a group.
-template <class T>
+template <class T, class In>
 class Prefetch {
  public:
   // The group after rows k .., columns j .. end; nothing where it would be the last or has no unit stride.
-  Prefetch(const Right<T>& b, int64_t k, int64_t chunk, int64_t j, int64_t end, const Product<T>& p) : b_(b) {
+  Prefetch(const Right<T, In>& b, int64_t k, int64_t chunk, int64_t j, int64_t end, const Product<T, In>& p) : b_(b) {
     const bool more_cols = end < p.cols;
     k_ = more_cols ? k : k + chunk, j_ = more_cols ? end : 0, inner_ = smaller(chunk, p.inner - k_);
     const int64_t width = group_panels * tile_cols<T>;
-    if (k_ >= p.inner || p.cols - j_ < width || (b.col != 1 && b.row != 1) || inner_ < line_bytes / int64_t(sizeof(T)))
+    if (k_ >= p.inner || p.cols - j_ < width || (b.col != 1 && b.row != 1) || inner_ < line_bytes / int64_t(sizeof(In)))
       return;
-    lines_ = inner_ * width * int64_t(sizeof(T)) / line_bytes;
+    lines_ = inner_ * width * int64_t(sizeof(In)) / line_bytes;
     share_ = lines_ * (tile_rows * tile_cols<T>) / larger(1, p.rows * (end - j)) + 1;
   }
   void step() {
@@ -84,59 +108,61 @@ class Prefetch {
   }
 
  private:
-  const Right<T>& b_;
+  const Right<T, In>& b_;
   int64_t k_, j_, inner_, lines_ = 0, share_ = 0, next_ = 0;
 };
 
 // One tile of c at (i, j) of rows x cols, which may be smaller than the register tile; then it takes a way round.
-template <class T>
-void store_tile(const Product<T>& p, int64_t inner, Left<T> a, const T* b, int64_t b_row, int64_t i, int64_t j,
+template <class T, class In, class M>
+void store_tile(const Product<T, In>& p, int64_t steps, Left<M> a, const M* b, int64_t b_row, int64_t i, int64_t j,
                 int64_t rows, int64_t cols, bool accumulate) {
   constexpr int width = tile_cols<T>;
   T* c = p.c + i * p.c_row + j;
-  if (cols == width) return tile_of(rows, inner, a, b, b_row, c, p.c_row, accumulate);
+  if (cols == width) return tile_of(rows, steps, a, b, b_row, c, p.c_row, accumulate);
   alignas(64) T edge[tile_rows * width];
   if (accumulate)
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t x = 0; x < width; ++x) edge[r * width + x] = x < cols ? c[r * p.c_row + x] : T(0);
-  tile_of(rows, inner, a, b, b_row, edge, int64_t(width), accumulate);
+  tile_of(rows, steps, a, b, b_row, edge, int64_t(width), accumulate);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t x = 0; x < cols; ++x) c[r * p.c_row + x] = edge[r * width + x];
 }
 
 // Rows of the left operand for one stretch of the inner extent: a tile of them as in Left, tile i begins i * next
 // further.
-template <class T>
+template <class M>
 struct LeftRows {
-  const T* at;
+  const M* at;
   int64_t row, col, next;
 };
 
 // The product for rows [begin, end) of a and columns `first` .. of b. left_of(k, inner) says where these rows lie for
 // the columns k .. of a.
-template <class T, class LeftOf>
-void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_t end, int64_t first, LeftOf left_of) {
-  constexpr int width = tile_cols<T>, group = group_panels * width;
+template <class T, class In, class LeftOf>
+void multiply_rows(const Product<T, In>& p, const Right<T, In>& b, int64_t begin, int64_t end, int64_t first,
+                   LeftOf left_of) {
+  using M = typename Right<T, In>::M;
+  constexpr int64_t width = tile_cols<T>, group = group_panels * width, max_inner = max_steps * Right<T, In>::depth;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
   const bool plain = is_plain(p.epilogue);
-  T* panels = scratch<T>(panel_scratch, int64_t(max_inner) * group);
+  M* panels = scratch<M>(panel_scratch, max_steps * group);
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
-    const int64_t inner = smaller(chunk, p.inner - k);
+    const int64_t inner = smaller(chunk, p.inner - k), steps = steps_of<T, In>(inner);
     const bool last = k + inner == p.inner, accumulate = k > 0 || p.accumulate;
-    const LeftRows<T> a = left_of(k, inner);
+    const LeftRows<M> a = left_of(k, inner);
     for (int64_t j = first; j < p.cols; j += group) {
       poll();
       const int64_t past = smaller(j + group, p.cols);
       for (int64_t q = j; q < past; q += width) {
         const int64_t cols = smaller(width, past - q);
-        b.pack(k, inner, q, cols, panels + (q - j) * inner);
+        b.pack(k, inner, q, cols, panels + (q - j) * steps);
         if (b.sums && begin == 0 && end > 0) b.add_sums(k, inner, q, cols);
       }
-      Prefetch<T> next(b, k, chunk, j, past, p);
+      Prefetch<T, In> next(b, k, chunk, j, past, p);
       for (int64_t i = begin; i < end; i += tile_rows) {
         const int64_t rows = smaller(tile_rows, end - i);
-        const Left<T> here = {a.at + (i - begin) * a.next, a.row, a.col};
+        const Left<M> here = {a.at + (i - begin) * a.next, a.row, a.col};
         for (int64_t q = j; q < past; q += width) {
           next.step();
           const int64_t cols = smaller(width, past - q);
@@ -144,7 +170,7 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
             for (int64_t r = 0; r < rows; ++r)
               for (int64_t x = 0; x < cols; x += line_bytes / int64_t(sizeof(T)))
                 __builtin_prefetch(p.c + (i + r) * p.c_row + q + x, 1);
-          store_tile(p, inner, here, panels + (q - j) * inner, int64_t(width), i, q, rows, cols, accumulate);
+          store_tile(p, steps, here, panels + (q - j) * steps, width, i, q, rows, cols, accumulate);
           if (last && !plain) epilogue_tile(p.epilogue, p.c, p.c_row, i, q, rows, cols);
         }
       }
@@ -152,57 +178,76 @@ void multiply_rows(const Product<T>& p, const Right<T>& b, int64_t begin, int64_
   }
 }
 
-// Rows begin .. of a, columns k .., copied tile by tile, each [inner, tile_rows]: for an `a` whose rows are not
+// Rows begin .. of a, columns k .., copied tile by tile, each [steps, tile_rows]: for an `a` whose rows are not
 // contiguous. Every k would be on another page, and with a large power of two between them all of them in one set of
 // the cache.
 // A tile of the copy begins `rows before it` * left_next further: not a multiple of a page, lest all tiles meet in one
 // set.
-template <class T>
-int64_t left_next(int64_t inner) {
-  return inner + line_bytes / (int64_t(sizeof(T)) * tile_rows);
+template <class M>
+int64_t left_next(int64_t steps) {
+  return steps + line_bytes / (int64_t(sizeof(M)) * tile_rows);
 }
-template <class T>
-void copy_left(const Product<T>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, T* to) {
-  constexpr int64_t together = int64_t(32) * tile_rows;
+template <class T, class In, class M>
+void copy_left(const Product<T, In>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
+  constexpr int64_t together = int64_t(32) * tile_rows, depth = Multiplicand<T, In>::depth;
+  const int64_t next = left_next<M>(steps_of<T, In>(inner));
   for (int64_t i = begin; i < end; i += together)
-    for (int64_t x = 0; x < inner; ++x)
+    for (int64_t x = 0; x < inner; x += depth)
       for (int64_t t = i; t < smaller(i + together, end); t += tile_rows) {
-        const T* from = p.a + t * p.a_row + (k + x) * p.a_col;
-        T* __restrict tile = to + (t - begin) * left_next<T>(inner) + x * tile_rows;
+        const In* from = p.a + t * p.a_row + (k + x) * p.a_col;
+        M* __restrict tile = to + (t - begin) * next + x / depth * tile_rows;
         __builtin_prefetch(from + 4 * p.a_col);
-        if (p.a_row == 1 && end - t >= tile_rows)
-          for (int r = 0; r < tile_rows; ++r) tile[r] = from[r];
+        if (p.a_row == 1 && end - t >= tile_rows && inner - x >= depth)
+          for (int r = 0; r < tile_rows; ++r) tile[r] = multiplicand<M>(from + r, p.a_col, depth);
         else
-          for (int64_t r = 0; r < smaller(tile_rows, end - t); ++r) tile[r] = from[r * p.a_row];
+          for (int64_t r = 0; r < smaller(tile_rows, end - t); ++r)
+            tile[r] = multiplicand<M>(from + r * p.a_row, p.a_col, inner - x);
       }
 }
 
-template <class T>
-void multiply_wide(const Product<T>& p, T* sums) {
-  const Right<T> b = {p.b, p.b_row, p.b_col, sums, p.cols};
-  const int64_t done = multiply_few_rows(p);
+// Where the left operand lies as the tile takes it; nothing where it must be copied.
+template <class T, class In>
+LeftRows<typename Right<T, In>::M> left_in_place(const Product<T, In>& p) {
+  using M = typename Right<T, In>::M;
+  constexpr int depth = Right<T, In>::depth;
+  if constexpr (std::is_same_v<M, In>) {
+    if (p.a_col == 1 || p.cols <= 2 * tile_cols<T>) return {p.a, p.a_row, p.a_col, p.a_row};
+  } else if constexpr (depth > 1) {
+    if (p.a_col == 1 && p.a_row % depth == 0 && p.inner % depth == 0)
+      return {reinterpret_cast<const M*>(p.a), p.a_row / depth, 1, p.a_row / depth};
+  }
+  return {};
+}
+
+template <class T, class In>
+void multiply_wide(const Product<T, In>& p, T* sums) {
+  using M = typename Right<T, In>::M;
+  constexpr int depth = Right<T, In>::depth;
+  const Right<T, In> b = {p.b, p.b_row, p.b_col, sums, p.cols};
+  int64_t done = 0;
+  if constexpr (std::is_same_v<T, In>) done = multiply_few_rows(p);
   if (done && sums) b.add_sums(0, p.inner, 0, done);
   if (done == p.cols && p.cols > 0) return;
-  if (p.a_col == 1 || p.cols <= 2 * tile_cols<T>) {
+  if (const LeftRows<M> a = left_in_place(p); a.at) {
     multiply_rows(p, b, 0, p.rows, done, [&](int64_t k, int64_t) {
-      return LeftRows<T>{p.a + k * p.a_col, p.a_row, p.a_col, p.a_row};
+      return LeftRows<M>{a.at + k / depth * a.col, a.row, a.col, a.next};
     });
     return;
   }
-  constexpr int64_t block = left_bytes / (max_inner * int64_t(sizeof(T))) / tile_rows * tile_rows;
-  T* copy = scratch<T>(left_scratch, round_up(smaller(block, p.rows), tile_rows) * left_next<T>(max_inner));
+  constexpr int64_t block = left_bytes / (max_steps * int64_t(sizeof(M))) / tile_rows * tile_rows;
+  M* copy = scratch<M>(left_scratch, round_up(smaller(block, p.rows), tile_rows) * left_next<M>(max_steps));
   for (int64_t begin = 0; begin < p.rows; begin += block) {
     const int64_t end = smaller(begin + block, p.rows);
     multiply_rows(p, b, begin, end, done, [&](int64_t k, int64_t inner) {
       copy_left(p, begin, end, k, inner, copy);
-      return LeftRows<T>{copy, 1, tile_rows, left_next<T>(inner)};
+      return LeftRows<M>{copy, 1, tile_rows, left_next<M>(steps_of<T, In>(inner))};
     });
   }
 }
 
 // For few columns: the transposed product, whose few rows are long, and back, a block of rows of c at a time.
-template <class T>
-void multiply_narrow(const Product<T>& p) {
+template <class T, class In>
+void multiply_narrow(const Product<T, In>& p) {
   constexpr int64_t block = group_panels * tile_cols<T>;
   T* turned = scratch<T>(narrow_scratch, p.cols * block);
   for (int64_t i = 0; i < p.rows; i += block) {
@@ -210,7 +255,7 @@ void multiply_narrow(const Product<T>& p) {
     if (p.accumulate)
       for (int64_t j = 0; j < p.cols; ++j)
         for (int64_t r = 0; r < rows; ++r) turned[j * block + r] = p.c[(i + r) * p.c_row + j];
-    Product<T> t;
+    Product<T, In> t;
     t.rows = p.cols, t.cols = rows, t.inner = p.inner;
     t.a = p.b, t.a_row = p.b_col, t.a_col = p.b_row;
     t.b = p.a + i * p.a_row, t.b_row = p.a_col, t.b_col = p.a_row;
@@ -223,31 +268,31 @@ void multiply_narrow(const Product<T>& p) {
 }
 
 // [16, cols] of zeros where the sums of b's columns are wanted, else nothing.
-template <class T>
-T* clear_sums(const Product<T>& p) {
+template <class T, class In>
+T* clear_sums(const Product<T, In>& p) {
   if (!p.column_sum) return nullptr;
   T* sums = scratch<T>(sum_scratch, sum_lanes * p.cols);
   for (int64_t i = 0; i < sum_lanes * p.cols; ++i) sums[i] = 0;
   return sums;
 }
 
-template <class T>
-void store_sums(const Product<T>& p, T* sums) {
+template <class T, class In>
+void store_sums(const Product<T, In>& p, T* sums) {
   if (!sums) return;
   for (int64_t step = sum_lanes / 2; step > 0; step /= 2)
     for (int64_t i = 0; i < step * p.cols; ++i) sums[i] += sums[i + step * p.cols];
   for (int64_t j = 0; j < p.cols; ++j) p.column_sum[j] = p.accumulate ? p.column_sum[j] + sums[j] : sums[j];
 }
 
-template <class T>
-void sum_columns(const Product<T>& p, T* sums) {
-  if (sums) Right<T>{p.b, p.b_row, p.b_col, sums, p.cols}.add_sums(0, p.inner, 0, p.cols);
+template <class T, class In>
+void sum_columns(const Product<T, In>& p, T* sums) {
+  if (sums) Right<T, In>{p.b, p.b_row, p.b_col, sums, p.cols}.add_sums(0, p.inner, 0, p.cols);
 }
 
 }  // namespace
 
-template <class T>
-void multiply(const Product<T>& p) {
+template <class T, class In>
+void multiply(const Product<T, In>& p) {
   T* sums = clear_sums(p);
   const bool narrow = p.cols <= tile_cols<T> / 2 && p.rows > p.cols;
   if (narrow || p.rows == 0) sum_columns(p, sums);
@@ -264,9 +309,12 @@ void complete(const Product<T>& p) {
   if (!is_plain(p.epilogue)) epilogue_tile(p.epilogue, p.c, p.c_row, 0, 0, p.rows, p.cols);
 }
 
+#if !defined(__AVX512BF16__)  // that set is for products of bf16
 template void multiply(const Product<float>&);
 template void multiply(const Product<double>&);
 template void complete(const Product<float>&);
 template void complete(const Product<double>&);
+#endif
+template void multiply(const Product<float, Bfloat16>&);
 
 }  // namespace meshrt::MESHRT_ISA

@@ -4,16 +4,17 @@
 
 namespace meshrt {
 
-#define MESHRT_DECLARE_MULTIPLY(isa)                     \
-  namespace isa {                                        \
-  template <class T>                                     \
-  void multiply(const Product<T>& product);              \
-  template <class T>                                     \
-  void complete(const Product<T>& product);              \
-  extern template void multiply(const Product<float>&);  \
-  extern template void multiply(const Product<double>&); \
-  extern template void complete(const Product<float>&);  \
-  extern template void complete(const Product<double>&); \
+#define MESHRT_DECLARE_MULTIPLY(isa)                              \
+  namespace isa {                                                 \
+  template <class T, class In>                                    \
+  void multiply(const Product<T, In>& product);                   \
+  template <class T>                                              \
+  void complete(const Product<T>& product);                       \
+  extern template void multiply(const Product<float>&);           \
+  extern template void multiply(const Product<double>&);          \
+  extern template void multiply(const Product<float, Bfloat16>&); \
+  extern template void complete(const Product<float>&);           \
+  extern template void complete(const Product<double>&);          \
   }
 
 // multiply: the whole product. complete: what belongs to it but for the sum itself, which c already holds.
@@ -21,6 +22,12 @@ MESHRT_DECLARE_MULTIPLY(portable)
 #if defined(__x86_64__)
 MESHRT_DECLARE_MULTIPLY(avx2)
 MESHRT_DECLARE_MULTIPLY(avx512)
+// Of bf16 alone: by an instruction that adds up two products at a time.
+namespace avx512_bf16 {
+template <class T, class In>
+void multiply(const Product<T, In>& product);
+extern template void multiply(const Product<float, Bfloat16>&);
+}  // namespace avx512_bf16
 #endif
 #undef MESHRT_DECLARE_MULTIPLY
 

@@ -16,6 +16,7 @@ InstructionSet best() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                   __builtin_cpu_supports("avx512cd");
+  if (v4 && __builtin_cpu_supports("avx512bf16")) return InstructionSet::avx512_bf16;
   if (v4) return InstructionSet::avx512;
   if (v3) return InstructionSet::avx2;
 #endif
@@ -27,14 +28,15 @@ InstructionSet detect() {
   const char* name = std::getenv("MESHRT_ISA_LEVEL");
   if (!name || !*name) return have;
   const std::string wanted = name;
-  const char* const names[] = {"portable", "avx2", "avx512"};
-  for (const InstructionSet level : {InstructionSet::portable, InstructionSet::avx2, InstructionSet::avx512}) {
+  const char* const names[] = {"portable", "avx2", "avx512", "avx512_bf16"};
+  for (const InstructionSet level :
+       {InstructionSet::portable, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::avx512_bf16}) {
     if (wanted != names[static_cast<int>(level)]) continue;
     if (level <= have) return level;
     throw Failure(Cause::environment, "MESHRT_ISA_LEVEL asks for " + wanted + "; this machine has " +
                                           names[static_cast<int>(have)] + " at most");
   }
-  throw Failure(Cause::environment, "MESHRT_ISA_LEVEL is `" + wanted + "`; it may be `portable`, `avx2` or `avx512`");
+  throw Failure(Cause::environment, "MESHRT_ISA_LEVEL is `" + wanted + "`; it may be `portable`, `avx2`, `avx512` or `avx512_bf16`");
 }
 
 }  // namespace

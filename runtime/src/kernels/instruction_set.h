@@ -1,26 +1,27 @@
 // instruction_set.h: the choice among the variants of a kernel, one an instruction set, by what this machine has.
-// MESHRT_ISA_LEVEL=portable|avx2|avx512 in the environment lowers it, for tests.
+// MESHRT_ISA_LEVEL=portable|avx2|avx512|avx512_bf16 in the environment lowers it, for tests.
 #pragma once
 #include <cstdint>
 
 namespace meshrt {
 
-enum class InstructionSet : uint8_t { portable, avx2, avx512 };
+enum class InstructionSet : uint8_t { portable, avx2, avx512, avx512_bf16 };  // the last for products of bf16 alone
 
 /// The best set that this machine has and the environment allows. Throws Failure for a level that is unknown or
 /// missing.
 InstructionSet instruction_set();
 
 #if defined(__x86_64__)
-#define MESHRT_VARIANTS(function) portable::function, avx2::function, avx512::function
+#define MESHRT_VARIANTS(...) portable::__VA_ARGS__, avx2::__VA_ARGS__, avx512::__VA_ARGS__
 #else
-#define MESHRT_VARIANTS(function) portable::function, portable::function, portable::function
+#define MESHRT_VARIANTS(...) portable::__VA_ARGS__, portable::__VA_ARGS__, portable::__VA_ARGS__
 #endif
 
 /// The variant for this machine: choose<Kernel>(MESHRT_VARIANTS(multiply<float>)).
 template <class Kernel>
 Kernel choose(Kernel portable, Kernel avx2, Kernel avx512) {
   switch (instruction_set()) {
+    case InstructionSet::avx512_bf16:
     case InstructionSet::avx512: return avx512;
     case InstructionSet::avx2: return avx2;
     case InstructionSet::portable: break;

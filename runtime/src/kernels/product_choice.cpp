@@ -19,6 +19,7 @@
 // addition.
 #include "product_choice.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -38,7 +39,8 @@ Implementation look_up(Element type, InstructionSet level, ProductClass shape) {
       {{{blas, blas, blas, blas}, {ours, ours, ours, blas}, {ours, ours, ours, ours}}},  // f32
       {{{blas, blas, blas, blas}, {ours, ours, ours, blas}, {ours, ours, ours, ours}}},  // f64
   }};
-  return table[static_cast<size_t>(type)][static_cast<size_t>(level)][static_cast<size_t>(shape)];
+  const InstructionSet row = std::min(level, InstructionSet::avx512);
+  return table[static_cast<size_t>(type)][static_cast<size_t>(row)][static_cast<size_t>(shape)];
 }
 
 }  // namespace

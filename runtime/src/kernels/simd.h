@@ -52,6 +52,12 @@ MESHRT_INLINE Vector<float> fma(Vector<float> a, Vector<float> b, Vector<float> 
 MESHRT_INLINE Vector<double> fma(Vector<double> a, Vector<double> b, Vector<double> c) {
   return _mm512_fmadd_pd(a, b, c);
 }
+#if defined(__AVX512BF16__)
+// sum + a · b of both elements of each pair of bf16.
+MESHRT_INLINE Vector<float> fma(Vector<uint32_t> a, Vector<uint32_t> b, Vector<float> sum) {
+  return _mm512_dpbf16_ps(sum, (__m512bh)b, (__m512bh)a);
+}
+#endif
 #elif defined(__AVX2__) && defined(__FMA__)
 MESHRT_INLINE Vector<float> fma(Vector<float> a, Vector<float> b, Vector<float> c) { return _mm256_fmadd_ps(a, b, c); }
 MESHRT_INLINE Vector<double> fma(Vector<double> a, Vector<double> b, Vector<double> c) {
@@ -85,33 +91,40 @@ MESHRT_INLINE void transpose_registers(V (&x)[n]) {
 }
 
 // to [lanes, to_row] = the transpose of from [lanes, from_row], of which only `rows` rows exist, the others counting as
-// zeros.
-template <class T>
-MESHRT_INLINE void transpose_block(const T* from, int64_t from_row, int64_t rows, T* to, int64_t to_row) {
+// zeros. read(p): the register of elements from p on.
+template <class T, class In, class Read>
+MESHRT_INLINE void transpose_block(const In* from, int64_t from_row, int64_t rows, T* to, int64_t to_row, Read read) {
   constexpr int n = lanes<T>;
   Vector<T> x[n];
 #pragma GCC unroll 16
-  for (int i = 0; i < n; ++i) x[i] = i < rows ? load(from + i * from_row) : Vector<T>{};
+  for (int i = 0; i < n; ++i) x[i] = i < rows ? read(from + i * from_row) : Vector<T>{};
   transpose_registers<n / 2>(x);
 #pragma GCC unroll 16
   for (int i = 0; i < n; ++i) store(to + i * to_row, x[i]);
 }
 
 // to [cols, to_row] = the transpose of from [rows, from_row], any extents, and zeros up to the next multiple of `lanes`
-// rows: to_row must leave room for them.
-template <class T>
-inline void transpose(const T* from, int64_t from_row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
+// rows: to_row must leave room for them. one(p): the element at p.
+template <class T, class In, class Read, class One>
+inline void transpose(const In* from, int64_t from_row, int64_t rows, int64_t cols, T* to, int64_t to_row, Read read,
+                      One one) {
   constexpr int n = lanes<T>;
   const int64_t whole_rows = rows / n * n, whole_cols = cols / n * n;
   for (int64_t r = 0; r < whole_rows; r += n)
     for (int64_t c = 0; c < whole_cols; c += n)
-      transpose_block(from + r * from_row + c, from_row, n, to + c * to_row + r, to_row);
+      transpose_block(from + r * from_row + c, from_row, n, to + c * to_row + r, to_row, read);
   if (whole_rows < rows)
     for (int64_t c = 0; c < whole_cols; c += n)
       transpose_block(from + whole_rows * from_row + c, from_row, rows - whole_rows, to + c * to_row + whole_rows,
-                      to_row);
+                      to_row, read);
   for (int64_t c = whole_cols; c < cols; ++c)
-    for (int64_t r = 0; r < (rows + n - 1) / n * n; ++r) to[c * to_row + r] = r < rows ? from[r * from_row + c] : T(0);
+    for (int64_t r = 0; r < (rows + n - 1) / n * n; ++r)
+      to[c * to_row + r] = r < rows ? one(from + r * from_row + c) : T(0);
+}
+template <class T>
+inline void transpose(const T* from, int64_t from_row, int64_t rows, int64_t cols, T* to, int64_t to_row) {
+  transpose(
+      from, from_row, rows, cols, to, to_row, [](const T* p) { return load(p); }, [](const T* p) { return *p; });
 }
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -16,10 +16,19 @@ struct Left {
   int64_t row, col;
 };
 
-// c [R, V registers] (+)= a · b over `inner`, held in registers; rows of b lie b_row apart, rows of c c_row apart.
+// A multiplicand, which may lie among elements of another type.
+template <class M>
+MESHRT_INLINE M read(const M* at) {
+  M value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// c [R, V registers] (+)= a · b over `inner`, held in registers; rows of b lie b_row apart, rows of c c_row apart. M is
+// what a and b are given as (multiplicand.h).
 // Where it `fetches`, what lies `ahead` elements behind what it reads of b is brought into the second-level cache.
-template <class T, int R, int V = tile_vectors, bool fetches = false>
-[[gnu::noinline]] void tile(int64_t inner, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
+template <class T, int R, int V = tile_vectors, bool fetches = false, class M = T>
+[[gnu::noinline]] void tile(int64_t inner, Left<M> a, const M* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
                             [[maybe_unused]] int64_t ahead = 0) {
   constexpr int n = lanes<T>, lines = V * vector_bytes / line_bytes;
   Vector<T> sum[R][V];
@@ -34,20 +43,20 @@ template <class T, int R, int V = tile_vectors, bool fetches = false>
       for (int v = 0; v < V; ++v) sum[r][v] = load(c + r * c_row + v * n);
   }
   // One pointer for four rows: the address of a row is then pointer + {0, 1, 2, 3} * row, which costs nothing.
-  const T* rows[(R + 3) / 4];
+  const M* rows[(R + 3) / 4];
 #pragma GCC unroll 4
   for (int r = 0; r < R; r += 4) rows[r / 4] = a.at + r * a.row;
 #pragma GCC unroll 2
   for (int64_t k = 0; k < inner; ++k, b += b_row) {
-    Vector<T> line[V];
+    Vector<M> line[V];
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v) line[v] = load(b + v * n);
     if constexpr (fetches)
 #pragma GCC unroll 8
-      for (int l = 0; l < lines; ++l) __builtin_prefetch(b + ahead + l * (line_bytes / int(sizeof(T))), 0, 2);
+      for (int l = 0; l < lines; ++l) __builtin_prefetch(b + ahead + l * (line_bytes / int(sizeof(M))), 0, 2);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      const Vector<T> x = splat(rows[r / 4][(r % 4) * a.row]);
+      const Vector<M> x = splat(read(rows[r / 4] + (r % 4) * a.row));
 #pragma GCC unroll 8
       for (int v = 0; v < V; ++v) sum[r][v] = fma(x, line[v], sum[r][v]);
     }
@@ -61,8 +70,8 @@ template <class T, int R, int V = tile_vectors, bool fetches = false>
 }
 
 // The same for a number of rows known only now, 1 .. R.
-template <class T, int R = tile_rows, int V = tile_vectors, bool fetches = false>
-inline void tile_of(int64_t rows, int64_t inner, Left<T> a, const T* b, int64_t b_row, T* c, int64_t c_row,
+template <class T, int R = tile_rows, int V = tile_vectors, bool fetches = false, class M = T>
+inline void tile_of(int64_t rows, int64_t inner, Left<M> a, const M* b, int64_t b_row, T* c, int64_t c_row,
                     bool accumulate, int64_t ahead = 0) {
   if (rows == R) return tile<T, R, V, fetches>(inner, a, b, b_row, c, c_row, accumulate, ahead);
   if constexpr (R > 1) tile_of<T, R - 1, V, fetches>(rows, inner, a, b, b_row, c, c_row, accumulate, ahead);

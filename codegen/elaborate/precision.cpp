@@ -1,0 +1,118 @@
+#include "codegen/elaborate/precision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "frontend/ast.h"
+#include "frontend/suggest.h"
+
+namespace mesh {
+namespace {
+
+using meshrt::Type;
+
+struct PrecisionKey {
+  const char *key, *meaning;
+};
+constexpr std::array precision_keys = {PrecisionKey{"compute", "what products read their operands in"},
+                                 PrecisionKey{"params", "what parameters, their gradients and moments are kept in"},
+                                 PrecisionKey{"reduce", "what sums are added up in, over ranks too"}};
+
+/// "`compute`, `params` and `reduce`"
+std::string keys_text() {
+  return fmt::format("`{}`, `{}` and `{}`", precision_keys[0].key, precision_keys[1].key, precision_keys[2].key);
+}
+
+class PrecisionResolver {
+ public:
+  explicit PrecisionResolver(DiagnosticSink& sink) : sink_(sink) {}
+
+  Precision block(const ast::Precision& block) {
+    Precision precision;
+    for (size_t i = 0; i < block.attributes.size(); ++i) {
+      const ast::Attribute& one = block.attributes[i];
+      const auto same = [&](const ast::Attribute& other) { return other.key.text == one.key.text; };
+      const auto first = std::ranges::find_if(block.attributes, same);
+      if (first != block.attributes.begin() + static_cast<std::ptrdiff_t>(i))
+        sink_.error("E0342", one.key.span, "`{}` stands twice in precision `{}`", one.key.text, block.name.text)
+            .label(first->key.span, "first here");
+      else setting(one, precision);
+    }
+    return precision;
+  }
+
+ private:
+  void setting(const ast::Attribute& one, Precision& precision) {
+    const std::string& key = one.key.text;
+    const auto known = std::ranges::find_if(precision_keys, [&](const PrecisionKey& of) { return key == of.key; });
+    if (known == precision_keys.end()) return unknown(one);
+    const auto* path = ast::as<ast::Path>(*one.value);
+    const std::string name = path && path->simple() ? path->parts.front().text : "";
+    if (name == "f32") return;
+    if (name == "bf16" && key == "compute") {
+      precision.products = Type::bf16;
+      return;
+    }
+    if (name == "bf16" || name == "f16") return not_built(one, name);
+    auto report = sink_.error("E0342", one.value->span, "`{}` of a precision is no such type", key);
+    if (name == "f64") report.here("f64 is for the whole program").help("`--precision f64` computes all of it in f64");
+    else
+      report.here("{}", known->meaning)
+          .help(key == "compute" ? "it is `f32`, or `bf16` for products of half the bytes" : "it is `f32`");
+  }
+
+  void unknown(const ast::Attribute& one) {
+    std::vector<std::string> keys;
+    for (const PrecisionKey& of : precision_keys) keys.emplace_back(of.key);
+    auto report = sink_.error("E0342", one.key.span, "a precision has no `{}`", one.key.text);
+    if (const auto near = did_you_mean(one.key.text, keys)) report.here("did you mean `{}`?", *near);
+    else report.help("it has " + keys_text());
+  }
+
+  void not_built(const ast::Attribute& one, const std::string& type) {
+    const std::string& key = one.key.text;
+    auto report = sink_.error("E0901", one.value->span, "`{}: {}` is not built yet", key, type);
+    report.here("this version cannot compile it");
+    if (key == "compute") report.help("`compute: bf16` is: it has the range of f32, so that no loss need be scaled");
+    else report.help(fmt::format("`{}: f32` goes with `compute: bf16`", key));
+  }
+
+  DiagnosticSink& sink_;
+};
+
+}  // namespace
+
+Precision resolve_precision(const SourceProgram& program, const std::string& name, DiagnosticSink& sink) {
+  Precision chosen;
+  std::vector<std::string> names{"f32", "f64"};
+  bool found = name.empty() || name == "f32" || name == "f64";
+  chosen.f64 = name == "f64";
+  for (const Ast& file : program.files)
+    for (const ast::Decl& decl : file.decls) {
+      const auto* block = std::get_if<ast::Precision>(&decl.node);
+      if (block == nullptr) continue;
+      const Precision precision = PrecisionResolver(sink).block(*block);
+      const std::string& own = block->name.text;
+      if (std::ranges::find(names, own) != names.end()) {
+        sink.error("E0204", block->name.span, "a precision is called `{}` already", own)
+            .here("{}", own == "f32" || own == "f64" ? "that is a type" : "again here");
+        continue;
+      }
+      names.push_back(own);
+      if (own != name) continue;
+      chosen = precision;
+      found = true;
+    }
+  if (found) return chosen;
+  auto report = sink.error("E0341", Span{}, "no precision is called `{}`", name);
+  if (const auto near = did_you_mean(name, names)) report.help(fmt::format("did you mean `{}`?", *near));
+  else report.note(fmt::format("there is `{}`", fmt::format("{}", fmt::join(names, "`, `"))));
+  if (names.size() == 2)
+    report.help("a line of the spec makes one: `precision mixed { compute: bf16, params: f32, reduce: f32 }`");
+  return chosen;
+}
+
+}  // namespace mesh

@@ -1,0 +1,21 @@
+// precision.h: `precision mixed { compute: bf16, params: f32, reduce: f32 }`, and what --precision chooses.
+#pragma once
+#include <string>
+
+#include "frontend/diagnostic.h"
+#include "frontend/imports.h"
+#include "meshrt/types.h"
+
+namespace mesh {
+
+/// What a program computes in. All else is f32, but where all of it is f64.
+struct Precision {
+  bool f64 = false;                             // for tests
+  meshrt::Type products = meshrt::Type::f32;  // what they read their operands in
+};
+
+/// The one called so, of the spec's blocks, "f32" or "f64"; an empty name is f32. Reports every mistake of the blocks,
+/// chosen or not: E0341, E0342, E0901.
+Precision resolve_precision(const SourceProgram&, const std::string& name, DiagnosticSink&);
+
+}  // namespace mesh
