@@ -7,6 +7,7 @@
 #include "codegen/elaborate/extents.h"
 #include "codegen/elaborate/functions.h"
 #include "codegen/elaborate/names.h"
+#include "codegen/elaborate/narrow_types.h"
 #include "codegen/elaborate/state.h"
 #include "codegen/elaborate/statements.h"
 #include "codegen/elaborate/terms.h"
@@ -101,6 +102,7 @@ std::optional<Graph> elaborate(const SourceProgram& program, const SourceMap& so
   if (!sink.has_errors()) check_extents(e);
   find_sample_dim(e, *model);
   finish_wanted(e);
+  if (!sink.has_errors()) check_narrow_types(e);
   if (sink.has_errors()) return {};
   return graph;
 }

@@ -42,7 +42,7 @@ Term dot(Elaboration& e, CallSite& site) {
     return Term::poison();
   }
   e.build.span = site.span;
-  return Term::of(e.build.dot(pair->left, pair->right, site.dims));
+  return Term::of(e.build.cast(e.build.dot(pair->left, pair->right, site.dims), e.type(pair->left).element));
 }
 
 Term outer(Elaboration& e, CallSite& site) {

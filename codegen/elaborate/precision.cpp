@@ -17,9 +17,10 @@ using meshrt::Type;
 struct PrecisionKey {
   const char *key, *meaning;
 };
-constexpr std::array precision_keys = {PrecisionKey{"compute", "what products read their operands in"},
-                                 PrecisionKey{"params", "what parameters, their gradients and moments are kept in"},
-                                 PrecisionKey{"reduce", "what sums are added up in, over ranks too"}};
+constexpr std::array precision_keys = {
+    PrecisionKey{"compute", "what products read their operands in"},
+    PrecisionKey{"params", "what parameters, their gradients and moments are kept in"},
+    PrecisionKey{"reduce", "what sums are added up in, over ranks too"}};
 
 /// "`compute`, `params` and `reduce`"
 std::string keys_text() {
@@ -87,21 +88,25 @@ class PrecisionResolver {
 
 Precision resolve_precision(const SourceProgram& program, const std::string& name, DiagnosticSink& sink) {
   Precision chosen;
-  std::vector<std::string> names{"f32", "f64"};
-  bool found = name.empty() || name == "f32" || name == "f64";
   chosen.f64 = name == "f64";
+  bool found = name.empty() || name == "f32" || name == "f64";
+  std::vector<std::string> names{"f32", "f64"};
+  std::vector<Span> spans(names.size());
   for (const Ast& file : program.files)
     for (const ast::Decl& decl : file.decls) {
       const auto* block = std::get_if<ast::Precision>(&decl.node);
       if (block == nullptr) continue;
       const Precision precision = PrecisionResolver(sink).block(*block);
       const std::string& own = block->name.text;
-      if (std::ranges::find(names, own) != names.end()) {
-        sink.error("E0204", block->name.span, "a precision is called `{}` already", own)
-            .here("{}", own == "f32" || own == "f64" ? "that is a type" : "again here");
+      if (const auto first = std::ranges::find(names, own); first != names.end()) {
+        auto report = sink.error("E0204", block->name.span, "a precision is called `{}` already", own);
+        const Span span = spans[static_cast<size_t>(first - names.begin())];
+        if (!span.known()) report.here("that is a type");
+        else report.here("again here").label(span, "first here");
         continue;
       }
       names.push_back(own);
+      spans.push_back(block->name.span);
       if (own != name) continue;
       chosen = precision;
       found = true;

@@ -10,7 +10,7 @@ namespace mesh {
 
 /// What a program computes in. All else is f32, but where all of it is f64.
 struct Precision {
-  bool f64 = false;                             // for tests
+  bool f64 = false;                           // for tests
   meshrt::Type products = meshrt::Type::f32;  // what they read their operands in
 };
 

@@ -44,7 +44,7 @@ Type default_float(const Elaboration& e) { return e.options.f64 ? Type::f64 : Ty
 std::optional<Type> element_named(const Elaboration& e, const std::string& name) {
   if (name == "real" || name == "f32") return default_float(e);
   if (name == "f64") return Type::f64;
-  if (name == "bf16") return Type::bf16;
+  if (name == "bf16") return e.options.f64 ? Type::f64 : Type::bf16;
   if (name == "f16") return Type::f16;
   if (name == "i32") return Type::i32;
   if (name == "i64") return Type::i64;
@@ -70,8 +70,8 @@ std::optional<WrittenType> written_type(Elaboration& e, const DimScope& scope, c
     good = bool(result.index_of);
   } else if (const auto element = element_named(e, type.element.text)) {
     result.element = *element;
-    if (*element == Type::bf16 || *element == Type::f16) {
-      not_built(e, type.element.span, "the element type " + type.element.text, "use `real` or `f32`");
+    if (*element == Type::f16) {
+      not_built(e, type.element.span, "the element type f16", "use `bf16`, `real` or `f32`");
       good = false;
     }
   } else if (e.declared.blocks.count(type.element.text) > 0) {
@@ -81,7 +81,7 @@ std::optional<WrittenType> written_type(Elaboration& e, const DimScope& scope, c
   } else {
     auto report = e.error("E0203", type.element.span, "unknown element type `{}`", type.element.text);
     if (const auto near = did_you_mean(type.element.text, element_names())) report.here("did you mean `{}`?", *near);
-    else report.help("element types are real, f32, f64, i32, i64, u8, bool and index(dim)");
+    else report.help("element types are real, f32, f64, bf16, i32, i64, u8, bool and index(dim)");
     good = false;
   }
   for (const ast::Slot& slot : type.slots) {
@@ -196,6 +196,10 @@ std::optional<Pair> meet(Elaboration& e, const Term& left, const Term& right, Sp
   }
   e.build.span = at;
   if (!pair.left || !pair.right) return {};
+  if (e.type(pair.left).element == Type::bf16 && e.type(pair.right).element == Type::f32)
+    pair.left = e.build.cast(pair.left, Type::f32);
+  if (e.type(pair.right).element == Type::bf16 && e.type(pair.left).element == Type::f32)
+    pair.right = e.build.cast(pair.right, Type::f32);
   const ValueType l = e.type(pair.left), r = e.type(pair.right);
   const bool literal_meets_index = left.is_untyped() || right.is_untyped();
   if (l.element == r.element && (l.index_of == r.index_of || literal_meets_index)) return pair;
@@ -340,8 +344,7 @@ Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span 
 
 Term cast_to(Elaboration& e, const Term& term, Type element, DimId index_of, Span span) {
   if (term.poisoned()) return term;
-  if (element == Type::bf16 || element == Type::f16)
-    return not_built(e, span, std::string("the element type ") + meshrt::name_of(element), "use `real` or `f32`");
+  if (element == Type::f16) return not_built(e, span, "the element type f16", "use `bf16`, `real` or `f32`");
   e.build.span = span;
   if (term.is_number() || term.is_truth()) {
     double number = term.is_number() ? term.number : (term.truth ? 1 : 0);

@@ -97,11 +97,10 @@ void emit_product(EmitContext& context, CppWriter& out, Scope& scope, const Prod
   }
   std::string types = type_of(context, step.c);
   if (const std::string in = type_of(context, step.a); in != types) types += ", " + in;
-  std::string call =
-      fmt::format("meshrt::product<{}>({}, {}, {}, {{{}, {}, {}}}", types,
-                  matrix(context, step.a, step.rows, step.inner), matrix(context, step.b, step.inner, step.cols),
-                  matrix(context, step.c, step.rows, step.cols), extent(step.c, step.rows), extent(step.b, step.inner),
-                  extent(step.c, step.cols));
+  std::string call = fmt::format(
+      "meshrt::product<{}>({}, {}, {}, {{{}, {}, {}}}", types, matrix(context, step.a, step.rows, step.inner),
+      matrix(context, step.b, step.inner, step.cols), matrix(context, step.c, step.rows, step.cols),
+      extent(step.c, step.rows), extent(step.b, step.inner), extent(step.c, step.cols));
   if (!extras.empty() || !loops.empty()) call += fmt::format(", {{{}}}", fmt::join(extras, ", "));
   if (!loops.empty()) call += fmt::format(", {{{}}}", fmt::join(loops, ", "));
   out.line(call + ");");

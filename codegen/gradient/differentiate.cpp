@@ -98,11 +98,15 @@ class Differentiator {
     return build.broadcast(build.literal(0, type.element), type.dims);
   }
 
-  /// Names a gradient after its value, or what that is a view of, or what made it.
+  /// Names a gradient after its value, or what that is a view or a cast of, or what made it.
   void label(ValueId gradient, ValueId of) {
     std::string& text = graph_.value(gradient).label;
-    while (graph_.value(of).name.empty() && is_view(graph_.node(graph_.value(of).producer).op))
-      of = graph_.node(graph_.value(of).producer).inputs[0];
+    const auto passes_on = [&](ValueId value) {
+      const Op& op = graph_.node(graph_.value(value).producer).op;
+      const Type element = graph_.type(value).element;
+      return is_view(op) || (is_elementwise(op) && computed_in(element) != element);
+    };
+    while (graph_.value(of).name.empty() && passes_on(of)) of = graph_.node(graph_.value(of).producer).inputs[0];
     const Value& value = graph_.value(of);
     if (text.empty()) text = "d_" + (value.name.empty() ? simple_name(graph_.node(value.producer).op) : value.name);
   }

@@ -158,7 +158,9 @@ ValueId Stash::stash(ValueId value, BodyId in) {
     stacked = ValueId{static_cast<uint32_t>(graph_.values.size() - 1)};
     from.collects.push_back({value, stacked});
   }
-  return slice(resolve(stacked, parent(in)), graph_.type(value), in);
+  const ValueId turn = slice(resolve(stacked, parent(in)), graph_.type(value), in);
+  graph_.value(turn).label = graph_.value(value).label;
+  return turn;
 }
 
 ValueId Stash::slice(ValueId stacked, ValueType turn, BodyId in) {

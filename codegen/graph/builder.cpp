@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "codegen/graph/op.h"
+#include "codegen/graph/print_graph.h"
 
 namespace mesh {
 
@@ -75,6 +76,13 @@ ValueId GraphBuilder::cast(ValueId of, Type element, DimId index_of) {
   const ValueId id = map(MapFunction::cast, {of});
   graph.value(id).type.element = element;
   graph.value(id).type.index_of = index_of;
+  return id;
+}
+
+ValueId GraphBuilder::narrow(ValueId of, Type element) {
+  const ValueId id = cast(of, element);
+  if (const std::string name = known_as(graph, of); id != of && !name.empty())
+    graph.value(id).label = name + "_" + meshrt::name_of(element);
   return id;
 }
 

@@ -68,6 +68,7 @@ bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
 double element(Type type, const std::byte* at) {
   if (type == Type::f32) return get<float>(at);
   if (type == Type::f64) return get<double>(at);
+  if (type == Type::bf16) return static_cast<float>(get<meshrt::Bfloat16>(at));
   return static_cast<double>(integer(type, at));
 }
 
@@ -87,7 +88,8 @@ meshrt::Array fit_array(const meshrt::Array& from, Type type, const std::vector<
     throw Failure(Cause::data, fmt::format("{} has shape [{}], but needs [{}]", what, fmt::join(from.shape, ", "),
                                            fmt::join(dims, ", ")));
   }
-  if ((is_real(from.type) && !is_real(type)) || from.type == Type::bf16 || from.type == Type::f16)
+  const bool has_floats = is_real(from.type) || from.type == Type::bf16;
+  if ((has_floats && !is_real(type)) || from.type == Type::f16)
     throw Failure(Cause::data, fmt::format("{} holds {} numbers, but needs {}: convert the array first", what,
                                            meshrt::name_of(from.type), meshrt::name_of(type)));
   meshrt::Array made = make_array(type, shape);

@@ -16,7 +16,7 @@ bool is_real(Type);
 /// Zeros of this type and shape.
 meshrt::Array make_array(Type, std::vector<int64_t> shape);
 
-/// The array as the tensor's numbers: floats of either width and integers become the tensor's floats, integers its
+/// The array as the tensor's numbers: floats of any width but f16 and integers become the tensor's floats, integers its
 /// integers.
 /// Throws meshrt::Failure (Cause::data) that begins with `what` ("feed `label`"): another shape or kind of number, a
 /// number that the type does not have, an index not below its bound.

@@ -36,10 +36,10 @@ struct Comparison {
   bool equal() const;
 };
 
-/// Differences may be `bound` times the largest number of the reference. 0: 1e-9 for f64, 1e-5 for f32, and `bf16_bound`
-/// in a program that has bf16. Integers and bools must be equal.
-/// Two orders of a sum differ by less than bf16 can say, and yet may be rounded to two neighbours, 2^-8 apart: an operand
-/// of a product is then off by half a percent, and what follows is rounded again. Four such steps.
+/// Differences may be `bound` times the largest number of the reference. 0: 1e-9 for f64, 1e-5 for f32, and
+/// `bf16_bound` in a program that has bf16. Integers and bools must be equal. Two orders of a sum differ by less than
+/// bf16 can say, and yet may be rounded to two neighbours, 2^-8 apart: an operand of a product is then off by half a
+/// percent, and what follows is rounded again. Four such steps.
 inline constexpr double bf16_bound = 0x1p-6;
 
 struct CompareOptions {

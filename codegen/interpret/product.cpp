@@ -159,8 +159,9 @@ Task bind_product(Binding& binding, const ProductStep& step) {
     if (pointer) place = reinterpret_cast<Element*>(pointer.at(binding));
   };
   return [&binding, at, product, loops, stops = Stops(binding, step), a = typed(step.a, meshrt::type_of<In>),
-          b = typed(step.b, meshrt::type_of<In>), c = typed(step.c), bias = typed(step.epilogue.bias), slope = typed(step.epilogue.slope),
-          times = typed(step.epilogue.times), plus = typed(step.epilogue.plus), sum = typed(step.column_sum)] {
+          b = typed(step.b, meshrt::type_of<In>), c = typed(step.c), bias = typed(step.epilogue.bias),
+          slope = typed(step.epilogue.slope), times = typed(step.epilogue.times), plus = typed(step.epilogue.plus),
+          sum = typed(step.column_sum)] {
     meshrt::Product<T, In> now = product;
     at(a, now.a);
     at(b, now.b);

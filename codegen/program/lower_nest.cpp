@@ -100,8 +100,7 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
       if (op.function == MapFunction::cast) return to.convert(pass, operand(), type);
       std::vector<int> operands;
       for (ValueId input : node.inputs)
-        operands.push_back(
-            to.convert(pass, to.scalar(pass, input, names), computed_in(to.graph_.type(input).element)));
+        operands.push_back(to.convert(pass, to.scalar(pass, input, names), computed_in(to.graph_.type(input).element)));
       return to.convert(pass, to.apply(pass, op.function, std::move(operands), computed_in(type)), type);
     }
     int no_formula() const {
@@ -199,8 +198,8 @@ void Lowering::reduce_columns(const Node& node, const std::vector<LocalDim>& dim
   const int what = convert(pass, scalar(pass, node.inputs[0], {}), computed_in(element));
   Access to = computed_in(element) == element
                   ? allocate(result)
-                  : Access{new_buffer(graph_.value(result).name + "_sum", node.scope, computed_in(element), local_dims(result),
-                                      BufferKind::workspace, node.span),
+                  : Access{new_buffer(graph_.value(result).name + "_sum", node.scope, computed_in(element),
+                                      local_dims(result), BufferKind::workspace, node.span),
                            {}};
   pass.accumulates.push_back({what, reduce, to});
   emit(Nest{{dims.begin(), split}, {std::move(pass)}, {}});

@@ -1,11 +1,11 @@
 #include "codegen/rewrites/narrow.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/op.h"
-#include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
 
@@ -38,20 +38,32 @@ class Narrower {
  private:
   const Node& producer(ValueId value) const { return graph_.node(graph_.value(value).producer); }
 
-  bool is_narrowed(NodeId id) const {
-    const auto* dot = std::get_if<DotOp>(&graph_.node(id).op);
-    return dot && !dot->dims.empty() && !exempt_.contains(id) &&
-           graph_.type(graph_.node(id).inputs[0]).element == Type::f32;
+  /// Attention, which has more than one result, is none.
+  static bool is_product(const Node& node) {
+    return node.results.size() == 1 && definition(node.op).effort(node.op) == Effort::product;
   }
 
+  /// Whether the product adds up: an outer one, that lacks no dim of an operand, would gain nothing.
+  bool adds_up(const Node& product) const {
+    const std::vector<DimId>& kept = graph_.type(product.results[0]).dims;
+    return std::ranges::any_of(graph_.type(product.inputs[0]).dims, [&](DimId dim) { return !has(kept, dim); });
+  }
+
+  bool is_narrowed(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return is_product(node) && adds_up(node) && !exempt_.contains(id) &&
+           graph_.type(node.inputs[0]).element == Type::f32;
+  }
+
+  /// Softmax and its kin are what is computed along a dim and written out later.
   void exempt_around_softmax(NodeId id) {
-    if (!std::holds_alternative<DotOp>(graph_.node(id).op)) return;
+    if (!is_product(graph_.node(id))) return;
     for (const ValueId input : graph_.node(id).inputs) {
       const Node& weights = source(input);
-      if (!std::holds_alternative<SoftmaxOp>(weights.op)) continue;
+      if (!definition(weights.op).expand) continue;
       exempt_.insert(id);
       const Node& scores = source(weights.inputs[0]);
-      if (std::holds_alternative<DotOp>(scores.op)) exempt_.insert(graph_.value(scores.results[0]).producer);
+      if (is_product(scores)) exempt_.insert(graph_.value(scores.results[0]).producer);
     }
   }
 
@@ -70,10 +82,7 @@ class Narrower {
     const ValueId inner = views ? narrow(from.inputs[0], reader) : value;
     GraphBuilder build = beside(graph_, reader);
     build.body = graph_.value(value).body;
-    const ValueId result = views ? build.value(from.op, {inner}) : build.cast(value, Type::bf16);
-    if (const std::string name = known_as(graph_, value); !name.empty())
-      graph_.value(result).label = name + "_bf16";
-    return narrow_[value] = result;
+    return narrow_[value] = views ? build.value(from.op, {inner}) : build.narrow(value, Type::bf16);
   }
 
   Graph& graph_;

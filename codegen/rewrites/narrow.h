@@ -6,8 +6,8 @@
 
 namespace mesh {
 
-/// Products around a softmax, of which it is made or which it weighs, keep f32: attention is one op in f32, and a layout
-/// under which it is not changes no number.
+/// Products around a softmax, of which it is made or which it weighs, keep f32: attention is one op in f32, and a
+/// layout under which it is not changes no number.
 void narrow_products(Graph&);
 
 }  // namespace mesh

@@ -20,12 +20,13 @@ def peer_environment(core_type):
 
 class Case:
     """A program of ours and its peer in a folder. `ranks` ranks of one core each, or as many threads."""
+    precision = "f32"
 
     def __init__(self, folder, python, ranks):
         self.folder, self.python, self.ranks = f"{folder}/{type(self).__name__}-{ranks}", python, ranks
         os.makedirs(self.folder)
         self.prepare()
-        run(meshc(), "build", f"{HERE}/{self.spec}.mesh", *self.build_options, "-o", f"{self.folder}/program")
+        run(meshc(), "build", f"{HERE}/{self.spec}.mesh", *self.build_options, "--precision", self.precision, "-o", f"{self.folder}/program")
         with open(f"{self.folder}/run.yaml", "w") as file:
             file.write(f"{self.data}train: {{ steps: {STEPS}, params: weights.safetensors }}\n"
                        f"log: {{ every: 1, jsonl: {self.folder}/ours.jsonl, profile: true }}\n")
@@ -68,6 +69,14 @@ class Gpt(Case):
 
     def peer(self, steps):
         return [f"{HERE}/peers/torch_gpt2.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/tokens.bin", steps, self.ranks, self.batch]
+
+
+class NarrowGpt(Gpt):
+    """The same in bf16."""
+    precision, peer_name = "mixed", "PyTorch DDP in bf16"
+
+    def peer(self, steps):
+        return [*super().peer(steps), "bf16"]
 
 
 class Perceptron(Case):

@@ -48,7 +48,7 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
       for (DimId dim : dims)
         if (!has(both, dim) && has(graph.type(of).dims, dim)) own.push_back(dim);
       if (!own.empty()) of = build.reduce(Reduce::sum, build.cast(of, computed_in(graph.type(of).element)), own);
-      return build.cast(of, element);
+      return build.narrow(of, element);
     };
     const ValueId l = alone(left), r = alone(right);
     const auto dims_of_product = [&](ValueId first, ValueId second) {

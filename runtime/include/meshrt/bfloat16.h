@@ -10,8 +10,11 @@ struct Bfloat16 {
 
   Bfloat16() = default;
   /// To the nearest, ties to even. A NaN stays one.
-  [[gnu::always_inline]] constexpr explicit Bfloat16(float value) : bits(rounded(__builtin_bit_cast(uint32_t, value))) {}
-  [[gnu::always_inline]] constexpr explicit operator float() const { return __builtin_bit_cast(float, uint32_t{bits} << 16); }
+  [[gnu::always_inline]] constexpr explicit Bfloat16(float value)
+      : bits(rounded(__builtin_bit_cast(uint32_t, value))) {}
+  [[gnu::always_inline]] constexpr explicit operator float() const {
+    return __builtin_bit_cast(float, uint32_t{bits} << 16);
+  }
 
  private:
   [[gnu::always_inline]] static constexpr uint16_t rounded(uint32_t bits) {

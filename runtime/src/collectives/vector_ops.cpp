@@ -22,12 +22,8 @@ uint32_t bits_of_f32(float x) { return __builtin_bit_cast(uint32_t, x); }
 
 struct Bf16 {
   using Stored = uint16_t;
-  static float load(uint16_t x) { return f32_of_bits(static_cast<uint32_t>(x) << 16); }
-  static uint16_t store(float x) {  // to nearest, ties to even; a NaN stays one
-    const uint32_t bits = bits_of_f32(x);
-    const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    return static_cast<uint16_t>(x != x ? (bits >> 16) | 0x40 : rounded);
-  }
+  static float load(uint16_t x) { return static_cast<float>(__builtin_bit_cast(Bfloat16, x)); }
+  static uint16_t store(float x) { return Bfloat16(x).bits; }
 };
 
 struct F16 {

@@ -15,9 +15,6 @@ static_assert(std::endian::native == std::endian::little, "files and tensors are
 
 namespace {
 
-struct Bfloat16 {
-  uint16_t bits;
-};
 struct Float16 {
   uint16_t bits;
 };
@@ -59,28 +56,18 @@ Float16 to_float16(double value) {
 // A number of a file in the widest type of its kind, so that a check is written once: double, int64_t or uint64_t.
 template <class T>
 auto widen(T value) {
-  if constexpr (std::is_same_v<T, Bfloat16>)
-    return static_cast<double>(std::bit_cast<float>(uint32_t{value.bits} << 16));
+  if constexpr (std::is_same_v<T, Bfloat16>) return static_cast<double>(static_cast<float>(value));
   else if constexpr (std::is_same_v<T, Float16>) return from_float16(value);
   else if constexpr (std::is_floating_point_v<T>) return static_cast<double>(value);
   else if constexpr (std::is_same_v<T, uint64_t>) return value;
   else return static_cast<int64_t>(value);
 }
 
-// To the nearest, ties to even, by way of f32.
-Bfloat16 to_bfloat16(double wide) {
-  const auto value = static_cast<float>(wide);
-  auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return {static_cast<uint16_t>(bits >> 16 | 0x40)};
-  bits += 0x7fff + (bits >> 16 & 1);
-  return {static_cast<uint16_t>(bits >> 16)};
-}
-
 // False when `wide` has no equal in T (whole numbers) or lies outside [0, bound).
 template <class T, class Wide>
 bool narrow(Wide wide, int64_t bound, T& to) {
   if constexpr (std::is_same_v<T, Bfloat16>) {
-    to = to_bfloat16(static_cast<double>(wide));
+    to = Bfloat16(static_cast<float>(wide));
   } else if constexpr (std::is_same_v<T, Float16>) {
     to = to_float16(static_cast<double>(wide));
   } else if constexpr (std::is_floating_point_v<T>) {

@@ -36,7 +36,8 @@ InstructionSet detect() {
     throw Failure(Cause::environment, "MESHRT_ISA_LEVEL asks for " + wanted + "; this machine has " +
                                           names[static_cast<int>(have)] + " at most");
   }
-  throw Failure(Cause::environment, "MESHRT_ISA_LEVEL is `" + wanted + "`; it may be `portable`, `avx2`, `avx512` or `avx512_bf16`");
+  throw Failure(Cause::environment,
+                "MESHRT_ISA_LEVEL is `" + wanted + "`; it may be `portable`, `avx2`, `avx512` or `avx512_bf16`");
 }
 
 }  // namespace

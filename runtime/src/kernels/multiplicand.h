@@ -1,6 +1,6 @@
 // multiplicand.h: the form in which the operands of a product come to the register tile. Those of the sum's own type
-// come as they are. bf16 is widened to f32, or, where the CPU has vdpbf16ps, comes in pairs: elements k and k + 1 of the
-// inner extent as one number of 32 bits, the first in its lower half.
+// come as they are. bf16 is widened to f32, or, where the CPU has vdpbf16ps, comes in pairs: elements k and k + 1 of
+// the inner extent as one number of 32 bits, the first in its lower half.
 #pragma once
 #include <type_traits>
 

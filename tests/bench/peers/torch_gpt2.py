@@ -2,7 +2,8 @@
 """The PyTorch peer of gpt2_384.mesh: the same model, weights, tokens and optimizer, data parallel over processes (DDP, gloo).
 
   torch_gpt2.py weights FILE.safetensors                  writes initial weights under the names of the .mesh parameters
-  torch_gpt2.py train WEIGHTS TOKENS STEPS RANKS BATCH    trains and prints "loss X" for each step and "median X ms"
+  torch_gpt2.py train WEIGHTS TOKENS STEPS RANKS BATCH [bf16]
+                                                          trains, in bf16 under autocast, and prints "loss X" for each step and "median X ms"
 """
 import math
 import os
@@ -48,7 +49,7 @@ class Gpt(nn.Module):
         h = self.wte(token) + self.wpe(torch.arange(token.shape[1]))
         for layer in self.layers:
             h = layer(h)
-        return F.cross_entropy((self.last(h) @ self.wte.weight.t()).view(-1, VOCAB), target.reshape(-1))
+        return F.cross_entropy((self.last(h) @ self.wte.weight.t()).view(-1, VOCAB).float(), target.reshape(-1))
 
 
 def parameters_by_path(model):
@@ -117,7 +118,7 @@ def weights(path):
     write_safetensors(path, {name: read() for name, (read, _) in parameters_by_path(model).items()})
 
 
-def train(rank, ranks, path, tokens_path, steps, batch):
+def train(rank, ranks, path, tokens_path, steps, batch, bf16):
     torch.set_num_threads(1)
     if hasattr(os, "sched_setaffinity"):
         cpus = sorted(os.sched_getaffinity(0))
@@ -138,7 +139,8 @@ def train(rank, ranks, path, tokens_path, steps, batch):
         target = torch.from_numpy(tokens[first + 1:first + mine * SEQ + 1].astype(np.int64)).view(mine, SEQ)
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = parallel(token, target)
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            loss = parallel(token, target)
         loss.backward()
         optimizer.step()
         times.append(time.perf_counter() - start)
@@ -158,4 +160,4 @@ if __name__ == "__main__":
         weights(sys.argv[2])
     else:
         path, tokens_path, steps, ranks, batch = sys.argv[2], sys.argv[3], *map(int, sys.argv[4:7])
-        torch.multiprocessing.spawn(train, args=(ranks, path, tokens_path, steps, batch), nprocs=ranks)
+        torch.multiprocessing.spawn(train, args=(ranks, path, tokens_path, steps, batch, "bf16" in sys.argv), nprocs=ranks)

@@ -1,0 +1,243 @@
+"""Products in bf16 (`--precision mixed`): against NumPy in f64 on rounded operands; training beside f32 and under layouts; files; bytes of gathers."""
+import json
+import os
+
+import numpy as np
+
+import equality
+from checkpoints import read_file, tensors, write_file
+from common import TOP, Report, json_lines, meshc, scratch, sets
+from common import run as execute
+
+SEED = 20261125
+MIXED = "precision mixed { compute: bf16, params: f32, reduce: f32 }\n"
+# Both operands as they lie and transposed; the gradient of each is a product too.
+PRODUCTS = MIXED + """
+dim row = 1, inner = 1, col = 1
+model Products {
+  input t : real[row, col]
+  param a_nn, a_nt : real[row, inner] = zeros
+  param a_tn, a_tt : real[inner, row] = zeros
+  param b_nn, b_tn : real[inner, col] = zeros
+  param b_nt, b_tt : real[col, inner] = zeros
+  nn = dot[inner](a_nn, b_nn)
+  nt = dot[inner](a_nt, b_nt)
+  tn = dot[inner](a_tn, b_tn)
+  tt = dot[inner](a_tt, b_tt)
+  loss = sum[row, col]((nn + nt + tn + tt) * t)
+  minimize loss with sgd(lr: 1)
+}
+"""
+SHAPES = [(1, 1, 1), (7, 2, 1), (37, 301, 23), (64, 256, 96), (5, 1100, 130)]
+MORE_SHAPES = [(1, 513, 40), (200, 3, 1), (33, 64, 33), (130, 1030, 37), (16, 2000, 16), (96, 96, 300), (2, 700, 700), (300, 17, 8)]
+MORE = MIXED + """
+mesh single { only: 1 }
+mesh halves { m: 2 }
+mesh stages { pipe: 2 }
+layout one on single { }
+layout thirds on single { batch -> only { accumulate: 3 } }
+layout again on halves { batch -> m; layer -> none { remat: "layer" } }
+layout staged on stages { layer -> pipe { microbatches: 3, schedule: "1f1b" } }
+layout sharded on halves { batch -> m; params { embed -> m } }
+"""
+
+
+def bf16(x):
+    """To the nearest number of 8 bits of mantissa, ties to even."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def last_place(x):
+    """Of bf16 at each number."""
+    return 2.0 ** (np.floor(np.log2(np.maximum(x, 2.0**-126))) - 7)
+
+
+class Oracle:
+    """The largest errors of products so far: in last places of bf16, and relative to the sum of absolute products."""
+
+    def __init__(self):
+        self.places = self.relative = self.unlike_f32 = 0.0
+
+    def add(self, got, left, right):
+        l, r = bf16(left).astype(np.float64), bf16(right).astype(np.float64)
+        magnitude = abs(l) @ abs(r)
+        error = abs(got - l @ r)
+        self.places = max(self.places, np.max(error / last_place(magnitude)))
+        self.relative = max(self.relative, np.max(error / np.maximum(magnitude, 2.0**-100)))
+        self.unlike_f32 = max(self.unlike_f32, np.max(abs(got - left.astype(np.float64) @ right.astype(np.float64)) / np.maximum(magnitude, 2.0**-100)))
+
+
+def products(report, folder, random, small):
+    """Every shape: four products forward, eight of gradients."""
+    spec = os.path.join(folder, "products.mesh")
+    with open(spec, "w") as file:
+        file.write(PRODUCTS)
+    oracle = Oracle()
+    shapes = SHAPES if small else SHAPES + MORE_SHAPES
+    for rows, inner, cols in shapes:
+        def numbers(*shape):
+            return (random.normal(size=shape) * 10.0 ** random.integers(-2, 3, shape)).astype(np.float32)
+
+        a, b, t = {}, {}, numbers(rows, cols)
+        for form in ("nn", "nt", "tn", "tt"):
+            a[form], b[form] = numbers(rows, inner), numbers(inner, cols)
+        params = {f"a_{form}": x if form[0] == "n" else np.ascontiguousarray(x.T) for form, x in a.items()}
+        params |= {f"b_{form}": x if form[1] == "n" else np.ascontiguousarray(x.T) for form, x in b.items()}
+        write_file(f"{folder}/params.safetensors", params)
+        out = f"{folder}/{rows}-{inner}-{cols}"
+        execute(meshc(), "fetch", spec, *a, "grad(**)", "--precision", "mixed", "--params", f"{folder}/params.safetensors", *equality.feeds(folder, {"t": t}),
+                *sets(row=rows, inner=inner, col=cols), "--out", out)
+        got = {name[:-4]: np.load(f"{out}/{name}") for name in os.listdir(out)}
+        for form in a:
+            d_a, d_b = got[f"grad(a_{form})"], got[f"grad(b_{form})"]
+            oracle.add(got[form], a[form], b[form])
+            oracle.add(d_a if form[0] == "n" else d_a.T, t, b[form].T)
+            oracle.add(d_b if form[1] == "n" else d_b.T, a[form].T, t)
+    title = f"{12 * len(shapes)} products of {len(shapes)} shapes, transposed or not, and gradients"
+    report.check(f"{title}: last places of bf16 of the sum of absolute products from f64", float(f"{oracle.places:.2e}"), 2)
+    report.check(f"{title}: the same relative to that sum, as f32 adds up", float(f"{oracle.relative:.1e}"), 1e-6)
+    report.true("products in f32 would be farther from them, so operands are rounded", oracle.unlike_f32 > 1e-3, f"{oracle.unlike_f32:.1e}")
+
+
+class Model:
+    """A spec of specs/ with its sizes, data and layouts, and one rank's curve in f32 and mixed."""
+
+    def __init__(self, folder, title, sizes, arrays, heads=None):
+        layouts = equality.layouts_file(folder, f"{title}-mixed", heads)
+        with open(layouts, "a") as file:
+            file.write(MIXED)
+        self.folder, self.title, self.options = folder, title, equality.feeds(folder, arrays)
+        self.spec = [f"{TOP}/specs/{title}.mesh", layouts, *sets(**sizes)]
+
+    def loss(self, layout, precision, steps):
+        return float(equality.fetch(self.folder, self.title, self.spec, self.options, steps, precision, ["--layout", layout])["loss.npy"])
+
+    def compare(self, report, layouts, steps):
+        wide, mixed = (self.loss("one", precision, steps) for precision in ("f32", "mixed"))
+        far = abs(mixed - wide) / wide
+        report.check(f"{self.title}: loss of step {steps} from that in f32", float(f"{far:.1e}"), 1e-3)
+        report.true(f"{self.title}: and not the same", far > 0)
+        for layout in layouts:
+            def action(layout=layout):
+                off = abs(self.loss(layout, "mixed", steps) - mixed) / mixed
+                report.check(f"{self.title} {layout}: loss of step {steps} from that of one rank", float(f"{off:.1e}"), 1e-3)
+
+            report.attempt(f"{self.title} {layout}", action)
+
+    def same_bits(self, report, value, layouts):
+        """Layouts that cut no sum on the way to a value change no bit of it."""
+        def fetched(layout):
+            out = f"{self.folder}/{self.title}-{layout}-bits"
+            execute(meshc(), "fetch", *self.spec, value, *self.options, "--layout", layout, "--precision", "mixed", "--seed", 7, "--out", out)
+            return np.load(f"{out}/{value}.npy")
+
+        one = fetched("one")
+        for layout in layouts:
+            report.true(f"{self.title} {layout}: every bit of {value} is that of one rank", np.array_equal(fetched(layout), one), one.shape)
+
+
+def models(report, folder, random, small):
+    def tokens(sizes):
+        return {name: random.integers(0, sizes["vocab"], (sizes["batch"], sizes["seq"])).astype(np.int32) for name in ("token", "target")}
+
+    steps, sizes = 3 if small else 20, equality.MLP
+    gpt = Model(folder, "gpt", equality.GPT, tokens(equality.GPT), "heads")
+    gpt.compare(report, ["both", "zero_1"] if small else [*equality.NAMES, "vocab_4"], steps)
+    gpt.same_bits(report, "logits", ["batch_2", "params"] if small else ["batch_2", "batch_3", "product", "params", "vocab_4"])
+    images = {"image": random.integers(0, 256, (sizes["batch"], 784)).astype(np.uint8), "label": random.integers(0, 10, sizes["batch"]).astype(np.int32)}
+    # Few steps: then it knows its twelve images by heart, and a loss near 0 is far from another in proportion.
+    Model(folder, "mlp", sizes, images).compare(report, ["both"] if small else ["whole", "data", "model", "both", "weights", "three"], 3)
+    mixtral = Model(folder, "mixtral", equality.MIXTRAL, tokens(equality.MIXTRAL), "kv * group")
+    mixtral.compare(report, ["both"] if small else [*equality.NAMES, "vocab_4", "default", "dense", "wide"], steps)
+    sizes = equality.TRANSLATE
+    src, _ = equality.sentences(random, (sizes["batch"], sizes["source"]), sizes["vocab"])
+    label, lengths = equality.sentences(random, (sizes["batch"], sizes["target"]), sizes["vocab"])
+    tgt = np.concatenate([np.ones((sizes["batch"], 1), np.int32), label[:, :-1]], 1)
+    label[np.arange(sizes["batch"]), lengths] = 2
+    translate = Model(folder, "translate", sizes, dict(src=src, tgt=tgt, label=label), "heads")
+    translate.compare(report, ["both"] if small else [*equality.NAMES, "vocab_4", "default", "megatron", "zero"], steps)
+
+
+def more_layouts(folder):
+    path = f"{folder}/more.mesh"
+    with open(path, "w") as file:
+        file.write(MORE)
+    return path
+
+
+def steps_in_parts(report, folder, small):
+    """`verify` compares with one rank: the step cut in thirds, turns computed again, stages."""
+    for layout in ["staged"] if small else ["thirds", "again", "staged", "sharded"]:
+        said = execute(meshc(), "verify", f"{TOP}/specs/gpt.mesh", more_layouts(folder), *sets(**equality.GPT), "--layout", layout, "--precision", "mixed").stdout
+        report.true(f"verify gpt {layout}", "values are equal" in said, said.splitlines()[-1])
+
+
+def train(folder, layout, precision, title, *more):
+    """Losses of 8 steps of a built gpt, or of those after a checkpoint; its checkpoints are in a folder called as `title`."""
+    program = f"{folder}/{layout}-{precision}"
+    if not os.path.exists(program):
+        execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", more_layouts(folder), *sets(**equality.GPT), "--layout", layout, "--precision", precision, "-o", program)
+    with open(f"{folder}/run.yaml", "w") as file:
+        file.write(f"data:\n  token: {{ file: {folder}/tokens.bin, type: u16, window: seq }}\n  target: {{ of: token, shift: 1 }}\n"
+                   f"train: {{ steps: 8 }}\ncheckpoint: {{ dir: {folder}/{title}, every: 4 }}\nlog: {{ every: 1, jsonl: {folder}/{title}.jsonl }}\n")
+    execute(f"{program}/gpt", "-n", 1 if layout == "one" else 2, f"{folder}/run.yaml", *more)
+    return [line["loss"] for line in json_lines(f"{folder}/{title}.jsonl") if "loss" in line]
+
+
+def checkpoints(report, folder, random):
+    """They know no precision: all is f32, and what one precision writes, another reads."""
+    random.integers(0, 64, 4000).astype(np.uint16).tofile(f"{folder}/tokens.bin")
+    whole = train(folder, "sharded", "mixed", "whole")
+    resume = f"checkpoint.resume={folder}/whole/step-4"
+    stored = tensors(f"{folder}/whole/step-4")
+    report.true("parameters and moments of a checkpoint are f32", {str(x.dtype) for x in stored.values()} == {"float32"}, f"{len(stored)} tensors")
+    report.true("resumed, the same bits", train(folder, "sharded", "mixed", "again", resume) == whole[4:])
+    for layout, precision in (("one", "mixed"), ("one", "f32")):
+        losses = train(folder, layout, precision, f"{layout}-{precision}-rest", resume)
+        off = max(abs(a - b) / b for a, b in zip(losses, whole[4:], strict=True))
+        report.check(f"resumed on one rank in {precision}: losses from those of two", float(f"{off:.1e}"), 1e-4)
+
+
+def narrow_params(report, folder, random):
+    """A file of bf16 parameters is read as it is, and the product of such numbers is that of the same numbers in f32."""
+    spec = f"{folder}/products.mesh"
+    with open(spec, "w") as file:
+        file.write(PRODUCTS)
+    params = {name: bf16(random.normal(size=shape)) for forms, shape in
+              ((("a_nn", "a_nt"), (9, 40)), (("a_tn", "a_tt"), (40, 9)), (("b_nn", "b_tn"), (40, 7)), (("b_nt", "b_tt"), (7, 40))) for name in forms}
+    t = equality.feeds(folder, {"t": np.ones((9, 7), np.float32)})
+    got = {}
+    for kind, arrays in (("wide", params), ("narrow", {name: (x.view(np.uint32) >> 16).astype(np.uint16) for name, x in params.items()})):
+        write_file(f"{folder}/{kind}.safetensors", arrays)
+        execute(meshc(), "fetch", spec, "nn", "param(b_nt)", "--precision", "mixed", "--params", f"{folder}/{kind}.safetensors", *t, *sets(row=9, inner=40, col=7),
+                "--out", f"{folder}/{kind}", "--save-params", f"{folder}/{kind}-saved.safetensors")
+        got[kind] = np.load(f"{folder}/{kind}/nn.npy")
+        report.true(f"param(b_nt) is that of the {kind} file", np.array_equal(np.load(f"{folder}/{kind}/param(b_nt).npy"), params["b_nt"]))
+        report.true(f"parameters of the {kind} file are written as f32", all(np.array_equal(x, params[name]) for name, x in read_file(f"{folder}/{kind}-saved.safetensors").items()))
+    report.true("the product of both files is the same", np.array_equal(got["wide"], got["narrow"]))
+
+
+def gathers(report, folder):
+    """Parameters that only products read are gathered in bf16: half the bytes."""
+    def gathered(precision):
+        plan = json.loads(execute(meshc(), "plan", f"{TOP}/specs/gpt.mesh", more_layouts(folder), *sets(**equality.GPT), "--layout", "sharded", "--precision", precision, "--json").stdout)
+        return {one["tensor"].removesuffix("_bf16"): one["bytes"] * one["count"] for one in plan["collectives"] if one["kind"] == "all_gather" and one["phase"] == "forward"}
+
+    wide, mixed = gathered("f32"), gathered("mixed")
+    for path in ("layer.attn.wq", "layer.attn.wo", "layer.feed.up", "layer.feed.down"):
+        report.check(f"bytes gathered of {path}, of those in f32", mixed[path] / wide[path], 0.5)
+
+
+def run(small):
+    report = Report()
+    print(f"seed {SEED}")
+    random = np.random.default_rng(SEED)
+    with scratch() as folder:
+        report.attempt("products", lambda: products(report, folder, random, small))
+        report.attempt("models", lambda: models(report, folder, random, small))
+        report.attempt("steps in parts", lambda: steps_in_parts(report, folder, small))
+        report.attempt("checkpoints", lambda: checkpoints(report, folder, random))
+        report.attempt("bf16 parameters", lambda: narrow_params(report, folder, random))
+        report.attempt("gathers", lambda: gathers(report, folder))
+    return report

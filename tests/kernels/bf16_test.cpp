@@ -1,0 +1,214 @@
+// bf16: rounding against arithmetic in f64; products against those of the same numbers in f32.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/gemm_kernel.h"
+#include "meshrt/bfloat16.h"
+#include "meshrt/gemm.h"
+#include "variants.h"
+
+namespace meshrt {
+namespace {
+
+float from_bits(uint32_t bits) { return std::bit_cast<float>(bits); }
+
+// To the nearest of the numbers with 8 bits of mantissa, whose steps below 2^-126 are 2^-133; ties to even.
+double rounded(float x) {
+  if (!std::isfinite(x) || x == 0) return x;
+  const int step = std::max(std::ilogb(x), -126) - 7;
+  const double nearest = std::ldexp(std::nearbyint(std::ldexp(static_cast<double>(x), -step)), step);
+  return std::abs(nearest) >= 0x1p128 ? std::copysign(std::numeric_limits<double>::infinity(), nearest) : nearest;
+}
+
+void check_rounding(float x) {
+  const auto got = static_cast<float>(Bfloat16(x));
+  if (std::isnan(x)) {
+    ASSERT_TRUE(std::isnan(got));
+  } else {
+    ASSERT_EQ(static_cast<double>(got), rounded(x)) << std::bit_cast<uint32_t>(x);
+    ASSERT_EQ(std::signbit(got), std::signbit(x));
+  }
+}
+
+TEST(Bfloat16, EveryNumberStaysItself) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const float x = from_bits(bits << 16);
+    const Bfloat16 again(x);
+    if (std::isnan(x)) ASSERT_TRUE(std::isnan(static_cast<float>(again)));
+    else ASSERT_EQ(again.bits, bits);
+  }
+}
+
+TEST(Bfloat16, RoundsToTheNearestTiesToEven) {
+  for (uint32_t upper = 0; upper < 65536; ++upper)
+    for (const uint32_t lower : {0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
+      check_rounding(from_bits(upper << 16 | lower));
+      if (HasFatalFailure()) return;
+    }
+  std::mt19937 random(1);
+  for (int i = 0; i < 1'000'000; ++i) {
+    check_rounding(from_bits(random()));
+    if (HasFatalFailure()) return;
+  }
+}
+
+using Narrow = Product<float, Bfloat16>;
+using NarrowKernel = void (*)(const Narrow&);
+
+// A product of bf16 and the same of f32.
+class BothProducts {
+ public:
+  explicit BothProducts(uint64_t seed) : random_(seed) {}
+
+  void make(int64_t rows, int64_t cols, int64_t inner) {
+    narrow = {};
+    narrow.rows = rows, narrow.cols = cols, narrow.inner = inner;
+    strides(rows, inner, narrow.a_row, narrow.a_col);
+    strides(inner, cols, narrow.b_row, narrow.b_col);
+    narrow.c_row = cols;
+    fill(a_, wide_a_, rows * narrow.a_row + inner * narrow.a_col + 1);
+    fill(b_, wide_b_, inner * narrow.b_row + cols * narrow.b_col + 1);
+    const auto n = static_cast<size_t>(rows * cols);
+    c_.resize(n), plus_.resize(n), bias_.resize(static_cast<size_t>(cols));
+    for (std::vector<float>* numbers : {&c_, &plus_, &bias_})
+      for (float& x : *numbers) x = normal_(random_);
+    narrow.a = a_.data(), narrow.b = b_.data();
+    narrow.accumulate = below(2);
+    if (below(2)) narrow.epilogue = {.bias = bias_.data(), .activation = Activation::gelu, .plus = plus_.data()};
+    wants_sum = below(3) == 0;
+  }
+
+  Product<float> wide() const {
+    Product<float> p;
+    p.rows = narrow.rows, p.cols = narrow.cols, p.inner = narrow.inner;
+    p.a = wide_a_.data(), p.a_row = narrow.a_row, p.a_col = narrow.a_col;
+    p.b = wide_b_.data(), p.b_row = narrow.b_row, p.b_col = narrow.b_col;
+    p.c_row = narrow.c_row, p.accumulate = narrow.accumulate, p.epilogue = narrow.epilogue;
+    return p;
+  }
+
+  // The result, then the sums of columns.
+  template <class P, class Multiply>
+  std::vector<float> run(P p, Multiply multiply) const {
+    std::vector<float> c = c_, sum(bias_);
+    p.c = c.data();
+    p.column_sum = wants_sum ? sum.data() : nullptr;
+    multiply(p);
+    c.insert(c.end(), sum.begin(), sum.end());
+    return c;
+  }
+
+  // The sum of absolute products that an element of the result adds up.
+  double magnitude(int64_t i, int64_t j) const {
+    const Product<float> p = wide();
+    double sum = p.accumulate ? std::abs(c_[static_cast<size_t>(i * p.c_row + j)]) : 0;
+    for (int64_t k = 0; k < p.inner; ++k)
+      sum += std::abs(static_cast<double>(p.a[i * p.a_row + k * p.a_col]) * p.b[k * p.b_row + j * p.b_col]);
+    return sum;
+  }
+
+  int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+
+  Narrow narrow;
+  bool wants_sum = false;
+
+ private:
+  void strides(int64_t n, int64_t m, int64_t& row, int64_t& col) {
+    switch (below(3)) {
+      case 0: col = 1, row = m + below(3); break;
+      case 1: row = 1, col = n + below(3); break;
+      default: col = 1 + below(3), row = col * m + below(3); break;
+    }
+  }
+  void fill(std::vector<Bfloat16>& narrow, std::vector<float>& wide, int64_t n) {
+    narrow.clear(), wide.clear();
+    for (int64_t i = 0; i < n; ++i) {
+      narrow.emplace_back(normal_(random_));
+      wide.push_back(static_cast<float>(narrow.back()));
+    }
+  }
+
+  std::mt19937_64 random_;
+  std::normal_distribution<float> normal_;
+  std::vector<Bfloat16> a_, b_;
+  std::vector<float> wide_a_, wide_b_, c_, plus_, bias_;
+};
+
+template <class Check>
+void for_shapes(BothProducts& both, Check check) {
+  for (int64_t n = 0; n <= 40; n += 1 + both.below(3))
+    for (int64_t other = 0; other <= 40; other += 1 + both.below(4)) {
+      both.make(n, other, both.below(41));
+      check();
+      both.make(other, both.below(41), n);
+      check();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  const int64_t extents[][3] = {{17, 300, 1100}, {130, 37, 1030}, {9, 129, 2001}, {1, 700, 513}, {600, 3, 515}};
+  for (const auto& [rows, cols, inner] : extents)
+    for (int repeat = 0; repeat < 6; ++repeat) {
+      both.make(rows, cols, inner);
+      check();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(GemmOfBfloat16, WidenedIsTheProductOfTheSameNumbers) {
+  BothProducts both(1);
+  const auto all = variants<NarrowKernel>(MESHRT_VARIANTS(multiply<float, Bfloat16>));
+  for_shapes(both, [&] {
+    const std::vector<float> expected = both.run(both.wide(), portable::multiply<float, float>);
+    for (const Variant<NarrowKernel>& variant : all)
+      ASSERT_EQ(both.run(both.narrow, variant.run), expected) << variant.name;
+  });
+}
+
+#if defined(__x86_64__)
+TEST(GemmOfBfloat16, PairsAreWithinTheRoundingOfTheSum) {
+  if (instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
+  BothProducts both(2);
+  for_shapes(both, [&] {
+    both.narrow.epilogue = {};
+    const Narrow& p = both.narrow;
+    const std::vector<float> expected = both.run(both.wide(), portable::multiply<float, float>),
+                             got = both.run(p, avx512_bf16::multiply<float, Bfloat16>);
+    for (int64_t i = 0; i < p.rows; ++i)
+      for (int64_t j = 0; j < p.cols; ++j) {
+        const auto at = static_cast<size_t>(i * p.c_row + j);
+        ASSERT_NEAR(got[at], expected[at], 0x1p-23 * std::sqrt(static_cast<double>(p.inner + 4)) * both.magnitude(i, j))
+            << p.rows << " x " << p.inner << " x " << p.cols;
+      }
+    for (size_t at = static_cast<size_t>(p.rows * p.cols); at < got.size(); ++at) ASSERT_EQ(got[at], expected[at]);
+  });
+}
+
+TEST(GemmOfBfloat16, PairsDoNotDependOnHowRowsAndColumnsAreSplit) {
+  if (instruction_set() < InstructionSet::avx512_bf16) GTEST_SKIP() << "this CPU has no vdpbf16ps";
+  BothProducts both(3);
+  for_shapes(both, [&] {
+    both.wants_sum = false;
+    const std::vector<float> whole = both.run(both.narrow, avx512_bf16::multiply<float, Bfloat16>);
+    const std::vector<float> parts = both.run(both.narrow, [&](const Narrow& p) {
+      const int64_t rows = p.rows / 3, cols = p.cols / 2;
+      for (const auto& [i, n] : {std::pair{int64_t{0}, rows}, {rows, p.rows - rows}})
+        for (const auto& [j, m] : {std::pair{int64_t{0}, cols}, {cols, p.cols - cols}}) {
+          Narrow part = p;
+          part.rows = n, part.cols = m;
+          part.a += i * p.a_row, part.b += j * p.b_col, part.c += i * p.c_row + j;
+          if (part.epilogue.bias) part.epilogue.bias += j;
+          if (part.epilogue.plus) part.epilogue.plus += i * p.c_row + j;
+          avx512_bf16::multiply<float, Bfloat16>(part);
+        }
+    });
+    ASSERT_EQ(parts, whole);
+  });
+}
+#endif
+
+}  // namespace
+}  // namespace meshrt
