@@ -13,6 +13,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/graph.h"
+#include "codegen/graph/window.h"
 
 namespace mesh {
 
@@ -30,6 +31,7 @@ struct Factor {
   bool weigh = false;     // a split that is there already may cost more than none
   Margin margin = {};     // what a part of a result needs of operands beside the same part
   bool in_order = false;  // parts must be blocks: what is computed depends on which elements are neighbours
+  std::optional<WindowReach> window = {};  // windows move along it: parts need more of some operands; in_order too
 };
 
 /// How a pending reduction over ranks (a partial sum) in operands may pass through an op instead of being completed
@@ -183,7 +185,7 @@ std::optional<DimId> positions_along(const Graph&, const Node&);
 std::vector<DimId> counted_dims(const Graph&, ValueId);
 /// The number of a literal, through broadcasts.
 std::optional<double> literal_number(const Graph&, ValueId);
-/// Whether the op reads elements beside those of the same part (a shift does).
+/// Whether the op reads elements beside those of the same part (a shift and a window do).
 bool reads_beside(const Graph&, const Node&);
 /// Same-name factors over all operands and results, in order of first appearance; contracted dims are those no result
 /// has.
