@@ -137,7 +137,8 @@ void wish(const Graph& graph, const Node& node, const std::function<void(ValueId
 std::string text(const Graph& graph, const DefinedOp& op) {
   const Conv conv = Conv::of(op);
   constexpr std::array names{"conv", "conv_transpose", "conv_weights"};
-  return fmt::format("{}[{}]", names[static_cast<size_t>(conv.makes)], windows_text(graph, conv.windows));
+  return fmt::format("{}[{}]", names[static_cast<size_t>(conv.makes)],
+                     windows_text(graph, conv.windows, conv.makes == ConvTensor::x));
 }
 
 // ---- lowering

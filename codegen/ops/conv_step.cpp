@@ -38,7 +38,8 @@ std::string text(const Program& program, const DefinedStep& step) {
   const ConvStep of{program, step};
   constexpr std::array names{"conv", "conv_transpose", "conv_weights"};
   return fmt::format("{} = {}[{}] {}, {}", to_string(program, step.writes[0]),
-                     names[static_cast<size_t>(of.conv.makes)], windows_text(program.sharded.graph, of.conv.windows),
+                     names[static_cast<size_t>(of.conv.makes)],
+                     windows_text(program.sharded.graph, of.conv.windows, of.conv.makes == ConvTensor::x),
                      to_string(program, step.reads[0]), to_string(program, step.reads[1]));
 }
 

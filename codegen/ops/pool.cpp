@@ -88,7 +88,7 @@ Dims order(const MemoryOrders& orders, const Node& node, size_t) {
 
 std::string text(const Graph& graph, const DefinedOp& op) {
   const Pool pool = Pool::of(op);
-  return fmt::format("{}[{}]", pool.name(), windows_text(graph, pool.windows));
+  return fmt::format("{}[{}]", pool.name(), windows_text(graph, pool.windows, pool.makes_wide()));
 }
 
 // ---- lowering

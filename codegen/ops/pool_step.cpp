@@ -45,7 +45,8 @@ std::string text(const Program& program, const DefinedStep& step) {
   std::string to = to_string(program, step.writes[0]), from = to_string(program, step.reads[0]);
   if (step.writes.size() > 1) to += ", " + to_string(program, step.writes[1]);
   if (step.reads.size() > 1) from += ", " + to_string(program, step.reads[1]);
-  return fmt::format("{} = {}[{}] {}", to, of.pool.name(), windows_text(program.sharded.graph, of.pool.windows), from);
+  return fmt::format("{} = {}[{}] {}", to, of.pool.name(),
+                     windows_text(program.sharded.graph, of.pool.windows, of.pool.makes_wide()), from);
 }
 
 void verify(const Program& program, const DefinedStep& step, const Say& say) {

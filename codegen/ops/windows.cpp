@@ -31,15 +31,15 @@ std::vector<WindowedDim> windows_of(const std::vector<DimId>& dims, const std::v
   return windows;
 }
 
-std::string windows_text(const Graph& graph, const std::vector<WindowedDim>& windows) {
+std::string windows_text(const Graph& graph, const std::vector<WindowedDim>& windows, bool to_wide) {
   std::string text;
   for (const WindowedDim& window : windows) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", graph.dim(window.wide).name,
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", graph.dim(to_wide ? window.narrow : window.wide).name,
                         window.kernel ? graph.dim(window.kernel).name : std::to_string(window.size));
     if (window.stride != 1) text += fmt::format(" stride {}", window.stride);
     if (window.dilation != 1) text += fmt::format(" dilate {}", window.dilation);
-    if (window.before != 0) text += fmt::format(" after {}", window.before);
-    if (window.narrow != window.wide) text += " as " + graph.dim(window.narrow).name;
+    if (window.before != 0) text += fmt::format(" pad {}", window.before);
+    if (window.narrow != window.wide) text += " as " + graph.dim(to_wide ? window.wide : window.narrow).name;
   }
   return text;
 }

@@ -32,8 +32,8 @@ std::vector<WindowedDim> windows_of(const std::vector<DimId>& dims, const std::v
 /// How many of the dims these are.
 constexpr size_t dims_of_window = 3;
 
-/// "h: ky stride 2 as h2, w: kx as w2"
-std::string windows_text(const Graph&, const std::vector<WindowedDim>&);
+/// "h: ky stride 2 pad 1 as h2, w: kx as w2"; where they lead to the wide dims "h2: ky stride 2 pad 1 as h".
+std::string windows_text(const Graph&, const std::vector<WindowedDim>&, bool to_wide);
 
 bool is_wide(const std::vector<WindowedDim>&, DimId);
 bool is_narrow(const std::vector<WindowedDim>&, DimId);

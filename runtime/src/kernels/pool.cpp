@@ -62,6 +62,7 @@ void max_pool(const WindowDims& windows, const PoolExtents& extents, const T* x,
   const WindowClass lines = window_classes(windows, false).front();
   const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
   const int64_t inner = extents.inner;
+  if (inner == 0) return;
   patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
     bool first = true;
     patches.for_each_tap(x, outer, a, b, c, [&](size_t tap, const T* from) {
@@ -83,6 +84,7 @@ template <class T>
 void max_pool_gradient(const WindowDims& windows, const PoolExtents& extents, const int32_t* where, const T* d_y,
                        T* d_x) {
   const int64_t inner = extents.inner;
+  if (inner == 0) return;
   for_each_wide_class<T>(windows, extents, [&](const Patches<T>& patches, const auto& elements, auto place) {
     patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
       T* const to = d_x + place(outer, a, b, c);
@@ -101,6 +103,7 @@ void avg_pool(const WindowDims& windows, const PoolExtents& extents, const T* x,
   const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
   const std::vector<int64_t> counts = sizes(windows);
   const int64_t inner = extents.inner;
+  if (inner == 0) return;
   size_t window = 0;
   patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
     std::fill_n(y, inner, T(0));
@@ -118,6 +121,7 @@ template <class T>
 void avg_pool_gradient(const WindowDims& windows, const PoolExtents& extents, const T* d_y, T* d_x) {
   const std::vector<int64_t> counts = sizes(windows);
   const int64_t inner = extents.inner;
+  if (inner == 0) return;
   for_each_wide_class<T>(windows, extents, [&](const Patches<T>& patches, const auto&, auto place) {
     patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
       T* const to = d_x + place(outer, a, b, c);
