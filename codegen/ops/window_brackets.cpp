@@ -18,10 +18,16 @@ struct Padding {
 };
 
 std::optional<int64_t> padded_by(Elaboration& e, const CallSite& site, const ast::Expr& expr) {
-  const auto number = constant(e, *site.frame->dims, expr, "padding");
-  if (!number) return {};
-  if (*number == std::floor(*number) && *number >= 0 && *number < 1e9) return static_cast<int64_t>(*number);
-  e.error("E0315", expr.span, "padding is a whole number of at least 0").here("this is {}", *number);
+  Frame inside;  // where a bare dim is its size
+  inside.outer = site.frame;
+  inside.dims = site.frame->dims;
+  inside.attributes = true;
+  const Term term = expression(e, inside, expr);
+  if (term.poisoned()) return {};
+  const double number = term.is_number() ? term.number : -1;
+  if (number == std::floor(number) && number >= 0 && number < 1e9) return static_cast<int64_t>(number);
+  e.error("E0315", expr.span, "padding is a whole number of at least 0 that is known now")
+      .here("this is {}", term.is_number() ? fmt::format("{}", number) : describe(e, term));
   return {};
 }
 
@@ -70,6 +76,7 @@ struct Sizes {
   int64_t reach() const { return window.dilation * (window.size - 1); }
   int64_t room() const { return wide() + padding.before + padding.after - reach() - 1; }
   int64_t fitting() const { return room() < 0 ? 0 : room() / window.stride + 1; }
+  std::string quoted_kernel() const { return window.kernel ? "`" + kernel() + "`" : kernel(); }
   std::string kernel() const { return window.kernel ? e.name(window.kernel) : std::to_string(window.size); }
 
   /// What stands for `same`: as many as the stride allows, an odd element of padding comes last.
@@ -97,15 +104,15 @@ struct Sizes {
 
   bool check(bool to_wide) const {
     if (room() < 0) {
-      e.error("E0311", item.span, "no window of `{}` fits into `{}`", kernel(), e.name(window.wide))
+      e.error("E0311", item.span, "no window of {} fits into `{}`", quoted_kernel(), e.name(window.wide))
           .here("{}: a window reaches over {} elements, and there are {}", arithmetic_of_room(), reach() + 1,
                 wide() + padding.before + padding.after);
       return false;
     }
     if (fitting() == narrow()) return true;
-    auto report = to_wide ? e.error("E0311", item.span, "windows of `{}` on `{}` are {}, not the {} of `{}`", kernel(),
-                                    e.name(window.wide), fitting(), narrow(), e.name(window.narrow))
-                          : e.error("E0311", item.span, "windows of `{}` on `{}` are {}, and `{}` is {}", kernel(),
+    auto report = to_wide ? e.error("E0311", item.span, "windows of {} on `{}` are {}, not the {} of `{}`",
+                                    quoted_kernel(), e.name(window.wide), fitting(), narrow(), e.name(window.narrow))
+                          : e.error("E0311", item.span, "windows of {} on `{}` are {}, and `{}` is {}", quoted_kernel(),
                                     e.name(window.wide), fitting(), e.name(window.narrow), narrow());
     report.here(arithmetic());
     if (to_wide) {
