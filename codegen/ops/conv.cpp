@@ -160,7 +160,8 @@ void lower(Lowering& to, const Node& node) {
   std::vector<Access> reads(2);
   for (const ConvTensor tensor : tensors)
     if (const size_t i = operand_of(conv.makes, tensor); tensor != conv.makes)
-      reads[i] = to.in_order(from[i], dims.order_of(tensor, conv.windows));
+      reads[i] = to.in_order(from[i], dims.order_of(tensor, conv.windows),
+                             conv.makes == ConvTensor::x ? narrow_dims(conv.windows) : wide_dims(conv.windows));
   const Dims wanted = dims.order_of(conv.makes, conv.windows);
   const Access made = to.lies_in(result, wanted) ? result : to.turned(result, wanted);
   const DefinedOp op = std::get<DefinedOp>(conv.op());

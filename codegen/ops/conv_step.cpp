@@ -49,7 +49,7 @@ void verify(const Program& program, const DefinedStep& step, const Say& say) {
   if (dims.x != dims.x_order(of.conv.windows) || dims.w != dims.w_order(of.conv.windows) ||
       dims.y != dims.y_order(of.conv.windows))
     say("has a tensor whose dims do not lie as the kernel reads them");
-  verify_windows(program, of.windows(), of.conv.makes == ConvTensor::x, say);
+  verify_windows(program, step, of.windows(), of.conv.makes == ConvTensor::x, say);
   for (const Access* access : {&step.reads[0], &step.reads[1]})
     if (program.buffer(access->buffer).type != program.buffer(step.writes[0].buffer).type)
       say("meets another element type than its result has");
@@ -90,14 +90,14 @@ Task bound(Binding& binding, const DefinedStep& step) {
   const meshrt::ConvExtents extents{extent(ConvTensor::x, dims.batch(windows)),
                                     extent(ConvTensor::w, dims.groups(windows)),
                                     extent(ConvTensor::w, dims.in(windows)), extent(ConvTensor::w, dims.out(windows))};
-  using Call =
-      void (*)(const meshrt::WindowDims&, const meshrt::ConvExtents&, const T* first, const T* second, T* result);
+  using Call = void (*)(const meshrt::WindowDim&, const meshrt::WindowDim&, const meshrt::WindowDim&,
+                        const meshrt::ConvExtents&, const T* first, const T* second, T* result);
   constexpr std::array<Call, 3> calls{meshrt::conv<T>, meshrt::conv_transpose<T>, meshrt::conv_weights<T>};
   return [&binding, call = calls[static_cast<size_t>(of.conv.makes)], held = bound_windows(binding, of.windows()),
           extents, first = Pointer(binding, step.reads[0]), second = Pointer(binding, step.reads[1]),
           result = Pointer(binding, step.writes[0])] {
-    call(held, extents, reinterpret_cast<const T*>(first.at(binding)), reinterpret_cast<const T*>(second.at(binding)),
-         reinterpret_cast<T*>(result.at(binding)));
+    call(held[0], held[1], held[2], extents, reinterpret_cast<const T*>(first.at(binding)),
+         reinterpret_cast<const T*>(second.at(binding)), reinterpret_cast<T*>(result.at(binding)));
   };
 }
 

@@ -95,6 +95,7 @@ std::string text(const Graph& graph, const DefinedOp& op) {
 
 void lower(Lowering& to, const Node& node) {
   const Pool pool = Pool::of(node);
+  const Dims moving = pool.makes_wide() ? narrow_dims(pool.windows) : wide_dims(pool.windows);
   std::vector<Access> reads;
   Dims order;
   for (const ValueId input : node.inputs) {
@@ -103,7 +104,7 @@ void lower(Lowering& to, const Node& node) {
       for (const LocalDim& local : dims_of(to.program(), from)) order.push_back(local.dim);
       order = pool.order(order);
     }
-    reads.push_back(to.in_order(from, order));
+    reads.push_back(to.in_order(from, order, moving));
   }
   const Dims wanted = pool.changed(order);
   std::vector<Access> results, made;

@@ -59,7 +59,7 @@ void verify(const Program& program, const DefinedStep& step, const Say& say) {
   for (const Access& access : step.reads)
     if (!std::ranges::equal(dims_of(program, access), dims_of(program, of.operand())))
       say("has operands that are not held alike");
-  verify_windows(program, of.windows(), of.pool.makes_wide(), say);
+  verify_windows(program, step, of.windows(), of.pool.makes_wide(), say);
 }
 
 std::string shapes(const EmitContext& context, const DefinedStep& step) {
@@ -90,12 +90,14 @@ Task bound(Binding& binding, const DefinedStep& step) {
         T* const made = reinterpret_cast<T*>(to.at(binding));
         switch (kind) {
           case PoolKind::max:
-            return meshrt::max_pool(held, extents, read(first), made, reinterpret_cast<int32_t*>(chosen.at(binding)));
+            return meshrt::max_pool(held[0], held[1], held[2], extents, read(first), made,
+                                    reinterpret_cast<int32_t*>(chosen.at(binding)));
           case PoolKind::max_gradient:
-            return meshrt::max_pool_gradient(held, extents, reinterpret_cast<const int32_t*>(first.at(binding)),
-                                             read(second), made);
-          case PoolKind::avg: return meshrt::avg_pool(held, extents, read(first), made);
-          case PoolKind::avg_gradient: return meshrt::avg_pool_gradient(held, extents, read(first), made);
+            return meshrt::max_pool_gradient(held[0], held[1], held[2], extents,
+                                             reinterpret_cast<const int32_t*>(first.at(binding)), read(second), made);
+          case PoolKind::avg: return meshrt::avg_pool(held[0], held[1], held[2], extents, read(first), made);
+          case PoolKind::avg_gradient:
+            return meshrt::avg_pool_gradient(held[0], held[1], held[2], extents, read(first), made);
         }
       };
 }

@@ -135,9 +135,14 @@ meshrt::Held bound_held(const Binding& binding, const LocalDim& local) {
 
 }  // namespace
 
-void verify_windows(const Program& program, const WindowAccess& of, bool makes_wide,
+void verify_windows(const Program& program, const DefinedStep& step, const WindowAccess& of, bool makes_wide,
                     const std::function<void(const std::string&)>& say) {
   const Graph& graph = program.sharded.graph;
+  const Dims moving = makes_wide ? narrow_dims(of.windows) : wide_dims(of.windows);
+  for (const Access& read : step.reads)
+    for (const LocalDim& local : dims_of(program, read))
+      if (local.placement.margin && !has(moving, local.dim))
+        say(fmt::format("reads {} with margins, along which no windows move", graph.dim(local.dim).name));
   for (const WindowedDim& window : of.windows) {
     const LocalDim &wide = local_of(program, of.wide, window.wide),
                    &narrow = local_of(program, of.narrow, window.narrow);
@@ -165,7 +170,7 @@ std::string windows_cpp(EmitContext& context, const WindowAccess& of) {
                     window.dilation, window.before);
   }
   text.resize(text.size() - 2);
-  return "{{" + text + "}}";
+  return text;
 }
 
 meshrt::WindowDims bound_windows(const Binding& binding, const WindowAccess& of) {

@@ -61,10 +61,11 @@ struct WindowAccess {
   const Access &wide, &narrow;
   const std::vector<WindowedDim>& windows;
 };
-/// Says where the rank that makes a part of one side lacks what its windows meet of the other.
-void verify_windows(const Program&, const WindowAccess&, bool makes_wide,
+/// Says where the rank that makes a part of one side lacks what its windows meet of the other, and of margins along
+/// dims without windows.
+void verify_windows(const Program&, const DefinedStep&, const WindowAccess&, bool makes_wide,
                     const std::function<void(const std::string&)>&);
-/// "{{28, h_begin - 1, h_wide}, {28, h_begin, h_per_rows}, 3}, ..." of meshrt::WindowDims.
+/// "{{28, h_begin - 1, h_wide}, {28, h_begin, h_per_rows}, 3}, ..." of three meshrt::WindowDim, an argument each.
 std::string windows_cpp(EmitContext&, const WindowAccess&);
 meshrt::WindowDims bound_windows(const Binding&, const WindowAccess&);
 /// The extents of some dims of an access together.

@@ -17,21 +17,30 @@ struct ConvExtents {
 
 /// y from x and w. Of x are needed the elements that the windows of y meet.
 template <class T>
-void conv(const WindowDims&, const ConvExtents&, const T* x, const T* w, T* y);
+void conv(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&, const T* x,
+          const T* w, T* y);
 
 /// x from y and w, the transpose of `conv`: each x gets what the y whose windows meet it have of it.
 template <class T>
-void conv_transpose(const WindowDims&, const ConvExtents&, const T* y, const T* w, T* x);
+void conv_transpose(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&,
+                    const T* y, const T* w, T* x);
 
 /// w from x and y: summed over batch and the narrow elements.
 template <class T>
-void conv_weights(const WindowDims&, const ConvExtents&, const T* x, const T* y, T* w);
+void conv_weights(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&, const T* x,
+                  const T* y, T* w);
 
-extern template void conv(const WindowDims&, const ConvExtents&, const float*, const float*, float*);
-extern template void conv(const WindowDims&, const ConvExtents&, const double*, const double*, double*);
-extern template void conv_transpose(const WindowDims&, const ConvExtents&, const float*, const float*, float*);
-extern template void conv_transpose(const WindowDims&, const ConvExtents&, const double*, const double*, double*);
-extern template void conv_weights(const WindowDims&, const ConvExtents&, const float*, const float*, float*);
-extern template void conv_weights(const WindowDims&, const ConvExtents&, const double*, const double*, double*);
+extern template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const float*,
+                          const float*, float*);
+extern template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const double*,
+                          const double*, double*);
+extern template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                    const float*, const float*, float*);
+extern template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                    const double*, const double*, double*);
+extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                  const float*, const float*, float*);
+extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                  const double*, const double*, double*);
 
 }  // namespace meshrt

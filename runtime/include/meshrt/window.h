@@ -17,7 +17,7 @@ struct WindowDim {
   int64_t kernel = 1, stride = 1, dilation = 1, before = 0;
 };
 
-/// Up to three, the slowest first in memory.
+/// Up to three, the slowest first in memory; the others, in front, are of one element.
 using WindowDims = std::array<WindowDim, 3>;
 
 }  // namespace meshrt

@@ -175,17 +175,21 @@ void weights_by_channels(const Patches<T>& patches, int64_t channels, const T* x
 }  // namespace
 
 template <class T>
-void conv(const WindowDims& windows, const ConvExtents& extents, const T* x, const T* w, T* y) {
-  run(windows, extents, false, x, w, y);
+void conv(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents& extents, const T* x,
+          const T* w, T* y) {
+  run({slow, middle, fast}, extents, false, x, w, y);
 }
 
 template <class T>
-void conv_transpose(const WindowDims& windows, const ConvExtents& extents, const T* y, const T* w, T* x) {
-  run(windows, extents, true, y, w, x);
+void conv_transpose(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents& extents,
+                    const T* y, const T* w, T* x) {
+  run({slow, middle, fast}, extents, true, y, w, x);
 }
 
 template <class T>
-void conv_weights(const WindowDims& windows, const ConvExtents& extents, const T* x, const T* y, T* w) {
+void conv_weights(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents& extents,
+                  const T* x, const T* y, T* w) {
+  const WindowDims windows{slow, middle, fast};
   const Timed timed(&StepProfile::products, [] { return TraceLabel{"convolution, weights"}; });
   const auto [batch, groups, in, out] = extents;
   const WindowClass lines = window_classes(windows, false).front();
@@ -218,11 +222,17 @@ void conv_weights(const WindowDims& windows, const ConvExtents& extents, const T
   }
 }
 
-template void conv(const WindowDims&, const ConvExtents&, const float*, const float*, float*);
-template void conv(const WindowDims&, const ConvExtents&, const double*, const double*, double*);
-template void conv_transpose(const WindowDims&, const ConvExtents&, const float*, const float*, float*);
-template void conv_transpose(const WindowDims&, const ConvExtents&, const double*, const double*, double*);
-template void conv_weights(const WindowDims&, const ConvExtents&, const float*, const float*, float*);
-template void conv_weights(const WindowDims&, const ConvExtents&, const double*, const double*, double*);
+template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const float*, const float*,
+                   float*);
+template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const double*,
+                   const double*, double*);
+template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const float*,
+                             const float*, float*);
+template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const double*,
+                             const double*, double*);
+template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const float*,
+                           const float*, float*);
+template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const double*,
+                           const double*, double*);
 
 }  // namespace meshrt

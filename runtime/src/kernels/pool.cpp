@@ -58,7 +58,9 @@ void for_each_wide_class(const WindowDims& windows, const PoolExtents& extents, 
 }  // namespace
 
 template <class T>
-void max_pool(const WindowDims& windows, const PoolExtents& extents, const T* x, T* y, int32_t* where) {
+void max_pool(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const PoolExtents& extents,
+              const T* x, T* y, int32_t* where) {
+  const WindowDims windows{slow, middle, fast};
   const WindowClass lines = window_classes(windows, false).front();
   const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
   const int64_t inner = extents.inner;
@@ -81,8 +83,9 @@ void max_pool(const WindowDims& windows, const PoolExtents& extents, const T* x,
 }
 
 template <class T>
-void max_pool_gradient(const WindowDims& windows, const PoolExtents& extents, const int32_t* where, const T* d_y,
-                       T* d_x) {
+void max_pool_gradient(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast,
+                       const PoolExtents& extents, const int32_t* where, const T* d_y, T* d_x) {
+  const WindowDims windows{slow, middle, fast};
   const int64_t inner = extents.inner;
   if (inner == 0) return;
   for_each_wide_class<T>(windows, extents, [&](const Patches<T>& patches, const auto& elements, auto place) {
@@ -98,7 +101,9 @@ void max_pool_gradient(const WindowDims& windows, const PoolExtents& extents, co
 }
 
 template <class T>
-void avg_pool(const WindowDims& windows, const PoolExtents& extents, const T* x, T* y) {
+void avg_pool(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const PoolExtents& extents,
+              const T* x, T* y) {
+  const WindowDims windows{slow, middle, fast};
   const WindowClass lines = window_classes(windows, false).front();
   const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
   const std::vector<int64_t> counts = sizes(windows);
@@ -118,7 +123,9 @@ void avg_pool(const WindowDims& windows, const PoolExtents& extents, const T* x,
 }
 
 template <class T>
-void avg_pool_gradient(const WindowDims& windows, const PoolExtents& extents, const T* d_y, T* d_x) {
+void avg_pool_gradient(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast,
+                       const PoolExtents& extents, const T* d_y, T* d_x) {
+  const WindowDims windows{slow, middle, fast};
   const std::vector<int64_t> counts = sizes(windows);
   const int64_t inner = extents.inner;
   if (inner == 0) return;
@@ -134,13 +141,20 @@ void avg_pool_gradient(const WindowDims& windows, const PoolExtents& extents, co
   });
 }
 
-template void max_pool(const WindowDims&, const PoolExtents&, const float*, float*, int32_t*);
-template void max_pool(const WindowDims&, const PoolExtents&, const double*, double*, int32_t*);
-template void max_pool_gradient(const WindowDims&, const PoolExtents&, const int32_t*, const float*, float*);
-template void max_pool_gradient(const WindowDims&, const PoolExtents&, const int32_t*, const double*, double*);
-template void avg_pool(const WindowDims&, const PoolExtents&, const float*, float*);
-template void avg_pool(const WindowDims&, const PoolExtents&, const double*, double*);
-template void avg_pool_gradient(const WindowDims&, const PoolExtents&, const float*, float*);
-template void avg_pool_gradient(const WindowDims&, const PoolExtents&, const double*, double*);
+template void max_pool(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const float*, float*,
+                       int32_t*);
+template void max_pool(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const double*, double*,
+                       int32_t*);
+template void max_pool_gradient(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&,
+                                const int32_t*, const float*, float*);
+template void max_pool_gradient(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&,
+                                const int32_t*, const double*, double*);
+template void avg_pool(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const float*, float*);
+template void avg_pool(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const double*,
+                       double*);
+template void avg_pool_gradient(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const float*,
+                                float*);
+template void avg_pool_gradient(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const double*,
+                                double*);
 
 }  // namespace meshrt
