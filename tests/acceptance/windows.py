@@ -5,12 +5,13 @@ import json
 import os
 import random
 import subprocess
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 import emitted
-from common import Report, meshc, scratch
+from common import TOP, Report, meshc, scratch
 from common import run as execute
 from oracle import safetensors
 from oracle import windows as oracle
@@ -203,6 +204,64 @@ def against_numpy(report, folder, pool):
     report.check(f"of them {len(cases[::97])} in f32: {where}", worst, 1e-5)
 
 
+# ---- NumPy against PyTorch
+
+
+def of_torch(torch, one, arrays):
+    """{name: array} as `expected` has it, or nothing where PyTorch has no such padding or dilation."""
+    functional, dims = torch.nn.functional, len(one.windows)
+    settings = {key: tuple(getattr(w, key) for w in one.windows) for key in ("stride", "dilation")}
+    pads, kernel = tuple(w.before for w in one.windows), tuple(w.kernel for w in one.windows)
+    if any(w.before != w.after for w in one.windows) or one.pools and any(2 * w.before > w.kernel for w in one.windows):
+        return None
+    if one.op == "avg_pool" and any(w.dilation > 1 for w in one.windows):
+        return None
+    called = {name: torch.from_numpy(array).requires_grad_() for name, array in arrays.items()}
+    x, w = called[f"p{one.tag}"], called.get(f"w{one.tag}")
+    flat = x.reshape(*x.shape[:1 + dims], -1).movedim(-1, 1)
+    if one.pools:
+        if one.op == "max_pool":
+            y = getattr(functional, f"max_pool{dims}d")(flat, kernel, padding=pads, **settings)
+        else:
+            y = getattr(functional, f"avg_pool{dims}d")(flat, kernel, settings["stride"], pads, count_include_pad=False)
+    else:
+        groups = one.inner if one.groups == -1 else max(one.groups, 1)
+        whole = w if one.groups > 0 else w[..., None, None] if one.groups == -1 else w.unsqueeze(dims)  # [kernel.., groups, in, out]
+        if one.op == "conv":
+            y = getattr(functional, f"conv{dims}d")(flat, weights_of(whole, dims), padding=pads, groups=groups, **settings)
+        else:
+            more = tuple(v.wide - ((v.narrow - 1) * v.stride + v.dilation * (v.kernel - 1) + 1 - 2 * v.before) for v in one.windows)
+            if any(m >= max(v.stride, v.dilation) for m, v in zip(more, one.windows)):
+                return None
+            y = getattr(functional, f"conv_transpose{dims}d")(flat, weights_of(whole, dims), stride=settings["stride"], padding=pads, output_padding=more, groups=groups, dilation=settings["dilation"])
+    y = y.movedim(1, -1).reshape(one.expected(arrays)[f"y{one.tag}"].shape)
+    (y ** 2).sum().backward()
+    return {f"y{one.tag}": y.detach().numpy(), **{f"grad({name})": value.grad.numpy() for name, value in called.items()}}
+
+
+def weights_of(whole, dims):
+    """[kernel.., groups, in, out] as PyTorch has them: [groups * out, in, kernel..], of a convolution and of its transpose."""
+    return whole.permute(dims, dims + 2, dims + 1, *range(dims)).flatten(0, 1)
+
+
+def beside_torch(report):
+    try:
+        import torch
+    except ImportError:
+        report.skip("convolution and pooling beside PyTorch", "it is not installed (Debian: python3-torch)")
+        return
+    found, values = {}, np.random.default_rng(SEED)
+    for one in list(grid_cases())[::5]:
+        arrays = one.arrays(values)
+        if (got := of_torch(torch, one, arrays)) is not None:
+            wanted = one.expected(arrays)
+            found.setdefault(one.op, []).append(max((error(got[name], wanted[name]), f"{name} {one.windows} groups {one.groups}") for name in wanted))
+    for op, errors in found.items():
+        worst, where = max(errors)
+        report.check(f"{len(errors)} of {op} by NumPy are PyTorch's: {where}", worst, 1e-12)
+    report.true("all four ops were compared with PyTorch", set(found) == set(OPS), set(found))
+
+
 # ---- under layouts
 
 W = Window
@@ -292,6 +351,15 @@ layout default on line {{ h, h2 -> rows }}
 """
 
 
+def shared_values(report):
+    """One value whose readers move windows along different dims of it."""
+    path = f"{TOP}/tests/emit/specs/windows.mesh"
+    for layout in ("samples", "rows", "tiles", "channels"):
+        for axes in ({"samples": ("a=3", "a=2"), "rows": ("a=2", "a=3", "a=4"), "tiles": ("a=2,b=2", "a=3,b=2", "a=2,b=3")}.get(layout, ("a=2,b=2",))):
+            done = execute(meshc(), "verify", path, "--layout", layout, "--mesh", axes, "--precision", "f64", "--bound", str(BOUND), code=None)
+            report.true(f"many windows of the same values, layout {layout} on {axes}", done.returncode == 0, "" if done.returncode == 0 else done.stdout[-1500:] + done.stderr[-500:])
+
+
 def bytes_of(report, folder):
     def case(name, sizes, ranks, expected):
         text = CONV.format(**sizes, ranks=ranks)
@@ -328,6 +396,9 @@ layout default on line { RULE -> all }
     shared = CONV.format(**small, ranks=4).replace("  loss = ", "  z = conv[h: ky, w: kx, c](relu(x), k, pad: 1)\n  m = max_pool[h: 3 as h2, w: 3 as w2](x, pad: 1)\n  loss = mean[batch, h2, w2, c](m) + mean[batch, h, w, o](z) + ")
     found = movements(folder, shared)
     report.true("one exchange for all readers of a value, another for what is made of it", [kind for kind, phase, _ in found if phase == "forward"] == ["halo", "halo"], found)
+    unet = json.loads(execute(meshc(), "plan", f"{TOP}/specs/unet.mesh", "--layout", "tiles", "--json").stdout)["collectives"]
+    kinds = Counter("numbers" if c["bytes"] < 64 else "gradients" if c["phase"] == "update" else c["kind"] for c in unet)
+    report.true("unet on tiles: halos, the gradients' reduction, two metrics, and nothing else", set(kinds) == {"halo", "gradients", "numbers"} and kinds["numbers"] == 2, kinds)
 
 
 # ---- emitted
@@ -354,7 +425,9 @@ def run(small):
     print(f"seed {SEED}")
     with scratch() as folder, ThreadPoolExecutor(2) as pool:
         report.attempt("against NumPy", lambda: against_numpy(report, folder, pool))
+        report.attempt("beside PyTorch", lambda: beside_torch(report))
         report.attempt("under layouts", lambda: under_layouts(report, folder, pool, small))
+        report.attempt("shared values", lambda: shared_values(report))
         report.attempt("bytes", lambda: bytes_of(report, folder))
         report.attempt("emitted", lambda: emitted_alike(report, folder, pool, small))
     return report
