@@ -66,9 +66,10 @@ struct Pick {
   std::string text() const;
 };
 
-// `: kx stride 2 dilate 2` in `conv[w: kx stride 2 dilate 2 as w2]`
+// `: kx stride 2 dilate 2` in `conv[w: kx stride 2 dilate 2 as w2]`, `: 2 stride 2` in `max_pool[w: 2 stride 2 as w2]`
 struct Window {
-  Name dim;
+  Name dim;                    // of the windows' size
+  std::optional<Number> size;  // or that itself
   std::optional<Number> stride;
   std::optional<Number> dilate;
   Span span;

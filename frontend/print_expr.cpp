@@ -91,7 +91,7 @@ std::string print(const ast::Item& item) {
   if (item.rest) return "...";
   std::string text = item.pick.text();
   if (item.window) {
-    text += fmt::format(": {}", item.window->dim.text);
+    text += fmt::format(": {}", item.window->size ? item.window->size->text : item.window->dim.text);
     if (item.window->stride) text += fmt::format(" stride {}", item.window->stride->text);
     if (item.window->dilate) text += fmt::format(" dilate {}", item.window->dilate->text);
   }

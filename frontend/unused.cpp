@@ -35,7 +35,9 @@ class Mentions {
   void add(const ast::Path& path) { add(path.parts); }
   void add(const ast::Glob& glob) { add(glob.parts); }
   void add(const ast::Pick& pick) { add(pick.names); }
-  void add(const ast::Window& window) { add(window.dim); }
+  void add(const ast::Window& window) {
+    if (!window.size) add(window.dim);
+  }
   void add(const ast::Range& range) {
     add(range.begin);
     add(range.end);

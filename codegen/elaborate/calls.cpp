@@ -90,9 +90,18 @@ bool read_word(Elaboration& e, const ast::Argument& argument, CallSite& site) {
   return false;
 }
 
+/// `pad: (1, 2)`, `pad: "same"`: no value, but read as it is written.
+bool is_padding(const Function& row, const ast::Argument& argument) {
+  return argument.name && argument.name->text == "pad" && std::ranges::count(row.options, "pad") > 0;
+}
+
 bool read_arguments(Elaboration& e, Frame& frame, const ast::Call& call, const Function& row, CallSite& site) {
   bool good = true;
   for (const ast::Argument& argument : call.arguments) {
+    if (is_padding(row, argument) && site.pad == nullptr) {
+      site.pad = argument.value.get();
+      continue;
+    }
     if (argument.name && std::ranges::count(row.words, std::string_view(argument.name->text)) > 0) {
       good = read_word(e, argument, site) && good;
       continue;
@@ -182,10 +191,6 @@ std::vector<Term> call_expression(Elaboration& e, Frame& frame, const ast::Call&
     e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name)
         .help("`random_normal[dim]()` and `random_uniform[dim]()` draw numbers in a step");
     return {Term::poison()};
-  }
-  if (const auto instead = function_not_built(name)) {
-    give_up(e, frame, call);
-    return {not_built(e, call.callee.span, "`" + name + "`", *instead)};
   }
   return unknown_function(e, frame, call);
 }

@@ -17,9 +17,12 @@ const std::vector<Function>& table() {
       // name, brackets, arguments (least, most), options, takes masked values, builder
       {"abs", B::none, 1, 1, {}, false, f::elementwise},
       {"argmax", B::one, 1, 1, {}, true, f::argmax},
+      {"avg_pool", B::items, 1, 1, {"pad"}, false, f::avg_pool},
       {"broadcast", B::some, 1, 1, {}, false, f::broadcast},
       {"combine", B::none, 2, 2, {}, false, f::combine},
       {"concat", B::items, 1, 1000, {}, false, f::concat},
+      {"conv", B::items, 2, 2, {"pad"}, false, f::conv},
+      {"conv_transpose", B::items, 2, 2, {"pad"}, false, f::conv_transpose},
       {"cos", B::none, 1, 1, {}, false, f::elementwise},
       {"cross_entropy", B::one, 2, 2, {"smoothing", "z_loss"}, false, f::cross_entropy},
       {"cumsum", B::one, 1, 1, {}, false, f::cumsum},
@@ -44,6 +47,7 @@ const std::vector<Function>& table() {
       {"mask", B::none, 2, 2, {}, false, f::mask},
       {"max", B::none, 2, 2, {}, false, f::larger},
       {"max", B::some, 1, 1, {}, true, f::max},
+      {"max_pool", B::items, 1, 1, {"pad"}, false, f::max_pool},
       {"mean", B::some, 1, 1, {"where"}, true, f::mean},
       {"min", B::none, 2, 2, {}, false, f::smaller},
       {"min", B::some, 1, 1, {}, true, f::min},
@@ -95,17 +99,6 @@ std::vector<std::string> function_names() {
   for (const Function& row : table())
     if (names.empty() || names.back() != row.name) names.emplace_back(row.name);
   return names;
-}
-
-std::optional<std::string> function_not_built(std::string_view name) {
-  static const std::map<std::string_view, std::string_view> planned = {
-      {"avg_pool", ""},
-      {"conv", ""},
-      {"max_pool", ""},
-  };
-  const auto found = planned.find(name);
-  if (found == planned.end()) return {};
-  return std::string(found->second);
 }
 
 std::optional<std::pair<DimId, DimId>> one_as_other(Elaboration& e, const CallSite& site) {

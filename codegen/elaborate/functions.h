@@ -22,6 +22,7 @@ struct CallSite {
   std::map<std::string, std::pair<Term, Span>> options;
   std::map<std::string, std::pair<std::string, Span>> words;  // of Function::words: as they are quoted
   const std::vector<ast::Item>* items = nullptr;              // of Brackets::items: as they are written
+  const ast::Expr* pad = nullptr;                             // of windows: as it is written
   Frame* frame = nullptr;
   std::vector<Term> further;  // results after the first
 
@@ -43,8 +44,6 @@ struct Function {
 std::vector<const Function*> functions_named(std::string_view name);
 /// Every name, sorted.
 std::vector<std::string> function_names();
-/// What is written when a function that the language has is not built yet; nothing for other names.
-std::optional<std::string> function_not_built(std::string_view name);
 
 /// `expert as pick` in brackets that hold nothing else; both the same where there is no `as`. Sizes may differ. E0310.
 std::optional<std::pair<DimId, DimId>> one_as_other(Elaboration&, const CallSite&);
@@ -68,6 +67,10 @@ ValueId tensor_with(Elaboration&, const CallSite&, DimId, Span dim_span);
 
 // One family a file.
 namespace functions {
+Term conv(Elaboration&, CallSite&);  // codegen/ops/conv_function.cpp
+Term conv_transpose(Elaboration&, CallSite&);
+Term max_pool(Elaboration&, CallSite&);  // codegen/ops/pool.cpp
+Term avg_pool(Elaboration&, CallSite&);
 Term elementwise(Elaboration&, CallSite&);  // functions_map.cpp
 Term smaller(Elaboration&, CallSite&);
 Term larger(Elaboration&, CallSite&);

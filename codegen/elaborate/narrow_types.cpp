@@ -11,8 +11,7 @@ namespace {
 bool is_narrow_value(const Elaboration& e, ValueId value) { return e.type(value).element == Type::bf16; }
 
 bool takes_narrow(const Node& node) {
-  const bool is_product = node.results.size() == 1 && definition(node.op).effort(node.op) == Effort::product;
-  return is_elementwise(node.op) || is_product || is_spread(node.op) || is_view(node.op) ||
+  return is_elementwise(node.op) || definition(node.op).multiplies_bf16 || is_spread(node.op) || is_view(node.op) ||
          std::holds_alternative<LoopOp>(node.op);
 }
 

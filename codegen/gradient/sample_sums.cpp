@@ -177,7 +177,7 @@ std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
     std::vector<DimId> dims = factor.operands;
     dims.insert(dims.end(), factor.results.begin(), factor.results.end());
     if (std::ranges::none_of(dims, [&](DimId d) { return is_name(d); })) continue;
-    if (!factor.splittable || factor.granule > 1 ||
+    if (!factor.splittable || factor.granule > 1 || factor.window ||
         std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
       couple(id, "it needs all samples at once");
     for (size_t i = 0; i < at.inputs.size(); ++i)

@@ -43,7 +43,7 @@ std::optional<DimId> positions_along(const Graph& graph, const Node& node) {
 
 bool reads_beside(const Graph& graph, const Node& node) {
   const std::vector<Factor> factors = definition(node.op).factors(graph, node);
-  return std::ranges::any_of(factors, [](const Factor& factor) { return bool(factor.margin); });
+  return std::ranges::any_of(factors, [](const Factor& factor) { return factor.margin || factor.window; });
 }
 
 namespace ops {

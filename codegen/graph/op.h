@@ -13,6 +13,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/graph/graph.h"
+#include "codegen/graph/window.h"
 
 namespace mesh {
 
@@ -30,6 +31,7 @@ struct Factor {
   bool weigh = false;     // a split that is there already may cost more than none
   Margin margin = {};     // what a part of a result needs of operands beside the same part
   bool in_order = false;  // parts must be blocks: what is computed depends on which elements are neighbours
+  std::optional<WindowReach> window = {};  // windows move along it: parts need more of some operands; in_order too
 };
 
 /// How a pending reduction over ranks (a partial sum) in operands may pass through an op instead of being completed
@@ -141,6 +143,8 @@ struct OpDefinition {
   /// Multiplications and additions of one execution on the whole tensors.
   Said<double (*)(const Graph&, const Node&)> flops;
   Said<Effort (*)(const Op&)> effort;
+  /// Whether it multiplies operands of bf16 and adds the products up in f32, which its one result is.
+  Said<bool> multiplies_bf16;
 
   // ---- its lowering
   /// Whether it reads its operands element by element, so that these may be formulas; else they must be in memory.
@@ -183,7 +187,7 @@ std::optional<DimId> positions_along(const Graph&, const Node&);
 std::vector<DimId> counted_dims(const Graph&, ValueId);
 /// The number of a literal, through broadcasts.
 std::optional<double> literal_number(const Graph&, ValueId);
-/// Whether the op reads elements beside those of the same part (a shift does).
+/// Whether the op reads elements beside those of the same part (a shift and a window do).
 bool reads_beside(const Graph&, const Node&);
 /// Same-name factors over all operands and results, in order of first appearance; contracted dims are those no result
 /// has.

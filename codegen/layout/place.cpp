@@ -34,6 +34,7 @@ Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine,
       divided_(out_.divided),
       decisions_(decisions),
       planner_(planner),
+      margins_(graph),
       free_(graph.values.size()),
       rebuilt_(graph.bodies.size()) {
   out_.placements.resize(graph.values.size());
@@ -42,7 +43,6 @@ Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine,
 }
 
 ShardedGraph Placer::run() {
-  collect_margins();
   find_inner_values();
   body(graph_.root());
   const auto complete = [&](ValueId value, bool whole, const std::string& need) {
@@ -181,7 +181,8 @@ void Placer::node(NodeId id) {
   }
   if (graph_.node(id).part == Part::update) complete_gradients(id);
   const Node node = graph_.node(id);
-  OpContext op{graph_, layout_.mesh, node, factors_of(node), {}, {}, {}, must_lie(id)};
+  OpContext op{graph_, layout_.mesh, node,    definition(node.op).factors(graph_, node), {}, {},
+               {},     must_lie(id), margins_};
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
   for (ValueId result : node.results) {
@@ -295,39 +296,6 @@ DeclaredAxes Placer::bound(ValueId id) const {
     remove_axes(*axes[i], used);
   }
   return axes;
-}
-
-/// Several readers of one value share the margins that any of them needs, and so the movements that fill them.
-void Placer::collect_margins() {
-  for (const Body& body : graph_.bodies)
-    for (NodeId id : body.nodes) {
-      const Node& node = graph_.node(id);
-      for (const Factor& factor : definition(node.op).factors(graph_, node)) {
-        if (!factor.margin) continue;
-        for (size_t i = 0; i < node.inputs.size(); ++i) {
-          if (!factor.operands[i]) continue;
-          Margin& all = margins_[{node.inputs[i], factor.operands[i], factor.margin.edge}];
-          all = {std::max(all.before, factor.margin.before), std::max(all.after, factor.margin.after),
-                 factor.margin.edge};
-        }
-      }
-    }
-}
-
-/// With the margins along all dims that readers of the first operand ask for; where they ask for several edges along
-/// a dim, with its own.
-std::vector<Factor> Placer::factors_of(const Node& node) const {
-  std::vector<Factor> factors = definition(node.op).factors(graph_, node);
-  if (std::none_of(factors.begin(), factors.end(), [](const Factor& factor) { return bool(factor.margin); }))
-    return factors;
-  for (Factor& factor : factors) {
-    std::vector<Margin> asked;
-    for (const auto& [of, margin] : margins_)
-      if (std::get<0>(of) == node.inputs[0] && std::get<1>(of) == factor.operands[0]) asked.push_back(margin);
-    for (const Margin& margin : asked)
-      if (factor.margin ? factor.margin.edge == margin.edge : asked.size() == 1) factor.margin = margin;
-  }
-  return factors;
 }
 
 void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {

@@ -6,6 +6,7 @@
 
 #include "codegen/layout/decisions.h"
 #include "codegen/layout/declared.h"
+#include "codegen/layout/margins.h"
 #include "codegen/layout/reshard.h"
 #include "codegen/layout/sharded_graph.h"
 #include "codegen/layout/stages.h"
@@ -57,8 +58,6 @@ class Placer {
   ValueId nearest(ValueId, const Placement& to);
   std::optional<Placement> before_view(ValueId, const Placement& to);
   ValueId repeat_with(ValueId, const Placement& to, const std::vector<ValueId>& inputs);
-  void collect_margins();
-  std::vector<Factor> factors_of(const Node&) const;
   double seconds(ValueId, const Placement& to);
   std::string reason(const ReshardStep&, ValueId, const Placement& after, const Placement& to,
                      const std::string& need) const;
@@ -82,6 +81,7 @@ class Placer {
   std::vector<bool> inner_;   // within an expression: no name, and one reader, elementwise or of neighbours
   std::vector<bool> summed_;  // of those, terms of products that leave the completion to their sum
   ReshardPlanner& planner_;
+  const Margins margins_;
   std::vector<bool> free_;              // depends on no parameter, input or state
   std::map<ValueId, ValueId> home_;     // a result that was moved to its rule's placement at once
   std::map<ValueId, ValueId> unmoved_;  // the reverse
@@ -99,8 +99,7 @@ class Placer {
   std::map<ValueId, std::map<AxisId, Contraction>> partial_because_;  // where a partial value comes from, by its axes
   std::map<ValueId, ValueId> adding_up_;      // a carry that only adds up -> the value added, once known
   std::vector<std::vector<NodeId>> rebuilt_;  // by body
-  std::map<std::tuple<ValueId, DimId, Edge>, Margin> margins_;  // that the readers of a value ask for, together
-  NodeId consumer_;                                             // for which values are brought
+  NodeId consumer_;                           // for which values are brought
 };
 
 }  // namespace mesh

@@ -160,7 +160,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
     part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
     if (factor_deals[f]) part.deal = factor_deals[f];
-    part.margin = op.factors[f].margin;
+    part.margin = op.margins.of(op.node, op.factors, f, operand, op.mesh.size(factor_axes[f]));
   }
   if (op.operands[operand])
     for (const Partial& partial : op.operands[operand]->partial)

@@ -6,6 +6,7 @@
 
 #include "codegen/graph/op.h"
 #include "codegen/layout/declared.h"
+#include "codegen/layout/margins.h"
 #include "codegen/layout/placement.h"
 
 namespace mesh {
@@ -20,6 +21,7 @@ struct OpContext {
   std::vector<DeclaredAxes> declared;              // by result: what claims axes for its dims
   std::vector<DeclaredAxes> bound;                 // by result: what of that it must have
   std::vector<Where> must_lie;                     // the coordinates at which it is computed, of these axes
+  const Margins& margins;                          // with which operands are read
 };
 
 struct Strategy {

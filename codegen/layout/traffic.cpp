@@ -165,7 +165,6 @@ int64_t margin_rows(int64_t size, int64_t parts, const Margin& margin) {
   const DimParts all{size, parts};
   std::vector<int64_t> sent(static_cast<size_t>(parts));
   for (int64_t part = 0; part < parts; ++part) {
-    if (all.extent(part) == 0) continue;
     for (const auto& [direction, margin_size] : {std::pair(-1, margin.before), std::pair(1, margin.after)}) {
       // From the nearest parts; further ones only where these are smaller than the margin.
       int64_t missing = margin_size;

@@ -1,6 +1,7 @@
 // lower_buffers.cpp: where values lie in memory, under which dims and in which order.
 #include <algorithm>
 
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
@@ -161,6 +162,19 @@ Access Lowering::reordered(const Access& from, const std::vector<DimId>& order) 
 /// `from`, copied if its dims lie in another order in memory.
 Access Lowering::in_order(const Access& from, const std::vector<DimId>& order) {
   return lies_in(from, order) ? from : reordered(from, order);
+}
+
+Access Lowering::in_order(const Access& from, const std::vector<DimId>& order, const std::vector<DimId>& beside) {
+  const auto dims = dims_of(program_, from);
+  std::vector<LocalDim> wanted{dims.begin(), dims.end()};
+  for (LocalDim& local : wanted)
+    if (!has(beside, local.dim)) local = without_margin(local);
+  if (std::ranges::equal(wanted, dims)) return in_order(from, order);
+  const Buffer of = program_.buffer(from.buffer);
+  const Access to{
+      new_buffer(of.name + "_own", of.path, of.type, ordered(wanted, order), BufferKind::workspace, of.span), {}};
+  emit(CopyStep{from, to});
+  return to;
 }
 
 }  // namespace mesh

@@ -54,6 +54,8 @@ class Lowering {
   Access in_memory(ValueId);
   /// The same with its dims in this order, copied where it lies otherwise.
   Access in_order(const Access& from, const std::vector<DimId>& order);
+  /// And with margins along these dims alone: others it has for other readers.
+  Access in_order(const Access& from, const std::vector<DimId>& order, const std::vector<DimId>& beside);
   /// A place for a result of the node, with its dims in the order that was chosen for it.
   Access allocate(ValueId);
   bool lies_in(const Access&, const std::vector<DimId>& order) const;

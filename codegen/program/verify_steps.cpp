@@ -181,7 +181,7 @@ class StepVerifier {
   void operator()(const DefinedStep& s) {
     std::vector<Access> all = s.reads;
     all.insert(all.end(), s.writes.begin(), s.writes.end());
-    same_parts(all);
+    same_parts(all, true);
     s.definition->verify(program_, s, [this](const std::string& what) { say(what); });
   }
   void operator()(const CombinedStep& c) {
@@ -232,14 +232,15 @@ class StepVerifier {
     return {};
   }
 
-  /// What a call works on together, a rank holds the same part of.
-  void same_parts(const std::vector<Access>& accesses) {
+  /// What a call works on together, a rank holds the same part of, and of what it `reads_beside` perhaps margins.
+  void same_parts(const std::vector<Access>& accesses, bool reads_beside = false) {
     std::map<DimId, DimPlacement> parts;
     for (const Access& access : accesses)
-      for (const LocalDim& local : dims_of(program_, access))
-        if (const auto [known, fresh] = parts.emplace(local.dim, local.placement);
-            !fresh && known->second != local.placement)
+      for (const LocalDim& local : dims_of(program_, access)) {
+        const DimPlacement& placement = reads_beside ? without_margin(local).placement : local.placement;
+        if (const auto [known, fresh] = parts.emplace(local.dim, placement); !fresh && known->second != placement)
           say(fmt::format("meets dim {} split in two ways", name(local.dim)));
+      }
   }
 
   /// How far a step goes is a number that is there before it, along a dim that is held in order.

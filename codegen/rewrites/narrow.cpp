@@ -38,10 +38,7 @@ class Narrower {
  private:
   const Node& producer(ValueId value) const { return graph_.node(graph_.value(value).producer); }
 
-  /// Attention, which has more than one result, is none.
-  static bool is_product(const Node& node) {
-    return node.results.size() == 1 && definition(node.op).effort(node.op) == Effort::product;
-  }
+  static bool is_product(const Node& node) { return definition(node.op).multiplies_bf16; }
 
   /// Whether the product adds up: an outer one, that lacks no dim of an operand, would gain nothing.
   bool adds_up(const Node& product) const {

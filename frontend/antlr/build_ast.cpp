@@ -177,7 +177,10 @@ class Builder {
     result.pick = pick(context->pick(0));
     if (context->pick().size() > 1) result.as = pick(context->pick(1));
     if (auto* c = context->window()) {
-      ast::Window window{name(c->name()), {}, {}, span(c)};
+      ast::Window window;
+      window.span = span(c);
+      if (c->name() != nullptr) window.dim = name(c->name());
+      else window.size = number(as<antlr4::tree::TerminalNode>(c->children[0]));
       for (std::size_t at = 1; at + 1 < c->children.size(); at += 2) {
         auto& where = c->children[at]->getText() == "stride" ? window.stride : window.dilate;
         where = number(as<antlr4::tree::TerminalNode>(c->children[at + 1]));

@@ -10,6 +10,8 @@ SEED = 20261120
 GPT = dict(batch=6, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
 MLP = dict(batch=12, hidden=24)
 TRANSLATE = dict(batch=6, source=11, target=14, embed=24, heads=4, head_dim=6, ffn=48, vocab=53)
+RESNET = dict(batch=4, wide=8, deep=12, h0=20, w0=20)
+UNET = dict(batch=3, c0=4, c1=6, c2=8, h0=20, w0=20)
 MIXTRAL = dict(batch=6, seq=18, embed=24, kv=2, group=4, head_dim=6, ffn=40, vocab=53, layer=2)
 
 LAYOUTS = """
@@ -128,11 +130,23 @@ def compare_mixtral(report, folder, random, small, precisions):
     compare(report, folder, "mixtral", spec, feeds(folder, tokens), layouts, precisions)
 
 
+def compare_pictures(report, folder, random, small, precisions):
+    """Batch norm over the batch of all ranks; tiles whose parts are uneven where pictures are small."""
+    for name, sizes, layouts in (("resnet", RESNET, [("default", None), ("channels", None), ("space", None), ("space", "rows=3,columns=1")]),
+                                 ("unet", UNET, [("default", None), ("tiles", None), ("tiles", "rows=2,columns=3")])):
+        shape = (sizes["batch"], sizes["h0"], sizes["w0"])
+        arrays = {"image": random.integers(0, 256, shape).astype(np.uint8)}
+        if name == "resnet":
+            arrays["label"] = random.integers(0, 10, sizes["batch"]).astype(np.int32)
+        spec = [f"{TOP}/specs/{name}.mesh", layouts_file(folder, f"{name}-layouts"), *sets(**sizes)]
+        compare(report, folder, name, spec, feeds(folder, arrays), [(f"{layout} {mesh or ''}".strip(), layout, mesh) for layout, mesh in layouts], precisions)
+
+
 def run(small):
     report = Report()
     precisions = [("f64", 3 if small else 30, 1e-9)] + ([] if small else [("f32", 10, 1e-5)])
     print(f"seed {SEED}")
     with scratch() as folder:
-        for title, model in (("gpt", compare_gpt), ("mlp", compare_mlp), ("translate", compare_translate), ("mixtral", compare_mixtral)):
+        for title, model in (("gpt", compare_gpt), ("mlp", compare_mlp), ("translate", compare_translate), ("mixtral", compare_mixtral), ("pictures", compare_pictures)):
             report.attempt(title, lambda: model(report, folder, np.random.default_rng(SEED), small, precisions))
     return report

@@ -1,4 +1,4 @@
-"""The specs that learn, on their real data: gpt and mixtral on the King James text, mlp on Fashion-MNIST, translate on messages of programs."""
+"""The specs that learn, on their real data: gpt and mixtral on the King James text, mlp, resnet and unet on Fashion-MNIST, translate on messages of programs."""
 import os
 import shutil
 
@@ -28,6 +28,25 @@ def mlp(report, folder, small):
     found = max(v["accuracy"] for v in validations(log))
     bound = 0.70 if small else 0.87
     report.check("mlp: test accuracy" + (" after 200 steps" if small else " within 10 epochs"), round(found, 4), bound, good=found >= bound)
+
+
+def resnet(report, folder, small):
+    """Under batch norm over the batch of both ranks."""
+    log = os.path.join(folder, "resnet.jsonl")
+    more = ["train.steps=60", "validation.steps=10"] if small else []
+    execute(meshc(), "run", f"{TOP}/specs/resnet.mesh", f"log.jsonl={log}", *more, timeout=3600)
+    found = max(v["accuracy"] for v in validations(log))
+    bound = 0.35 if small else 0.91
+    report.check("resnet: test accuracy" + (" after 60 steps" if small else " within 10 epochs"), round(found, 4), bound, good=found >= bound)
+
+
+def unet(report, folder, small):
+    """What is left of the noise, by what there was."""
+    log = os.path.join(folder, "unet.jsonl")
+    more = ["train.steps=60", "validation.steps=5"] if small else []
+    execute(meshc(), "run", f"{TOP}/specs/unet.mesh", f"log.jsonl={log}", *more, timeout=3600)
+    last = validations(log)[-1]
+    report.check("unet: squared error by that of the noisy pictures" + (" after 60 steps" if small else ""), round(last["loss"] / last["before"], 4), 0.25 if small else 0.06)
 
 
 def mixtral(report, folder, text, small):
@@ -72,5 +91,7 @@ def run(small):
         else:
             report.true("gpt and mixtral: need Debian's packages bible-kjv and bible-kjv-text", False)
         report.attempt("mlp", lambda: mlp(report, folder, small))
+        report.attempt("resnet", lambda: resnet(report, folder, small))
+        report.attempt("unet", lambda: unet(report, folder, small))
         report.attempt("translate", lambda: translate(report, folder, small))
     return report

@@ -201,12 +201,10 @@ class Lane {
         const Bytes whole = contribution(type, count, 0, salt);
         const int64_t own = last - first;
         Bytes mine(static_cast<size_t>((own + 2) * number)), wanted = mine;
-        if (own > 0) {
-          std::ranges::copy(slice(whole, first, last), mine.begin() + number);
-          for (int64_t r = 0; r < own + 2; ++r) {
-            const int64_t row = std::clamp<int64_t>(first - 1 + r, 0, count - 1);
-            std::ranges::copy(slice(whole, row, row + 1), wanted.begin() + r * number);
-          }
+        std::ranges::copy(slice(whole, first, last), mine.begin() + number);
+        for (int64_t r = 0; r < own + 2; ++r) {
+          const int64_t there = first - 1 + r, row = std::clamp<int64_t>(there, 0, count - 1);
+          if (own > 0 || there == row) std::ranges::copy(slice(whole, row, row + 1), wanted.begin() + r * number);
         }
         std::byte* const data = room(mine);
         give(data, std::move(wanted));

@@ -89,6 +89,7 @@ const OpDefinition& definition_of(const ConcatOp&) {
       .causality = causality,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
+      .multiplies_bf16 = false,
       .reads_elements = in_nests,
       .formula = no_formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, nullptr},

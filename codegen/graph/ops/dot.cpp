@@ -132,6 +132,7 @@ const OpDefinition& definition_of(const DotOp&) {
       .causality = causality,
       .flops = flops,
       .effort = costs<Effort::product>,
+      .multiplies_bf16 = true,
       .reads_elements = in_memory,
       .formula = no_formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, wish},

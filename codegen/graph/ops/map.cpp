@@ -210,6 +210,7 @@ const OpDefinition& definition_of(const MapOp&) {
       .causality = map_horizon,
       .flops = flops,
       .effort = effort,
+      .multiplies_bf16 = false,
       .reads_elements = in_nests,
       .formula = formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::elementwise, nullptr, nullptr},

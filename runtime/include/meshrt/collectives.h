@@ -111,7 +111,7 @@ struct Margins {
 
 /// Fills the margins in place: with what the neighbours own, by permutes between them, and beyond the ends by the edge.
 /// `begin` are the parts of all members, as Blocks::begin; margins may reach over several of them. A member that owns
-/// nothing gets nothing.
+/// nothing gets what lies beside where it would.
 void exchange_margins(Rank&, const Group&, Site, void* data, std::span<const int64_t> begin, const Margins&, Type);
 
 /// The same for a dim of `size` that one rank holds whole.

@@ -36,7 +36,7 @@ struct Parts {
   }
   /// Rows of a margin of `rows` that remain when the members up to `steps` away have given theirs.
   int64_t missing(int member, int direction, int steps, int64_t rows) const {
-    return own(member) == 0 ? 0 : rows - std::min(rows, rows_within(member, direction, steps));
+    return rows - std::min(rows, rows_within(member, direction, steps));
   }
   /// Rows that a member takes from the one that is so many steps away.
   int64_t taken(int member, int direction, int steps, int64_t rows) const {
@@ -119,7 +119,8 @@ class Side {
   /// Fills what lies beyond the dim's ends, after all permutes.
   void fill() const {
     const int64_t before = filled(reach()), missing = rows() - before;
-    if (own_ == 0 || missing == 0) return;
+    const bool of_own = margins_.edge.kind != Edge::Kind::value;  // which one that owns nothing has not
+    if (missing == 0 || (own_ == 0 && of_own)) return;
     if (parts_.wraps) {  // the other end is this member's own
       const auto size = static_cast<int64_t>(size_of(type_));
       const auto bytes = [&](Piece piece) {
@@ -139,7 +140,7 @@ class Side {
   int64_t rows() const { return direction_ < 0 ? margins_.before : margins_.after; }
   int64_t extent() const { return margins_.before + own_ + margins_.after; }
   /// Rows that come from members up to `steps` away.
-  int64_t filled(int steps) const { return own_ == 0 ? 0 : rows() - parts_.missing(me_, direction_, steps, rows()); }
+  int64_t filled(int steps) const { return rows() - parts_.missing(me_, direction_, steps, rows()); }
   /// Where `count` rows that come next to those filled so far begin.
   int64_t place(int64_t filled, int64_t count) const {
     return direction_ < 0 ? margins_.before - filled - count : margins_.before + own_ + filled;

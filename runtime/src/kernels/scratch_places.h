@@ -11,7 +11,10 @@ enum ScratchPlace {
   attention_scratch,
   sort_scratch,
   route_taken_scratch,
-  route_order_scratch
+  route_order_scratch,
+  conv_patch_scratch,
+  conv_weights_scratch,
+  conv_result_scratch
 };
 
 }  // namespace meshrt

@@ -42,7 +42,7 @@ class Vision(nn.Module):
             module.weight.data, module.bias.data = weight.T, bias
 
         norm(self.norm, w["norm.gain"], w["norm.bias"])
-        self.norm.running_mean, self.norm.running_var = w["norm.seen_mean"], w["norm.seen_var"]
+        self.norm.running_mean, self.norm.running_var = w["norm.running_mean"], w["norm.running_var"]
         linear(self.project, w["project.weight"], w["project.bias"])
         norm(self.last, w["last.gain"], w["last.bias"])
         linear(self.head, w["head.weight"], w["head.bias"])

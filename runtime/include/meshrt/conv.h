@@ -1,0 +1,46 @@
+// conv.h: convolution, and what its gradients are: of the three tensors that it relates any one from the two others.
+//   x [batch, wide.., groups, in], w [kernel.., groups, in, out], y [batch, narrow.., groups, out], row-major:
+//   y = sum over k and in of x * w at the wide element that the window meets (window.h).
+// A sum is one chain of fused multiply-adds in order of k, then of channels (of `conv_weights` in order of batch, then
+// of the narrow element): its bits do not depend on which parts of the dims a rank holds.
+#pragma once
+#include <cstdint>
+
+#include "meshrt/window.h"
+
+namespace meshrt {
+
+/// Products of the extents that a rank holds.
+struct ConvExtents {
+  int64_t batch, groups, in, out;
+};
+
+/// y from x and w. Of x are needed the elements that the windows of y meet.
+template <class T>
+void conv(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&, const T* x,
+          const T* w, T* y);
+
+/// x from y and w, the transpose of `conv`: each x gets what the y whose windows meet it have of it.
+template <class T>
+void conv_transpose(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&,
+                    const T* y, const T* w, T* x);
+
+/// w from x and y: summed over batch and the narrow elements.
+template <class T>
+void conv_weights(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&, const T* x,
+                  const T* y, T* w);
+
+extern template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const float*,
+                          const float*, float*);
+extern template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const double*,
+                          const double*, double*);
+extern template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                    const float*, const float*, float*);
+extern template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                    const double*, const double*, double*);
+extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                  const float*, const float*, float*);
+extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                  const double*, const double*, double*);
+
+}  // namespace meshrt

@@ -1,0 +1,23 @@
+// conv_kernel.h: what convolutions do channel by channel, as each instruction set does it; conv.cpp chooses.
+#pragma once
+#include <cstdint>
+
+namespace meshrt {
+
+#define MESHRT_DECLARE_MULTIPLY_ADD(isa)                                             \
+  namespace isa {                                                                    \
+  template <class T>                                                                 \
+  void multiply_add(int64_t n, const T* a, const T* b, T* c);                        \
+  extern template void multiply_add(int64_t, const float*, const float*, float*);    \
+  extern template void multiply_add(int64_t, const double*, const double*, double*); \
+  }
+
+// multiply_add: c[i] = a[i] * b[i] + c[i], rounded once.
+MESHRT_DECLARE_MULTIPLY_ADD(portable)
+#if defined(__x86_64__)
+MESHRT_DECLARE_MULTIPLY_ADD(avx2)
+MESHRT_DECLARE_MULTIPLY_ADD(avx512)
+#endif
+#undef MESHRT_DECLARE_MULTIPLY_ADD
+
+}  // namespace meshrt

@@ -1,0 +1,160 @@
+#include "meshrt/pool.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "patches.h"
+
+namespace meshrt {
+namespace {
+
+std::array<int64_t, 3> held(const WindowDims& windows, Held WindowDim::*side) {
+  return {(windows[0].*side).count, (windows[1].*side).count, (windows[2].*side).count};
+}
+
+/// How many elements each window along one dim has, of those that the rank holds.
+std::vector<int64_t> sizes_along(const WindowDim& window) {
+  std::vector<int64_t> sizes;
+  for (int64_t n = window.narrow.begin; n < window.narrow.begin + window.narrow.count; ++n) {
+    int64_t size = 0;
+    for (int64_t k = 0; k < window.kernel; ++k) {
+      const int64_t at = window.stride * n + window.dilation * k - window.before;
+      size += at >= 0 && at < window.wide.size ? 1 : 0;
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+/// The same of whole windows, [n0, n1, n2].
+std::vector<int64_t> sizes(const WindowDims& windows) {
+  std::vector<int64_t> all;
+  const std::vector<int64_t> a = sizes_along(windows[0]), b = sizes_along(windows[1]), c = sizes_along(windows[2]);
+  for (const int64_t i : a)
+    for (const int64_t j : b)
+      for (const int64_t k : c) all.push_back(i * j * k);
+  return all;
+}
+
+/// For each class of the wide side: f(patches of the narrow one, the kernel's element of each of their taps, where a
+/// pixel lies).
+template <class T, class F>
+void for_each_wide_class(const WindowDims& windows, const PoolExtents& extents, F f) {
+  const std::array<int64_t, 3> wide = held(windows, &WindowDim::wide);
+  for (const WindowClass& lines : window_classes(windows, true)) {
+    std::vector<int32_t> elements;
+    for (const int64_t i : lines[0].taps)
+      for (const int64_t j : lines[1].taps)
+        for (const int64_t k : lines[2].taps)
+          elements.push_back(static_cast<int32_t>((i * windows[1].kernel + j) * windows[2].kernel + k));
+    const auto at = [&](size_t line, int64_t t) { return lines[line].target_begin + lines[line].target_step * t; };
+    f(Patches<T>(lines, held(windows, &WindowDim::narrow), extents.outer, 1, extents.inner), elements,
+      [&, inner = extents.inner](int64_t outer, int64_t a, int64_t b, int64_t c) {
+        return (((outer * wide[0] + at(0, a)) * wide[1] + at(1, b)) * wide[2] + at(2, c)) * inner;
+      });
+  }
+}
+
+}  // namespace
+
+template <class T>
+void max_pool(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const PoolExtents& extents,
+              const T* x, T* y, int32_t* where) {
+  const WindowDims windows{slow, middle, fast};
+  const WindowClass lines = window_classes(windows, false).front();
+  const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
+  const int64_t inner = extents.inner;
+  if (inner == 0) return;
+  patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
+    bool first = true;
+    patches.for_each_tap(x, outer, a, b, c, [&](size_t tap, const T* from) {
+      const auto element = static_cast<int32_t>(tap);
+      if (first) std::copy_n(from, inner, y), std::fill_n(where, inner, element);
+      else
+        for (int64_t i = 0; i < inner; ++i) {
+          const bool larger = from[i] > y[i] || (from[i] != from[i] && y[i] == y[i]);
+          where[i] = larger ? element : where[i];
+          y[i] = larger ? from[i] : y[i];
+        }
+      first = false;
+    });
+    y += inner, where += inner;
+  });
+}
+
+template <class T>
+void max_pool_gradient(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast,
+                       const PoolExtents& extents, const int32_t* where, const T* d_y, T* d_x) {
+  const WindowDims windows{slow, middle, fast};
+  const int64_t inner = extents.inner;
+  if (inner == 0) return;
+  for_each_wide_class<T>(windows, extents, [&](const Patches<T>& patches, const auto& elements, auto place) {
+    patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
+      T* const to = d_x + place(outer, a, b, c);
+      std::fill_n(to, inner, T(0));
+      patches.for_each_tap(d_y, outer, a, b, c, [&](size_t tap, const T* from) {
+        const int32_t* const chosen = where + (from - d_y);
+        for (int64_t i = 0; i < inner; ++i) to[i] += chosen[i] == elements[tap] ? from[i] : T(0);
+      });
+    });
+  });
+}
+
+template <class T>
+void avg_pool(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const PoolExtents& extents,
+              const T* x, T* y) {
+  const WindowDims windows{slow, middle, fast};
+  const WindowClass lines = window_classes(windows, false).front();
+  const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
+  const std::vector<int64_t> counts = sizes(windows);
+  const int64_t inner = extents.inner;
+  if (inner == 0) return;
+  size_t window = 0;
+  patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
+    std::fill_n(y, inner, T(0));
+    patches.for_each_tap(x, outer, a, b, c, [&](size_t, const T* from) {
+      for (int64_t i = 0; i < inner; ++i) y[i] += from[i];
+    });
+    const auto count = static_cast<T>(counts[window]);
+    for (int64_t i = 0; i < inner; ++i) y[i] /= count;
+    if (++window == counts.size()) window = 0;
+    y += inner;
+  });
+}
+
+template <class T>
+void avg_pool_gradient(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast,
+                       const PoolExtents& extents, const T* d_y, T* d_x) {
+  const WindowDims windows{slow, middle, fast};
+  const std::vector<int64_t> counts = sizes(windows);
+  const int64_t inner = extents.inner;
+  if (inner == 0) return;
+  for_each_wide_class<T>(windows, extents, [&](const Patches<T>& patches, const auto&, auto place) {
+    patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
+      T* const to = d_x + place(outer, a, b, c);
+      std::fill_n(to, inner, T(0));
+      patches.for_each_tap(d_y, outer, a, b, c, [&](size_t, const T* from) {
+        const auto count = static_cast<T>(counts[static_cast<size_t>((from - d_y) / inner) % counts.size()]);
+        for (int64_t i = 0; i < inner; ++i) to[i] += from[i] / count;
+      });
+    });
+  });
+}
+
+template void max_pool(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const float*, float*,
+                       int32_t*);
+template void max_pool(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const double*, double*,
+                       int32_t*);
+template void max_pool_gradient(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&,
+                                const int32_t*, const float*, float*);
+template void max_pool_gradient(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&,
+                                const int32_t*, const double*, double*);
+template void avg_pool(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const float*, float*);
+template void avg_pool(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const double*,
+                       double*);
+template void avg_pool_gradient(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const float*,
+                                float*);
+template void avg_pool_gradient(const WindowDim&, const WindowDim&, const WindowDim&, const PoolExtents&, const double*,
+                                double*);
+
+}  // namespace meshrt
