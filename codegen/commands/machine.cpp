@@ -1,4 +1,4 @@
-// machine.cpp: `meshc machine`: a machine description, shown and checked, or measured on this host.
+// machine.cpp: `meshc machine`: a machine description, shown and checked, or measured on the hosts at hand.
 #include "codegen/layout/machine.h"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/measure/description.h"
@@ -25,7 +26,8 @@ namespace {
 
 struct MachineOptions {
   OutputOptions output;
-  std::string file, out, name;
+  std::string file, out;
+  std::optional<std::string> name;
   int ranks = 0;  // 0: not given
   bool measures = false;
 };
@@ -66,28 +68,26 @@ void print_measured(const MachineOptions& options, const Measured& found, const 
 /// What each rank does.
 int measure_as_rank(const MachineOptions& options, meshrt::Rank& rank) {
   const bool first = rank.rank() == 0, shown = first && isatty(STDERR_FILENO) != 0;
-  const Measured found = measure_host(rank, [&](const std::string& line) {
+  const Measured found = measure_hosts(rank, [&](const std::string& line) {
     if (shown) fmt::print(stderr, "\r\033[Kmeasuring {} rank{}: {}", rank.ranks(), rank.ranks() == 1 ? "" : "s", line);
   });
   if (!first) return exit_ok;
   if (shown) fmt::print(stderr, "\r\033[K");
   fmt::print(stderr, "{}", what_was_found(found));
-  print_measured(options, found,
-                 options.name.empty()
-                     ? fmt::format("{}, {} rank{}", cpu_model(), found.ranks, found.ranks == 1 ? "" : "s")
-                     : options.name);
+  print_measured(options, found, options.name.value_or(fmt::format("{}, {}", cpu_model(), ranks_text(found))));
   return exit_ok;
 }
 
 /// This command as ranks, which `meshrun` or this one starts.
 int measure(const MachineOptions& options) {
   if (!options.file.empty()) throw UsageError("--measure reads no description: leave the file out, or name it by -o");
-  if (!options.name.empty()) require_name(options.name);
-  const auto as_rank = [&](meshrt::Rank& rank) { return measure_as_rank(options, rank); };
-  if (meshrt::in_job()) {
-    if (options.ranks != 0) throw UsageError("the launcher has started the ranks: leave -n out");
-    return meshrt::run_rank(as_rank);
-  }
+  if (options.name) require_name(*options.name);
+  const auto as_rank = [&](meshrt::Rank& rank) {
+    if (meshrt::in_job() && options.ranks != 0)
+      throw meshrt::Failure(meshrt::Cause::usage, "the launcher has started the ranks: leave -n out");
+    return measure_as_rank(options, rank);
+  };
+  if (meshrt::in_job()) return meshrt::run_rank(as_rank);
   require_writable(options.out);
   meshrt::require_cpus(options.ranks);
   const int cores = meshrt::allowed_cores(), ranks = options.ranks == 0 ? cores : options.ranks;
@@ -97,13 +97,13 @@ int measure(const MachineOptions& options) {
   if (ranks == 1) return meshrt::run_rank(as_rank);
   std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe"), "machine", "--measure"};
   if (!options.out.empty()) command.insert(command.end(), {"-o", options.out});
-  if (!options.name.empty()) command.push_back("--name=" + options.name);
+  if (options.name) command.push_back("--name=" + *options.name);
   if (options.output.json) command.emplace_back("--json");
   return meshrt::launch_processes(ranks, command);
 }
 
 int show(const MachineOptions& options) {
-  if (!options.out.empty() || !options.name.empty() || options.ranks != 0)
+  if (!options.out.empty() || options.name || options.ranks != 0)
     throw UsageError("-n, -o and --name are for --measure");
   Session session(options.output);
   const std::optional<Machine> machine =
@@ -120,15 +120,16 @@ int show(const MachineOptions& options) {
 Command machine_command() {
   return {
       "machine",
-      "show a machine description, or measure this host and write one",
+      "show a machine description, or measure hosts and write one",
       "A description says how fast cores and links are; `--machine FILE` plans for it, and nothing else does. Without\n"
-      "a file the generic machine is shown. --measure takes some seconds, and wants a host that does nothing else:\n"
-      "all ranks multiply matrices, go through memory and add up values, with the runtime's own kernels, as many\n"
-      "ranks at once as there are cores (-n: another number). Links between hosts are not measured.\n"
-      "A description has one rate for all sizes; how it depends on the size stands in comments of the file.",
+      "a file the generic machine is shown. --measure takes some seconds, and wants hosts that do nothing else: all\n"
+      "ranks at once multiply matrices, go through memory, add up values and send some to each other, by size, with\n"
+      "the runtime's own kernels: as many ranks as there are cores (-n: another number), or, for the links between\n"
+      "hosts too, as `meshrun --hosts` starts.",
       {{"meshc machine", "the generic machine"},
        {"meshc machine cluster.yaml", "what a description says, or what is wrong with it"},
        {"meshc machine --measure -o here.yaml", "measure this host"},
+       {"meshrun --hosts a:2,b:2 meshc machine --measure -o two.yaml", "and what joins hosts"},
        {"meshc plan gpt.mesh --machine here.yaml", "plan for it"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<MachineOptions>();

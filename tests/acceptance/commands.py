@@ -127,16 +127,21 @@ def check_machine(report, folder):
         text = file.read()
     shown = json.loads(execute(meshc(), "machine", path, "--json").stdout)
     report.true("machine --measure: named, hashed, written", done.stdout == f'machine my "host" is in {path}, hash {shown["hash"]}: `--machine {path}` plans for it\n' and shown["name"] == 'my "host"', done.stdout)
-    report.true("machine --measure: says what it measured", all(word in done.stderr for word in ("products", "memory", "all-reduce of 2 ranks")), done.stderr)
-    rates = (shown["gflops"]["f32"], shown["gflops"]["f64"], shown["memory_gbs"], shown["node"]["gbs"], shown["node"]["latency_us"])
-    report.true("machine --measure: rates of this world", 1 < rates[1] < rates[0] < 1000 and 0.1 < rates[2] < 1000 and 0.1 < rates[3] < 1000 and 0.01 < rates[4] < 1e5, rates)
+    report.true("machine --measure: says what it measured", all(word in done.stderr for word in ("products", "memory", "all-reduce, 2 ranks of a host", "send within a host")), done.stderr)
+    rates = (shown["gflops"]["f32"], shown["gflops"]["f64"], shown["memory_gbs"])
+    report.true("machine --measure: rates of this world", 1 < rates[1] < rates[0] < 1000 and 0.1 < rates[2] < 1000, rates)
+    for kind, link in (("all-reduce", shown["node"]), ("send", shown["node"]["send"])):
+        sizes, rates = zip(*((int(size), rate) for size, rate in link["gbs"].items()))
+        times = [size / rate for size, rate in zip(sizes, rates)]
+        report.true(f"machine --measure: {kind} by size, of this world", len(sizes) == 6 and sorted(times) == times and all(1e-3 < rate < 1000 for rate in rates)
+                    and 0.01 < link["latency_us"] < 1e5, link)
     report.true("machine --measure: as many ranks share a host", shown["node"]["ranks"] == 2 and shown["node"]["memory_gib"] > 0, text)
-    plan = json.loads(execute(meshc(), "plan", "specs/mlp.mesh", "--machine", path, "--json").stdout)
+    plan = json.loads(execute(meshc(), "plan", "specs/mlp.mesh", "--layout", "both", "--machine", path, "--json").stdout)
     report.true("machine: a plan for it", plan["machine"] == 'my "host"' and plan["room"]["fits"])
-    report.true("machine: never unasked", json.loads(execute(meshc(), "plan", "specs/mlp.mesh", "--json").stdout)["machine"] == "generic")
+    report.true("machine: never unasked", json.loads(execute(meshc(), "plan", "specs/mlp.mesh", "--layout", "both", "--json").stdout)["machine"] == "generic")
     meshrun = os.path.join(os.path.dirname(meshc()), "../../runtime/meshrun")
     found = json.loads(execute(meshrun, "-n", 2, meshc(), "machine", "--measure", "--json").stdout)
-    report.true("machine --measure under meshrun", found["ranks"] == 2 and len(found["all_reduces"]) == 6 and len(found["hash"]) == 16, found)
+    report.true("machine --measure under meshrun", (found["hosts"], found["ranks"]) == (1, 2) and len(found["node"]["send"]["sizes"]) == 6 and "network" not in found and len(found["hash"]) == 16, found)
     alone = execute(meshc(), "machine", "--measure", "-n", 1).stdout
     with open(path, "w") as file:
         file.write(alone)

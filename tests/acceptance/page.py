@@ -13,7 +13,8 @@ from common import TOP, Report, meshc, scratch
 from common import run as execute
 
 SPECS = ("gpt", "gpt2", "heat", "mixtral", "mlp", "translate")
-SMALL = (("gpt", "sequence"), ("gpt", "pipe"), ("mixtral", "wide"), ("translate", None), ("heat", None), ("mlp", None))
+SMALL = (("gpt", "sequence"), ("gpt", "pipe"), ("mixtral", "wide"), ("translate", None), ("heat", None), ("mlp", "both"))
+WITH_REMEDIES = (("gpt", "sequence"), ("translate", None), ("mlp", "both"))
 
 
 def layouts(spec):
@@ -183,30 +184,62 @@ def check_text(report, folder):
     report.true("a layout that a search finds", "found by search" in text_of(found.by_id["layout"]) and faults_of(found) == [])
 
 
-def check_remedies(report, folder):
-    """What the first screen proposes, written into the layout, removes the collective and costs what was said."""
-    with open(f"{TOP}/specs/gpt.mesh") as file:
-        spec = file.read()
-    text, _ = write_page(f"{folder}/gpt.html", "specs/gpt.mesh", "--layout", "zero")
-    page = Page(text.decode())
-    tried = 0
-    before = json.loads(execute(meshc(), "plan", "specs/gpt.mesh", "--layout", "zero", "--json").stdout)["collectives"]
+REMEDY = re.compile(r"(?:Nothing that was tried; it sends less, (?P<still>[^,]*), with this\. )?(?:Add (?P<rule>.*?)|Write (?P<new>.*?) in place of (?P<old>.*?)): "
+                    r"a step then takes (?P<time>.*?) \(.*?\), sends (?P<sends>.*?) and holds (?P<holds>.*?) a rank\.")
+
+
+def with_remedy(spec, layout, found):
+    """The spec with what the page proposes written into the layout."""
+    begin = re.search(rf"^layout {layout}\b[^{{]*{{", spec, re.M).end()
+    end, depth = begin, 1
+    while depth:
+        depth += {"{": 1, "}": -1}.get(spec[end], 0)
+        end += 1
+    rules = spec[begin:end - 1]
+    if found["rule"]:
+        return f"{spec[:begin]}{rules}{'' if rules.endswith(chr(10)) else ';'} {found['rule']}\n{spec[end - 1:]}"
+    assert rules.count(found["old"]) == 1, found["old"]
+    return spec[:begin] + rules.replace(found["old"], found["new"]) + spec[end - 1:]
+
+
+def check_remedies(report, folder, spec, layout, most):
+    """What a page proposes, written into the layout, compiles, helps against the collective, and costs what was said."""
+    with open(f"{TOP}/specs/{spec}.mesh") as file:
+        text = file.read()
+    options = ("--layout", layout) if layout else ()
+    with open(f"{folder}/{spec}-{layout}.html") as file:
+        page = Page(file.read())
+    before = json.loads(execute(meshc(), "plan", f"specs/{spec}.mesh", *options, "--json").stdout)
+    sends = lambda plan, row: sum(c["bytes"] * c["sending"] for c in plan["collectives"]
+                                  if [f"{c['kind']} {c['tensor']} over {' * '.join(c['axes'])} ({c['group_size']} ranks)", c["phase"]] == [row[0], row[3]])
+    plans = {}
     for row in page.rows("collectives"):
-        said = re.search(r"^Add (.*): a step then takes (.*) \(.*\), sends (.*) and holds (.*) a rank\.$", row[6])
-        if not said:
+        found = REMEDY.fullmatch(row[6]) if len(row) > 6 else None
+        if not found:
+            report.true(f"{spec}, {layout}: {row[0]}", len(row) == 6 or row[6].startswith(("None of", "Not sought", "It sends nothing", "The search")), row)
             continue
-        tried += 1
-        rule, _, sends, holds = said.groups()
-        with open(f"{folder}/gpt.mesh", "w") as file:
-            file.write(spec.replace("  params { embed -> data }\n}\n\nmesh pipes", f"  params {{ embed -> data }}\n  {rule}\n}}\n\nmesh pipes"))
-        plan = json.loads(execute(meshc(), "plan", f"{folder}/gpt.mesh", "--layout", "zero", "--json").stdout)
-        title = lambda c: f"{c['kind']} {c['tensor']} over {' * '.join(c['axes'])} ({c['group_size']} ranks)"
-        now, then = ([c for c in plan if title(c) == row[0] and c["phase"] == row[3]] for plan in (before, plan["collectives"]))
-        good = now and not then and (sends, holds) == (bytes_text(plan["communication_bytes"]), bytes_text(plan["memory"]["peak"]))
-        report.true(f"remedy: {row[0]}: {rule}", good, (sends, holds))
-        if tried == 4:
-            break
-    report.true("remedies are found", tried >= 2, tried)
+        written = with_remedy(text, before["layout"], found)
+        if written not in plans and len(plans) == most:
+            continue
+        if written not in plans:
+            with open(f"{folder}/{spec}.mesh", "w") as file:
+                file.write(written)
+            plans[written] = json.loads(execute(meshc(), "plan", f"{folder}/{spec}.mesh", *options, "--json").stdout)
+        plan = plans[written]
+        after = sends(plan, row)
+        said = found["still"] == bytes_text(after) if found["still"] else after == 0
+        good = said and after < sends(before, row) and [found["sends"], found["holds"]] == [bytes_text(plan["communication_bytes"]), bytes_text(plan["memory"]["peak"])]
+        report.true(f"remedy: {spec}, {layout}: {row[0]}: {found['rule'] or found['new']}", good, (after, row[6]))
+    return len(plans)
+
+
+def check_same(report, folder):
+    """The bytes do not depend on the time, the place, or how the spec is named; nothing of the host is in them."""
+    first = write_page(f"{folder}/first.html", "specs/mlp.mesh", "--layout", "both")[0]
+    with open(f"{TOP}/specs/mlp.mesh") as file, open(f"{folder}/mlp.mesh", "w") as copy:
+        copy.write(file.read())
+    report.true("the same bytes of an absolute path", write_page(f"{folder}/second.html", f"{folder}/mlp.mesh", "--layout", "both")[0] == first)
+    report.true("nothing of the host", not [word for word in (TOP, folder, os.uname().nodename) if word.encode() in first])
 
 
 def check_usage(report, folder):
@@ -237,11 +270,14 @@ def run(small=False):
     report = Report()
     cases = SMALL if small else [(spec, layout) for spec in SPECS for layout in layouts(spec)]
     with scratch() as folder:
-        paths = []
+        paths, tried = [], []
         for spec, layout in cases:
             report.attempt(f"{spec}, {layout}", lambda spec=spec, layout=layout: paths.append(check_spec(report, folder, spec, layout)))
+        for spec, layout in WITH_REMEDIES if small else cases:
+            report.attempt(f"remedies, {spec}, {layout}", lambda spec=spec, layout=layout: tried.append(check_remedies(report, folder, spec, layout, 2 if small else 100)))
+        report.true("remedies are found", sum(tried) >= (5 if small else 30), tried)
         report.attempt("text", lambda: check_text(report, folder))
-        report.attempt("remedies", lambda: check_remedies(report, folder))
+        report.attempt("the same bytes", lambda: check_same(report, folder))
         report.attempt("usage", lambda: check_usage(report, folder))
         report.attempt("browser", lambda: check_browser(report, folder, paths[:2] if small else paths))
     return report

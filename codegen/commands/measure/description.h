@@ -8,6 +8,9 @@
 
 namespace mesh {
 
+/// "2 ranks", "2 hosts with 2 ranks each"
+std::string ranks_text(const Measured&);
+
 /// The YAML that `--machine` reads.
 std::string description(const Measured&, const std::string& name);
 /// As programs and plans name it.

@@ -1,8 +1,9 @@
-// measure.h: how fast the cores of this host and what joins them are, by short runs of the runtime's own kernels on all
-// ranks at once.
+// measure.h: how fast the cores of the hosts at hand and what joins them are, by short runs of the runtime's own
+// kernels on all ranks at once.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,21 +11,32 @@
 
 namespace mesh {
 
-struct Measured {
-  int ranks = 1;
-  double gflops_f32 = 0, gflops_f64 = 0, memory_gbs = 0;  // of a rank, while all work
-  struct AllReduce {
-    int64_t bytes;
-    double seconds;
-    double gbs;  // that a rank sends, beside the latency
+/// Calls of one kind, by what a rank sends in one.
+struct MeasuredCalls {
+  struct Size {
+    int64_t sent;    // bytes
+    double seconds;  // of one call
+    double gbs;      // beside the latency
   };
-  std::vector<AllReduce> all_reduces;  // of all ranks, by size; none of one rank
-  double latency_us = 0, gbs = 0;      // of one round, and of what a rank sends; 0 of one rank
-  double spread = 0;                   // how far turns lie apart, by the median
+  double latency_us = 0;  // of a round
+  std::vector<Size> sizes;
+};
+
+/// What joins the ranks of a host, or the hosts.
+struct MeasuredLink {
+  int ranks;  // of a group
+  MeasuredCalls all_reduce, send;
+};
+
+struct Measured {
+  int hosts = 1, ranks = 1;                               // ranks of a host
+  double gflops_f32 = 0, gflops_f64 = 0, memory_gbs = 0;  // of a rank, while all work
+  std::optional<MeasuredLink> node, network;              // nothing where there is none
+  double spread = 0;                                      // how far turns lie apart, by the median
 };
 
 /// Collective; all ranks get the same. `tell` is called as something becomes known, with a line on it. Throws
-/// meshrt::Failure (Cause::usage) where the ranks are on several hosts.
-Measured measure_host(meshrt::Rank&, const std::function<void(const std::string&)>& tell);
+/// meshrt::Failure (Cause::usage) where hosts have different numbers of ranks, or a host's are not numbered in a row.
+Measured measure_hosts(meshrt::Rank&, const std::function<void(const std::string&)>& tell);
 
 }  // namespace mesh

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/commands/page/html.h"
+#include "codegen/layout/cost.h"
 #include "codegen/program/combine.h"
 #include "meshrt/log.h"
 
@@ -17,7 +18,7 @@ std::string Lines::link(Span span) {
   if (!span.known()) return "";
   show(span.file);
   return fmt::format("<a href=\"#{}\">{}</a>", id(span.file, line_of(sources_, span)),
-                     escaped(sources_.file_and_line(span)));
+                     escaped(fmt::format("{}:{}", sources_.file_name(span), line_of(sources_, span))));
 }
 
 std::string Lines::id(FileId file, uint32_t line) { return fmt::format("file{}-line{}", file, line); }
@@ -43,7 +44,8 @@ std::string Facts::title(const PlannedCollective& one) const {
 
 std::string Facts::sends(const PlannedCollective& one) const {
   if (one.sending == 1) return bytes_text(one.bytes);
-  return fmt::format("{}, {} times {}", bytes_text(volume(one)), one.sending, bytes_text(one.bytes));
+  return fmt::format("{}<span class=\"comma\">, </span><span class=\"times\">{} times {}</span>",
+                     bytes_text(volume(one)), one.sending, bytes_text(one.bytes));
 }
 
 std::string Facts::remedy(size_t index) const {
@@ -51,13 +53,18 @@ std::string Facts::remedy(size_t index) const {
   if (compiled.found) return "The search has weighed the rules against each other.";
   if (!found.sought)
     return volume(step.collectives[index]) == 0 ? "It sends nothing." : "Not sought: it takes little time.";
-  if (found.rule.empty()) return "None of the rules that were tried removes it.";
+  if (found.rule.empty()) return "None of the rules that were tried removes it or makes it smaller.";
   const StepCost& then = found.cost;
   const double now = time.total();
   const char* verdict = then.seconds < 0.995 * now ? "faster" : then.seconds > 1.005 * now ? "slower" : "as fast";
-  return fmt::format("{} {}: a step then takes {} ({}), sends {} and holds {} a rank.",
-                     found.replaces ? "Write" : "Add", code(found.rule), time_text(then.seconds),
-                     element("strong", fmt::format("class=\"{}\"", verdict[0] == 'a' ? "same" : verdict), verdict),
+  const std::string change = found.in_place_of.empty()
+                                 ? "Add " + code(found.rule)
+                                 : "Write " + code(found.rule) + " in place of " + code(found.in_place_of);
+  const std::string less =
+      found.still > 0 ? fmt::format("Nothing that was tried; it sends less, {}, with this. ", bytes_text(found.still))
+                      : "";
+  return fmt::format("{}{}: a step then takes {} (<strong class=\"{}\">{}</strong>), sends {} and holds {} a rank.",
+                     less, change, time_text(then.seconds), verdict[0] == 'a' ? "same" : verdict, verdict,
                      bytes_text(then.bytes), bytes_text(then.memory));
 }
 

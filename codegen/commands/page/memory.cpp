@@ -41,7 +41,7 @@ class Picture {
     std::string text = fmt::format(
         "<svg class=\"memory\" role=\"img\" aria-labelledby=\"memory-label\" viewBox=\"0 0 1040 {}\">\n<title "
         "id=\"memory-label\">Memory of a rank over {} steps of the program: {} at the peak, in step {}</title>\n",
-        top + high + 58, curve_.points.size(), bytes_text(curve_.points[curve_.peak].bytes), curve_.peak + 1);
+        bottom(), curve_.points.size(), bytes_text(curve_.points[curve_.peak].bytes), curve_.peak + 1);
     std::vector<double> below(curve_.points.size(), 0);
     for (const Band& band : bands) text += area(band, below);
     return text + scale() + phases() + loops() + peak() + "</svg>\n";
@@ -87,30 +87,45 @@ class Picture {
       size_t end = i;
       const std::string_view phase = phase_of(curve_.points[i].part);
       while (end < curve_.points.size() && phase_of(curve_.points[end].part) == phase) ++end;
-      const double from = x(i), to = x(end);
-      text += fmt::format("<line class=\"phase\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>", from, top,
-                          top + high + 18);
-      if (to - from > 7.0 * static_cast<double>(phase.size()))
-        text += fmt::format("<text class=\"middle\" x=\"{:.1f}\" y=\"{}\">{}</text>\n", (from + to) / 2,
-                            top + high + 14, phase);
+      if (x(end) - x(i) > 7.0 * static_cast<double>(phase.size()))
+        text += fmt::format(
+            "<line class=\"phase\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><line class=\"phase\" "
+            "x1=\"{3:.1f}\" x2=\"{3:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text class=\"middle\" x=\"{4:.1f}\" "
+            "y=\"{5}\">{6}</text>\n",
+            x(i), top, top + high + 18, x(end), (x(i) + x(end)) / 2, top + high + 14, phase);
       i = end;
     }
     return text;
   }
 
-  /// The bodies of loops, which are drawn once.
+  /// The bodies of loops, which are drawn once; inner ones above those around them.
   std::string loops() const {
     std::string text;
-    for (const MemoryCurve::Loop& loop : curve_.loops) {
+    for (size_t i = 0; i < curve_.loops.size(); ++i) {
+      const MemoryCurve::Loop& loop = curve_.loops[i];
       const double from = x(loop.first) + 1, to = x(loop.last + 1) - 1;
+      const double line = top + high + 22 + 22 * static_cast<double>(height(i));
       const std::string name = fmt::format("{} × {}", facts_.graph.dim(loop.dim).name, loop.turns);
-      text += fmt::format("<path class=\"loop\" d=\"M{0:.1f},{1} V{2} H{3:.1f} V{1}\"/>", from, top + high + 22,
-                          top + high + 28, to);
+      text += fmt::format("<path class=\"loop\" d=\"M{0:.1f},{1} V{2} H{3:.1f} V{1}\"/>", from, line, line + 5, to);
       if (to - from > 6.5 * static_cast<double>(name.size()))
-        text += fmt::format("<text class=\"middle\" x=\"{:.1f}\" y=\"{}\">{}</text>\n", (from + to) / 2,
-                            top + high + 44, escaped(name));
+        text += fmt::format("<text class=\"middle\" x=\"{:.1f}\" y=\"{}\">{}</text>\n", (from + to) / 2, line + 17,
+                            escaped(name));
     }
     return text;
+  }
+
+  /// How many loops stand in it, one in the other.
+  size_t height(size_t of) const {
+    size_t most = 0;
+    for (size_t i = of + 1; i < curve_.loops.size() && curve_.loops[i].last <= curve_.loops[of].last; ++i)
+      most = std::max(most, 1 + height(i));
+    return most;
+  }
+
+  double bottom() const {
+    size_t most = 0;
+    for (size_t i = 0; i < curve_.loops.size(); ++i) most = std::max(most, 1 + height(i));
+    return top + high + 26 + 22 * static_cast<double>(most);
   }
 
   /// The peak, with the names of what takes most there.
@@ -155,8 +170,10 @@ std::string memory(Facts& facts) {
   const nlohmann::ordered_json kinds = memory_json(program);
   std::string text = fmt::format("<p>The largest rank holds {} at its peak", bytes_text(kinds["peak"].get<int64_t>()));
   if (facts.compiled.room) text += ". " + escaped(room_text(*facts.compiled.room));
-  text += ".</p>\n" + legend(kinds);
   const MemoryCurve& curve = facts.memory;
+  if (!curve.points.empty())
+    text += fmt::format(". In a training step {} are in use at once", bytes_text(curve.points[curve.peak].bytes));
+  text += ".</p>\n" + legend(kinds);
   if (curve.points.empty() || curve.points[curve.peak].bytes == 0) return section("memory", "Memory of a rank", text);
   text += element("div", "class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Memory over the step\"",
                   Picture(facts, curve).run());

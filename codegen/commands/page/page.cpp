@@ -21,6 +21,9 @@ std::string navigation(const std::vector<PageSection>& sections) {
   return fmt::format("<nav aria-label=\"Sections\"><ul>{}</ul></nav>\n", links);
 }
 
+/// The spec's own name, without its folder.
+std::string file_of(const Session& session) { return session.sources.file_name({1, 0, 0}); }
+
 }  // namespace
 
 std::string plan_page(const Session& session, const Compiled& compiled) {
@@ -40,9 +43,10 @@ std::string plan_page(const Session& session, const Compiled& compiled) {
       "content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"color-scheme\" content=\"light dark\"/>\n<meta "
       "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n<title>Plan "
       "of "
-      "{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{}</h1>\n<p class=\"dim\">What a training step "
+      "{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header><h1>{}</h1>\n<p class=\"dim\">{}: what a training "
+      "step "
       "computes, sends and holds, predicted before anything runs.</p>\n{}</header>\n<main>\n{}",
-      title, page::styles().front(), title, navigation(sections), first);
+      title, page::styles().front(), title, html::escaped(file_of(session)), navigation(sections), first);
   for (const PageSection& one : sections) text += one.text;
   return text + "</main>\n</body>\n</html>\n";
 }

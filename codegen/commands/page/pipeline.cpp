@@ -6,6 +6,7 @@
 #include "codegen/commands/plan_pipeline.h"
 #include "codegen/commands/schedule_of_spec.h"
 #include "codegen/commands/schedule_picture.h"
+#include "codegen/layout/cost.h"
 #include "meshrt/log.h"
 
 namespace mesh::page {
@@ -28,8 +29,8 @@ std::string timeline(const SpecSchedule& schedule) {
            "them.</p>\n";
   return element("div", "class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Timeline of the pipeline\"",
                  draw_svg(schedule.in_microseconds(), schedule.title())) +
-         "<p class=\"dim\">F: forward, B: backward, R: computed again; the number is the micro-batch. Times in the "
-         "titles of the fields are microseconds.</p>\n";
+         "<p class=\"dim\">F: forward, B: backward (I for values, W for weights), R: computed again; the number is the "
+         "micro-batch. Times in the titles of fields are microseconds.</p>\n";
 }
 
 html::Row row_of(const std::vector<std::string>& cells) {

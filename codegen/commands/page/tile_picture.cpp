@@ -11,7 +11,7 @@ namespace mesh::page {
 
 namespace {
 
-constexpr double width = 72, height = 44;
+constexpr double width = 66, height = 34;
 constexpr size_t colours = 8;
 
 /// The parts as fields of a rectangle: ranks that hold a part are named where there is room.

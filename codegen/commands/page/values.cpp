@@ -91,9 +91,8 @@ std::string values(Facts& facts) {
   if (tables.empty()) return "";
   return section(
       "values", "Values and their tiles",
-      "<p>A picture shows the parts of the first two dims that are split, the first one down; colours tell "
-      "apart the ranks that hold a part. One field: every rank holds all of it. Dashes: each rank has a term "
-      "of a sum that is still to be added up.</p>\n" +
+      "<p>A picture shows the parts of the first two dims that are split, the first one down, with the ranks "
+      "that hold each. Dashes: each of these ranks has a term of a sum that is still to be added up.</p>\n" +
           tables);
 }
 

@@ -5,6 +5,7 @@
 
 #include "codegen/commands/page/facts.h"
 #include "codegen/commands/page/html.h"
+#include "codegen/layout/cost.h"
 #include "meshrt/log.h"
 
 namespace mesh::page {
