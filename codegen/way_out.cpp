@@ -178,18 +178,14 @@ std::optional<Step> best_change(const CompileRequest& request, const SourceMap& 
                                 int64_t now) {
   std::optional<Step> best;
   std::pair<int64_t, double> least{now, 0};  // excess, then seconds
-  for (size_t i = 0; i < std::min(changes.size(), most_trials); ++i) {
-    SourceMap edited = changed(sources, changes[i]);
-    DiagnosticSink found = with_levels_of(told);
-    std::optional<Compiled> compiled = compile(request, edited, found);
-    if (!compiled || warnings(found) > warnings(told)) continue;
-    const std::optional<int64_t> left = excess(*compiled);
-    if (!left) continue;
-    const std::pair<int64_t, double> reached{*left, step_cost(compiled->sharded(), compiled->program).seconds};
-    if (reached >= least) continue;
+  try_changes(request, sources, changes, most_trials, told, [&](const Change& change, Compiled&& compiled) {
+    const std::optional<int64_t> left = excess(compiled);
+    if (!left) return;
+    const std::pair<int64_t, double> reached{*left, step_cost(compiled.sharded(), compiled.program).seconds};
+    if (reached >= least) return;
     least = reached;
-    best = Step{changes[i], std::move(*compiled), *left};
-  }
+    best = Step{change, std::move(compiled), *left};
+  });
   return best;
 }
 
@@ -197,16 +193,26 @@ bool cuts_batch(const Change& change) { return change.shown.find("accumulate: ")
 
 }  // namespace
 
-std::optional<WayOut> find_way_out(const CompileRequest& request, const SourceMap& sources, const Compiled& compiled,
-                                   const Proposals& proposals, const DiagnosticSink& told, const Excess& excess,
-                                   int64_t now, int most) {
+void try_changes(const CompileRequest& request, const SourceMap& sources, const std::vector<Change>& changes,
+                 size_t most, const DiagnosticSink& told, const std::function<void(const Change&, Compiled&&)>& visit) {
   CompileRequest trial = from_memory(request);
   trial.on_trial = trial.past_limits = true;
   trial.dump = nullptr;
+  for (size_t i = 0; i < std::min(changes.size(), most); ++i) {
+    SourceMap edited = changed(sources, changes[i]);
+    DiagnosticSink found = with_levels_of(told);
+    std::optional<Compiled> compiled = compile(trial, edited, found);
+    if (compiled && warnings(found) <= warnings(told)) visit(changes[i], *std::move(compiled));
+  }
+}
+
+std::optional<WayOut> find_way_out(const CompileRequest& request, const SourceMap& sources, const Compiled& compiled,
+                                   const Proposals& proposals, const DiagnosticSink& told, const Excess& excess,
+                                   int64_t now, int most) {
   std::optional<WayOut> way;
   SourceMap text = sources;
   for (int i = 0; i < most && (!way || way->excess > 0); ++i) {
-    auto step = best_change(trial, text, proposals(text, way ? way->compiled : compiled), told, excess,
+    auto step = best_change(request, text, proposals(text, way ? way->compiled : compiled), told, excess,
                             way ? way->excess : now);
     if (!step) break;
     text = changed(text, step->change);

@@ -35,6 +35,11 @@ using Proposals = std::function<std::vector<Change>(const SourceMap&, const Comp
 std::optional<WayOut> find_way_out(const CompileRequest&, const SourceMap&, const Compiled&, const Proposals&,
                                    const DiagnosticSink& told, const Excess&, int64_t now, int most);
 
+/// Each of the first so many changes alone: calls `visit` with the result where the spec then compiles without a new
+/// warning.
+void try_changes(const CompileRequest&, const SourceMap&, const std::vector<Change>&, size_t most,
+                 const DiagnosticSink& told, const std::function<void(const Change&, Compiled&&)>& visit);
+
 /// What may keep a collective from being needed, or make another one of it: rules for what it moves.
 std::vector<Change> changes_for(const CompileRequest&, const SourceMap&, const Compiled&,
                                 const std::vector<PlannedCollective>& culprits);

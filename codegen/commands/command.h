@@ -49,6 +49,7 @@ Command fmt_command();
 Command generate_command();
 Command ir_command();
 Command layout_command();
+Command machine_command();
 Command new_command();
 Command ops_command();
 Command plan_command();

@@ -78,19 +78,12 @@ std::string place_text(const SourceMap& sources, Span span) {
 }
 
 std::string why_text(const ShardedGraph& sharded, const SourceMap& sources, ValueId value) {
-  const ValueType& type = sharded.graph.type(value);
   std::string text;
-  for (size_t i = 0; i < type.dims.size(); ++i) {
-    const std::vector<AxisId>& axes = sharded.placement(value).dims[i].axes;
-    if (axes.empty()) continue;
-    text +=
-        fmt::format("  `{}` over `{}`\n", sharded.graph.dim(type.dims[i]).name, axes_text(sharded.layout.mesh, axes));
-    for (const SplitCause& cause : why_split(sharded, value, type.dims[i]))
+  for (const WhySo& one : why_it_lies_so(sharded, value)) {
+    text += fmt::format("  {}\n", one.what);
+    for (const SplitCause& cause : one.causes)
       text += fmt::format("    {}{}\n", cause.text, place_text(sources, cause.span));
   }
-  for (const Partial& partial : sharded.placement(value).partial)
-    text += fmt::format("  a partial sum over `{}`, completed by who needs it whole\n",
-                        sharded.layout.mesh.axes[partial.axis].name);
   return text.empty() ? "  every rank holds all of it\n" : text;
 }
 

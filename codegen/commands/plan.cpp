@@ -9,9 +9,11 @@
 
 #include "codegen/commands/command.h"
 #include "codegen/commands/compare_plans.h"
+#include "codegen/commands/page/page.h"
 #include "codegen/commands/plan_all.h"
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/session.h"
+#include "codegen/commands/write_file.h"
 #include "frontend/lint_levels.h"
 
 namespace mesh {
@@ -22,6 +24,7 @@ struct PlanOptions {
   OutputOptions output;
   SpecOptions spec;
   bool all = false;
+  std::string html;  // a file
 };
 
 using Json = nlohmann::ordered_json;
@@ -73,12 +76,15 @@ int every_layout(const PlanOptions& options, Session& session) {
 }
 
 int plan(const PlanOptions& options) {
+  const std::vector<std::string> layouts = layouts_of(options.spec);
+  if (!options.html.empty() && (options.all || layouts.size() > 1))
+    throw UsageError("--html shows the plan of one layout: leave --all out, and name one --layout");
   Session session(options.spec, options.output);
   if (options.all) return every_layout(options, session);
-  if (const auto layouts = layouts_of(options.spec); layouts.size() > 1)
-    return side_by_side(session, layouts, options.output.json);
+  if (layouts.size() > 1) return side_by_side(session, layouts, options.output.json);
   const std::optional<Compiled> compiled = compile_past_limits(session);
-  if (compiled)
+  if (compiled && !options.html.empty()) write_file(options.html, plan_page(session, *compiled));
+  if (compiled && (options.html.empty() || options.output.json))
     fmt::print("{}", options.output.json ? plan_json(*compiled, session.sources).dump(2) + "\n"
                                          : plan_text(*compiled, session.sources));
   return session.failed() ? exit_diagnostics : exit_ok;
@@ -97,18 +103,23 @@ Command plan_command() {
       "With --all: a row for every layout of the file, the fastest first; with -n N also for every mesh of N ranks "
       "that\n"
       "has the layout's axes. Rows at the end say why they cannot be; warnings are left out. With --layout A,B: these\n"
-      "layouts side by side.",
+      "layouts side by side.\n"
+      "With --html: a page with all of that, and more: which rule would remove a collective, the tiles of each value\n"
+      "and what brought them, memory over the step, the pipeline over time, the spec with what its lines send.",
       {{"meshc plan gpt.mesh --layout megatron", "under a layout of the spec"},
        {"meshc plan gpt.mesh --mesh data=16,model=8", "on a mesh of another size"},
        {"meshc plan gpt.mesh --all -n 8", "all layouts, on every mesh of 8 ranks"},
        {"meshc plan gpt.mesh --layout megatron,sequence", "two layouts side by side"},
        {"meshc plan gpt.mesh --memory 16GiB", "whether a rank fits"},
+       {"meshc plan gpt.mesh --html plan.html", "a page for a browser, with reasons and pictures"},
        {"meshc plan gpt.mesh --json", "for programs"}},
       [](CLI::App& app) -> std::function<int()> {
         auto options = std::make_shared<PlanOptions>();
         options->spec.declare(app, false);
         options->output.declare(app, true);
         app.add_flag("--all", options->all, "a table of all layouts (with -n N: and all their meshes of N ranks)");
+        app.add_option("--html", options->html, "write one page that needs no network, and print nothing")
+            ->type_name("FILE");
         app.get_option("--layout")
             ->description(
                 "the layout (default: the one called default, else the only one); "

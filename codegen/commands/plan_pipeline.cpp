@@ -52,6 +52,22 @@ Json pipeline_json(const ShardedGraph& sharded, const PlannedPipeline& pipeline)
           {"messages", messages}};
 }
 
+std::vector<std::vector<std::string>> stage_rows(const ShardedGraph& sharded, const PlannedPipeline& pipeline) {
+  const Pipeline& layout = sharded.layout.pipeline;
+  std::vector<std::vector<std::string>> rows{
+      {layout.has_chunks() ? "rank" : "stage", "turns", "forward", "backward", "idle", "in flight", "holds", "keeps"}};
+  for (size_t i = 0; i < pipeline.ranks.size(); ++i) {
+    const PlannedRank& stage = pipeline.ranks[i];
+    rows.push_back({std::to_string(i), std::to_string(stage.turns), time_text(stage.work.seconds.forward),
+                    time_text(backward(stage.work.seconds)),
+                    fmt::format("{:.0f} %", 100 * stage.idle_seconds / pipeline.run.makespan),
+                    std::to_string(stage.in_flight), bytes_text(stage.work.held), bytes_text(stage.kept)});
+    if (layout.recomputes()) rows.back().insert(rows.back().begin() + 3, time_text(stage.work.seconds.recompute));
+  }
+  if (layout.recomputes()) rows.front().insert(rows.front().begin() + 3, "again");
+  return rows;
+}
+
 std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pipeline) {
   const Pipeline& layout = sharded.layout.pipeline;
   const std::string ranks = layout.has_chunks() ? fmt::format(" on {} ranks", pipeline.ranks.size()) : "";
@@ -60,17 +76,8 @@ std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pi
       fmt::format("\npipeline of `{}` over {}: {} stages{}, schedule {}, {} micro-batches in {}\n",
                   sharded.graph.dim(layout.dim).name, sharded.layout.mesh.axes[layout.axis].name, layout.lists.stages,
                   ranks, layout.schedule, pipeline.micro_batches, time_text(pipeline.run.makespan));
-  std::vector<std::vector<std::string>> rows{
-      {"  " + one, "turns", "forward", "backward", "idle", "in flight", "holds", "keeps"}};
-  for (size_t i = 0; i < pipeline.ranks.size(); ++i) {
-    const PlannedRank& stage = pipeline.ranks[i];
-    rows.push_back({fmt::format("  {}", i), std::to_string(stage.turns), time_text(stage.work.seconds.forward),
-                    time_text(backward(stage.work.seconds)),
-                    fmt::format("{:.0f} %", 100 * stage.idle_seconds / pipeline.run.makespan),
-                    std::to_string(stage.in_flight), bytes_text(stage.work.held), bytes_text(stage.kept)});
-    if (layout.recomputes()) rows.back().insert(rows.back().begin() + 3, time_text(stage.work.seconds.recompute));
-  }
-  if (layout.recomputes()) rows.front().insert(rows.front().begin() + 3, "again");
+  std::vector<std::vector<std::string>> rows = stage_rows(sharded, pipeline);
+  for (std::vector<std::string>& row : rows) row.front().insert(0, "  ");
   text += in_columns(rows);
   text += fmt::format("  the slowest {0} takes {1:.2f} times the mean; {0}s are idle {2:.0f} % of their time\n", one,
                       pipeline.imbalance(), 100 * pipeline.idle_share());

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "codegen/commands/plan_facts.h"
 #include "codegen/commands/plan_pipeline.h"
 #include "codegen/commands/table.h"
 #include "codegen/graph/print_graph.h"
@@ -21,75 +21,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct PlannedTensor {
-  std::string name;
-  const char* kind;
-  ValueId value;
-};
-
-/// Stored tensors in order of declaration, gradients, then named values in order of execution.
-std::vector<PlannedTensor> tensors_of(const Graph& graph) {
-  std::vector<PlannedTensor> tensors;
-  static constexpr const char* kinds[] = {"input", "parameter", "optimizer", "state"};
-  std::set<ValueId> listed;
-  for (const Stored& stored : graph.stored) {
-    tensors.push_back({stored.path, kinds[static_cast<int>(stored.kind)], stored.value});
-    listed.insert(stored.value);
-  }
-  std::set<ValueId> gradients;
-  for (const auto& [name, value] : graph.names)
-    if (name.starts_with("grad(")) gradients.insert(value);
-  const auto walk = [&](const auto& self, BodyId body) -> void {
-    const auto add = [&](ValueId value) {
-      const std::string& name = graph.value(value).name;
-      if (name.empty() || !listed.insert(value).second) return;
-      tensors.push_back({name, gradients.count(value) ? "gradient" : "activation", value});
-    };
-    for (NodeId id : graph.body(body).nodes) {
-      const Node& node = graph.node(id);
-      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) self(self, loop->body);
-      // A moved copy is still the value; its collective is listed below.
-      if (std::holds_alternative<ReadOp>(node.op) || std::holds_alternative<ReshardOp>(node.op)) continue;
-      for (ValueId result : node.results) add(result);
-    }
-  };
-  walk(walk, graph.root());
-  return tensors;
-}
-
-/// Bytes of the largest rank by the kinds of the plan's JSON.
-Json memory_of(const Program& program) {
-  const auto of = [&](std::initializer_list<BufferKind> kinds) {
-    int64_t bytes = 0;
-    for (BufferKind kind : kinds)
-      if (const auto found = program.memory.by_kind.find(kind); found != program.memory.by_kind.end())
-        bytes += found->second;
-    return bytes;
-  };
-  return {{"peak", program.memory.arena + program.memory.own},
-          {"params", of({BufferKind::parameter, BufferKind::state, BufferKind::cache})},
-          {"grads", of({BufferKind::gradient})},
-          {"optimizer", of({BufferKind::optimizer})},
-          {"activations", of({BufferKind::activation, BufferKind::input, BufferKind::result})},
-          {"workspace", of({BufferKind::workspace})}};
-}
-
 /// What a limit of the budget is at: a number of bytes or of collectives, or their counts by kind.
 Json at_of(const LimitState& state) {
   if (state.limit.what != Limit::What::counts) return state.at;
   Json counts = Json::object();
   for (const auto& [kind, count] : state.counts) counts[name_of(kind)] = count;
   return counts;
-}
-
-std::string at_text(const LimitState& state) {
-  using enum Limit::What;
-  if (state.limit.what == memory || state.limit.what == bytes) return meshrt::bytes_text(state.at);
-  if (state.limit.what == forbidden) return state.at == 0 ? "none" : fmt::format("{} of them", state.at);
-  std::string text;
-  for (const auto& [kind, count] : state.counts)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name_of(kind));
-  return text.empty() ? "none" : text;
 }
 
 Json budget_of(const Compiled& compiled, const SourceMap& sources) {
@@ -120,23 +57,6 @@ std::string found_text(const Compiled& compiled) {
   return fmt::format("found by search, {}\n{}\n", how_sure(found), in_columns(rows));
 }
 
-/// "a host holds 8 ranks: 12.3 GiB of 256.0 GiB"
-std::string room_text(const Room& room) {
-  const std::string whose = room.ranks > 1 ? fmt::format("{} ranks of a host", room.ranks) : "a rank";
-  return fmt::format("{}: {} of {}, {}\n", whose, meshrt::bytes_text(room.needed), meshrt::bytes_text(room.bytes),
-                     room.fits() ? "fits" : meshrt::bytes_text(room.needed - room.bytes) + " too much");
-}
-
-uint32_t line_of(const SourceMap& sources, Span span) { return span.known() ? sources.begin(span).line : 0; }
-
-bool is_of_model(const Graph& graph, Span span) { return !graph.objective || span.file == graph.objective->span.file; }
-
-/// "gpt.mesh:46"; of a line of a block from another file also which instance it is of: "std.nn:7 in layer.norm1".
-std::string place_text(const Graph& graph, const SourceMap& sources, const PlannedCollective& c) {
-  const bool shared = !is_of_model(graph, c.span) && !c.scope.empty();
-  return fmt::format("{}:{}{}", sources.file_name(c.span), line_of(sources, c.span), shared ? " in " + c.scope : "");
-}
-
 Json collectives_json(const MeshShape& mesh, const Prediction& prediction, const SourceMap& sources) {
   Json all = Json::array();
   for (const PlannedCollective& c : prediction.collectives) {
@@ -159,12 +79,6 @@ Json collectives_json(const MeshShape& mesh, const Prediction& prediction, const
   return all;
 }
 
-/// What brings replicas together that train apart; null where there are none.
-const Entry* outer_step_of(const Compiled& compiled) {
-  const auto found = std::ranges::find_if(compiled.entries, [](const Entry& entry) { return entry.after_steps > 0; });
-  return found == compiled.entries.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 Json found_json(const FoundLayout& found) {
@@ -183,7 +97,7 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   for (const MeshAxis& axis : mesh.axes) plan["mesh"]["axes"][axis.name] = axis.size;
   if (compiled.found) plan["found"] = found_json(*compiled.found);
   plan["tensors"] = Json::array();
-  for (const PlannedTensor& tensor : tensors_of(graph)) {
+  for (const PlannedTensor& tensor : planned_tensors(graph)) {
     const ValueType& type = graph.type(tensor.value);
     const Placement& placement = sharded.placement(tensor.value);
     Json row{{"name", tensor.name},
@@ -214,7 +128,7 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
                           {"communication_seconds", after.communication_seconds},
                           {"collectives", collectives_json(mesh, after, sources)}};
   }
-  plan["memory"] = memory_of(compiled.program);
+  plan["memory"] = memory_json(compiled.program);
   plan["budget"] = budget_of(compiled, sources);
   if (const auto& room = compiled.room)
     plan["room"] = {{"ranks", room->ranks}, {"needed", room->needed}, {"bytes", room->bytes}, {"fits", room->fits()}};
@@ -261,15 +175,13 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   const Prediction p = predict(sharded, calls_of_reshards(compiled.program));
   const StepTime time = step_time(compiled.program, p);
   const auto share = [&](double seconds) { return time.total() > 0 ? 100 * seconds / time.total() : 0; };
-  const Json memory = memory_of(compiled.program);
+  const Json memory = memory_json(compiled.program);
   std::string text = fmt::format("step {} = {} compute + {} exposed communication ({:.0f} %)", time_text(time.total()),
                                  time_text(time.compute), time_text(time.exposed), share(time.exposed));
   if (p.pipeline) text += fmt::format(" + {} bubble ({:.0f} %)", time_text(time.bubble), share(time.bubble));
   text += fmt::format(" · {} rank{} · {} a rank", mesh.ranks(), mesh.ranks() == 1 ? "" : "s",
                       meshrt::bytes_text(memory["peak"].get<int64_t>()));
-  const auto largest = std::max_element(p.collectives.begin(), p.collectives.end(),
-                                        [](const auto& a, const auto& b) { return volume(a) < volume(b); });
-  if (largest != p.collectives.end() && volume(*largest) > 0)
+  if (const PlannedCollective* largest = largest_collective(p))
     text += fmt::format(" · largest: {} {} over {}, {} ({})", name_of(largest->kind), largest->tensor,
                         axes_text(mesh, largest->axes), meshrt::bytes_text(volume(*largest)),
                         is_of_model(graph, largest->span) ? fmt::format("line {}", line_of(sources, largest->span))
@@ -280,7 +192,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
                       sharded.layout.name.empty() ? "(none)" : sharded.layout.name, sharded.machine.name,
                       found_text(compiled));
 
-  std::vector<PlannedTensor> tensors = tensors_of(graph);
+  std::vector<PlannedTensor> tensors = planned_tensors(graph);
   size_t wide = 4;
   std::map<std::string, int> values;  // that have the name, one after the other
   for (const PlannedTensor& t : tensors) {
@@ -315,7 +227,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   text += "\nmemory of the largest rank\n";
   for (const auto& [kind, bytes] : memory.items())
     text += fmt::format("  {:12} {:>12}\n", kind, meshrt::bytes_text(bytes.get<int64_t>()));
-  if (compiled.room) text += "  " + room_text(*compiled.room);
+  if (compiled.room) text += fmt::format("  {}\n", room_text(*compiled.room));
   text += budget_text(compiled);
   text += fmt::format("\nflops of a step, all ranks: {:.4g}\n", p.flops);
   return text;

@@ -4,10 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <CLI/CLI.hpp>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -18,8 +15,8 @@
 #include "codegen/commands/schedule_question.h"
 #include "codegen/commands/session.h"
 #include "codegen/commands/table.h"
+#include "codegen/commands/write_file.h"
 #include "codegen/schedule/schedule_csv.h"
-#include "meshrt/failure.h"
 
 namespace mesh {
 
@@ -34,13 +31,6 @@ struct ScheduleOptions {
 };
 
 using Json = nlohmann::ordered_json;
-
-void write(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  std::ofstream file(path);
-  if (!(file << text).flush())
-    throw meshrt::Failure(meshrt::Cause::environment, fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-}
 
 /// Of all the time of all ranks.
 double idle_share(const Simulation& found) {
@@ -122,8 +112,8 @@ int show_of_spec(const ScheduleOptions& options) {
   const std::optional<Compiled> compiled = session.compile();
   if (!compiled) return exit_diagnostics;
   const SpecSchedule found(compiled->sharded());
-  write(options.svg, draw_svg(found.in_microseconds(), found.title()));
-  write(options.trace, chrome_trace(found.in_microseconds(), 1));
+  if (!options.svg.empty()) write_file(options.svg, draw_svg(found.in_microseconds(), found.title()));
+  if (!options.trace.empty()) write_file(options.trace, chrome_trace(found.in_microseconds(), 1));
   if (options.compare) fmt::print("{}", compare_schedules(found.sharded, options.output.json));
   else if (options.csv) fmt::print("{}", to_csv(found.sharded.layout.pipeline.lists));
   else if (options.output.json) fmt::print("{}", found.json());
@@ -146,8 +136,8 @@ int show(ScheduleOptions& options) {
   if (!asked) return exit_diagnostics;
   const ScheduleCosts costs = parse_costs(options.arguments.costs, asked->schedule.ranks.size());
   const Simulation found = simulate(asked->schedule, costs);
-  write(options.svg, draw_svg(found, title_of(*asked, found)));
-  write(options.trace, chrome_trace(found, 1000));
+  if (!options.svg.empty()) write_file(options.svg, draw_svg(found, title_of(*asked, found)));
+  if (!options.trace.empty()) write_file(options.trace, chrome_trace(found, 1000));
   const bool add = options.communication && !asked->schedule.has_communication();
   if (options.csv) fmt::print("{}", to_csv(add ? with_communication(asked->schedule).value() : asked->schedule));
   else if (options.output.json) fmt::print("{}", as_json(*asked, found));

@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "codegen/layout/predict_pipeline.h"
 
@@ -15,6 +16,8 @@ struct SpecSchedule {
 
   /// UsageError where the layout has no pipeline.
   explicit SpecSchedule(const ShardedGraph&);
+  /// Of what was planned already.
+  SpecSchedule(const ShardedGraph& of, PlannedPipeline pipeline) : sharded(of), planned(std::move(pipeline)) {}
   /// "1f1b: 4 stages, 8 micro-batches in 3.2 ms, of which ranks are idle 12.1 %"
   std::string title() const;
   std::string text(bool colored) const;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "codegen/commands/page/html.h"
+
 namespace mesh {
 
 namespace {
@@ -72,15 +74,18 @@ std::string draw_svg(const Simulation& of, const std::string& title) {
   constexpr double width = 1200, left = 60, top = 34, height = 26, row = 32;
   const double scale = width / of.makespan;
   const bool with_stage = has_chunks(of);
+  const std::string said = html::escaped(title);
+  const double wide = left + width + 10, high = top + row * static_cast<double>(of.actions.size()) + 8;
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" font-family=\"sans-serif\" "
-      "font-size=\"12\">\n<text x=\"{:.0f}\" y=\"20\" font-size=\"14\">{}</text>\n",
-      left + width + 10, top + row * static_cast<double>(of.actions.size()) + 8, left, title);
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"{0}\" width=\"{1:.0f}\" height=\"{2:.0f}\" "
+      "viewBox=\"0 0 {1:.0f} {2:.0f}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"currentColor\">\n<text "
+      "x=\"{3:.0f}\" y=\"20\" font-size=\"14\">{0}</text>\n",
+      said, wide, high, left);
   for (size_t rank = 0; rank < of.actions.size(); ++rank) {
     const double y = top + row * static_cast<double>(rank);
     svg += fmt::format("<text x=\"6\" y=\"{:.0f}\">rank {}</text>\n", y + 17, rank);
-    svg += fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"#f0f1f3\"/>\n", left,
-                       y, width, height);
+    svg += fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill-opacity=\"0.07\"/>\n",
+                       left, y, width, height);
     for (const Simulation::Timed& one : of.actions[rank]) {
       const Look look = look_of(one.action.kind);
       const std::string label = label_of(one.action, with_stage);

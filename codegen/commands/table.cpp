@@ -7,9 +7,11 @@
 namespace mesh {
 
 std::string in_columns(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths(rows.empty() ? 0 : rows.front().size());
+  size_t most = 0;
+  for (const auto& row : rows) most = std::max(most, row.size());
+  std::vector<size_t> widths(most);
   for (const auto& row : rows) {
-    const size_t filled = row.size() < widths.size() ? row.size() - 1 : widths.size();
+    const size_t filled = row.size() < rows.front().size() ? row.size() - 1 : row.size();
     for (size_t i = 0; i < filled; ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string text;

@@ -55,24 +55,44 @@ std::vector<int64_t> drawn(size_t parts) {
   return which;
 }
 
+constexpr const char* gap = "...";
+
+std::vector<std::string> names_of(const Side& side, const std::vector<int64_t>& parts) {
+  std::vector<std::string> names;
+  for (const int64_t part : parts) names.push_back(part < 0 ? gap : side.parts[static_cast<size_t>(part)]);
+  return names;
+}
+
 }  // namespace
 
-std::string picture_of_tiles(const Graph& graph, const MeshShape& mesh, const ValueType& type,
-                             const Placement& placement) {
+std::optional<Tiles> tiles_of(const Graph& graph, const MeshShape& mesh, const ValueType& type,
+                              const Placement& placement) {
   std::vector<Side> sides;
   for (size_t i = 0; i < type.dims.size() && sides.size() < 2; ++i)
     if (!placement.dims[i].axes.empty()) sides.push_back(side_of(graph, mesh, type.dims[i], placement.dims[i]));
-  if (sides.empty()) return "";
+  if (sides.empty()) return std::nullopt;
   const Side down = sides.front();
   const Side across = sides.size() > 1 ? sides.back() : Side{"", {}, {""}};
   const std::vector<int64_t> rows = drawn(down.parts.size()), columns = drawn(across.parts.size());
-  std::vector<std::vector<std::string>> cells{{"  " + down.dim + (across.dim.empty() ? "" : " \\ " + across.dim)}};
-  for (const int64_t column : columns)
-    cells.front().push_back(column < 0 ? "| ..." : across.dim.empty() ? "| ranks" : "| " + across.parts[column]);
+  Tiles tiles{down.dim, across.dim, names_of(down, rows), names_of(across, columns), {}};
   for (const int64_t row : rows) {
-    cells.push_back({"  " + (row < 0 ? "..." : down.parts[row])});
+    tiles.ranks.emplace_back();
     for (const int64_t column : columns)
-      cells.back().push_back(row < 0 || column < 0 ? "| ..." : "| " + ranks_text(mesh, down, across, row, column));
+      tiles.ranks.back().push_back(row < 0 || column < 0 ? gap : ranks_text(mesh, down, across, row, column));
+  }
+  return tiles;
+}
+
+std::string picture_of_tiles(const Graph& graph, const MeshShape& mesh, const ValueType& type,
+                             const Placement& placement) {
+  const std::optional<Tiles> tiles = tiles_of(graph, mesh, type, placement);
+  if (!tiles) return "";
+  const bool one = tiles->across.empty();
+  std::vector<std::vector<std::string>> cells{{"  " + tiles->down + (one ? "" : " \\ " + tiles->across)}};
+  for (const std::string& column : tiles->columns) cells.front().push_back(one ? "| ranks" : "| " + column);
+  for (size_t row = 0; row < tiles->rows.size(); ++row) {
+    cells.push_back({"  " + tiles->rows[row]});
+    for (const std::string& ranks : tiles->ranks[row]) cells.back().push_back("| " + ranks);
   }
   return in_columns(cells);
 }

@@ -111,4 +111,19 @@ std::vector<SplitCause> why_split(const ShardedGraph& sharded, ValueId value, Di
   return Way(sharded, value, dim).run();
 }
 
+std::vector<WhySo> why_it_lies_so(const ShardedGraph& sharded, ValueId value) {
+  const MeshShape& mesh = sharded.layout.mesh;
+  const std::vector<DimId>& dims = sharded.graph.type(value).dims;
+  const Placement& lies = sharded.placement(value);
+  std::vector<WhySo> all;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (!lies.dims[i].axes.empty())
+      all.push_back({fmt::format("`{}` over `{}`", sharded.graph.dim(dims[i]).name, axes_text(mesh, lies.dims[i].axes)),
+                     why_split(sharded, value, dims[i])});
+  for (const Partial& partial : lies.partial)
+    all.push_back(
+        {fmt::format("a partial sum over `{}`, completed by who needs it whole", mesh.axes[partial.axis].name), {}});
+  return all;
+}
+
 }  // namespace mesh

@@ -16,4 +16,13 @@ struct SplitCause {
 /// Why a dim of a value is split as it is; nothing where it is whole.
 std::vector<SplitCause> why_split(const ShardedGraph&, ValueId, DimId);
 
+/// What is to be told of how a value lies.
+struct WhySo {
+  std::string what;                // "`batch` over `data`", "a partial sum over `model`, ..."
+  std::vector<SplitCause> causes;  // of a partial sum none
+};
+
+/// Of each dim that is split, then of each partial sum; nothing where every rank holds all of it.
+std::vector<WhySo> why_it_lies_so(const ShardedGraph&, ValueId);
+
 }  // namespace mesh

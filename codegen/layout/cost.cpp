@@ -22,15 +22,14 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
                           CollectiveKind kind, int64_t sent) {
   const int64_t group = mesh.size(axes);
   if (kind == CollectiveKind::slice || group == 1) return 0;
-  const bool local = within_node(machine, mesh, axes);
-  const double latency = 1e-6 * (local ? machine.node_latency_us : machine.network_latency_us);
-  const double rate = 1e9 * (local ? machine.node_gbs : machine.network_gbs);
+  const Links& links = within_node(machine, mesh, axes) ? machine.node : machine.network;
   const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo ||
                       kind == CollectiveKind::redeal || kind == CollectiveKind::broadcast ||
                       kind == CollectiveKind::reduce;
   const double rounds =
       direct ? 1 : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
-  return rounds * latency + static_cast<double>(sent) / rate;
+  const Link& link = direct ? links.sends() : links.together;
+  return rounds * (1e-6 * link.latency_us) + link.gbs.seconds(static_cast<double>(sent));
 }
 
 std::string time_text(double seconds) {

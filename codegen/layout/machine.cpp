@@ -10,7 +10,9 @@
 #include <map>
 #include <vector>
 
+#include "codegen/layout/budget.h"
 #include "frontend/suggest.h"
+#include "meshrt/log.h"
 
 namespace mesh {
 namespace {
@@ -72,12 +74,50 @@ class Reader {
     };
   }
 
+  /// A number of GB/s, or one for each of some sizes: `{ 64KiB: 2, 1MiB: 5 }`.
+  std::function<void(const YAML::Node&)> rate(Rate& to) {
+    return [this, &to](const YAML::Node& node) {
+      Rate read;
+      if (!node.IsMap()) {
+        read.points.push_back({1, 0});
+        number(read.points.front().gbs)(node);
+      }
+      for (const auto& entry : node.IsMap() ? node : YAML::Node(YAML::NodeType::Map)) {
+        const std::optional<int64_t> bytes = parse_bytes(entry.first.Scalar());
+        if (!bytes) fail(entry.first, "a size is expected here: 64KiB, 1MiB");
+        read.points.push_back({bytes.value_or(1), 0});
+        number(read.points.back().gbs)(entry.second);
+        if (bytes) grows(entry.first, read.points);
+      }
+      if (!read.points.empty()) to = std::move(read);
+      else fail(node, "at least one size is expected here: { 1MiB: 5 }");
+    };
+  }
+
+  std::function<void(const YAML::Node&)> send(Links& to) {
+    return [this, &to](const YAML::Node& node) {
+      to.send = Link{};
+      keys(node, {{"latency_us", number(to.send->latency_us)}, {"gbs", rate(to.send->gbs)}});
+    };
+  }
+
   std::function<void(const YAML::Node&)> whole(int64_t& to) {
     return [this, &to](const YAML::Node& node) {
       int64_t value = 0;
       if (node.IsScalar() && YAML::convert<int64_t>::decode(node, value) && value > 0) to = value;
       else fail(node, "a whole number from 1 is expected here");
     };
+  }
+
+  /// The last point's size and time are more than those of the one before.
+  void grows(const YAML::Node& size, const std::vector<Rate::Point>& points) {
+    if (points.size() < 2) return;
+    const Rate::Point &before = points[points.size() - 2], &last = points.back();
+    const auto seconds = [](const Rate::Point& point) { return static_cast<double>(point.bytes) / point.gbs; };
+    if (last.bytes <= before.bytes) fail(size, "sizes grow from one to the next");
+    else if (before.gbs > 0 && last.gbs > 0 && seconds(last) < seconds(before))
+      fail(size, fmt::format("at {:g} GB/s {} would take less time than {} at {:g} GB/s", last.gbs,
+                             meshrt::bytes_text(last.bytes), meshrt::bytes_text(before.bytes), before.gbs));
   }
 
   DiagnosticBuilder fail(const YAML::Node& node, const std::string& what) {
@@ -91,6 +131,19 @@ class Reader {
 };
 
 }  // namespace
+
+double Rate::seconds(double bytes) const {
+  const auto above =
+      std::ranges::upper_bound(points, bytes, {}, [](const Point& point) { return double(point.bytes); });
+  if (above == points.begin() || above == points.end())
+    return bytes / (1e9 * (above == points.begin() ? points.front() : points.back()).gbs);
+  const auto at = [](const Point& point) { return static_cast<double>(point.bytes) / (1e9 * point.gbs); };
+  const Point &low = *std::prev(above), &high = *above;
+  const double part = (bytes - static_cast<double>(low.bytes)) / static_cast<double>(high.bytes - low.bytes);
+  return at(low) + part * (at(high) - at(low));
+}
+
+double Rate::fastest() const { return std::ranges::max(points, {}, &Point::gbs).gbs; }
 
 std::optional<Machine> read_machine(const std::string& path, SourceMap& sources, DiagnosticSink& sink) {
   std::string reason;
@@ -123,19 +176,26 @@ std::optional<Machine> read_machine(const std::string& path, SourceMap& sources,
                                  {"node",
                                   [&](const YAML::Node& n) {
                                     read.keys(n, {{"ranks", read.whole(machine.node_ranks)},
-                                                  {"latency_us", read.number(machine.node_latency_us)},
-                                                  {"gbs", read.number(machine.node_gbs)},
+                                                  {"latency_us", read.number(machine.node.together.latency_us)},
+                                                  {"gbs", read.rate(machine.node.together.gbs)},
+                                                  {"send", read.send(machine.node)},
                                                   {"memory_gib", read.number(machine.node_memory_gib)}});
                                   }},
                                  {"network", [&](const YAML::Node& n) {
-                                    read.keys(n, {{"latency_us", read.number(machine.network_latency_us)},
-                                                  {"gbs", read.number(machine.network_gbs)}});
+                                    read.keys(n, {{"latency_us", read.number(machine.network.together.latency_us)},
+                                                  {"gbs", read.rate(machine.network.together.gbs)},
+                                                  {"send", read.send(machine.network)}});
                                   }}});
   } catch (const YAML::Exception& problem) {
     sink.error("E0602", span_at(sources, *file, problem.mark), "this is not the YAML of a machine description")
         .here(problem.msg);
   }
   if (sink.error_count() > errors) return std::nullopt;
+  for (Links* links : {&machine.node, &machine.network}) {
+    if (!links->send) continue;
+    if (links->send->latency_us == 0) links->send->latency_us = links->together.latency_us;
+    if (links->send->gbs.points.empty()) links->send->gbs = links->together.gbs;
+  }
   return machine;
 }
 

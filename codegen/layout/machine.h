@@ -4,25 +4,52 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "frontend/diagnostic.h"
 #include "frontend/source.h"
 
 namespace mesh {
 
+/// How fast a link is, by the bytes that a rank sends in one call.
+struct Rate {
+  struct Point {
+    int64_t bytes;
+    double gbs;
+  };
+  std::vector<Point> points;  // by size, at least one; of one the size means nothing
+
+  /// Without latency. Between two points time grows evenly; below the first and above the last their rates hold.
+  double seconds(double bytes) const;
+  double fastest() const;  // GB/s
+};
+
+struct Link {
+  double latency_us = 0;  // of a round
+  Rate gbs;
+};
+
+/// What joins ranks.
+struct Links {
+  Link together;             // all ranks of a group send at once
+  std::optional<Link> send;  // from one rank to another; nothing: the same
+  const Link& sends() const { return send ? *send : together; }
+};
+
 struct Machine {
   std::string name = "generic";
   double gflops_f32 = 100, gflops_f64 = 50, gflops_bf16 = 100;  // a core
   double memory_gbs = 12;                                       // a core
   int64_t node_ranks = 64;                                      // consecutive ranks that share a host
-  double node_latency_us = 1, node_gbs = 10;                    // between ranks of a host
-  double network_latency_us = 5, network_gbs = 3;               // between hosts, a rank's share
+  Links node{{1, {{{1, 10}}}}, {}};                             // between ranks of a host
+  Links network{{5, {{{1, 3}}}}, {}};                           // between hosts, a rank's share
   double node_memory_gib = 0;                                   // of a host, shared by its ranks; 0: not said
   std::string hash;  // of the text it was read from; empty for the generic one
 };
 
-/// Reads `name, gflops {f32, f64, bf16}, memory_gbs, node {ranks, latency_us, gbs, memory_gib}, network {latency_us,
-/// gbs}`; keys that are absent keep the generic machine's values. The file becomes one of the sources, so that messages
+/// Reads `name, gflops {f32, f64, bf16}, memory_gbs, node {ranks, latency_us, gbs, send, memory_gib}, network
+/// {latency_us, gbs, send}`; keys that are absent keep the generic machine's values. `gbs` is a number, or a map from
+/// sizes to numbers; `send` has a latency_us and gbs of its own. The file becomes one of the sources, so that messages
 /// show its lines. Nothing, and errors E0601 (cannot be read) or E0602 (the line), when it is wrong.
 std::optional<Machine> read_machine(const std::string& path, SourceMap&, DiagnosticSink&);
 

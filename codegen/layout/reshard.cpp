@@ -1,6 +1,7 @@
 #include "codegen/layout/reshard.h"
 
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <ranges>
 #include <tuple>
@@ -129,9 +130,12 @@ double ReshardPlanner::least_seconds(const ValueType& type, const Placement& at,
   const double elements = still_needed(graph_, mesh_, type, at, to);
   if (elements == 0) return 0;
   const bool one_host = mesh_.ranks() <= machine_.node_ranks;
-  const double rate = one_host ? machine_.node_gbs : std::max(machine_.node_gbs, machine_.network_gbs);
-  const double latency =
-      one_host ? machine_.node_latency_us : std::min(machine_.node_latency_us, machine_.network_latency_us);
+  double rate = 0, latency = std::numeric_limits<double>::infinity();
+  for (const Links* links : {&machine_.node, one_host ? &machine_.node : &machine_.network})
+    for (const Link* link : {&links->together, &links->sends()}) {
+      rate = std::max(rate, link->gbs.fastest());
+      latency = std::min(latency, link->latency_us);
+    }
   return 1e-6 * latency + elements * static_cast<double>(meshrt::size_of(type.element)) / (1e9 * rate);
 }
 

@@ -12,7 +12,7 @@ from common import run as execute
 from oracle import safetensors
 from processes import alive, wait_until
 
-COMMANDS = {"check", "plan", "layout", "diff", "run", "build", "evaluate", "predict", "fetch", "generate", "score", "verify", "ckpt", "data", "fmt", "ir", "ops", "reshard", "schedule", "explain", "new", "slurm", "doctor"}
+COMMANDS = {"check", "plan", "layout", "diff", "run", "build", "evaluate", "predict", "fetch", "generate", "score", "verify", "ckpt", "data", "fmt", "ir", "ops", "reshard", "schedule", "explain", "new", "machine", "slurm", "doctor"}
 # A small perceptron over two ranks, in which collectives complete sums.
 SMALL = ("--layout", "both", "--set", "batch=8", "--set", "hidden=16")
 
@@ -117,6 +117,40 @@ def check_parameters(report, folder):
     report.true("fetch: a seed without effect", "--seed has no effect beside --params" in fetch(*whole, "--seed", "3", code=2))
     both = execute(meshc(), "ckpt", "convert", f"{folder}/base.safetensors", f"{folder}/adapter.safetensors", f"{folder}/both.safetensors").stdout
     report.true("ckpt convert of two", "3 tensors" in both and execute(meshc(), "ckpt", "diff", f"{folder}/both.safetensors", f"{folder}/all.safetensors").stdout == "3 tensors are the same, 0 differ\n", both)
+
+
+def check_machine(report, folder):
+    """`machine --measure` writes a description that `plan` takes, and measures the same ranks whoever starts them."""
+    path = f"{folder}/here.yaml"
+    done = execute(meshc(), "machine", "--measure", "-n", 2, "-o", path, "--name", 'my "host"')
+    with open(path) as file:
+        text = file.read()
+    shown = json.loads(execute(meshc(), "machine", path, "--json").stdout)
+    report.true("machine --measure: named, hashed, written", done.stdout == f'machine my "host" is in {path}, hash {shown["hash"]}: `--machine {path}` plans for it\n' and shown["name"] == 'my "host"', done.stdout)
+    report.true("machine --measure: says what it measured", all(word in done.stderr for word in ("products", "memory", "all-reduce, 2 ranks of a host", "send within a host")), done.stderr)
+    rates = (shown["gflops"]["f32"], shown["gflops"]["f64"], shown["memory_gbs"])
+    report.true("machine --measure: rates of this world", 1 < rates[1] < rates[0] < 1000 and 0.1 < rates[2] < 1000, rates)
+    for kind, link in (("all-reduce", shown["node"]), ("send", shown["node"]["send"])):
+        sizes, rates = zip(*((int(size), rate) for size, rate in link["gbs"].items()))
+        times = [size / rate for size, rate in zip(sizes, rates)]
+        report.true(f"machine --measure: {kind} by size, of this world", len(sizes) == 6 and sorted(times) == times and all(1e-3 < rate < 1000 for rate in rates)
+                    and 0.01 < link["latency_us"] < 1e5, link)
+    report.true("machine --measure: as many ranks share a host", shown["node"]["ranks"] == 2 and shown["node"]["memory_gib"] > 0, text)
+    plan = json.loads(execute(meshc(), "plan", "specs/mlp.mesh", "--layout", "both", "--machine", path, "--json").stdout)
+    report.true("machine: a plan for it", plan["machine"] == 'my "host"' and plan["room"]["fits"])
+    report.true("machine: never unasked", json.loads(execute(meshc(), "plan", "specs/mlp.mesh", "--layout", "both", "--json").stdout)["machine"] == "generic")
+    meshrun = os.path.join(os.path.dirname(meshc()), "../../runtime/meshrun")
+    found = json.loads(execute(meshrun, "-n", 2, meshc(), "machine", "--measure", "--json").stdout)
+    report.true("machine --measure under meshrun", (found["hosts"], found["ranks"]) == (1, 2) and len(found["node"]["send"]["sizes"]) == 6 and "network" not in found and len(found["hash"]) == 16, found)
+    alone = execute(meshc(), "machine", "--measure", "-n", 1).stdout
+    with open(path, "w") as file:
+        file.write(alone)
+    one = json.loads(execute(meshc(), "machine", path, "--json").stdout)
+    report.true("machine --measure of one rank has no link", "latency_us" not in alone.split("# Not")[0] and one["node"]["ranks"] == 1, alone)
+    generic = json.loads(execute(meshc(), "machine", "--json").stdout)
+    report.true("machine: the generic one", generic["name"] == "generic" and generic["gflops"]["f32"] == 100 and generic["hash"] == "", generic)
+    refused = execute(meshrun, "-n", 1, meshc(), "machine", "--measure", "-n", 2, code=2).stderr
+    report.true("machine --measure: -n under meshrun", "the launcher has started the ranks: leave -n out" in refused, refused)
 
 
 def check_cache(report, folder):
@@ -422,4 +456,6 @@ def run(small):
         report.true("NO_COLOR", "\033[" not in execute(meshc(), "check", gpt, "--layout", "nothing", code=1, env={"NO_COLOR": "1"}).stderr)
 
     report.attempt("commands", action)
+    with scratch() as folder:
+        report.attempt("machine", lambda: check_machine(report, folder))
     return report

@@ -1,5 +1,6 @@
 """gpt on several hosts: network namespaces with IPC and host names of their own, two ranks each. Every launcher gives the curve of one rank, and the
 bits of processes on one host; also over a network that delays and loses packets. A host that dies, freezes or is cut off ends the job in time."""
+import json
 import os
 import re
 import signal
@@ -171,6 +172,17 @@ def keeps_axes_within_hosts(report, folder):
         report.true("one whose ranks do not is refused before the first step, with ranks, hosts and a way out", words in far.stderr and "step" not in far.stdout, far.stderr[-400:])
 
 
+def measures(report, folder):
+    """`machine --measure` on two hosts of two ranks tells what joins them from what joins the ranks of one."""
+    with Network(folder, 2) as net:
+        done = execute(*net.meshrun(MESHRUN), meshc(), "machine", "--measure", "-o", f"{folder}/two.yaml", "--name", "two")
+    shown = json.loads(execute(meshc(), "machine", f"{folder}/two.yaml", "--json").stdout)
+    far, near = shown["network"], shown["node"]
+    slower = far["latency_us"] > near["latency_us"] and far["send"]["latency_us"] > near["send"]["latency_us"]
+    report.true("machine --measure: links of hosts and between them", near["ranks"] == 2 and len(far["gbs"]) == len(far["send"]["gbs"]) == 6 and slower, shown)
+    report.true("and says so", "all-reduce, 2 hosts" in done.stderr and "send between hosts" in done.stderr, done.stderr)
+
+
 def refuses(report, folder):
     with Network(folder, 4) as net:
         alone = execute(*by_hand(net, lambda rank, local: {**slurm_variables(rank, local), "MESHRT_TOKEN": "", "HOME": folder, "MESHRT_MUNGE_SOCKET": f"{folder}/none"}), f"{folder}/many/gpt",
@@ -203,6 +215,7 @@ def run(small):
             keeps_axes_within_hosts(report, folder)
             trains(report, folder, small)
             fails(report, folder, small)
+            measures(report, folder)
             refuses(report, folder)
 
     report.attempt("hosts", action)

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string>
 
 #include "codegen/commands/doctor/findings.h"
+#include "codegen/commands/measure/host.h"
 #include "meshrt/launch.h"
 
 namespace mesh {
@@ -16,14 +16,6 @@ namespace mesh {
 namespace {
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
-
-/// The first line of a file of the kernel; empty where there is none.
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 Finding processors() {
   const int allowed = meshrt::allowed_cpus(), cores = meshrt::allowed_cores();
@@ -35,12 +27,8 @@ Finding processors() {
   return {Health::slow, "processors", of, "a rank needs one each: more ranks than processors take turns"};
 }
 
-/// What the cgroup, else the machine, leaves: bytes.
 Finding memory() {
-  double total = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  const std::string limit = first_line("/sys/fs/cgroup/memory.max");
-  const bool limited = !limit.empty() && limit != "max" && std::stod(limit) < total;
-  if (limited) total = std::stod(limit);
+  const auto [total, limited] = host_memory();
   const std::string text = fmt::format("{:.1f} GiB{}", total / gib, limited ? " (a cgroup's memory.max)" : "");
   if (total >= gib) return {Health::good, "memory", text, ""};
   return {Health::slow, "memory", text, "compare with `meshc plan`, which tells what a rank will hold"};

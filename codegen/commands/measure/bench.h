@@ -1,0 +1,58 @@
+// bench.h: short runs of the runtime's kernels on all ranks at once, each timed on the slowest of them.
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "meshrt/plan.h"
+#include "meshrt/rank.h"
+
+namespace mesh {
+
+/// Products, and going through memory.
+class Bench {
+ public:
+  explicit Bench(meshrt::Rank&);
+
+  /// Seconds of a product forward and of those of its two gradients.
+  double products_f32();
+  double products_f64();
+  static double flops();
+
+  /// Seconds of reading two arrays and writing one.
+  double memory();
+  static double bytes();
+
+  /// Seconds that the slowest rank takes when all begin together.
+  double slowest(const std::function<void()>& work);
+
+ private:
+  meshrt::Rank& rank_;
+  const meshrt::Group& all_;
+  std::vector<float> a_, b_, c_;
+  std::vector<double> wide_a_, wide_b_, wide_c_, x_, y_;
+};
+
+/// Calls of the groups over one axis, all groups at once, by sizes.
+class CallBench {
+ public:
+  static constexpr int64_t sizes[] = {64, 4096, 65536, 262144, 1 << 20, 4 << 20, 16 << 20};  // bytes of the value
+  static constexpr size_t count = std::size(sizes);
+  static constexpr size_t arena = 2 * (size_t{16} << 20);  // that the calls take
+
+  CallBench(meshrt::Rank&, Bench&, meshrt::Axis);
+
+  int ranks() const { return group_.size(); }
+  /// Seconds of one call with the size of this index.
+  double all_reduce(size_t index) { return seconds(all_reduces_[index], index); }
+  double send(size_t index) { return seconds(sends_[index], index); }
+
+ private:
+  double seconds(meshrt::Plan&, size_t index);
+
+  Bench& bench_;
+  const meshrt::Group& group_;
+  std::vector<meshrt::Plan> all_reduces_, sends_;
+};
+
+}  // namespace mesh

@@ -1,0 +1,182 @@
+#include "codegen/commands/measure/description.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "codegen/commands/measure/host.h"
+#include "codegen/commands/table.h"
+#include "codegen/layout/cost.h"
+#include "meshrt/log.h"
+
+namespace mesh {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A scalar of YAML, whatever is in it.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return out + "\"";
+}
+
+/// Three digits, which is more than turns agree in.
+std::string digits(double number) {
+  return number < 100 ? fmt::format("{:.3g}", number) : fmt::format("{:.0f}", number);
+}
+
+/// "{ 4KiB: 0.52, 64KiB: 1.7 }"
+std::string rates_text(const MeasuredCalls& calls) {
+  std::string text;
+  for (const MeasuredCalls::Size& one : calls.sizes)
+    text +=
+        fmt::format("{}{:.0f}KiB: {}", text.empty() ? "" : ", ", static_cast<double>(one.sent) / 1024, digits(one.gbs));
+  return "{ " + text + " }";
+}
+
+/// The keys of a link, each on a line of its own.
+std::string link_text(const MeasuredLink& link) {
+  const auto keys = [](const char* before, const MeasuredCalls& calls) {
+    return fmt::format("{0}latency_us: {1}\n{0}gbs: {2}\n", before, digits(calls.latency_us), rates_text(calls));
+  };
+  return keys("  ", link.all_reduce) + "  send:\n" + keys("    ", link.send);
+}
+
+/// Rows of a table: what one of the calls takes, by what a rank sends.
+void add_rows(std::vector<std::vector<std::string>>& rows, const std::string& title, const MeasuredCalls& calls) {
+  for (const MeasuredCalls::Size& one : calls.sizes)
+    rows.push_back({&one == &calls.sizes.front() ? title : "", meshrt::bytes_text(one.sent),
+                    digits(1e6 * one.seconds) + " us", digits(one.gbs) + " GB/s"});
+}
+
+Json calls_json(const MeasuredCalls& calls) {
+  Json json{{"latency_us", calls.latency_us}, {"sizes", Json::array()}};
+  for (const MeasuredCalls::Size& one : calls.sizes)
+    json["sizes"].push_back({{"sent", one.sent}, {"seconds", one.seconds}, {"gbs", one.gbs}});
+  return json;
+}
+
+/// As it is written in YAML: a number, or numbers by size.
+Json rate_json(const Rate& rate) {
+  if (rate.points.size() == 1) return rate.points.front().gbs;
+  Json json = Json::object();
+  for (const Rate::Point& point : rate.points) json[std::to_string(point.bytes)] = point.gbs;
+  return json;
+}
+
+Json link_json(const Link& link) { return {{"latency_us", link.latency_us}, {"gbs", rate_json(link.gbs)}}; }
+
+Json links_json(const Links& links) {
+  Json json = link_json(links.together);
+  if (links.send) json["send"] = link_json(*links.send);
+  return json;
+}
+
+/// "1 us, 10 GB/s"; of several sizes those of the smallest and the largest.
+std::string link_text(const Link& link) {
+  const auto at = [&](const Rate::Point& point) {
+    return fmt::format("{:g} GB/s{}", point.gbs,
+                       link.gbs.points.size() > 1 ? " of " + meshrt::bytes_text(point.bytes) : "");
+  };
+  std::string text = fmt::format("{:g} us, {}", link.latency_us, at(link.gbs.points.front()));
+  if (link.gbs.points.size() > 1) text += " to " + at(link.gbs.points.back());
+  return text;
+}
+
+}  // namespace
+
+std::string ranks_text(const Measured& found) {
+  const std::string ranks = fmt::format("{} rank{}", found.ranks, found.ranks == 1 ? "" : "s");
+  return found.hosts == 1 ? ranks : fmt::format("{} hosts with {} each", found.hosts, ranks);
+}
+
+std::string description(const Measured& found, const std::string& name) {
+  std::string text = fmt::format(
+      "# Measured by `meshc machine --measure`: {} at once, medians of some turns.\nname: {}\ngflops: {{ f32: {}, f64: "
+      "{} }}   # of a core: products, with those of their gradients\nmemory_gbs: {}   # of a core\n",
+      ranks_text(found), quoted(name), digits(found.gflops_f32), digits(found.gflops_f64), digits(found.memory_gbs));
+  text += fmt::format("node:   # `gbs` by what a rank sends in a call\n  ranks: {}\n  memory_gib: {}\n", found.ranks,
+                      digits(host_memory().bytes / 0x1p30));
+  if (found.node) text += link_text(*found.node);
+  if (found.network) text += "network:\n" + link_text(*found.network);
+  return text + fmt::format("# Not measured, so as of the generic machine: gflops.bf16{}{}.\n",
+                            found.node ? "" : ", node.latency_us, node.gbs", found.network ? "" : ", network");
+}
+
+std::string hash_of_description(const std::string& text) {
+  SourceMap sources;
+  DiagnosticSink sink;
+  sources.add("description", text);
+  const std::optional<Machine> machine = read_machine("description", sources, sink);
+  if (!machine) throw std::logic_error("a description that was written cannot be read");
+  return machine->hash;
+}
+
+std::string what_was_found(const Measured& found) {
+  std::string text = in_columns(
+      {{"products", fmt::format("f32 {}, f64 {} GFLOP/s a rank", digits(found.gflops_f32), digits(found.gflops_f64))},
+       {"memory", digits(found.memory_gbs) + " GB/s a rank"}});
+  std::vector<std::vector<std::string>> rows;
+  if (found.node) {
+    add_rows(rows, fmt::format("all-reduce, {} ranks of a host", found.node->ranks), found.node->all_reduce);
+    add_rows(rows, "send within a host", found.node->send);
+  }
+  if (found.network) {
+    add_rows(rows, fmt::format("all-reduce, {} hosts", found.network->ranks), found.network->all_reduce);
+    add_rows(rows, "send between hosts", found.network->send);
+  }
+  text += in_columns(rows);
+  if (found.spread > 0.15)
+    text += fmt::format(
+        "warning: turns differ by {:.0f} %: something else runs here; measure again when the host is idle\n",
+        100 * found.spread);
+  return text;
+}
+
+Json measured_json(const Measured& found, const std::string& name, const std::string& hash) {
+  Json json{{"schema", 1},
+            {"name", name},
+            {"hash", hash},
+            {"hosts", found.hosts},
+            {"ranks", found.ranks},
+            {"gflops", {{"f32", found.gflops_f32}, {"f64", found.gflops_f64}}},
+            {"memory_gbs", found.memory_gbs},
+            {"spread", found.spread}};
+  const auto link = [](const MeasuredLink& one) -> Json {
+    return {{"ranks", one.ranks}, {"all_reduce", calls_json(one.all_reduce)}, {"send", calls_json(one.send)}};
+  };
+  if (found.node) json["node"] = link(*found.node);
+  if (found.network) json["network"] = link(*found.network);
+  return json;
+}
+
+std::string machine_text(const Machine& machine) {
+  std::string text = fmt::format("machine {}{}\n", machine.name, machine.hash.empty() ? "" : ", hash " + machine.hash);
+  std::vector<std::vector<std::string>> rows{
+      {"  products", fmt::format("f32 {:g}, f64 {:g}, bf16 {:g} GFLOP/s a core", machine.gflops_f32, machine.gflops_f64,
+                                 machine.gflops_bf16)},
+      {"  memory", fmt::format("{:g} GB/s a core", machine.memory_gbs)},
+      {"  a host", fmt::format("{} ranks{}", machine.node_ranks,
+                               machine.node_memory_gib > 0 ? fmt::format(", {:g} GiB", machine.node_memory_gib) : "")},
+      {"  on a host", link_text(machine.node.together)}};
+  if (machine.node.send) rows.push_back({"  a send on it", link_text(*machine.node.send)});
+  rows.push_back({"  between hosts", link_text(machine.network.together)});
+  if (machine.network.send) rows.push_back({"  a send between", link_text(*machine.network.send)});
+  return text + in_columns(rows);
+}
+
+Json machine_json(const Machine& machine) {
+  Json json{{"schema", 1},
+            {"name", machine.name},
+            {"hash", machine.hash},
+            {"gflops", {{"f32", machine.gflops_f32}, {"f64", machine.gflops_f64}, {"bf16", machine.gflops_bf16}}},
+            {"memory_gbs", machine.memory_gbs}};
+  json["node"] = {{"ranks", machine.node_ranks}};
+  if (machine.node_memory_gib > 0) json["node"]["memory_gib"] = machine.node_memory_gib;
+  json["node"].update(links_json(machine.node));
+  json["network"] = links_json(machine.network);
+  return json;
+}
+
+}  // namespace mesh

@@ -1,0 +1,92 @@
+#include "codegen/commands/plan_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "meshrt/log.h"
+
+namespace mesh {
+
+std::vector<PlannedTensor> planned_tensors(const Graph& graph) {
+  std::vector<PlannedTensor> tensors;
+  static constexpr const char* kinds[] = {"input", "parameter", "optimizer", "state"};
+  std::set<ValueId> listed;
+  for (const Stored& stored : graph.stored) {
+    tensors.push_back({stored.path, kinds[static_cast<int>(stored.kind)], stored.value});
+    listed.insert(stored.value);
+  }
+  std::set<ValueId> gradients;
+  for (const auto& [name, value] : graph.names)
+    if (name.starts_with("grad(")) gradients.insert(value);
+  const auto walk = [&](const auto& self, BodyId body) -> void {
+    const auto add = [&](ValueId value) {
+      const std::string& name = graph.value(value).name;
+      if (name.empty() || !listed.insert(value).second) return;
+      tensors.push_back({name, gradients.count(value) ? "gradient" : "activation", value});
+    };
+    for (NodeId id : graph.body(body).nodes) {
+      const Node& node = graph.node(id);
+      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) self(self, loop->body);
+      // A moved copy is still the value; its collective is told of by itself.
+      if (std::holds_alternative<ReadOp>(node.op) || std::holds_alternative<ReshardOp>(node.op)) continue;
+      for (ValueId result : node.results) add(result);
+    }
+  };
+  walk(walk, graph.root());
+  return tensors;
+}
+
+nlohmann::ordered_json memory_json(const Program& program) {
+  const auto of = [&](std::initializer_list<BufferKind> kinds) {
+    int64_t bytes = 0;
+    for (BufferKind kind : kinds)
+      if (const auto found = program.memory.by_kind.find(kind); found != program.memory.by_kind.end())
+        bytes += found->second;
+    return bytes;
+  };
+  return {{"peak", program.memory.arena + program.memory.own},
+          {"params", of({BufferKind::parameter, BufferKind::state, BufferKind::cache})},
+          {"grads", of({BufferKind::gradient})},
+          {"optimizer", of({BufferKind::optimizer})},
+          {"activations", of({BufferKind::activation, BufferKind::input, BufferKind::result})},
+          {"workspace", of({BufferKind::workspace})}};
+}
+
+const PlannedCollective* largest_collective(const Prediction& step) {
+  const auto largest = std::ranges::max_element(step.collectives, {}, [](const auto& one) { return volume(one); });
+  return largest == step.collectives.end() || volume(*largest) == 0 ? nullptr : &*largest;
+}
+
+const Entry* outer_step_of(const Compiled& compiled) {
+  const auto found = std::ranges::find_if(compiled.entries, [](const Entry& entry) { return entry.after_steps > 0; });
+  return found == compiled.entries.end() ? nullptr : &*found;
+}
+
+std::string at_text(const LimitState& state) {
+  using enum Limit::What;
+  if (state.limit.what == memory || state.limit.what == bytes) return meshrt::bytes_text(state.at);
+  if (state.limit.what == forbidden) return state.at == 0 ? "none" : fmt::format("{} of them", state.at);
+  std::string text;
+  for (const auto& [kind, count] : state.counts)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name_of(kind));
+  return text.empty() ? "none" : text;
+}
+
+std::string room_text(const Room& room) {
+  const std::string whose = room.ranks > 1 ? fmt::format("{} ranks of a host", room.ranks) : "a rank";
+  return fmt::format("{}: {} of {}, {}", whose, meshrt::bytes_text(room.needed), meshrt::bytes_text(room.bytes),
+                     room.fits() ? "fits" : meshrt::bytes_text(room.needed - room.bytes) + " too much");
+}
+
+uint32_t line_of(const SourceMap& sources, Span span) { return span.known() ? sources.begin(span).line : 0; }
+
+bool is_of_model(const Graph& graph, Span span) { return !graph.objective || span.file == graph.objective->span.file; }
+
+std::string place_text(const Graph& graph, const SourceMap& sources, const PlannedCollective& c) {
+  const bool shared = !is_of_model(graph, c.span) && !c.scope.empty();
+  return fmt::format("{}:{}{}", sources.file_name(c.span), line_of(sources, c.span), shared ? " in " + c.scope : "");
+}
+
+}  // namespace mesh

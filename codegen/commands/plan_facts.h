@@ -1,0 +1,46 @@
+// plan_facts.h: what the forms of a plan (text, JSON, a page) have in common: which values, memory and collectives they
+// tell of.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "codegen/compile.h"
+#include "codegen/layout/predict.h"
+
+namespace mesh {
+
+struct PlannedTensor {
+  std::string name;
+  const char* kind;  // input, parameter, optimizer, state, gradient or activation
+  ValueId value;
+};
+
+/// Stored tensors in order of declaration, gradients, then named values in order of execution.
+std::vector<PlannedTensor> planned_tensors(const Graph&);
+
+/// Bytes of the largest rank: its peak, and what that is by kind.
+nlohmann::ordered_json memory_json(const Program&);
+
+/// The one that sends most in a step; null where nothing is sent.
+const PlannedCollective* largest_collective(const Prediction&);
+
+/// What brings replicas together that train apart; null where there are none.
+const Entry* outer_step_of(const Compiled&);
+
+/// What a limit of the budget is at: "12.3 MiB", "none", "2 all_gather".
+std::string at_text(const LimitState&);
+
+/// "a rank: 12.3 MiB of 16.0 MiB, fits"
+std::string room_text(const Room&);
+
+/// 0 for an unknown one.
+uint32_t line_of(const SourceMap&, Span);
+
+/// Whether it stands in the model's own file.
+bool is_of_model(const Graph&, Span);
+
+/// "gpt.mesh:46"; of a line of a block from another file also which instance it is of: "std.nn:7 in layer.norm1".
+std::string place_text(const Graph&, const SourceMap&, const PlannedCollective&);
+
+}  // namespace mesh

@@ -1,0 +1,43 @@
+// What a call costs by its size, as a machine description says.
+#include <gtest/gtest.h>
+
+#include "codegen/layout/cost.h"
+#include "tests/layout/perceptron.h"
+
+namespace mesh {
+namespace {
+
+Machine read(const std::string& text) {
+  SourceMap sources;
+  DiagnosticSink sink;
+  sources.add("machine", text);
+  const std::optional<Machine> machine = read_machine("machine", sources, sink);
+  EXPECT_TRUE(machine) << text;
+  return machine.value_or(Machine{});
+}
+
+TEST(Machine, OneRateIsThatOfAllSizes) {
+  const Rate rate = read("node: { gbs: 4 }").node.together.gbs;
+  for (const double bytes : {0.0, 1.0, 1e6, 1e9}) EXPECT_DOUBLE_EQ(rate.seconds(bytes), bytes / 4e9);
+}
+
+TEST(Machine, BetweenSizesTimeGrowsEvenly) {
+  const Rate rate = read("network: { gbs: { 1000B: 1, 3000B: 2 } }").network.together.gbs;
+  EXPECT_DOUBLE_EQ(rate.seconds(500), 0.5e-6);
+  EXPECT_DOUBLE_EQ(rate.seconds(1000), 1e-6);
+  EXPECT_DOUBLE_EQ(rate.seconds(2000), 1.25e-6);
+  EXPECT_DOUBLE_EQ(rate.seconds(3000), 1.5e-6);
+  EXPECT_DOUBLE_EQ(rate.seconds(30'000), 15e-6);
+  EXPECT_DOUBLE_EQ(rate.fastest(), 2);
+}
+
+TEST(Machine, SendsHaveALinkOfTheirOwn) {
+  const Machine machine = read("node: { send: { gbs: 20 }, latency_us: 3, gbs: 10 }");
+  const MeshShape mesh = testing::Perceptron::layout({{"rows", 4}}, {}).mesh;
+  EXPECT_DOUBLE_EQ(collective_seconds(machine, mesh, {0}, CollectiveKind::all_gather, 1'000'000), 2 * 3e-6 + 1e-4);
+  EXPECT_DOUBLE_EQ(collective_seconds(machine, mesh, {0}, CollectiveKind::permute, 1'000'000), 3e-6 + 0.5e-4);
+  EXPECT_DOUBLE_EQ(machine.network.sends().gbs.seconds(3e9), 1);
+}
+
+}  // namespace
+}  // namespace mesh
