@@ -9,6 +9,7 @@
 #include "codegen/emit/nest_loops.h"
 #include "codegen/graph/builder.h"
 #include "codegen/program/fuse.h"
+#include "codegen/program/shared_turns.h"
 
 namespace mesh {
 
@@ -125,6 +126,19 @@ struct NestEmitter {
            std::ranges::all_of(pass.accumulates, [&](const auto& one) { return moves(one.to); });
   }
 
+  /// The head of a loop. The outermost one goes over stretches, each a lambda in `blocks`, where the threads of a rank
+  /// share it: `meshrt::share(rows, 64, [&](int64_t begin, int64_t end) {`.
+  std::string open(const NestLoop& loop, size_t depth, std::vector<std::unique_ptr<CppWriter::Block>>& blocks) {
+    const auto turns = depth > 0 ? std::nullopt : turns_for_a_thread(context.program, nest, loop.dims);
+    if (!turns) return loop.head();
+    const std::string begin = scope.fresh("begin"), end = scope.fresh("end");
+    blocks.push_back(std::make_unique<CppWriter::Block>(out,
+                                                        "meshrt::share(" + loop.end() + ", " + std::to_string(*turns) +
+                                                            ", [&](int64_t " + begin + ", int64_t " + end + ")",
+                                                        ");"));
+    return loop.head(begin, end);
+  }
+
   void print_loops(const Walk& walk, size_t depth) {
     const std::vector<const NestLoop*> around = loops.around(walk.pass);
     const std::vector<std::string>& prelude = walk.preludes[depth];
@@ -134,15 +148,18 @@ struct NestEmitter {
       return;
     }
     for (const std::string& line : prelude) out.line(line);
+    std::vector<std::unique_ptr<CppWriter::Block>> blocks;
+    const std::string head = open(*around[depth], depth, blocks);
     const bool innermost = depth + 1 == around.size();
     if (innermost && !vectorises_alone(nest.passes[walk.pass]) && independent(walk.pass))
       out.directive("#pragma GCC ivdep");
     if (innermost && walk.preludes[depth + 1].empty() && walk.statements.size() == 1) {
-      out.one(around[depth]->head(), walk.statements.front());
-      return;
+      out.one(head, walk.statements.front());
+    } else {
+      const auto block = out.block(head);
+      print_loops(walk, depth + 1);
     }
-    const auto block = out.block(around[depth]->head());
-    print_loops(walk, depth + 1);
+    while (!blocks.empty()) blocks.pop_back();
   }
 
   /// `const float total = meshrt::sum_of<float>(n, [&](int64_t i) { ... return x; });`, in a `for` where the reduction
@@ -231,7 +248,8 @@ struct NestEmitter {
       for (const auto& pass : all)
         for (const Walk& walk : pass)
           for (const std::string& line : walk.preludes[depth]) out.line(line);
-      blocks.push_back(std::make_unique<CppWriter::Block>(out, loops.outer()[depth].head(), ""));
+      const std::string head = open(loops.outer()[depth], depth, blocks);
+      blocks.push_back(std::make_unique<CppWriter::Block>(out, head, ""));
       if (depth == 0 && context.polls) out.line("meshrt::poll();");
     }
     for (const auto& pass : all) {

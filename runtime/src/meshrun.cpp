@@ -8,6 +8,7 @@
 
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "meshrt/threads.h"
 #include "report/flight_reader.h"
 #include "system/tell.h"
 
@@ -16,7 +17,7 @@ namespace {
 using meshrt::Failure;
 
 struct Options {
-  int ranks = 0;
+  int ranks = 0, threads = 0;
   std::string agent, bind_to = "auto";
   meshrt::SeveralHosts job;
   std::vector<std::string> command;
@@ -41,9 +42,13 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--timeout", options.job.launch.timeout,
                  "seconds a rank waits for another before the job fails (default 600)");
   app.add_option("--bind-to", options.bind_to,
-                 "core: rank k keeps to the k-th CPU, if there are enough; none; auto: core where ranks take all CPUs")
+                 "core: each rank keeps to CPUs of its own, as many as its threads, if there are enough; none; auto: "
+                 "core where they take all CPUs")
       ->check(CLI::IsMember({"auto", "core", "none"}))
       ->capture_default_str();
+  app.add_option("--threads,--threads-per-rank", options.threads,
+                 "threads in each rank (default 1); the same bits for every number")
+      ->check(CLI::Range(1, meshrt::most_threads));
   app.add_flag("--tag-output", options.job.launch.tag_output, "put [rank] before every line that a rank prints");
   app.add_option("--log-dir", options.job.launch.log_folder,
                  "also write what each rank prints to DIR/rank-N.out and rank-N.err");
@@ -87,6 +92,7 @@ int run(Options& options) {
   options.job.launch.binding = options.bind_to == "core"   ? meshrt::Binding::core
                                : options.bind_to == "none" ? meshrt::Binding::none
                                                            : meshrt::Binding::automatic;
+  if (options.threads > 0) setenv("MESHRT_THREADS", std::to_string(options.threads).c_str(), 1);
   if (options.display_map) setenv("MESHRT_DISPLAY_MAP", "1", 1);
   if (!options.agent.empty())
     return meshrt::serve_as_agent(options.agent, options.job.node_rank, options.job.connect_timeout);

@@ -46,7 +46,7 @@ TEST(CommandLine, RefusesWhatItDoesNotKnow) {
       {{"--x"},
        "unknown option `--x`: known options: --help, --info, --json, --dry-run, --threads, --color, --run-dir, "
        "--params, "
-       "--fresh, --names, --out, -n\nsee --help"},
+       "--fresh, --names, --out, -n, --threads-per-rank\nsee --help"},
       {{"-n"}, "-n needs a value\nsee --help"},
       {{"-n", "0"}, "-n must be a number of ranks, not `0`\nsee --help"},
       {{"-n", "two"}, "-n must be a number of ranks, not `two`\nsee --help"},

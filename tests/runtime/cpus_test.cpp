@@ -115,7 +115,7 @@ TEST(Mask, IsOneCpuAfterPinning) {
   const std::vector<int> before = cpus_in_mask();
   ASSERT_FALSE(before.empty());
   std::thread([&] {
-    pin_to(before.back());
+    keep_to({before.back()});
     EXPECT_THAT(cpus_in_mask(), ElementsAre(before.back()));
   }).join();
   EXPECT_EQ(cpus_in_mask(), before);
@@ -134,7 +134,7 @@ struct NoEvents : HostEvents {
 
 /// Enters as a rank from a thread of the CPUs `cpu` alone (-1: of all); the CPUs that its welcome tells of.
 int cpus_told(const std::string& name, int rank, int cpu) {
-  if (cpu >= 0) pin_to(cpu);
+  if (cpu >= 0) keep_to({cpu});
   const Descriptor socket = call_name(name, rank, "word", 10s);
   Message message;
   std::vector<int> files;
@@ -148,7 +148,7 @@ std::vector<int> cpus_told_to_ranks_bound_to(const std::vector<int>& cpus) {
   const auto ranks = static_cast<int>(cpus.size());
   std::vector<std::future<int>> told;
   std::thread([&] {
-    pin_to(cpus.front());  // as the rank that the agent is forked from
+    keep_to({cpus.front()});  // as the rank that the agent is forked from
     NoEvents events;
     AdoptedRanks agent(claim_name(name), "word", events);
     for (int rank = 0; rank < ranks; ++rank)

@@ -36,6 +36,7 @@
 #include "meshrt/redeal.h"
 #include "meshrt/route.h"
 #include "meshrt/sort.h"
+#include "meshrt/threads.h"
 #include "meshrt/types.h"
 
 namespace meshrt {

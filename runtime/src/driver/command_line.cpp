@@ -10,6 +10,7 @@
 #include "files/yaml_reader.h"
 #include "meshrt/failure.h"
 #include "meshrt/run_file.h"
+#include "meshrt/threads.h"
 #include "system/suggest.h"
 
 namespace meshrt {
@@ -53,10 +54,10 @@ std::string commands_with(std::string_view word) {
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
-int rank_count(std::string_view word) {
+int count_of(std::string_view option, std::string_view things, int most, std::string_view word) {
   const auto count = whole_number(word);
-  if (!count || *count < 1 || *count > 1'000'000)
-    throw wrong(fmt::format("-n must be a number of ranks, not `{}`", word));
+  if (!count || *count < 1 || *count > most)
+    throw wrong(fmt::format("{} must be a number of {}, not `{}`", option, things, word));
   return static_cast<int>(*count);
 }
 
@@ -76,9 +77,9 @@ void check_command(const CommandLine& line) {
 }  // namespace
 
 CommandLine parse_command_line(std::span<const char* const> arguments) {
-  static const std::vector<std::string> options = {"--help",    "--info",  "--json",    "--dry-run",
-                                                   "--threads", "--color", "--run-dir", "--params",
-                                                   "--fresh",   "--names", "--out",     "-n"};
+  static const std::vector<std::string> options = {
+      "--help",   "--info",  "--json",  "--dry-run", "--threads", "--color",           "--run-dir",
+      "--params", "--fresh", "--names", "--out",     "-n",        "--threads-per-rank"};
   CommandLine line;
   const auto command = std::ranges::find(commands, arguments.empty() ? "" : std::string_view(arguments[0]),
                                          &std::pair<std::string_view, Command>::first);
@@ -107,13 +108,15 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
     else if (word == "--json") line.json = true;
     else if (word == "--dry-run") line.dry_run = true;
     else if (word == "--threads") line.threads = true;
+    else if (is("--threads-per-rank"))
+      line.threads_of_rank = count_of("--threads-per-rank", "threads", most_threads, value("--threads-per-rank"));
     else if (is("--color")) line.color = color_named(value("--color"));
     else if (is("--run-dir")) line.run_folder = value("--run-dir");
     else if (is("--params")) line.model.paths.emplace_back(value("--params"));
     else if (is("--fresh")) line.model.fresh.emplace_back(value("--fresh"));
     else if (is("--names")) line.model.names = value("--names");
     else if (is("--out")) line.out = value("--out");
-    else if (word.starts_with("-n")) line.ranks = rank_count(value("-n"));
+    else if (word.starts_with("-n")) line.ranks = count_of("-n", "ranks", 1'000'000, value("-n"));
     else if (word.starts_with("-"))
       throw wrong(fmt::format("unknown option `{}`: {}", word, suggestion(word, known, "options")));
     else if (is_override(word)) line.overrides.emplace_back(word);
@@ -168,6 +171,7 @@ Without RUN.yaml the run file {0}.yaml beside this program is used (or {0}.json)
 options:
   -n N             start N ranks here; N must be the size of the mesh
   --threads        run the ranks as threads of one process
+  --threads-per-rank N  compute with N threads in each rank (default 1); the same bits for every number
   --dry-run        start, allocate, read one batch, one all-reduce, end
   --info           what this program was compiled for
   --run-dir DIR    the folder of this run (default: runs/{0}-0001 and so on); none: no folder. What an
@@ -185,7 +189,7 @@ options of generate:
 {1}
 options of score:
 {2}
-environment: MESHRT_TRANSPORT (arena or ucx), MESHRT_TIMEOUT (seconds), MESHRT_RUNS (in place of runs; none), NO_COLOR
+environment: MESHRT_TRANSPORT (arena or ucx), MESHRT_TIMEOUT (seconds), MESHRT_THREADS (--threads-per-rank), MESHRT_RUNS (in place of runs; none), NO_COLOR
 exit codes: 0 done, 1 a mistake in run file or data, 2 wrong usage, 3 the run failed, 130 interrupted,
 75 stopped by a signal (TERM, USR1, INT, HUP) or train.max_time with a checkpoint: the same command goes on from it
 )",

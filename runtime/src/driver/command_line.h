@@ -17,7 +17,8 @@ struct CommandLine {
   ModelFiles model;          ///< of commands that do not train
   GenerateRequest generate;  ///< of generate and score
   bool help = false, info = false, json = false, dry_run = false, threads = false;
-  int ranks = 0;  ///< -n; 0: not given
+  int ranks = 0;            ///< -n; 0: not given
+  int threads_of_rank = 0;  ///< --threads-per-rank; 0: not given
   Color color = Color::automatic;
   std::string run_file;                ///< path; empty: not given
   std::string run_folder;              ///< --run-dir; empty: not given

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 
 #include "driver/command_line.h"
 #include "meshrt/driver.h"
@@ -13,7 +14,9 @@
 #include "meshrt/generation.h"
 #include "meshrt/launch.h"
 #include "meshrt/program.h"
+#include "meshrt/threads.h"
 #include "system/tell.h"
+#include "transport/transport.h"
 
 namespace meshrt {
 
@@ -78,6 +81,14 @@ int perform(const CommandLine& line, Rank& rank, Program& program, const RunFile
   return 0;
 }
 
+/// Where ranks have more threads than there are CPUs, they hold each other up.
+void warn_of_threads(const Rank& rank, int threads) {
+  const auto local = static_cast<int>(rank.transport().placement().neighbours(rank.rank()).size());
+  if (local * threads <= allowed_cpus()) return;
+  tell("warning: {} threads in each of {} rank{} are more than the {} CPU{} of this host: they hold each other up\n",
+       threads, local, local == 1 ? "" : "s", allowed_cpus(), allowed_cpus() == 1 ? "" : "s");
+}
+
 void require_instructions(const std::string& name, const char* instructions) {
   const std::string missing = missing_instructions(instructions);
   if (missing.empty()) return;
@@ -105,7 +116,11 @@ int run(int argc, char** argv, MakeProgram make, const char* instructions) {
   const DriverOptions options{stdout, line.color, line.run_folder, runs && *runs ? runs : "runs",
                               fs::path(this_program()).parent_path().string()};
   const std::string run_file = find_run_file(line, info);
+  if (line.threads_of_rank > 0) setenv("MESHRT_THREADS", std::to_string(line.threads_of_rank).c_str(), 1);
+  const int threads = threads_of_rank();
   const auto body = [&](Rank& rank) {
+    const std::unique_ptr<Threads> computing = threads > 1 ? std::make_unique<Threads>(threads) : nullptr;
+    if (threads > 1 && rank.rank() == 0) warn_of_threads(rank, threads);
     const RunFile run = read_run_file(line, run_file);
     return perform(line, rank, *make(), run, options);
   };

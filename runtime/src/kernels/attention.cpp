@@ -3,15 +3,49 @@
 #include "attention_kernel.h"
 #include "instruction_set.h"
 #include "meshrt/profile.h"
+#include "meshrt/threads.h"
 
 namespace meshrt {
+namespace {
+
+/// part(shape, batch, head of keys) for each of them with the query heads that read it, on all threads of the rank.
+template <class Part>
+void by_key_heads(const AttentionShape& shape, const Part& part) {
+  AttentionShape one = shape;
+  one.batch = one.key_heads = 1;
+  one.heads = shape.heads / shape.key_heads;
+  share(shape.batch * shape.key_heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) part(one, i / shape.key_heads, i % shape.key_heads);
+  });
+}
+
+template <class T>
+T* at(T* tensor, const HeadStrides& strides, int64_t batch, int64_t head) {
+  return tensor + batch * strides.batch + head * strides.head;
+}
+
+bool is_alone(const AttentionShape& shape) {
+  return Threads::mine() == nullptr || shape.key_heads == 0 || shape.batch * shape.key_heads < 2;
+}
+
+}  // namespace
 
 template <class T>
 void attention(const AttentionShape& shape, const AttentionForward<T>& tensors) {
   const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention"}; });
   using Kernel = void (*)(const AttentionShape&, const AttentionForward<T>&);
   static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(attention<T>));
-  kernel(shape, tensors);
+  if (is_alone(shape)) return kernel(shape, tensors);
+  by_key_heads(shape, [&](const AttentionShape& one, int64_t b, int64_t g) {
+    AttentionForward<T> t = tensors;
+    const int64_t h = g * one.heads;
+    t.q = at(t.q, t.q_at, b, h);
+    t.k = at(t.k, t.k_at, b, g);
+    t.v = at(t.v, t.v_at, b, g);
+    t.out = at(t.out, t.out_at, b, h);
+    if (t.log_sum) t.log_sum += (b * shape.heads + h) * shape.queries;
+    kernel(one, t);
+  });
 }
 
 template <class T>
@@ -19,7 +53,21 @@ void attention_backward(const AttentionShape& shape, const AttentionBackward<T>&
   const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention backward"}; });
   using Kernel = void (*)(const AttentionShape&, const AttentionBackward<T>&);
   static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(attention_backward<T>));
-  kernel(shape, tensors);
+  if (is_alone(shape)) return kernel(shape, tensors);
+  by_key_heads(shape, [&](const AttentionShape& one, int64_t b, int64_t g) {
+    AttentionBackward<T> t = tensors;
+    const int64_t h = g * one.heads;
+    t.q = at(t.q, t.q_at, b, h);
+    t.k = at(t.k, t.k_at, b, g);
+    t.v = at(t.v, t.v_at, b, g);
+    t.out = at(t.out, t.out_at, b, h);
+    t.log_sum += (b * shape.heads + h) * shape.queries;
+    t.d_out = at(t.d_out, t.d_out_at, b, h);
+    t.d_q = at(t.d_q, t.d_q_at, b, h);
+    t.d_k = at(t.d_k, t.d_k_at, b, g);
+    t.d_v = at(t.d_v, t.d_v_at, b, g);
+    kernel(one, t);
+  });
 }
 
 template void attention(const AttentionShape&, const AttentionForward<float>&);

@@ -10,6 +10,7 @@
 #include "instruction_set.h"
 #include "meshrt/failure.h"
 #include "meshrt/profile.h"
+#include "meshrt/threads.h"
 #include "product_choice.h"
 
 namespace meshrt {
@@ -73,6 +74,54 @@ Kernel<T> own_complete() {
   return choose<Kernel<T>>(MESHRT_VARIANTS(complete<T>));
 }
 
+/// With c, and what lies like it, and the bias moved on.
+template <class T, class In>
+Product<T, In> moved(Product<T, In> p, int64_t c, int64_t bias) {
+  p.c += c;
+  if (p.epilogue.bias) p.epilogue.bias += bias;
+  if (p.epilogue.slope) p.epilogue.slope += c;
+  if (p.epilogue.times) p.epilogue.times += c;
+  if (p.epilogue.plus) p.epilogue.plus += c;
+  return p;
+}
+
+/// Rows [begin, end) of c.
+template <class T, class In>
+Product<T, In> rows_of(Product<T, In> p, int64_t begin, int64_t end) {
+  p.rows = end - begin;
+  p.a += begin * p.a_row;
+  return moved(p, begin * p.c_row, 0);
+}
+
+/// Columns [begin, end) of c.
+template <class T, class In>
+Product<T, In> columns_of(Product<T, In> p, int64_t begin, int64_t end) {
+  p.cols = end - begin;
+  p.b += begin * p.b_col;
+  if (p.column_sum) p.column_sum += begin;
+  return moved(p, begin, begin);
+}
+
+template <class T, class In>
+Product<T, In> turn_of(Product<T, In> p, const Batch& loop, int64_t turn) {
+  p.a += turn * loop.a_stride;
+  p.b += turn * loop.b_stride;
+  if (p.column_sum) p.column_sum += turn * loop.sum_stride;
+  return moved(p, turn * loop.c_stride, turn * loop.bias_stride);
+}
+
+/// By our own kernels, on all threads of the rank. A stretch of columns packs its part of b alone, so they are cut
+/// first; rows are where columns are few, and where b is not summed up.
+template <class T, class In>
+void multiply_shared(const Product<T, In>& p, Kernel<T, In> multiply) {
+  constexpr int64_t least = int64_t{1} << 20, least_rows = 48, least_cols = 128;  // multiplications, and a few tiles
+  const Threads* const threads = Threads::mine();
+  if (threads == nullptr || p.rows * p.cols < least / std::max<int64_t>(p.inner, 1)) return multiply(p);
+  if (p.cols >= threads->count() * least_cols || p.column_sum)
+    return share(p.cols, least_cols, [&](int64_t begin, int64_t end) { multiply(columns_of(p, begin, end)); });
+  share(p.rows, least_rows, [&](int64_t begin, int64_t end) { multiply(rows_of(p, begin, end)); });
+}
+
 }  // namespace
 
 template <class T, class In>
@@ -87,25 +136,20 @@ void multiply(const Product<T, In>& p) {
       return complete(p);
     }
   static const Kernel<T, In> multiply = own_multiply<T, In>();
-  multiply(p);
+  multiply_shared(p, multiply);
 }
 
 template <class T, class In>
 void multiply_batch(const Product<T, In>& product, std::span<const Batch> loops) {
   if (loops.empty()) return multiply(product);
   const Batch& loop = loops.front();
-  Product<T, In> p = product;
-  for (int64_t i = 0; i < loop.count; ++i) {
-    multiply_batch(p, loops.subspan(1));
-    p.a += loop.a_stride;
-    p.b += loop.b_stride;
-    p.c += loop.c_stride;
-    if (p.epilogue.bias) p.epilogue.bias += loop.bias_stride;
-    if (p.epilogue.slope) p.epilogue.slope += loop.c_stride;
-    if (p.epilogue.times) p.epilogue.times += loop.c_stride;
-    if (p.epilogue.plus) p.epilogue.plus += loop.c_stride;
-    if (p.column_sum) p.column_sum += loop.sum_stride;
-  }
+  const auto turns = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) multiply_batch(turn_of(product, loop, i), loops.subspan(1));
+  };
+  const Threads* const threads = Threads::mine();
+  const bool apart = loop.c_stride != 0 && (!product.column_sum || loop.sum_stride != 0);
+  if (apart && threads != nullptr && loop.count >= threads->count()) share(loop.count, 1, turns);
+  else turns(0, loop.count);
 }
 
 template void multiply(const Product<float>&);

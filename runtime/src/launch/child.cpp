@@ -71,7 +71,7 @@ pid_t start_child(const std::vector<std::string>& command, const ChildStart& sta
   if (start.output >= 0) dup2(start.output, STDOUT_FILENO);
   if (start.error >= 0) dup2(start.error, STDERR_FILENO);
   fcntl(start.control, F_SETFD, 0);
-  if (start.cpu >= 0) pin_to(start.cpu);
+  if (!start.cpus.empty()) keep_to(start.cpus);
   execvpe(arguments[0], arguments.data(), variables.data());
   send_message(start.control, {MessageKind::failed, static_cast<int32_t>(Cause::usage),
                                fmt::format("cannot run '{}': {}", arguments[0], std::strerror(errno))});

@@ -14,7 +14,7 @@ struct ChildStart {
   int rank = 0, ranks = 0;
   int control = -1;             ///< its end of the control socket
   int output = -1, error = -1;  ///< where stdout and stderr go; -1: inherited
-  int cpu = -1;                 ///< to run on; -1: any
+  std::vector<int> cpus = {};   ///< to run on; none: any
 };
 
 /// Starts `command` in a process group of its own that dies with this thread. A command that cannot be run is reported

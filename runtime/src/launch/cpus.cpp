@@ -80,9 +80,9 @@ std::vector<int> cpus_in_mask() {
   return {};
 }
 
-void pin_to(int cpu) {
-  const Mask mask(cpu + 1);
-  CPU_SET_S(cpu, mask.bytes, mask.set);
+void keep_to(const std::vector<int>& cpus) {
+  const Mask mask(std::ranges::max(cpus) + 1);
+  for (const int cpu : cpus) CPU_SET_S(cpu, mask.bytes, mask.set);
   sched_setaffinity(0, mask.bytes, mask.set);  // only a hint: without it everything works
 }
 
@@ -149,9 +149,9 @@ CpuRoom cpu_room() {
           std::min(cpus, static_cast<size_t>(cpu_quota().value_or(static_cast<int>(cpus))))};
 }
 
-bool binds(Binding binding, size_t ranks, const CpuRoom& room) {
-  if (binding == Binding::automatic) return (ranks == room.cpus || ranks == room.cores) && ranks <= room.quota;
-  return binding == Binding::core && ranks <= room.cpus;
+bool binds(Binding binding, size_t threads, const CpuRoom& room) {
+  if (binding == Binding::automatic) return (threads == room.cpus || threads == room.cores) && threads <= room.quota;
+  return binding == Binding::core && threads <= room.cpus;
 }
 
 int allowed_cpus() { return static_cast<int>(cpu_room().quota); }

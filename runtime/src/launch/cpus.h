@@ -13,8 +13,8 @@ namespace meshrt {
 /// The CPUs in this thread's affinity mask, in order.
 std::vector<int> cpus_in_mask();
 
-/// Keeps this thread on one CPU.
-void pin_to(int cpu);
+/// Keeps this thread on these CPUs.
+void keep_to(const std::vector<int>& cpus);
 
 /// A list of CPUs as the kernel writes it, in order: "0-3,8". Nothing for other text.
 std::optional<std::vector<int>> parse_cpu_list(const std::string& text);
@@ -36,8 +36,8 @@ struct CpuRoom {
 };
 CpuRoom cpu_room();
 
-/// Whether `ranks` ranks are pinned to a CPU each. Automatic: where they take every core or every CPU; where ranks
-/// leave some free, or a quota does, other jobs on the host would be pinned to the same ones.
-bool binds(Binding binding, size_t ranks, const CpuRoom& room);
+/// Whether so many threads, of all ranks, are pinned to a CPU each. Automatic: where they take every core or every
+/// CPU; where they leave some free, or a quota does, other jobs on the host would be pinned to the same ones.
+bool binds(Binding binding, size_t threads, const CpuRoom& room);
 
 }  // namespace meshrt

@@ -11,6 +11,7 @@
 #include "launch/foreign_job.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "meshrt/threads.h"
 #include "system/host_name.h"
 #include "system/tell.h"
 #include "transport/hosts.h"
@@ -71,7 +72,7 @@ class JoinedTransport : public SharedTransport {
 std::unique_ptr<Transport> make_transport(const Job& job) {
   const Welcome& welcome = job.control->welcome();
   const int local = static_cast<int>(welcome.placement.neighbours(welcome.rank).size());
-  const WaitPolicy policy = wait_policy(local, welcome.cpus);
+  const WaitPolicy policy = wait_policy(local * threads_of_rank(), welcome.cpus);
   switch (welcome.carrier) {
     case Carrier::arena: return std::make_unique<JoinedTransport>(welcome.rank, job, policy);
     case Carrier::ucx: return std::make_unique<UcxTransport>(job.control, policy);

@@ -15,6 +15,7 @@
 #include "launch/cpus.h"
 #include "meshrt/failure.h"
 #include "meshrt/launch.h"
+#include "meshrt/threads.h"
 
 namespace meshrt {
 
@@ -23,10 +24,12 @@ void LocalRanks::begin(const HostJob& job) {
   const std::vector<int> ranks = job.placement.ranks_of(job.host);
   const Memory memory(job);
   const std::vector<int> cpus = spread(cores_of(cpus_in_mask()));
-  const bool pin = binds(job.binding, ranks.size(), cpu_room());
+  const auto threads = static_cast<std::ptrdiff_t>(threads_of_rank());
+  const bool pin = binds(job.binding, ranks.size() * static_cast<size_t>(threads), cpu_room());
   processes_.reserve(ranks.size());
   for (const int rank : ranks) {
-    start(job, rank, pin ? cpus[processes_.size()] : -1);
+    const auto first = cpus.begin() + threads * std::ssize(processes_);
+    start(job, rank, pin ? std::vector<int>(first, first + threads) : std::vector<int>());
     memory.welcome(job, processes_.back(), allowed_cpus());
     events_.entered(rank, processes_.back().pid);
   }
@@ -40,7 +43,7 @@ LocalRanks::~LocalRanks() {
   finish_flights();
 }
 
-void LocalRanks::start(const HostJob& job, int rank, int cpu) {
+void LocalRanks::start(const HostJob& job, int rank, std::vector<int> cpus) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     throw Failure(Cause::environment, fmt::format("cannot make a socket for rank {}: {}", rank, std::strerror(errno)));
@@ -52,7 +55,7 @@ void LocalRanks::start(const HostJob& job, int rank, int cpu) {
   start.rank = rank;
   start.ranks = job.placement.ranks();
   start.control = theirs.get();
-  start.cpu = cpu;
+  start.cpus = std::move(cpus);
   Descriptor out, error;
   if (output_.in_use()) {
     out = output_.add(rank, STDOUT_FILENO);

@@ -22,7 +22,7 @@ class LocalRanks : public OwnRanks {
   void flush() override;
 
  private:
-  void start(const HostJob& job, int rank, int cpu);
+  void start(const HostJob& job, int rank, std::vector<int> cpus);
   void reap() override;
 
   TaggedOutput output_;

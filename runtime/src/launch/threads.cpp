@@ -1,5 +1,7 @@
 // Ranks as threads of one process: for the interpreter and for tests. The first failure is kept, the others are stopped
 // at their next collective.
+#include "meshrt/threads.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +23,7 @@ namespace meshrt {
 int launch_threads(int ranks, const std::function<int(Rank&)>& body) {
   if (ranks < 1) throw Failure(Cause::usage, fmt::format("a job needs at least one rank, not {}", ranks));
   const auto memory = std::make_shared<SharedMemory>(ranks);
-  const WaitPolicy policy = wait_policy(ranks, allowed_cpus());
+  const WaitPolicy policy = wait_policy(ranks * threads_of_rank(), allowed_cpus());
   std::mutex mutex;
   int code = 0;
   bool failed = false;

@@ -20,9 +20,9 @@ void WaitPolicy::set_timeout(double seconds) {
   timeout = duration_cast<nanoseconds>(std::chrono::duration<double>(std::min(seconds, most)));
 }
 
-WaitPolicy wait_policy(int local_ranks, int cpus) {
+WaitPolicy wait_policy(int threads, int cpus) {
   WaitPolicy policy;
-  if (local_ranks > cpus) policy.spin = 0ns;
+  if (threads > cpus) policy.spin = 0ns;
   if (const char* text = std::getenv("MESHRT_TIMEOUT"); text && *text) {
     char* end = nullptr;
     const double seconds = std::strtod(text, &end);

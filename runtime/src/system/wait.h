@@ -25,9 +25,9 @@ struct WaitPolicy {
   void set_timeout(double seconds);
 };
 
-/// The policy of a host that runs `local_ranks` ranks on `cpus` CPUs; the deadline is MESHRT_TIMEOUT in seconds, or
-/// 600. Throws Failure (Cause::usage) when MESHRT_TIMEOUT is not a positive number.
-WaitPolicy wait_policy(int local_ranks, int cpus);
+/// The policy of a host whose ranks have so many threads together, on `cpus` CPUs; the deadline is MESHRT_TIMEOUT in
+/// seconds, or 600. Throws Failure (Cause::usage) when MESHRT_TIMEOUT is not a positive number.
+WaitPolicy wait_policy(int threads, int cpus);
 
 inline void pause_core() {
 #if defined(__x86_64__)

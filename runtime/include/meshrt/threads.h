@@ -1,0 +1,53 @@
+// threads.h: the threads of a rank. Work of a step is cut into pieces, each of which writes its own part of the result
+// and is computed as it would be alone, so that the bits are the same for every number of threads.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace meshrt {
+
+/// The thread that has them, and `count - 1` helpers, which sleep where nothing is to do.
+class Threads {
+ public:
+  /// Where this thread may run on just so many CPUs, each helper keeps to one of them. Throws Failure
+  /// (Cause::environment) where the system starts no more threads.
+  explicit Threads(int count);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  int count() const;
+  /// piece(i) for each i below `pieces`, once, by whichever thread is free; returns when all are done. Throws what a
+  /// piece has thrown first. A piece that cuts its own work into pieces does these alone.
+  void run(int64_t pieces, const std::function<void(int64_t)>& piece);
+
+  /// Those that compute for the calling thread; null: it is alone.
+  static Threads* mine();
+
+ private:
+  struct Shared;
+  std::unique_ptr<Shared> shared_;
+};
+
+constexpr int most_threads = 1024;  ///< of a rank
+
+/// How many threads a rank has: MESHRT_THREADS, else 1. Throws Failure (Cause::usage) for what is no number from 1 to
+/// most_threads.
+int threads_of_rank();
+
+namespace detail {
+using Stretch = void (*)(const void* piece, int64_t begin, int64_t end);
+void share(int64_t extent, int64_t least, Stretch, const void* piece);
+}  // namespace detail
+
+/// piece(begin, end) for stretches that make up 0 to `extent`, on all threads of the rank: at once where the calling
+/// thread is alone, or where a stretch would be shorter than `least`.
+template <class Piece>
+void share(int64_t extent, int64_t least, const Piece& piece) {
+  // Called from one place, so that its code is there once.
+  const auto stretch = [](const void* of, int64_t begin, int64_t end) { (*static_cast<const Piece*>(of))(begin, end); };
+  detail::share(extent, least, stretch, &piece);
+}
+
+}  // namespace meshrt

@@ -1,0 +1,108 @@
+// The threads of a rank: every piece once, by whichever thread; failures; what is cut within a piece.
+#include "meshrt/threads.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "meshrt/failure.h"
+
+namespace meshrt::test {
+namespace {
+
+TEST(Threads, DoEveryPieceOnce) {
+  Threads threads(4);
+  EXPECT_EQ(threads.count(), 4);
+  for (const int64_t pieces : {0, 1, 2, 3, 4, 5, 100, 10'000}) {
+    std::vector<std::atomic<int>> done(static_cast<size_t>(pieces));
+    threads.run(pieces, [&](int64_t i) { ++done[static_cast<size_t>(i)]; });
+    for (const std::atomic<int>& times : done) EXPECT_EQ(times, 1);
+  }
+}
+
+TEST(Threads, AreThoseOfTheThreadThatHasThem) {
+  EXPECT_EQ(Threads::mine(), nullptr);
+  {
+    Threads threads(2);
+    EXPECT_EQ(Threads::mine(), &threads);
+    std::thread([] { EXPECT_EQ(Threads::mine(), nullptr); }).join();
+  }
+  EXPECT_EQ(Threads::mine(), nullptr);
+}
+
+TEST(Threads, WorkAtTheSameTime) {
+  Threads threads(3);
+  std::atomic<int> arrived = 0;
+  threads.run(3, [&](int64_t) {  // ends only if three threads are in it
+    ++arrived;
+    while (arrived < 3) std::this_thread::yield();
+  });
+  EXPECT_EQ(arrived, 3);
+}
+
+TEST(Threads, ThrowWhatAPieceThrowsAndGoOn) {
+  Threads threads(3);
+  for (int round = 0; round < 100; ++round) {
+    EXPECT_THROW(threads.run(10,
+                             [](int64_t i) {
+                               if (i == 7) throw std::runtime_error("seven");
+                             }),
+                 std::runtime_error);
+    std::atomic<int> done = 0;
+    threads.run(10, [&](int64_t) { ++done; });
+    EXPECT_EQ(done, 10);
+  }
+}
+
+TEST(Share, GivesStretchesThatMakeUpTheWhole) {
+  Threads threads(3);
+  for (const int64_t extent : {0, 1, 7, 64, 1'000}) {
+    for (const int64_t least : {1, 10, 500, 5'000}) {
+      std::mutex mutex;
+      std::vector<int> times(static_cast<size_t>(extent));
+      int64_t shortest = extent;
+      share(extent, least, [&](int64_t begin, int64_t end) {
+        const std::lock_guard lock(mutex);
+        shortest = std::min(shortest, end - begin);
+        for (int64_t i = begin; i < end; ++i) ++times[static_cast<size_t>(i)];
+      });
+      EXPECT_THAT(times, testing::Each(1));
+      EXPECT_GE(shortest, std::min(extent, least));
+    }
+  }
+}
+
+TEST(Share, IsDoneAloneWithinAPiece) {
+  Threads threads(4);
+  std::atomic<int> calls = 0;
+  share(4, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      share(100, 1, [&](int64_t from, int64_t to) {
+        EXPECT_EQ(from, 0);
+        EXPECT_EQ(to, 100);
+        ++calls;
+      });
+  });
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(ThreadsOfRank, AreReadFromTheEnvironment) {
+  unsetenv("MESHRT_THREADS");
+  EXPECT_EQ(threads_of_rank(), 1);
+  setenv("MESHRT_THREADS", "12", 1);
+  EXPECT_EQ(threads_of_rank(), 12);
+  for (const char* bad : {"0", "-1", "two", "2x", "1025", "99999999999999999999"}) {
+    setenv("MESHRT_THREADS", bad, 1);
+    EXPECT_THROW(threads_of_rank(), Failure) << bad;
+  }
+  unsetenv("MESHRT_THREADS");
+}
+
+}  // namespace
+}  // namespace meshrt::test
