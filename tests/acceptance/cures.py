@@ -15,7 +15,7 @@ from oracle import safetensors
 # Where careless formulas lose digits, overflow or divide by 0.
 HARD = np.array([100, -100, 1e-10, -1e-10, 50, -50, 0.25, -2.5])
 ROWS = np.stack([HARD, np.roll(HARD, 3) * 0.5, HARD[::-1] / 3])
-SIZES = {"d": 8, "row": 3, "e": 4, "other": 5, "heads": 8, "kv": 2, "group": 4, "a": 3, "b": 3, "two": 2, "c": 6}
+SIZES = {"d": 8, "row": 3, "e": 4, "other": 5, "heads": 8, "kv": 2, "group": 4, "a": 3, "b": 3, "two": 2, "three": 3, "half": 4, "c": 6}
 F64, F32 = 1e-12, 3e-5  # f32: an argument of 100 is rounded by 4e-6, and its exponential relatively by as much
 
 
@@ -53,6 +53,9 @@ PROPOSALS = dict([
     one("take[d](x, i)", {"x": "row d", "i": "index(d) row"}, lambda v: np.take_along_axis(v["x"], v["i"][:, None], 1)[:, 0]),
     one("scatter_add[a as d](x, i)", {"x": "a", "i": "index(d) a"}, lambda v: np.bincount(v["i"], v["x"].astype(np.float64), minlength=8)),
     one("scatter_add[a as d](1, i)", {"i": "index(d) a"}, lambda v: np.bincount(v["i"], minlength=8)),
+    one('conv[d: three](x, w, pad: "same")', {"x": "row d small", "w": "three small"}, lambda v: sum(np.pad(v["x"], ((0, 0), (1, 1)))[:, k:k + 8] * v["w"][k] for k in range(3))),
+    one("max_pool[d: 2 stride 2 as half](x)", X, lambda v: v["x"].reshape(3, 4, 2).max(2)),
+    one("avg_pool[d: 2 stride 2 as half](x)", {"x": "row d small"}, lambda v: v["x"].reshape(3, 4, 2).mean(2)),
     one("where(k, x, y)", {"k": "bool row d", **XY}, lambda v: np.where(v["k"], v["x"], v["y"])),
     one("sigmoid_cross_entropy(x, p)", {**X, **PROBABLE}, lambda v: v["p"] * softplus(-v["x"]) + (1 - v["p"]) * softplus(v["x"])),
     one("mean[d]((x - y) ^ 2)", XY, lambda v: ((v["x"] - v["y"]) ** 2).mean(1)),
@@ -102,7 +105,7 @@ PROPOSALS = dict([
 ])
 # In backticks, but no expression: a name, a command, a declaration that others of these tests run.
 WORDS = {"real[a, b]", "mask", "meshc ops mask", "minimize", "sigmoid", "sin", "cos", "tanh", "erf", "order", "silu", "d", "k", "x", "y", "i", "a", "import std.nn",
-         "layer_norm", "rms_norm", "linear", "feed_forward", "sinusoid"}
+         "layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm", "three", "meshc ops conv", "linear", "feed_forward", "sinusoid"}
 
 
 def array(dims, sizes, dice):
@@ -190,6 +193,10 @@ def dims_of(text, operands, shape):
         return ["row", "d"]
     if text == "x[kv * group as heads]":
         return ["heads"]
+    if text.startswith("scatter_add[a as d]"):
+        return ["d"]
+    if "pool[" in text:
+        return ["row", "half"]
     if named:
         return [next(one for one in named.groups() if one)]
     return {(3, 8): ["row", "d"], (3,): ["row"], (3, 4): ["row", "e"]}.get(shape) or list(seen)

@@ -46,7 +46,7 @@ def unet(report, folder, small):
     more = ["train.steps=60", "validation.steps=5"] if small else []
     execute(meshc(), "run", f"{TOP}/specs/unet.mesh", f"log.jsonl={log}", *more, timeout=3600)
     last = validations(log)[-1]
-    report.check("unet: squared error by that of the noisy pictures" + (" after 60 steps" if small else ""), round(last["loss"] / last["before"], 4), 0.25 if small else 0.06)
+    report.check("unet: squared error by that of the noisy pictures" + (" after 60 steps" if small else ""), round(last["loss"] / last["before"], 4), 0.3 if small else 0.06)
 
 
 def mixtral(report, folder, text, small):

@@ -33,7 +33,7 @@ TEST_F(Imports, LibraryIsBuiltInAndParses) {
   EXPECT_EQ(load({"a.mesh"}), (Names{"std.nn", "a.mesh"}));
   EXPECT_EQ(messages(), "");
   EXPECT_EQ(program_.spec, 1U);
-  EXPECT_EQ(program_.files[0].decls.size(), 5U);
+  EXPECT_EQ(program_.files[0].decls.size(), 9U);
   EXPECT_EQ(library().at(0).name, "std.nn");
 }
 
