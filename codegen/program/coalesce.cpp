@@ -121,7 +121,9 @@ class Coalescer {
   /// sum = other + rows added up by index: the rows are added to `other` in place. Step i makes the rows.
   void add_lookup(std::vector<Step>& steps, size_t i) {
     auto* lookup = std::get_if<ScatterStep>(&steps[i].what);
-    if (!lookup || lookup->adds || lookup->reduce != Reduce::sum || keep_[root(lookup->table)] || count(lookup->table) != 2) return;
+    if (!lookup || lookup->adds || lookup->reduce != Reduce::sum || keep_[root(lookup->table)] ||
+        count(lookup->table) != 2)
+      return;
     size_t at = i + 1;
     while (at < steps.size() && !touches(steps[at], lookup->table)) ++at;
     if (at == steps.size()) return;

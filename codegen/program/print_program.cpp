@@ -240,7 +240,10 @@ class Printer {
   }
   std::string text(const ScatterStep& t) const {
     return fmt::format("scatter[{}] {} {} {} at {}", dim(t.dim), access(t.table),
-                       t.reduce == Reduce::max ? "max=" : t.adds ? "also +=" : "+=", access(t.rows), access(t.ids));
+                       t.reduce == Reduce::max ? "max="
+                       : t.adds                ? "also +="
+                                               : "+=",
+                       access(t.rows), access(t.ids));
   }
   std::string text(const DefinedStep& s) const { return s.definition->text(program_, s); }
   std::string text(const CollectiveStep& c) const {

@@ -346,8 +346,8 @@ concept HasBodies = requires(Kind kind) {
 };
 
 using StepKind =
-    std::variant<Nest, ProductStep, AttentionStep, TakeStep, ScatterStep, DefinedStep, CollectiveStep,
-                 CombinedStep, CopyStep, FillStep, MessageStep, UntilStep, ForStep, BranchStep, ActionStep>;
+    std::variant<Nest, ProductStep, AttentionStep, TakeStep, ScatterStep, DefinedStep, CollectiveStep, CombinedStep,
+                 CopyStep, FillStep, MessageStep, UntilStep, ForStep, BranchStep, ActionStep>;
 
 struct Step {
   StepKind what;
