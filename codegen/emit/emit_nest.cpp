@@ -1,5 +1,7 @@
 #include "codegen/emit/emit_nest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -126,17 +128,16 @@ struct NestEmitter {
            std::ranges::all_of(pass.accumulates, [&](const auto& one) { return moves(one.to); });
   }
 
-  /// The head of a loop. The outermost one goes over stretches, each a lambda in `blocks`, where the threads of a rank
-  /// share it: `meshrt::share(rows, 64, [&](int64_t begin, int64_t end) {`.
-  std::string open(const NestLoop& loop, size_t depth, std::vector<std::unique_ptr<CppWriter::Block>>& blocks) {
+  /// What opens a loop, and what closes it behind its brace: `for (...)`, or `meshrt::each(rows, 64, [&](int64_t row)`
+  /// and `);` where the threads of the rank share the turns of the outermost one.
+  struct Opening {
+    std::string head, end;
+    bool is_shared() const { return !end.empty(); }
+  };
+  Opening opening(const NestLoop& loop, size_t depth) const {
     const auto turns = depth > 0 ? std::nullopt : turns_for_a_thread(context.program, nest, loop.dims);
-    if (!turns) return loop.head();
-    const std::string begin = scope.fresh("begin"), end = scope.fresh("end");
-    blocks.push_back(std::make_unique<CppWriter::Block>(out,
-                                                        "meshrt::share(" + loop.end() + ", " + std::to_string(*turns) +
-                                                            ", [&](int64_t " + begin + ", int64_t " + end + ")",
-                                                        ");"));
-    return loop.head(begin, end);
+    if (!turns) return {loop.head(), ""};
+    return {fmt::format("meshrt::each({}, {}, [&](int64_t {})", loop.end(), *turns, loop.index), ");"};
   }
 
   void print_loops(const Walk& walk, size_t depth) {
@@ -148,18 +149,16 @@ struct NestEmitter {
       return;
     }
     for (const std::string& line : prelude) out.line(line);
-    std::vector<std::unique_ptr<CppWriter::Block>> blocks;
-    const std::string head = open(*around[depth], depth, blocks);
+    const Opening opened = opening(*around[depth], depth);
     const bool innermost = depth + 1 == around.size();
-    if (innermost && !vectorises_alone(nest.passes[walk.pass]) && independent(walk.pass))
+    if (innermost && !opened.is_shared() && !vectorises_alone(nest.passes[walk.pass]) && independent(walk.pass))
       out.directive("#pragma GCC ivdep");
     if (innermost && walk.preludes[depth + 1].empty() && walk.statements.size() == 1) {
-      out.one(head, walk.statements.front());
-    } else {
-      const auto block = out.block(head);
-      print_loops(walk, depth + 1);
+      const std::string& statement = walk.statements.front();
+      return opened.is_shared() ? out.lambda(opened.head, statement, opened.end) : out.one(opened.head, statement);
     }
-    while (!blocks.empty()) blocks.pop_back();
+    const auto block = out.block(opened.head, opened.end);
+    print_loops(walk, depth + 1);
   }
 
   /// `const float total = meshrt::sum_of<float>(n, [&](int64_t i) { ... return x; });`, in a `for` where the reduction
@@ -248,8 +247,8 @@ struct NestEmitter {
       for (const auto& pass : all)
         for (const Walk& walk : pass)
           for (const std::string& line : walk.preludes[depth]) out.line(line);
-      const std::string head = open(loops.outer()[depth], depth, blocks);
-      blocks.push_back(std::make_unique<CppWriter::Block>(out, head, ""));
+      const Opening opened = opening(loops.outer()[depth], depth);
+      blocks.push_back(std::make_unique<CppWriter::Block>(out, opened.head, opened.end));
       if (depth == 0 && context.polls) out.line("meshrt::poll();");
     }
     for (const auto& pass : all) {

@@ -17,11 +17,7 @@ struct NestLoop {
   std::string extent;          // as far as the dims go in memory
   std::string stop = {};       // how far the loop goes, where that is not as far
   const std::string& end() const { return stop.empty() ? extent : stop; }
-  std::string head() const { return head("0", end()); }
-  /// Over a stretch of it.
-  std::string head(const std::string& from, const std::string& to) const {
-    return "for (int64_t " + index + " = " + from + "; " + index + " < " + to + "; ++" + index + ")";
-  }
+  std::string head() const { return "for (int64_t " + index + " = 0; " + index + " < " + end() + "; ++" + index + ")"; }
 };
 
 class NestLoops {

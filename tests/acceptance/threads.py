@@ -32,7 +32,7 @@ def check_bits(report, folder, name, spec, options, ranks, counts):
         file.write(f"data: {{ token: {{file: {TOP}/grammar/README.md, type: bytes, window: seq}}, target: {{of: token, shift: 1}} }}\n")
     execute(meshc(), "build", f"{TOP}/specs/{spec}.mesh", *options, run_file, "-o", folder)
     with open(f"{folder}/{spec}.cpp") as file:
-        report.true(f"{name}: loops that threads share are in the program", "meshrt::share(" in file.read())
+        report.true(f"{name}: loops that threads share are in the program", "meshrt::each(" in file.read())
     alone = numbers(folder, f"{folder}/{spec}", ranks, 1)
     report.true(f"{name}: {STEPS} losses", len(alone[0]) == STEPS, alone[0])
     for threads in counts:

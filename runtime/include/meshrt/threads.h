@@ -50,4 +50,14 @@ void share(int64_t extent, int64_t least, const Piece& piece) {
   detail::share(extent, least, stretch, &piece);
 }
 
+/// turn(i) for each i below `extent`, none of which touches what another one writes; shared as above, `least` turns and
+/// more to a thread.
+template <class Turn>
+void each(int64_t extent, int64_t least, const Turn& turn) {
+  share(extent, least, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i) turn(i);
+  });
+}
+
 }  // namespace meshrt
