@@ -183,9 +183,11 @@ void Placer::loop(NodeId id) {
       lies.at = stages_.owners();
       ends.at = {stages_.end(!op.reverse)};
     }
-    carry.initial =
-        bring(carry.initial, reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims),
-              "the loop, whose carry lies so");
+    const Placement first = reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
+    carry.initial = bring(carry.initial, first, "the loop, whose carry lies so");
+    // What all ranks made for themselves is written where the loop begins alone: elsewhere it comes from another stage.
+    if (stages_.is_divided(op) && placement(carry.initial) != first)
+      carry.initial = reshard(carry.initial, carry.initial, first, "the loop");
     set_placement(carry.entering, lies, "the loop's carry");
     set_placement(carry.result, reordered(ends, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
                   "the loop's carry");
