@@ -8,6 +8,7 @@
 #include "codegen/elaborate/declarations.h"
 #include "codegen/elaborate/elaborate.h"
 #include "codegen/elaborate/unused_parameters.h"
+#include "codegen/layout/resolve_manual.h"
 #include "codegen/layout/resolve_mesh.h"
 #include "frontend/imports.h"
 #include "frontend/lint_levels.h"
@@ -70,7 +71,10 @@ void check_rest(const CompileRequest& request, SourceMap& sources, DiagnosticSin
   if (program.files.empty() || again.has_errors()) return;
   const Declarations declared = declarations_of(program, again);
   const auto graph_of = [&](const std::string& model, DiagnosticSink& into) {
-    return elaborate(program, sources, {model, request.set, request.precision == "f64"}, into);
+    const auto axes = [&](const Graph& dims) {
+      return axes_of_layout(program, dims, {request.layout, request.mesh, request.ranks, request.set});
+    };
+    return elaborate(program, sources, {model, request.set, request.precision == "f64", {}, {}, axes}, into);
   };
   const std::optional<Graph> chosen = graph_of(request.model, again);
   for (const ast::Model* model : declared.models) {

@@ -26,6 +26,7 @@
 #include "codegen/layout/place.h"
 #include "codegen/layout/print_sharded.h"
 #include "codegen/layout/resolve.h"
+#include "codegen/layout/resolve_manual.h"
 #include "codegen/layout/rules.h"
 #include "codegen/layout/stage_movements.h"
 #include "codegen/layout/stages.h"
@@ -115,10 +116,20 @@ void parse(Compilation& c) {
   c.precision = resolve_precision(c.program, c.request.precision, c.sink);
 }
 
+LayoutOptions chosen_layout(const CompileRequest& request) {
+  return {request.layout, request.mesh, request.ranks, request.set};
+}
+
+/// The ranks that manual regions have of each axis. What a program of one rank is compared with has the same.
+std::function<std::map<std::string, int64_t>(const Graph&)> axes_of(const Compilation& c) {
+  return [&c](const Graph& dims) { return axes_of_layout(c.program, dims, chosen_layout(c.request)); };
+}
+
 /// What `auto` stands for: the same for all entries, and for a program in f64 as for the one that it checks.
 void complete_layout(Compilation& c, const LayoutOptions& chosen) {
   const CompileRequest& request = c.request;
-  const std::optional<Graph> step = elaborate(c.program, c.sources, {request.model, request.set}, c.sink);
+  const std::optional<Graph> step =
+      elaborate(c.program, c.sources, {request.model, request.set, false, {}, {}, axes_of(c)}, c.sink);
   if (!step) return;
   const std::optional<int64_t> memory = memory_of_rank(request, c.machine, c.layout->mesh);
   auto found =
@@ -146,7 +157,7 @@ void choose_layout(Compilation& c) {
   if (!request.machine_file.empty())
     if (std::optional<Machine> machine = read_machine(request.machine_file, c.sources, c.sink))
       c.machine = std::move(*machine);
-  const LayoutOptions chosen{request.layout, request.mesh, request.ranks, request.set};
+  const LayoutOptions chosen = chosen_layout(request);
   c.layout =
       request.one_rank ? one_rank(c, chosen) : resolve_layout(c.program, c.entry.graph, chosen, c.sources, c.sink);
   if (c.layout && c.layout->automatic.known() && !c.sink.has_errors()) complete_layout(c, chosen);
@@ -159,7 +170,7 @@ std::optional<Graph> elaborated(const Compilation& c, const std::vector<std::str
   const CompileRequest& request = c.request;
   std::map<std::string, std::string> set = sizes;
   set.insert(request.set.begin(), request.set.end());
-  return elaborate(c.program, c.sources, {request.model, set, c.precision.f64, values, purpose}, sink);
+  return elaborate(c.program, c.sources, {request.model, set, c.precision.f64, values, purpose, axes_of(c)}, sink);
 }
 
 /// A spec that says `generate` is one that can: as it is outside of training.

@@ -88,6 +88,20 @@ struct Repeat {
   Body body;
 };
 
+// `heads, ffn over model`, `over model(4)`: what a manual region does by hand, and the dims that are local there
+struct Cut {
+  std::vector<Name> dims;
+  Name axis;
+  ExprPtr parts;  // may be null
+  Span span;
+};
+
+// `manual ffn over model, batch over data { ... }`
+struct Manual {
+  std::vector<Cut> cuts;
+  Body body;
+};
+
 // `return combine(ys, plan), aux`
 struct Return {
   std::vector<ExprPtr> values;
@@ -131,7 +145,8 @@ struct Update {
 
 struct Statement {
   using Node =
-      std::variant<Port, Parameter, State, Dims, Require, Metric, Repeat, Return, Minimize, Generate, Bind, Update>;
+      std::variant<Port, Parameter, State, Dims, Require, Metric, Repeat, Manual, Return, Minimize, Generate, Bind,
+                   Update>;
 
   Node node;
   Span span;

@@ -8,6 +8,7 @@ namespace mesh {
 
 const std::vector<Lint>& known_lints() {
   static const std::vector<Lint> lints = {
+      {"absent_axis", LintLevel::warn, "a manual region is over an axis that no mesh of the spec has"},
       {"batch_coupled", LintLevel::deny, "an op mixes samples although the batch is split into micro-batches"},
       {"changes_numbers", LintLevel::warn,
        "replicas train apart between synchronisations: the layout gives other numbers than one rank"},

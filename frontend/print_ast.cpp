@@ -94,6 +94,15 @@ class Printer {
     if (repeat.until) head += fmt::format(" until {}", mesh::print(*repeat.until));
     braces(head, repeat.body);
   }
+  void put(const ast::Manual& manual) {
+    braces("manual " + list(manual.cuts,
+                            [](const ast::Cut& cut) {
+                              const std::string dims = cut.dims.empty() ? "" : names(cut.dims) + " ";
+                              const std::string parts = cut.parts ? fmt::format("({})", mesh::print(*cut.parts)) : "";
+                              return fmt::format("{}over {}{}", dims, cut.axis.text, parts);
+                            }),
+           manual.body);
+  }
   void put(const ast::Return& result) {
     line("return {}", list(result.values, [](const ast::ExprPtr& value) { return mesh::print(*value); }));
   }

@@ -15,8 +15,8 @@ using Words = std::vector<std::string>;
 
 const Words declaration_words = {"import", "language", "dim",    "const",     "require", "block",
                                  "model",  "mesh",     "layout", "precision", "budget"};
-const Words statement_words = {"input",  "output", "param",  "state",    "dim",     "require",
-                               "metric", "repeat", "return", "minimize", "generate"};
+const Words statement_words = {"input",  "output", "param",  "state",  "dim",      "require",
+                               "metric", "repeat", "manual", "return", "minimize", "generate"};
 const Words rule_words = {"params", "grads", "optimizer", "activations", "state",
                           "tensor", "in",    "replicate", "auto",        "closed"};
 const Words reserved_words = {"and", "as", "false", "none", "not", "or", "repeat", "return", "true"};

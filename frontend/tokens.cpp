@@ -123,8 +123,8 @@ bool starts_statement(const std::vector<Token>& tokens, std::size_t at) {
 
   // Two names side by side never stand in an expression, but for these.
   static constexpr std::array<std::string_view, 7> between = {"and", "or", "not", "as", "stride", "dilate", "step"};
-  static constexpr std::array<std::string_view, 10> openers = {"input",  "output",   "param",    "state", "dim",
-                                                               "metric", "minimize", "generate", "const", "require"};
+  static constexpr std::array<std::string_view, 11> openers = {
+      "input", "output", "param", "state", "dim", "metric", "manual", "minimize", "generate", "const", "require"};
   if (one_of(first, openers) && tokens[at + 1].kind == TokenKind::word && !one_of(tokens[at + 1], between)) return true;
 
   // `q = ...`, `y, a = ...`, `u <- ...`, `heads, ffn -> ...`
@@ -155,7 +155,7 @@ bool opens_body(const std::vector<Token>& tokens, std::size_t at) {
   if (!word(at) || !word(at + 1)) return false;
   if (one_of(first, named)) return ends(at + 2);
   if (first.is("layout")) return tokens[at + 2].is("on") && word(at + 3) && ends(at + 4);
-  return first.is("repeat") || first.is("block") || first.is("minimize");
+  return first.is("repeat") || first.is("manual") || first.is("block") || first.is("minimize");
 }
 
 std::vector<Token> join_lines(std::vector<Token> tokens) {

@@ -72,7 +72,7 @@ inline constexpr std::array<std::string_view, 3> foreign_loops = {"for", "while"
 bool opens_foreign_body(const std::vector<Token>& tokens, std::size_t at);
 
 // Whether the tokens at `at`, the first of a line, are the head of a `{ }`: `model Gpt`, `layout a on b`, `repeat
-// layer`. All but `repeat` and `block` must be alone on their line, but for a `:` in place of the `{`.
+// layer`. All but `repeat`, `manual` and `block` must be alone on their line, but for a `:` in place of the `{`.
 bool opens_body(const std::vector<Token>& tokens, std::size_t at);
 
 }  // namespace mesh

@@ -110,6 +110,14 @@ class Mentions {
     add(repeat.until);
     add(repeat.body);
   }
+  void add(const ast::Cut& cut) {
+    add(cut.dims);
+    add(cut.parts);
+  }
+  void add(const ast::Manual& manual) {
+    add(manual.cuts);
+    add(manual.body);
+  }
   void add(const ast::Return& result) { add(result.values); }
   void add(const ast::ParameterGroup& group) {
     add(group.globs);
@@ -175,12 +183,13 @@ class Mentions {
   std::set<std::string> names_;
 };
 
-// Calls `visit` for every statement, those of loops too.
+// Calls `visit` for every statement, those of loops and manual regions too.
 template <class Visit>
 void for_each_statement(const ast::Body& body, const Visit& visit) {
   for (const ast::Statement& statement : body) {
     visit(statement);
     if (const auto* repeat = std::get_if<ast::Repeat>(&statement.node)) for_each_statement(repeat->body, visit);
+    if (const auto* manual = std::get_if<ast::Manual>(&statement.node)) for_each_statement(manual->body, visit);
   }
 }
 

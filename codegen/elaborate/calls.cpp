@@ -7,6 +7,7 @@
 #include "codegen/elaborate/expressions.h"
 #include "codegen/elaborate/functions.h"
 #include "codegen/elaborate/items.h"
+#include "codegen/elaborate/manual_calls.h"
 #include "codegen/elaborate/other_names.h"
 #include "codegen/elaborate/terms.h"
 #include "frontend/suggest.h"
@@ -25,6 +26,7 @@ std::vector<Term> unknown_function(Elaboration& e, Frame& frame, const ast::Call
   const std::string name = call.callee.text();
   std::vector<std::string> known = function_names();
   known.emplace_back("collect");
+  for (const std::string_view one : calls_across_ranks()) known.emplace_back(one);
   for (const auto& [block, declared] : e.declared.blocks) known.push_back(block);
   for (const Frame* at = &frame; at != nullptr; at = at->outer)
     for (const auto& [bound, binding] : at->names)
@@ -187,6 +189,7 @@ std::vector<Term> call_expression(Elaboration& e, Frame& frame, const ast::Call&
   if (const auto element = element_named(e, name)) return cast_call(e, frame, call, *element, span);
   if (const auto rows = functions_named(name); !rows.empty()) return function_call(e, frame, call, rows, span);
   if (name == "collect") return {collect(e, frame, call, span)};
+  if (is_across_ranks(name)) return {across_ranks(e, frame, call, span)};
   if (draws_random_numbers(name)) {
     e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name)
         .help("`random_normal[dim]()` and `random_uniform[dim]()` draw numbers in a step");

@@ -101,6 +101,7 @@ struct Binding {
   const Instance* instance = nullptr;
   std::vector<Loop*> home;  // stored, instance: the loops whose dims come first in what it owns
   Span span;
+  size_t regions = 0;  // how many manual regions were open where it was bound
 };
 
 /// A `repeat` that has been written, and what its body binds: the values at the end of a turn.
@@ -125,6 +126,35 @@ struct Frame {
   Span returned;  // of the `return` that was met
 };
 
+/// A manual region that is being written: its values have the shapes that one rank sees. When it ends they become
+/// those of all ranks side by side (manual_spread.h).
+struct Region {
+  const Frame* frame;  // in which it stands
+  BodyId body;
+  uint32_t first_node;  // its nodes are those of the body from here on
+  Span span;            // of `manual ffn over model`
+  struct Axis {
+    std::string name;
+    DimId ranks;  // RanksDim
+  };
+  std::vector<Axis> axes;
+  struct Cut {
+    DimId whole, local, ranks;
+  };
+  std::vector<Cut> cuts;
+};
+
+/// What a node of a manual region does with several ranks. Until the region ends a copy of its operand stands for it,
+/// with the type that one rank sees.
+struct AcrossRanks {
+  enum class Kind : uint8_t { part, coordinate, all_reduce, all_gather, reduce_scatter, permute, all_to_all } kind;
+  DimId ranks;
+  DimId gathered = {}, whole = {};   // the part of a dim, and the dim that the parts of all ranks are
+  DimId split = {}, scattered = {};  // the dim that is cut, and a rank's part of it
+  int64_t by = 0;                    // of permute
+  Reduce reduce = Reduce::sum;       // of all_reduce and reduce_scatter
+};
+
 /// `s <- value`. In a `repeat` the value is a turn's until the loop closes.
 struct StateUpdate {
   ValueId value;
@@ -138,6 +168,7 @@ struct Tables {
   std::map<std::string, Span> unnamed;               // instances that a call made, by path
   std::map<std::string, ValueId> wanted;             // name -> value in the nearest body that is still open
   std::map<StoredId, StateUpdate> updates;
+  std::map<NodeId, AcrossRanks> across;                       // of open manual regions
   std::map<std::string, int> draws;                           // of random numbers, by path
   std::map<std::string, int> calls;                           // of instances, by path
   std::set<std::string> known;                                // names of values, of every kind, for suggestions
@@ -164,6 +195,7 @@ struct Elaboration {
   std::deque<Instance> owned_instances;
   std::deque<Loop> owned_loops;
   std::vector<Loop*> loops;                               // open ones, outermost first
+  std::vector<const Region*> regions;                     // open manual ones, outermost first
   std::vector<std::pair<const ast::Block*, Span>> calls;  // blocks being inlined
   Tables tables;
   bool lacks_parameters = false;  // the declaration of some was wrong and is reported: they are missing from the graph

@@ -2,6 +2,7 @@
 // the chosen model. Every mistake of the files is reported in one run; what follows from a mistake is not.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct ElaborateOptions {
   bool f64 = false;                           // `real`, `f32` and literals are f64 in the whole program
   std::vector<std::string> want_values = {};  // names or patterns (`layer.**`) of values that Graph::wanted must give
   Purpose purpose = {};
+  /// How many ranks the axes of the layout's mesh have, asked once the dims and their sizes are known: for manual
+  /// regions. An axis that is not named has one, and so has each where this is null.
+  std::function<std::map<std::string, int64_t>(const Graph& dims)> axes = {};
 };
 
 /// Nothing when an error was reported, here or before (syntax). Values wanted inside a `repeat` come with the loop's

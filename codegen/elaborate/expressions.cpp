@@ -3,8 +3,8 @@
 #include "codegen/elaborate/calls.h"
 #include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/items.h"
+#include "codegen/elaborate/manual.h"
 #include "codegen/elaborate/operators.h"
-#include "codegen/elaborate/repeat.h"
 #include "codegen/elaborate/state.h"
 #include "codegen/elaborate/terms.h"
 #include "frontend/suggest.h"
@@ -73,8 +73,8 @@ Term named(Elaboration& e, Frame& frame, const ast::Path& path) {
       return Term::poison();
     }
     switch (binding->kind) {
-      case Binding::Kind::value: return binding->term;
-      case Binding::Kind::stored: return binding->term.poisoned() ? Term::of(read_stored(e, *binding)) : binding->term;
+      case Binding::Kind::value:
+      case Binding::Kind::stored: return seen_here(e, frame, *binding, name.text, name.span);
       case Binding::Kind::instance:
         e.error("E0205", name.span, "`{}` is an instance of block `{}`, not a value", name.text,
                 binding->instance->block->name.text)

@@ -24,6 +24,15 @@ ValueId draw(Elaboration& e, const CallSite& site, Distribution distribution, co
   return e.build.value(RandomOp{distribution, path_of(e, site), default_float(e), dims, dims}, turns);
 }
 
+/// E0355 in a manual region: the numbers of a draw are counted over the whole value, of which a rank sees a part.
+bool may_draw(Elaboration& e, const CallSite& site) {
+  if (e.regions.empty()) return true;
+  e.error("E0355", site.span, "{} in a manual region", site.name)
+      .label(e.regions.back()->span, "the region")
+      .help("draw before the region: inside, each rank sees its part of the numbers");
+  return false;
+}
+
 /// A number that is known now; E0315 where the option is another term.
 std::optional<double> number(Elaboration& e, const CallSite& site, const std::string& name, double otherwise) {
   const auto option = site.options.find(name);
@@ -45,6 +54,7 @@ Term scaled(Elaboration& e, ValueId numbers, double scale, double shift) {
 }  // namespace
 
 Term random_uniform(Elaboration& e, CallSite& site) {
+  if (!may_draw(e, site)) return Term::poison();
   const auto low = number(e, site, "low", 0), high = number(e, site, "high", 1);
   if (!low || !high) return Term::poison();
   if (*low >= *high) {
@@ -55,6 +65,7 @@ Term random_uniform(Elaboration& e, CallSite& site) {
 }
 
 Term random_normal(Elaboration& e, CallSite& site) {
+  if (!may_draw(e, site)) return Term::poison();
   const auto mean = number(e, site, "mean", 0), deviation = number(e, site, "std", 1);
   if (!mean || !deviation) return Term::poison();
   if (*deviation < 0) {
@@ -87,6 +98,7 @@ Term dropout(Elaboration& e, CallSite& site) {
     e.error("E0310", site.options.at("rate").second, "`rate` must be at least 0 and below 1, not {}", *rate);
     return Term::poison();
   }
+  if (!may_draw(e, site)) return Term::poison();
   if (*rate == 0 || !e.options.purpose.training()) return Term::of(x);
   const ValueId numbers = draw(e, site, Distribution::uniform, site.dims.empty() ? type.dims : site.dims);
   const ValueId kept = e.build.map(F::greater_equal, {numbers, e.build.literal(*rate, e.type(numbers).element)});

@@ -45,6 +45,9 @@ bool owns(const Elaboration& e, const ast::Body& body, std::vector<const ast::Bl
         repeat != nullptr &&
         (owns(e, repeat->body, seen) || (repeat->until != nullptr && owns(e, *repeat->until, seen))))
       return true;
+    if (const auto* manual = std::get_if<ast::Manual>(&statement.node);
+        manual != nullptr && owns(e, manual->body, seen))
+      return true;
     if (const auto* bind = std::get_if<ast::Bind>(&statement.node); bind != nullptr && owns(e, *bind->value, seen))
       return true;
     if (const auto* results = std::get_if<ast::Return>(&statement.node))

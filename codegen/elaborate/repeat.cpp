@@ -4,6 +4,7 @@
 
 #include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/expressions.h"
+#include "codegen/elaborate/manual.h"
 #include "codegen/elaborate/names.h"
 #include "codegen/elaborate/state.h"
 #include "codegen/elaborate/statements.h"
@@ -24,30 +25,30 @@ struct Carry {
   Span leaving_span;
 };
 
-void bound_names(const ast::Body& body, std::vector<std::string>& names) {
+void add_bound_names(const ast::Body& body, std::vector<ast::Name>& names) {
   for (const ast::Statement& statement : body) {
     if (const auto* bind = std::get_if<ast::Bind>(&statement.node)) {
       for (const ast::Name& name : bind->names)
-        if (std::find(names.begin(), names.end(), name.text) == names.end()) names.push_back(name.text);
+        if (std::ranges::find(names, name.text, &ast::Name::text) == names.end()) names.push_back(name);
     } else if (const auto* repeat = std::get_if<ast::Repeat>(&statement.node)) {
-      bound_names(repeat->body, names);
+      add_bound_names(repeat->body, names);
+    } else if (const auto* manual = std::get_if<ast::Manual>(&statement.node)) {
+      add_bound_names(manual->body, names);
     }
   }
 }
 
 /// The names bound before the loop that its body binds again, in the order in which it does.
 std::vector<Carry> carries_of(Elaboration& e, Frame& frame, const ast::Repeat& repeat) {
-  std::vector<std::string> names;
-  bound_names(repeat.body, names);
   std::vector<Carry> carries;
-  for (const std::string& name : names) {
+  for (const auto& [name, bound_at] : bound_names(repeat.body)) {
     const Binding* binding = find_name(frame, name);
     if (binding == nullptr || binding->kind != Binding::Kind::value) continue;
     Carry carry;
     carry.name = name;
     carry.span = binding->span;
-    carry.initial = binding->term;
-    switch (binding->term.kind) {
+    carry.initial = seen_here(e, frame, *binding, name, binding->span);
+    switch (carry.initial.kind) {
       case Term::Kind::poison: carry.broken = true; break;
       case Term::Kind::number:
         carry.from_number = true;
@@ -55,9 +56,9 @@ std::vector<Carry> carries_of(Elaboration& e, Frame& frame, const ast::Repeat& r
         carry.type = {default_float(e), {}, {}};
         break;
       case Term::Kind::truth: carry.type = {Type::boolean, {}, {}}; break;
-      case Term::Kind::tensor: carry.type = e.type(binding->term.value); break;
+      case Term::Kind::tensor: carry.type = e.type(carry.initial.value); break;
       case Term::Kind::plan:
-      case Term::Kind::masked: tensor_of(e, binding->term, binding->span); carry.broken = true;
+      case Term::Kind::masked: tensor_of(e, carry.initial, binding->span); carry.broken = true;
     }
     carries.push_back(carry);
   }
@@ -109,6 +110,7 @@ ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, D
   for (Carry& carry : carries) {
     Binding binding;
     binding.span = carry.span;
+    binding.regions = e.regions.size();
     if (!carry.typed) {
       binding.term = carry.initial;
     } else if (!carry.broken) {
@@ -123,14 +125,15 @@ ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, D
     if (binding.kind == Binding::Kind::value) closed.names.emplace(name, binding.term);
   for (Carry& carry : carries) {
     const Binding& last = body.names.at(carry.name);
+    const Term leaving = seen_here(e, body, last, carry.name, last.span);
     carry.leaving_span = last.span;
-    if (carry.broken || last.term.poisoned()) {
+    if (carry.broken || leaving.poisoned()) {
       carry.broken = true;
     } else if (trial && carry.from_number) {
-      carry.leaving = last.term.is_tensor() ? last.term.value : ValueId{};
+      carry.leaving = leaving.is_tensor() ? leaving.value : ValueId{};
     } else {
       const std::string what = fmt::format("carry `{}` begins as", carry.name);
-      carry.leaving = as_written(e, last.term, carry.type, last.span, carry.span, what, false, "E0307").value;
+      carry.leaving = as_written(e, leaving, carry.type, last.span, carry.span, what, false, "E0307").value;
       carry.broken = !carry.leaving;
       closed.names.at(carry.name) = carry.broken ? Term::poison() : Term::of(carry.leaving);
     }
@@ -197,6 +200,7 @@ void close(Elaboration& e, Frame& frame, const ClosedLoop& closed, const std::ve
   for (const Carry& carry : carries) {
     Binding* binding = find_name(frame, carry.name);
     binding->span = carry.leaving_span;
+    binding->regions = e.regions.size();
     if (carry.broken) {
       binding->term = Term::poison();
       continue;
@@ -217,6 +221,12 @@ void close(Elaboration& e, Frame& frame, const ClosedLoop& closed, const std::ve
 }
 
 }  // namespace
+
+std::vector<ast::Name> bound_names(const ast::Body& body) {
+  std::vector<ast::Name> names;
+  add_bound_names(body, names);
+  return names;
+}
 
 void repeat_statement(Elaboration& e, Frame& frame, const ast::Repeat& repeat, Span span) {
   const DimId dim = dim_named(e, *frame.dims, repeat.dim);

@@ -7,6 +7,9 @@ namespace mesh::elaboration {
 
 void repeat_statement(Elaboration&, Frame&, const ast::Repeat&, Span);
 
+/// The names that a body binds, those of its loops and manual regions too.
+std::vector<ast::Name> bound_names(const ast::Body&);
+
 /// The value of an input or parameter here: inside the loops that it lies in, its turn.
 ValueId read_stored(Elaboration&, const Binding&);
 

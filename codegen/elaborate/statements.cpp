@@ -3,6 +3,7 @@
 #include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/expressions.h"
 #include "codegen/elaborate/generate.h"
+#include "codegen/elaborate/manual.h"
 #include "codegen/elaborate/minimize.h"
 #include "codegen/elaborate/names.h"
 #include "codegen/elaborate/repeat.h"
@@ -100,6 +101,7 @@ void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& 
     }
     known.term = term;
     known.span = name.span;
+    known.regions = e.regions.size();
   } else if (const Binding* around = find_name(frame, name.text)) {
     // Values bound before a loop are its carries and stand among its own names already.
     e.error("E0211", name.span, "`{}` in a `repeat` hides the `{}` around it", name.text, name.text)
@@ -116,6 +118,7 @@ void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& 
     Binding binding;
     binding.term = term;
     binding.span = name.span;
+    binding.regions = e.regions.size();
     frame.names.emplace(name.text, binding);
   }
   record_name(e, join(frame.call, name.text), term);
@@ -174,10 +177,12 @@ void return_statement(Elaboration& e, Frame& frame, const ast::Return& statement
 void statements(Elaboration& e, Frame& frame, const ast::Body& body) {
   for (const ast::Statement& statement : body) {
     e.build.span = statement.span;
+    if (!may_stand_here(e, frame, statement)) continue;
     if (const auto* s = std::get_if<ast::Bind>(&statement.node)) bind_statement(e, frame, *s);
     else if (const auto* s = std::get_if<ast::Parameter>(&statement.node)) bind_owned(e, frame, s->names);
     else if (const auto* s = std::get_if<ast::Port>(&statement.node)) port_statement(e, frame, *s, statement.span);
     else if (const auto* s = std::get_if<ast::Repeat>(&statement.node)) repeat_statement(e, frame, *s, statement.span);
+    else if (const auto* s = std::get_if<ast::Manual>(&statement.node)) manual_statement(e, frame, *s, statement.span);
     else if (const auto* s = std::get_if<ast::Return>(&statement.node)) return_statement(e, frame, *s, statement.span);
     else if (const auto* s = std::get_if<ast::Require>(&statement.node)) check_requirement(e, *frame.dims, *s);
     else if (std::holds_alternative<ast::Metric>(statement.node))

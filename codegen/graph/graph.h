@@ -386,6 +386,19 @@ struct MicroBatches {
   std::vector<Name> names = {};  // other names of `samples`, each with that of a micro-batch's
 };
 
+/// Of manual regions: a dim that counts the ranks of an axis of the mesh, so that what each rank has of a value lies
+/// side by side. Every layout puts it on the axis.
+struct RanksDim {
+  DimId dim;
+  std::string axis;
+  struct Cut {
+    DimId whole, local;  // a dim of the spec, and what a rank has of it
+    Span span;           // of the region that cuts it
+  };
+  std::vector<Cut> cuts;
+  Span span;  // of the first region over the axis
+};
+
 /// A value that the caller wants to see after a step, by its name.
 struct Wanted {
   std::string name;
@@ -420,6 +433,7 @@ struct Graph {
   std::vector<Metric> metrics;  // the loss first, what is watched last
   DimId sample_dim;
   MicroBatches micro_batches;
+  std::vector<RanksDim> ranks_dims;  // of manual regions
   std::optional<Generation> generation;  // until the entry is made of it
   std::vector<Wanted> wanted;
   std::vector<Output> outputs;  // in order of declaration

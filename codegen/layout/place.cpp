@@ -327,7 +327,11 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
     if (natural.is_partial()) partial_because_[result] = because;
     if (kept == natural) continue;
     const bool ruled = kept == target(declared_.of(result), natural);
-    const ValueId moved = bring(result, kept, ruled ? "the layout's rule for it" : "what reads it later");
+    const bool by_region = std::ranges::any_of(graph_.type(result).dims, [&](DimId dim) {
+      return std::ranges::count(graph_.ranks_dims, dim, &RanksDim::dim) > 0;
+    });
+    const char* rule = by_region ? "the manual region" : "the layout's rule for it";
+    const ValueId moved = bring(result, kept, ruled ? rule : "what reads it later");
     home_[result] = moved;
     unmoved_[moved] = result;
     if (graph_.value(moved).name.empty()) graph_.value(moved).name = graph_.value(result).name;

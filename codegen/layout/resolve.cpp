@@ -6,6 +6,7 @@
 
 #include "codegen/elaborate/declarations.h"
 #include "codegen/layout/resolve_check.h"
+#include "codegen/layout/resolve_manual.h"
 #include "codegen/layout/resolve_mesh.h"
 #include "codegen/layout/resolve_replicas.h"
 #include "codegen/layout/resolve_rules.h"
@@ -102,6 +103,7 @@ std::optional<Layout> resolve_layout(const SourceProgram& program, const Graph& 
     resolve_rules(*found, graph, elsewhere, sources, layout, sink);
     layout.automatic = {};
   }
+  place_ranks(graph, layout, sink);
   if (sink.error_count() > errors_before) return {};
   if (layout.automatic.known()) return layout;  // to be completed
   check_replicas(graph, layout, sink);

@@ -57,11 +57,26 @@ const Where* place_of(const OpContext& op, AxisId axis) {
   return op.node.results.empty() ? nullptr : place;  // what has no result tells all ranks something
 }
 
+/// Within a manual region over the axis: the factor of the dim that counts its ranks, where it lies on the axis. A
+/// region says itself what its ranks have.
+std::optional<int> ranks_factor(const OpContext& op, AxisId axis) {
+  for (size_t f = 0; f < op.factors.size(); ++f)
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const DimId dim = op.factors[f].operands[i];
+      if (std::ranges::count(op.graph.ranks_dims, dim, &RanksDim::dim) == 0) continue;
+      const std::vector<AxisId>* axes = axes_of(split_of(op, i, dim));
+      const bool even = op.factors[f].granule == 1 || op.factors[f].size % op.mesh.axes[axis].size == 0;
+      if (axes && *axes == std::vector{axis} && even) return static_cast<int>(f);
+    }
+  return {};
+}
+
 constexpr int no_factor = -1, passes = -2, stays = -3;
 
 /// What may become of one axis, the preferred choice on equal cost first.
 std::vector<int> choices(const OpContext& op, AxisId axis) {
   if (std::ranges::count(op.must_lie, axis, &Where::axis) > 0) return {stays};
+  if (const std::optional<int> ranks = ranks_factor(op, axis)) return {*ranks};
   std::vector<int> claims;
   bool operand_claims = false;
   for (size_t f = 0; f < op.factors.size(); ++f) {
@@ -289,6 +304,7 @@ std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) 
   std::vector<Strategy> all;
   for (AxisId axis = 0; axis != op.mesh.axes.size(); ++axis) {
     if (op.mesh.axes[axis].size == 1 || std::ranges::count(op.must_lie, axis, &Where::axis) > 0) continue;
+    if (ranks_factor(op, axis)) continue;
     Strategy without = strategy;
     std::erase(without.passing, axis);
     std::erase_if(without.staying, [&](const Where& where) { return where.axis == axis; });

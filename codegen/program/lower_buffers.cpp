@@ -117,7 +117,7 @@ bool Lowering::is_alone(ValueId value) const {
     return std::any_of(loop->collects.begin(), loop->collects.end(),
                        [&](const LoopOp::Collect& collect) { return collect.stacked == value; });
   if (is_view(producer.op)) return false;
-  if (std::holds_alternative<ReshardOp>(producer.op) && memory_[producer.inputs[0].index] == memory_[value.index])
+  if (!producer.inputs.empty() && memory_[producer.inputs[0].index] == memory_[value.index])
     return is_alone(producer.inputs[0]);
   return true;
 }

@@ -270,6 +270,7 @@ class Builder {
     if (auto* c = as<Parser::RepeatStatementContext>(any)) {
       return ast::Repeat{name(c->name(0)), maybe(c->name(1)), expr(c->expr()), body(c->body())};
     }
+    if (auto* c = as<Parser::ManualStatementContext>(any)) return ast::Manual{cuts(c->cut()), body(c->body())};
     if (auto* c = as<Parser::ReturnStatementContext>(any)) return ast::Return{exprs(c->expr())};
     if (auto* c = as<Parser::MinimizeStatementContext>(any)) {
       return ast::Minimize{name(c->name()), globs(c->globs()), expr(c->expr()), groups(c->groups())};
@@ -280,6 +281,14 @@ class Builder {
       return ast::Bind{names(c->names()), maybe(c->type()), expr(c->expr())};
     auto* update = as<Parser::UpdateStatementContext>(any);
     return ast::Update{name(update->name()), expr(update->expr())};
+  }
+
+  std::vector<ast::Cut> cuts(const std::vector<Parser::CutContext*>& contexts) {
+    return each(contexts, [&](auto* one) {
+      ast::Cut cut{{}, name(one->name()), expr(one->expr()), span(one)};
+      if (one->names() != nullptr) cut.dims = names(one->names());
+      return cut;
+    });
   }
 
   std::vector<ast::ParameterGroup> groups(Parser::GroupsContext* context) {

@@ -114,7 +114,8 @@ class StatementErrors : public antlr4::DefaultErrorStrategy {
       depth += arranged_.tokens[at].is("{") ? 1 : arranged_.tokens[at].is("}") ? -1 : 0;
     }
     const Token& word = arranged_.tokens[first];
-    skip_statement(parser, depth, depth == 0 && (word.is("block") || word.is("model") || word.is("repeat")));
+    skip_statement(parser, depth,
+                   depth == 0 && (word.is("block") || word.is("model") || word.is("repeat") || word.is("manual")));
   }
 
   // Parses what is left of a list after something in it did not fit; its elements become children of the list.

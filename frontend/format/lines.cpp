@@ -51,7 +51,7 @@ class Brackets {
                        of == "tensor" || of == "in"
                    ? Around::rules
                    : Around::other;
-      if (of == "model" || of == "block" || of == "repeat") return Around::statements;
+      if (of == "model" || of == "block" || of == "repeat" || of == "manual") return Around::statements;
       return of == "layout" ? Around::rules : Around::other;
     }
     return token.is("(") && of == "block" && around() == Around::file ? Around::ports : Around::other;

@@ -12,7 +12,7 @@ namespace mesh::format {
 /// What the innermost bracket around a token holds.
 enum class Around : std::uint8_t {
   file,
-  statements,  // of a model, block or repeat
+  statements,  // of a model, block, repeat or manual region
   rules,       // of a layout, and scopes inside
   ports,       // `(x : real[..., d])` of a block
   other        // parentheses, square brackets, attributes, meshes, groups, limits

@@ -17,7 +17,7 @@ from common import TOP, Report, json_lines, meshc, scratch
 from common import run as execute
 from texts import printed
 
-LESSONS = 18
+LESSONS = 19
 LINES = range(20, 41)
 
 

@@ -8,6 +8,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/verify_graph.h"
 #include "codegen/layout/resolve.h"
+#include "codegen/layout/resolve_manual.h"
 #include "frontend/imports.h"
 #include "frontend/render.h"
 
@@ -76,6 +77,7 @@ int main(int argc, char** argv) {
   mesh::SourceMap sources;
   mesh::DiagnosticSink sink;
   const mesh::SourceProgram program = mesh::load_program(files, sources, sink);
+  options.axes = [&](const mesh::Graph& dims) { return mesh::axes_of_layout(program, dims, layout_options); };
   std::optional<mesh::Graph> graph;
   if (!program.files.empty() && !sink.has_errors()) graph = mesh::elaborate(program, sources, options, sink);
   if (graph) mesh::verify_graph(*graph, "elaborate");
