@@ -26,7 +26,8 @@ std::vector<Term> unknown_function(Elaboration& e, Frame& frame, const ast::Call
   const std::string name = call.callee.text();
   std::vector<std::string> known = function_names();
   known.emplace_back("collect");
-  for (const std::string_view one : calls_across_ranks()) known.emplace_back(one);
+  for (const std::string_view one : calls_across_ranks())
+    if (one != name) known.emplace_back(one);
   for (const auto& [block, declared] : e.declared.blocks) known.push_back(block);
   for (const Frame* at = &frame; at != nullptr; at = at->outer)
     for (const auto& [bound, binding] : at->names)
@@ -159,6 +160,13 @@ std::vector<Term> function_call(Elaboration& e, Frame& frame, const ast::Call& c
   return results;
 }
 
+/// Not what another library calls so: `permute(x, 0, 2, 1)`.
+bool means_ranks(const Elaboration& e, const ast::Call& call) {
+  const auto names_axis = [](const ast::Argument& argument) { return argument.name && argument.name->text == "over"; };
+  return !e.regions.empty() || written_here(call.callee.text()).empty() ||
+         std::ranges::any_of(call.arguments, names_axis);
+}
+
 bool draws_random_numbers(const std::string& name) {
   return name == "normal" || name == "truncated_normal" || name == "uniform";
 }
@@ -189,7 +197,7 @@ std::vector<Term> call_expression(Elaboration& e, Frame& frame, const ast::Call&
   if (const auto element = element_named(e, name)) return cast_call(e, frame, call, *element, span);
   if (const auto rows = functions_named(name); !rows.empty()) return function_call(e, frame, call, rows, span);
   if (name == "collect") return {collect(e, frame, call, span)};
-  if (is_across_ranks(name)) return {across_ranks(e, frame, call, span)};
+  if (is_across_ranks(name) && means_ranks(e, call)) return {across_ranks(e, frame, call, span)};
   if (draws_random_numbers(name)) {
     e.error("E0318", span, "`{}` draws random numbers, which only a parameter's initial value may", name)
         .help("`random_normal[dim]()` and `random_uniform[dim]()` draw numbers in a step");

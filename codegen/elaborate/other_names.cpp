@@ -45,6 +45,7 @@ const std::vector<OtherName>& other_names() {
       windows = "`conv[d: three](x, w, pad: \"same\")`: windows as long as `three` move along `d`; `meshc ops conv`",
       largest = "`max_pool[d: 2 stride 2 as half](x)`: windows of 2 move along `d`, two at a time",
       average = "`avg_pool[d: 2 stride 2 as half](x)`: windows of 2 move along `d`, two at a time",
+      reduced = "in a manual region `all_reduce` adds up what the ranks have, or takes the largest or smallest",
       no_product = "there is no product along a dim, and no running one";
   static const std::vector<OtherName> all_names = {
       {"matmul", product},
@@ -168,6 +169,13 @@ const std::vector<OtherName>& other_names() {
       {"grad", "`minimize` takes the gradient of the loss; there is none of other values"},
       {"arange", counted},
       {"iota", counted},
+      {"psum", reduced},
+      {"pmax", reduced},
+      {"pmin", reduced},
+      {"psum_scatter", "in a manual region it is called `reduce_scatter`"},
+      {"ppermute", "in a manual region `permute` hands what each rank has to the next one"},
+      {"axis_index", "in a manual region it is called `coordinate`"},
+      {"shard_map", "a region that says what one rank does begins with `manual`"},
       {"zeros_like", "a number is spread by name: write `0`"},
       {"ones_like", "a number is spread by name: write `1`"},
   };

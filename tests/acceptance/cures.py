@@ -105,7 +105,8 @@ PROPOSALS = dict([
 ])
 # In backticks, but no expression: a name, a command, a declaration that others of these tests run.
 WORDS = {"real[a, b]", "mask", "meshc ops mask", "minimize", "sigmoid", "sin", "cos", "tanh", "erf", "order", "silu", "d", "k", "x", "y", "i", "a", "import std.nn",
-         "layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm", "three", "meshc ops conv", "linear", "feed_forward", "sinusoid"}
+         "layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm", "three", "meshc ops conv", "linear", "feed_forward", "sinusoid",
+         "all_reduce", "reduce_scatter", "permute", "coordinate", "manual"}
 
 
 def array(dims, sizes, dice):

@@ -21,6 +21,13 @@ def lstm(v):
     return {"hs": hs, "gates": gates, "loss": (hs**2).mean() + (gates**2).sum(), "h": h}
 
 
+def manual(v):
+    h = v.x
+    for w in v.layer_w:
+        h = np.tanh(h @ w)
+    return {"h": h, "total": (h**2).sum(), "loss": (h**2).sum() / 4}
+
+
 def two_loops(v):
     h, s, hs, us = v.x, 0, [], []
     for i in range(3):
@@ -180,6 +187,27 @@ model Anew {
 }
 layout split on plane { batch -> rows; wide -> columns }
 """, lambda v: {"total": 6 * (np.sin(np.sin(np.tanh(v.x * v.w)) + 1) + 1)}, {"x": (4, 6)}, {"w": (6,)})
+    yield Construct("a manual region in a loop, over both axes", """
+dim batch = 4, wide = 6, to = wide, layer = 3
+model Manual {
+  input x : real[batch, wide]
+  h = x
+  repeat layer {
+    param w : real[wide, to] = ones
+    manual batch over rows, wide over columns {
+      part = dot[wide](h, w)
+      y    = all_reduce(part, over: columns)
+    }
+    h = tanh(y)[to as wide]
+  }
+  manual batch over rows {
+    total = all_reduce(sum[batch, wide](h ^ 2), over: rows)
+  }
+  loss = total / size[batch]
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { batch -> rows; wide -> columns unless batch }
+""", manual, {"x": (4, 6)}, {"layer.w": (3, 6, 6)})
     yield Construct("values that have the loop's dim themselves", """
 dim batch = 4, turn = 3
 model Own {
