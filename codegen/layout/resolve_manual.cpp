@@ -21,6 +21,18 @@ bool is_taken(const RanksDim& ranks, AxisId axis, const Layout& layout, Diagnost
   return true;
 }
 
+/// E0427 for rules that place the ranks themselves.
+void check_own(const RanksDim& ranks, const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
+  for (const Rule& rule : layout.rules)
+    if (has(rule.dims, ranks.dim))
+      sink.error("E0427", rule.span,
+                 fmt::format("a rule for `{}`, which counts the ranks of `{}` in a manual region",
+                             graph.dim(ranks.dim).name, ranks.axis))
+          .here("it lies on `{}` under every layout", ranks.axis)
+          .label(ranks.span, "the region")
+          .help("leave it out");
+}
+
 /// E0427 for rules for all values: what the region reads is cut otherwise everywhere else. Parameters alone, or values
 /// of a name, may lie otherwise: they are moved.
 void check_cuts(const RanksDim& ranks, AxisId axis, const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
@@ -57,6 +69,7 @@ std::map<std::string, int64_t> axes_of_layout(const SourceProgram& program, cons
 
 void place_ranks(const Graph& graph, Layout& layout, DiagnosticSink& sink) {
   for (const RanksDim& ranks : graph.ranks_dims) {
+    check_own(ranks, graph, layout, sink);
     const auto axis = std::ranges::find(layout.mesh.axes, ranks.axis, &MeshAxis::name);
     if (axis == layout.mesh.axes.end() || axis->size == 1) continue;
     const auto id = static_cast<AxisId>(axis - layout.mesh.axes.begin());

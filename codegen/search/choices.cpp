@@ -96,6 +96,7 @@ void Choices::add_dims(const Graph& graph) {
     active.insert(graph.type(value).dims.begin(), graph.type(value).dims.end());
   std::set<DimId> known = dims_of_stored(graph, false);
   known.insert(active.begin(), active.end());
+  for (const RanksDim& ranks : graph.ranks_dims) known.erase(ranks.dim), active.erase(ranks.dim);
   const auto each = [&](const std::set<DimId>& dims, const std::string& scope) {
     for (uint32_t i = 0; i < graph.dims.size(); ++i)
       if (dims.contains({i}) && !chained.contains({i}))
