@@ -29,8 +29,8 @@ std::string to_string(const Program& program, const BranchStep& branch) {
 std::optional<int64_t> neighbour(const MeshShape& mesh, const MessageStep& message, int64_t rank) {
   const MeshAxis& axis = mesh.axes[message.axis];
   const int64_t step = message.down == message.sends ? -1 : 1;
-  const int64_t there = mesh.coordinate(rank, message.axis) + step;
-  if (there < 0 || there >= axis.size) return {};
+  const auto here = static_cast<int32_t>(mesh.coordinate(rank, message.axis));
+  if (!message.among.has(here) || !message.among.has(here + static_cast<int32_t>(step))) return {};
   return rank + step * axis.stride;
 }
 
@@ -111,6 +111,15 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
   return result;
 }
 
+/// Of what has no element on a rank nothing is read or written there. Stages have turns of a loop or none.
+bool RankClasses::has_some(const std::vector<LocalDim>& dims, int64_t rank) const {
+  const Layout& layout = program_.sharded.layout;
+  return std::ranges::none_of(dims, [&](const LocalDim& local) {
+    return layout.pipeline.loop_over(local.dim) && contains(local.placement.axes, layout.pipeline.axis) &&
+           owned_positions(layout.mesh, program_.sharded.graph.dim(local.dim).size, local.placement, rank).size() == 0;
+  });
+}
+
 RankSet RankClasses::touching(const Step& step, const Access& access, Use use, const RankSet& in) const {
   RankSet result = in;
   const auto* message = std::get_if<MessageStep>(&step.what);
@@ -122,6 +131,7 @@ RankSet RankClasses::touching(const Step& step, const Access& access, Use use, c
         (one.kind == CollectiveKind::reduce && use == Use::write && access == one.to))
       result = intersection(result, at(one.at));
   const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
+  for (size_t i = 0; i < count(); ++i) result[i] = result[i] && has_some(dims, classes_[i].rank);
   for (size_t k = 0; k < access.turns.size(); ++k)
     for (const Where& where : owners_of_turn(dims[k].dim, dims[k].placement)) {
       const auto of = static_cast<size_t>(std::ranges::find(turns_, where) - turns_.begin());

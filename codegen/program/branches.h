@@ -49,6 +49,7 @@ class RankClasses {
     std::vector<bool> turn;  // by place in `turns_`: whether it is its turn there
   };
   RankSet at(const Where&) const;
+  bool has_some(const std::vector<LocalDim>& dims, int64_t rank) const;
 
   const Program& program_;
   std::vector<Where> turns_;  // that depend on the turn of a loop

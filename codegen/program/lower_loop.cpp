@@ -90,22 +90,25 @@ void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries, const
 
 /// What the stages of a pipeline hand on: not what each adds up for itself.
 void Lowering::pass_on(const LoopOp& op, const std::vector<Access>& carries, bool sends) {
-  at_ = {};
+  const StageRange among = stages_.range(op);
+  if (among.first == among.last) return;
+  at_ = {stages_.comers(op)};
   for (size_t i = 0; i < op.carries.size(); ++i)
     if (!sharded_.placement(op.carries[i].result).at.empty()) {
       program_.buffer(storage(program_, carries[i].buffer)).space = Space::arena;
-      emit(MessageStep{carries[i], sharded_.layout.pipeline.axis, op.reverse, sends});
+      emit(MessageStep{carries[i], sharded_.layout.pipeline.axis, op.reverse, sends, among});
     }
+  at_ = {};
 }
 
 /// What comes into a stage is there for its R, too.
 void Lowering::keep_inputs(const LoopOp& op, const std::vector<Access>& carries) {
-  at_ = {};
+  at_ = {stages_.comers(op)};
   for (size_t i = 0; i < op.carries.size(); ++i) {
     if (sharded_.placement(op.carries[i].result).at.empty()) continue;
     const Access kept{new_buffer(op.carries[i].entering, BufferKind::activation), {}};
     copy(carries[i], kept);
-    came_in_[op.carries[i].initial] = {kept, carries[i]};
+    came_in_[op.carries[i].initial] = {kept, carries[i], op.dim, at_};
   }
 }
 
@@ -120,31 +123,79 @@ void Lowering::keep(const std::vector<Slot>& slots, bool before, const std::func
   at_ = {};
 }
 
-/// F with R in place of its layers, where these give nothing but what goes on; else with R besides.
+/// The loop over layers that the step is, or that stands in its branch.
+const ForStep* Lowering::layers_in(const Step& step) const {
+  if (const auto* loop = std::get_if<ForStep>(&step.what))
+    return sharded_.layout.pipeline.loop_over(loop->dim) ? loop : nullptr;
+  if (const auto* branch = std::get_if<BranchStep>(&step.what))
+    for (const Step& inner : branch->body)
+      if (const ForStep* loop = layers_in(inner)) return loop;
+  return nullptr;
+}
+
+/// F with R in place of its layers, where these give nothing but what goes on; else with R besides. What R computes
+/// between two loops goes with the second, and what it computes behind the last one with that.
 void Lowering::add_forward_that_keeps(Steps& actions) {
-  const auto is_layers = [&](const Step& step) {
-    const auto* loop = std::get_if<ForStep>(&step.what);
-    return loop && loop->dim == sharded_.layout.pipeline.dim;
-  };
   const Steps& forward = std::get<ActionStep>(actions[0].what).body;
   const Steps& again = std::get<ActionStep>(actions[1].what).body;
-  bool gives_more = false;
-  for (const NodeId id : graph_.body(stages_.body()).nodes)
-    if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op); loop && stages_.is_forward(*loop))
-      gives_more = !loop->collects.empty() || std::ranges::any_of(loop->carries, [&](const LoopOp::Carry& carry) {
-        return sharded_.placement(carry.result).at.empty();
-      });
   ActionStep made{ActionKind::forward, {}, true};
   Steps* const around = std::exchange(steps_, &made.body);
-  for (const Step& step : forward) {
-    if (!is_layers(step) || gives_more) made.body.push_back(step);
-    if (!is_layers(step)) continue;
-    made.body.insert(made.body.end(), again.begin(), again.end());
-    for (const auto& [initial, input] : came_in_)
-      if (!gives_more) copy(input.kept, input.carry);
+  const auto last = std::ranges::find_if(forward.rbegin(), forward.rend(),
+                                         [&](const Step& step) { return layers_in(step) != nullptr; })
+                        .base() -
+                    1;
+  auto begin = again.begin();
+  for (auto step = forward.begin(); step != forward.end(); ++step) {
+    const ForStep* layers = layers_in(*step);
+    auto end = begin;
+    if (layers != nullptr) {
+      end = std::find_if(begin, again.end(), [&](const Step& one) {
+        const ForStep* loop = layers_in(one);
+        return loop != nullptr && loop->dim == layers->dim;
+      });
+      end = end != again.end() ? end + 1 : begin;
+    }
+    if (end == begin) made.body.push_back(*step);
+    else keep_layers(*step, {begin, end});
+    if (step == last) made.body.insert(made.body.end(), end, again.end());
+    begin = end;
   }
   steps_ = around;
   actions.insert(actions.begin() + 1, Step{std::move(made), Part::forward, {}, {}, {}});
+}
+
+/// The layers of F, computed by R.
+void Lowering::keep_layers(const Step& step, std::span<const Step> again) {
+  const DimId dim = layers_in(step)->dim;
+  bool gives_more = false;
+  for (const NodeId id : graph_.body(stages_.body()).nodes)
+    if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
+        loop && stages_.is_forward(*loop) && loop->dim == dim)
+      gives_more = !loop->collects.empty() || std::ranges::any_of(loop->carries, [&](const LoopOp::Carry& carry) {
+        return sharded_.placement(carry.result).at.empty();
+      });
+  Steps in_front, behind;
+  if (const auto* branch = std::get_if<BranchStep>(&step.what)) {
+    const auto is_layers = [&](const Step& one) { return layers_in(one) != nullptr; };
+    const auto layers = std::ranges::find_if(branch->body, is_layers);
+    const auto part = [&](auto begin, auto end) {
+      Step some = step;
+      std::get<BranchStep>(some.what).body.assign(begin, end);
+      return begin == end ? Steps{} : Steps{some};
+    };
+    in_front = part(branch->body.begin(), gives_more ? layers + 1 : layers);
+    behind = part(layers + 1, branch->body.end());
+  } else if (gives_more) {
+    in_front = {step};
+  }
+  steps_->insert(steps_->end(), in_front.begin(), in_front.end());
+  steps_->insert(steps_->end(), again.begin(), again.end());
+  for (const auto& [initial, input] : came_in_)
+    if (!gives_more && input.loop == dim) {
+      at_ = input.at;
+      copy(input.kept, input.carry);
+    }
+  steps_->insert(steps_->end(), behind.begin(), behind.end());
 }
 
 /// The body of a pipeline: F and B of a micro-batch, or F, I and W; R between them where there is one.
@@ -243,6 +294,7 @@ void Lowering::lower_loop(const Node& node) {
   if (const auto own = sharded_.divided.find(op.body); own != sharded_.divided.end()) made.own = own->second;
   if (stages_.is_divided(op)) made.stage = stage_;
   if (stages_.is_pipeline(op)) made.order = order_of(program_, made, std::exchange(stage_, {}));
+  if (stages_.is_divided(op)) at_ = {stages_.comers(op)};
   emit(std::move(made));
   if (passes) pass_on(op, carries, true);
 }

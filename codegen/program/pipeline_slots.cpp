@@ -150,9 +150,10 @@ class Slots {
 
   /// What several stages of a rank make each for itself, but for what lies turn by turn: turns are of one stage.
   bool needs_stages(const Uses& of, BufferId root) const {
-    const DimId turns = program_.sharded.layout.pipeline.dim;
-    return !of.of_one_stage &&
-           std::ranges::find(program_.buffer(root).dims, turns, &LocalDim::dim) == program_.buffer(root).dims.end();
+    const Pipeline& pipeline = program_.sharded.layout.pipeline;
+    return !of.of_one_stage && std::ranges::none_of(program_.buffer(root).dims, [&](const LocalDim& local) {
+      return pipeline.loop_over(local.dim).has_value();
+    });
   }
 
   static void add(Access& access, TurnIndex turn) {
