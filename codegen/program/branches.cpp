@@ -111,13 +111,16 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
   return result;
 }
 
-/// Of what has no element on a rank nothing is read or written there. Stages have turns of a loop or none.
-bool RankClasses::has_some(const std::vector<LocalDim>& dims, int64_t rank) const {
+RankSet RankClasses::holding(BufferId buffer) const {
   const Layout& layout = program_.sharded.layout;
-  return std::ranges::none_of(dims, [&](const LocalDim& local) {
-    return layout.pipeline.loop_over(local.dim) && contains(local.placement.axes, layout.pipeline.axis) &&
-           owned_positions(layout.mesh, program_.sharded.graph.dim(local.dim).size, local.placement, rank).size() == 0;
-  });
+  RankSet result = all();
+  for (const LocalDim& local : program_.buffer(buffer).dims) {
+    if (!layout.pipeline.loop_over(local.dim) || !contains(local.placement.axes, layout.pipeline.axis)) continue;
+    const int64_t turns = program_.sharded.graph.dim(local.dim).size;
+    for (size_t i = 0; i < count(); ++i)
+      result[i] = result[i] && owned_positions(layout.mesh, turns, local.placement, classes_[i].rank).size() > 0;
+  }
+  return result;
 }
 
 RankSet RankClasses::touching(const Step& step, const Access& access, Use use, const RankSet& in) const {
@@ -131,7 +134,7 @@ RankSet RankClasses::touching(const Step& step, const Access& access, Use use, c
         (one.kind == CollectiveKind::reduce && use == Use::write && access == one.to))
       result = intersection(result, at(one.at));
   const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
-  for (size_t i = 0; i < count(); ++i) result[i] = result[i] && has_some(dims, classes_[i].rank);
+  result = intersection(result, holding(access.buffer));
   for (size_t k = 0; k < access.turns.size(); ++k)
     for (const Where& where : owners_of_turn(dims[k].dim, dims[k].placement)) {
       const auto of = static_cast<size_t>(std::ranges::find(turns_, where) - turns_.begin());
