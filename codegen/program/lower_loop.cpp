@@ -11,12 +11,21 @@
 
 namespace mesh {
 
-/// The buffer of a carry, holding its initial value.
-Access Lowering::enter(const LoopOp::Carry& carry) {
+/// The buffer of a carry, holding its initial value: of what stages hand on at the stage where it begins. Into others
+/// it comes.
+Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
+  at_ = where(carry.initial);
+  const bool comes_in = at_.at.empty() && is_handed_on(op, carry);
+  if (comes_in) {
+    at_.at = {stages_.end(op, false)};
+    const StageRange among = stages_.range(op);
+    const auto ranks = static_cast<int32_t>(sharded_.layout.pipeline.lists.ranks.size());
+    if (stage_) at_.stage = {stage_, (op.reverse ? among.last : among.first) / ranks};
+  }
   Access initial = in_memory(carry.initial);
   // A loop within another begins anew in each turn of that: what was made outside is needed again.
   const bool made_beside = graph_.value(carry.initial).body == graph_.value(carry.result).body;
-  if (made_beside && is_alone(carry.initial) &&
+  if (!comes_in && made_beside && is_alone(carry.initial) &&
       dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
       program_.buffer(initial.buffer).dims == local_dims(carry.entering))
     return initial;
@@ -88,13 +97,18 @@ void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries, const
   at_ = {};
 }
 
-/// What the stages of a pipeline hand on: not what each adds up for itself.
+/// Whether stages of a pipeline hand it on: not what each adds up for itself.
+bool Lowering::is_handed_on(const LoopOp& op, const LoopOp::Carry& carry) const {
+  return stages_.is_divided(op) && !sharded_.placement(carry.result).at.empty();
+}
+
+/// What stages have handed on, or hand on.
 void Lowering::pass_on(const LoopOp& op, const std::vector<Access>& carries, bool sends) {
   const StageRange among = stages_.range(op);
   if (among.first == among.last) return;
   at_ = {stages_.comers(op)};
   for (size_t i = 0; i < op.carries.size(); ++i)
-    if (!sharded_.placement(op.carries[i].result).at.empty()) {
+    if (is_handed_on(op, op.carries[i])) {
       program_.buffer(storage(program_, carries[i].buffer)).space = Space::arena;
       emit(MessageStep{carries[i], sharded_.layout.pipeline.axis, op.reverse, sends, among});
     }
@@ -105,7 +119,7 @@ void Lowering::pass_on(const LoopOp& op, const std::vector<Access>& carries, boo
 void Lowering::keep_inputs(const LoopOp& op, const std::vector<Access>& carries) {
   at_ = {stages_.comers(op)};
   for (size_t i = 0; i < op.carries.size(); ++i) {
-    if (sharded_.placement(op.carries[i].result).at.empty()) continue;
+    if (!is_handed_on(op, op.carries[i])) continue;
     const Access kept{new_buffer(op.carries[i].entering, BufferKind::activation), {}};
     copy(carries[i], kept);
     came_in_[op.carries[i].initial] = {kept, carries[i], op.dim, at_};
@@ -172,7 +186,7 @@ void Lowering::keep_layers(const Step& step, std::span<const Step> again) {
     if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
         loop && stages_.is_forward(*loop) && loop->dim == dim)
       gives_more = !loop->collects.empty() || std::ranges::any_of(loop->carries, [&](const LoopOp::Carry& carry) {
-        return sharded_.placement(carry.result).at.empty();
+        return !is_handed_on(*loop, carry);
       });
   Steps in_front, behind;
   if (const auto* branch = std::get_if<BranchStep>(&step.what)) {
@@ -190,11 +204,12 @@ void Lowering::keep_layers(const Step& step, std::span<const Step> again) {
   }
   steps_->insert(steps_->end(), in_front.begin(), in_front.end());
   steps_->insert(steps_->end(), again.begin(), again.end());
-  for (const auto& [initial, input] : came_in_)
-    if (!gives_more && input.loop == dim) {
-      at_ = input.at;
-      copy(input.kept, input.carry);
-    }
+  for (const auto& [initial, input] : came_in_) {
+    if (gives_more || input.loop != dim) continue;
+    at_ = input.at;
+    copy(input.kept, input.carry);
+  }
+  at_ = {};
   steps_->insert(steps_->end(), behind.begin(), behind.end());
 }
 
@@ -248,9 +263,8 @@ void Lowering::lower_loop(const Node& node) {
   const LoopId loop{program_.loops++};
   std::vector<Access> carries;
   for (const LoopOp::Carry& carry : op.carries) {
-    at_ = where(carry.initial);
     const auto came_in = stages_.is_again(op) ? came_in_.find(carry.initial) : came_in_.end();
-    carries.push_back(came_in == came_in_.end() ? enter(carry) : came_in->second.kept);
+    carries.push_back(came_in == came_in_.end() ? enter(op, carry) : came_in->second.kept);
     memory_[carry.entering.index] = carries.back();
   }
   const bool passes = stages_.is_divided(op) && !stages_.is_again(op);
@@ -294,7 +308,8 @@ void Lowering::lower_loop(const Node& node) {
   if (const auto own = sharded_.divided.find(op.body); own != sharded_.divided.end()) made.own = own->second;
   if (stages_.is_divided(op)) made.stage = stage_;
   if (stages_.is_pipeline(op)) made.order = order_of(program_, made, std::exchange(stage_, {}));
-  if (stages_.is_divided(op)) at_ = {stages_.comers(op)};
+  at_ = {};
+  if (stages_.is_divided(op)) at_.at = stages_.comers(op);
   emit(std::move(made));
   if (passes) pass_on(op, carries, true);
 }

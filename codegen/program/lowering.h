@@ -152,7 +152,8 @@ class Lowering {
     bool argument;  // what is collected is there before the body begins
   };
   void lower_loop(const Node&);
-  Access enter(const LoopOp::Carry&);
+  Access enter(const LoopOp&, const LoopOp::Carry&);
+  bool is_handed_on(const LoopOp&, const LoopOp::Carry&) const;
   void leave(const LoopOp&, const std::vector<Access>& carries, const std::function<bool(Part)>& of);
   void pass_on(const LoopOp&, const std::vector<Access>& carries, bool sends);
   void keep_inputs(const LoopOp&, const std::vector<Access>& carries);
