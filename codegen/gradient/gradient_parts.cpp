@@ -47,8 +47,8 @@ class Parts {
   }
 
   bool is_handed_on(const LoopOp& loop, const LoopOp::Carry& carry) const {
-    return carry.leaving != carry.entering &&
-           (!only_adds_up(graph_, loop, carry) || has_samples(graph_, graph_.type(carry.entering)));
+    if (has_samples(graph_, graph_.type(carry.entering))) return true;
+    return carry.leaving != carry.entering && !only_adds_up(graph_, loop, carry);
   }
 
   Graph& graph_;
