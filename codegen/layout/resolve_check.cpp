@@ -251,7 +251,7 @@ class Checker {
     int64_t size = 1;
     for (DimId dim : rule.dims) size *= graph_.dim(dim).size;
     const int64_t parts = layout_.mesh.size(rule.axes);
-    if (size >= parts) return;
+    if (size >= parts || (layout_.pipeline && rule.span == layout_.pipeline.span)) return;
     sink_.lint("idle_ranks", rule.span, "`{}` = {} is split over {} ranks: {} own nothing of it",
                graph_.dim(rule.dims.front()).name, size, parts, parts - size);
   }

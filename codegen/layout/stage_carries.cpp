@@ -207,7 +207,9 @@ class StageCarries {
 }  // namespace
 
 void carry_through_loops(Graph& graph, const Layout& layout) {
-  if (layout.pipeline) StageCarries(graph, layout.pipeline).run();
+  if (!layout.pipeline) return;
+  merge_equal(graph);  // what is one value later on has one place
+  StageCarries(graph, layout.pipeline).run();
 }
 
 }  // namespace mesh

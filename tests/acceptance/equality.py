@@ -117,7 +117,7 @@ def compare_translate(report, folder, random, small, precisions):
     tgt = np.concatenate([np.ones((batch, 1), np.int32), label[:, :-1]], 1)
     label[np.arange(batch), lengths] = 2
     spec = [f"{TOP}/specs/translate.mesh", layouts_file(folder, "translate-layouts", "heads"), *sets(**TRANSLATE)]
-    names = ["both", "megatron"] if small else [*NAMES, "vocab_4", "default", "megatron", "zero"]
+    names = ["both", "megatron", "pipe"] if small else [*NAMES, "vocab_4", "default", "megatron", "zero", "pipe"]
     compare(report, folder, "translate", spec, feeds(folder, dict(src=src, tgt=tgt, label=label)), own(names), precisions)
 
 
