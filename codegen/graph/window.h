@@ -24,7 +24,8 @@ struct WindowReach {
   WindowShape shape;
   bool of_wide = true;           // these operands have the wide dim, what is split alike the narrow one; or the reverse
   std::vector<size_t> operands;  // that are read so; others have just the part
-  /// What that takes, the most over all parts, where both dims are in so many parts. Beyond the ends nothing is read.
+  bool zeros_beyond = false;     // what would lie beyond the ends is read as zero; else nothing is read there
+  /// What that takes, the most over all parts, where both dims are in so many parts.
   Margin margin(int64_t parts) const;
 };
 

@@ -1,6 +1,7 @@
 #include "codegen/layout/margins.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace mesh {
@@ -8,6 +9,12 @@ namespace {
 
 bool has_window(const Factor& factor, size_t operand) {
   return factor.window && std::ranges::count(factor.window->operands, operand) > 0;
+}
+
+/// What lies beyond the ends for who asks so; nothing where that is not read.
+std::optional<Edge> edge_of(const Margin& margin, const std::optional<WindowReach>& window) {
+  if (margin) return margin.edge;
+  return window && window->zeros_beyond ? std::optional(Edge{}) : std::nullopt;
 }
 
 bool reads_beside(const Factor& factor, size_t operand) {
@@ -30,7 +37,7 @@ Margins::Margins(const Graph& graph) {
     }
 }
 
-/// Windows do not look beyond the ends, so any edge serves them: that of the neighbours that others read, if all of
+/// Windows that do not look beyond the ends are served by any edge: that of the neighbours that others read, if all of
 /// those read with one. Who reads neighbours itself has its own edge.
 Margin Margins::of(const Node& node, const std::vector<Factor>& factors, size_t f, size_t operand,
                    int64_t parts) const {
@@ -40,18 +47,18 @@ Margin Margins::of(const Node& node, const std::vector<Factor>& factors, size_t 
   if (found == asked_.end()) return factors[f].margin;
   std::set<Edge> edges;
   for (const Ask& ask : found->second)
-    if (ask.margin) edges.insert(ask.margin.edge);
-  const std::optional<Edge> edge = factors[f].margin   ? std::optional(factors[f].margin.edge)
-                                   : edges.size() == 1 ? std::optional(*edges.begin())
-                                                       : std::nullopt;
+    if (const std::optional<Edge> needed = edge_of(ask.margin, ask.window)) edges.insert(*needed);
+  std::optional<Edge> edge = edge_of(factors[f].margin, factors[f].window);
+  if (!edge && edges.size() == 1) edge = *edges.begin();
   Margin all;
   const auto join = [&](const Margin& margin) {
     all.before = std::max(all.before, margin.before);
     all.after = std::max(all.after, margin.after);
   };
   for (const Ask& ask : found->second) {
-    if (ask.window) join(ask.window->margin(parts));
-    else if (ask.margin.edge == edge) join(ask.margin);
+    const std::optional<Edge> needed = edge_of(ask.margin, ask.window);
+    if (needed && needed != edge) continue;
+    join(ask.window ? ask.window->margin(parts) : ask.margin);
   }
   if (all && edge) all.edge = *edge;
   return all;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "codegen/graph/verify_graph.h"
+#include "codegen/layout/complete_in_turns.h"
 #include "codegen/layout/label_added.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/placer.h"
@@ -37,12 +38,13 @@ class Refiner {
 
   /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
   ShardedGraph run() {
-    if (cost_.communication == 0 || graph_.nodes.size() > most_nodes) return std::move(best_);
+    if (cost_.communication == 0) return std::move(best_);
+    if (graph_.nodes.size() > most_nodes) return hidden_behind_turns();
     Refiner wide = *this;
     improve();
     wide.decisions_.splits_any = true;
     if (wide.take_if_cheaper(wide.graph_, wide.decisions_)) wide.improve();
-    return std::move(wide.cost_.communication < cost_.communication ? wide.best_ : best_);
+    return (wide.cost_.communication < cost_.communication ? wide : *this).hidden_behind_turns();
   }
 
  private:
@@ -69,6 +71,14 @@ class Refiner {
     best_ = std::move(placed);
     cost_ = cost;
     return true;
+  }
+
+  /// What takes longer, but is not waited for, is no try like others.
+  ShardedGraph hidden_behind_turns() {
+    const std::map<ValueId, Placement> completed = completed_in_turns(best_);
+    if (completed.empty()) return std::move(best_);
+    for (const auto& [stack, lies] : completed) decisions_.lies.insert_or_assign(stack, lies);
+    return place(graph_, decisions_);
   }
 
   void choose_freedom() { try_each({&Decisions::frees_inner, &Decisions::counts_copies}); }

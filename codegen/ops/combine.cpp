@@ -23,13 +23,13 @@ extern const OpKind combine_kind, d_table_kind, d_weight_kind;
 extern const StepDefinition combine_step, d_table_step, d_weight_step;
 
 /// Of an op of any of the three kinds: the row's dim, the choices; of the table's gradient then the table's dims.
-DimId row_of(const auto& op) { return op.dims[0]; }
+DimId combine_row_of(const auto& op) { return op.dims[0]; }
 Dims choices_of(const auto& op) { return {op.dims.begin() + 1, op.dims.begin() + 1 + op.numbers[0]}; }
 Dims table_of(const DefinedOp& op) { return {op.dims.begin() + 1 + op.numbers[0], op.dims.end()}; }
 const DefinedOp& defined(const Node& node) { return std::get<DefinedOp>(node.op); }
 
 Op with_dims(const OpKind& kind, const DefinedOp& of, const Dims& more = {}) {
-  DefinedOp op{&kind, {row_of(of)}, of.numbers};
+  DefinedOp op{&kind, {combine_row_of(of)}, of.numbers};
   for (const Dims& dims : {choices_of(of), more}) op.dims.insert(op.dims.end(), dims.begin(), dims.end());
   return op;
 }
@@ -39,16 +39,16 @@ Op with_dims(const OpKind& kind, const DefinedOp& of, const Dims& more = {}) {
 ops::Types combine_types(const Graph& graph, const Node& node) {
   const DefinedOp& op = defined(node);
   ops::require_operands(graph, node, 3, 3);
-  ops::require_dims(graph, node, 0, {row_of(op)});
+  ops::require_dims(graph, node, 0, {combine_row_of(op)});
   const ValueType &table = ops::operand(graph, node, 0), &ids = ops::operand(graph, node, 1);
-  ops::require(ids.element == Type::i32 && !has(ids.dims, row_of(op)), graph, node, "these are no indices");
+  ops::require(ids.element == Type::i32 && !has(ids.dims, combine_row_of(op)), graph, node, "these are no indices");
   ops::require_dims(graph, node, 1, choices_of(op));
   ops::require_dims(graph, node, 2, ids.dims);
   ops::require_same_element(graph, node, 2);
   ValueType type = table;
   type.dims = ops::without(ids.dims, choices_of(op));
   for (const DimId dim : ops::without(table.dims, ids.dims))
-    if (dim != row_of(op)) type.dims.push_back(dim);
+    if (dim != combine_row_of(op)) type.dims.push_back(dim);
   return {type};
 }
 
@@ -71,7 +71,7 @@ ops::Types d_weight_types(const Graph& graph, const Node& node) {
 /// Rows are found by their numbers, which of a part are neighbours.
 std::vector<Factor> combine_factors(const Graph& graph, const Node& node) {
   std::vector<Factor> factors = factors_by_name(graph, node);
-  const DimId row = row_of(defined(node));
+  const DimId row = combine_row_of(defined(node));
   for (Factor& factor : factors) factor.in_order = factor.operands[0] == row || factor.results[0] == row;
   return factors;
 }
@@ -95,13 +95,13 @@ double products(const Graph& graph, const Node& node) {
   const Dims& table = gives_table ? graph.type(node.results[0]).dims : ops::operand(graph, node, 0).dims;
   Dims all = ops::operand(graph, node, gives_table ? 0 : 1).dims;
   for (const DimId dim : ops::without(table, all))
-    if (dim != row_of(defined(node))) all.push_back(dim);
+    if (dim != combine_row_of(defined(node))) all.push_back(dim);
   return 2.0 * static_cast<double>(ops::size_of(graph, all));
 }
 
 ops::Horizons combine_horizon(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   Dims dims = choices_of(defined(node));
-  dims.push_back(row_of(defined(node)));
+  dims.push_back(combine_row_of(defined(node)));
   return {along(graph, of, dims, "adds up, at indices that are computed,")};
 }
 
@@ -111,7 +111,7 @@ struct Parts {
   Dims groups, tokens, choices, rest;
   DimId row;
 
-  Parts(const Dims& table, const Dims& ids, const auto& op) : row(row_of(op)) {
+  Parts(const Dims& table, const Dims& ids, const auto& op) : row(combine_row_of(op)) {
     const Dims chosen = choices_of(op);
     for (const DimId dim : ids) (has(chosen, dim) ? choices : has(table, dim) ? groups : tokens).push_back(dim);
     for (const DimId dim : table)
@@ -139,7 +139,7 @@ Dims d_weight_order(const MemoryOrders& orders, const Node& node, size_t) {
 }
 
 std::string text_of(const char* name, const Graph& graph, const auto& op) {
-  return fmt::format("{}[{}]", name, graph.dim(row_of(op)).name);
+  return fmt::format("{}[{}]", name, graph.dim(combine_row_of(op)).name);
 }
 
 // ---- lowering
@@ -221,13 +221,14 @@ LocalParts local_parts(const Program& program, const DefinedStep& step) {
           of(at.table, {parts.row}).at(0)};
 }
 
-std::string step_text(const Program& program, const DefinedStep& step) {
+std::string combine_step_text(const Program& program, const DefinedStep& step) {
   std::string text = fmt::format("{} {} =", step.definition->name, to_string(program, step.writes[0]));
   for (const Access& read : step.reads) text += " " + to_string(program, read);
   return text;
 }
 
-void verify(const Program& program, const DefinedStep& step, const std::function<void(const std::string&)>& say) {
+void verify_combine(const Program& program, const DefinedStep& step,
+                    const std::function<void(const std::string&)>& say) {
   const Places at = places(step);
   const auto dims = [&](const Access& access) {
     Dims order;
@@ -239,7 +240,7 @@ void verify(const Program& program, const DefinedStep& step, const std::function
     say("has a table, indices or tokens that do not lie group by group");
 }
 
-std::string shapes(const EmitContext& context, const DefinedStep& step) {
+std::string combine_shapes(const EmitContext& context, const DefinedStep& step) {
   const Places at = places(step);
   return local_shape(context, at.table) + " at " + local_shape(context, at.ids);
 }
@@ -253,7 +254,7 @@ std::string combining(EmitContext& context, const DefinedStep& step) {
                      begin == "0" ? extent : begin + " + " + extent);
 }
 
-void emit(EmitContext& context, CppWriter& out, const DefinedStep& step) {
+void emit_combine(EmitContext& context, CppWriter& out, const DefinedStep& step) {
   std::string text =
       fmt::format("meshrt::{}<{}>({}", step.definition->name,
                   cpp_type(context.program.buffer(step.writes[0].buffer).type), combining(context, step));
@@ -261,7 +262,7 @@ void emit(EmitContext& context, CppWriter& out, const DefinedStep& step) {
   out.line(text + ", " + address(context, step.writes[0]) + ");");
 }
 
-meshrt::Combining bound(const Binding& binding, const DefinedStep& step) {
+meshrt::Combining combine_bound(const Binding& binding, const DefinedStep& step) {
   const LocalParts parts = local_parts(binding.program, step);
   const auto product = [&](const std::vector<LocalDim>& dims) {
     int64_t all = 1;
@@ -276,7 +277,7 @@ meshrt::Combining bound(const Binding& binding, const DefinedStep& step) {
 template <class T>
 Task bind_as(Binding& binding, const DefinedStep& step) {
   const auto kernel = step.definition;
-  return [&binding, kernel, of = bound(binding, step), a = Pointer(binding, step.reads[0]),
+  return [&binding, kernel, of = combine_bound(binding, step), a = Pointer(binding, step.reads[0]),
           b = Pointer(binding, step.reads[1]), c = Pointer(binding, step.reads[2]),
           result = Pointer(binding, step.writes[0])] {
     const auto real = [&](const Pointer& pointer) { return reinterpret_cast<T*>(pointer.at(binding)); };
@@ -287,7 +288,7 @@ Task bind_as(Binding& binding, const DefinedStep& step) {
   };
 }
 
-Task bind(Binding& binding, const DefinedStep& step) {
+Task bind_combine(Binding& binding, const DefinedStep& step) {
   switch (const Type type = binding.buffer(step.writes[0]).type) {
     case Type::f32: return bind_as<float>(binding, step);
     case Type::f64: return bind_as<double>(binding, step);
@@ -301,11 +302,11 @@ constexpr StepDefinition step_called(std::string_view name) {
   return {
       .name = name,
       .is_light = false,
-      .text = step_text,
-      .verify = verify,
-      .shapes = shapes,
-      .emit = emit,
-      .bind = bind,
+      .text = combine_step_text,
+      .verify = verify_combine,
+      .shapes = combine_shapes,
+      .emit = emit_combine,
+      .bind = bind_combine,
   };
 }
 

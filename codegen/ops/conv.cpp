@@ -50,7 +50,7 @@ ConvDims logical_dims(const Graph& graph, const Node& node) {
 
 // ---- types, layouts, gradient
 
-ops::Types infer(const Graph& graph, const Node& node) {
+ops::Types infer_conv(const Graph& graph, const Node& node) {
   const Conv conv = Conv::of(node);
   const ConvDims dims = logical_dims(graph, node), rest = without_windows(dims, conv.windows);
   for (const WindowedDim& window : conv.windows)
@@ -69,7 +69,7 @@ WindowSide side_of(ConvTensor tensor) {
 }
 
 /// The weights' gradient reads x beside the part of y: what the convolution read.
-std::vector<Factor> factors(const Graph& graph, const Node& node) {
+std::vector<Factor> conv_factors(const Graph& graph, const Node& node) {
   const Conv conv = Conv::of(node);
   std::vector<WindowSide> operands(2);
   for (const ConvTensor tensor : tensors)
@@ -77,8 +77,8 @@ std::vector<Factor> factors(const Graph& graph, const Node& node) {
   return window_factors(graph, node, conv.windows, operands, {side_of(conv.makes)}, {0});
 }
 
-std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
-                              const std::vector<bool>& wanted) {
+std::vector<ValueId> conv_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                   const std::vector<bool>& wanted) {
   const Node node = build.graph.node(id);
   const Conv conv = Conv::of(node);
   const auto value_of = [&](ConvTensor tensor) {
@@ -97,19 +97,19 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
   return result;
 }
 
-std::string called(const Op& op, size_t) {
+std::string conv_called(const Op& op, size_t) {
   return Conv::of(std::get<DefinedOp>(op)).makes == ConvTensor::w ? "weights" : "convolved";
 }
 
 /// A multiplication and an addition for each element of the kernel and each of the channels that it joins.
-double flops(const Graph& graph, const Node& node) {
+double conv_flops(const Graph& graph, const Node& node) {
   const Conv conv = Conv::of(node);
   const ConvDims dims = logical_dims(graph, node);
   return 2 * static_cast<double>(ops::size_of(graph, dims.y)) *
          static_cast<double>(ops::size_of(graph, chained({kernel_dims(conv.windows), dims.in(conv.windows)})));
 }
 
-ops::Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+ops::Horizons conv_causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   const Conv conv = Conv::of(node);
   const ConvDims dims = logical_dims(graph, node);
   const Dims moving = chained({wide_dims(conv.windows), narrow_dims(conv.windows)});
@@ -120,13 +120,13 @@ ops::Horizons causality(const Graph& graph, const Node& node, std::span<const Ho
 }
 
 /// Channels last, as the kernel works.
-Dims order(const MemoryOrders& orders, const Node& node, size_t) {
+Dims conv_order(const MemoryOrders& orders, const Node& node, size_t) {
   const Conv conv = Conv::of(node);
   const ConvDims dims = dims_of(orders.graph, node, [&](ValueId value) { return orders.of(value); });
   return dims.order_of(conv.makes, conv.windows);
 }
 
-void wish(const Graph& graph, const Node& node, const std::function<void(ValueId, Dims)>& wish_for) {
+void conv_wish(const Graph& graph, const Node& node, const std::function<void(ValueId, Dims)>& wish_for) {
   const Conv conv = Conv::of(node);
   const ConvDims dims = logical_dims(graph, node);
   for (const ConvTensor tensor : tensors)
@@ -134,7 +134,7 @@ void wish(const Graph& graph, const Node& node, const std::function<void(ValueId
       wish_for(node.inputs[operand_of(conv.makes, tensor)], dims.order_of(tensor, conv.windows));
 }
 
-std::string text(const Graph& graph, const DefinedOp& op) {
+std::string conv_text(const Graph& graph, const DefinedOp& op) {
   const Conv conv = Conv::of(op);
   constexpr std::array names{"conv", "conv_transpose", "conv_weights"};
   return fmt::format("{}[{}]", names[static_cast<size_t>(conv.makes)],
@@ -149,7 +149,7 @@ Dims names_of(std::span<const LocalDim> dims) {
   return names;
 }
 
-void lower(Lowering& to, const Node& node) {
+void lower_conv(Lowering& to, const Node& node) {
   const Conv conv = Conv::of(node);
   const Access result = to.allocate(node.results[0]);
   const std::array from{to.in_memory(node.inputs[0]), to.in_memory(node.inputs[1])};
@@ -173,26 +173,26 @@ constinit const OpKind conv_kind{
     .definition =
         {
             .name = "conv",
-            .called = called,
-            .infer = infer,
-            .factors = factors,
+            .called = conv_called,
+            .infer = infer_conv,
+            .factors = conv_factors,
             .partial = ops::linear_in_each,
-            .gradient = gradient,
+            .gradient = conv_gradient,
             .expand = nullptr,
             .reduction = nullptr,
             .number = nullptr,
             .names_dims_alike = false,
             .works_along_dims = false,
-            .causality = causality,
-            .flops = flops,
+            .causality = conv_causality,
+            .flops = conv_flops,
             .effort = ops::costs<Effort::product>,
             .multiplies_bf16 = false,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
-            .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, wish},
+            .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, conv_order, conv_wish},
         },
-    .text = text,
-    .lower = lower,
+    .text = conv_text,
+    .lower = lower_conv,
 };
 
 }  // namespace

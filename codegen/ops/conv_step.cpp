@@ -34,7 +34,7 @@ struct ConvStep {
   WindowAccess windows() const { return {access(ConvTensor::x), access(ConvTensor::y), conv.windows}; }
 };
 
-std::string text(const Program& program, const DefinedStep& step) {
+std::string conv_step_text(const Program& program, const DefinedStep& step) {
   const ConvStep of{program, step};
   constexpr std::array names{"conv", "conv_transpose", "conv_weights"};
   return fmt::format("{} = {}[{}] {}, {}", to_string(program, step.writes[0]),
@@ -43,7 +43,7 @@ std::string text(const Program& program, const DefinedStep& step) {
                      to_string(program, step.reads[0]), to_string(program, step.reads[1]));
 }
 
-void verify(const Program& program, const DefinedStep& step, const Say& say) {
+void verify_conv_step(const Program& program, const DefinedStep& step, const Say& say) {
   const ConvStep of{program, step};
   const ConvDims dims = of.dims();
   if (dims.x != dims.x_order(of.conv.windows) || dims.w != dims.w_order(of.conv.windows) ||
@@ -58,12 +58,12 @@ void verify(const Program& program, const DefinedStep& step, const Say& say) {
       say("has a part of its windows alone");
 }
 
-std::string shapes(const EmitContext& context, const DefinedStep& step) {
+std::string conv_step_shapes(const EmitContext& context, const DefinedStep& step) {
   return local_shape(context, step.reads[0]) + ", " + local_shape(context, step.reads[1]) + " -> " +
          local_shape(context, step.writes[0]);
 }
 
-void emit(EmitContext& context, CppWriter& out, const DefinedStep& step) {
+void emit_conv_step(EmitContext& context, CppWriter& out, const DefinedStep& step) {
   const ConvStep of{context.program, step};
   const ConvDims dims = of.dims();
   const std::vector<WindowedDim>& windows = of.conv.windows;
@@ -80,7 +80,7 @@ void emit(EmitContext& context, CppWriter& out, const DefinedStep& step) {
 }
 
 template <class T>
-Task bound(Binding& binding, const DefinedStep& step) {
+Task conv_step_bound(Binding& binding, const DefinedStep& step) {
   const ConvStep of{binding.program, step};
   const ConvDims dims = of.dims();
   const std::vector<WindowedDim>& windows = of.conv.windows;
@@ -101,10 +101,10 @@ Task bound(Binding& binding, const DefinedStep& step) {
   };
 }
 
-Task bind(Binding& binding, const DefinedStep& step) {
+Task bind_conv_step(Binding& binding, const DefinedStep& step) {
   switch (const Type type = binding.buffer(step.writes[0]).type) {
-    case Type::f32: return bound<float>(binding, step);
-    case Type::f64: return bound<double>(binding, step);
+    case Type::f32: return conv_step_bound<float>(binding, step);
+    case Type::f64: return conv_step_bound<double>(binding, step);
     default: internal_error(std::string("the interpreter has no convolutions of ") + meshrt::name_of(type));
   }
 }
@@ -114,11 +114,11 @@ Task bind(Binding& binding, const DefinedStep& step) {
 constinit const StepDefinition conv_step{
     .name = "conv",
     .is_light = false,
-    .text = text,
-    .verify = verify,
-    .shapes = shapes,
-    .emit = emit,
-    .bind = bind,
+    .text = conv_step_text,
+    .verify = verify_conv_step,
+    .shapes = conv_step_shapes,
+    .emit = emit_conv_step,
+    .bind = bind_conv_step,
 };
 
 }  // namespace mesh

@@ -111,7 +111,7 @@ DimId one_choice(Elaboration& e, const std::vector<DimId>& choices, ValueId& cho
   return one;
 }
 
-Routed routed(Elaboration& e, const RoutingPlan& plan, Span span) {
+Routed routed_by_call(Elaboration& e, const RoutingPlan& plan, Span span) {
   e.build.span = span;
   const DimId seats = twin(e, plan.slot, "_of_all", e.size(plan.expert) * e.size(plan.slot));
   Routed result{Grouping(e, plan), seats, {}, {}, {}};
@@ -294,7 +294,7 @@ Term dispatch(Elaboration& e, CallSite& site) {
   if (!divides(e, site, *plan) || !lacks(e, site, 0, x, {plan->expert, plan->slot, plan->part})) return Term::poison();
   e.build.span = site.span;
   if (without_slots(e, *plan)) return Term::of(e.build.broadcast(x, {&plan->expert, 1}));
-  const Routed by = routed(e, *plan, site.span);
+  const Routed by = routed_by_call(e, *plan, site.span);
   // The experts have their names last, so that what moves tokens to where these lie moves nothing else.
   const ValueId seated = e.build.value(TakeOp{by.grouping.token()}, {by.grouping.grouped(x), by.source});
   return Term::of(e.build.value(SplitOp{by.seats, {plan->expert, plan->slot}}, {seated}));
@@ -330,7 +330,7 @@ Term combine(Elaboration& e, CallSite& site) {
     return e.build.value(MergeOp{{plan->expert, plan->slot}, by.seats}, {y});
   };
   if (plan->experts_choose()) {
-    const Routed by = routed(e, *plan, site.span);
+    const Routed by = routed_by_call(e, *plan, site.span);
     const ValueId weighted = e.build.multiply(seated(by), e.build.cast(by.weight, element));
     std::vector<DimId> dims = e.type(weighted).dims;
     std::ranges::replace(dims, by.seats, by.grouping.token());
@@ -344,7 +344,7 @@ Term combine(Elaboration& e, CallSite& site) {
     const ValueId weight = e.build.cast(choice(plan->weight), element);
     return Term::of(e.build.value(sums.op(), {y, choice(plan->chosen), weight}));
   }
-  const Routed by = routed(e, *plan, site.span);
+  const Routed by = routed_by_call(e, *plan, site.span);
   const ValueId weight = e.build.cast(by.grouping.grouped(plan->weight), element);
   return Term::of(by.grouping.ungrouped(e.build.value(Combine{by.seats, choices}.op(), {seated(by), by.seat, weight})));
 }
@@ -358,7 +358,7 @@ Term dropped(Elaboration& e, CallSite& site) {
     const ValueId none = e.build.literal(-1, Type::i32);
     return Term::of(e.build.map(F::equal, {plan->chosen, none}));
   }
-  const Routed by = routed(e, *plan, site.span);
+  const Routed by = routed_by_call(e, *plan, site.span);
   if (!plan->experts_choose()) {
     const ValueId none = e.build.literal(-1, Type::i32);
     return Term::of(by.grouping.ungrouped(e.build.map(F::equal, {by.seat, none})));

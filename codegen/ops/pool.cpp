@@ -20,7 +20,7 @@ extern const OpKind pool_kind;
 
 // ---- types, layouts, gradient
 
-ops::Types infer(const Graph& graph, const Node& node) {
+ops::Types infer_pool(const Graph& graph, const Node& node) {
   const Pool pool = Pool::of(node);
   const size_t operands = pool.kind == PoolKind::max_gradient ? 2 : 1;
   ops::require_operands(graph, node, operands, operands);
@@ -32,7 +32,7 @@ ops::Types infer(const Graph& graph, const Node& node) {
   return {type};
 }
 
-std::vector<Factor> factors(const Graph& graph, const Node& node) {
+std::vector<Factor> pool_factors(const Graph& graph, const Node& node) {
   const Pool pool = Pool::of(node);
   const WindowSide from = pool.makes_wide() ? WindowSide::narrow : WindowSide::wide,
                    to = pool.makes_wide() ? WindowSide::wide : WindowSide::narrow;
@@ -42,7 +42,7 @@ std::vector<Factor> factors(const Graph& graph, const Node& node) {
                         std::vector(node.results.size(), to), beside);
 }
 
-PartialRule partial(const Graph&, const Node& node) {
+PartialRule pool_partial(const Graph&, const Node& node) {
   switch (Pool::of(node).kind) {
     case PoolKind::max: return PartialRule::completes;
     case PoolKind::max_gradient: return PartialRule::each;
@@ -52,7 +52,8 @@ PartialRule partial(const Graph&, const Node& node) {
   return PartialRule::first;
 }
 
-std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d, const std::vector<bool>&) {
+std::vector<ValueId> pool_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                   const std::vector<bool>&) {
   const Node node = build.graph.node(id);
   const Pool pool = Pool::of(node);
   if (pool.kind == PoolKind::max)
@@ -61,13 +62,13 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
   return std::vector<ValueId>(node.inputs.size());
 }
 
-std::string called(const Op& op, size_t result) {
+std::string pool_called(const Op& op, size_t result) {
   const bool index = Pool::of(std::get<DefinedOp>(op)).kind == PoolKind::max && result == 1;
   return index ? "chosen" : "pooled";
 }
 
 /// A comparison or addition for each element of each window.
-double flops(const Graph& graph, const Node& node) {
+double pool_flops(const Graph& graph, const Node& node) {
   const Pool pool = Pool::of(node);
   const ValueId narrow = pool.makes_wide() ? node.inputs[0] : node.results[0];
   auto n = static_cast<double>(graph.elements(graph.type(narrow)));
@@ -75,25 +76,25 @@ double flops(const Graph& graph, const Node& node) {
   return n;
 }
 
-ops::Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+ops::Horizons pool_causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   const Pool pool = Pool::of(node);
   const Dims moving = pool.makes_wide() ? narrow_dims(pool.windows) : wide_dims(pool.windows);
   return {node.results.size(), along(graph, of, moving, "moves windows along")};
 }
 
-Dims order(const MemoryOrders& orders, const Node& node, size_t) {
+Dims pool_order(const MemoryOrders& orders, const Node& node, size_t) {
   const Pool pool = Pool::of(node);
   return pool.changed(pool.order(orders.of(node.inputs[0])));
 }
 
-std::string text(const Graph& graph, const DefinedOp& op) {
+std::string pool_text(const Graph& graph, const DefinedOp& op) {
   const Pool pool = Pool::of(op);
   return fmt::format("{}[{}]", pool.name(), windows_text(graph, pool.windows, pool.makes_wide()));
 }
 
 // ---- lowering
 
-void lower(Lowering& to, const Node& node) {
+void lower_pool(Lowering& to, const Node& node) {
   const Pool pool = Pool::of(node);
   const Dims moving = pool.makes_wide() ? narrow_dims(pool.windows) : wide_dims(pool.windows);
   std::vector<Access> reads;
@@ -122,26 +123,26 @@ constinit const OpKind pool_kind{
     .definition =
         {
             .name = "pool",
-            .called = called,
-            .infer = infer,
-            .factors = factors,
-            .partial = partial,
-            .gradient = gradient,
+            .called = pool_called,
+            .infer = infer_pool,
+            .factors = pool_factors,
+            .partial = pool_partial,
+            .gradient = pool_gradient,
             .expand = nullptr,
             .reduction = nullptr,
             .number = nullptr,
             .names_dims_alike = false,
             .works_along_dims = true,
-            .causality = causality,
-            .flops = flops,
+            .causality = pool_causality,
+            .flops = pool_flops,
             .effort = ops::costs<Effort::dear>,
             .multiplies_bf16 = false,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
-            .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, nullptr},
+            .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, pool_order, nullptr},
         },
-    .text = text,
-    .lower = lower,
+    .text = pool_text,
+    .lower = lower_pool,
 };
 
 }  // namespace

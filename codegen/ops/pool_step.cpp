@@ -40,7 +40,7 @@ struct PoolStep {
   }
 };
 
-std::string text(const Program& program, const DefinedStep& step) {
+std::string pool_step_text(const Program& program, const DefinedStep& step) {
   const PoolStep of{program, step};
   std::string to = to_string(program, step.writes[0]), from = to_string(program, step.reads[0]);
   if (step.writes.size() > 1) to += ", " + to_string(program, step.writes[1]);
@@ -49,7 +49,7 @@ std::string text(const Program& program, const DefinedStep& step) {
                      windows_text(program.sharded.graph, of.pool.windows, of.pool.makes_wide()), from);
 }
 
-void verify(const Program& program, const DefinedStep& step, const Say& say) {
+void verify_pool_step(const Program& program, const DefinedStep& step, const Say& say) {
   const PoolStep of{program, step};
   const Dims order = of.names(of.operand());
   bool lies = order == of.pool.order(order);
@@ -62,11 +62,11 @@ void verify(const Program& program, const DefinedStep& step, const Say& say) {
   verify_windows(program, step, of.windows(), of.pool.makes_wide(), say);
 }
 
-std::string shapes(const EmitContext& context, const DefinedStep& step) {
+std::string pool_step_shapes(const EmitContext& context, const DefinedStep& step) {
   return local_shape(context, step.reads[0]) + " -> " + local_shape(context, step.writes[0]);
 }
 
-void emit(EmitContext& context, CppWriter& out, const DefinedStep& step) {
+void emit_pool_step(EmitContext& context, CppWriter& out, const DefinedStep& step) {
   const PoolStep of{context.program, step};
   std::string buffers;
   for (const std::vector<Access>* side : {&step.reads, &step.writes})
@@ -78,7 +78,7 @@ void emit(EmitContext& context, CppWriter& out, const DefinedStep& step) {
 }
 
 template <class T>
-Task bound(Binding& binding, const DefinedStep& step) {
+Task pool_step_bound(Binding& binding, const DefinedStep& step) {
   const PoolStep of{binding.program, step};
   const meshrt::PoolExtents extents{extent_of(binding, of.operand(), of.beside(true)),
                                     extent_of(binding, of.operand(), of.beside(false))};
@@ -102,10 +102,10 @@ Task bound(Binding& binding, const DefinedStep& step) {
       };
 }
 
-Task bind(Binding& binding, const DefinedStep& step) {
+Task bind_pool_step(Binding& binding, const DefinedStep& step) {
   switch (const Type type = binding.buffer(step.reads.back()).type) {
-    case Type::f32: return bound<float>(binding, step);
-    case Type::f64: return bound<double>(binding, step);
+    case Type::f32: return pool_step_bound<float>(binding, step);
+    case Type::f64: return pool_step_bound<double>(binding, step);
     default: internal_error(std::string("the interpreter cannot pool ") + meshrt::name_of(type));
   }
 }
@@ -115,11 +115,11 @@ Task bind(Binding& binding, const DefinedStep& step) {
 constinit const StepDefinition pool_step{
     .name = "pool",
     .is_light = false,
-    .text = text,
-    .verify = verify,
-    .shapes = shapes,
-    .emit = emit,
-    .bind = bind,
+    .text = pool_step_text,
+    .verify = verify_pool_step,
+    .shapes = pool_step_shapes,
+    .emit = emit_pool_step,
+    .bind = bind_pool_step,
 };
 
 }  // namespace mesh

@@ -100,7 +100,7 @@ void lower_route(Lowering& to, const Node& node) {
 
 // ---- the step
 
-std::string step_text(const Program& program, const DefinedStep& step) {
+std::string route_step_text(const Program& program, const DefinedStep& step) {
   return fmt::format("{} {}, {} = {}{}", route_text(program.sharded.graph, step), to_string(program, step.writes[0]),
                      to_string(program, step.writes[1]), to_string(program, step.reads[0]),
                      step.reads.size() > 1 ? " by " + to_string(program, step.reads[1]) : "");
@@ -111,7 +111,7 @@ std::span<const LocalDim> groups_of(const Program& program, const DefinedStep& s
   return dims.first(dims.size() - own_dims(routed(step)).size());
 }
 
-void verify(const Program& program, const DefinedStep& step, const std::function<void(const std::string&)>& say) {
+void verify_route(const Program& program, const DefinedStep& step, const std::function<void(const std::string&)>& say) {
   const Route route = routed(step);
   const auto groups = groups_of(program, step);
   const auto lies = [&](const Access& access, const Dims& own) {
@@ -126,11 +126,11 @@ void verify(const Program& program, const DefinedStep& step, const std::function
     say("has tokens of its slots that do not lie by groups and slots, these whole");
 }
 
-std::string shapes(const EmitContext& context, const DefinedStep& step) {
+std::string route_shapes(const EmitContext& context, const DefinedStep& step) {
   return local_shape(context, step.reads[0]) + " -> " + local_shape(context, step.writes[1]);
 }
 
-void emit(EmitContext& context, CppWriter& out, const DefinedStep& step) {
+void emit_route(EmitContext& context, CppWriter& out, const DefinedStep& step) {
   const Route route = routed(step);
   Names& names = context.names;
   const bool weighs = step.reads.size() > 1;
@@ -158,7 +158,7 @@ Task route_by(Binding& binding, const DefinedStep& step) {
   };
 }
 
-Task bind(Binding& binding, const DefinedStep& step) {
+Task bind_route(Binding& binding, const DefinedStep& step) {
   const Type type = step.reads.size() > 1 ? binding.buffer(step.reads[1]).type : Type::f32;
   return type == Type::f64 ? route_by<double>(binding, step) : route_by<float>(binding, step);
 }
@@ -166,11 +166,11 @@ Task bind(Binding& binding, const DefinedStep& step) {
 constinit const StepDefinition route_step{
     .name = "route",
     .is_light = false,
-    .text = step_text,
-    .verify = verify,
-    .shapes = shapes,
-    .emit = emit,
-    .bind = bind,
+    .text = route_step_text,
+    .verify = verify_route,
+    .shapes = route_shapes,
+    .emit = emit_route,
+    .bind = bind_route,
 };
 
 constinit const OpKind route_kind{

@@ -21,6 +21,10 @@ class Clock {
       if (!moved.empty()) {
         collective(moved.front());
       } else if (const ForStep* loop = std::get_if<ForStep>(&step.what)) {
+        if (const int left = left_open(loop->body); left != 0) {
+          for (int64_t turn = 0; turn < (left < 0 ? 1 : loop->turns); ++turn) run(loop->body);  // the last one is last
+          continue;
+        }
         Clock turn(program_, calls_);  // turns are alike: each begins with what its steps start
         turn.run(loop->body);
         const auto turns =
@@ -37,6 +41,15 @@ class Clock {
 
  private:
   using Phase = CollectiveStep::Phase;
+
+  /// How many more calls are started in the body than waited for.
+  static int left_open(const Steps& body) {
+    int left = 0;
+    for (const Step& step : body)
+      if (const auto moved = movements(step); !moved.empty())
+        left += moved.front().phase == Phase::start ? 1 : moved.front().phase == Phase::wait ? -1 : 0;
+    return left;
+  }
 
   void collective(const CollectiveStep& first) {
     double& ends = ends_[first.step];

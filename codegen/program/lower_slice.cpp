@@ -22,7 +22,8 @@ Access mapped(Access access, const IndexMap& map) {
   return access;
 }
 
-/// A slice, or a slice of a slice. Of a split dim this rank gives what it owns, and zero for the rest: a partial sum.
+/// A slice, or a slice of a slice. Of a split dim this rank has what its part of the result is made of, within margins;
+/// or, where the result is not split so, gives what it owns, and zero for the rest: a partial sum.
 Access Lowering::sliced(const Node& node) const {
   const SliceOp& op = std::get<SliceOp>(node.op);
   const ValueId input = node.inputs[0];
@@ -35,7 +36,9 @@ Access Lowering::sliced(const Node& node) const {
       return from;
     }
   IndexMap map{position_of(from, op.from), op.to, op.begin, op.step, 1, {}};
-  if (!program_.buffer(from.buffer).dims[map.position].placement.axes.empty()) map.outside = 0;
+  const DimPlacement& held = program_.buffer(from.buffer).dims[map.position].placement;
+  const auto lies_so = [&](const LocalDim& made) { return made.dim == op.to && made.placement.axes == held.axes; };
+  if (!held.axes.empty() && std::ranges::none_of(local_dims(node.results[0]), lies_so)) map.outside = 0;
   return mapped(from, map);
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "codegen/layout/cost.h"
 #include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -17,13 +19,13 @@ bool is_in(const Step& step, Phase phase) {
   return !moved.empty() && moved.front().phase == phase;
 }
 
-/// Where the step that `call` starts must have ended: before a step that touches its buffers, before the end of the
+/// Where a call that step `from` starts must have ended: before a step that touches its buffers, before the end of the
 /// forward part, which another entry may execute by itself, and of the list.
-size_t first_need(const Program& program, std::span<const Step> steps, size_t call) {
-  const bool forward = part_of(steps[call]) == Part::forward;
-  size_t at = call + 1;
+size_t first_need(const Program& program, std::span<const Step> steps, size_t from, const Step& call) {
+  const bool forward = part_of(steps[from]) == Part::forward;
+  size_t at = from + 1;
   while (at < steps.size() && !std::holds_alternative<UntilStep>(steps[at].what) &&
-         (part_of(steps[at]) == Part::forward) == forward && !common_memory(program, steps[call], steps[at]))
+         (part_of(steps[at]) == Part::forward) == forward && !common_memory(program, call, steps[at]))
     ++at;
   return at;
 }
@@ -58,7 +60,7 @@ void overlap(const Program& program, Steps& steps, bool early) {
     if (!is_in(steps[i], Phase::whole)) continue;
     const MeshShape& mesh = program.sharded.layout.mesh;
     if (mesh.size(movements(steps[i]).front().axes) == 1) continue;
-    const size_t need = first_need(program, steps, i);
+    const size_t need = first_need(program, steps, i, steps[i]);
     const size_t begin = early ? timely_start(program, steps, i, need) : i;
     const auto at = [&](size_t index) { return steps.begin() + static_cast<std::ptrdiff_t>(index); };
     const auto computes = [](const Step& step) { return movements(step).empty(); };
@@ -80,16 +82,60 @@ void overlap(const Program& program, Steps& steps, bool early) {
   }
 }
 
-void find_meanwhile(const Steps& steps, bool around, std::set<const Step*>& found) {
+/// Collectives of a loop's body for which its later turns need not wait.
+bool outlasts_turn(const Program& program, const ForStep& loop, size_t call) {
+  const Step& step = loop.body[call];
+  if (!is_in(step, Phase::whole)) return false;
+  if (within_node(program.sharded.machine, program.sharded.layout.mesh, movements(step).front().axes)) return false;
+  for (size_t i = call + 1; i < loop.body.size(); ++i)
+    if (common_memory(program, step, loop.body[i])) return false;
+  return std::ranges::all_of(loop.body,
+                             [&](const Step& other) { return keeps_to_its_turn(program, step, other, loop.loop); });
+}
+
+/// The loops of a list whose turns all are executed on every rank.
+void wait_behind_loops(const Program& program, Steps& steps) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    auto* loop = std::get_if<ForStep>(&steps[i].what);
+    if (!loop || loop->own || loop->stage || loop->order || loop->turns < 2 || loop->body.empty() ||
+        std::holds_alternative<UntilStep>(loop->body.back().what))
+      continue;
+    std::vector<size_t> calls;
+    for (size_t at = 0; at < loop->body.size(); ++at)
+      if (outlasts_turn(program, *loop, at)) calls.push_back(at);
+    for (const size_t at : calls) {
+      loop = std::get_if<ForStep>(&steps[i].what);
+      Step& call = loop->body[at];
+      ForStep waits{loop->loop, loop->dim, loop->turns, loop->reverse, {call}};
+      for (CollectiveStep& one : movements(call)) one.phase = Phase::start;
+      for (CollectiveStep& one : movements(waits.body.front())) one.phase = Phase::wait;
+      waits.body.front().notes.clear();
+      Step behind = steps[i];
+      behind.what = std::move(waits);
+      behind.notes.clear();
+      const size_t need = first_need(program, steps, i, call);
+      steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(need), std::move(behind));
+    }
+  }
+}
+
+/// How many more calls are under way behind the steps than before.
+int find_meanwhile(const Steps& steps, bool around, std::set<const Step*>& found) {
   int started = 0;
   for (const Step& step : steps) {
     if (is_in(step, Phase::wait)) --started;
     if (around || started > 0) found.insert(&step);
     const auto* loop = std::get_if<ForStep>(&step.what);
     const bool messages = loop && loop->order;
-    for (const Steps* body : bodies(step)) find_meanwhile(*body, around || started > 0 || messages, found);
+    for (const Steps* body : bodies(step)) {
+      const bool within = around || started > 0 || messages;
+      const int left = find_meanwhile(*body, within, found);
+      if (left > 0 && !within) find_meanwhile(*body, true, found);  // while the next turns are executed
+      started += left;
+    }
     if (is_in(step, Phase::start)) ++started;
   }
+  return started;
 }
 
 }  // namespace
@@ -104,7 +150,24 @@ std::span<const CollectiveStep> movements(const Step& step) {
   return movements(const_cast<Step&>(step));  // hands them out as they are
 }
 
+bool keeps_to_its_turn(const Program& program, const Step& call, const Step& step, LoopId loop) {
+  bool keeps = true;
+  const TurnIndex turn(loop);
+  for_each_access(call, [&](const Access& moved, Use) {
+    const auto slot = std::ranges::find(moved.turns, turn);
+    const auto at = slot - moved.turns.begin();
+    if (slot == moved.turns.end()) return void(keeps = false);
+    for_each_access(step, [&](const Access& used, Use) {
+      if (storage(program, used.buffer) != storage(program, moved.buffer)) return;
+      keeps = keeps && used.buffer == moved.buffer && std::ssize(used.turns) > at &&
+              used.turns[static_cast<size_t>(at)] == turn;
+    });
+  });
+  return keeps;
+}
+
 void overlap_collectives(Program& program, bool early) {
+  for_each_list(program, [&](Steps& steps) { wait_behind_loops(program, steps); });
   for_each_list(program, [&](Steps& steps) { overlap(program, steps, early); });
 }
 

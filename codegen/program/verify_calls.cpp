@@ -18,27 +18,70 @@ class CallVerifier {
   explicit CallVerifier(const Program& program) : program_(program) {}
   std::vector<std::string> messages;
 
+  /// Of a list that is no loop's body: what is started in it ends in it.
   void list(std::span<const Step> steps) {
-    std::vector<const Step*> started;
+    for (const Call& call : open_after(steps, {})) say("{} is never waited for", *call.step);
+  }
+
+ private:
+  struct Call {
+    const Step* step;
+    LoopId loop = {};  // set: each turn of it has started one
+  };
+
+  /// Follows the steps of a list. Those of a loop that waits may wait for what the turns of an earlier one have started,
+  /// `behind`. What is under way when they have been executed.
+  std::vector<Call> open_after(std::span<const Step> steps, std::span<const Call> behind) {
+    std::vector<Call> started(behind.begin(), behind.end());
     for (const Step& step : steps) {
       const auto moved = movements(step);
       if (!moved.empty() && moved.front().phase == Phase::wait) {
-        const auto own = std::ranges::find_if(started, [&](const Step* call) { return same(movements(*call), moved); });
+        const auto own =
+            std::ranges::find_if(started, [&](const Call& call) { return same(movements(*call.step), moved); });
         if (own != started.end()) started.erase(own);
         else say("{} waits for what was not started", step);
         continue;
       }
-      for (const Step* call : started)
-        if (const BufferId both = common_memory(program_, *call, step))
-          messages.push_back(fmt::format("{} touches {} while this is under way: {}", summary(program_, step),
-                                         program_.buffer(both).name, summary(program_, *call)));
-      if (!moved.empty() && moved.front().phase == Phase::start) started.push_back(&step);
-      for (const Steps* body : bodies(step)) list(*body);
+      const auto* inner = std::get_if<ForStep>(&step.what);
+      std::vector<Call> awaited;
+      if (inner && only_waits(*inner))
+        std::ranges::copy_if(started, std::back_inserter(awaited),
+                             [&](const Call& call) { return call.loop == inner->loop; });
+      if (awaited.empty())
+        for (const Call& call : started)
+          if (const BufferId both = common_memory(program_, *call.step, step)) touches(step, both, *call.step);
+      if (!moved.empty() && moved.front().phase == Phase::start) started.push_back({&step});
+      for (const Steps* body : bodies(step)) {
+        const LoopId turns = inner && !inner->order && !inner->own ? inner->loop : LoopId{};
+        const std::vector<Call> left = open_after(*body, awaited);
+        for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
+        for (const Call& call : left) {
+          if (!turns) say("{} is never waited for", *call.step);
+          else if (!call.loop) next_turns(*body, *call.step, turns);
+          started.push_back({call.step, turns});
+        }
+      }
     }
-    for (const Step* call : started) say("{} is never waited for", *call);
+    return started;
   }
 
- private:
+  static bool only_waits(const ForStep& loop) {
+    return !loop.body.empty() && std::ranges::all_of(loop.body, [](const Step& step) {
+      return !movements(step).empty() && movements(step).front().phase == Phase::wait;
+    });
+  }
+
+  /// What a turn starts is under way while the next ones are executed: these have slots of their own.
+  void next_turns(const Steps& body, const Step& call, LoopId loop) {
+    for (const Step& step : body)
+      if (!keeps_to_its_turn(program_, call, step, loop)) touches(step, movements(call).front().to.buffer, call);
+  }
+
+  void touches(const Step& step, BufferId both, const Step& call) {
+    messages.push_back(fmt::format("{} touches {} while this is under way: {}", summary(program_, step),
+                                   program_.buffer(both).name, summary(program_, call)));
+  }
+
   void say(fmt::format_string<std::string> what, const Step& step) {
     messages.push_back(fmt::format(what, summary(program_, step)));
   }

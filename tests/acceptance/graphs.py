@@ -21,9 +21,10 @@ ATTEMPTS = 6
 ONCE_FAILED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "once_failed", "*.mesh")
 
 
-# Two graphs of three are placed for another machine than the default one: where bytes alone decide, and where work does.
+# Three graphs of four are placed for another machine than the default one: where bytes alone decide, where work does, and on hosts whose work hides what they send.
 MACHINES = (None, "{name: bytes, node: {latency_us: 1.0e-6, gbs: 0.001}, network: {latency_us: 1.0e-6, gbs: 0.001}}",
-            "{name: work, gflops: {f32: 0.001, f64: 0.001}, memory_gbs: 0.001, node: {latency_us: 1.0e-6, gbs: 1000}, network: {latency_us: 1.0e-6, gbs: 1000}}")
+            "{name: work, gflops: {f32: 0.001, f64: 0.001}, memory_gbs: 0.001, node: {latency_us: 1.0e-6, gbs: 1000}, network: {latency_us: 1.0e-6, gbs: 1000}}",
+            "{name: hosts, gflops: {f32: 0.001, f64: 0.001}, node: {ranks: 1}, network: {latency_us: 1.0e-6, gbs: 1}}")
 
 
 # Every second one may have the second forward pass that mixed samples cost.

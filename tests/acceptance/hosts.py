@@ -172,6 +172,21 @@ def keeps_axes_within_hosts(report, folder):
         report.true("one whose ranks do not is refused before the first step, with ranks, hosts and a way out", words in far.stderr and "step" not in far.stdout, far.stderr[-400:])
 
 
+def overlaps(report, folder):
+    """Compiled for hosts of two ranks, gradients are summed turn by turn while the next turns are computed: the bits of the program that waits, and of one that does not do so."""
+    with open(f"{folder}/hosts.yaml", "w") as file:
+        file.write("name: hosts\nnode: { ranks: 2 }\ngflops: { f64: 0.1 }\nnetwork: { latency_us: 1 }\n")
+    execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", "--mesh", "data=2,model=2", "--machine", f"{folder}/hosts.yaml", *sets(**GPT), "--precision", "f64", "-o", f"{folder}/turns")
+    execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", "--mesh", "data=2,model=2", *sets(**GPT), "--precision", "f64", "-o", f"{folder}/whole")
+    whole, _ = curve(folder, "whole", 5, f"{folder}/whole/gpt", "-n", 4)
+    with open(f"{folder}/turns/gpt.cpp") as file:
+        report.true("each turn starts its sums, and they are waited for behind the loop", re.search(r"gradients\[l\]\.start.*gradients\[l\]\.wait", file.read(), re.S))
+    with Network(folder, 2) as net:
+        for name, env in (("overlapped", {}), ("MESHRT_NO=overlap", {"MESHRT_NO": "overlap"})):
+            found, _ = curve(folder, "turns", 5, *net.meshrun(MESHRUN), f"{folder}/turns/gpt", env=env)
+            report.true(f"sums turn by turn on two hosts, {name}: the bits of sums at the end, on one", len(found) == 5 and found == whole, found)
+
+
 def measures(report, folder):
     """`machine --measure` on two hosts of two ranks tells what joins them from what joins the ranks of one."""
     with Network(folder, 2) as net:
@@ -215,6 +230,7 @@ def run(small):
             keeps_axes_within_hosts(report, folder)
             trains(report, folder, small)
             fails(report, folder, small)
+            overlaps(report, folder)
             measures(report, folder)
             refuses(report, folder)
 

@@ -128,7 +128,6 @@ ROWS = [
 # What is sent today where that is more, and why. None of it may grow.
 KNOWN = {
     "swap, 2 x 4": (5_120, "a part of an axis is no group of its own"),
-    "next token on a=8": (7_340_032, "a slice along a split dim is a partial sum"),
     "heads split into kv * group, said of kv on model=8": (45_063, "four of eight ranks own no kv, which `idle_ranks` tells"),
 }
 FASTER = {"rows of a split table on data=3": "whole"}

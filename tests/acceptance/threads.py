@@ -1,15 +1,20 @@
 """Threads in a rank change no bit: shipped specs as programs, with 1 to 4 threads in each rank; who asks for too many, or for none."""
 import os
 
+import numpy as np
+
 from checkpoints import tensors
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from hosts import MESHRUN
 
-STEPS = 3
-# Name, spec, options and ranks, at sizes at which products, attention and loops have work for several threads.
+STEPS, SEED = 3, 20261127
+TEXT = f"data: {{ token: {{file: {TOP}/grammar/README.md, type: bytes, window: seq}}, target: {{of: token, shift: 1}} }}\n"
+PICTURES = "data: { image: {file: image.npy}, label: {file: label.npy} }\n"
+# Name, spec, options and ranks, at sizes at which products, attention, convolutions and loops have work for several threads.
 CASES = [
     ("gpt on one rank", "gpt", ["--mesh", "data=1,model=1", *sets(batch=4, seq=64, layer=2)], 1),
+    ("resnet", "resnet", ["--mesh", "all=1", *sets(batch=8)], 1),
     ("gpt on two", "gpt", ["--mesh", "data=1,model=2", *sets(batch=4, seq=64, layer=2)], 2),
     ("gpt in stages", "gpt", ["--layout", "pipe", "--mesh", "data=1,pipe=2", *sets(batch=16, seq=64, layer=2)], 2),
     ("mixtral", "mixtral", ["--mesh", "data=1,model=1", *sets(batch=4, seq=64, layer=2)], 1),
@@ -29,7 +34,10 @@ def check_bits(report, folder, name, spec, options, ranks, counts):
     os.mkdir(folder)
     run_file = os.path.join(folder, "run.yaml")
     with open(run_file, "w") as file:
-        file.write(f"data: {{ token: {{file: {TOP}/grammar/README.md, type: bytes, window: seq}}, target: {{of: token, shift: 1}} }}\n")
+        file.write(PICTURES if spec == "resnet" else TEXT)
+    draw = np.random.default_rng(SEED)
+    np.save(f"{folder}/image.npy", draw.integers(0, 256, (64, 28, 28)).astype(np.uint8))
+    np.save(f"{folder}/label.npy", draw.integers(0, 10, 64).astype(np.int32))
     execute(meshc(), "build", f"{TOP}/specs/{spec}.mesh", *options, run_file, "-o", folder)
     with open(f"{folder}/{spec}.cpp") as file:
         report.true(f"{name}: loops that threads share are in the program", "meshrt::each(" in file.read())
@@ -53,6 +61,7 @@ def check_messages(report, folder):
 
 def run(small):
     report = Report()
+    print(f"seed {SEED}")
     with scratch() as folder:
         for name, spec, options, ranks in CASES[:2] if small else CASES:
             report.attempt(name, lambda: check_bits(report, folder, name, spec, options, ranks, [2, 3] if small else [2, 3, 4, 7]))

@@ -164,6 +164,18 @@ const std::vector<Case>& cases() {
        {},
        nullptr,
        "tests/emit/specs/mixed.mesh"},
+      {"gpt_hosts",
+       "specs/gpt.mesh",
+       "default",
+       {{"data", 2}, {"model", 2}},
+       small_gpt,
+       "f32",
+       "",
+       {},
+       {},
+       nullptr,
+       {},
+       "tests/emit/specs/hosts.yaml"},
       {"narrow_rows", "tests/emit/specs/narrow.mesh", "rows", {}, {}},
       {"narrow_columns", "tests/emit/specs/narrow.mesh", "columns", {}, {}},
       {"narrow_wide", "tests/emit/specs/narrow.mesh", "rows", {}, {}, "f64"},
@@ -176,6 +188,7 @@ Compiled compiled(const Case& one, SourceMap& sources) {
   CompileRequest request;
   for (const std::string& file : {one.spec, one.layouts})
     if (!file.empty()) request.files.push_back(std::string(PROJECT_ROOT) + "/" + file);
+  if (!one.machine.empty()) request.machine_file = std::string(PROJECT_ROOT) + "/" + one.machine;
   request.layout = one.layout;
   request.mesh = one.mesh;
   request.set = one.set;

@@ -20,6 +20,7 @@ struct Case {
   std::vector<ValuesEntry> entries = {};
   Program (*change)(Program) = nullptr;  // what tests make of the lowered program, which gives the same numbers
   std::string layouts = {};              // path of a file with more layouts
+  std::string machine = {};              // path of its description; empty: the generic one
 };
 const std::vector<Case>& cases();
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codegen/compile.h"
+#include "codegen/layout/mesh.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
@@ -32,6 +33,49 @@ Program overlapping() {
   std::optional<Compiled> made = compile(request, sources, sink);
   if (!made) throw std::runtime_error(sink.diagnostics().front().message);
   return std::move(made->program);
+}
+
+/// The same on hosts of two ranks: each turn of the backward loop starts the sums over hosts of its gradients.
+Program between_hosts() {
+  CompileRequest request;
+  request.files = {SPECS "/gpt.mesh"};
+  request.mesh = {{"data", 2}, {"model", 2}};
+  request.machine_file = HOSTS;
+  SourceMap sources;
+  DiagnosticSink sink;
+  std::optional<Compiled> made = compile(request, sources, sink);
+  if (!made) throw std::runtime_error(sink.diagnostics().front().message);
+  return std::move(made->program);
+}
+
+/// The loop of a list whose turns start `calls` that are waited for behind it, and the loop that waits.
+struct Behind {
+  Steps* steps = nullptr;
+  size_t starts = 0, waits = 0;
+  Steps& body(size_t at) const { return std::get<ForStep>((*steps)[at].what).body; }
+  /// In the body that starts it.
+  size_t call() const {
+    const auto started = std::ranges::find_if(body(starts), [&](const Step& step) {
+      return !movements(step).empty() && movements(step).front().phase == Phase::start &&
+             movements(step).front().step == movements(body(waits).front()).front().step;
+    });
+    return static_cast<size_t>(started - body(starts).begin());
+  }
+};
+
+Behind behind_a_loop(Program& program) {
+  Behind found;
+  Steps& steps = program.routines[program.step().run].steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto* loop = std::get_if<ForStep>(&steps[i].what);
+    if (!loop || loop->body.size() != 1 || movements(loop->body.front()).empty()) continue;
+    found.waits = i;
+    for (size_t before = 0; before < i; ++before)
+      if (const auto* other = std::get_if<ForStep>(&steps[before].what); other && other->loop == loop->loop)
+        found.starts = before, found.steps = &steps;
+  }
+  if (!found.steps) throw std::logic_error("the program waits behind no loop");
+  return found;
 }
 
 /// A list of steps with a collective that is started at one place in it and waited for at another.
@@ -106,6 +150,54 @@ TEST(Overlap, the_verifier_finds_a_wait_for_nothing) {
   const Pair pair = any_pair(program);
   pair.steps->erase(pair.steps->begin() + static_cast<std::ptrdiff_t>(pair.start));
   expect_message(program, "waits for what was not started");
+}
+
+TEST(Overlap, waits_behind_a_loop_for_what_its_turns_started) {
+  Program program = between_hosts();
+  EXPECT_EQ(verify_program(program), std::vector<std::string>{});
+  const Behind found = behind_a_loop(program);
+  const Steps& body = found.body(found.starts);
+  ASSERT_LT(found.call(), body.size());
+  const auto moved = movements(body[found.call()]);
+  EXPECT_EQ(moved.size(), 8U);  // in one call, of all of a layer but two biases, which are scattered over both axes
+  for (const CollectiveStep& one : moved) {
+    EXPECT_EQ(one.kind, CollectiveKind::all_reduce);
+    EXPECT_EQ(axes_text(program.sharded.layout.mesh, one.axes, ", "), "data");
+  }
+}
+
+TEST(Overlap, the_verifier_finds_turns_that_are_never_waited_for) {
+  Program program = between_hosts();
+  const Behind found = behind_a_loop(program);
+  found.steps->erase(found.steps->begin() + static_cast<std::ptrdiff_t>(found.waits));
+  expect_message(program, "is never waited for");
+}
+
+TEST(Overlap, the_verifier_finds_a_wait_for_turns_that_started_nothing) {
+  Program program = between_hosts();
+  const Behind found = behind_a_loop(program);
+  Steps& body = found.body(found.starts);
+  body.erase(body.begin() + static_cast<std::ptrdiff_t>(found.call()));
+  expect_message(program, "waits for what was not started");
+}
+
+TEST(Overlap, the_verifier_finds_a_turn_that_touches_what_another_has_under_way) {
+  Program program = between_hosts();
+  const Behind found = behind_a_loop(program);
+  Steps& body = found.body(found.starts);
+  const Access other{movements(body[found.call()]).front().to.buffer, {{LoopId{}, 1}}};  // always the second slot
+  body.insert(body.begin(), Step{FillStep{other, 0}, Part::input_gradient, {}, "", {}});
+  expect_message(program, "while this is under way");
+}
+
+TEST(Exposed, is_less_where_turns_hide_the_sums_of_those_before) {
+  Program program = between_hosts();
+  const Prediction step = predict(program.sharded, calls_of_reshards(program));
+  const double hidden = exposed_seconds(program, step);
+  const Behind found = behind_a_loop(program);
+  for (CollectiveStep& one : movements(found.body(found.starts)[found.call()])) one.phase = Phase::whole;
+  found.steps->erase(found.steps->begin() + static_cast<std::ptrdiff_t>(found.waits));
+  EXPECT_LT(hidden, 0.5 * exposed_seconds(program, step));
 }
 
 /// By the plan's offsets alone: what is moved lies in no memory that a step in between uses for something else.

@@ -13,7 +13,7 @@ void require_attention(const Graph& graph, const Node& node, const AttentionOp& 
   for (size_t i = 1; i < operands; ++i) require_same_element(graph, node, i);
 }
 
-Types infer(const Graph& graph, const Node& node) {
+Types infer_attention(const Graph& graph, const Node& node) {
   const AttentionOp& op = std::get<AttentionOp>(node.op);
   require_attention(graph, node, op, 3);
   ValueType rows = operand(graph, node, 0);
@@ -30,7 +30,7 @@ std::vector<Factor> keep_whole(const Graph& graph, const Node& node, const Atten
   return factors_but_whole(graph, node, {op.key, op.head_dim, op.value_dim});
 }
 
-std::vector<Factor> factors(const Graph& graph, const Node& node) {
+std::vector<Factor> attention_factors(const Graph& graph, const Node& node) {
   return keep_whole(graph, node, std::get<AttentionOp>(node.op));
 }
 
@@ -42,7 +42,8 @@ double forward_flops(const Graph& graph, const Node& node) {
   return (op.causal ? 2 : 4) * scores;
 }
 
-std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d, const std::vector<bool>&) {
+std::vector<ValueId> attention_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                        const std::vector<bool>&) {
   const Node node = build.graph.node(id);
   const NodeId back =
       build.append(AttentionGradientOp{std::get<AttentionOp>(node.op)},
@@ -70,7 +71,7 @@ double gradient_flops(const Graph& graph, const Node& node) {
 std::string result_name(const Op&, size_t result) { return result == 1 ? "log_sum" : "attention"; }
 
 /// A query sees what its mask leaves of the keys.
-Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+Horizons attention_causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   const AttentionOp& op = std::get<AttentionOp>(node.op);
   Horizon all = joined(of);
   all.settled.clear();
@@ -89,16 +90,16 @@ const OpDefinition& definition_of(const AttentionOp&) {
   static constexpr OpDefinition attention{
       .name = "attention",
       .called = result_name,
-      .infer = infer,
-      .factors = factors,
+      .infer = infer_attention,
+      .factors = attention_factors,
       .partial = completes,
-      .gradient = gradient,
+      .gradient = attention_gradient,
       .expand = nullptr,
       .reduction = nullptr,
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
-      .causality = causality,
+      .causality = attention_causality,
       .flops = forward_flops,
       .effort = costs<Effort::product>,
       .multiplies_bf16 = false,

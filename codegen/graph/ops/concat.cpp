@@ -6,7 +6,7 @@
 namespace mesh::ops {
 namespace {
 
-Types infer(const Graph& graph, const Node& node) {
+Types infer_concat(const Graph& graph, const Node& node) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
   require_operands(graph, node, op.parts.size(), op.parts.size());
   int64_t size = 0;
@@ -22,7 +22,7 @@ Types infer(const Graph& graph, const Node& node) {
   return {type};
 }
 
-std::vector<Factor> factors(const Graph& graph, const Node& node) {
+std::vector<Factor> concat_factors(const Graph& graph, const Node& node) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
   std::vector<Factor> factors = factors_by_name(graph, node);
   for (Factor& factor : factors) {
@@ -33,11 +33,11 @@ std::vector<Factor> factors(const Graph& graph, const Node& node) {
   return factors;
 }
 
-PartialRule partial(const Graph&, const Node&) { return PartialRule::together; }
+PartialRule concat_partial(const Graph&, const Node&) { return PartialRule::together; }
 
 /// Each operand gets its stretch of d.
-std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
-                              const std::vector<bool>& wanted) {
+std::vector<ValueId> concat_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                     const std::vector<bool>& wanted) {
   const ConcatOp op = std::get<ConcatOp>(build.graph.node(id).op);
   std::vector<ValueId> result(op.parts.size());
   int64_t begin = 0;
@@ -48,14 +48,14 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
   return result;
 }
 
-Dims order(const MemoryOrders& orders, const Node& node, size_t) {
+Dims concat_order(const MemoryOrders& orders, const Node& node, size_t) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
   if (const auto& wish = orders.wished[node.results[0].index]) return *wish;
   return op.parts[0] ? replaced(orders.of(node.inputs[0]), {op.parts[0]}, {op.to}) : orders.of(node.results[0]);
 }
 
 /// Each operand begins further along: a part's element i comes to stand behind the parts before it.
-Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+Horizons concat_causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
   Horizons parts;
   int64_t begin = 0;
@@ -77,22 +77,22 @@ const OpDefinition& definition_of(const ConcatOp&) {
   static constexpr OpDefinition concat{
       .name = "concat",
       .called = nullptr,
-      .infer = infer,
-      .factors = factors,
-      .partial = partial,
-      .gradient = gradient,
+      .infer = infer_concat,
+      .factors = concat_factors,
+      .partial = concat_partial,
+      .gradient = concat_gradient,
       .expand = nullptr,
       .reduction = nullptr,
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
-      .causality = causality,
+      .causality = concat_causality,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
       .multiplies_bf16 = false,
       .reads_elements = in_nests,
       .formula = no_formula,
-      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, nullptr},
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, concat_order, nullptr},
   };
   return concat;
 }

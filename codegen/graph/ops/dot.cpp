@@ -6,7 +6,7 @@ namespace mesh::ops {
 namespace {
 
 /// The left operand's remaining dims, then the right one's new ones.
-Types infer(const Graph& graph, const Node& node) {
+Types infer_dot(const Graph& graph, const Node& node) {
   const std::vector<DimId>& contracted = std::get<DotOp>(node.op).dims;
   require_operands(graph, node, 2, 2);
   require_dims(graph, node, 0, contracted);
@@ -20,15 +20,15 @@ Types infer(const Graph& graph, const Node& node) {
   return {type};
 }
 
-double flops(const Graph& graph, const Node& node) {
+double dot_flops(const Graph& graph, const Node& node) {
   double n = 2;
   for (const Factor& factor : factors_by_name(graph, node)) n *= static_cast<double>(factor.size);
   return n;
 }
 
 /// d_a = d · b over what a lacks, d_b = a · d over what b lacks. Where a and b are bf16, d becomes that too.
-std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
-                              const std::vector<bool>& wanted) {
+std::vector<ValueId> dot_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                  const std::vector<bool>& wanted) {
   const Graph& graph = build.graph;
   const ValueId a = graph.node(id).inputs[0], b = graph.node(id).inputs[1];
   const Type element = graph.type(a).element;
@@ -69,10 +69,10 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
 
 std::string product_name(const Op&, size_t) { return "product"; }
 
-Reduction reduction(const Op& op) { return {Reduce::sum, std::get<DotOp>(op).dims}; }
+Reduction dot_reduction(const Op& op) { return {Reduce::sum, std::get<DotOp>(op).dims}; }
 
 /// The wish, else the logical order, where that is plain; else loops' dims, rows, columns.
-Dims order(const MemoryOrders& orders, const Node& node, size_t) {
+Dims dot_order(const MemoryOrders& orders, const Node& node, size_t) {
   const Dims& contracted = std::get<DotOp>(node.op).dims;
   const Dims &a = orders.of(node.inputs[0]), &b = orders.of(node.inputs[1]);
   const auto plain = [&](const Dims& c) {
@@ -95,7 +95,7 @@ Dims order(const MemoryOrders& orders, const Node& node, size_t) {
 }
 
 /// Contracted dims side by side, as they lie in the other operand, where they do not do so by themselves.
-void wish(const Graph& graph, const Node& node, const std::function<void(ValueId, Dims)>& wish_for) {
+void dot_wish(const Graph& graph, const Node& node, const std::function<void(ValueId, Dims)>& wish_for) {
   const Dims& contracted = std::get<DotOp>(node.op).dims;
   for (size_t side = 0; side < 2; ++side) {
     const Dims &own = graph.type(node.inputs[side]).dims, &other = graph.type(node.inputs[1 - side]).dims;
@@ -108,7 +108,7 @@ void wish(const Graph& graph, const Node& node, const std::function<void(ValueId
   }
 }
 
-Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+Horizons dot_causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   Horizon horizon = multiplied(of[0], of[1]);
   for (const DimId dim : std::get<DotOp>(node.op).dims) horizon = without_dim(horizon, dim, adds_up(graph, dim));
   return {horizon};
@@ -120,22 +120,22 @@ const OpDefinition& definition_of(const DotOp&) {
   static constexpr OpDefinition dot{
       .name = "dot",
       .called = product_name,
-      .infer = infer,
+      .infer = infer_dot,
       .factors = factors_by_name,
       .partial = linear_in_each,
-      .gradient = gradient,
+      .gradient = dot_gradient,
       .expand = nullptr,
-      .reduction = reduction,
+      .reduction = dot_reduction,
       .number = nullptr,
       .names_dims_alike = true,
       .works_along_dims = false,
-      .causality = causality,
-      .flops = flops,
+      .causality = dot_causality,
+      .flops = dot_flops,
       .effort = costs<Effort::product>,
       .multiplies_bf16 = true,
       .reads_elements = in_memory,
       .formula = no_formula,
-      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, wish},
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, dot_order, dot_wish},
   };
   return dot;
 }

@@ -28,7 +28,7 @@ MapFunction function_of(const Node& node) { return std::get<MapOp>(node.op).func
 /// The operand that has all dims gives their order; where none has, the first operand's dims and then the others' new
 /// ones. Of several that have all it is the first, but a condition comes after what it chooses from: a mask turns
 /// nothing around.
-Types infer(const Graph& graph, const Node& node) {
+Types infer_map(const Graph& graph, const Node& node) {
   const MapFunction function = function_of(node);
   const size_t arity = static_cast<size_t>(info(function).operands);
   require_operands(graph, node, arity, arity);
@@ -60,7 +60,7 @@ Types infer(const Graph& graph, const Node& node) {
 
 bool is_float(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16 || type == Type::f16; }
 
-PartialRule partial(const Graph& graph, const Node& node) {
+PartialRule map_partial(const Graph& graph, const Node& node) {
   switch (function_of(node)) {
     case MapFunction::add:
     case MapFunction::subtract: return PartialRule::together;
@@ -77,7 +77,7 @@ PartialRule partial(const Graph& graph, const Node& node) {
   }
 }
 
-double flops(const Graph& graph, const Node& node) {
+double map_flops(const Graph& graph, const Node& node) {
   return info(function_of(node)).flops * static_cast<double>(graph.elements(graph.type(node.results[0])));
 }
 
@@ -142,8 +142,8 @@ ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t whic
   }
 }
 
-std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
-                              const std::vector<bool>& wanted) {
+std::vector<ValueId> map_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                  const std::vector<bool>& wanted) {
   const Node node = build.graph.node(id);
   std::vector<ValueId> result(node.inputs.size());
   for (size_t i = 0; i < result.size(); ++i) {
@@ -198,17 +198,17 @@ const OpDefinition& definition_of(const MapOp&) {
   static constexpr OpDefinition map{
       .name = "map",
       .called = function_name,
-      .infer = infer,
+      .infer = infer_map,
       .factors = factors_by_name,
-      .partial = partial,
-      .gradient = gradient,
+      .partial = map_partial,
+      .gradient = map_gradient,
       .expand = nullptr,
       .reduction = nullptr,
       .number = number,
       .names_dims_alike = true,
       .works_along_dims = false,
       .causality = map_horizon,
-      .flops = flops,
+      .flops = map_flops,
       .effort = effort,
       .multiplies_bf16 = false,
       .reads_elements = in_nests,

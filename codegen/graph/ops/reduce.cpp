@@ -68,7 +68,7 @@ std::vector<Factor> arg_reduce_factors(const Graph& graph, const Node& node) {
 
 std::string reduce_name(const Op& op, size_t) { return meshrt::name_of(std::get<ReduceOp>(op).reduce); }
 
-Reduction reduction(const Op& op) { return {std::get<ReduceOp>(op).reduce, std::get<ReduceOp>(op).dims}; }
+Reduction reduce_reduction(const Op& op) { return {std::get<ReduceOp>(op).reduce, std::get<ReduceOp>(op).dims}; }
 
 /// The sum of equal numbers.
 std::optional<double> count(const Graph& graph, const Node& node, const NumberOf& number_of) {
@@ -152,7 +152,7 @@ const OpDefinition& definition_of(const ReduceOp&) {
       .partial = reduce_partial,
       .gradient = reduce_gradient,
       .expand = nullptr,
-      .reduction = reduction,
+      .reduction = reduce_reduction,
       .number = count,
       .names_dims_alike = true,
       .works_along_dims = false,

@@ -9,7 +9,7 @@ namespace {
 
 const ShiftOp& op_of(const Node& node) { return std::get<ShiftOp>(node.op); }
 
-Types infer(const Graph& graph, const Node& node) {
+Types infer_shift(const Graph& graph, const Node& node) {
   const ShiftOp& op = op_of(node);
   require_operands(graph, node, 1, 1);
   require_dims(graph, node, 0, {op.dim});
@@ -17,7 +17,7 @@ Types infer(const Graph& graph, const Node& node) {
   return {operand(graph, node, 0)};
 }
 
-std::vector<Factor> factors(const Graph& graph, const Node& node) {
+std::vector<Factor> shift_factors(const Graph& graph, const Node& node) {
   const ShiftOp& op = op_of(node);
   std::vector<Factor> factors = factors_by_name(graph, node);
   for (Factor& factor : factors)
@@ -26,7 +26,7 @@ std::vector<Factor> factors(const Graph& graph, const Node& node) {
   return factors;
 }
 
-PartialRule partial(const Graph&, const Node& node) {
+PartialRule shift_partial(const Graph&, const Node& node) {
   const Edge& edge = op_of(node).edge;
   return edge.kind == Edge::Kind::value && edge.value != 0 ? PartialRule::completes : PartialRule::first;
 }
@@ -51,7 +51,8 @@ ValueId beyond(GraphBuilder& build, const ShiftOp& op, ValueId d) {
 }
 
 /// Shifted back; under "clamp" the element at the end also gets what lies beyond.
-std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d, const std::vector<bool>&) {
+std::vector<ValueId> shift_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
+                                    const std::vector<bool>&) {
   const ShiftOp op = op_of(build.graph.node(id));
   const Edge edge = op.edge.kind == Edge::Kind::wrap ? op.edge : Edge{};
   const ValueId back = build.value(ShiftOp{op.dim, -op.distance, edge}, {d[0]});
@@ -63,7 +64,7 @@ std::vector<ValueId> gradient(GraphBuilder& build, NodeId id, std::span<const Va
 }
 
 /// Beyond the ends stand numbers, or the element at the end: at the beginning that is an earlier one still.
-Horizons causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
+Horizons shift_causality(const Graph& graph, const Node& node, std::span<const Horizon> of) {
   const ShiftOp& op = op_of(node);
   if (op.edge.kind == Edge::Kind::wrap) return horizon_along(graph, node, of, {op.dim}, "goes round the ends of");
   Horizon horizon = shifted(of[0], op.dim, op.dim, op.distance);
@@ -80,16 +81,16 @@ const OpDefinition& definition_of(const ShiftOp&) {
   static constexpr OpDefinition shift{
       .name = "shift",
       .called = nullptr,
-      .infer = infer,
-      .factors = factors,
-      .partial = partial,
-      .gradient = gradient,
+      .infer = infer_shift,
+      .factors = shift_factors,
+      .partial = shift_partial,
+      .gradient = shift_gradient,
       .expand = nullptr,
       .reduction = nullptr,
       .number = nullptr,
       .names_dims_alike = false,
       .works_along_dims = true,
-      .causality = causality,
+      .causality = shift_causality,
       .flops = no_flops,
       .effort = costs<Effort::dear>,
       .multiplies_bf16 = false,

@@ -1,5 +1,7 @@
-// slice.cpp: some elements of a dim, or one of them; and the reverse, elements among padding. Where the dim that is
-// read is split, a rank gives the elements that it owns and zero for the others: a partial sum.
+// slice.cpp: some elements of a dim, or one of them; and the reverse, elements among padding. Where a rank has most of
+// what its part of the result is made of, as of a sequence that moves on by one, it is given the rest by its
+// neighbours. Else, where the dim that is read is split, a rank gives the elements that it owns and zero for the
+// others: a partial sum.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -32,16 +34,38 @@ std::vector<Factor> weighed(std::vector<Factor> factors, DimId from, DimId to) {
   return factors;
 }
 
+/// Both dims in equal numbers of parts, if that asks little of neighbours: windows of one element move from one to the
+/// other. Else each dim alone.
+std::vector<Factor> moved(const Graph& graph, const Node& node, DimId from, DimId to, const WindowReach& reach) {
+  constexpr int64_t share = 8;  // of a dim that is cut in two, at most so much comes from the neighbour
+  const std::vector<Factor> factors = factors_by_name(graph, node);
+  const int64_t size = graph.dim(from).size;
+  const Margin margin = reach.margin(2);
+  if (!to || (margin.before + margin.after) * share > size) return weighed(factors, from, to);
+  std::vector<Factor> all;
+  for (const Factor& factor : factors)
+    if (factor.operands[0] != from && factor.results[0] != to) all.push_back(factor);
+  Factor along{{from}, {to}, std::max(size, graph.dim(to).size)};
+  along.in_order = true;
+  along.window = reach;
+  all.push_back(std::move(along));
+  return all;
+}
+
 std::vector<Factor> slice_factors(const Graph& graph, const Node& node) {
   const SliceOp& op = std::get<SliceOp>(node.op);
-  return weighed(factors_by_name(graph, node), op.from, op.to);
+  const int64_t made = op.to ? graph.dim(op.to).size : 1;
+  const WindowShape shape{graph.dim(op.from).size, made, 1, op.step, 1, -op.begin};
+  return moved(graph, node, op.from, op.to, {shape, true, {0}});
 }
 
 std::vector<Factor> pad_factors(const Graph& graph, const Node& node) {
   const PadOp& op = std::get<PadOp>(node.op);
+  const WindowShape shape{graph.dim(op.to).size, graph.dim(op.from).size, 1, op.every, 1, -op.before};
+  if (op.value == 0) return moved(graph, node, op.from, op.to, {shape, false, {0}, true});
   std::vector<Factor> factors = weighed(factors_by_name(graph, node), op.from, op.to);
   for (Factor& factor : factors)
-    if (factor.weigh && op.value != 0) factor.splittable = false;
+    if (factor.weigh) factor.splittable = false;
   return factors;
 }
 
@@ -67,9 +91,11 @@ std::vector<ValueId> pad_gradient(GraphBuilder& build, NodeId id, std::span<cons
   return {build.value(SliceOp{op.to, op.from, op.before, op.every}, {d[0]})};
 }
 
-/// A slice of a slice is one slice.
+/// A slice of a slice is one slice; but of one that neighbours take part in each rank has its own part.
 bool is_of_a_slice(const Graph& graph, const Node& node) {
-  return std::holds_alternative<SliceOp>(graph.node(graph.value(node.inputs[0]).producer).op);
+  const Node& producer = graph.node(graph.value(node.inputs[0]).producer);
+  if (!std::holds_alternative<SliceOp>(producer.op)) return false;
+  return std::ranges::none_of(slice_factors(graph, producer), [](const Factor& one) { return one.window.has_value(); });
 }
 
 Dims sliced_order(const MemoryOrders& orders, const Node& node, size_t) {

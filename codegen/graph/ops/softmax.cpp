@@ -30,7 +30,7 @@ Types infer_log_sum_exp(const Graph& graph, const Node& node) {
   return {type};
 }
 
-double flops(const Graph& graph, const Node& node) {
+double softmax_flops(const Graph& graph, const Node& node) {
   return 5.0 * static_cast<double>(graph.elements(operand(graph, node, 0)));
 }
 
@@ -83,7 +83,7 @@ struct Row {
   ValueId top, exponential, total;
 };
 
-Row row_of(GraphBuilder& build, const Node& node, const std::vector<DimId>& dims) {
+Row softmax_row(GraphBuilder& build, const Node& node, const std::vector<DimId>& dims) {
   const ValueId x = node.inputs[0];
   const Type element = build.graph.type(x).element;
   const bool masked = node.inputs.size() > 1;
@@ -100,7 +100,7 @@ Row row_of(GraphBuilder& build, const Node& node, const std::vector<DimId>& dims
 }
 
 std::vector<ValueId> expand_softmax(GraphBuilder& build, const Node& node) {
-  const Row row = row_of(build, node, {std::get<SoftmaxOp>(node.op).dim});
+  const Row row = softmax_row(build, node, {std::get<SoftmaxOp>(node.op).dim});
   ValueId total = row.total;
   if (node.inputs.size() > 1) {  // a row with nothing kept gives 0
     const Type element = build.graph.type(total).element;
@@ -111,12 +111,12 @@ std::vector<ValueId> expand_softmax(GraphBuilder& build, const Node& node) {
 }
 
 std::vector<ValueId> expand_log_sum_exp(GraphBuilder& build, const Node& node) {
-  const Row row = row_of(build, node, std::get<LogSumExpOp>(node.op).dims);
+  const Row row = softmax_row(build, node, std::get<LogSumExpOp>(node.op).dims);
   return {build.add(build.map(F::log, {row.total}), row.top)};
 }
 
 std::vector<ValueId> expand_log_softmax(GraphBuilder& build, const Node& node) {
-  const Row row = row_of(build, node, {std::get<LogSoftmaxOp>(node.op).dim});
+  const Row row = softmax_row(build, node, {std::get<LogSoftmaxOp>(node.op).dim});
   const ValueId y = build.subtract(node.inputs[0], build.add(build.map(F::log, {row.total}), row.top));
   if (node.inputs.size() < 2) return {y};
   return {build.map(F::where, {node.inputs[1], y, build.literal(-INFINITY, build.graph.type(y).element)})};
@@ -180,7 +180,7 @@ const OpDefinition& definition_of(const SoftmaxOp&) {
       .names_dims_alike = false,
       .works_along_dims = true,
       .causality = softmax_horizon,
-      .flops = flops,
+      .flops = softmax_flops,
       .effort = costs<Effort::dear>,
       .multiplies_bf16 = false,
       .reads_elements = in_memory,
@@ -204,7 +204,7 @@ const OpDefinition& definition_of(const LogSoftmaxOp&) {
       .names_dims_alike = false,
       .works_along_dims = true,
       .causality = log_softmax_horizon,
-      .flops = flops,
+      .flops = softmax_flops,
       .effort = costs<Effort::dear>,
       .multiplies_bf16 = false,
       .reads_elements = in_memory,
@@ -228,7 +228,7 @@ const OpDefinition& definition_of(const LogSumExpOp&) {
       .names_dims_alike = false,
       .works_along_dims = true,
       .causality = log_sum_exp_horizon,
-      .flops = flops,
+      .flops = softmax_flops,
       .effort = costs<Effort::dear>,
       .multiplies_bf16 = false,
       .reads_elements = in_memory,

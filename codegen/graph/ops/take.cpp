@@ -92,7 +92,7 @@ double additions(const Graph& graph, const Node& node) {
 }
 
 /// Dims that table and indices share first, then those of the indices, then those of a row.
-Dims order(const MemoryOrders& orders, const Node& node, size_t) {
+Dims take_order(const MemoryOrders& orders, const Node& node, size_t) {
   const DimId dim = std::get<TakeOp>(node.op).dim;
   const Dims &table = orders.of(node.inputs[0]), &ids = orders.of(node.inputs[1]);
   Dims order = filtered(ids, [&](DimId one) { return has(table, one); });
@@ -154,7 +154,7 @@ const OpDefinition& definition_of(const TakeOp&) {
       .multiplies_bf16 = false,
       .reads_elements = in_memory,
       .formula = no_formula,
-      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, nullptr},
+      .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, take_order, nullptr},
   };
   return take;
 }

@@ -10,6 +10,7 @@
 #include "meshrt/gemm.h"
 #include "meshrt/poll.h"
 #include "meshrt/profile.h"
+#include "meshrt/threads.h"
 #include "patches.h"
 #include "scratch.h"
 #include "scratch_places.h"
@@ -18,6 +19,7 @@ namespace meshrt {
 namespace {
 
 constexpr int64_t patch_bytes = int64_t(256) << 10, least_pixels = 48;
+constexpr int64_t least_multiplications = int64_t(1) << 20, least_channels = 16;  // of a thread
 
 template <class T>
 T* scratch(ScratchPlace place, int64_t count) {
@@ -107,18 +109,26 @@ class Convolution {
   }
 
   void group(int64_t g, const T* source, const T* w, T* target) const {
-    const int64_t pixels = patches_.pixels(), inner = patches_.inner();
-    const bool in_place = patches_.is_source();
-    const int64_t block = in_place ? pixels : std::min(pixels, block_of<T>(inner));
-    T* const patch = in_place ? nullptr : scratch<T>(conv_patch_scratch, block * inner);
-    T* const made = is_whole() ? nullptr : scratch<T>(conv_result_scratch, block * to_);
+    const int64_t inner = patches_.inner();
     Product<T> p;
     p.inner = inner, p.cols = to_;
     p.b = weights(g, w), p.b_row = to_;
-    p.a_row = in_place ? extents_.groups * from_ : inner;
-    for (int64_t first = 0; first < pixels; first += block) {
+    p.a_row = patches_.is_source() ? extents_.groups * from_ : inner;
+    const int64_t least = least_multiplications / std::max<int64_t>(inner * to_, 1);
+    share(patches_.pixels(), std::max(least_pixels, least),
+          [&](int64_t begin, int64_t end) { stretch(g, begin, end, source, p, target); });
+  }
+
+  /// Pixels begin .. end of a group; `p` has its weights.
+  void stretch(int64_t g, int64_t begin, int64_t end, const T* source, Product<T> p, T* target) const {
+    const int64_t inner = patches_.inner();
+    const bool in_place = patches_.is_source();
+    const int64_t block = in_place ? end - begin : std::min(end - begin, block_of<T>(inner));
+    T* const patch = in_place ? nullptr : scratch<T>(conv_patch_scratch, block * inner);
+    T* const made = is_whole() ? nullptr : scratch<T>(conv_result_scratch, block * to_);
+    for (int64_t first = begin; first < end; first += block) {
       poll();
-      p.rows = std::min(block, pixels - first);
+      p.rows = std::min(block, end - first);
       if (in_place) p.a = source + first * p.a_row + g * from_;
       else patches_.gather(source, g, first, p.rows, patch), p.a = patch;
       p.c = made ? made : target + first * row() + g * to_, p.c_row = made ? to_ : row();
@@ -136,7 +146,8 @@ class Convolution {
     std::vector<const T*> of_tap;
     for_each_kernel_element([&](int64_t k) { of_tap.push_back(w + k * extents_.groups); });
     const auto add = multiply_add<T>();
-    patches_.for_each_pixel(0, patches_.pixels(), [&](int64_t sample, int64_t a, int64_t b, int64_t c) {
+    const int64_t work = patches_.taps() * extents_.groups;
+    patches_.share_pixels(work, [&](int64_t, int64_t sample, int64_t a, int64_t b, int64_t c) {
       T* const to = pixel(target, sample, a, b, c);
       std::fill_n(to, extents_.groups, T(0));
       patches_.for_each_tap(source, sample, a, b, c,
@@ -164,11 +175,14 @@ template <class T>
 void weights_by_channels(const Patches<T>& patches, int64_t channels, const T* x, const T* y, T* w) {
   const auto add = multiply_add<T>();
   std::fill_n(w, patches.taps() * channels, T(0));
-  patches.for_each_pixel(0, patches.pixels(), [&](int64_t sample, int64_t a, int64_t b, int64_t c) {
-    patches.for_each_tap(x, sample, a, b, c, [&](size_t tap, const T* from) {
-      add(channels, from, y, w + static_cast<int64_t>(tap) * channels);
+  share(channels, least_channels, [&](int64_t begin, int64_t end) {
+    const T* of = y + begin;
+    patches.for_each_pixel(0, patches.pixels(), [&](int64_t sample, int64_t a, int64_t b, int64_t c) {
+      patches.for_each_tap(x, sample, a, b, c, [&](size_t tap, const T* from) {
+        add(end - begin, from + begin, of, w + static_cast<int64_t>(tap) * channels + begin);
+      });
+      of += channels;
     });
-    y += channels;
   });
 }
 
@@ -211,10 +225,19 @@ void conv_weights(const WindowDim& slow, const WindowDim& middle, const WindowDi
       poll();
       p.inner = std::min(block, pixels - first);
       if (in_place) p.a = x + first * p.a_col + g * in;
-      else patches.gather(x, g, first, p.inner, patch), p.a = patch;
+      else p.a = patch;
+      if (!in_place)
+        share(p.inner, least_pixels, [&](int64_t begin, int64_t end) {
+          patches.gather(x, g, first + begin, end - begin, patch + begin * inner);
+        });
       p.b = y + first * p.b_row + g * out;
       p.accumulate = first > 0;
-      multiply_own(p);
+      const int64_t least = least_multiplications / std::max<int64_t>(p.inner * out, 1);
+      share(inner, std::max(least_pixels, least), [&](int64_t begin, int64_t end) {
+        Product<T> rows = p;
+        rows.rows = end - begin, rows.a += begin, rows.c += begin * out;
+        multiply_own(rows);
+      });
     }
     if (groups == 1) continue;
     for (int64_t k = 0; k < patches.taps(); ++k)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "meshrt/threads.h"
 #include "window_lines.h"
 
 namespace meshrt {
@@ -49,6 +50,18 @@ class Patches {
       if (++a < lines_[0].count) continue;
       a = 0, ++sample;
     }
+  }
+
+  /// f(pixel, its place in batch, and along each line) for all pixels, on all threads of the rank. `work`: how many
+  /// elements a pixel takes.
+  template <class F>
+  void share_pixels(int64_t work, F f) const {
+    constexpr int64_t least = int64_t(1) << 14;
+    share(pixels(), least / std::max<int64_t>(work, 1) + 1, [&](int64_t begin, int64_t end) {
+      int64_t pixel = begin;
+      for_each_pixel(begin, end - begin,
+                     [&](int64_t sample, int64_t a, int64_t b, int64_t c) { f(pixel++, sample, a, b, c); });
+    });
   }
 
   /// f(which tap of the class, its source element), for those of a pixel that there are.

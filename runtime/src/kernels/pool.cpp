@@ -65,20 +65,21 @@ void max_pool(const WindowDim& slow, const WindowDim& middle, const WindowDim& f
   const Patches<T> patches(lines, held(windows, &WindowDim::wide), extents.outer, 1, extents.inner);
   const int64_t inner = extents.inner;
   if (inner == 0) return;
-  patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
+  patches.share_pixels(patches.inner(), [&](int64_t pixel, int64_t outer, int64_t a, int64_t b, int64_t c) {
+    T* const most = y + pixel * inner;
+    int32_t* const chosen = where + pixel * inner;
     bool first = true;
     patches.for_each_tap(x, outer, a, b, c, [&](size_t tap, const T* from) {
       const auto element = static_cast<int32_t>(tap);
-      if (first) std::copy_n(from, inner, y), std::fill_n(where, inner, element);
+      if (first) std::copy_n(from, inner, most), std::fill_n(chosen, inner, element);
       else
         for (int64_t i = 0; i < inner; ++i) {
-          const bool larger = from[i] > y[i] || (from[i] != from[i] && y[i] == y[i]);
-          where[i] = larger ? element : where[i];
-          y[i] = larger ? from[i] : y[i];
+          const bool larger = from[i] > most[i] || (from[i] != from[i] && most[i] == most[i]);
+          chosen[i] = larger ? element : chosen[i];
+          most[i] = larger ? from[i] : most[i];
         }
       first = false;
     });
-    y += inner, where += inner;
   });
 }
 
@@ -89,7 +90,7 @@ void max_pool_gradient(const WindowDim& slow, const WindowDim& middle, const Win
   const int64_t inner = extents.inner;
   if (inner == 0) return;
   for_each_wide_class<T>(windows, extents, [&](const Patches<T>& patches, const auto& elements, auto place) {
-    patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
+    patches.share_pixels(patches.inner(), [&](int64_t, int64_t outer, int64_t a, int64_t b, int64_t c) {
       T* const to = d_x + place(outer, a, b, c);
       std::fill_n(to, inner, T(0));
       patches.for_each_tap(d_y, outer, a, b, c, [&](size_t tap, const T* from) {
@@ -109,16 +110,14 @@ void avg_pool(const WindowDim& slow, const WindowDim& middle, const WindowDim& f
   const std::vector<int64_t> counts = sizes(windows);
   const int64_t inner = extents.inner;
   if (inner == 0) return;
-  size_t window = 0;
-  patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
-    std::fill_n(y, inner, T(0));
+  patches.share_pixels(patches.inner(), [&](int64_t pixel, int64_t outer, int64_t a, int64_t b, int64_t c) {
+    T* const mean = y + pixel * inner;
+    std::fill_n(mean, inner, T(0));
     patches.for_each_tap(x, outer, a, b, c, [&](size_t, const T* from) {
-      for (int64_t i = 0; i < inner; ++i) y[i] += from[i];
+      for (int64_t i = 0; i < inner; ++i) mean[i] += from[i];
     });
-    const auto count = static_cast<T>(counts[window]);
-    for (int64_t i = 0; i < inner; ++i) y[i] /= count;
-    if (++window == counts.size()) window = 0;
-    y += inner;
+    const auto count = static_cast<T>(counts[static_cast<size_t>(pixel) % counts.size()]);
+    for (int64_t i = 0; i < inner; ++i) mean[i] /= count;
   });
 }
 
@@ -130,7 +129,7 @@ void avg_pool_gradient(const WindowDim& slow, const WindowDim& middle, const Win
   const int64_t inner = extents.inner;
   if (inner == 0) return;
   for_each_wide_class<T>(windows, extents, [&](const Patches<T>& patches, const auto&, auto place) {
-    patches.for_each_pixel(0, patches.pixels(), [&](int64_t outer, int64_t a, int64_t b, int64_t c) {
+    patches.share_pixels(patches.inner(), [&](int64_t, int64_t outer, int64_t a, int64_t b, int64_t c) {
       T* const to = d_x + place(outer, a, b, c);
       std::fill_n(to, inner, T(0));
       patches.for_each_tap(d_y, outer, a, b, c, [&](size_t, const T* from) {
