@@ -102,7 +102,31 @@ Where Stages::end(const LoopOp& loop, bool last) const {
 }
 
 bool Stages::adds_up(const LoopOp& loop, const LoopOp::Carry& carry) const {
-  return only_adds_up(*graph_, loop, carry) && !has_samples(*graph_, graph_->type(carry.result));
+  return only_adds_up(*graph_, loop, carry) && !has_samples(*graph_, graph_->type(carry.result)) &&
+         !is_read_before_the_end(loop, carry);
+}
+
+/// Whether what has been added up is needed turn by turn, or of each micro-batch, and not of all of them together.
+bool Stages::is_read_before_the_end(const LoopOp& loop, const LoopOp::Carry& carry) const {
+  const auto is_read = [&](BodyId body, ValueId value, const auto& may) {
+    return std::ranges::any_of(graph_->body(body).nodes, [&](NodeId id) {
+      bool read = false;
+      for_each_source(*graph_, graph_->node(id), [&](ValueId source) { read = read || source == value; });
+      return read && !may(graph_->node(id));
+    });
+  };
+  const auto is_kept = [](const LoopOp& by, ValueId value) {
+    return std::ranges::count(by.collects, value, &LoopOp::Collect::turn) > 0;
+  };
+  const LoopOp& time = std::get<LoopOp>(graph_->node(graph_->body(body_).owner).op);
+  const auto adds_to_all = [&](const Node& node) {
+    return is_addition(node.op) && std::ranges::any_of(time.carries, [&](const LoopOp::Carry& all) {
+             return all.leaving == node.results[0] && only_adds_up(*graph_, time, all);
+           });
+  };
+  const auto none = [](const Node&) { return false; };
+  return is_kept(loop, carry.entering) || is_kept(loop, carry.leaving) || is_read(loop.body, carry.leaving, none) ||
+         is_kept(time, carry.result) || is_read(body_, carry.result, adds_to_all);
 }
 
 DimPlacement Stages::split_of(const LoopOp& loop) const {

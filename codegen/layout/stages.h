@@ -65,6 +65,7 @@ class Stages {
   bool recomputes() const;
 
  private:
+  bool is_read_before_the_end(const LoopOp&, const LoopOp::Carry&) const;
   /// A loop of the pipeline in one of its passes.
   struct Divided {
     size_t loop;
