@@ -43,10 +43,26 @@ class StageCarries {
         for (const ValueId result : std::vector<ValueId>(graph_.node(id).results)) hand_on(result, gap->second);
       }
     }
+    order();
   }
 
  private:
   const std::vector<NodeId>& nodes() const { return graph_.body(graph_.root()).nodes; }
+
+  /// What reads a loop's result now comes behind the loop; all else stays in its order.
+  void order() {
+    std::vector<NodeId> ordered;
+    std::set<NodeId> done;
+    const auto add = [&](const auto& self, NodeId id) -> void {
+      if (!done.insert(id).second) return;
+      for_each_source(graph_, graph_.node(id), [&](ValueId value) {
+        if (graph_.value(value).body == graph_.root()) self(self, graph_.value(value).producer);
+      });
+      ordered.push_back(id);
+    };
+    for (const NodeId id : nodes()) add(add, id);
+    graph_.body(graph_.root()).nodes = std::move(ordered);
+  }
 
   void find_trained() {
     std::set<StoredId> frozen;
@@ -105,13 +121,13 @@ class StageCarries {
     return made.of_samples && made.of_parameters && !made.of_all_stages && !number_.contains(id) && !gaps_.contains(id);
   }
 
-  /// What depends on no stage is made where it is needed first.
+  /// What depends on no stage is made where it is needed first; at the first one what only becomes a state or a metric.
   void place_open() {
     std::map<NodeId, Position> first;
     for (auto at = nodes().rbegin(); at != nodes().rend(); ++at) {
       if (is_open(*at)) {
         const auto needed = first.find(*at);
-        gaps_[*at] = needed == first.end() ? loops_.size() : needed->second / 2;
+        gaps_[*at] = needed == first.end() ? 0 : needed->second / 2;
       }
       for_each_need(*at, [&](ValueId value, Position position) {
         Position& known = first.try_emplace(graph_.value(value).producer, position).first->second;
