@@ -101,6 +101,7 @@ class StageCarries {
       made.of_parameters = trained_.contains(read->stored);
       return;
     }
+    if (const auto number = number_.find(id); number != number_.end()) passed_ = number->second + 1;
     std::optional<size_t> gap;
     for_each_source(graph_, node, [&](ValueId value) {
       const NodeId producer = graph_.value(value).producer;
@@ -109,7 +110,7 @@ class StageCarries {
       made.of_parameters |= from.of_parameters;
       const std::optional<size_t> at = gap_of(value);
       made.of_all_stages |= from.of_all_stages || (number_.contains(producer) && !at);
-      if (at) gap = std::max(gap.value_or(0), *at);
+      if (at) gap = std::max({gap.value_or(0), *at, passed_});
     });
     if (number_.contains(id)) made.of_all_stages = false;  // as its values are each for itself
     else if (gap && !made.of_all_stages) gaps_[id] = *gap;
@@ -217,6 +218,7 @@ class StageCarries {
   std::map<NodeId, size_t> number_;  // the reverse
   std::set<StoredId> trained_;
   std::map<NodeId, Made> made_;
+  size_t passed_ = 0;              // loops that stand in front of the node that is looked at
   std::map<NodeId, size_t> gaps_;  // of the nodes that one stage alone makes
 };
 

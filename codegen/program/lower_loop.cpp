@@ -178,16 +178,27 @@ void Lowering::add_forward_that_keeps(Steps& actions) {
   actions.insert(actions.begin() + 1, Step{std::move(made), Part::forward, {}, {}, {}});
 }
 
+/// Whether R goes on with all that F's loop over the dim gives.
+bool Lowering::gives_all_of_forward(DimId dim) const {
+  const LoopOp *forward = nullptr, *again = nullptr;
+  for (const NodeId id : graph_.body(stages_.body()).nodes) {
+    const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
+    if (!loop || loop->dim != dim) continue;
+    if (stages_.is_forward(*loop)) forward = loop;
+    if (stages_.is_again(*loop)) again = loop;
+  }
+  const auto is_given = [&](const LoopOp::Carry& carry) {
+    return is_handed_on(*forward, carry) &&
+           (carry.leaving == carry.entering ||
+            std::ranges::find(again->carries, carry.initial, &LoopOp::Carry::initial) != again->carries.end());
+  };
+  return forward->collects.empty() && std::ranges::all_of(forward->carries, is_given);
+}
+
 /// The layers of F, computed by R.
 void Lowering::keep_layers(const Step& step, std::span<const Step> again) {
   const DimId dim = layers_in(step)->dim;
-  bool gives_more = false;
-  for (const NodeId id : graph_.body(stages_.body()).nodes)
-    if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
-        loop && stages_.is_forward(*loop) && loop->dim == dim)
-      gives_more = !loop->collects.empty() || std::ranges::any_of(loop->carries, [&](const LoopOp::Carry& carry) {
-        return !is_handed_on(*loop, carry);
-      });
+  const bool gives_more = !gives_all_of_forward(dim);
   Steps in_front, behind;
   if (const auto* branch = std::get_if<BranchStep>(&step.what)) {
     const auto is_layers = [&](const Step& one) { return layers_in(one) != nullptr; };

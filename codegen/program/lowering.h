@@ -159,6 +159,7 @@ class Lowering {
   void keep_inputs(const LoopOp&, const std::vector<Access>& carries);
   const ForStep* layers_in(const Step&) const;
   void add_forward_that_keeps(Steps& actions);
+  bool gives_all_of_forward(DimId loop) const;
   void keep_layers(const Step& layers, std::span<const Step> again);
   void lower_actions(const LoopOp&, const std::vector<Access>& carries, const std::vector<Slot>& slots);
   void keep(const std::vector<Slot>&, bool before, const std::function<bool(Part)>& of);
