@@ -58,8 +58,8 @@ std::vector<Where> Placer::must_lie(NodeId id) const {
 /// From zeros on: of another number each rank would add its own to a sum that stays partial.
 void Placer::start_adding_up(const LoopOp& loop) {
   for (const auto& carry : loop.carries)
-    if (literal_number(graph_, carry.initial) == 0 &&
-        (stages_.is_divided(loop) ? stages_.adds_up(loop, carry) : only_adds_up(graph_, loop, carry)))
+    if (stages_.is_divided(loop) ? stages_.adds_up(loop, carry)
+                                 : literal_number(graph_, carry.initial) == 0 && only_adds_up(graph_, loop, carry))
       adding_up_[carry.entering] = {};
 }
 
