@@ -28,6 +28,7 @@
 #include "codegen/layout/resolve.h"
 #include "codegen/layout/resolve_manual.h"
 #include "codegen/layout/rules.h"
+#include "codegen/layout/stage_carries.h"
 #include "codegen/layout/stage_movements.h"
 #include "codegen/layout/stages.h"
 #include "codegen/model_of_replica.h"
@@ -62,7 +63,8 @@ std::string hash_of(const CompileRequest& request, const SourceMap& sources, con
   for (FileId file = 1; file <= sources.size(); ++file) add(sources.text(file));
   for (const auto& [dim, size] : request.set) add(fmt::format("{}={}", dim, size));
   add(request.model + "," + request.precision + "," + layout.name);
-  if (layout.pipeline.deal) add(meshrt::to_text(layout.pipeline.deal));  // an automatic cut knows the memory
+  for (const PipelineLoop& loop : layout.pipeline.loops)  // an automatic cut knows the memory
+    if (loop.deal) add(meshrt::to_text(loop.deal));
   for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
   for (const std::string& entry : request.watch) add("watch " + entry);
   for (const ValuesEntry& entry : request.entries) add(fmt::format("{}: {}", entry.name, fmt::join(entry.values, ",")));
@@ -259,6 +261,7 @@ void differentiate_entry(Compilation& c) {
   if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
   else if (replicas) declare_evaluated_parts(graph, replicas->count, replicas->span);
   if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
+  if (cut) carry_through_loops(graph, *c.layout);
   if (c.entry.over_batches()) label_regions(graph);
   else graph = differentiated(graph, c.layout->remat);
   if (c.entry.is_step()) want_gradients(graph, c.request.wanted, c.sink);
@@ -281,7 +284,8 @@ void complete_entry(Compilation& c) {
   begin_divided_sums_at_zero(graph, *c.layout);
   separate_stage_sums(graph, *c.layout);
   recompute_stages(graph, *c.layout);
-  if (c.layout->pipeline.has_weights_apart()) separate_weight_gradients(graph, c.layout->pipeline.dim);
+  for (const PipelineLoop& loop : c.layout->pipeline.loops)
+    if (c.layout->pipeline.has_weights_apart()) separate_weight_gradients(graph, loop.dim);
   check_stages(graph, *c.layout, c.sink);
 }
 

@@ -1,9 +1,11 @@
 #include "codegen/commands/plan_pipeline.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "codegen/commands/plan_report.h"
 #include "codegen/commands/table.h"
+#include "codegen/layout/cut.h"
 #include "meshrt/log.h"
 
 namespace mesh {
@@ -15,7 +17,9 @@ using meshrt::bytes_text;
 double backward(const StageCosts& seconds) { return seconds.input_gradient + seconds.weight_gradient; }
 
 std::string crossing_text(const PlannedPipeline& pipeline, const StageMessage& one) {
-  return fmt::format("  {} to the {}: {} x {}, {}\n", one.name, one.down ? "stage before" : "next stage",
+  const bool by_all = one.among == StageRange{0, static_cast<int32_t>(pipeline.rank_of_stage.size()) - 1};
+  const std::string among = by_all ? "" : fmt::format(" of {} to {}", one.among.first, one.among.last);
+  return fmt::format("  {} to the {}{}: {} x {}, {}\n", one.name, one.down ? "stage before" : "next stage", among,
                      bytes_text(one.bytes), pipeline.micro_batches,
                      time_text(one.seconds * static_cast<double>(pipeline.micro_batches)));
 }
@@ -40,7 +44,9 @@ Json pipeline_json(const ShardedGraph& sharded, const PlannedPipeline& pipeline)
                         {"bytes", one.bytes},
                         {"count", pipeline.micro_batches},
                         {"seconds", one.seconds}});
-  return {{"dim", sharded.graph.dim(layout.dim).name},
+  std::vector<std::string> dims;
+  for (const PipelineLoop& loop : layout.loops) dims.push_back(sharded.graph.dim(loop.dim).name);
+  return {{"dim", fmt::format("{}", fmt::join(dims, ", "))},
           {"axis", sharded.layout.mesh.axes[layout.axis].name},
           {"schedule", layout.schedule},
           {"microbatches", pipeline.micro_batches},
@@ -72,10 +78,10 @@ std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pi
   const Pipeline& layout = sharded.layout.pipeline;
   const std::string ranks = layout.has_chunks() ? fmt::format(" on {} ranks", pipeline.ranks.size()) : "";
   const std::string one = layout.has_chunks() ? "rank" : "stage";
-  std::string text =
-      fmt::format("\npipeline of `{}` over {}: {} stages{}, schedule {}, {} micro-batches in {}\n",
-                  sharded.graph.dim(layout.dim).name, sharded.layout.mesh.axes[layout.axis].name, layout.lists.stages,
-                  ranks, layout.schedule, pipeline.micro_batches, time_text(pipeline.run.makespan));
+  std::string text = fmt::format("\npipeline of {} over {}: {} stages{}, schedule {}, {} micro-batches in {}\n",
+                                 names_of_loops(sharded.graph, layout), sharded.layout.mesh.axes[layout.axis].name,
+                                 layout.lists.stages, ranks, layout.schedule, pipeline.micro_batches,
+                                 time_text(pipeline.run.makespan));
   std::vector<std::vector<std::string>> rows = stage_rows(sharded, pipeline);
   for (std::vector<std::string>& row : rows) row.front().insert(0, "  ");
   text += in_columns(rows);

@@ -34,12 +34,11 @@ std::vector<int32_t> cut_into(const ShardedGraph& sharded, const PipelineCosts& 
                               const PipelineSchedule& schedule) {
   const Pipeline& pipeline = sharded.layout.pipeline;
   if (schedule.stages == pipeline.lists.stages) return pipeline.cut;
-  const int64_t turns = sharded.graph.dim(pipeline.dim).size;
   if (pipeline.cut_by_time)
-    if (const Partitioned found = cut_evenly_in_time(model_of(costs, turns, schedule, {}));
+    if (const Partitioned found = cut_evenly_in_time(model_of(costs, schedule, {}));
         const auto* cut = std::get_if<Partition>(&found))
       return cut->sizes;
-  return even_cut(static_cast<int32_t>(turns), schedule.stages);
+  return even_cut(pipeline.turns(), schedule.stages);
 }
 
 struct Compared {
@@ -58,7 +57,8 @@ std::vector<Compared> compared(const ShardedGraph& sharded) {
     const auto ranks = static_cast<int32_t>(own.ranks.size());
     const bool is_own = named.name == sharded.layout.pipeline.schedule;
     const int32_t chunks = is_own ? own.stages / ranks : named.chunks;
-    if (int64_t{ranks} * chunks > sharded.graph.dim(sharded.layout.pipeline.dim).size) continue;
+    const Pipeline& pipeline = sharded.layout.pipeline;
+    if (ranks * chunks > pipeline.turns() || (chunks > 1 && pipeline.loops.size() > 1)) continue;
     const PipelineSchedule schedule =
         with_recompute(named.make({ranks, own.micro_batches, chunks}), sharded.layout.pipeline.remat);
     const std::vector<int32_t> sizes = cut_into(sharded, costs, schedule);

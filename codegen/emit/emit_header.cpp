@@ -39,8 +39,8 @@ TrafficTable count_traffic(const Program& program) {
       int64_t bytes = static_cast<int64_t>(meshrt::size_of(buffer.type));
       for (const LocalDim& local : dims_of(program, message->value)) bytes *= largest_extent(program, local);
       for (size_t i = 0; i < tables.size(); ++i)
-        if (const int64_t count =
-                around.back().turns * givers_on(classes.coordinate(i, message->axis), !message->down, home))
+        if (const int64_t count = around.back().turns *
+                                  givers_on(classes.coordinate(i, message->axis), !message->down, home, message->among))
           tables[i][{std::nullopt, {message->axis}}].add(count, bytes);
     }
     const std::span<const CollectiveStep> call = movements(step);

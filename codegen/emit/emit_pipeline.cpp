@@ -102,11 +102,13 @@ void emit_rows(EmitContext& context, CppWriter& out) {
   }
   if (context.turns_of_stages.empty()) return;
   const Pipeline& pipeline = context.program.sharded.layout.pipeline;
+  const size_t loop = 0;  // a coordinate with several stages has those of a single loop
   std::vector<std::string> ranges;
-  for (const meshrt::IndexRange& turns : turns_of_stages(pipeline))
+  for (const meshrt::IndexRange& turns : turns_of_stages(pipeline, loop))
     ranges.push_back(fmt::format("{{{}, {}}}", turns.begin, turns.end));
   out.blank();
-  out.comment(fmt::format("The turns of `{}` that each stage makes.", context.graph().dim(pipeline.dim).name));
+  out.comment(
+      fmt::format("The turns of `{}` that each stage makes.", context.graph().dim(pipeline.loops[loop].dim).name));
   out.line(
       fmt::format("constexpr meshrt::IndexRange {}[] = {{{}}};", context.turns_of_stages, fmt::join(ranges, ", ")));
 }
@@ -127,10 +129,12 @@ void emit_pipelines(EmitContext& context, CppWriter& out) {
                          context.names.extent(first.dims[pipeline.loop->order->stage ? 1 : 0]), pipeline.rows));
     for (const MessageStep* message : handed) {
       const Buffer& buffer = context.program.buffer(message->value.buffer);
-      out.line(fmt::format("{}.hand_{}({{{}, {}}}, {}, {}, {});", pipeline.name, message->down ? "backward" : "forward",
-                           context.site(buffer.span), string_literal(buffer.path.empty() ? buffer.name : buffer.path),
-                           address(context, {message->value.buffer, {}}), elements(context, message->value),
-                           type_text(buffer)));
+      const bool by_all = message->among == StageRange{0, pipeline.loop->order->schedule.stages - 1};
+      out.line(fmt::format(
+          "{}.hand_{}({{{}, {}}}, {}, {}, {}{});", pipeline.name, message->down ? "backward" : "forward",
+          context.site(buffer.span), string_literal(buffer.path.empty() ? buffer.name : buffer.path),
+          address(context, {message->value.buffer, {}}), elements(context, message->value), type_text(buffer),
+          by_all ? "" : fmt::format(", {{{}, {}}}", message->among.first, message->among.last)));
     }
   }
 }

@@ -34,17 +34,21 @@ class Parts {
     if (value && needed_.insert(value).second) work_.push_back(value);
   }
 
-  /// A backward loop hands on the gradient it carries: the loop's first carries. What it only adds up for a parameter
-  /// outside is W.
+  /// A backward loop hands on the gradients it carries. What it only adds up for a parameter outside is W.
   void mark_loops(BodyId body) {
     for (NodeId id : graph_.body(body).nodes) {
       const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(id).op);
       if (!loop) continue;
       if (id.index >= first_)
         for (const auto& c : loop->carries)
-          if (c.leaving != c.entering && !only_adds_up(graph_, *loop, c)) need(c.initial), need(c.leaving);
+          if (is_handed_on(*loop, c)) need(c.initial), need(c.leaving);
       mark_loops(loop->body);
     }
+  }
+
+  bool is_handed_on(const LoopOp& loop, const LoopOp::Carry& carry) const {
+    if (has_samples(graph_, graph_.type(carry.entering))) return true;
+    return carry.leaving != carry.entering && !only_adds_up(graph_, loop, carry);
   }
 
   Graph& graph_;

@@ -16,7 +16,10 @@ namespace {
 
 class Again {
  public:
-  Again(Graph& graph, BodyId body, DimId dim) : graph_(graph), body_(body), dim_(dim) {}
+  Again(Graph& graph, BodyId body, const std::function<bool(const LoopOp&)>& divided) : graph_(graph), body_(body) {
+    for (const NodeId id : graph.body(body).nodes)
+      if (const auto* loop = std::get_if<LoopOp>(&graph.node(id).op); loop && divided(*loop)) divided_.insert(id);
+  }
 
   void run() {
     const std::vector<NodeId> nodes = graph_.body(body_).nodes;
@@ -34,18 +37,13 @@ class Again {
 
  private:
   bool is_forward(NodeId id) const { return graph_.node(id).part == Part::forward; }
-  bool is_over_dim(NodeId id) const {
-    const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
-    return loop && loop->dim == dim_;
-  }
 
   /// Two carries that begin with one value get a copy of it each.
   void tell_carries_apart(NodeId id) {
-    if (!is_over_dim(id)) return;
+    if (!divided_.contains(id)) return;
     LoopOp loop = std::get<LoopOp>(graph_.node(id).op);
-    std::set<ValueId> begun;
     for (LoopOp::Carry& carry : loop.carries) {
-      if (begun.insert(carry.initial).second) continue;
+      if (begun_.insert(carry.initial).second) continue;
       carry.initial = beside(graph_, graph_.node(id)).map(MapFunction::copy, {carry.initial});
       std::vector<NodeId>& nodes = graph_.body(body_).nodes;
       std::rotate(std::ranges::find(nodes, id), nodes.end() - 1, nodes.end());
@@ -77,7 +75,7 @@ class Again {
     std::unique_ptr<Clone>& made = again_[producer];
     if (!made) {
       std::set<ValueId> begun;
-      if (is_over_dim(producer))
+      if (divided_.contains(producer))
         for (const LoopOp::Carry& carry : std::get<LoopOp>(graph_.node(producer).op).carries)
           begun.insert(carry.initial);
       GraphBuilder build(graph_);
@@ -92,14 +90,15 @@ class Again {
 
   Graph& graph_;
   const BodyId body_;
-  const DimId dim_;
+  std::set<NodeId> divided_;
+  std::set<ValueId> begun_;                         // what their carries begin with
   std::map<NodeId, std::unique_ptr<Clone>> again_;  // by the node that is made again
 };
 
 }  // namespace
 
-void recompute_forward(Graph& graph, BodyId body, DimId dim) {
-  Again(graph, body, dim).run();
+void recompute_forward(Graph& graph, BodyId body, const std::function<bool(const LoopOp&)>& divided) {
+  Again(graph, body, divided).run();
   remove_dead(graph);
 }
 

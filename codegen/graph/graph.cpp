@@ -165,6 +165,15 @@ std::vector<DimId> sample_dims(const Graph& graph) {
   return {graph.micro_batches.time, graph.micro_batches.micro};
 }
 
+bool has_samples(const Graph& graph, const ValueType& type) {
+  const MicroBatches& parts = graph.micro_batches;
+  return std::ranges::any_of(type.dims, [&](DimId dim) {
+    return dim == graph.sample_dim || dim == parts.samples || dim == parts.micro ||
+           std::ranges::any_of(
+               parts.names, [&](const MicroBatches::Name& name) { return dim == name.samples || dim == name.micro; });
+  });
+}
+
 std::vector<std::pair<std::string, int64_t>> written_dims(const Graph& graph, const ValueType& type) {
   std::vector<std::pair<std::string, int64_t>> dims;
   for (size_t i = 0; i < type.dims.size(); ++i) {

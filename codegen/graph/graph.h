@@ -461,6 +461,9 @@ StoredId parameter_of(const Graph&, StoredId);
 /// The dims that samples are in input tensors, slowest first; none without a sample dim.
 std::vector<DimId> sample_dims(const Graph&);
 
+/// Whether a value of the type is of single samples, or of those of a micro-batch.
+bool has_samples(const Graph&, const ValueType&);
+
 /// Names and sizes of a type's dims as the spec has them: [time, micro] are samples again.
 std::vector<std::pair<std::string, int64_t>> written_dims(const Graph&, const ValueType&);
 

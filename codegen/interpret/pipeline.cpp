@@ -32,8 +32,9 @@ meshrt::Pipeline pipeline_of(Binding& binding, const ForStep& loop) {
     std::byte* const first = binding.memory(message->value.buffer);
     int64_t count = 1;
     for (const LocalDim& dim : dims_of(binding.program, message->value)) count *= binding.extent(dim);
-    if (message->down) pipeline.hand_backward(site, first, count, buffer.type);
-    else pipeline.hand_forward(site, first, count, buffer.type);
+    const meshrt::StageRange among{message->among.first, message->among.last};
+    if (message->down) pipeline.hand_backward(site, first, count, buffer.type, among);
+    else pipeline.hand_forward(site, first, count, buffer.type, among);
   }
   return pipeline;
 }

@@ -1,5 +1,7 @@
 #include "codegen/layout/cut.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/layout/pipeline_costs.h"
@@ -7,30 +9,40 @@
 
 namespace mesh {
 
-std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline& pipeline) {
+std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline& pipeline, size_t loop) {
   std::vector<meshrt::IndexRange> turns;
-  int64_t begin = 0;
+  int64_t begin = 0;  // by the loop's own count
+  for (size_t before = 0; before < loop; ++before) begin -= pipeline.loops[before].turns;
+  const auto own = [&](int64_t turn) { return std::clamp<int64_t>(turn, 0, pipeline.loops[loop].turns); };
   for (const int32_t size : pipeline.cut) {
-    turns.push_back({begin, begin + size});
+    turns.push_back({own(begin), own(begin + size)});
     begin += size;
   }
   return turns;
 }
 
+std::string names_of_loops(const Graph& graph, const Pipeline& pipeline) {
+  std::string text;
+  for (const PipelineLoop& loop : pipeline.loops)
+    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", graph.dim(loop.dim).name);
+  return text;
+}
+
 namespace {
 
 /// What each coordinate has, neighbouring stages as one stretch; by a name where there is one for that.
-meshrt::Deal deal_of(const Pipeline& pipeline) {
+meshrt::Deal deal_of(const Pipeline& pipeline, size_t loop) {
   const std::vector<int> home = pipeline.lists.rank_of_stage();
   const auto ranks = static_cast<int32_t>(pipeline.lists.ranks.size());
   std::vector<std::vector<meshrt::IndexRange>> table(static_cast<size_t>(ranks));
-  const std::vector<meshrt::IndexRange> turns = turns_of_stages(pipeline);
+  const std::vector<meshrt::IndexRange> turns = turns_of_stages(pipeline, loop);
   for (size_t stage = 0; stage < turns.size(); ++stage) {
+    if (turns[stage].size() == 0) continue;
     std::vector<meshrt::IndexRange>& own = table[static_cast<size_t>(home[stage])];
     if (!own.empty() && own.back().end == turns[stage].begin) own.back().end = turns[stage].end;
     else own.push_back(turns[stage]);
   }
-  const int64_t size = turns.back().end;
+  const int64_t size = pipeline.loops[loop].turns;
   for (const meshrt::Deal& named :
        {meshrt::Deal{}, meshrt::rounds(ranks, pipeline.lists.stages / ranks), meshrt::zigzag(ranks)}) {
     bool same = true;
@@ -47,18 +59,17 @@ meshrt::Deal deal_of(const Pipeline& pipeline) {
 
 void set_cut(Pipeline& pipeline, std::vector<int32_t> sizes) {
   pipeline.cut = std::move(sizes);
-  pipeline.deal = deal_of(pipeline);
+  for (size_t loop = 0; loop < pipeline.loops.size(); ++loop) pipeline.loops[loop].deal = deal_of(pipeline, loop);
 }
 
 bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layout& layout, DiagnosticSink& sink) {
   Pipeline& pipeline = layout.pipeline;
   const std::optional<PipelineCosts> costs = pipeline_costs(placed);
   if (!costs) return false;
-  const Partitioned found =
-      cut_evenly_in_time(model_of(*costs, placed.graph.dim(pipeline.dim).size, pipeline.lists, memory));
+  const Partitioned found = cut_evenly_in_time(model_of(*costs, pipeline.lists, memory));
   if (const auto* mistake = std::get_if<PartitionMistake>(&found)) {
-    sink.error("E0422", pipeline.cut_span, "no cut of `{}` leaves every stage the memory that it needs",
-               placed.graph.dim(pipeline.dim).name)
+    sink.error("E0422", pipeline.cut_span, "no cut of {} leaves every stage the memory that it needs",
+               names_of_loops(placed.graph, pipeline))
         .here("{}", mistake->message)
         .help(mistake->help);
     return false;
@@ -67,7 +78,7 @@ bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layo
   if (sizes == pipeline.cut) return false;
   set_cut(pipeline, sizes);
   for (Rule& rule : layout.rules)
-    if (rule.span == pipeline.span) rule.deal = pipeline.deal;
+    if (rule.span == pipeline.span) rule.deal = pipeline.loops[pipeline.loop_over(rule.dims[0]).value()].deal;
   return true;
 }
 
@@ -77,7 +88,7 @@ void report_uneven_stages(const ShardedGraph& sharded, DiagnosticSink& sink) {
   if (!pipeline || pipeline.cut_by_time) return;
   const Prediction step = predict(sharded);
   if (!step.pipeline) return;
-  const PipelineModel model = model_of(step.pipeline->costs, sharded.graph.dim(pipeline.dim).size, pipeline.lists, {});
+  const PipelineModel model = model_of(step.pipeline->costs, pipeline.lists, {});
   const std::vector<int32_t>& sizes = pipeline.cut;
   const auto slowest = [](const Partition& cut) {
     return std::ranges::max_element(cut.stages, {}, &Partition::Share::time);

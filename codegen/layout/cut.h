@@ -1,6 +1,7 @@
-// cut.h: how many turns of its loop each stage of a pipeline has, as the deal of the loop's dim.
+// cut.h: how many turns of its loops each stage of a pipeline has, as the deal of each loop's dim.
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "codegen/layout/sharded_graph.h"
@@ -8,11 +9,15 @@
 
 namespace mesh {
 
-/// Sets the cut, and the deal that it makes of the turns: stages lie as the pipeline's lists have them.
+/// Sets the cut, and the deals that it makes of the turns: stages lie as the pipeline's lists have them.
 void set_cut(Pipeline&, std::vector<int32_t> sizes);
 
-/// The turns of each stage, as indices.
-std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline&);
+/// The turns of the loop of this number that each stage has, as indices; of a stage without any where the next ones
+/// begin.
+std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline&, size_t loop);
+
+/// The dims of its loops: "`enc`, `dec`".
+std::string names_of_loops(const Graph&, const Pipeline&);
 
 /// `cut: "auto"` of a layout under which the step was `placed` with an even cut: the layout's pipeline and its rule get
 /// the cut under which the slowest stage is fastest, each within so many bytes of a rank. E0422 where no cut is.

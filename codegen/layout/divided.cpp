@@ -36,7 +36,7 @@ class Finder {
       const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
       if (!loop) continue;
       if (stages_.is_divided(*loop)) {
-        found_[loop->body] = {{layout_.pipeline.axis}, layout_.pipeline.deal, {}};
+        found_[loop->body] = stages_.split_of(*loop);
       } else if (const auto split = ruled_turns(layout_, graph_.node(id).scope, loop->dim)) {
         if (may_be_divided(graph_, *loop) && is_free_of(*loop, split->axes) &&
             std::ranges::none_of(varying_in(graph_, found_, body),
@@ -78,7 +78,7 @@ class Finder {
 std::optional<DimPlacement> ruled_turns(const Layout& layout, const std::string& scope, DimId dim) {
   const Rule* rule = rule_for(layout, ValueKind::nameless, scope, {dim}, dim);
   if (!rule || rule->deal || layout.mesh.size(rule->axes) == 1) return {};
-  if (layout.pipeline && (layout.pipeline.dim == dim || contains(rule->axes, layout.pipeline.axis))) return {};
+  if (layout.pipeline && (layout.pipeline.loop_over(dim) || contains(rule->axes, layout.pipeline.axis))) return {};
   return DimPlacement{rule->axes, {}, {}};
 }
 

@@ -65,21 +65,39 @@ struct Rule {
   meshrt::Deal deal = {};    // how elements are dealt to the ranks of its axes
 };
 
-/// The turns of a loop are the layers of a pipeline: consecutive ones are a stage. A coordinate of the axis has one
-/// stage, or several chunks.
+/// A loop whose turns are layers of a pipeline.
+struct PipelineLoop {
+  DimId dim;
+  int32_t turns = 0;
+  meshrt::Deal deal = {};  // of them to the coordinates of the axis, as the cut and the lists say
+  bool operator==(const PipelineLoop&) const = default;
+};
+
+/// The turns of loops that stand one after the other are the layers of a pipeline, as one row: consecutive ones are a
+/// stage. A coordinate of the axis has one stage, or, of a single loop, several chunks.
 struct Pipeline {
-  DimId dim;  // of the loop; unset: there is none
+  std::vector<PipelineLoop> loops;  // in the order in which they stand; none: there is no pipeline
   AxisId axis = 0;
   int64_t micro_batches = 1;
   std::string schedule = "1f1b";  // a name of schedule/named_schedules.h
   Remat remat = Remat::none;      // of whole stages
   PipelineSchedule lists = {};    // what it has the stages do
-  std::vector<int32_t> cut = {};  // the turns of each stage
-  meshrt::Deal deal = {};         // of the turns to the coordinates, as the cut and the lists say
+  std::vector<int32_t> cut = {};  // the turns of each stage, of the whole row
   bool cut_by_time = false;       // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
   Span span;                      // of the rule
   Span cut_span = {};             // of what is said of the cut
-  explicit operator bool() const { return bool(dim); }
+  explicit operator bool() const { return !loops.empty(); }
+  /// The place of the loop over a dim; nothing where its turns are no layers.
+  std::optional<size_t> loop_over(DimId dim) const {
+    const auto found = std::ranges::find(loops, dim, &PipelineLoop::dim);
+    return found == loops.end() ? std::nullopt : std::optional(static_cast<size_t>(found - loops.begin()));
+  }
+  /// Of the whole row.
+  int32_t turns() const {
+    int32_t all = 0;
+    for (const PipelineLoop& loop : loops) all += loop.turns;
+    return all;
+  }
   /// Whether some weights' gradients have a time of their own.
   bool has_weights_apart() const { return lists.has(ActionKind::weight_gradient); }
   /// Whether stages compute again what their gradients need.

@@ -21,11 +21,16 @@ void StageWork::add(const StageWork& other, double times) {
   kept += static_cast<int64_t>(times) * other.kept;
 }
 
-StageWork PipelineCosts::stage(int64_t turns, bool first, bool last) const {
+StageWork PipelineCosts::stage(meshrt::IndexRange row) const {
   StageWork all;
-  all.add(turn, static_cast<double>(turns));
-  if (first) all.add(before);
-  if (last) all.add(after);
+  int64_t begin = 0;
+  for (size_t loop = 0; loop < loops.size(); begin += loops[loop++]) {
+    const int64_t end = begin + loops[loop];
+    if (row.begin <= begin && begin < row.end) all.add(gaps[loop]);
+    const int64_t own = std::min(row.end, end) - std::max(row.begin, begin);
+    if (own > 0) all.add(turns[loop], static_cast<double>(own));
+  }
+  if (row.end == begin) all.add(gaps.back());
   return all;
 }
 
@@ -37,13 +42,16 @@ class Costs {
       : sharded_(sharded), graph_(sharded.graph), stages_(stages), work_(sharded) {}
 
   PipelineCosts run() {
+    for (const PipelineLoop& loop : sharded_.layout.pipeline.loops) costs_.loops.push_back(loop.turns);
+    costs_.turns.resize(costs_.loops.size());
+    costs_.gaps.resize(costs_.loops.size() + 1);
     for (const NodeId id : graph_.body(stages_.body()).nodes) {
       const Node& node = graph_.node(id);
       const auto* loop = std::get_if<LoopOp>(&node.op);
       const bool divided = loop && stages_.is_divided(*loop);
       if (divided && !stages_.is_again(*loop)) crossings(*loop);
       const bool again = node.part == Part::recompute && stages_.recomputes();
-      add_seconds(id, 1, divided ? costs_.turn : of(stages_.place(id)), again);
+      add_seconds(id, 1, divided ? turn_of(loop->dim) : of(stages_.place(id)), again);
     }
     held();
     kept();
@@ -52,15 +60,9 @@ class Costs {
   }
 
  private:
-  StageWork& of(StagePlace place) {
-    switch (place) {
-      case StagePlace::first: return costs_.before;
-      case StagePlace::last: return costs_.after;
-      case StagePlace::each:
-      case StagePlace::several: break;
-    }
-    return costs_.each;
-  }
+  StageWork& of(StagePlace place) { return place.kind == StagePlace::Kind::gap ? costs_.gaps[place.gap] : costs_.each; }
+
+  StageWork& turn_of(DimId loop) { return costs_.turns[sharded_.layout.pipeline.loop_over(loop).value()]; }
 
   double seconds_of(const Node& node) const {
     const auto* reshard = std::get_if<ReshardOp>(&node.op);
@@ -94,24 +96,26 @@ class Costs {
     }
   }
 
-  /// Without the dim of the pipeline, by which stages have it turn by turn.
+  /// Without a dim of the pipeline's loops, by which stages have it turn by turn.
   int64_t bytes(ValueId value) const {
     const ValueType& type = graph_.type(value);
     const Placement& placement = sharded_.placement(value);
     int64_t elements = 1;
     for (size_t i = 0; i < type.dims.size(); ++i)
-      if (type.dims[i] != sharded_.layout.pipeline.dim)
+      if (!sharded_.layout.pipeline.loop_over(type.dims[i]))
         elements *= largest_extent(sharded_.layout.mesh, graph_.dim(type.dims[i]).size, placement.dims[i]);
     return elements * static_cast<int64_t>(meshrt::size_of(type.element));
   }
 
-  bool is_of_turns(ValueId value) const {
-    const std::vector<DimId>& dims = graph_.type(value).dims;
-    return std::ranges::find(dims, sharded_.layout.pipeline.dim) != dims.end();
+  /// The work of a turn of the loop by whose dim stages have the value, or else of each rank.
+  StageWork& holder(ValueId value) {
+    for (const DimId dim : graph_.type(value).dims)
+      if (sharded_.layout.pipeline.loop_over(dim)) return turn_of(dim);
+    return costs_.each;
   }
 
   void held() {
-    const auto add = [&](ValueId value) { (is_of_turns(value) ? costs_.turn : costs_.each).held += bytes(value); };
+    const auto add = [&](ValueId value) { holder(value).held += bytes(value); };
     for (const Stored& stored : graph_.stored)
       if (stored.kind != StoredKind::input) add(stored.value);
     const NodeId time = graph_.body(stages_.body()).owner;
@@ -131,7 +135,7 @@ class Costs {
       const auto* loop = std::get_if<LoopOp>(&made.op);
       const bool stacked =
           loop && std::ranges::find(loop->collects, value, &LoopOp::Collect::stacked) != loop->collects.end();
-      if (loop && stages_.is_divided(*loop) && stacked) costs_.turn.kept += bytes(value);
+      if (loop && stages_.is_divided(*loop) && stacked) turn_of(loop->dim).kept += bytes(value);
       else of(stages_.place_of(value)).kept += bytes(value);
     };
     for (const NodeId id : graph_.body(stages_.body()).nodes)
@@ -141,12 +145,15 @@ class Costs {
 
   void crossings(const LoopOp& loop) {
     const AxisId axis = sharded_.layout.pipeline.axis;
+    const StageRange among = stages_.range(loop);
+    if (among.first == among.last) return;
+    const size_t number = sharded_.layout.pipeline.loop_over(loop.dim).value();
     for (const LoopOp::Carry& carry : loop.carries) {
       if (sharded_.placement(carry.result).at.empty()) continue;
       const int64_t sent = bytes(carry.entering);
       const double seconds =
           collective_seconds(sharded_.machine, sharded_.layout.mesh, {axis}, CollectiveKind::permute, sent);
-      costs_.crossings.push_back({axis, name_of(carry), sent, seconds, loop.reverse});
+      costs_.crossings.push_back({axis, name_of(carry), sent, seconds, loop.reverse, number, among});
     }
   }
 
@@ -172,30 +179,45 @@ std::optional<PipelineCosts> pipeline_costs(const ShardedGraph& sharded) {
   return Costs(sharded, stages).run();
 }
 
-int64_t PipelineCosts::boundary() const {
+int64_t PipelineCosts::boundary(size_t loop) const {
   int64_t bytes = 0;
   for (const StageMessage& one : crossings)
-    if (!one.down) bytes += one.bytes;
+    if (!one.down && one.loop == loop) bytes += one.bytes;
   return bytes;
 }
 
-double PipelineCosts::message_seconds() const {
-  double up = 0, down = 0;
-  for (const StageMessage& one : crossings) (one.down ? down : up) += one.seconds;
-  return std::max(up, down);
+int64_t PipelineCosts::boundary_after(int64_t row) const {
+  size_t loop = 0;
+  for (int64_t end = loops[0]; end < row; end += loops[loop]) ++loop;
+  return row == 0 ? 0 : boundary(loop);
 }
 
-PipelineModel model_of(const PipelineCosts& costs, int64_t turns, const PipelineSchedule& schedule,
-                       std::optional<int64_t> memory) {
+double PipelineCosts::message_seconds() const {
+  double most = 0;
+  for (size_t loop = 0; loop < loops.size(); ++loop) {
+    double up = 0, down = 0;
+    for (const StageMessage& one : crossings)
+      if (one.loop == loop) (one.down ? down : up) += one.seconds;
+    most = std::max({most, up, down});
+  }
+  return most;
+}
+
+PipelineModel model_of(const PipelineCosts& costs, const PipelineSchedule& schedule, std::optional<int64_t> memory) {
   const auto layer = [](const StageWork& work, int64_t boundary) {
     const StageCosts& seconds = work.seconds;
     return PipelineLayer{seconds.forward + seconds.recompute + seconds.input_gradient + seconds.weight_gradient,
                          work.held, work.kept, boundary};
   };
   PipelineModel model;
-  model.layers.assign(static_cast<size_t>(turns), layer(costs.turn, costs.boundary()));
-  model.before = layer(costs.before, 0);
-  model.after = layer(costs.after, 0);
+  for (size_t loop = 0; loop < costs.loops.size(); ++loop)
+    for (int32_t turn = 0; turn < costs.loops[loop]; ++turn) {
+      StageWork work = costs.turns[loop];
+      if (turn == 0 && loop > 0) work.add(costs.gaps[loop]);
+      model.layers.push_back(layer(work, costs.boundary(loop)));
+    }
+  model.before = layer(costs.gaps.front(), 0);
+  model.after = layer(costs.gaps.back(), 0);
   model.rank_of_stage = schedule.rank_of_stage();
   // All stages have as many slots as the one that needs most (program/pipeline_slots.h).
   const int32_t slots = with_fewest_slots(schedule, ring_of(schedule)).value().slots;

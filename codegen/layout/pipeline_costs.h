@@ -28,24 +28,31 @@ struct StageMessage {
   int64_t bytes;     // of the rank that sends most
   double seconds;    // of one message
   bool down;         // from later stages to earlier ones
+  size_t loop;       // whose carry it is
+  StageRange among;  // that hand it on
 };
 
 struct PipelineCosts {
-  StageWork turn, before, after, each;  // of one turn; the first stage's; the last one's; what every rank does
+  std::vector<StageWork> turns;  // by loop, of one turn
+  std::vector<StageWork> gaps;   // what stands in front of each loop, and at the end what stands behind all of them
+  StageWork each;                // what every rank does
+  std::vector<int32_t> loops;    // how many turns each has
   std::vector<StageMessage> crossings;
   double outside_compute = 0;  // seconds of a step beside the pipeline, of the rank that has most: the update
-  /// Bytes of a micro-batch that come into a stage from the one before.
-  int64_t boundary() const;
+  /// Bytes of a micro-batch that go on from a turn of a loop to the next stage.
+  int64_t boundary(size_t loop) const;
+  /// The same that come into a stage, with so many turns in all stages before.
+  int64_t boundary_after(int64_t turns) const;
   /// Until what a stage gives has come to the next one, or the one before.
   double message_seconds() const;
-  /// What a stage with so many turns does, but for what every rank does.
-  StageWork stage(int64_t turns, bool first, bool last) const;
+  /// What a stage does that has these of the row of all turns, but for what every rank does.
+  StageWork stage(meshrt::IndexRange turns) const;
 };
 
 /// Nothing of a step that is no pipeline.
 std::optional<PipelineCosts> pipeline_costs(const ShardedGraph&);
 
 /// For schedule/partition: turns as layers, within so many bytes of a rank.
-PipelineModel model_of(const PipelineCosts&, int64_t turns, const PipelineSchedule&, std::optional<int64_t> memory);
+PipelineModel model_of(const PipelineCosts&, const PipelineSchedule&, std::optional<int64_t> memory);
 
 }  // namespace mesh

@@ -58,7 +58,8 @@ std::vector<Where> Placer::must_lie(NodeId id) const {
 /// From zeros on: of another number each rank would add its own to a sum that stays partial.
 void Placer::start_adding_up(const LoopOp& loop) {
   for (const auto& carry : loop.carries)
-    if (literal_number(graph_, carry.initial) == 0 && only_adds_up(graph_, loop, carry))
+    if (literal_number(graph_, carry.initial) == 0 &&
+        (stages_.is_divided(loop) ? stages_.adds_up(loop, carry) : only_adds_up(graph_, loop, carry)))
       adding_up_[carry.entering] = {};
 }
 
@@ -179,15 +180,13 @@ void Placer::loop(NodeId id) {
     begins.at = must_lie(id);
     Placement lies = begins, ends = begins;
     if (stages_.is_divided(op)) {  // it goes from stage to stage
-      begins.at = {stages_.end(op.reverse)};
-      lies.at = stages_.owners();
-      ends.at = {stages_.end(!op.reverse)};
+      begins.at = {stages_.end(op, false)};
+      lies.at = stages_.owners(op);
+      ends.at = {stages_.end(op, true)};
     }
-    const Placement first = reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
-    carry.initial = bring(carry.initial, first, "the loop, whose carry lies so");
-    // What all ranks made for themselves is written where the loop begins alone: elsewhere it comes from another stage.
-    if (stages_.is_divided(op) && placement(carry.initial) != first)
-      carry.initial = reshard(carry.initial, carry.initial, first, "the loop");
+    carry.initial =
+        bring(carry.initial, reordered(begins, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims),
+              "the loop, whose carry lies so");
     set_placement(carry.entering, lies, "the loop's carry");
     set_placement(carry.result, reordered(ends, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
                   "the loop's carry");

@@ -156,11 +156,14 @@ class Predictor {
 }  // namespace
 
 int64_t bytes_handed_on(const Prediction& step) {
-  int64_t on = 0, back = 0, most = 0;
-  for (const PlannedMessage& message : step.messages) (message.what.down ? back : on) += message.volume();
+  int64_t most = 0;
   const std::vector<int> home = step.pipeline ? step.pipeline->rank_of_stage : std::vector<int>{};
-  for (const int rank : home)
-    most = std::max(most, on * givers_on(rank, true, home) + back * givers_on(rank, false, home));
+  for (const int rank : home) {
+    int64_t all = 0;
+    for (const PlannedMessage& message : step.messages)
+      all += message.volume() * givers_on(rank, !message.what.down, home, message.what.among);
+    most = std::max(most, all);
+  }
   return most;
 }
 

@@ -123,9 +123,10 @@ class Checker {
   bool leaves_stages(const Rule& rule) {
     const Pipeline& pipeline = layout_.pipeline;
     if (rule.span == pipeline.span || rule.scope == RuleScope::optimizer) return true;
-    const std::string& turns = graph_.dim(pipeline.dim).name;
     const std::string& axis = layout_.mesh.axes[pipeline.axis].name;
-    if (has(rule.dims, pipeline.dim)) {
+    const auto layers = std::ranges::find_if(rule.dims, [&](DimId dim) { return pipeline.loop_over(dim).has_value(); });
+    if (layers != rule.dims.end()) {
+      const std::string& turns = graph_.dim(*layers).name;
       sink_.error("E0424", rule.span, "another rule for `{}`, whose turns are the stages of a pipeline", turns)
           .here("what belongs to a turn lies at its stage")
           .label(pipeline.span, "the pipeline")
@@ -250,7 +251,7 @@ class Checker {
     int64_t size = 1;
     for (DimId dim : rule.dims) size *= graph_.dim(dim).size;
     const int64_t parts = layout_.mesh.size(rule.axes);
-    if (size >= parts) return;
+    if (size >= parts || (layout_.pipeline && rule.span == layout_.pipeline.span)) return;
     sink_.lint("idle_ranks", rule.span, "`{}` = {} is split over {} ranks: {} own nothing of it",
                graph_.dim(rule.dims.front()).name, size, parts, parts - size);
   }

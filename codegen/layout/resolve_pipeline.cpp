@@ -34,15 +34,15 @@ class PipelineRule {
     }
     Pipeline made;
     made.span = rule_;
-    if (!is_alone(*count) || !is_a_loop(loops, made.dim) || !has_batch(*count, made.micro_batches)) return;
+    if (!is_alone(*count) || !has_loops(loops, made) || !has_batch(*count, made.micro_batches)) return;
     layout_.accumulate = made.micro_batches;
     layout_.accumulate_span = count->span;
     const MeshAxis* axis = nullptr;
     if (!axes.empty()) axis = &layout_.mesh.axes[made.axis = axes.front()];
     const ScheduleShape shape{static_cast<int32_t>(axis ? axis->size : 1), static_cast<int32_t>(made.micro_batches)};
     if (!resolve_schedule(schedule, chunks, shape, axis, sources_, made, sink_) || !has_remat(made)) return;
-    if (axis && !has_layers(made)) return;
-    if (axis) set_cut(made, even_cut(static_cast<int32_t>(graph_.dim(made.dim).size), made.lists.stages));
+    if (axis && (!has_one_stage_a_rank(made) || !has_layers(made))) return;
+    if (axis) set_cut(made, even_cut(made.turns(), made.lists.stages));
     if (cut && !has_cut(*cut, axis ? made.lists.stages : 1, made)) return;
     if (axis == nullptr) return;
     layout_.pipeline = std::move(made);
@@ -70,16 +70,39 @@ class PipelineRule {
     return true;
   }
 
-  bool is_a_loop(const std::set<DimId>& loops, DimId& dim) {
-    const bool one = place_.dims.size() == 1 && place_.dims[0].names.size() == 1 && !place_.target.none &&
-                     place_.target.axes.names.size() == 1;
-    for (const DimId loop : loops)
-      if (one && graph_.dim(loop).name == place_.dims[0].text()) dim = loop;
-    if (dim) return true;
-    auto report = sink_.error("E0411", rule_, "`microbatches` of a rule that makes no pipeline");
-    if (one) report.here("no `repeat` of the model runs over `{}`", place_.dims[0].text());
-    else report.here("a pipeline is the turns of one loop over one axis");
-    report.help("write it with the dim of a `repeat`, as in `layer -> pipe { microbatches: 8 }`");
+  /// One loop of the model for each dim, in the order in which they stand there.
+  bool has_loops(const std::set<DimId>& loops, Pipeline& made) {
+    const bool plain = !place_.target.none && place_.target.axes.names.size() == 1 &&
+                       std::ranges::all_of(place_.dims, [](const ast::Product& one) { return one.names.size() == 1; });
+    if (!plain) return makes_none("a pipeline is the turns of loops over one axis");
+    std::set<DimId> wanted;
+    for (const ast::Product& one : place_.dims) {
+      const auto found = std::ranges::find(loops, one.text(), [&](DimId loop) { return graph_.dim(loop).name; });
+      if (found == loops.end()) return makes_none(fmt::format("no `repeat` of the model runs over `{}`", one.text()));
+      wanted.insert(*found);
+    }
+    for (const NodeId id : graph_.body(graph_.root()).nodes)
+      if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op); loop && wanted.erase(loop->dim) > 0)
+        made.loops.push_back({loop->dim, static_cast<int32_t>(graph_.dim(loop->dim).size), {}});
+    if (wanted.empty()) return true;
+    return makes_none(fmt::format("`repeat {}` stands within another loop", graph_.dim(*wanted.begin()).name));
+  }
+
+  bool makes_none(const std::string& why) {
+    sink_.error("E0411", rule_, "`microbatches` of a rule that makes no pipeline")
+        .here("{}", why)
+        .help("write it with the dim of a `repeat`, as in `layer -> pipe { microbatches: 8 }`");
+    return false;
+  }
+
+  bool has_one_stage_a_rank(const Pipeline& made) {
+    if (made.loops.size() == 1 || !made.has_chunks()) return true;
+    sink_
+        .error("E0901", rule_, "several stages a rank of a pipeline over {} are not built yet",
+               names_of_loops(graph_, made))
+        .here("`{}` gives each rank {}", made.schedule,
+              made.lists.stages / static_cast<int32_t>(made.lists.ranks.size()))
+        .help("`schedule: \"1f1b\"` gives it one; over the turns of a single loop a rank may have several");
     return false;
   }
 
@@ -132,45 +155,49 @@ class PipelineRule {
 
   bool has_layers(const Pipeline& made) {
     const MeshAxis& axis = layout_.mesh.axes[made.axis];
-    const Dim& layers = graph_.dim(made.dim);
-    const int64_t stages = made.lists.stages, chunks = stages / axis.size;
-    if (stages <= layers.size) return true;
+    const int64_t stages = made.lists.stages, chunks = stages / axis.size, turns = made.turns();
+    if (stages <= turns) return true;
     const NamedSchedule* known = find_schedule(made.schedule);
-    std::string cure = fmt::format("`--mesh {}={}`", axis.name, std::max<int64_t>(1, layers.size / chunks));
-    if (known && known->other_chunks && layers.size >= axis.size)
-      cure = fmt::format("`chunks: {}`", layers.size / axis.size);
-    else if (chunks > 1 && layers.size >= axis.size) cure = "`schedule: \"1f1b\"`, which has one stage a rank,";
-    sink_.error("E0420", rule_, "{} stages, but `{}` has {} turns", stages, layers.name, layers.size)
-        .here("a stage has one turn at least")
+    std::string cure = fmt::format("`--mesh {}={}`", axis.name, std::max<int64_t>(1, turns / chunks));
+    if (known && known->other_chunks && turns >= axis.size) cure = fmt::format("`chunks: {}`", turns / axis.size);
+    else if (chunks > 1 && turns >= axis.size) cure = "`schedule: \"1f1b\"`, which has one stage a rank,";
+    auto report = sink_.error("E0420", rule_, "{} stages, but {} {} {} turns", stages, names_of_loops(graph_, made),
+                              made.loops.size() == 1 ? "has" : "have", turns);
+    report.here("a stage has one turn at least")
         .label(axis.span, chunks == 1 ? "the stages" : fmt::format("each has {} stages", chunks))
-        .label(layers.span, "the turns")
         .help(cure + " would do");
+    for (const PipelineLoop& loop : made.loops) report.label(graph_.dim(loop.dim).span, "the turns");
     return false;
+  }
+
+  /// "`layer` = 8", "`enc` + `dec` = 8"
+  std::string row_text(const Pipeline& made) const {
+    std::string text;
+    for (const PipelineLoop& loop : made.loops)
+      text += fmt::format("{}`{}`", text.empty() ? "" : " + ", graph_.dim(loop.dim).name);
+    return fmt::format("{} = {}", text, made.turns());
   }
 
   bool has_cut(const ast::Attribute& cut, int32_t stages, Pipeline& made) {
     made.cut_span = cut.value->span;
-    const Dim& layers = graph_.dim(made.dim);
     const auto* text = ast::as<ast::String>(*cut.value);
     if (text && text->value == "even") return true;
     if (text && text->value == "auto") return made.cut_by_time = true;
-    const std::optional<std::vector<int32_t>> sizes = sizes_of(cut, layers.size);
+    const std::optional<std::vector<int32_t>> sizes = sizes_of(cut, made.turns());
     if (!sizes) {
       sink_.error("E0411", cut.value->span, "`cut` says how many turns each stage has")
-          .here("must be \"even\", \"auto\", or whole numbers from 1 to `{}` = {}", layers.name, layers.size)
+          .here("must be \"even\", \"auto\", or whole numbers from 1 to {}", row_text(made))
           .help(fmt::format("write `cut: \"auto\"`, or a number for each stage, as in `cut: {}`",
-                            cut_text(even_cut(static_cast<int32_t>(layers.size), stages))));
+                            cut_text(even_cut(made.turns(), stages))));
       return false;
     }
     if (stages == 1) return true;  // `--mesh pipe=1`: all turns are its
-    const Partitioned found = cut_by_hand(untimed(static_cast<int32_t>(layers.size), stages), *sizes);
+    const Partitioned found = cut_by_hand(untimed(made.turns(), stages), *sizes);
     if (const auto* mistake = std::get_if<PartitionMistake>(&found)) {
-      sink_
-          .error("E0421", cut.value->span, "`{}` = {} is not cut into {} stage{}", layers.name, layers.size, stages,
-                 stages == 1 ? "" : "s")
-          .here("{}", mistake->message)
-          .label(layers.span, "the turns")
-          .help(mistake->help);
+      auto report = sink_.error("E0421", cut.value->span, "{} is not cut into {} stage{}", row_text(made), stages,
+                                stages == 1 ? "" : "s");
+      report.here("{}", mistake->message).help(mistake->help);
+      for (const PipelineLoop& loop : made.loops) report.label(graph_.dim(loop.dim).span, "the turns");
       return false;
     }
     set_cut(made, *sizes);

@@ -143,7 +143,8 @@ class Rules {
         continue;
       }
       rule.deal = deal_of(place, graph_, layout_.mesh, rule.axes, rule.dims[0], sink_);
-      if (layout_.pipeline && layout_.pipeline.span == span) rule.deal = layout_.pipeline.deal;
+      if (layout_.pipeline && layout_.pipeline.span == span)
+        if (const auto loop = layout_.pipeline.loop_over(rule.dims[0])) rule.deal = layout_.pipeline.loops[*loop].deal;
       if (is_new(rule, product)) layout_.rules.push_back(rule);
     }
   }

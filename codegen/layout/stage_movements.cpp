@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/graph/print_graph.h"
+#include "codegen/layout/cut.h"
 #include "codegen/layout/stages.h"
 
 namespace mesh {
@@ -47,15 +48,14 @@ class StageMovements {
     const ValueId value = node.inputs[0];
     const auto is_of_stages = [&](const Partial& partial) { return partial.axis == pipeline_.axis; };
     const bool terms = std::ranges::any_of(sharded_.placement(value).partial, is_of_stages);
-    const std::string& turns = graph_.dim(pipeline_.dim).name;
     sink_
         .error("E0419", node.span, "{} would go among the stages of a pipeline, and is not what its loop carries",
                called(value))
         .here(terms ? "every stage makes a term of it, and its sum is needed for each micro-batch"
                     : "for each micro-batch a stage needs it that does not make it")
         .label(pipeline_.span, "the pipeline")
-        .help(fmt::format("make another loop than `repeat {}` the pipeline, or split the samples over `{}`", turns,
-                          sharded_.layout.mesh.axes[pipeline_.axis].name));
+        .help(fmt::format("make another loop than that over {} the pipeline, or split the samples over `{}`",
+                          names_of_loops(graph_, pipeline_), sharded_.layout.mesh.axes[pipeline_.axis].name));
   }
 
   const ShardedGraph& sharded_;

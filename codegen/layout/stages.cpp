@@ -12,6 +12,7 @@
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
+#include "codegen/layout/cut.h"
 
 namespace mesh {
 
@@ -31,71 +32,140 @@ NodeId main_loop(const Graph& graph) {
 Stages::Stages(const Graph& graph, const Layout& layout)
     : graph_(&graph), pipeline_(layout.pipeline), home_(pipeline_.lists.rank_of_stage()) {
   if (!pipeline_ || !graph.micro_batches.time) return;
-  const NodeId time = main_loop(graph);
-  if (!time) return;
-  const BodyId body = std::get<LoopOp>(graph.node(time).op).body;
-  for (const NodeId id : graph.body(body).nodes) {
-    const auto* loop = std::get_if<LoopOp>(&graph.node(id).op);
-    if (!loop || loop->dim != pipeline_.dim) continue;
-    BodyId& which = divided_by(graph.node(id).part);
-    if (!which) which = loop->body;
+  if (const NodeId time = main_loop(graph)) body_ = std::get<LoopOp>(graph.node(time).op).body;
+  if (body_) find_loops();
+  if (std::ranges::none_of(divided_, [](const auto& one) { return one.second.part == Part::forward; })) {
+    divided_.clear();
+    body_ = {};
   }
-  if (!forward_) return;
-  body_ = body;
-  place_body();
+  if (body_) place_body();
 }
 
-BodyId& Stages::divided_by(Part part) {
-  switch (part) {
-    case Part::forward: return forward_;
-    case Part::recompute: return again_;
-    case Part::weight_gradient: return weights_;
-    default: return backward_;
+/// The first over each dim in each pass.
+void Stages::find_loops() {
+  std::set<Divided> known;
+  for (const NodeId id : graph_->body(body_).nodes) {
+    const auto* loop = std::get_if<LoopOp>(&graph_->node(id).op);
+    const auto number = loop ? pipeline_.loop_over(loop->dim) : std::nullopt;
+    if (!number) continue;
+    Divided one{*number, graph_->node(id).part};
+    if (one.part != Part::forward && one.part != Part::recompute && one.part != Part::weight_gradient)
+      one.part = Part::input_gradient;
+    if (known.insert(one).second) divided_[loop->body] = one;
   }
 }
 
-Where Stages::end(bool last) const { return {pipeline_.axis, {last ? home_.back() : home_.front()}, {}}; }
+bool Stages::is(const LoopOp& loop, Part part) const {
+  const auto found = divided_.find(loop.body);
+  return found != divided_.end() && found->second.part == part;
+}
+
+bool Stages::recomputes() const {
+  return std::ranges::any_of(divided_, [](const auto& one) { return one.second.part == Part::recompute; });
+}
+
+bool Stages::stands(size_t loop) const {
+  return std::ranges::any_of(divided_, [&](const auto& one) { return one.second.loop == loop; });
+}
+
+/// Where the next loop begins, of those that the graph has: the first of them at the first stage.
+int32_t Stages::stage_of_gap(size_t gap) const {
+  size_t loop = gap;
+  while (loop < pipeline_.loops.size() && !stands(loop)) ++loop;
+  if (loop == pipeline_.loops.size()) return pipeline_.lists.stages - 1;
+  bool is_first = true;
+  for (size_t before = 0; before < loop; ++before) is_first = is_first && !stands(before);
+  if (is_first) return 0;
+  const std::vector<meshrt::IndexRange> turns = turns_of_stages(pipeline_, loop);
+  return static_cast<int32_t>(std::ranges::find_if(turns, [](const auto& one) { return one.size() > 0; }) -
+                              turns.begin());
+}
+
+StageRange Stages::range(const LoopOp& loop) const {
+  return {stage_of_gap(number_of(loop)), stage_of_gap(number_of(loop) + 1)};
+}
+
+Where Stages::at_stage(int32_t stage) const { return {pipeline_.axis, {home_[static_cast<size_t>(stage)]}, {}}; }
+
+std::vector<Where> Stages::comers(const LoopOp& loop) const {
+  const auto [first, last] = range(loop);
+  if (first == 0 && last + 1 == pipeline_.lists.stages) return {};
+  Where some{pipeline_.axis, {}, {}};
+  for (int32_t stage = first; stage <= last; ++stage) some.coordinates.push_back(home_[static_cast<size_t>(stage)]);
+  std::ranges::sort(some.coordinates);
+  return {some};
+}
+
+Where Stages::end(const LoopOp& loop, bool last) const {
+  const StageRange through = range(loop);
+  return at_stage(last != loop.reverse ? through.last : through.first);
+}
+
+bool Stages::adds_up(const LoopOp& loop, const LoopOp::Carry& carry) const {
+  return only_adds_up(*graph_, loop, carry) && !has_samples(*graph_, graph_->type(carry.result)) &&
+         !is_read_before_the_end(loop, carry);
+}
+
+/// Whether what has been added up is needed turn by turn, or of each micro-batch, and not of all of them together.
+bool Stages::is_read_before_the_end(const LoopOp& loop, const LoopOp::Carry& carry) const {
+  const auto is_read = [&](BodyId body, ValueId value, const auto& may) {
+    return std::ranges::any_of(graph_->body(body).nodes, [&](NodeId id) {
+      bool read = false;
+      for_each_source(*graph_, graph_->node(id), [&](ValueId source) { read = read || source == value; });
+      return read && !may(graph_->node(id));
+    });
+  };
+  const auto is_kept = [](const LoopOp& by, ValueId value) {
+    return std::ranges::count(by.collects, value, &LoopOp::Collect::turn) > 0;
+  };
+  const LoopOp& time = std::get<LoopOp>(graph_->node(graph_->body(body_).owner).op);
+  const auto adds_to_all = [&](const Node& node) {
+    return is_addition(node.op) && std::ranges::any_of(time.carries, [&](const LoopOp::Carry& all) {
+             return all.leaving == node.results[0] && only_adds_up(*graph_, time, all);
+           });
+  };
+  const auto none = [](const Node&) { return false; };
+  return is_kept(loop, carry.entering) || is_kept(loop, carry.leaving) || is_read(loop.body, carry.leaving, none) ||
+         is_kept(time, carry.result) || is_read(body_, carry.result, adds_to_all);
+}
+
+DimPlacement Stages::split_of(const LoopOp& loop) const {
+  return {{pipeline_.axis}, pipeline_.loops[number_of(loop)].deal, {}};
+}
+
+std::vector<Where> Stages::owners(const LoopOp& loop) const { return varying_turns(loop.dim, split_of(loop)); }
 
 std::optional<int32_t> Stages::stage_of(ValueId value) const {
   if (!body_ || !pipeline_.has_chunks()) return std::nullopt;
+  const auto stage_at = [&](StagePlace place) {
+    return place.kind == StagePlace::Kind::gap ? std::optional(stage_of_gap(place.gap)) : std::nullopt;
+  };
   BodyId at = graph_->value(value).body;
-  if (at != body_) {
-    NodeId around;
-    for (; at != body_; at = graph_->node(around).body) {
-      if (at == graph_->root() || is_divided(at)) return std::nullopt;
-      around = graph_->body(at).owner;
-    }
-    return stage_at(place(around));
+  if (at == body_) return stage_at(place_of(value));
+  NodeId around;
+  for (; at != body_; at = graph_->node(around).body) {
+    if (at == graph_->root() || divided_.contains(at)) return std::nullopt;
+    around = graph_->body(at).owner;
   }
-  return stage_at(place_of(value));
-}
-
-std::optional<int32_t> Stages::stage_at(StagePlace place) const {
-  if (place == StagePlace::first) return 0;
-  if (place == StagePlace::last) return pipeline_.lists.stages - 1;
-  return std::nullopt;
-}
-
-std::vector<Where> Stages::owners() const {
-  return varying_turns(pipeline_.dim, {{pipeline_.axis}, pipeline_.deal, {}});
+  return stage_at(place(around));
 }
 
 StagePlace Stages::place(NodeId id) const {
   const auto found = places_.find(id);
-  return found == places_.end() ? StagePlace::each : found->second;
+  return found == places_.end() ? StagePlace{} : found->second;
 }
 
 std::vector<Where> Stages::must_lie(NodeId id) const {
   if (!body_) return {};
   while (id && graph_->node(id).body != body_) {
     const BodyId around = graph_->node(id).body;
-    if (is_divided(around)) return owners();
     if (around == graph_->root()) return {};
     id = graph_->body(around).owner;
+    if (divided_.contains(around)) return owners(std::get<LoopOp>(graph_->node(id).op));
   }
   const StagePlace at = place(id);
-  if (at != StagePlace::first && at != StagePlace::last) return {};
-  return {end(at == StagePlace::last)};
+  if (at.kind != StagePlace::Kind::gap) return {};
+  return {at_stage(stage_of_gap(at.gap))};
 }
 
 /// `several` stands for a conflict, `each` for what every stage has a part of; unknown yet are nodes that depend on
@@ -104,8 +174,8 @@ StagePlace Stages::place_of(ValueId value) const {
   const NodeId producer = graph_->value(value).producer;
   if (const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op); loop && is_divided(*loop))
     for (const LoopOp::Carry& carry : loop->carries)
-      if (carry.result == value && !only_adds_up(*graph_, *loop, carry))
-        return loop->reverse ? StagePlace::first : StagePlace::last;
+      if (carry.result == value && !adds_up(*loop, carry))
+        return StagePlace::at(number_of(*loop) + (loop->reverse ? 0 : 1));
   return place(producer);
 }
 
@@ -117,7 +187,7 @@ std::optional<StagePlace> Stages::joined(const Node& node) const {
     const auto* loop = std::get_if<LoopOp>(&graph_->node(producer).op);
     if (!places_.contains(producer) && !(loop && is_divided(*loop))) return;
     const StagePlace at = place_of(value);
-    all = !all || *all == at ? at : StagePlace::several;
+    all = !all || *all == at ? at : StagePlace{StagePlace::Kind::several};
   });
   return all;
 }
@@ -139,8 +209,9 @@ void Stages::place_free() {
     if (value && graph_->value(value).body == body_) needed[graph_->value(value).producer].insert(at);
   };
   const LoopOp& time = std::get<LoopOp>(graph_->node(graph_->body(body_).owner).op);
-  for (const LoopOp::Carry& carry : time.carries) need(carry.leaving, StagePlace::last);
-  for (const LoopOp::Collect& collect : time.collects) need(collect.turn, StagePlace::last);
+  const StagePlace last = StagePlace::at(pipeline_.loops.size());
+  for (const LoopOp::Carry& carry : time.carries) need(carry.leaving, last);
+  for (const LoopOp::Collect& collect : time.collects) need(collect.turn, last);
   std::map<NodeId, StagePlace> free;
   for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
     const Node& node = graph_->node(*at);
@@ -149,14 +220,14 @@ void Stages::place_free() {
       std::set<ValueId> initials;
       for (const LoopOp::Carry& carry : loop->carries) {
         initials.insert(carry.initial);
-        need(carry.initial, loop->reverse ? StagePlace::last : StagePlace::first);
+        need(carry.initial, StagePlace::at(number_of(*loop) + (loop->reverse ? 1 : 0)));
       }
       for_each_source(*graph_, node, [&](ValueId value) {
-        if (!initials.contains(value)) need(value, StagePlace::each);
+        if (!initials.contains(value)) need(value, {});
       });
       continue;
     }
-    StagePlace place = StagePlace::each;
+    StagePlace place;
     if (const auto known = places_.find(*at); known != places_.end()) place = known->second;
     else if (const std::set<StagePlace>& where = needed[*at]; where.size() == 1) free[*at] = place = *where.begin();
     for_each_source(*graph_, node, [&](ValueId value) { need(value, place); });
@@ -169,7 +240,7 @@ namespace {
 /// The terms of a sum in a body, through additions that nobody else reads and whose terms lie at several stages.
 void terms_of(const Graph& graph, const Stages& stages, ValueId sum, std::vector<ValueId>& terms) {
   const Node& node = graph.node(graph.value(sum).producer);
-  if (stages.place(graph.value(sum).producer) != StagePlace::several || !is_addition(node.op))
+  if (stages.place(graph.value(sum).producer).kind != StagePlace::Kind::several || !is_addition(node.op))
     return terms.push_back(sum);
   for (const ValueId term : node.inputs) terms_of(graph, stages, term, terms);
 }
@@ -234,7 +305,8 @@ class StageSums {
 
 void recompute_stages(Graph& graph, const Layout& layout) {
   if (!layout.pipeline.recomputes()) return;
-  if (const Stages stages(graph, layout); stages) recompute_forward(graph, stages.body(), layout.pipeline.dim);
+  if (const Stages stages(graph, layout); stages)
+    recompute_forward(graph, stages.body(), [&](const LoopOp& loop) { return stages.is_forward(loop); });
 }
 
 void separate_stage_sums(Graph& graph, const Layout& layout) {
@@ -263,17 +335,18 @@ bool takes_turns_together(const Graph& graph, const Stages& stages, const Node& 
 void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
   if (!layout.pipeline) return;
   const Stages stages(graph, layout);
-  const std::string& dim = graph.dim(layout.pipeline.dim).name;
   for (const NodeId id : stages ? graph.body(stages.body()).nodes : std::vector<NodeId>{}) {
     const Node& node = graph.node(id);
     const auto* loop = std::get_if<LoopOp>(&node.op);
-    if (loop && loop->dim == layout.pipeline.dim && !stages.is_divided(*loop)) {
-      sink.error("E0419", node.span, "a second `repeat {}` in a pipeline over it", dim)
+    if (loop && layout.pipeline.loop_over(loop->dim) && !stages.is_divided(*loop)) {
+      sink.error("E0419", node.span, "a second `repeat {}` in a pipeline over it", graph.dim(loop->dim).name)
           .label(layout.pipeline.span, "the pipeline")
           .help("write both loops as one, or give one of them a dim of its own");
       return;
     }
-    if (layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, layout.pipeline.dim)) {
+    const DimId turns = layout.pipeline.loops.front().dim;
+    if (layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, turns)) {
+      const std::string& dim = graph.dim(turns).name;
       sink.error("E0901", node.span,
                  "`{}` of all turns of `{}` in a pipeline of several stages a rank is not built yet",
                  op_text(graph, node.op), dim)
@@ -282,11 +355,11 @@ void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink
           .help(fmt::format("compute it inside `repeat {}`, or leave out `chunks`", dim));
       return;
     }
-    if (stages.place(id) != StagePlace::several) continue;
+    if (stages.place(id).kind != StagePlace::Kind::several) continue;
     sink.error("E0419", node.span, "`{}` needs values of several stages of a pipeline", op_text(graph, node.op))
-        .here("what goes around `repeat {}` would have to be sent past its stages", dim)
+        .here("for each micro-batch they would have to be sent past the stages between them")
         .label(layout.pipeline.span, "the pipeline")
-        .help(fmt::format("carry it through the loop: bind it before `repeat {}` and inside", dim));
+        .help("carry one of them through the loop: bind it before `repeat` and inside");
     return;
   }
 }

@@ -1,7 +1,8 @@
-// stages.h: which stage of a pipeline computes what of a micro-batch: what stands before the pipelined loop the first,
-// what is made of its result the last, its turns those that own them. What both ends need, and depends on neither, each
-// stage computes for itself.
+// stages.h: which stage of a pipeline computes what of a micro-batch: turns of its loops those that own them, what
+// stands in front of a loop the stage where the loop begins, what stands behind all of them the last one. What several
+// need, and depends on no stage, each computes for itself.
 #pragma once
+#include <compare>
 #include <map>
 #include <optional>
 
@@ -11,49 +12,72 @@
 
 namespace mesh {
 
-enum class StagePlace : uint8_t {
-  each,  // every stage, what it has of it
-  first,
-  last,
-  several  // terms of one sum that are made at different stages
+/// Who makes a value of a micro-batch.
+struct StagePlace {
+  enum class Kind : uint8_t {
+    each,    // every stage, what it has of it
+    gap,     // the stage of one gap
+    several  // terms of one sum that are made at different gaps
+  };
+  Kind kind = Kind::each;
+  size_t gap = 0;  // in front of the pipeline's loop of this number; one more: behind the last loop
+  static StagePlace at(size_t gap) { return {Kind::gap, gap}; }
+  auto operator<=>(const StagePlace&) const = default;
 };
 
 class Stages {
  public:
-  /// Of a graph by micro-batches; of one without the pipeline's loop there are none.
+  /// Of a graph by micro-batches; of one without the pipeline's loops there are none.
   Stages(const Graph&, const Layout&);
 
   explicit operator bool() const { return bool(body_); }
   /// Whether this is the loop over micro-batches that goes through the stages.
   bool is_pipeline(const LoopOp& loop) const { return body_ && loop.body == body_; }
   /// Whether this is a loop whose turns the stages have among them.
-  bool is_divided(const LoopOp& loop) const { return is_divided(loop.body); }
-  /// The coordinate at which a divided loop begins, or ends.
-  Where end(bool last) const;
+  bool is_divided(const LoopOp& loop) const { return divided_.contains(loop.body); }
+  /// Whether a divided loop's carry is a sum over all stages, of which each has its part: else it goes from stage to
+  /// stage, as a gradient of samples does though every turn only adds to it.
+  bool adds_up(const LoopOp&, const LoopOp::Carry&) const;
+  /// The stages that a divided loop's carries go through, lowest first.
+  StageRange range(const LoopOp&) const;
+  /// These, where they are not all.
+  std::vector<Where> comers(const LoopOp&) const;
+  /// The coordinate at which a divided loop's carries begin, or end.
+  Where end(const LoopOp&, bool last) const;
+  /// How the turns of a divided loop are split.
+  DimPlacement split_of(const LoopOp&) const;
+  /// Where each turn of a divided loop is computed.
+  std::vector<Where> owners(const LoopOp&) const;
   /// Where a coordinate has several stages, the one that alone makes the value; nothing for what is of each, or of the
   /// turns of a divided loop.
   std::optional<int32_t> stage_of(ValueId) const;
-  /// Where each turn of a divided loop is computed.
-  std::vector<Where> owners() const;
   /// Where a node of any body must be computed; empty: wherever it likes.
   std::vector<Where> must_lie(NodeId) const;
   StagePlace place(NodeId) const;
-  /// Of the node that makes the value; of what a divided loop leaves, the stage of its last turn.
+  /// Of the node that makes the value; of what a divided loop leaves, the gap behind it.
   StagePlace place_of(ValueId) const;
 
   BodyId body() const { return body_; }
   /// Of F.
-  bool is_forward(const LoopOp& loop) const { return forward_ && loop.body == forward_; }
+  bool is_forward(const LoopOp& loop) const { return is(loop, Part::forward); }
   /// Of R, whose stages begin with what came into them in F.
-  bool is_again(const LoopOp& loop) const { return again_ && loop.body == again_; }
-  bool recomputes() const { return bool(again_); }
+  bool is_again(const LoopOp& loop) const { return is(loop, Part::recompute); }
+  bool recomputes() const;
 
  private:
-  bool is_divided(BodyId body) const {
-    return body && (body == forward_ || body == again_ || body == backward_ || body == weights_);
-  }
-  BodyId& divided_by(Part);
-  std::optional<int32_t> stage_at(StagePlace) const;
+  bool is_read_before_the_end(const LoopOp&, const LoopOp::Carry&) const;
+  /// A loop of the pipeline in one of its passes.
+  struct Divided {
+    size_t loop;
+    Part part;  // forward, recompute, weight_gradient, or input_gradient for all else
+    auto operator<=>(const Divided&) const = default;
+  };
+  void find_loops();
+  bool is(const LoopOp&, Part) const;
+  size_t number_of(const LoopOp& loop) const { return divided_.at(loop.body).loop; }
+  bool stands(size_t loop) const;
+  int32_t stage_of_gap(size_t gap) const;
+  Where at_stage(int32_t stage) const;
   void place_body();
   std::optional<StagePlace> joined(const Node&) const;
   void place_free();
@@ -61,7 +85,8 @@ class Stages {
   const Graph* graph_;
   Pipeline pipeline_;
   std::vector<int> home_;  // by stage: its coordinate
-  BodyId body_, forward_, again_, backward_, weights_;
+  BodyId body_;
+  std::map<BodyId, Divided> divided_;
   std::map<NodeId, StagePlace> places_;
 };
 
@@ -72,7 +97,7 @@ void recompute_stages(Graph&, const Layout&);
 /// Sums over micro-batches whose terms are made at different stages are carried a stage each, and added in the end.
 void separate_stage_sums(Graph&, const Layout&);
 
-/// E0419 where a value would go from stage to stage otherwise than as the loop's carry, or the loop is no pipeline.
+/// E0419 where a value would go from stage to stage otherwise than as a loop's carry, or a loop is no pipeline.
 void check_stages(const Graph&, const Layout&, DiagnosticSink&);
 
 }  // namespace mesh

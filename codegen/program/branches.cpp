@@ -29,8 +29,8 @@ std::string to_string(const Program& program, const BranchStep& branch) {
 std::optional<int64_t> neighbour(const MeshShape& mesh, const MessageStep& message, int64_t rank) {
   const MeshAxis& axis = mesh.axes[message.axis];
   const int64_t step = message.down == message.sends ? -1 : 1;
-  const int64_t there = mesh.coordinate(rank, message.axis) + step;
-  if (there < 0 || there >= axis.size) return {};
+  const auto here = static_cast<int32_t>(mesh.coordinate(rank, message.axis));
+  if (!message.among.has(here) || !message.among.has(here + static_cast<int32_t>(step))) return {};
   return rank + step * axis.stride;
 }
 
@@ -111,6 +111,18 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
   return result;
 }
 
+RankSet RankClasses::holding(BufferId buffer) const {
+  const Layout& layout = program_.sharded.layout;
+  RankSet result = all();
+  for (const LocalDim& local : program_.buffer(buffer).dims) {
+    if (!layout.pipeline.loop_over(local.dim) || !contains(local.placement.axes, layout.pipeline.axis)) continue;
+    const int64_t turns = program_.sharded.graph.dim(local.dim).size;
+    for (size_t i = 0; i < count(); ++i)
+      result[i] = result[i] && owned_positions(layout.mesh, turns, local.placement, classes_[i].rank).size() > 0;
+  }
+  return result;
+}
+
 RankSet RankClasses::touching(const Step& step, const Access& access, Use use, const RankSet& in) const {
   RankSet result = in;
   const auto* message = std::get_if<MessageStep>(&step.what);
@@ -122,6 +134,7 @@ RankSet RankClasses::touching(const Step& step, const Access& access, Use use, c
         (one.kind == CollectiveKind::reduce && use == Use::write && access == one.to))
       result = intersection(result, at(one.at));
   const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
+  result = intersection(result, holding(access.buffer));
   for (size_t k = 0; k < access.turns.size(); ++k)
     for (const Where& where : owners_of_turn(dims[k].dim, dims[k].placement)) {
       const auto of = static_cast<size_t>(std::ranges::find(turns_, where) - turns_.begin());

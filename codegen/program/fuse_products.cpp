@@ -111,6 +111,7 @@ class ProductFuser {
       p.accumulate = true;
     }
     if (elsewhere) {
+      if (is_made_elsewhere(old, steps[i])) return false;  // its readers read what that makes, too
       if (!is_activation(next->function)) {
         if (!all_repeat(old, *next, steps[at])) return false;
         p.epilogue = epilogue;
@@ -170,6 +171,17 @@ class ProductFuser {
     for (const LocalDim& local : cols)
       if (std::find(p.batch.begin(), p.batch.end(), local.dim) == p.batch.end()) of_batch.push_back(local);
     return !p.cols.empty() && std::ranges::equal(dims, of_batch);
+  }
+
+  /// Whether a step other than `except` writes the access's memory: R, or an F in its place.
+  bool is_made_elsewhere(const Access& access, const Step& except) {
+    bool found = false;
+    for (Routine& routine : program_.routines)
+      for_each_step(routine.steps, [&](Step& step) {
+        if (&step == &except || has_bodies(step)) return;
+        found = found || contains(sets_of(program_, step).writes, root(access));
+      });
+    return found;
   }
 
   /// Steps other than `except` that read the access's memory.

@@ -11,12 +11,21 @@
 
 namespace mesh {
 
-/// The buffer of a carry, holding its initial value.
-Access Lowering::enter(const LoopOp::Carry& carry) {
+/// The buffer of a carry, holding its initial value: of what stages hand on at the stage where it begins. Into others
+/// it comes.
+Access Lowering::enter(const LoopOp& op, const LoopOp::Carry& carry) {
+  at_ = where(carry.initial);
+  const bool comes_in = at_.at.empty() && is_handed_on(op, carry);
+  if (comes_in) {
+    at_.at = {stages_.end(op, false)};
+    const StageRange among = stages_.range(op);
+    const auto ranks = static_cast<int32_t>(sharded_.layout.pipeline.lists.ranks.size());
+    if (stage_) at_.stage = {stage_, (op.reverse ? among.last : among.first) / ranks};
+  }
   Access initial = in_memory(carry.initial);
   // A loop within another begins anew in each turn of that: what was made outside is needed again.
   const bool made_beside = graph_.value(carry.initial).body == graph_.value(carry.result).body;
-  if (made_beside && is_alone(carry.initial) &&
+  if (!comes_in && made_beside && is_alone(carry.initial) &&
       dims_of(program_, initial).size() == program_.buffer(initial.buffer).dims.size() &&
       program_.buffer(initial.buffer).dims == local_dims(carry.entering))
     return initial;
@@ -88,24 +97,32 @@ void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries, const
   at_ = {};
 }
 
-/// What the stages of a pipeline hand on: not what each adds up for itself.
+/// Whether stages of a pipeline hand it on: not what each adds up for itself.
+bool Lowering::is_handed_on(const LoopOp& op, const LoopOp::Carry& carry) const {
+  return stages_.is_divided(op) && !sharded_.placement(carry.result).at.empty();
+}
+
+/// What stages have handed on, or hand on.
 void Lowering::pass_on(const LoopOp& op, const std::vector<Access>& carries, bool sends) {
-  at_ = {};
+  const StageRange among = stages_.range(op);
+  if (among.first == among.last) return;
+  at_ = {stages_.comers(op)};
   for (size_t i = 0; i < op.carries.size(); ++i)
-    if (!sharded_.placement(op.carries[i].result).at.empty()) {
+    if (is_handed_on(op, op.carries[i])) {
       program_.buffer(storage(program_, carries[i].buffer)).space = Space::arena;
-      emit(MessageStep{carries[i], sharded_.layout.pipeline.axis, op.reverse, sends});
+      emit(MessageStep{carries[i], sharded_.layout.pipeline.axis, op.reverse, sends, among});
     }
+  at_ = {};
 }
 
 /// What comes into a stage is there for its R, too.
 void Lowering::keep_inputs(const LoopOp& op, const std::vector<Access>& carries) {
-  at_ = {};
+  at_ = {stages_.comers(op)};
   for (size_t i = 0; i < op.carries.size(); ++i) {
-    if (sharded_.placement(op.carries[i].result).at.empty()) continue;
+    if (!is_handed_on(op, op.carries[i])) continue;
     const Access kept{new_buffer(op.carries[i].entering, BufferKind::activation), {}};
     copy(carries[i], kept);
-    came_in_[op.carries[i].initial] = {kept, carries[i]};
+    came_in_[op.carries[i].initial] = {kept, carries[i], op.dim, at_};
   }
 }
 
@@ -120,31 +137,91 @@ void Lowering::keep(const std::vector<Slot>& slots, bool before, const std::func
   at_ = {};
 }
 
-/// F with R in place of its layers, where these give nothing but what goes on; else with R besides.
+/// The loop over layers that the step is, or that stands in its branch.
+const ForStep* Lowering::layers_in(const Step& step) const {
+  if (const auto* loop = std::get_if<ForStep>(&step.what))
+    return sharded_.layout.pipeline.loop_over(loop->dim) ? loop : nullptr;
+  if (const auto* branch = std::get_if<BranchStep>(&step.what))
+    for (const Step& inner : branch->body)
+      if (const ForStep* loop = layers_in(inner)) return loop;
+  return nullptr;
+}
+
+/// F with R in place of its layers, where these give nothing but what goes on; else with R besides. What R computes
+/// between two loops goes with the second, and what it computes behind the last one with that.
 void Lowering::add_forward_that_keeps(Steps& actions) {
-  const auto is_layers = [&](const Step& step) {
-    const auto* loop = std::get_if<ForStep>(&step.what);
-    return loop && loop->dim == sharded_.layout.pipeline.dim;
-  };
   const Steps& forward = std::get<ActionStep>(actions[0].what).body;
   const Steps& again = std::get<ActionStep>(actions[1].what).body;
-  bool gives_more = false;
-  for (const NodeId id : graph_.body(stages_.body()).nodes)
-    if (const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op); loop && stages_.is_forward(*loop))
-      gives_more = !loop->collects.empty() || std::ranges::any_of(loop->carries, [&](const LoopOp::Carry& carry) {
-        return sharded_.placement(carry.result).at.empty();
-      });
   ActionStep made{ActionKind::forward, {}, true};
   Steps* const around = std::exchange(steps_, &made.body);
-  for (const Step& step : forward) {
-    if (!is_layers(step) || gives_more) made.body.push_back(step);
-    if (!is_layers(step)) continue;
-    made.body.insert(made.body.end(), again.begin(), again.end());
-    for (const auto& [initial, input] : came_in_)
-      if (!gives_more) copy(input.kept, input.carry);
+  const auto last = std::ranges::find_if(forward.rbegin(), forward.rend(),
+                                         [&](const Step& step) { return layers_in(step) != nullptr; })
+                        .base() -
+                    1;
+  auto begin = again.begin();
+  for (auto step = forward.begin(); step != forward.end(); ++step) {
+    const ForStep* layers = layers_in(*step);
+    auto end = begin;
+    if (layers != nullptr) {
+      end = std::find_if(begin, again.end(), [&](const Step& one) {
+        const ForStep* loop = layers_in(one);
+        return loop != nullptr && loop->dim == layers->dim;
+      });
+      end = end != again.end() ? end + 1 : begin;
+    }
+    if (end == begin) made.body.push_back(*step);
+    else keep_layers(*step, {begin, end});
+    if (step == last) made.body.insert(made.body.end(), end, again.end());
+    begin = end;
   }
   steps_ = around;
   actions.insert(actions.begin() + 1, Step{std::move(made), Part::forward, {}, {}, {}});
+}
+
+/// Whether R goes on with all that F's loop over the dim gives.
+bool Lowering::gives_all_of_forward(DimId dim) const {
+  const LoopOp *forward = nullptr, *again = nullptr;
+  for (const NodeId id : graph_.body(stages_.body()).nodes) {
+    const auto* loop = std::get_if<LoopOp>(&graph_.node(id).op);
+    if (!loop || loop->dim != dim) continue;
+    if (stages_.is_forward(*loop)) forward = loop;
+    if (stages_.is_again(*loop)) again = loop;
+  }
+  const auto is_given = [&](const LoopOp::Carry& carry) {
+    return is_handed_on(*forward, carry) &&
+           (carry.leaving == carry.entering ||
+            std::ranges::find(again->carries, carry.initial, &LoopOp::Carry::initial) != again->carries.end());
+  };
+  return forward->collects.empty() && std::ranges::all_of(forward->carries, is_given);
+}
+
+/// The layers of F, computed by R.
+void Lowering::keep_layers(const Step& step, std::span<const Step> again) {
+  const DimId dim = layers_in(step)->dim;
+  const bool gives_more = !gives_all_of_forward(dim);
+  Steps in_front, behind;
+  if (const auto* branch = std::get_if<BranchStep>(&step.what)) {
+    const auto is_layers = [&](const Step& one) { return layers_in(one) != nullptr; };
+    const auto layers = std::ranges::find_if(branch->body, is_layers);
+    const auto part = [&](auto begin, auto end) {
+      Step some = step;
+      std::get<BranchStep>(some.what).body.assign(begin, end);
+      return begin == end ? Steps{} : Steps{some};
+    };
+    in_front = part(branch->body.begin(), gives_more ? layers + 1 : layers);
+    behind = part(layers + 1, branch->body.end());
+  } else if (gives_more) {
+    in_front = {step};
+  }
+  steps_->insert(steps_->end(), in_front.begin(), in_front.end());
+  steps_->insert(steps_->end(), again.begin(), again.end());
+  for (const auto& [initial, input] : came_in_) {
+    if (gives_more || input.loop != dim) continue;
+    at_ = input.at;
+    copy(input.kept, input.carry);
+  }
+  at_ = {};
+  steps_->insert(steps_->end(), behind.begin(), behind.end());
 }
 
 /// The body of a pipeline: F and B of a micro-batch, or F, I and W; R between them where there is one.
@@ -197,9 +274,8 @@ void Lowering::lower_loop(const Node& node) {
   const LoopId loop{program_.loops++};
   std::vector<Access> carries;
   for (const LoopOp::Carry& carry : op.carries) {
-    at_ = where(carry.initial);
     const auto came_in = stages_.is_again(op) ? came_in_.find(carry.initial) : came_in_.end();
-    carries.push_back(came_in == came_in_.end() ? enter(carry) : came_in->second.kept);
+    carries.push_back(came_in == came_in_.end() ? enter(op, carry) : came_in->second.kept);
     memory_[carry.entering.index] = carries.back();
   }
   const bool passes = stages_.is_divided(op) && !stages_.is_again(op);
@@ -243,6 +319,8 @@ void Lowering::lower_loop(const Node& node) {
   if (const auto own = sharded_.divided.find(op.body); own != sharded_.divided.end()) made.own = own->second;
   if (stages_.is_divided(op)) made.stage = stage_;
   if (stages_.is_pipeline(op)) made.order = order_of(program_, made, std::exchange(stage_, {}));
+  at_ = {};
+  if (stages_.is_divided(op)) at_.at = stages_.comers(op);
   emit(std::move(made));
   if (passes) pass_on(op, carries, true);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -151,11 +152,15 @@ class Lowering {
     bool argument;  // what is collected is there before the body begins
   };
   void lower_loop(const Node&);
-  Access enter(const LoopOp::Carry&);
+  Access enter(const LoopOp&, const LoopOp::Carry&);
+  bool is_handed_on(const LoopOp&, const LoopOp::Carry&) const;
   void leave(const LoopOp&, const std::vector<Access>& carries, const std::function<bool(Part)>& of);
   void pass_on(const LoopOp&, const std::vector<Access>& carries, bool sends);
   void keep_inputs(const LoopOp&, const std::vector<Access>& carries);
+  const ForStep* layers_in(const Step&) const;
   void add_forward_that_keeps(Steps& actions);
+  bool gives_all_of_forward(DimId loop) const;
+  void keep_layers(const Step& layers, std::span<const Step> again);
   void lower_actions(const LoopOp&, const std::vector<Access>& carries, const std::vector<Slot>& slots);
   void keep(const std::vector<Slot>&, bool before, const std::function<bool(Part)>& of);
   Part part_of(ValueId) const;
@@ -182,6 +187,8 @@ class Lowering {
   std::optional<Access> done_;  // the condition that ends the loop whose body is being lowered
   struct StageInput {
     Access kept, carry;
+    DimId loop;
+    Place at;
   };
   std::map<ValueId, StageInput> came_in_;  // of F, for R, by what the loop's carry begins with
   const Node* node_ = nullptr;             // being lowered

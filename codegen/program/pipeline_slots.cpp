@@ -25,6 +25,26 @@ DimId dim_of(Program& program, const std::string& name, int64_t size) {
                                    : GraphBuilder(graph).dim(name, size);
 }
 
+/// Whether some value goes from the one stage to the other.
+bool is_crossed(const ForStep& loop, int32_t from, int32_t to) {
+  return std::ranges::any_of(handed_on(loop), [&](const MessageStep* message) {
+    return message->down == (to < from) && message->among.has(from) && message->among.has(to);
+  });
+}
+
+/// Whether the action is a message between stages of which nothing goes from the one to the other: as gradients do not
+/// to stages in which nothing is trained.
+bool is_idle(const ForStep& loop, const Action& action) {
+  const int32_t stage = action.stage;
+  switch (action.kind) {
+    case ActionKind::send_forward: return !is_crossed(loop, stage, stage + 1);
+    case ActionKind::receive_forward: return !is_crossed(loop, stage - 1, stage);
+    case ActionKind::send_backward: return !is_crossed(loop, stage, stage - 1);
+    case ActionKind::receive_backward: return !is_crossed(loop, stage + 1, stage);
+    default: return false;
+  }
+}
+
 bool is_backward(const Step& action) { return std::get<ActionStep>(action.what).kind != ActionKind::forward; }
 
 }  // namespace
@@ -37,6 +57,8 @@ PipelineOrder order_of(Program& program, const ForStep& loop, LoopId stage) {
     if (!both) std::erase_if(actions, [](const Action& one) { return one.kind != ActionKind::forward; });
   if (both && !check_schedule(lists).empty())
     internal_error("schedule " + pipeline.schedule + ": " + check_schedule(lists).front().message);
+  for (std::vector<Action>& actions : lists.ranks)
+    std::erase_if(actions, [&](const Action& one) { return is_idle(loop, one); });
   constexpr int32_t computed_and_sent = 2;  // of F alone
   std::optional<SlottedSchedule> whole = with_fewest_slots(lists, both ? ring_of(lists) : computed_and_sent);
   if (!whole) internal_error("the ranks of schedule " + pipeline.schedule + " wait for each other");
@@ -150,9 +172,10 @@ class Slots {
 
   /// What several stages of a rank make each for itself, but for what lies turn by turn: turns are of one stage.
   bool needs_stages(const Uses& of, BufferId root) const {
-    const DimId turns = program_.sharded.layout.pipeline.dim;
-    return !of.of_one_stage &&
-           std::ranges::find(program_.buffer(root).dims, turns, &LocalDim::dim) == program_.buffer(root).dims.end();
+    const Pipeline& pipeline = program_.sharded.layout.pipeline;
+    return !of.of_one_stage && std::ranges::none_of(program_.buffer(root).dims, [&](const LocalDim& local) {
+      return pipeline.loop_over(local.dim).has_value();
+    });
   }
 
   static void add(Access& access, TurnIndex turn) {

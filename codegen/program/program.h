@@ -263,14 +263,15 @@ struct FillStep {
 };
 
 /// What one stage of a pipeline gives to the next one, or, where it goes `down`, to the one before: each rank sends to
-/// the neighbour on the axis, and one that has none there does nothing. The value lies alike on both, in the arena. It
-/// says from when on the value may be read, or is not written any more, within the action (verify_pipelines.h); when it
-/// travels the rank's list says (ForStep::order).
+/// the neighbour on the axis, and one that has none there, or not among these stages, does nothing. The value lies
+/// alike on both, in the arena. It says from when on the value may be read, or is not written any more, within the
+/// action (verify_pipelines.h); when it travels the rank's list says (ForStep::order).
 struct MessageStep {
   Access value;
   AxisId axis;
   bool down;   // from later stages to earlier ones
   bool sends;  // else it receives
+  StageRange among;
 };
 
 // ---- control

@@ -16,7 +16,10 @@ namespace {
 class StageTurns {
  public:
   StageTurns(Program& program, LoopId stage)
-      : program_(program), pipeline_(program.sharded.layout.pipeline), stage_(stage) {}
+      : program_(program),
+        axis_(program.sharded.layout.pipeline.axis),
+        layers_(program.sharded.layout.pipeline.loops.front()),  // of chunks there is one loop
+        stage_(stage) {}
 
   /// From the end on, so that steps which may wait stand in one loop with later ones.
   void run(Steps& steps) {
@@ -47,15 +50,15 @@ class StageTurns {
 
  private:
   ForStep new_loop() {
-    ForStep made{{program_.loops++}, pipeline_.dim, program_.sharded.graph.dim(pipeline_.dim).size, false, {}};
-    made.own = DimPlacement{{pipeline_.axis}, pipeline_.deal, {}};
+    ForStep made{{program_.loops++}, layers_.dim, layers_.turns, false, {}};
+    made.own = DimPlacement{{axis_}, layers_.deal, {}};
     made.stage = stage_;
     return made;
   }
 
   bool is_of_turns(const Access& access) const {
     const std::span<const LocalDim> dims = dims_of(program_, access);
-    const auto turns = std::ranges::find(dims, pipeline_.dim, &LocalDim::dim);
+    const auto turns = std::ranges::find(dims, layers_.dim, &LocalDim::dim);
     if (turns != dims.end() && turns != dims.begin())
       internal_error("the turns of a pipeline are not the first dim of " + program_.buffer(access.buffer).name);
     return turns != dims.end();
@@ -76,7 +79,7 @@ class StageTurns {
         for (Scalar& scalar : pass.scalars) take_turn(scalar, loop);
       }
     } else if (auto* product = std::get_if<ProductStep>(&step.what)) {
-      std::erase(product->batch, pipeline_.dim);
+      std::erase(product->batch, layers_.dim);
     } else if (auto* moved = std::get_if<CollectiveStep>(&step.what)) {
       without(moved->before);
       without(moved->after);
@@ -90,19 +93,20 @@ class StageTurns {
   }
 
   void take_turn(Scalar& scalar, LoopId loop) const {
-    if (const auto* index = std::get_if<Scalar::Index>(&scalar.what); index && index->dim == pipeline_.dim)
+    if (const auto* index = std::get_if<Scalar::Index>(&scalar.what); index && index->dim == layers_.dim)
       scalar.what = Scalar::Turn{loop};
     if (auto* random = std::get_if<Scalar::Random>(&scalar.what))
       for (Scalar::Random::Counted& counted : random->dims)
-        if (counted.dim == pipeline_.dim) counted.turn = loop;
+        if (counted.dim == layers_.dim) counted.turn = loop;
   }
 
   void without(std::vector<LocalDim>& dims) const {
-    std::erase_if(dims, [&](const LocalDim& one) { return one.dim == pipeline_.dim; });
+    std::erase_if(dims, [&](const LocalDim& one) { return one.dim == layers_.dim; });
   }
 
   Program& program_;
-  const Pipeline& pipeline_;
+  const AxisId axis_;
+  const PipelineLoop& layers_;
   const LoopId stage_;
 };
 

@@ -90,8 +90,8 @@ class PipelineVerifier {
   }
 
   /// Whether the message goes out of the stage, or into it.
-  bool has_message(const MessageStep& message, int32_t stage) const {
-    return stage != (message.down == message.sends ? 0 : loop_.order->schedule.stages - 1);
+  static bool has_message(const MessageStep& message, int32_t stage) {
+    return message.among.has(stage) && message.among.has(message.down == message.sends ? stage - 1 : stage + 1);
   }
 
   /// A step that is executed while the value may be under way.

@@ -232,7 +232,7 @@ class Verifier {
 
   void must_be_written(BufferId id, const std::string& what) {
     const RankSet& written = written_[storage(program_, id).index];
-    if (includes(written, classes_.all())) return;
+    if (includes(written, classes_.holding(id))) return;
     const bool some = std::ranges::find(written, true) != written.end();
     say(fmt::format("{} is {} written", what, some ? "not on every rank" : "never"));
   }

@@ -101,11 +101,13 @@ std::optional<Message> message_of(const Action& action, const std::vector<int>& 
                  rank_of_stage[reader]};
 }
 
-int32_t givers_on(int rank, bool forward, const std::vector<int>& rank_of_stage) {
+int32_t givers_on(int rank, bool forward, const std::vector<int>& rank_of_stage, StageRange range) {
   const ActionKind kind = forward ? ActionKind::forward : ActionKind::backward;
   int32_t count = 0;
   for (int32_t stage = 0; stage < static_cast<int32_t>(rank_of_stage.size()); ++stage)
-    if (rank_of_stage[stage] == rank && message_of({kind, stage, 0}, rank_of_stage)) ++count;
+    if (rank_of_stage[stage] == rank && range.has(stage) && range.has(forward ? stage + 1 : stage - 1) &&
+        message_of({kind, stage, 0}, rank_of_stage))
+      ++count;
   return count;
 }
 

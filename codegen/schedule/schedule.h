@@ -75,6 +75,13 @@ struct PipelineSchedule {
   bool recomputes_all() const;
 };
 
+/// Stages one after the other.
+struct StageRange {
+  int32_t first, last;
+  bool has(int32_t stage) const { return first <= stage && stage <= last; }
+  auto operator<=>(const StageRange&) const = default;
+};
+
 /// What an action of one rank hands to another rank's: F to the F of the next stage, B and I to those of the stage
 /// before. The send and the receive that do it; nothing where both stages lie on one rank.
 struct Message {
@@ -82,8 +89,8 @@ struct Message {
   int to;  // rank
 };
 std::optional<Message> message_of(const Action&, const std::vector<int>& rank_of_stage);
-/// How many of a rank's stages hand something on to another rank, forward or back.
-int32_t givers_on(int rank, bool forward, const std::vector<int>& rank_of_stage);
+/// How many of a rank's stages hand something on to another rank, forward or back, that goes among these stages.
+int32_t givers_on(int rank, bool forward, const std::vector<int>& rank_of_stage, StageRange);
 /// The receive of what the action needs of another rank.
 std::optional<Action> receive_for(const Action&, const std::vector<int>& rank_of_stage);
 

@@ -9,7 +9,7 @@ from common import run as execute
 SEED = 20261120
 GPT = dict(batch=6, seq=16, embed=32, heads=4, head_dim=8, layer=2, vocab=64)
 MLP = dict(batch=12, hidden=24)
-TRANSLATE = dict(batch=6, source=11, target=14, embed=24, heads=4, head_dim=6, ffn=48, vocab=53)
+TRANSLATE = dict(batch=12, source=11, target=14, embed=24, heads=4, head_dim=6, ffn=48, vocab=53)
 RESNET = dict(batch=4, wide=8, deep=12, h0=20, w0=20)
 UNET = dict(batch=3, c0=4, c1=6, c2=8, h0=20, w0=20)
 MIXTRAL = dict(batch=6, seq=18, embed=24, kv=2, group=4, head_dim=6, ffn=40, vocab=53, layer=2)
@@ -117,7 +117,7 @@ def compare_translate(report, folder, random, small, precisions):
     tgt = np.concatenate([np.ones((batch, 1), np.int32), label[:, :-1]], 1)
     label[np.arange(batch), lengths] = 2
     spec = [f"{TOP}/specs/translate.mesh", layouts_file(folder, "translate-layouts", "heads"), *sets(**TRANSLATE)]
-    names = ["both", "megatron"] if small else [*NAMES, "vocab_4", "default", "megatron", "zero"]
+    names = ["both", "megatron", "pipe"] if small else [*NAMES, "vocab_4", "default", "megatron", "zero", "pipe"]
     compare(report, folder, "translate", spec, feeds(folder, dict(src=src, tgt=tgt, label=label)), own(names), precisions)
 
 

@@ -46,8 +46,10 @@ void for_each_cut(int32_t layers, int32_t stages, Sizes& begun, const std::funct
 
 double slowest(const PipelineCosts& costs, const Sizes& sizes) {
   double most = 0;
-  for (size_t stage = 0; stage < sizes.size(); ++stage) {
-    const StageCosts& seconds = costs.stage(sizes[stage], stage == 0, stage + 1 == sizes.size()).seconds;
+  int64_t begin = 0;
+  for (const int32_t size : sizes) {
+    const StageCosts& seconds = costs.stage({begin, begin + size}).seconds;
+    begin += size;
     most = std::max(most, seconds.forward + seconds.input_gradient + seconds.weight_gradient);
   }
   return most;
@@ -110,9 +112,9 @@ double work_of(const ShardedGraph& sharded, BodyId body) {
 TEST(Cut, costs_are_those_of_the_step) {
   const Compiled result = compiled(headed("turns"));
   const PipelineCosts costs = pipeline_costs(result.sharded()).value();
-  StageWork all = costs.turn;
-  for (int turn = 1; turn < 7; ++turn) all.add(costs.turn);
-  for (const StageWork* end : {&costs.before, &costs.after, &costs.each}) all.add(*end);
+  StageWork all = costs.each;
+  for (int turn = 0; turn < 7; ++turn) all.add(costs.turns[0]);
+  for (const StageWork& gap : costs.gaps) all.add(gap);
   const double once = all.seconds.forward + all.seconds.input_gradient + all.seconds.weight_gradient;
   EXPECT_NEAR(4 * (once - all.communication) + costs.outside_compute, work_of(result.sharded(), BodyId{0}), 1e-12);
   ASSERT_EQ(costs.crossings.size(), 2u);
@@ -120,14 +122,14 @@ TEST(Cut, costs_are_those_of_the_step) {
   EXPECT_EQ(costs.crossings[0].name, "h");
   EXPECT_TRUE(costs.crossings[1].down);
   // w, v, two moments of each, and the sum of its gradients
-  EXPECT_EQ(costs.turn.held, 4 * 2 * 4 * 6 * 8);
+  EXPECT_EQ(costs.turns[0].held, 4 * 2 * 4 * 6 * 8);
 }
 
 TEST(Cut, keeps_within_the_memory) {
   CompileRequest request = headed("auto");
   const Compiled free = compiled(request);
   const PipelineModel model =
-      model_of(pipeline_costs(free.sharded()).value(), 7, free.sharded().layout.pipeline.lists, {});
+      model_of(pipeline_costs(free.sharded()).value(), free.sharded().layout.pipeline.lists, {});
   const Sizes fast = cut_of(free.sharded());
   const Partitioned found = cut_by_hand(model, fast);
   int64_t bytes = 0;

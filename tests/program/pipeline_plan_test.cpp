@@ -44,7 +44,7 @@ TEST(PipelinePlan, ranks_are_busy_with_their_turns) {
     EXPECT_EQ(pipeline.ranks[i].in_flight, static_cast<int32_t>(3 - i));
   }
   PlannedRank middle;
-  middle.work.add(costs.turn, 4);
+  middle.work.add(costs.turns[0], 4);
   middle.work.add(costs.each);
   EXPECT_NEAR(pipeline.ranks[1].seconds(), middle.seconds(), 1e-15);
   EXPECT_EQ(pipeline.ranks[1].kept, 2 * middle.work.kept);
@@ -91,14 +91,14 @@ TEST(PipelinePlan, knows_other_schedules) {
   ASSERT_EQ(pipeline.ranks.size(), 3u);
   EXPECT_EQ(pipeline.ranks[0].turns, 2);
   EXPECT_EQ(pipeline.ranks[2].turns, 3);
-  double all =
-      7 * (costs.turn.seconds.forward + costs.turn.seconds.input_gradient + costs.turn.seconds.weight_gradient);
-  for (const auto& [work, times] : {std::pair{&costs.before, 1}, {&costs.after, 1}, {&costs.each, 3}})
+  double all = 0;
+  for (const auto& [work, times] :
+       {std::pair{&costs.turns[0], 7}, {&costs.gaps[0], 1}, {&costs.gaps[1], 1}, {&costs.each, 3}})
     all += times * (work->seconds.forward + work->seconds.input_gradient + work->seconds.weight_gradient);
   const double found = std::accumulate(pipeline.ranks.begin(), pipeline.ranks.end(), 0.0,
                                        [](double sum, const PlannedRank& rank) { return sum + rank.seconds(); });
   EXPECT_NEAR(found, all, 1e-12);
-  EXPECT_EQ(pipeline.ranks[1].work.held, 2 * costs.turn.held + costs.each.held);
+  EXPECT_EQ(pipeline.ranks[1].work.held, 2 * costs.turns[0].held + costs.each.held);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -61,6 +62,11 @@ struct StageChannels {
 void run_row(std::span<const PipelineAction> row, std::span<StageChannels> stages,
              const std::function<void(const PipelineAction&)>& compute);
 
+/// Stages one after the other; by default all.
+struct StageRange {
+  int first = 0, last = std::numeric_limits<int>::max();
+};
+
 /// One rank's part of a pipeline over an axis: its row, and the values that its stages hand on. Made when a program is
 /// bound, without communication; all ranks describe the same values in the same order.
 class Pipeline {
@@ -73,10 +79,11 @@ class Pipeline {
   Pipeline(Rank&, const Axis& axis, int micro_batches, int buffers, std::span<const char* const> rows);
 
   /// A value [count] that a stage has from the one before and, when F is over, gives to the next one, from the same
-  /// buffer. `first`: the first buffer. Between two stages of one rank it is copied when the reader begins.
-  void hand_forward(Site, void* first, int64_t count, Type);
+  /// buffer. `first`: the first buffer. Between two stages of one rank it is copied when the reader begins. `among`:
+  /// the stages that have it.
+  void hand_forward(Site, void* first, int64_t count, Type, StageRange among = {});
   /// That it has from the next one and gives to the one before, when B or I is over.
-  void hand_backward(Site, void* first, int64_t count, Type);
+  void hand_backward(Site, void* first, int64_t count, Type, StageRange among = {});
 
   /// As run_row.
   void run(const std::function<void(const PipelineAction&)>& compute);
@@ -90,7 +97,7 @@ class Pipeline {
     bool back;  // from later stages to earlier ones
     int64_t bytes() const { return count * static_cast<int64_t>(size_of(type)); }
   };
-  void hand(const Value&);
+  void hand(const Value&, StageRange among);
   void connect(std::vector<ChannelEnd>& ends, int from, int to, int number, const Value&);
   bool is_own(int stage) const;
   std::byte* buffers_of(const Value&, int stage) const;

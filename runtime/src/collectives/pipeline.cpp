@@ -176,8 +176,9 @@ void Pipeline::connect(std::vector<ChannelEnd>& ends, int from, int to, int numb
 }
 
 /// Both ends of a channel come to it here with the same number: all ranks go through the same boundaries in one order.
-void Pipeline::hand(const Value& value) {
-  for (int lower = 0; lower + 1 < static_cast<int>(home_.size()); ++lower) {
+void Pipeline::hand(const Value& value, StageRange among) {
+  const int last = std::min(among.last, static_cast<int>(home_.size()) - 1);
+  for (int lower = among.first; lower < last; ++lower) {
     const int from = value.back ? lower + 1 : lower, to = value.back ? lower : lower + 1;
     if (is_own(from) && is_own(to)) {
       handed_over_.emplace_back(to, value);
@@ -191,12 +192,12 @@ void Pipeline::hand(const Value& value) {
   }
 }
 
-void Pipeline::hand_forward(Site site, void* first, int64_t count, Type type) {
-  hand({site, first, count, type, false});
+void Pipeline::hand_forward(Site site, void* first, int64_t count, Type type, StageRange among) {
+  hand({site, first, count, type, false}, among);
 }
 
-void Pipeline::hand_backward(Site site, void* first, int64_t count, Type type) {
-  hand({site, first, count, type, true});
+void Pipeline::hand_backward(Site site, void* first, int64_t count, Type type, StageRange among) {
+  hand({site, first, count, type, true}, among);
 }
 
 }  // namespace meshrt
