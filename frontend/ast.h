@@ -144,9 +144,8 @@ struct Update {
 };
 
 struct Statement {
-  using Node =
-      std::variant<Port, Parameter, State, Dims, Require, Metric, Repeat, Manual, Return, Minimize, Generate, Bind,
-                   Update>;
+  using Node = std::variant<Port, Parameter, State, Dims, Require, Metric, Repeat, Manual, Return, Minimize, Generate,
+                            Bind, Update>;
 
   Node node;
   Span span;

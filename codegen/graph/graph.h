@@ -433,7 +433,7 @@ struct Graph {
   std::vector<Metric> metrics;  // the loss first, what is watched last
   DimId sample_dim;
   MicroBatches micro_batches;
-  std::vector<RanksDim> ranks_dims;  // of manual regions
+  std::vector<RanksDim> ranks_dims;      // of manual regions
   std::optional<Generation> generation;  // until the entry is made of it
   std::vector<Wanted> wanted;
   std::vector<Output> outputs;  // in order of declaration

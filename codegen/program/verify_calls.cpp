@@ -29,8 +29,8 @@ class CallVerifier {
     LoopId loop = {};  // set: each turn of it has started one
   };
 
-  /// Follows the steps of a list. Those of a loop that waits may wait for what the turns of an earlier one have started,
-  /// `behind`. What is under way when they have been executed.
+  /// Follows the steps of a list. Those of a loop that waits may wait for what the turns of an earlier one have
+  /// started, `behind`. What is under way when they have been executed.
   std::vector<Call> open_after(std::span<const Step> steps, std::span<const Call> behind) {
     std::vector<Call> started(behind.begin(), behind.end());
     for (const Step& step : steps) {
