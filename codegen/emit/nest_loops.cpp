@@ -164,8 +164,10 @@ NestLoops::Index NestLoops::mapped_index(const Address::Mapped& mapped, size_t p
     else index.added += (minus ? " - " : " + ") + text;
   };
   // What both begin with need not be said.
+  const Graph& graph = context_.program.sharded.graph;
   const bool same_part = mapped.nest_dim >= 0 && map.step == 1 && map.every == 1 &&
-                         mapped.iterated.placement.axes == mapped.held.placement.axes;
+                         mapped.iterated.placement.axes == mapped.held.placement.axes &&
+                         graph.dim(mapped.iterated.dim).size == graph.dim(mapped.held.dim).size;
   if (mapped.nest_dim >= 0) {
     index.depth = depth_of(map.along, pass);
     const int64_t step = std::abs(map.step);
