@@ -181,8 +181,23 @@ NestLoops::Index NestLoops::mapped_index(const Address::Mapped& mapped, size_t p
   if (!mapped.held.placement.axes.empty() && !same_part) {
     const std::string begin = context_.names.begin(without_margin(mapped.held));
     add(map.every == 1 ? begin : std::to_string(map.every) + " * " + begin, true);
+    // Parts of two dims over the same ranks: how far they lie apart is a number of the rank, with a name of its own.
+    if (mapped.nest_dim >= 0 && map.step == 1 && map.every == 1 &&
+        mapped.iterated.placement.axes == mapped.held.placement.axes)
+      index.added = distance_name(mapped, index.added);
   }
   return index;
+}
+
+/// "token_in_patch": from where the rank's part of the held dim begins to where that of the iterated one does.
+std::string NestLoops::distance_name(const Address::Mapped& mapped, const std::string& value) const {
+  const Graph& graph = context_.program.sharded.graph;
+  for (const auto& [name, declaration] : context_.parts)
+    if (declaration == "const int64_t " + name + " = " + value) return name;
+  const std::string name = context_.names.reserve(
+      identifier(graph.dim(mapped.iterated.dim).name + "_in_" + graph.dim(mapped.held.dim).name));
+  context_.parts.emplace_back(name, "const int64_t " + name + " = " + value);
+  return name;
 }
 
 /// From index 0 of the iterated part to where it begins in the held one; empty where they begin together.

@@ -61,6 +61,7 @@ class NestLoops {
     std::string factor() const;  // the sum, fit to be multiplied
   };
   Index mapped_index(const Address::Mapped&, size_t pass) const;
+  std::string distance_name(const Address::Mapped&, const std::string& value) const;
   std::string shift_text(const Address::Shift&) const;
 
   /// `last_alone`: the last dim keeps a loop of its own, as the lanes of a reduction follow its indices.
