@@ -60,7 +60,7 @@ struct EmitContext {
   std::vector<std::vector<AxisId>> group_order = {};
   /// Of permutes, by the axes of the group and their order afterwards: "over_x_y_to_y_x".
   std::map<std::pair<std::vector<AxisId>, std::vector<AxisId>>, std::string> partners = {};
-  std::vector<std::pair<std::string, std::string>> parts = {};  // constants of a rank, as tables of part boundaries: name, declaration
+  std::vector<std::pair<std::string, std::string>> parts = {};  // constants of a rank: name, declaration
   /// Of dims that are dealt anew, by what makes them: "over_ctx, seq, meshrt::Deal{}, meshrt::zigzag(4)".
   std::map<std::string, std::string> redeals = {};
   /// Of dims that loops walk along and ranks own by parts, by what makes them: "layers_over_pipe".
