@@ -43,11 +43,7 @@ std::string part_table(EmitContext& context, const LocalDim& whole, const std::v
     first = (first.find(' ') == std::string::npos ? first : "(" + first + ")") + fmt::format(" * {}", members);
   const std::string value = fmt::format("meshrt::boundaries<{}>({}, {}, {}{})", members, size, first, parts,
                                         deal ? ", " + deal_expression(deal) : "");
-  for (const auto& [known, initial] : context.parts)
-    if (initial == fmt::format("const std::array<int64_t, {}> {} = {}", members + 1, known, value)) return known;
-  name = context.names.reserve(name);
-  context.parts.emplace_back(name, fmt::format("const std::array<int64_t, {}> {} = {}", members + 1, name, value));
-  return name;
+  return context.constant(fmt::format("std::array<int64_t, {}>", members + 1), name, value);
 }
 
 struct Emitter {

@@ -46,6 +46,15 @@ const std::string& EmitContext::group(const std::vector<AxisId>& axes) {
   return groups.emplace(axes, names.reserve(name)).first->second;
 }
 
+std::string EmitContext::constant(const std::string& type, const std::string& name, const std::string& value) {
+  const auto declared = [&](const std::string& as) { return fmt::format("const {} {} = {}", type, as, value); };
+  for (const auto& [known, declaration] : constants)
+    if (declaration == declared(known)) return known;
+  std::string reserved = names.reserve(name);
+  constants.emplace_back(reserved, declared(reserved));
+  return reserved;
+}
+
 const std::string& EmitContext::rate(const RateOp& op) {
   for (const auto& [known, name] : rates)
     if (known == op) return name;

@@ -60,7 +60,7 @@ struct EmitContext {
   std::vector<std::vector<AxisId>> group_order = {};
   /// Of permutes, by the axes of the group and their order afterwards: "over_x_y_to_y_x".
   std::map<std::pair<std::vector<AxisId>, std::vector<AxisId>>, std::string> partners = {};
-  std::vector<std::pair<std::string, std::string>> parts = {};  // constants of a rank: name, declaration
+  std::vector<std::pair<std::string, std::string>> constants = {};  // of a rank: name, declaration
   /// Of dims that are dealt anew, by what makes them: "over_ctx, seq, meshrt::Deal{}, meshrt::zigzag(4)".
   std::map<std::string, std::string> redeals = {};
   /// Of dims that loops walk along and ranks own by parts, by what makes them: "layers_over_pipe".
@@ -89,6 +89,8 @@ struct EmitContext {
   int site(Span span);
   /// The name of the group over these axes.
   const std::string& group(const std::vector<AxisId>& axes);
+  /// The name of a constant of the rank: what has this type and value already, else a new one, called so if it can be.
+  std::string constant(const std::string& type, const std::string& name, const std::string& value);
   /// The name of the function that gives a schedule's rate at this step.
   const std::string& rate(const RateOp&);
   /// The file without its folder and the line: "gpt.mesh:24"; "" for an unknown span.

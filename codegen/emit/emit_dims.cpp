@@ -129,7 +129,7 @@ void emit_place(EmitContext& context, CppWriter& out) {
           "const std::vector<int64_t> {0}_indices = meshrt::indices_at({1}, {2}{0}_begin, {0}_begin + {0});", part,
           size, dealt));
   }
-  for (const auto& [name, declaration] : context.parts) lines.push_back(declaration + ";");
+  for (const auto& [name, declaration] : context.constants) lines.push_back(declaration + ";");
   const auto array = [&](const std::vector<AxisId>& axes) {
     std::string list;
     for (const AxisId axis : axes) list += (list.empty() ? "" : ", ") + context.names.axis(axis);

@@ -192,12 +192,8 @@ NestLoops::Index NestLoops::mapped_index(const Address::Mapped& mapped, size_t p
 /// "token_in_patch": from where the rank's part of the held dim begins to where that of the iterated one does.
 std::string NestLoops::distance_name(const Address::Mapped& mapped, const std::string& value) const {
   const Graph& graph = context_.program.sharded.graph;
-  for (const auto& [name, declaration] : context_.parts)
-    if (declaration == "const int64_t " + name + " = " + value) return name;
-  const std::string name = context_.names.reserve(
-      identifier(graph.dim(mapped.iterated.dim).name + "_in_" + graph.dim(mapped.held.dim).name));
-  context_.parts.emplace_back(name, "const int64_t " + name + " = " + value);
-  return name;
+  const std::string name = identifier(graph.dim(mapped.iterated.dim).name + "_in_" + graph.dim(mapped.held.dim).name);
+  return context_.constant("int64_t", name, value);
 }
 
 /// From index 0 of the iterated part to where it begins in the held one; empty where they begin together.

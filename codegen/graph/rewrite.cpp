@@ -103,6 +103,10 @@ bool only_adds_up(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& c
   return uses == 1;
 }
 
+bool adds_up_apart(const Graph& graph, const LoopOp& loop, const LoopOp::Carry& carry) {
+  return only_adds_up(graph, loop, carry) && !has_samples(graph, graph.type(carry.result));
+}
+
 GraphBuilder beside(Graph& graph, const Node& node) {
   GraphBuilder build(graph);
   build.body = node.body;

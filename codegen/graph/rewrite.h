@@ -31,6 +31,9 @@ std::vector<ValueId> sources_of(const Graph&, ValueId);
 /// Whether a carry leaves each turn as it entered plus a contribution, and nothing else reads it as it entered.
 bool only_adds_up(const Graph&, const LoopOp&, const LoopOp::Carry&);
 
+/// The same of a carry that is no value of samples: those who have the turns among them may each add up their own.
+bool adds_up_apart(const Graph&, const LoopOp&, const LoopOp::Carry&);
+
 /// Appends nodes of the same body, part and place in the spec as a node.
 GraphBuilder beside(Graph&, const Node&);
 

@@ -85,8 +85,7 @@ class StageCarries {
     if (const auto number = number_.find(producer); number != number_.end()) {
       const LoopOp& loop = std::get<LoopOp>(graph_.node(producer).op);
       for (const LoopOp::Carry& carry : loop.carries)
-        if (carry.result == value && (!only_adds_up(graph_, loop, carry) || has_samples(graph_, graph_.type(value))))
-          return number->second + 1;
+        if (carry.result == value && !adds_up_apart(graph_, loop, carry)) return number->second + 1;
       return {};
     }
     const auto found = gaps_.find(producer);

@@ -102,8 +102,8 @@ Where Stages::end(const LoopOp& loop, bool last) const {
 }
 
 bool Stages::adds_up(const LoopOp& loop, const LoopOp::Carry& carry) const {
-  return only_adds_up(*graph_, loop, carry) && literal_number(*graph_, carry.initial) == 0 &&
-         !has_samples(*graph_, graph_->type(carry.result)) && !is_read_before_the_end(loop, carry);
+  return adds_up_apart(*graph_, loop, carry) && literal_number(*graph_, carry.initial) == 0 &&
+         !is_read_before_the_end(loop, carry);
 }
 
 /// Whether what has been added up is needed turn by turn, or of each micro-batch, and not of all of them together.

@@ -25,22 +25,24 @@ DimId dim_of(Program& program, const std::string& name, int64_t size) {
                                    : GraphBuilder(graph).dim(name, size);
 }
 
+using Messages = std::vector<const MessageStep*>;  // what a pipeline's stages hand on
+
 /// Whether some value goes from the one stage to the other.
-bool is_crossed(const ForStep& loop, int32_t from, int32_t to) {
-  return std::ranges::any_of(handed_on(loop), [&](const MessageStep* message) {
+bool is_crossed(const Messages& messages, int32_t from, int32_t to) {
+  return std::ranges::any_of(messages, [&](const MessageStep* message) {
     return message->down == (to < from) && message->among.has(from) && message->among.has(to);
   });
 }
 
 /// Whether the action is a message between stages of which nothing goes from the one to the other: as gradients do not
 /// to stages in which nothing is trained.
-bool is_idle(const ForStep& loop, const Action& action) {
+bool is_idle(const Messages& messages, const Action& action) {
   const int32_t stage = action.stage;
   switch (action.kind) {
-    case ActionKind::send_forward: return !is_crossed(loop, stage, stage + 1);
-    case ActionKind::receive_forward: return !is_crossed(loop, stage - 1, stage);
-    case ActionKind::send_backward: return !is_crossed(loop, stage, stage - 1);
-    case ActionKind::receive_backward: return !is_crossed(loop, stage + 1, stage);
+    case ActionKind::send_forward: return !is_crossed(messages, stage, stage + 1);
+    case ActionKind::receive_forward: return !is_crossed(messages, stage - 1, stage);
+    case ActionKind::send_backward: return !is_crossed(messages, stage, stage - 1);
+    case ActionKind::receive_backward: return !is_crossed(messages, stage + 1, stage);
     default: return false;
   }
 }
@@ -57,8 +59,9 @@ PipelineOrder order_of(Program& program, const ForStep& loop, LoopId stage) {
     if (!both) std::erase_if(actions, [](const Action& one) { return one.kind != ActionKind::forward; });
   if (both && !check_schedule(lists).empty())
     internal_error("schedule " + pipeline.schedule + ": " + check_schedule(lists).front().message);
+  const Messages messages = handed_on(loop);
   for (std::vector<Action>& actions : lists.ranks)
-    std::erase_if(actions, [&](const Action& one) { return is_idle(loop, one); });
+    std::erase_if(actions, [&](const Action& one) { return is_idle(messages, one); });
   constexpr int32_t computed_and_sent = 2;  // of F alone
   std::optional<SlottedSchedule> whole = with_fewest_slots(lists, both ? ring_of(lists) : computed_and_sent);
   if (!whole) internal_error("the ranks of schedule " + pipeline.schedule + " wait for each other");
