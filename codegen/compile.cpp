@@ -23,6 +23,7 @@
 #include "codegen/layout/divided.h"
 #include "codegen/layout/lost_work.h"
 #include "codegen/layout/machine.h"
+#include "codegen/layout/owned_parameters.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/print_sharded.h"
 #include "codegen/layout/resolve.h"
@@ -293,6 +294,9 @@ void cut_into_regions(Compilation& c) { c.entry.regions = regions_of(c.entry.gra
 
 void place_graph(Compilation& c) {
   const auto placed = [&] {
+    const Layout layout = for_micro_batches(*c.layout, c.entry.graph.micro_batches);
+    if (!c.entry.is_step()) return place(c.entry.graph, layout, c.machine);
+    c.layout->pipeline.owned = owned_parameters(c.entry.graph, layout);
     return place(c.entry.graph, for_micro_batches(*c.layout, c.entry.graph.micro_batches), c.machine);
   };
   c.entry.sharded = placed();

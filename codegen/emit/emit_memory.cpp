@@ -67,7 +67,8 @@ std::string initial_text(const meshrt::Initial& initial) {
   return "";
 }
 
-/// "layer embed heads/model": dims in logical order with the axes that split them.
+/// "layer embed heads/model": dims in logical order with the axes that split them, "vocab embed pipe=1" where ranks at
+/// one coordinate alone hold it.
 std::string dims_text(const EmitContext& context, const Buffer& buffer, const std::vector<DimId>& logical) {
   std::string dims;
   for (size_t k = 0; k < buffer.dims.size(); ++k) {
@@ -78,6 +79,9 @@ std::string dims_text(const EmitContext& context, const Buffer& buffer, const st
       dims += (a == 0 ? "/" : "*") + context.mesh().axes[local.placement.axes[a]].name;
     if (local.placement.deal) dims += "@" + meshrt::to_text(local.placement.deal);
   }
+  if (buffer.stored)
+    for (const Where& where : context.program.sharded.placement(context.graph().stored[buffer.stored.index].value).at)
+      dims += fmt::format(" {}={}", context.mesh().axes[where.axis].name, where.coordinates.front());
   return dims;
 }
 

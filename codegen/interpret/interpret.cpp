@@ -35,9 +35,9 @@ int line_of(const SourceMap* sources, Span span) {
   return sources && span.known() ? static_cast<int>(sources->begin(span).line) : 0;
 }
 
-// The rank's part of a buffer, dims in the order of memory.
+// The rank's part of a buffer, dims in the order of memory; nothing of one that lies at other coordinates.
 meshrt::Tensor part_of(const Program& program, const SourceMap* sources, int64_t rank, const Buffer& buffer,
-                       std::string name, meshrt::Role role) {
+                       std::string name, meshrt::Role role, const std::vector<Where>& at = {}) {
   const MeshShape& mesh = program.sharded.layout.mesh;
   meshrt::Tensor made{std::move(name), role, buffer.type, -1, {}, nullptr, true, {}, line_of(sources, buffer.span)};
   std::vector<bool> splits(mesh.axes.size(), false);
@@ -52,6 +52,13 @@ meshrt::Tensor part_of(const Program& program, const SourceMap* sources, int64_t
     made.dims.push_back(std::move(local));
   }
   // Of equal copies, the one at coordinate 0 of every axis that does not split the value counts.
+  for (const Where& where : at) {
+    splits[where.axis] = true;
+    made.places.push_back(static_cast<int>(where.axis));
+    if (std::ranges::count(where.coordinates, mesh.coordinate(rank, where.axis)) > 0) continue;
+    made.primary = false;
+    for (meshrt::LocalDim& dim : made.dims) dim.begin = dim.end = 0;
+  }
   for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
     if (!splits[axis] && mesh.coordinate(rank, static_cast<AxisId>(axis)) != 0) made.primary = false;
   return made;
@@ -69,7 +76,8 @@ std::vector<std::pair<meshrt::Tensor, BufferId>> held_tensors(const Program& pro
     if (found == program.buffers.end()) internal_error("no buffer holds " + stored.path);
     if (!std::ranges::equal(found->dims, stored.type.dims, {}, &LocalDim::dim))
       internal_error("the dims of " + stored.path + " are not in logical order in memory");
-    meshrt::Tensor made = part_of(program, sources, rank, *found, stored.path, role_of(stored.kind));
+    meshrt::Tensor made = part_of(program, sources, rank, *found, stored.path, role_of(stored.kind),
+                                  program.sharded.placement(stored.value).at);
     made.initial = stored.initial;
     made.line = line_of(sources, stored.span);
     if (stored.type.index_of) made.index_bound = graph.dim(stored.type.index_of).size;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/layout/owned_parameters.h"
+
 namespace mesh {
 namespace {
 
@@ -104,6 +106,7 @@ Placement Declared::of(const Stored& stored) const {
   const auto declared = of(stored.value);
   for (size_t i = 0; i < declared.size(); ++i)
     if (declared[i]) placement.dims[i] = *declared[i];
+  placement.at = owner_of(graph_, layout_, stored);
   return placement;
 }
 

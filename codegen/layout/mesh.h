@@ -79,13 +79,14 @@ struct Pipeline {
   std::vector<PipelineLoop> loops;  // in the order in which they stand; none: there is no pipeline
   AxisId axis = 0;
   int64_t micro_batches = 1;
-  std::string schedule = "1f1b";  // a name of schedule/named_schedules.h
-  Remat remat = Remat::none;      // of whole stages
-  PipelineSchedule lists = {};    // what it has the stages do
-  std::vector<int32_t> cut = {};  // the turns of each stage, of the whole row
-  bool cut_by_time = false;       // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
-  Span span;                      // of the rule
-  Span cut_span = {};             // of what is said of the cut
+  std::string schedule = "1f1b";              // a name of schedule/named_schedules.h
+  Remat remat = Remat::none;                  // of whole stages
+  PipelineSchedule lists = {};                // what it has the stages do
+  std::vector<int32_t> cut = {};              // the turns of each stage, of the whole row
+  bool cut_by_time = false;                   // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
+  std::map<std::string, int32_t> owned = {};  // parameters of one coordinate alone (layout/owned_parameters.h)
+  Span span;                                  // of the rule
+  Span cut_span = {};                         // of what is said of the cut
   explicit operator bool() const { return !loops.empty(); }
   /// The place of the loop over a dim; nothing where its turns are no layers.
   std::optional<size_t> loop_over(DimId dim) const {

@@ -98,6 +98,7 @@ void Placer::update(NodeId id) {
   for (size_t i = 0; i < dims.size(); ++i)
     to.dims[i] =
         kept.dims[std::find(stored.type.dims.begin(), stored.type.dims.end(), dims[i]) - stored.type.dims.begin()];
+  to.at = kept.at;
   const ValueId brought = bring(value, to, fmt::format("the update of `{}`", stored.path));
   graph_.node(id).inputs[0] = brought;
   emit(id);
@@ -165,6 +166,7 @@ void Placer::complete_gradients(NodeId id) {
     for (size_t d = 0; d < dims.size(); ++d)
       to.dims[d] =
           stored.dims[std::find(kept->type.dims.begin(), kept->type.dims.end(), dims[d]) - kept->type.dims.begin()];
+    to.at = stored.at;
     const ValueId there = bring(gradient, to, fmt::format("the update of `{}`", *path));
     graph_.node(id).inputs[i] = there;
   }

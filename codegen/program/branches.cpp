@@ -67,6 +67,8 @@ RankClasses::RankClasses(const Program& program) : program_(program), classes_{{
     if (where.owner) turns.insert(where);
     else axes.insert(where.axis);
   };
+  for (const Stored& stored : program.sharded.graph.stored)
+    for (const Where& where : program.sharded.placement(stored.value).at) ask(where);
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       if (const auto* branch = std::get_if<BranchStep>(&step.what))
@@ -114,6 +116,9 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
 RankSet RankClasses::holding(BufferId buffer) const {
   const Layout& layout = program_.sharded.layout;
   RankSet result = all();
+  if (const StoredId stored = program_.buffer(buffer).stored)
+    for (const Where& where : program_.sharded.placement(program_.sharded.graph.stored[stored.index].value).at)
+      result = intersection(result, at(where));
   for (const LocalDim& local : program_.buffer(buffer).dims) {
     if (!layout.pipeline.loop_over(local.dim) || !contains(local.placement.axes, layout.pipeline.axis)) continue;
     const int64_t turns = program_.sharded.graph.dim(local.dim).size;

@@ -35,7 +35,8 @@ class RankClasses {
   RankSet all() const { return RankSet(count(), true); }
   /// Those of `in` that enter the step's body: all of them where it is no branch.
   RankSet entering(const Step&, const RankSet& in) const;
-  /// Those that have any element of it: of what lies by the turns of a pipeline's loop, whose stages have some.
+  /// Those that have any element of it: of a stored tensor its owners, of what lies by the turns of a pipeline's loop
+  /// those whose stages have some.
   RankSet holding(BufferId) const;
   /// Those of `in`, which execute the step, that read or write by the access: of a broadcast's operand and a reduce's
   /// result one rank, of a slot in the end all that take turns.

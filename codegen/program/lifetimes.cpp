@@ -148,6 +148,7 @@ std::vector<Lifetime> lifetimes(const Program& program) {
   for (size_t i = 0; i < result.size(); ++i) {
     if (program.buffers[i].stored) result[i].routine = -1;
     if (outlives[i]) result[i].ranks = {};  // callers read it on every rank
+    if (program.buffers[i].stored) result[i].ranks = classes.holding({static_cast<uint32_t>(i)});
   }
   for (const EntryPoint& entry : program.entries)
     for (const Accumulator& one : entry.carried) result[one.buffer.index].routine = -1;

@@ -233,6 +233,7 @@ void Lowering::lower_updates() {
   std::vector<Access> values;
   for (const Node* node : updates_) {
     node_ = node;
+    at_ = where(node->inputs[0]);
     const BufferId to = stored_[std::get<UpdateOp>(node->op).stored.index];
     Access from = in_memory(node->inputs[0]);
     const bool overwritten = std::any_of(updates_.begin(), updates_.end(), [&](const Node* other) {
@@ -252,8 +253,10 @@ void Lowering::lower_updates() {
   }
   for (size_t i = 0; i < updates_.size(); ++i) {
     node_ = updates_[i];
+    at_ = where(node_->inputs[0]);
     copy(values[i], Access{stored_[std::get<UpdateOp>(node_->op).stored.index], {}});
   }
+  at_ = {};
   updates_.clear();
 }
 

@@ -32,7 +32,7 @@ class Verifier {
       routine_ = routine.name;
       written_.assign(program_.buffers.size(), RankSet(classes_.count()));
       for (size_t i = 0; i < program_.buffers.size(); ++i)
-        if (program_.buffers[i].stored) written_[i] = classes_.all();
+        if (program_.buffers[i].stored) written_[i] = classes_.holding({static_cast<uint32_t>(i)});
       for (const EntryPoint& entry : program_.entries)
         for (const Accumulator& one : entry.carried) written_[one.buffer.index] = classes_.all();
       if (routine.after_forward_of) {

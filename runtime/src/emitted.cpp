@@ -20,10 +20,28 @@ std::string_view take(std::string_view& text, char end) {
 
 }  // namespace
 
+size_t TensorTable::axis_called(std::string_view name, const std::string& tensor) const {
+  const auto axis = std::ranges::find(info_.mesh, name, &MeshAxis::name);
+  if (axis == info_.mesh.end())
+    throw Failure(Cause::environment,
+                  "tensor " + tensor + " lies on an axis " + std::string(name) + " that the mesh lacks");
+  return static_cast<size_t>(axis - info_.mesh.begin());
+}
+
+int TensorTable::coordinate(size_t axis) const { return rank_ / info_.mesh[axis].stride % info_.mesh[axis].size; }
+
 const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
   std::vector<bool> used(info_.mesh.size(), false);
+  bool held = true;
   while (!dims.empty()) {
     std::string_view axes = take(dims, ' ');
+    if (const size_t place = axes.find('='); place != std::string_view::npos) {  // "pipe=1"
+      const size_t axis = axis_called(axes.substr(0, place), tensor.name);
+      used[axis] = true;
+      tensor.places.push_back(static_cast<int>(axis));
+      held = held && coordinate(axis) == std::stoi(std::string(axes.substr(place + 1)));
+      continue;
+    }
     std::string_view split = take(axes, '@');  // "seq/ctx@zigzag:4"
     const std::string_view deal = axes;
     axes = split;
@@ -34,24 +52,21 @@ const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
     dim.size = known->second;
     int64_t part = 0, parts = 1;
     while (!axes.empty()) {
-      const std::string name(take(axes, '*'));
-      const auto axis = std::ranges::find(info_.mesh, name, &MeshAxis::name);
-      if (axis == info_.mesh.end())
-        throw Failure(Cause::environment,
-                      "tensor " + tensor.name + " is split over an axis " + name + " that the mesh lacks");
-      const auto index = static_cast<size_t>(axis - info_.mesh.begin());
-      used[index] = true;
-      dim.axes.push_back(static_cast<int>(index));
-      part = part * axis->size + rank_ / axis->stride % axis->size;
-      parts *= axis->size;
+      const size_t axis = axis_called(take(axes, '*'), tensor.name);
+      used[axis] = true;
+      dim.axes.push_back(static_cast<int>(axis));
+      part = part * info_.mesh[axis].size + coordinate(axis);
+      parts *= info_.mesh[axis].size;
     }
     dim.begin = part_begin(dim.size, dim.deal, part, parts);
     dim.end = part_begin(dim.size, dim.deal, part + 1, parts);
     tensor.dims.push_back(std::move(dim));
   }
-  for (size_t i = 0; i < info_.mesh.size(); ++i) {
-    const MeshAxis& axis = info_.mesh[i];
-    if (!used[i] && rank_ / axis.stride % axis.size != 0) tensor.primary = false;
+  for (size_t axis = 0; axis < info_.mesh.size(); ++axis)
+    if (!used[axis] && coordinate(axis) != 0) tensor.primary = false;
+  if (!held) {
+    tensor.primary = false;
+    for (LocalDim& dim : tensor.dims) dim.begin = dim.end = 0;
   }
   return tensors_.emplace_back(std::move(tensor));
 }

@@ -98,7 +98,8 @@ class Draw:
 def run(small, count=None):
     """`count` draws; each is equal to one rank or refused."""
     report = Report()
-    count = count or (20 if small else 400)
+    enough = 400
+    count = count or (20 if small else enough)
     traits, refused = Counter(), Counter()
     for number in range(count):
         one = Draw(number)
@@ -115,7 +116,7 @@ def run(small, count=None):
     report.check(f"seed {SEED}, {count} draws: differ from one rank by more than {BOUND}, or crash", report.failed, 0)
     report.check(f"refused ({', '.join(f'{code} {times}' for code, times in sorted(refused.items()))})", refused.total(), count // 2)
     print(f"{equal} equal: {', '.join(f'{trait} {times}' for trait, times in sorted(traits.items()))}", flush=True)
-    if not small:
+    if count >= enough:
         wanted = [*SPECS, *SCHEDULES, *(f"remat {remat}" for remat in REMATS), "params split", "optimizer split", "grads split", "hosts", "positions split"]
         report.check("kinds never drawn and equal", sum(traits[trait] == 0 for trait in wanted), 0)
     return report

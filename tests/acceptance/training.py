@@ -12,10 +12,10 @@ def validations(path):
 
 def gpt(report, folder, text, small):
     log = os.path.join(folder, "gpt.jsonl")
-    more = ["train.steps=100", "validation.steps=4"] if small else []
+    more = ["train.steps=60", "validation.steps=4"] if small else []
     execute(meshc(), "run", f"{TOP}/specs/gpt.mesh", f"data.token.file={text}", f"validation.token.file={text}", f"log.jsonl={log}", *more, timeout=1800)
     found = validations(log)[-1]["loss"]
-    report.check("gpt: validation loss in nats" + (" after 100 steps" if small else " over the held-out 5 %"), round(found, 4), 3.0 if small else 1.7)
+    report.check("gpt: validation loss in nats" + (" after 60 steps" if small else " over the held-out 5 %"), round(found, 4), 3.0 if small else 1.7)
     if not small:
         seconds = [line["seconds"] for line in json_lines(log) if "seconds_per_step" in line][-1]
         report.check("gpt: seconds of training, two ranks on this machine", round(seconds), 300)
@@ -49,10 +49,10 @@ def unet(report, folder):
 
 def mixtral(report, folder, text, small):
     log = os.path.join(folder, "mixtral.jsonl")
-    steps = 100 if small else 500
+    steps = 60 if small else 500
     more = [f"train.steps={steps}", "validation.steps=4"]
     execute(meshc(), "run", f"{TOP}/specs/mixtral.mesh", f"data.token.file={text}", f"validation.token.file={text}", f"log.jsonl={log}", *more, timeout=1800)
-    report.check(f"mixtral: validation loss in nats after {steps} steps", round(validations(log)[-1]["loss"], 4), 3.0 if small else 2.0)
+    report.check(f"mixtral: validation loss in nats after {steps} steps", round(validations(log)[-1]["loss"], 4), 3.3 if small else 2.0)
 
 
 def translate(report, folder, small):

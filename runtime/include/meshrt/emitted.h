@@ -172,11 +172,15 @@ struct Place {
 class TensorTable {
  public:
   TensorTable(const ProgramInfo& info, int rank) : info_(info), rank_(rank) {}
-  /// `dims` in logical order with the axes that split them, as in "layer embed heads/model vocab/data*model".
+  /// `dims` in logical order with the axes that split them, as in "layer embed heads/model vocab/data*model",
+  /// and the coordinate that alone holds it, as in "vocab embed pipe=1".
   const Tensor& add(Tensor tensor, std::string_view dims);
   std::span<Tensor> tensors() { return tensors_; }
 
  private:
+  size_t axis_called(std::string_view name, const std::string& tensor) const;
+  int coordinate(size_t axis) const;
+
   const ProgramInfo& info_;
   int rank_;
   std::vector<Tensor> tensors_;

@@ -8,6 +8,7 @@ Share share_of(const Tensor& tensor, std::span<const MeshAxis> mesh, int rank) {
   std::vector<bool> splits(mesh.size(), false);
   for (const LocalDim& dim : tensor.dims)
     for (const int axis : dim.axes) splits[static_cast<size_t>(axis)] = true;
+  for (const int axis : tensor.places) splits[static_cast<size_t>(axis)] = true;
   int64_t copy = 0, copies = 1;
   for (size_t a = 0; a < mesh.size(); ++a) {
     if (splits[a]) continue;
