@@ -99,11 +99,12 @@ ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<V
 }
 
 ValueId Placer::materialise(ValueId id, const Placement& to) {
-  if (!to.at.empty()) {  // all ranks may compute it
-    Placement everywhere = to;
-    everywhere.at.clear();
-    return materialise(id, everywhere);
-  }
+  Placement everywhere = to;  // all ranks may compute it
+  everywhere.at.clear();
+  return materialise_at(id, everywhere);
+}
+
+ValueId Placer::materialise_at(ValueId id, const Placement& to) {
   Placement complete = to;
   complete.partial.clear();
   // Computed where it is used: in the consumer's body, so that loops do not read it from memory.

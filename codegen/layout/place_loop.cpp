@@ -218,8 +218,9 @@ void Placer::loop(NodeId id) {
     if (adding_up_.count(carry.entering)) {
       // The zeros it starts from are right under any placement, partial ones too.
       const Placement lies = placement(carry.entering);
-      carry.initial = materialise(carry.initial,
-                                  reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims));
+      Placement begins = reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.initial).dims);
+      std::erase_if(begins.at, [](const Where& where) { return where.owner; });
+      carry.initial = materialise_at(carry.initial, begins);
       set_placement(carry.result, reordered(lies, graph_.type(carry.entering).dims, graph_.type(carry.result).dims),
                     "adds up turn by turn");
       if (partial_because_.count(carry.entering)) partial_because_[carry.result] = partial_because_[carry.entering];

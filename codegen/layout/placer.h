@@ -53,6 +53,8 @@ class Placer {
   /// nodes.
   ValueId bring(ValueId, const Placement& needed, const std::string& need);
   ValueId materialise(ValueId free, const Placement& to);
+  /// In memory of its own, that only those have where it lies.
+  ValueId materialise_at(ValueId free, const Placement& to);
   ValueId through_view(ValueId, const Placement& to, const std::string& need);
   ValueId reshard(ValueId, ValueId copy, const Placement& to, const std::string& need);
   std::vector<ValueId> copies_of(ValueId) const;
