@@ -14,8 +14,8 @@ namespace {
 
 class Differentiator {
  public:
-  Differentiator(Graph& graph, const std::vector<StoredId>& parameters, const std::set<DimId>& remat)
-      : graph_(graph), stash_(graph, remat) {
+  Differentiator(Graph& graph, const std::vector<StoredId>& parameters, const ComputedAgain& again)
+      : graph_(graph), stash_(graph, again) {
     needs_.resize(graph.values.size());
     for (StoredId id : parameters) needs_[graph.stored[id.index].value.index] = true;
     spread(graph.root());
@@ -266,8 +266,8 @@ class Differentiator {
 }  // namespace
 
 std::map<StoredId, ValueId> differentiate(Graph& graph, ValueId loss, const std::vector<StoredId>& parameters,
-                                          const std::set<DimId>& remat) {
-  return Differentiator(graph, parameters, remat).run(loss, parameters);
+                                          const ComputedAgain& again) {
+  return Differentiator(graph, parameters, again).run(loss, parameters);
 }
 
 }  // namespace mesh

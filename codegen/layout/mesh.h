@@ -3,10 +3,10 @@
 #pragma once
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "codegen/gradient/computed_again.h"
 #include "codegen/graph/glob.h"
 #include "codegen/graph/graph.h"
 #include "codegen/optimizer/outer_step.h"
@@ -132,7 +132,7 @@ struct Layout {
   std::vector<AxisId> replicated;  // `replicate over`
   bool closed = false;
   Span automatic;          // of `auto`: a search completes the rules (search/find_layout.h)
-  std::set<DimId> remat;   // loops over these dims compute their turns again for the gradients
+  ComputedAgain remat;     // for the gradients
   int64_t accumulate = 1;  // micro-batches of a step
   Span accumulate_span;
   Pipeline pipeline;
