@@ -79,13 +79,16 @@ struct Pipeline {
   std::vector<PipelineLoop> loops;  // in the order in which they stand; none: there is no pipeline
   AxisId axis = 0;
   int64_t micro_batches = 1;
-  std::string schedule = "1f1b";  // a name of schedule/named_schedules.h
-  Remat remat = Remat::none;      // of whole stages
-  PipelineSchedule lists = {};    // what it has the stages do
-  std::vector<int32_t> cut = {};  // the turns of each stage, of the whole row
-  bool cut_by_time = false;       // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
-  Span span;                      // of the rule
-  Span cut_span = {};             // of what is said of the cut
+  std::string schedule = "1f1b";        // a name of schedule/named_schedules.h
+  Remat remat = Remat::none;            // of whole stages
+  PipelineSchedule lists = {};          // what it has the stages do
+  std::vector<int32_t> cut = {};        // the turns of each stage, of the whole row
+  bool cut_by_time = false;             // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
+  std::optional<int32_t> waiting = {};  // `buffers`: messages that may wait at a stage; else as few as go
+  bool first_alone = false;             // `own`: the first stage has no turns, only what stands before them
+  bool last_alone = false;              // the same of the last one and what stands behind
+  Span span;                            // of the rule
+  Span cut_span = {};                   // of what is said of the cut
   explicit operator bool() const { return !loops.empty(); }
   /// The place of the loop over a dim; nothing where its turns are no layers.
   std::optional<size_t> loop_over(DimId dim) const {

@@ -12,8 +12,8 @@
 namespace mesh {
 namespace {
 
-const std::vector<std::string> attribute_names{"accumulate", "chunks", "cut",    "microbatches", "outer",
-                                               "owns",       "remat",  "rounds", "schedule",     "sync"};
+const std::vector<std::string> attribute_names{"accumulate", "buffers", "chunks", "cut",    "microbatches", "outer",
+                                               "own",        "owns",    "remat",  "rounds", "schedule",     "sync"};
 
 bool is_text(const ast::Attribute& attribute, std::string_view text) {
   const auto* string = ast::as<ast::String>(*attribute.value);
@@ -108,6 +108,8 @@ DimId dim_of(const Graph& graph, const ast::Product& product) {
     if (product.names.size() == 1 && graph.dims[i].name == product.names[0].text) return {i};
   return {};
 }
+
+const std::vector<const char*> pipeline_attributes{"microbatches", "schedule", "cut", "chunks", "own", "buffers"};
 
 const ast::Attribute* attribute_of(const ast::Place& place, std::string_view key) {
   const auto found = std::ranges::find(place.attributes, key, [](const ast::Attribute& one) { return one.key.text; });
@@ -228,8 +230,7 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
 }
 
 bool makes_pipeline(const ast::Place& place) {
-  return attribute_of(place, "microbatches") || attribute_of(place, "schedule") || attribute_of(place, "cut") ||
-         attribute_of(place, "chunks");
+  return std::ranges::any_of(pipeline_attributes, [&](const char* key) { return attribute_of(place, key) != nullptr; });
 }
 
 bool makes_replicas(const ast::Place& place) { return attribute_of(place, "sync") || attribute_of(place, "outer"); }

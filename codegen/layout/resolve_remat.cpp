@@ -96,7 +96,7 @@ class RematOfRule {
     const std::string near = more > turns.size || more == less
                                  ? fmt::format(R"(`remat: "every {}"`)", less)
                                  : fmt::format(R"(`remat: "every {}"` or `"every {}"`)", less, more);
-    sink_.error("E0412", value_.span, "groups of {} turns do not divide `{}` = {}", size, turns.name, turns.size)
+    sink_.error("E0411", value_.span, "groups of {} turns do not divide `{}` = {}", size, turns.name, turns.size)
         .label(turns.span, "the turns")
         .help(fmt::format("{} would do", near));
     return false;

@@ -9,8 +9,8 @@
 namespace mesh {
 
 /// `layer -> none { remat: "layer" }`, `"every 2"` or `(layer.attn.score, layer.feed)`: layout.remat. E0411 for another
-/// value, for a rule of dims that no `repeat` runs over, and for names of what these do not compute; E0412 for groups
-/// of turns that are not equally large. Of whole stages see resolve_pipeline.h.
+/// value, for a rule of dims that no `repeat` runs over, for names of what these do not compute, and for groups of
+/// turns that are not equally large. Of whole stages see resolve_pipeline.h.
 void resolve_remat(const ast::Place&, const ast::Attribute&, const Graph&, const std::set<DimId>& loops, Layout&,
                    DiagnosticSink&);
 

@@ -48,7 +48,8 @@ double slowest(const PipelineCosts& costs, const Sizes& sizes) {
   double most = 0;
   int64_t begin = 0;
   for (const int32_t size : sizes) {
-    const StageCosts& seconds = costs.stage({begin, begin + size}).seconds;
+    const bool is_last = begin + size == std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    const StageCosts seconds = costs.stage({begin, begin + size}, begin == 0, is_last).seconds;
     begin += size;
     most = std::max(most, seconds.forward + seconds.input_gradient + seconds.weight_gradient);
   }
@@ -128,8 +129,8 @@ TEST(Cut, costs_are_those_of_the_step) {
 TEST(Cut, keeps_within_the_memory) {
   CompileRequest request = headed("auto");
   const Compiled free = compiled(request);
-  const PipelineModel model =
-      model_of(pipeline_costs(free.sharded()).value(), free.sharded().layout.pipeline.lists, {});
+  const PipelineModel model = model_of(pipeline_costs(free.sharded()).value(), free.sharded().layout.pipeline.lists, {},
+                                       free.sharded().layout.pipeline);
   const Sizes fast = cut_of(free.sharded());
   const Partitioned found = cut_by_hand(model, fast);
   int64_t bytes = 0;
