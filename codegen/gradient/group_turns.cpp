@@ -48,7 +48,8 @@ class Groups {
  private:
   void carry_on(const LoopOp::Carry& carry, LoopOp& groups, LoopOp& within) {
     GraphBuilder build(graph_);
-    const ValueId entering = build.argument(graph_.type(carry.entering), groups.body, outer_);
+    const ValueId entering =
+        build.argument(graph_.type(carry.entering), groups.body, outer_, graph_.value(carry.entering).name);
     const ValueId leaving = build.argument(graph_.type(carry.result), groups.body, inner_);
     groups.carries.push_back({carry.initial, entering, leaving, carry.result});
     within.carries.push_back({entering, carry.entering, carry.leaving, leaving});

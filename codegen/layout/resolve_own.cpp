@@ -73,7 +73,7 @@ class OwnStages {
       if (is_layers(id) || std::holds_alternative<ReadOp>(node.op) || !is_meant(node, path)) continue;
       gaps.insert(behind_[id]);
     }
-    if (gaps.empty()) return report_absent(path, value.span);
+    if (gaps.empty()) return is_of_turns(path, value.span) ? false : report_absent(path, value.span);
     if (gaps.contains(0)) made_.first_alone = true;
     if (gaps.contains(made_.loops.size())) made_.last_alone = true;
     if (gaps.contains(0) || gaps.contains(made_.loops.size())) return true;
@@ -83,14 +83,28 @@ class OwnStages {
     return false;
   }
 
+  /// E0411 for what lies in the loops.
+  bool is_of_turns(const std::string& path, Span span) {
+    const auto loop = std::ranges::find_if(
+        made_.loops, [&](const PipelineLoop& one) { return lies_under(path, graph_.dim(one.dim).name); });
+    if (loop == made_.loops.end()) return false;
+    sink_.error("E0411", span, "`{}` is of the turns of `{}`", path, graph_.dim(loop->dim).name)
+        .here("lies at the stages that have them")
+        .help("`cut` says how many each stage has; `own` names what stands in front of them or behind");
+    return true;
+  }
+
   bool report_absent(const std::string& path, Span span) {
     std::vector<std::string> names;
     for (const NodeId id : nodes()) {
       const Node& node = graph_.node(id);
-      if (is_layers(id)) continue;
+      if (is_layers(id) || std::holds_alternative<ReadOp>(node.op)) continue;
       if (!node.scope.empty()) names.push_back(node.scope);
       for (const ValueId result : node.results)
         if (!graph_.value(result).name.empty()) names.push_back(graph_.value(result).name);
+      for (const ValueId input : node.inputs)
+        if (std::holds_alternative<ReadOp>(graph_.node(graph_.value(input).producer).op))
+          names.push_back(graph_.value(input).name);
     }
     std::ranges::sort(names);
     names.erase(std::ranges::unique(names).begin(), names.end());

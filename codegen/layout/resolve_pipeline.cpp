@@ -218,7 +218,7 @@ class PipelineRule {
     const std::optional<std::vector<int32_t>> sizes = sizes_of(cut, made.turns());
     if (!sizes) {
       sink_.error("E0411", cut.value->span, "`cut` says how many turns each stage has")
-          .here("must be \"even\", \"auto\", or whole numbers to {}", row_text(made))
+          .here("must be \"even\", \"auto\", or whole numbers that together are {}", row_text(made))
           .help(fmt::format("write `cut: \"auto\"`, or a number for each stage, as in `cut: {}`",
                             cut_text(even_cut(made.turns(), stages, made.first_alone, made.last_alone))));
       return false;

@@ -58,7 +58,8 @@ double slowest(const PipelineCosts& costs, const Sizes& sizes) {
 
 TEST(Cut, equals_one_rank) {
   for (const char* layout :
-       {"even", "auto", "fill", "turns", "eager", "file", "stacked", "few", "both", "inter", "breadth", "circle"})
+       {"even",    "auto",   "fill",  "turns", "eager", "file",  "stacked", "few", "both",  "inter",
+        "breadth", "circle", "alone", "ends",  "own",   "parts", "one",     "two", "three", "split"})
     tests::expect_as_one_rank(headed(layout), layout);
 }
 
@@ -66,12 +67,16 @@ TEST(Cut, gives_each_stage_what_it_says) {
   EXPECT_EQ(cut(headed("even")), (Sizes{2, 2, 3}));
   EXPECT_EQ(cut(headed("turns")), (Sizes{1, 4, 2}));
   EXPECT_EQ(cut(headed("both")), (Sizes{5, 1, 1}));
+  EXPECT_EQ(cut(headed("alone")), (Sizes{4, 3, 0}));
+  EXPECT_EQ(cut(headed("ends")), (Sizes{0, 7, 0}));
+  EXPECT_EQ(cut(headed("own")), (Sizes{0, 1, 2, 2, 2, 0}));
+  EXPECT_EQ(cut(headed("split")), (Sizes{0, 7, 0}));
 }
 
 /// One cut, whatever the schedule: gradients are added up micro-batch by micro-batch.
 TEST(Cut, schedules_agree_to_the_bit) {
   const InterpretResult fill = tests::run(compiled(headed("fill")).program);
-  for (const char* layout : {"turns", "eager", "file"}) {
+  for (const char* layout : {"turns", "eager", "file", "one", "two", "three"}) {
     const InterpretResult other = tests::run(compiled(headed(layout)).program);
     for (const auto& [name, array] : fill.after) EXPECT_EQ(array.data, other.after.at(name).data) << name;
     EXPECT_EQ(fill.wanted.size(), other.wanted.size());
