@@ -67,7 +67,7 @@ TEST(Cut, gives_each_stage_what_it_says) {
   EXPECT_EQ(cut(headed("even")), (Sizes{2, 2, 3}));
   EXPECT_EQ(cut(headed("turns")), (Sizes{1, 4, 2}));
   EXPECT_EQ(cut(headed("both")), (Sizes{5, 1, 1}));
-  EXPECT_EQ(cut(headed("alone")), (Sizes{4, 3, 0}));
+  EXPECT_EQ(cut(headed("alone")), (Sizes{1, 6, 0}));
   EXPECT_EQ(cut(headed("ends")), (Sizes{0, 7, 0}));
   EXPECT_EQ(cut(headed("own")), (Sizes{0, 1, 2, 2, 2, 0}));
   EXPECT_EQ(cut(headed("split")), (Sizes{0, 7, 0}));
