@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "codegen/gradient/differentiate.h"
+#include "codegen/gradient/group_turns.h"
 #include "codegen/gradient/regions.h"
 #include "codegen/gradient/sample_sums.h"
 #include "codegen/graph/builder.h"
@@ -16,16 +17,17 @@
 
 namespace mesh {
 
-Graph differentiated(const Graph& model, const std::set<DimId>& remat) {
+Graph differentiated(const Graph& model, const ComputedAgain& again) {
   Graph graph = model;
   fold_counts(graph);
   merge_equal(graph);
+  const ComputedAgain grouped = group_turns(graph, again);
   label_regions(graph);
   if (!graph.objective) return graph;
   std::vector<StoredId> parameters;
   for (const Objective::Parameter& parameter : graph.objective->parameters)
     if (!parameter.frozen) parameters.push_back(parameter.stored);
-  differentiate(graph, graph.objective->loss, parameters, remat);
+  differentiate(graph, graph.objective->loss, parameters, grouped);
   verify_graph(graph, "differentiate");
   return graph;
 }

@@ -1,15 +1,13 @@
 // entries.h: the graphs of a program's entries, made of elaborated models.
 #pragma once
-#include <set>
-
+#include "codegen/gradient/computed_again.h"
 #include "codegen/graph/graph.h"
 #include "frontend/diagnostic.h"
 
 namespace mesh {
 
-/// Forward, gradients and updates. Names "grad(PATH)" are there for every parameter that is not frozen. `remat`: dims
-/// of loops whose turns are computed again for the gradients.
-Graph differentiated(const Graph& model, const std::set<DimId>& remat = {});
+/// Forward, gradients and updates. Names "grad(PATH)" are there for every parameter that is not frozen.
+Graph differentiated(const Graph& model, const ComputedAgain& = {});
 /// What is left to do: the optimizer's updates where there is an objective, composite ops written out, equal and dead
 /// nodes removed. `Graph::wanted` and what is watched must be set before.
 Graph completed(const Graph&);

@@ -35,10 +35,10 @@ std::vector<int32_t> cut_into(const ShardedGraph& sharded, const PipelineCosts& 
   const Pipeline& pipeline = sharded.layout.pipeline;
   if (schedule.stages == pipeline.lists.stages) return pipeline.cut;
   if (pipeline.cut_by_time)
-    if (const Partitioned found = cut_evenly_in_time(model_of(costs, schedule, {}));
+    if (const Partitioned found = cut_evenly_in_time(model_of(costs, schedule, {}, pipeline));
         const auto* cut = std::get_if<Partition>(&found))
       return cut->sizes;
-  return even_cut(pipeline.turns(), schedule.stages);
+  return even_cut(pipeline.turns(), schedule.stages, pipeline.first_alone, pipeline.last_alone);
 }
 
 struct Compared {
@@ -58,7 +58,8 @@ std::vector<Compared> compared(const ShardedGraph& sharded) {
     const bool is_own = named.name == sharded.layout.pipeline.schedule;
     const int32_t chunks = is_own ? own.stages / ranks : named.chunks;
     const Pipeline& pipeline = sharded.layout.pipeline;
-    if (ranks * chunks > pipeline.turns() || (chunks > 1 && pipeline.loops.size() > 1)) continue;
+    const int32_t alone = (pipeline.first_alone ? 1 : 0) + (pipeline.last_alone ? 1 : 0);
+    if (ranks * chunks - alone > pipeline.turns() || (chunks > 1 && pipeline.loops.size() > 1)) continue;
     const PipelineSchedule schedule =
         with_recompute(named.make({ranks, own.micro_batches, chunks}), sharded.layout.pipeline.remat);
     const std::vector<int32_t> sizes = cut_into(sharded, costs, schedule);

@@ -273,7 +273,12 @@ ScalarEmitter::Expression ScalarEmitter::write(int scalar, Preludes& preludes) {
 /// `meshrt::uniform<float>(dropout_key, b * embed + e)`: the key is made before all loops.
 std::string ScalarEmitter::draw(const Scalar::Random& random, Type type, Preludes& preludes) {
   std::string key = fmt::format("meshrt::RandomKey(step.seed, {}).at(step.step)", string_literal(random.path));
-  for (const LoopId turn : random.turns) key += ".at(" + context_.names.turn(turn) + ")";
+  for (const auto& terms : random.turns) {
+    std::string turn;
+    for (const auto& [loop, times] : terms)
+      turn += (turn.empty() ? "" : " + ") + (times == 1 ? "" : fmt::format("{} * ", times)) + context_.names.turn(loop);
+    key += ".at(" + turn + ")";
+  }
   const std::string* known = scope_.constant(key);
   std::string name = known != nullptr ? *known : "";
   if (name.empty()) {

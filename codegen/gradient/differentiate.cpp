@@ -14,8 +14,8 @@ namespace {
 
 class Differentiator {
  public:
-  Differentiator(Graph& graph, const std::vector<StoredId>& parameters, const std::set<DimId>& remat)
-      : graph_(graph), stash_(graph, remat) {
+  Differentiator(Graph& graph, const std::vector<StoredId>& parameters, const ComputedAgain& again)
+      : graph_(graph), stash_(graph, again) {
     needs_.resize(graph.values.size());
     for (StoredId id : parameters) needs_[graph.stored[id.index].value.index] = true;
     spread(graph.root());
@@ -25,9 +25,9 @@ class Differentiator {
     const uint32_t first = static_cast<uint32_t>(graph_.nodes.size());
     GraphBuilder build(graph_);
     build.part = Part::input_gradient;
-    const Node& last = graph_.node(graph_.value(loss).producer);
-    build.span = last.span;
-    build.region = last.region;
+    const Node& end = graph_.node(graph_.value(loss).producer);
+    build.span = end.span;
+    build.region = end.region;
     std::map<ValueId, ValueId> d;
     d[loss] = build.literal(1, graph_.type(loss).element);
     const std::vector<NodeId> forward = graph_.body(graph_.root()).nodes;
@@ -46,6 +46,9 @@ class Differentiator {
         gradient = build.multiply(ones, gradient);
       }
       graph_.value(gradient).name = "d_" + stored.path;
+      // What a loop over groups of turns leaves is the gradient, too, before it is seen as one of all turns.
+      const Node& last = graph_.node(graph_.value(gradient).producer);
+      if (is_view(last.op) && is_made_by_loop(last.inputs[0])) graph_.value(last.inputs[0]).name = "d_" + stored.path;
       graph_.names["grad(" + stored.path + ")"] = gradient;
     }
     stash_.bring_forward_values();
@@ -81,6 +84,10 @@ class Differentiator {
     }
     for (const auto& c : loop.carries) needs_[c.result.index] = needs(c.entering);
     for (const auto& c : loop.collects) needs_[c.stacked.index] = needs(c.turn);
+  }
+
+  bool is_made_by_loop(ValueId value) const {
+    return std::holds_alternative<LoopOp>(graph_.node(graph_.value(value).producer).op);
   }
 
   static bool is_float(Type type) {
@@ -266,8 +273,8 @@ class Differentiator {
 }  // namespace
 
 std::map<StoredId, ValueId> differentiate(Graph& graph, ValueId loss, const std::vector<StoredId>& parameters,
-                                          const std::set<DimId>& remat) {
-  return Differentiator(graph, parameters, remat).run(loss, parameters);
+                                          const ComputedAgain& again) {
+  return Differentiator(graph, parameters, again).run(loss, parameters);
 }
 
 }  // namespace mesh

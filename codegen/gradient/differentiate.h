@@ -3,8 +3,8 @@
 // computed again in place.
 #pragma once
 #include <map>
-#include <set>
 
+#include "codegen/gradient/computed_again.h"
 #include "codegen/graph/graph.h"
 
 namespace mesh {
@@ -12,8 +12,8 @@ namespace mesh {
 /// Appends the gradient of `loss` by each of `parameters` to the root body and names it "grad(PATH)" in Graph::names.
 /// Nodes are marked R (recompute), I (input_gradient: other gradients need them) or W (weight_gradient), and belong to
 /// the regions of the forward nodes that they are made for. A parameter that the loss
-/// does not depend on gets zeros. Loops over the dims of `remat` stash only what a turn begins with.
+/// does not depend on gets zeros.
 std::map<StoredId, ValueId> differentiate(Graph&, ValueId loss, const std::vector<StoredId>& parameters,
-                                          const std::set<DimId>& remat = {});
+                                          const ComputedAgain& = {});
 
 }  // namespace mesh

@@ -110,11 +110,12 @@ ValueId Stash::resolve(ValueId value, BodyId in) {
       if (s.turn == value) result = slice(resolve(s.stacked, parent(in)), graph_.type(value), in);
     if (!result) result = stash(value, in);
   } else {
-    const Op& op = graph_.node(graph_.value(value).producer).op;
+    const NodeId producer = graph_.value(value).producer;
+    const Op& op = graph_.node(producer).op;
     const bool cheap = is_cheap(op) && !materialised_.count(value) && shifts_in(value) < 2;
     const std::vector<DimId>& dims = graph_.type(value).dims;
     const bool twice = std::ranges::find(dims, of.dim) != dims.end();  // a stash would have the loop's dim once more
-    const bool again = remat_.count(of.dim) > 0 || is_view(op) || cheap || twice;
+    const bool again = again_.loops.contains(of.dim) || named_.contains(producer) || is_view(op) || cheap || twice;
     result = again ? repeat_node(value, in) : stash(value, in);
   }
   resolved_[{value, in}] = result;

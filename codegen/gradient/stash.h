@@ -1,12 +1,14 @@
 // stash.h: what a backward loop needs of its forward loop. A forward value is collected turn by turn and sliced again
 // (a stash) where a product reads it or computing it again would cost more than memory; else its node is repeated in
-// the backward body. Under remat a turn of a loop keeps nothing but what it began with: all of it is computed again.
+// the backward body. What a layout has computed again is not kept: named values, or all of a turn but what it began
+// with.
 #pragma once
 #include <map>
 #include <memory>
 #include <set>
 #include <vector>
 
+#include "codegen/gradient/computed_again.h"
 #include "codegen/graph/clone.h"
 #include "codegen/graph/graph.h"
 
@@ -14,8 +16,9 @@ namespace mesh {
 
 class Stash {
  public:
-  /// `remat`: the dims of loops whose turns are computed again.
-  Stash(Graph& graph, std::set<DimId> remat) : graph_(graph), remat_(std::move(remat)) {}
+  /// Of the forward graph, and loops that no groups are made of any more.
+  Stash(Graph& graph, const ComputedAgain& again)
+      : graph_(graph), again_(again), named_(makers_of(graph, again.values)) {}
 
   /// `backward` is the body of the loop that is the gradient of loop node `forward`.
   void pair(BodyId backward, NodeId forward) { forward_of_[backward] = forward; }
@@ -36,7 +39,8 @@ class Stash {
   LoopOp& loop(BodyId body) { return std::get<LoopOp>(graph_.node(graph_.body(body).owner).op); }
 
   Graph& graph_;
-  std::set<DimId> remat_;
+  const ComputedAgain again_;
+  const std::set<NodeId> named_;
   std::map<BodyId, NodeId> forward_of_;
   std::map<std::pair<ValueId, BodyId>, ValueId> resolved_;
   std::map<std::pair<NodeId, BodyId>, std::unique_ptr<Clone>> repeated_;

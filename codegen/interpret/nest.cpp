@@ -292,8 +292,11 @@ void BoundPass::begin_draw(Instruction& instruction) {
   instruction.begin = instruction.first;
   for (const auto& [loop, apart] : instruction.turns) instruction.begin += binding_.turns[loop] * apart;
   instruction.row_begin = instruction.begin;
-  for (const LoopId turn : instruction.random->turns)
-    instruction.key = instruction.key.at(static_cast<uint64_t>(binding_.turns[turn.index]));
+  for (const auto& terms : instruction.random->turns) {
+    int64_t turn = 0;
+    for (const auto& [loop, times] : terms) turn += times * binding_.turns[loop.index];
+    instruction.key = instruction.key.at(static_cast<uint64_t>(turn));
+  }
 }
 
 // The cursor at the beginning of a row, or nowhere where the row is missing.

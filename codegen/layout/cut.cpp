@@ -66,7 +66,7 @@ bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layo
   Pipeline& pipeline = layout.pipeline;
   const std::optional<PipelineCosts> costs = pipeline_costs(placed);
   if (!costs) return false;
-  const Partitioned found = cut_evenly_in_time(model_of(*costs, pipeline.lists, memory));
+  const Partitioned found = cut_evenly_in_time(model_of(*costs, pipeline.lists, memory, pipeline));
   if (const auto* mistake = std::get_if<PartitionMistake>(&found)) {
     sink.error("E0422", pipeline.cut_span, "no cut of {} leaves every stage the memory that it needs",
                names_of_loops(placed.graph, pipeline))
@@ -88,7 +88,7 @@ void report_uneven_stages(const ShardedGraph& sharded, DiagnosticSink& sink) {
   if (!pipeline || pipeline.cut_by_time) return;
   const Prediction step = predict(sharded);
   if (!step.pipeline) return;
-  const PipelineModel model = model_of(step.pipeline->costs, pipeline.lists, {});
+  const PipelineModel model = model_of(step.pipeline->costs, pipeline.lists, {}, pipeline);
   const std::vector<int32_t>& sizes = pipeline.cut;
   const auto slowest = [](const Partition& cut) {
     return std::ranges::max_element(cut.stages, {}, &Partition::Share::time);

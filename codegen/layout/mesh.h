@@ -3,10 +3,10 @@
 #pragma once
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "codegen/gradient/computed_again.h"
 #include "codegen/graph/glob.h"
 #include "codegen/graph/graph.h"
 #include "codegen/optimizer/outer_step.h"
@@ -84,6 +84,9 @@ struct Pipeline {
   PipelineSchedule lists = {};                // what it has the stages do
   std::vector<int32_t> cut = {};              // the turns of each stage, of the whole row
   bool cut_by_time = false;                   // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
+  std::optional<int32_t> waiting = {};        // `buffers`: messages that may wait at a stage; else as few as go
+  bool first_alone = false;                   // `own`: the first stage has no turns, only what stands before them
+  bool last_alone = false;                    // the same of the last one and what stands behind
   std::map<std::string, int32_t> owned = {};  // parameters of one coordinate alone (layout/owned_parameters.h)
   Span span;                                  // of the rule
   Span cut_span = {};                         // of what is said of the cut
@@ -133,7 +136,7 @@ struct Layout {
   std::vector<AxisId> replicated;  // `replicate over`
   bool closed = false;
   Span automatic;          // of `auto`: a search completes the rules (search/find_layout.h)
-  std::set<DimId> remat;   // loops over these dims compute their turns again for the gradients
+  ComputedAgain remat;     // for the gradients
   int64_t accumulate = 1;  // micro-batches of a step
   Span accumulate_span;
   Pipeline pipeline;

@@ -21,16 +21,17 @@ void StageWork::add(const StageWork& other, double times) {
   kept += static_cast<int64_t>(times) * other.kept;
 }
 
-StageWork PipelineCosts::stage(meshrt::IndexRange row) const {
+StageWork PipelineCosts::stage(meshrt::IndexRange row, bool is_first, bool is_last) const {
   StageWork all;
+  if (is_first) all.add(gaps.front());
   int64_t begin = 0;
   for (size_t loop = 0; loop < loops.size(); begin += loops[loop++]) {
     const int64_t end = begin + loops[loop];
-    if (row.begin <= begin && begin < row.end) all.add(gaps[loop]);
+    if (loop > 0 && row.begin <= begin && begin < row.end) all.add(gaps[loop]);
     const int64_t own = std::min(row.end, end) - std::max(row.begin, begin);
     if (own > 0) all.add(turns[loop], static_cast<double>(own));
   }
-  if (row.end == begin) all.add(gaps.back());
+  if (is_last) all.add(gaps.back());
   return all;
 }
 
@@ -189,7 +190,7 @@ int64_t PipelineCosts::boundary(size_t loop) const {
 int64_t PipelineCosts::boundary_after(int64_t row) const {
   size_t loop = 0;
   for (int64_t end = loops[0]; end < row; end += loops[loop]) ++loop;
-  return row == 0 ? 0 : boundary(loop);
+  return boundary(loop);
 }
 
 double PipelineCosts::message_seconds() const {
@@ -203,7 +204,8 @@ double PipelineCosts::message_seconds() const {
   return most;
 }
 
-PipelineModel model_of(const PipelineCosts& costs, const PipelineSchedule& schedule, std::optional<int64_t> memory) {
+PipelineModel model_of(const PipelineCosts& costs, const PipelineSchedule& schedule, std::optional<int64_t> memory,
+                       const Pipeline& pipeline) {
   const auto layer = [](const StageWork& work, int64_t boundary) {
     const StageCosts& seconds = work.seconds;
     return PipelineLayer{seconds.forward + seconds.recompute + seconds.input_gradient + seconds.weight_gradient,
@@ -218,9 +220,12 @@ PipelineModel model_of(const PipelineCosts& costs, const PipelineSchedule& sched
     }
   model.before = layer(costs.gaps.front(), 0);
   model.after = layer(costs.gaps.back(), 0);
+  model.first_alone = pipeline.first_alone;
+  model.last_alone = pipeline.last_alone;
   model.rank_of_stage = schedule.rank_of_stage();
   // All stages have as many slots as the one that needs most (program/pipeline_slots.h).
-  const int32_t slots = with_fewest_slots(schedule, ring_of(schedule)).value().slots;
+  const int32_t slots =
+      with_fewest_slots(schedule, ring_of(schedule, pipeline.waiting), pipeline.waiting).value().slots;
   const bool again = schedule.has(ActionKind::recompute);
   const int32_t kept = again ? ring_of(schedule, ActionKind::recompute, ActionKind::weight_gradient) : slots;
   model.in_flight.assign(model.rank_of_stage.size(), {slots, kept});

@@ -41,18 +41,20 @@ struct PipelineCosts {
   double outside_compute = 0;  // seconds of a step beside the pipeline, of the rank that has most: the update
   /// Bytes of a micro-batch that go on from a turn of a loop to the next stage.
   int64_t boundary(size_t loop) const;
-  /// The same that come into a stage, with so many turns in all stages before.
+  /// The same that come into a stage behind the first one, with so many turns in all stages before.
   int64_t boundary_after(int64_t turns) const;
   /// Until what a stage gives has come to the next one, or the one before.
   double message_seconds() const;
-  /// What a stage does that has these of the row of all turns, but for what every rank does.
-  StageWork stage(meshrt::IndexRange turns) const;
+  /// What a stage does that has these of the row of all turns, but for what every rank does: the first one also what
+  /// stands in front, the last one what stands behind.
+  StageWork stage(meshrt::IndexRange turns, bool is_first, bool is_last) const;
 };
 
 /// Nothing of a step that is no pipeline.
 std::optional<PipelineCosts> pipeline_costs(const ShardedGraph&);
 
-/// For schedule/partition: turns as layers, within so many bytes of a rank.
-PipelineModel model_of(const PipelineCosts&, const PipelineSchedule&, std::optional<int64_t> memory);
+/// For schedule/partition: turns as layers, within so many bytes of a rank; with the ends and the room for messages
+/// that a layout's pipeline has.
+PipelineModel model_of(const PipelineCosts&, const PipelineSchedule&, std::optional<int64_t> memory, const Pipeline&);
 
 }  // namespace mesh

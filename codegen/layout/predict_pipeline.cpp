@@ -43,13 +43,13 @@ PlannedPipeline planned_pipeline(PipelineCosts given, const PipelineSchedule& sc
   int64_t before = 0;  // turns of earlier stages
   for (size_t stage = 0; stage < sizes.size(); before += sizes[stage++]) {
     PlannedRank& rank = planned.ranks[static_cast<size_t>(planned.rank_of_stage[stage])];
-    StageWork work = costs.stage({before, before + sizes[stage]});
+    StageWork work = costs.stage({before, before + sizes[stage]}, stage == 0, stage + 1 == sizes.size());
     if (rank.turns == 0) work.add(costs.each);
     times.stages.push_back(work.seconds);
     rank.turns += sizes[stage];
     rank.work.add(work);
     rank.kept += in_flight[stage].kept * work.kept;
-    if (again) rank.kept += in_flight[stage].inputs * costs.boundary_after(before);
+    if (again && stage > 0) rank.kept += in_flight[stage].inputs * costs.boundary_after(before);
   }
   planned.run = simulate(schedule, times);
   for (size_t i = 0; i < planned.ranks.size(); ++i) {

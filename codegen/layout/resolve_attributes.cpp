@@ -6,15 +6,14 @@
 #include <charconv>
 #include <optional>
 
+#include "codegen/layout/resolve_remat.h"
 #include "frontend/suggest.h"
 
 namespace mesh {
 namespace {
 
-const std::vector<std::string> attribute_names{"accumulate", "chunks", "cut",    "microbatches", "outer",
-                                               "owns",       "remat",  "rounds", "schedule",     "sync"};
-
-const std::vector<std::string> remat_words{"none", "layer", "stage", "except_last"};
+const std::vector<std::string> attribute_names{"accumulate", "buffers", "chunks", "cut",    "microbatches", "outer",
+                                               "own",        "owns",    "remat",  "rounds", "schedule",     "sync"};
 
 bool is_text(const ast::Attribute& attribute, std::string_view text) {
   const auto* string = ast::as<ast::String>(*attribute.value);
@@ -39,7 +38,7 @@ class Attributes {
     } else if (key == "accumulate") {
       accumulate(attribute);
     } else if (key == "remat") {
-      remat(attribute, loops);
+      resolve_remat(place_, attribute, graph_, loops, layout_, sink_);
     }
   }
 
@@ -51,15 +50,8 @@ class Attributes {
     else report.here("known are {}", fmt::join(attribute_names, ", "));
   }
 
-  /// The dim that a rule places; unset for a merged one and where no dim of the model is called so.
-  DimId dim_of(const ast::Product& product) const {
-    for (uint32_t i = 0; i < graph_.dims.size(); ++i)
-      if (product.names.size() == 1 && graph_.dims[i].name == product.names[0].text) return {i};
-    return {};
-  }
-
   void accumulate(const ast::Attribute& attribute) {
-    const DimId dim = dim_of(place_.dims[0]);
+    const DimId dim = dim_of(graph_, place_.dims[0]);
     if (!graph_.sample_dim || dim != graph_.sample_dim || place_.dims.size() != 1) {
       auto report =
           sink_.error("E0411", attribute.span, "`accumulate` cuts the batch, which `{}` is not", place_.dims[0].text());
@@ -97,43 +89,6 @@ class Attributes {
     return divisor;
   }
 
-  void remat(const ast::Attribute& attribute, const std::set<DimId>& loops) {
-    if (is_text(attribute, "none")) return;
-    if (is_text(attribute, "stage") || is_text(attribute, "except_last")) {
-      if (makes_pipeline(place_)) return;  // of which resolve_pipeline.h takes it
-      sink_.error("E0411", attribute.value->span, "`remat` of stages in a rule that makes no pipeline")
-          .here("a stage keeps only what came into it")
-          .help(R"(`remat: "layer"` keeps what each turn of the loop began with; `microbatches: 8` makes a pipeline)");
-      return;
-    }
-    const auto* text = ast::as<ast::String>(*attribute.value);
-    if (ast::as<ast::Group>(*attribute.value) || (text && text->value.starts_with("every "))) {
-      sink_.error("E0901", attribute.value->span, "`remat` of some turns or some values is not built yet")
-          .here("all of a turn is computed again, or nothing")
-          .help(R"(`remat: "layer"` keeps what each turn began with; `"stage"` in a pipeline what each stage did)");
-      return;
-    }
-    if (!is_text(attribute, "layer")) {
-      const auto near = text ? did_you_mean(text->value, remat_words) : std::nullopt;
-      auto report =
-          sink_.error("E0411", attribute.value->span, "`remat` says what is computed again for the gradients");
-      if (near) report.here("did you mean \"{}\"?", *near);
-      else report.here("known are \"{}\"", fmt::join(remat_words, "\", \""));
-      report.help(
-          "\"layer\": each turn of the loop keeps only what it began with; \"stage\": each stage of a pipeline");
-      return;
-    }
-    for (const ast::Product& product : place_.dims) {
-      const DimId dim = dim_of(product);
-      if (dim && loops.contains(dim)) {
-        layout_.remat.insert(dim);
-        continue;
-      }
-      sink_.error("E0411", product.span, "no `repeat` of the model runs over `{}`", product.text())
-          .here("`remat` computes the turns of a `repeat` again");
-    }
-  }
-
   const ast::Place& place_;
   const Graph& graph_;
   Layout& layout_;
@@ -147,6 +102,14 @@ void resolve_attributes(const ast::Place& place, const Graph& graph, const std::
   Attributes attributes(place, graph, layout, sink);
   for (const ast::Attribute& one : place.attributes) attributes.one(one, loops, general);
 }
+
+DimId dim_of(const Graph& graph, const ast::Product& product) {
+  for (uint32_t i = 0; i < graph.dims.size(); ++i)
+    if (product.names.size() == 1 && graph.dims[i].name == product.names[0].text) return {i};
+  return {};
+}
+
+const std::vector<const char*> pipeline_attributes{"microbatches", "schedule", "cut", "chunks", "own", "buffers"};
 
 const ast::Attribute* attribute_of(const ast::Place& place, std::string_view key) {
   const auto found = std::ranges::find(place.attributes, key, [](const ast::Attribute& one) { return one.key.text; });
@@ -267,8 +230,7 @@ Deal deal_of(const ast::Place& place, const Graph& graph, const MeshShape& mesh,
 }
 
 bool makes_pipeline(const ast::Place& place) {
-  return attribute_of(place, "microbatches") || attribute_of(place, "schedule") || attribute_of(place, "cut") ||
-         attribute_of(place, "chunks");
+  return std::ranges::any_of(pipeline_attributes, [&](const char* key) { return attribute_of(place, key) != nullptr; });
 }
 
 bool makes_replicas(const ast::Place& place) { return attribute_of(place, "sync") || attribute_of(place, "outer"); }

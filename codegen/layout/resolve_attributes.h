@@ -3,6 +3,7 @@
 #pragma once
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "codegen/layout/placement.h"
 #include "frontend/ast.h"
@@ -20,9 +21,13 @@ void resolve_attributes(const ast::Place&, const Graph&, const std::set<DimId>& 
 /// E0411 for a value that says nothing, or not of this dim and so many ranks.
 Deal deal_of(const ast::Place&, const Graph&, const MeshShape&, const std::vector<AxisId>& axes, DimId,
              DiagnosticSink&);
+/// The dim that a rule places; unset for a merged one and where no dim of the model is called so.
+DimId dim_of(const Graph&, const ast::Product&);
 /// The attribute of that name behind a rule; null without one.
 const ast::Attribute* attribute_of(const ast::Place&, std::string_view key);
-/// Whether the rule has attributes of a pipeline (resolve_pipeline.h).
+/// Those of a pipeline (resolve_pipeline.h), the first of which each must have.
+extern const std::vector<const char*> pipeline_attributes;
+/// Whether the rule has some of them.
 bool makes_pipeline(const ast::Place&);
 /// Whether it has those of replicas (resolve_replicas.h).
 bool makes_replicas(const ast::Place&);

@@ -9,6 +9,7 @@
 
 #include "codegen/layout/cut.h"
 #include "codegen/layout/resolve_attributes.h"
+#include "codegen/layout/resolve_own.h"
 #include "codegen/layout/resolve_schedule.h"
 #include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/partition.h"
@@ -24,10 +25,12 @@ class PipelineRule {
 
   void resolve(const std::set<DimId>& loops, const std::vector<AxisId>& axes) {
     const ast::Attribute *count = attribute_of(place_, "microbatches"), *schedule = attribute_of(place_, "schedule"),
-                         *cut = attribute_of(place_, "cut"), *chunks = attribute_of(place_, "chunks");
+                         *cut = attribute_of(place_, "cut"), *chunks = attribute_of(place_, "chunks"),
+                         *own = attribute_of(place_, "own"), *buffers = attribute_of(place_, "buffers");
     if (!count) {
-      const ast::Attribute& other = schedule ? *schedule : cut ? *cut : *chunks;
-      sink_.error("E0411", other.span, "`{}` without `microbatches`", other.key.text)
+      const auto other = std::ranges::find_if(pipeline_attributes,
+                                              [&](const char* key) { return attribute_of(place_, key) != nullptr; });
+      sink_.error("E0411", attribute_of(place_, *other)->span, "`{}` without `microbatches`", *other)
           .here("a pipeline goes through the parts of a batch")
           .help("say how many there are, as in `{ microbatches: 8, schedule: \"1f1b\" }`");
       return;
@@ -41,8 +44,10 @@ class PipelineRule {
     if (!axes.empty()) axis = &layout_.mesh.axes[made.axis = axes.front()];
     const ScheduleShape shape{static_cast<int32_t>(axis ? axis->size : 1), static_cast<int32_t>(made.micro_batches)};
     if (!resolve_schedule(schedule, chunks, shape, axis, sources_, made, sink_) || !has_remat(made)) return;
+    if ((own && !resolve_own(*own, graph_, made, sink_)) || (buffers && !has_buffers(*buffers, made))) return;
+    if (axis && cut && !agrees(*cut, made)) return;
     if (axis && (!has_one_stage_a_rank(made) || !has_layers(made))) return;
-    if (axis) set_cut(made, even_cut(made.turns(), made.lists.stages));
+    if (axis) set_cut(made, even_cut(made.turns(), made.lists.stages, made.first_alone, made.last_alone));
     if (cut && !has_cut(*cut, axis ? made.lists.stages : 1, made)) return;
     if (axis == nullptr) return;
     layout_.pipeline = std::move(made);
@@ -135,6 +140,18 @@ class PipelineRule {
     return false;
   }
 
+  bool has_buffers(const ast::Attribute& buffers, Pipeline& made) {
+    const auto* number = ast::as<ast::Number>(*buffers.value);
+    if (!number || !number->integer() || number->value < 1) {
+      sink_.error("E0411", buffers.value->span, "`buffers` is the number of messages that may wait at a stage")
+          .here("must be a whole number from 1")
+          .help("write `buffers: 2`, or leave it out: there are as many then as the schedule needs");
+      return false;
+    }
+    made.waiting = static_cast<int32_t>(std::min(number->value, static_cast<double>(made.micro_batches)));
+    return true;
+  }
+
   /// Of whole stages; what else `remat` says, resolve_attributes.h takes.
   bool has_remat(Pipeline& made) {
     const ast::Attribute* remat = attribute_of(place_, "remat");
@@ -156,17 +173,32 @@ class PipelineRule {
   bool has_layers(const Pipeline& made) {
     const MeshAxis& axis = layout_.mesh.axes[made.axis];
     const int64_t stages = made.lists.stages, chunks = stages / axis.size, turns = made.turns();
-    if (stages <= turns) return true;
+    const int64_t alone = (made.first_alone ? 1 : 0) + (made.last_alone ? 1 : 0);
+    if (stages <= alone) return leaves_turns_a_stage(made);
+    if (stages - alone <= turns) return true;
     const NamedSchedule* known = find_schedule(made.schedule);
-    std::string cure = fmt::format("`--mesh {}={}`", axis.name, std::max<int64_t>(1, turns / chunks));
-    if (known && known->other_chunks && turns >= axis.size) cure = fmt::format("`chunks: {}`", turns / axis.size);
+    std::string cure = fmt::format("`--mesh {}={}`", axis.name, std::max<int64_t>(1, (turns + alone) / chunks));
+    if (known && known->other_chunks && turns + alone >= axis.size)
+      cure = fmt::format("`chunks: {}`", (turns + alone) / axis.size);
     else if (chunks > 1 && turns >= axis.size) cure = "`schedule: \"1f1b\"`, which has one stage a rank,";
     auto report = sink_.error("E0420", rule_, "{} stages, but {} {} {} turns", stages, names_of_loops(graph_, made),
                               made.loops.size() == 1 ? "has" : "have", turns);
-    report.here("a stage has one turn at least")
+    report.here("a stage has one turn at least{}", alone > 0 ? ", but for those that `own` names" : "")
         .label(axis.span, chunks == 1 ? "the stages" : fmt::format("each has {} stages", chunks))
         .help(cure + " would do");
     for (const PipelineLoop& loop : made.loops) report.label(graph_.dim(loop.dim).span, "the turns");
+    return false;
+  }
+
+  /// E0420: each stage is `own`.
+  bool leaves_turns_a_stage(const Pipeline& made) {
+    const MeshAxis& axis = layout_.mesh.axes[made.axis];
+    const ast::Attribute *own = attribute_of(place_, "own"), *said = own ? own : attribute_of(place_, "cut");
+    const bool both = made.first_alone && made.last_alone;
+    sink_.error("E0420", said->value->span, "no stage is left for the turns of {}", names_of_loops(graph_, made))
+        .here(both ? "takes the first and the last stage" : "takes one stage")
+        .label(axis.span, "the stages")
+        .help(fmt::format("`--mesh {}={}` would do", axis.name, both ? 3 : 2));
     return false;
   }
 
@@ -186,13 +218,13 @@ class PipelineRule {
     const std::optional<std::vector<int32_t>> sizes = sizes_of(cut, made.turns());
     if (!sizes) {
       sink_.error("E0411", cut.value->span, "`cut` says how many turns each stage has")
-          .here("must be \"even\", \"auto\", or whole numbers from 1 to {}", row_text(made))
+          .here("must be \"even\", \"auto\", or whole numbers that together are {}", row_text(made))
           .help(fmt::format("write `cut: \"auto\"`, or a number for each stage, as in `cut: {}`",
-                            cut_text(even_cut(made.turns(), stages))));
+                            cut_text(even_cut(made.turns(), stages, made.first_alone, made.last_alone))));
       return false;
     }
     if (stages == 1) return true;  // `--mesh pipe=1`: all turns are its
-    const Partitioned found = cut_by_hand(untimed(made.turns(), stages), *sizes);
+    const Partitioned found = cut_by_hand(untimed(made, stages), *sizes);
     if (const auto* mistake = std::get_if<PartitionMistake>(&found)) {
       auto report = sink_.error("E0421", cut.value->span, "{} is not cut into {} stage{}", row_text(made), stages,
                                 stages == 1 ? "" : "s");
@@ -204,6 +236,30 @@ class PipelineRule {
     return true;
   }
 
+  /// A stage without turns at an end is said by `own`, or by the cut, or by both.
+  bool agrees(const ast::Attribute& cut, Pipeline& made) {
+    const std::optional<std::vector<int32_t>> read = sizes_of(cut, made.turns());
+    if (!read || read->empty()) return true;
+    const std::vector<int32_t>& sizes = *read;
+    const ast::Attribute* own = attribute_of(place_, "own");
+    const bool first = sizes.front() == 0, last = sizes.size() > 1 && sizes.back() == 0;
+    if (own && (first != made.first_alone || last != made.last_alone)) {
+      sink_.error("E0421", cut.value->span, "`own` and `cut` differ in which stages have no turns")
+          .here("{} has none here", first && last ? "the first and the last one"
+                                    : first       ? "the first one"
+                                    : last        ? "the last one"
+                                                  : "no stage")
+          .label(own->span, made.first_alone && made.last_alone ? "the first and the last one"
+                            : made.first_alone                  ? "the first one"
+                                                                : "the last one")
+          .help("leave one of them out");
+      return false;
+    }
+    made.first_alone = first;
+    made.last_alone = last;
+    return true;
+  }
+
   /// "(8, 9, 8, 7)"; nothing for what is no such list.
   static std::optional<std::vector<int32_t>> sizes_of(const ast::Attribute& cut, int64_t most) {
     const auto* list = ast::as<ast::Group>(*cut.value);
@@ -211,16 +267,17 @@ class PipelineRule {
     std::vector<int32_t> sizes;
     for (const ast::ExprPtr& one : list->values) {
       const auto* number = ast::as<ast::Number>(*one);
-      if (!number || !number->integer() || number->value < 1 || number->value > static_cast<double>(most))
-        return std::nullopt;
+      if (!number || !number->integer() || number->value > static_cast<double>(most)) return std::nullopt;
       sizes.push_back(static_cast<int32_t>(number->value));
     }
     return sizes;
   }
 
   /// Of which nothing is known but how many there are.
-  static PipelineModel untimed(int32_t layers, int32_t stages) {
-    PipelineModel model{std::vector<PipelineLayer>(static_cast<size_t>(layers)), {}, {}, {}, {}, {}};
+  static PipelineModel untimed(const Pipeline& made, int32_t stages) {
+    PipelineModel model{std::vector<PipelineLayer>(static_cast<size_t>(made.turns())), {}, {}, {}, {}, {}};
+    model.first_alone = made.first_alone;
+    model.last_alone = made.last_alone;
     for (int32_t stage = 0; stage < stages; ++stage) model.rank_of_stage.push_back(stage);
     model.in_flight.resize(static_cast<size_t>(stages));
     return model;

@@ -4,6 +4,7 @@
 
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
+#include "codegen/graph/turn_terms.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lowering.h"
 
@@ -132,13 +133,16 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
 
 Scalar::Random Lowering::random(const RandomOp& op, const Node& node, const Names& names) const {
   Scalar::Random result{op.distribution, op.path, {}, {}};
-  for (ValueId turn : node.inputs) result.turns.push_back(turn_.at(turn));
-  std::vector<LoopId>& turns = result.turns;
+  std::vector<std::vector<Scalar::Random::Term>>& turns = result.turns;
+  for (const ValueId turn : node.inputs) {
+    turns.emplace_back();
+    for (const TurnTerm& term : turn_terms(graph_, turn)) turns.back().push_back({turn_.at(term.turn), term.times});
+  }
   for (auto dim = op.counted.rbegin(); dim != op.counted.rend(); ++dim) {
     Scalar::Random::Counted counted{*dim, {}};
     if (const auto name = names.find(*dim); name != names.end()) counted.dim = name->second;
     if (!has(op.dims, *dim)) {
-      counted.turn = turns.back();
+      counted.turn = turns.back().front().loop;
       turns.pop_back();
     }
     result.dims.insert(result.dims.begin(), counted);

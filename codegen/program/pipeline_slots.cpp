@@ -62,8 +62,9 @@ PipelineOrder order_of(Program& program, const ForStep& loop, LoopId stage) {
   const Messages messages = handed_on(loop);
   for (std::vector<Action>& actions : lists.ranks)
     std::erase_if(actions, [&](const Action& one) { return is_idle(messages, one); });
-  constexpr int32_t computed_and_sent = 2;  // of F alone
-  std::optional<SlottedSchedule> whole = with_fewest_slots(lists, both ? ring_of(lists) : computed_and_sent);
+  const int32_t computed_and_sent = 1 + pipeline.waiting.value_or(1);  // of F alone
+  std::optional<SlottedSchedule> whole =
+      with_fewest_slots(lists, both ? ring_of(lists, pipeline.waiting) : computed_and_sent, pipeline.waiting);
   if (!whole) internal_error("the ranks of schedule " + pipeline.schedule + " wait for each other");
   PipelineOrder order{pipeline.axis, std::move(whole->schedule), whole->slots, stage, {}};
   if (!stage) return order;

@@ -123,8 +123,13 @@ struct Scalar {
       std::optional<LoopId> turn;  // set: its index is a loop's turn
       bool operator==(const Counted&) const = default;
     };
-    std::vector<Counted> dims;  // their order counts the elements
-    std::vector<LoopId> turns;  // of the loops around it, outermost first
+    struct Term {
+      LoopId loop;
+      int64_t times = 1;
+      bool operator==(const Term&) const = default;
+    };
+    std::vector<Counted> dims;             // their order counts the elements
+    std::vector<std::vector<Term>> turns;  // of the loops around it, outermost first; each may be counted by several
     bool operator==(const Random&) const = default;
   };
   struct Apply {

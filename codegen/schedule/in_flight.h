@@ -15,6 +15,9 @@ struct InFlight {
 /// micro-batches in their order.
 int32_t ring_of(const PipelineSchedule&);
 
+/// The same with room for so many that have come and wait at a stage, where `waiting` says so.
+int32_t ring_of(const PipelineSchedule&, std::optional<int32_t> waiting);
+
 /// The same of what actions of one kind make and those of another need last: B is I and W, and the F of a micro-batch
 /// without R is its R too.
 int32_t ring_of(const PipelineSchedule&, ActionKind from, ActionKind to);

@@ -27,10 +27,11 @@ namespace {
 /// Goes through all lists at once, each rank as far as it comes, and so puts every message where both ends are.
 class Communication {
  public:
-  Communication(const PipelineSchedule& schedule, std::optional<int32_t> slots)
+  Communication(const PipelineSchedule& schedule, std::optional<int32_t> slots, std::optional<int32_t> waiting)
       : schedule_(schedule),
         home_(schedule.rank_of_stage()),
         slots_(slots),
+        waiting_(waiting),
         posts_(schedule.ranks.size()),
         last_(schedule.stages) {
     for (const std::vector<Action>& actions : schedule.ranks)
@@ -108,11 +109,11 @@ class Communication {
 
   /// The first receive that the rank has to post and whose slot is free. Those of a stage keep their order.
   bool post(size_t rank, std::vector<Action>& list) {
-    std::set<std::pair<ActionKind, int32_t>> waiting;
+    std::set<std::pair<ActionKind, int32_t>> held_up;
     for (auto receive = posts_[rank].begin(); receive != posts_[rank].end(); ++receive) {
       const std::pair of{receive->kind, receive->stage};
-      if (waiting.contains(of) || !is_free(*receive)) {
-        waiting.insert(of);
+      if (held_up.contains(of) || !has_room(*receive) || !is_free(*receive)) {
+        held_up.insert(of);
         continue;
       }
       list.push_back(*receive);
@@ -121,6 +122,16 @@ class Communication {
       return true;
     }
     return false;
+  }
+
+  /// Whether fewer than may wait have been posted and not been used.
+  bool has_room(const Action& receive) const {
+    if (!waiting_) return true;
+    const ActionKind user = receive.kind == ActionKind::receive_forward ? ActionKind::forward : ActionKind::backward;
+    int32_t unused = 0;
+    for (int32_t other = 0; other < schedule_.micro_batches; ++other)
+      unused += done_.contains({receive.kind, receive.stage, other}) && !made(user, receive.stage, other) ? 1 : 0;
+    return unused < *waiting_;
   }
 
   bool is_free(const Action& receive) const {
@@ -136,7 +147,7 @@ class Communication {
 
   const PipelineSchedule& schedule_;
   const std::vector<int> home_;
-  const std::optional<int32_t> slots_;
+  const std::optional<int32_t> slots_, waiting_;
   std::vector<std::vector<Action>> posts_;       // by rank: receives of what is sent
   std::vector<std::map<int32_t, Action>> last_;  // by stage and micro-batch
   std::set<Action> done_;                        // receives that are posted, too
@@ -144,13 +155,15 @@ class Communication {
 
 }  // namespace
 
-std::optional<PipelineSchedule> with_communication(const PipelineSchedule& schedule, std::optional<int32_t> slots) {
-  return Communication(schedule, slots).run();
+std::optional<PipelineSchedule> with_communication(const PipelineSchedule& schedule, std::optional<int32_t> slots,
+                                                   std::optional<int32_t> waiting) {
+  return Communication(schedule, slots, waiting).run();
 }
 
-std::optional<SlottedSchedule> with_fewest_slots(const PipelineSchedule& schedule, int32_t least) {
+std::optional<SlottedSchedule> with_fewest_slots(const PipelineSchedule& schedule, int32_t least,
+                                                 std::optional<int32_t> waiting) {
   for (int32_t slots = std::min(least, schedule.micro_batches); slots <= schedule.micro_batches; ++slots)
-    if (std::optional<PipelineSchedule> whole = with_communication(schedule, slots))
+    if (std::optional<PipelineSchedule> whole = with_communication(schedule, slots, waiting))
       return SlottedSchedule{std::move(*whole), slots};
   return std::nullopt;
 }

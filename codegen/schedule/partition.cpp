@@ -15,6 +15,12 @@ int32_t PipelineModel::ranks() const {
   return rank_of_stage.empty() ? 0 : 1 + *std::max_element(rank_of_stage.begin(), rank_of_stage.end());
 }
 
+int32_t PipelineModel::with_layers() const {
+  int32_t count = 0;
+  for (int32_t stage = 0; stage < stages(); ++stage) count += is_alone(stage) ? 0 : 1;
+  return count;
+}
+
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
@@ -35,14 +41,15 @@ class Costs {
   }
   int64_t bytes(int32_t stage, int32_t begin, int32_t end) const {
     const InFlight& in_flight = model_.in_flight[stage];
-    return held_[end] - held_[begin] + besides(stage, &PipelineLayer::held) + in_flight.inputs * comes_in(begin) +
+    return held_[end] - held_[begin] + besides(stage, &PipelineLayer::held) +
+           in_flight.inputs * (stage == 0 ? 0 : comes_in(begin)) +
            in_flight.kept * (kept_[end] - kept_[begin] + besides(stage, &PipelineLayer::kept));
   }
   bool fits(int32_t stage, int32_t begin, int32_t end) const {
     return !model_.memory || bytes(stage, begin, end) <= *model_.memory;
   }
   /// What goes over the boundary before a layer.
-  int64_t comes_in(int32_t layer) const { return layer == 0 ? 0 : model_.layers[layer - 1].boundary; }
+  int64_t comes_in(int32_t layer) const { return model_.layers[std::max(layer, 1) - 1].boundary; }
 
  private:
   template <class Number>
@@ -59,10 +66,7 @@ class Costs {
 class Cutter {
  public:
   explicit Cutter(const PipelineModel& model)
-      : costs(model),
-        rank_of_stage_(model.rank_of_stage),
-        stages_(model.stages()),
-        layers_(static_cast<int32_t>(model.layers.size())) {}
+      : costs(model), model_(model), stages_(model.stages()), layers_(static_cast<int32_t>(model.layers.size())) {}
 
   /// The least that the greatest `cost` of a stage can be, over cuts whose stages are all `allowed`; `never`: none is.
   /// Neither falls back when a stage gets more layers.
@@ -72,7 +76,8 @@ class Cutter {
     for (int32_t stage = stages_; stage-- > 0;)
       rest = before(stage, rest, [&](int32_t begin, const std::vector<double>& behind) {
         double least = never;
-        for (int32_t end = begin + 1; end <= last_end(stage) && allowed(stage, begin, end); ++end) {
+        for (int32_t end = first_end(stage, begin); end <= last_end(stage, begin) && allowed(stage, begin, end);
+             ++end) {
           const double here = cost(stage, begin, end);
           if (here >= least) break;
           least = std::min(least, std::max(here, behind[end]));
@@ -89,19 +94,19 @@ class Cutter {
     std::vector<std::vector<double>> from(stages_ + 1);  // by stage and first layer: bytes over boundaries behind it
     from[stages_] = nothing_left();
     const auto bytes_of = [&](int32_t stage, int32_t end) {
-      const bool crosses = stage + 1 < stages_ && rank_of_stage_[stage] != rank_of_stage_[stage + 1];
+      const bool crosses = stage + 1 < stages_ && model_.rank_of_stage[stage] != model_.rank_of_stage[stage + 1];
       return from[stage + 1][end] + static_cast<double>(crosses ? costs.comes_in(end) : 0);
     };
     for (int32_t stage = stages_; stage-- > 0;)
       from[stage] = before(stage, from[stage + 1], [&](int32_t begin, const std::vector<double>&) {
         double fewest = never;
-        for (int32_t end = begin + 1; end <= last_end(stage) && allowed(stage, begin, end); ++end)
+        for (int32_t end = first_end(stage, begin); end <= last_end(stage, begin) && allowed(stage, begin, end); ++end)
           fewest = std::min(fewest, bytes_of(stage, end));
         return fewest;
       });
     std::vector<int32_t> sizes;
     for (int32_t stage = 0, begin = 0; stage < stages_; begin += sizes[stage++]) {
-      int32_t end = begin + 1;
+      int32_t end = first_end(stage, begin);
       while (!allowed(stage, begin, end) || bytes_of(stage, end) != from[stage][begin]) ++end;
       sizes.push_back(end - begin);
     }
@@ -111,8 +116,14 @@ class Cutter {
   const Costs costs;
 
  private:
-  /// Every stage behind this one has a layer.
-  int32_t last_end(int32_t stage) const { return layers_ - (stages_ - stage - 1); }
+  int32_t first_end(int32_t stage, int32_t begin) const { return model_.is_alone(stage) ? begin : begin + 1; }
+
+  /// Every stage behind this one has a layer, but for one that has none.
+  int32_t last_end(int32_t stage, int32_t begin) const {
+    if (model_.is_alone(stage)) return begin;
+    const bool last_alone = model_.last_alone && stage + 1 < stages_;
+    return layers_ - (stages_ - stage - 1) + (last_alone ? 1 : 0);
+  }
 
   std::vector<double> nothing_left() const {
     std::vector<double> result(layers_ + 1, never);
@@ -123,20 +134,27 @@ class Cutter {
   template <class Best>
   std::vector<double> before(int32_t stage, const std::vector<double>& behind, Best best) const {
     std::vector<double> result(layers_ + 1, never);
-    for (int32_t begin = stage; begin < last_end(stage); ++begin) result[begin] = best(begin, behind);
+    const int32_t first = stage - (model_.first_alone && stage > 0 ? 1 : 0);
+    for (int32_t begin = first; begin <= layers_ && first_end(stage, begin) <= last_end(stage, begin); ++begin)
+      result[begin] = best(begin, behind);
     return result;
   }
 
-  const std::vector<int>& rank_of_stage_;
+  const PipelineModel& model_;
   int32_t stages_, layers_;
 };
 
 /// The cut that is changed least: one layer at a time goes from the longest stage, or comes to the shortest.
-std::vector<int32_t> nearest_cut(std::vector<int32_t> sizes, int32_t layers) {
+std::vector<int32_t> nearest_cut(const PipelineModel& model, std::vector<int32_t> sizes) {
+  const auto layers = static_cast<int32_t>(model.layers.size());
+  if (model.first_alone) sizes.erase(sizes.begin());
+  if (model.last_alone) sizes.pop_back();
   for (int32_t& size : sizes) size = std::max(size, 1);
   int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   for (; sum > layers; --sum) --*std::max_element(sizes.rbegin(), sizes.rend());
   for (; sum < layers; ++sum) ++*std::min_element(sizes.rbegin(), sizes.rend());
+  if (model.first_alone) sizes.insert(sizes.begin(), 0);
+  if (model.last_alone) sizes.push_back(0);
   return sizes;
 }
 
@@ -149,7 +167,7 @@ std::string stages_text(const PipelineModel& model) {
 std::optional<PartitionMistake> too_few_layers(const PipelineModel& model) {
   const auto layers = static_cast<int32_t>(model.layers.size());
   const int32_t stages = model.stages(), ranks = model.ranks(), chunks = stages / ranks;
-  if (layers >= stages) return std::nullopt;
+  if (layers >= model.with_layers() && model.with_layers() > 0) return std::nullopt;
   std::string help = fmt::format("give at most {} ranks", std::max(1, layers / chunks));
   if (chunks > 1 && layers >= ranks) help += fmt::format(", or at most {} chunks a rank", layers / ranks);
   return PartitionMistake{fmt::format("{} layers do not give each of {} one", layers, stages_text(model)), help};
@@ -189,10 +207,12 @@ constexpr const char* less_memory =
 
 std::string cut_text(const std::vector<int32_t>& sizes) { return fmt::format("({})", fmt::join(sizes, ", ")); }
 
-std::vector<int32_t> even_cut(int32_t layers, int32_t stages) {
-  std::vector<int32_t> sizes;
-  for (int64_t stage = 0; stage < stages; ++stage)
-    sizes.push_back(static_cast<int32_t>((stage + 1) * layers / stages - stage * layers / stages));
+std::vector<int32_t> even_cut(int32_t layers, int32_t stages, bool first_alone, bool last_alone) {
+  const int64_t among = stages - (first_alone ? 1 : 0) - (last_alone ? 1 : 0);
+  std::vector<int32_t> sizes(first_alone ? 1 : 0, 0);
+  for (int64_t stage = 0; stage < among; ++stage)
+    sizes.push_back(static_cast<int32_t>((stage + 1) * layers / among - stage * layers / among));
+  if (last_alone) sizes.push_back(0);
   return sizes;
 }
 
@@ -223,7 +243,8 @@ Partitioned cut_evenly_in_time(const PipelineModel& model) {
 
 Partitioned cut_evenly_in_number(const PipelineModel& model) {
   if (auto mistake = too_few_layers(model)) return *mistake;
-  return cut_by_hand(model, even_cut(static_cast<int32_t>(model.layers.size()), model.stages()));
+  return cut_by_hand(
+      model, even_cut(static_cast<int32_t>(model.layers.size()), model.stages(), model.first_alone, model.last_alone));
 }
 
 Partitioned cut_by_hand(const PipelineModel& model, const std::vector<int32_t>& sizes) {
@@ -235,11 +256,16 @@ Partitioned cut_by_hand(const PipelineModel& model, const std::vector<int32_t>& 
   };
   if (static_cast<int32_t>(sizes.size()) != model.stages())
     return refuse(fmt::format("has {} parts, the pipeline {}", sizes.size(), stages_text(model)),
-                  even_cut(layers, model.stages()));
-  if (const auto empty = std::ranges::find_if(sizes, [](int32_t size) { return size < 1; }); empty != sizes.end())
-    return refuse(fmt::format("leaves stage {} without a layer", empty - sizes.begin()), nearest_cut(sizes, layers));
+                  even_cut(layers, model.stages(), model.first_alone, model.last_alone));
+  for (int32_t stage = 0; stage < model.stages(); ++stage) {
+    const int32_t size = sizes[static_cast<size_t>(stage)];
+    if (model.is_alone(stage) ? size != 0 : size < 1)
+      return refuse(size < 1 ? fmt::format("leaves stage {} without a layer", stage)
+                             : fmt::format("gives layers to stage {}, which has none", stage),
+                    nearest_cut(model, sizes));
+  }
   if (const int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0}); sum != layers)
-    return refuse(fmt::format("is of {} layers, but there are {}", sum, layers), nearest_cut(sizes, layers));
+    return refuse(fmt::format("is of {} layers, but there are {}", sum, layers), nearest_cut(model, sizes));
   Partitioned cut = weighed(model, Costs(model), sizes);
   if (auto* const mistake = std::get_if<PartitionMistake>(&cut)) {
     const Partitioned other = cut_evenly_in_time(model);

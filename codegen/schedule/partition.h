@@ -1,5 +1,6 @@
-// partition.h: which layers each stage of a pipeline gets: consecutive ones, at least one a stage, so that the slowest
-// stage is as fast as can be and every rank has the memory that its place in the pipeline needs.
+// partition.h: which layers each stage of a pipeline gets: consecutive ones, at least one a stage but for ends that have
+// a stage of their own, so that the slowest stage is as fast as can be and every rank has the memory that its place in
+// the pipeline needs.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,9 +24,15 @@ struct PipelineModel {
   std::vector<int> rank_of_stage;
   std::vector<InFlight> in_flight;
   std::optional<int64_t> memory;  // bytes of a rank
+  bool first_alone = false, last_alone = false;  // the first or the last stage has no layers
 
   int32_t stages() const { return static_cast<int32_t>(rank_of_stage.size()); }
   int32_t ranks() const;
+  bool is_alone(int32_t stage) const {
+    return (first_alone && stage == 0) || (last_alone && stage + 1 == stages());
+  }
+  /// Stages that have layers.
+  int32_t with_layers() const;
 };
 
 struct Partition {
@@ -54,7 +61,7 @@ Partitioned cut_evenly_in_time(const PipelineModel&);
 /// As many layers in each stage as in any other, or one more: stage s of S begins at floor(s L / S).
 Partitioned cut_evenly_in_number(const PipelineModel&);
 /// The same without a model.
-std::vector<int32_t> even_cut(int32_t layers, int32_t stages);
+std::vector<int32_t> even_cut(int32_t layers, int32_t stages, bool first_alone = false, bool last_alone = false);
 /// The user's own.
 Partitioned cut_by_hand(const PipelineModel&, const std::vector<int32_t>& sizes);
 

@@ -152,7 +152,7 @@ void Choices::add_pipelines(const Graph& graph) {
 
 void Choices::add_savings(const Graph& graph) {
   for (const DimId dim : chained_loops(graph))
-    if (!written_.pipeline && !written_.remat.contains(dim))
+    if (!written_.pipeline && !written_.remat.loops.contains(dim))
       add(savings_, {"", {graph.dim(dim).name}, {{"", {graph.dim(dim).name}, {}, {}, {{"remat", "\"layer\""}}}}});
   for (const Slot& slot : slots_)
     if (slot.scope == "params") {

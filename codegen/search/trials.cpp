@@ -58,7 +58,8 @@ bool Trials::legal(const FoundRules& rules) {
 /// Beside dims that it may split: how the batch is cut, what is computed again, which loops are divided.
 std::string Trials::others_of(const Layout& layout) const {
   std::string text = fmt::format("{}", layout.accumulate);
-  for (const DimId dim : layout.remat) text += fmt::format(" {}", dim.index);
+  for (const auto& [dim, turns] : layout.remat.loops) text += fmt::format(" {}:{}", dim.index, turns);
+  for (const std::string& value : layout.remat.values) text += " " + value;
   bool divides = bool(layout.pipeline);
   for (const Node& node : request_.model.nodes)
     if (const auto* loop = std::get_if<LoopOp>(&node.op))

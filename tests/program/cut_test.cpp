@@ -48,7 +48,8 @@ double slowest(const PipelineCosts& costs, const Sizes& sizes) {
   double most = 0;
   int64_t begin = 0;
   for (const int32_t size : sizes) {
-    const StageCosts& seconds = costs.stage({begin, begin + size}).seconds;
+    const bool is_last = begin + size == std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    const StageCosts seconds = costs.stage({begin, begin + size}, begin == 0, is_last).seconds;
     begin += size;
     most = std::max(most, seconds.forward + seconds.input_gradient + seconds.weight_gradient);
   }
@@ -57,7 +58,8 @@ double slowest(const PipelineCosts& costs, const Sizes& sizes) {
 
 TEST(Cut, equals_one_rank) {
   for (const char* layout :
-       {"even", "auto", "fill", "turns", "eager", "file", "stacked", "few", "both", "inter", "breadth", "circle"})
+       {"even",    "auto",   "fill",  "turns", "eager", "file",  "stacked", "few", "both",  "inter",
+        "breadth", "circle", "alone", "ends",  "own",   "parts", "one",     "two", "three", "split"})
     tests::expect_as_one_rank(headed(layout), layout);
 }
 
@@ -65,12 +67,16 @@ TEST(Cut, gives_each_stage_what_it_says) {
   EXPECT_EQ(cut(headed("even")), (Sizes{2, 2, 3}));
   EXPECT_EQ(cut(headed("turns")), (Sizes{1, 4, 2}));
   EXPECT_EQ(cut(headed("both")), (Sizes{5, 1, 1}));
+  EXPECT_EQ(cut(headed("alone")), (Sizes{1, 6, 0}));
+  EXPECT_EQ(cut(headed("ends")), (Sizes{0, 7, 0}));
+  EXPECT_EQ(cut(headed("own")), (Sizes{0, 1, 2, 2, 2, 0}));
+  EXPECT_EQ(cut(headed("split")), (Sizes{0, 7, 0}));
 }
 
 /// One cut, whatever the schedule: gradients are added up micro-batch by micro-batch.
 TEST(Cut, schedules_agree_to_the_bit) {
   const InterpretResult fill = tests::run(compiled(headed("fill")).program);
-  for (const char* layout : {"turns", "eager", "file"}) {
+  for (const char* layout : {"turns", "eager", "file", "one", "two", "three"}) {
     const InterpretResult other = tests::run(compiled(headed(layout)).program);
     for (const auto& [name, array] : fill.after) EXPECT_EQ(array.data, other.after.at(name).data) << name;
     EXPECT_EQ(fill.wanted.size(), other.wanted.size());
@@ -128,8 +134,8 @@ TEST(Cut, costs_are_those_of_the_step) {
 TEST(Cut, keeps_within_the_memory) {
   CompileRequest request = headed("auto");
   const Compiled free = compiled(request);
-  const PipelineModel model =
-      model_of(pipeline_costs(free.sharded()).value(), free.sharded().layout.pipeline.lists, {});
+  const PipelineModel model = model_of(pipeline_costs(free.sharded()).value(), free.sharded().layout.pipeline.lists, {},
+                                       free.sharded().layout.pipeline);
   const Sizes fast = cut_of(free.sharded());
   const Partitioned found = cut_by_hand(model, fast);
   int64_t bytes = 0;

@@ -96,7 +96,7 @@ TEST(Pipeline, with_other_axes_in_its_stages) {
 /// F keeps what came into its stage alone, and R makes the rest again: of all micro-batches, or of all but the last.
 TEST(Pipeline, stages_computed_again) {
   for (const int64_t ranks : {1, 2, 3, 4})
-    for (const char* layout : {"again", "more", "last", "rounds", "rest", "halved", "turned", "layers"}) {
+    for (const char* layout : {"again", "more", "last", "rounds", "rest", "halved", "turned", "layers", "values"}) {
       CompileRequest request = deep(layout, {{"pipe", ranks}});
       request.set = {{"layer", "9"}};
       tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));

@@ -1,6 +1,8 @@
 // What is added to lists of computations, against examples of PyTorch's own lowering.
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "codegen/schedule/in_flight.h"
 #include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/named_schedules.h"
@@ -77,6 +79,41 @@ TEST(Lower, as_many_slots_as_micro_batches_under_way) {
         EXPECT_EQ(with_fewest_slots(schedule, ring_of(schedule)).value().slots, ring_of(schedule))
             << one.name << p << m;
       }
+}
+
+/// The most receives of a stage in one direction that are posted and not used yet.
+int32_t most_waiting(const PipelineSchedule& lists) {
+  int32_t most = 0;
+  for (const std::vector<Action>& actions : lists.ranks) {
+    std::map<std::pair<bool, int32_t>, int32_t> waiting;
+    for (const Action& one : actions) {
+      const bool backward = one.kind == ActionKind::receive_backward || gives_gradient(one.kind);
+      if (is_communication(one.kind) && (backward || one.kind == ActionKind::receive_forward))
+        most = std::max(most, ++waiting[{backward, one.stage}]);
+      if (one.kind == ActionKind::forward || gives_gradient(one.kind)) --waiting[{backward, one.stage}];
+    }
+  }
+  return most;
+}
+
+TEST(Lower, no_more_messages_wait_than_may) {
+  int32_t freely = 0;
+  for (const NamedSchedule& one : named_schedules())
+    for (const int32_t p : {2, 3, 4})
+      for (const int32_t m : {1, 5, 8, 12}) {
+        const PipelineSchedule lists = named(one.name, p, m);
+        freely = std::max(freely, most_waiting(with_fewest_slots(lists, m).value().schedule));
+        for (const int32_t waiting : {1, 2, 3}) {
+          const auto whole = with_fewest_slots(lists, ring_of(lists, waiting), waiting);
+          ASSERT_TRUE(whole) << one.name << " " << p << " " << m;
+          EXPECT_LE(most_waiting(whole->schedule), waiting) << one.name << " " << p << " " << m;
+          EXPECT_GE(whole->slots, std::min(m, ring_of(lists))) << one.name << " " << p << " " << m;
+        }
+      }
+  EXPECT_GT(freely, 3);
+  EXPECT_EQ(ring_of(named("1f1b", 4, 8), 1), 4);
+  EXPECT_EQ(ring_of(named("1f1b", 4, 8), 2), 5);
+  EXPECT_EQ(ring_of(named("1f1b", 4, 8), 3), 6);
 }
 
 TEST(Lower, gathered_parameters) {

@@ -52,7 +52,7 @@ Weight weigh(const PipelineModel& model, const std::vector<int32_t>& sizes) {
   size_t layer = 0;
   for (int32_t stage = 0; stage < model.stages(); ++stage) {
     double time = 0;
-    int64_t held = 0, kept = 0, input = layer == 0 ? 0 : model.layers[layer - 1].boundary;
+    int64_t held = 0, kept = 0, input = stage == 0 ? 0 : model.layers[layer == 0 ? 0 : layer - 1].boundary;
     const auto add = [&](const PipelineLayer& one) { time += one.time, held += one.held, kept += one.kept; };
     if (stage > 0 && model.rank_of_stage[stage - 1] != model.rank_of_stage[stage]) weight.crossing += input;
     if (stage == 0) add(model.before);
@@ -77,6 +77,16 @@ std::vector<std::vector<int32_t>> all_cuts(int32_t layers, int32_t stages) {
   return cuts;
 }
 
+/// The same where ends may have none.
+std::vector<std::vector<int32_t>> all_cuts(const PipelineModel& model) {
+  std::vector<std::vector<int32_t>> cuts = all_cuts(static_cast<int32_t>(model.layers.size()), model.with_layers());
+  for (std::vector<int32_t>& sizes : cuts) {
+    if (model.first_alone) sizes.insert(sizes.begin(), 0);
+    if (model.last_alone) sizes.push_back(0);
+  }
+  return cuts;
+}
+
 TEST(Partition, is_the_best_of_all_cuts) {
   std::mt19937 random(20261123);
   const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % end); };
@@ -94,8 +104,9 @@ TEST(Partition, is_the_best_of_all_cuts) {
     };
     for (int32_t l = 0; l < layers; ++l) model.layers.push_back(layer());
     if (below(2)) model.before = layer(), model.after = layer();
+    if (model.stages() > 2) model.first_alone = below(4) == 0, model.last_alone = below(4) == 0;
     std::vector<Weight> all;
-    for (const auto& sizes : all_cuts(layers, model.stages())) all.push_back(weigh(model, sizes));
+    for (const auto& sizes : all_cuts(model)) all.push_back(weigh(model, sizes));
     if (schedule.chunks == 1 && below(3) > 0) {  // within a rank, stages are cut each by itself
       model.memory = all[below(static_cast<int64_t>(all.size()))].largest_stage - below(3);
       tight += std::erase_if(all, [&](const Weight& one) { return one.largest_stage > *model.memory; }) > 0;
@@ -127,6 +138,21 @@ TEST(Partition, where_heuristics_fail) {
   EXPECT_THAT(stage_sizes(cut_evenly_in_time(timed({1, 2, 1}, 3))), ElementsAre(1, 1, 1));
   EXPECT_THAT(stage_sizes(cut_evenly_in_time(timed({6, 5, 4, 3, 2, 1}, 2))), ElementsAre(2, 4));
   EXPECT_THAT(stage_sizes(cut_evenly_in_time(timed(std::vector<double>(8, 1), 4))), ElementsAre(2, 2, 2, 2));
+}
+
+TEST(Partition, of_ends_with_a_stage_to_themselves) {
+  PipelineModel model = timed(std::vector<double>(8, 1), 4);
+  model.first_alone = model.last_alone = true;
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(model)), ElementsAre(0, 4, 4, 0));
+  EXPECT_THAT(stage_sizes(cut_evenly_in_number(model)), ElementsAre(0, 4, 4, 0));
+  EXPECT_THAT(stage_sizes(cut_by_hand(model, {0, 5, 3, 0})), ElementsAre(0, 5, 3, 0));
+  EXPECT_EQ(said(cut_by_hand(model, {1, 4, 3, 0})),
+            "the cut (1, 4, 3, 0) gives layers to stage 0, which has none; the nearest is (0, 4, 4, 0)");
+  EXPECT_EQ(said(cut_by_hand(model, {0, 8, 0, 0})),
+            "the cut (0, 8, 0, 0) leaves stage 2 without a layer; the nearest is (0, 7, 1, 0)");
+  model.first_alone = false;
+  EXPECT_THAT(stage_sizes(cut_evenly_in_time(model)), ElementsAre(2, 3, 3, 0));
+  EXPECT_THAT(even_cut(2, 4, true, true), ElementsAre(0, 1, 1, 0));
 }
 
 TEST(Partition, by_what_the_ends_compute_besides) {

@@ -1,0 +1,11 @@
+// group_turns.h: a loop whose turns are computed again some at a time, as a loop over groups of turns.
+#pragma once
+#include "codegen/gradient/computed_again.h"
+
+namespace mesh {
+
+/// Makes each loop of which one turn in several keeps what came into it a loop over groups of so many turns, within
+/// which a second one makes these. What is left to say is that each group's turns are computed again.
+ComputedAgain group_turns(Graph&, const ComputedAgain&);
+
+}  // namespace mesh
