@@ -46,8 +46,8 @@ const DimPlacement* Placer::own_turns(BodyId body) const {
   return found == divided_.end() ? nullptr : &found->second;
 }
 
-/// The place of what an update has of tensors: where they all are, if not everywhere.
-std::vector<Where> Placer::place_of_update(const Node& node) const {
+/// The place of the tensors that a node has: where they all are, if not everywhere.
+std::vector<Where> Placer::place_of_tensors(const Node& node) const {
   const Placement* of_all = nullptr;
   for (const ValueId input : node.inputs) {
     if (is_free(input) || graph_.type(input).dims.empty()) continue;
@@ -58,10 +58,11 @@ std::vector<Where> Placer::place_of_update(const Node& node) const {
   return of_all ? of_all->at : std::vector<Where>{};
 }
 
-/// Where a node must be computed: at its stage of a pipeline, in its rank's own turns; an update at the owner.
+/// Where a node must be computed: at its stage of a pipeline, in its rank's own turns; outside of loops where its
+/// tensors are, so that a parameter's owner makes alone what is made of it.
 std::vector<Where> Placer::must_lie(NodeId id) const {
   const Node& node = graph_.node(id);
-  if (node.part == Part::update && node.body == graph_.root()) return place_of_update(node);
+  if (node.body == graph_.root() && !std::holds_alternative<LoopOp>(node.op)) return place_of_tensors(node);
   std::vector<Where> at = stages_.must_lie(id);
   for (const Where& where : varying_in(graph_, divided_, graph_.node(id).body))
     if (std::ranges::count(at, where.axis, &Where::axis) == 0) at.push_back(where);

@@ -41,7 +41,7 @@ class Placer {
   Placement carry_placement(const LoopOp::Carry&);
   void start_adding_up(const LoopOp&);
   const DimPlacement* own_turns(BodyId) const;
-  std::vector<Where> place_of_update(const Node&) const;
+  std::vector<Where> place_of_tensors(const Node&) const;
   std::vector<Where> must_lie(NodeId) const;
   std::optional<Placement> ruled_turn(const LoopOp&, const LoopOp::Collect&);
   ValueId collected(const LoopOp&, const LoopOp::Collect&);
