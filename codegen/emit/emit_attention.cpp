@@ -1,6 +1,7 @@
 // emit_attention.cpp: attention as one call. Of the dims beside positions and features (batches, heads) the last two in
 // the order of log_sum are the kernel's own loops, the others are `for` loops around it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -38,26 +39,30 @@ struct Attention {
 
   /// Where an operand begins at these turns of the loops around.
   std::string place(const Access& access) const {
-    std::string text = address(context, access);
+    return place(address(context, access), access, [](const std::string& stride) { return in_parentheses(stride); });
+  }
+  template <class Stride>
+  std::string place(std::string text, const Access& access, const Stride& stride_of) const {
     for (const LocalDim& loop : loops) {
       const std::string stride = stride_along(context, access, {loop.dim});
-      if (stride != "0")
-        text += " + " + context.names.index(loop.dim) + " * " +
-                (stride.find(' ') == stride.npos ? stride : "(" + stride + ")");
+      if (stride != "0") text += " + " + context.names.index(loop.dim) + " * " + stride_of(stride);
     }
     return text;
   }
   /// {q, strides}: operands that lie alike share the constant that says how.
   std::string operand(CppWriter& out, Scope& scope, const Access& access, DimId positions) {
+    return fmt::format("{{{}, {}}}", place(access), strides_of(out, scope, access, positions));
+  }
+  std::string strides_of(CppWriter& out, Scope& scope, const Access& access, DimId positions) {
     const std::string text =
         fmt::format("{{{}, {}, {}}}", stride_along(context, access, batch), stride_along(context, access, {positions}),
                     stride_along(context, access, heads));
     const auto known = strides.find(text);
-    if (known != strides.end()) return fmt::format("{{{}, {}}}", place(access), known->second);
+    if (known != strides.end()) return known->second;
     const std::string name = scope.fresh(context.names.index(positions) + "_strides");
     out.line(fmt::format("const meshrt::HeadStrides {} = {};", name, text));
     strides[text] = name;
-    return fmt::format("{{{}, {}}}", place(access), name);
+    return name;
   }
 
   void print_shape(CppWriter& out, const std::string& name) const {
@@ -83,12 +88,101 @@ struct Attention {
     if (dealt) set("query_at", context.names.indices(queries) + ".data()");
   }
 
+  /// The call of the kernel in its loops.
+  void call(CppWriter& out, const std::string& type, const std::string& arguments) const {
+    std::vector<std::unique_ptr<CppWriter::Block>> blocks;
+    for (const LocalDim& loop : loops) {
+      const std::string& index = context.names.index(loop.dim);
+      blocks.push_back(std::make_unique<CppWriter::Block>(
+          out, fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", index, context.names.extent(loop)), ""));
+    }
+    out.line(fmt::format("meshrt::{}<{}>({});", step.backward ? "attend_backward" : "attend", type, arguments));
+    while (!blocks.empty()) blocks.pop_back();
+  }
+
   std::map<std::string, std::string> strides;  // text -> constant
+};
+
+/// Attention whose keys and values go round.
+class RingAttention {
+ public:
+  RingAttention(EmitContext& context, CppWriter& out, Scope& scope, Attention& attention, Span span)
+      : context_(context),
+        out_(out),
+        scope_(scope),
+        attention_(attention),
+        step_(attention.step),
+        ring_(*attention.step.ring),
+        span_(span),
+        type_(cpp_type(context.program.buffer(step_.out.buffer).type)) {}
+
+  void emit(const std::string& shape, const std::string& q, const std::string& made, const std::string& log_sum) {
+    for (const uint32_t index : ring_.steps) emit_reason(context_, out_, context_.program.sharded.steps[index]);
+    std::string d_q, d_k, d_v, d_out;
+    if (step_.backward) {
+      d_out = attention_.operand(out_, scope_, step_.d_out, step_.op.query);
+      d_q = attention_.operand(out_, scope_, step_.d_q, step_.op.query);
+    }
+    const std::string part =
+        declare("RingParts", "part", step_.k, {circulating(step_.k, ring_.k), circulating(step_.v, ring_.v)});
+    const std::string k = operand(part, part, 0, step_.k), v = operand(part, part, 1, step_.v);
+    std::string arguments = fmt::format("{}.shape({}), {}, {}, {}, {}, {}", part, shape, q, k, v, made, log_sum), sum;
+    if (step_.backward) {
+      sum =
+          declare("RingSums", "sum", step_.d_k, {circulating(step_.d_k, ring_.d_k), circulating(step_.d_v, ring_.d_v)});
+      arguments += fmt::format(", {}, {}, {}, {}", d_out, d_q, operand(sum, part, 0, step_.d_k),
+                               operand(sum, part, 1, step_.d_v));
+    }
+    const auto turns = out_.block("do", " while (" + part + ".next());");
+    attention_.call(out_, type_, arguments);
+    if (step_.backward) out_.line(sum + ".next();");
+  }
+
+ private:
+  /// {k, {k_here, k_next}, outer, inner}
+  template <size_t count>
+  std::string circulating(const Access& own, const std::array<Access, count>& places) const {
+    std::vector<std::string> texts;
+    for (const Access& place : places) texts.push_back(address(context_, place));
+    const std::span<const LocalDim> dims = dims_of(context_.program, own);
+    const auto key = std::ranges::find(dims, step_.op.key, &LocalDim::dim);
+    return fmt::format("{{{}, {{{}}}, {}, {}}}", address(context_, own), fmt::join(texts, ", "),
+                       context_.names.product({dims.begin(), key}), context_.names.product({key + 1, dims.end()}));
+  }
+
+  std::string declare(const char* kind, const char* wanted, const Access& first,
+                      const std::vector<std::string>& values) {
+    const std::string name = scope_.fresh(wanted);
+    const Buffer& buffer = context_.program.buffer(first.buffer);
+    out_.line(
+        fmt::format("meshrt::{} {}(rank, {}, {{{}, {}}}, {}, {{{}}}, {});", kind, name, context_.group(ring_.axes),
+                    context_.site(span_), string_literal(buffer.path.empty() ? buffer.name : buffer.path),
+                    part_table(context_, {step_.op.key, {}}, ring_.axes), fmt::join(values, ", "), type_text(buffer)));
+    return name;
+  }
+
+  /// {part.at<float>(0), part.strides(0, key_strides)}
+  std::string operand(const std::string& of, const std::string& part, int value, const Access& own) {
+    const std::string at = attention_.place(
+        fmt::format("{}.at<{}>({})", of, type_, value), own,
+        [&](const std::string& stride) { return fmt::format("{}.stride({}, {})", part, value, stride); });
+    return fmt::format("{{{}, {}.strides({}, {})}}", at, part, value,
+                       attention_.strides_of(out_, scope_, own, step_.op.key));
+  }
+
+  EmitContext& context_;
+  CppWriter& out_;
+  Scope& scope_;
+  Attention& attention_;
+  const AttentionStep& step_;
+  const AttentionStep::Ring& ring_;
+  const Span span_;
+  const std::string type_;
 };
 
 }  // namespace
 
-void emit_attention(EmitContext& context, CppWriter& out, Scope& scope, const AttentionStep& step) {
+void emit_attention(EmitContext& context, CppWriter& out, Scope& scope, const AttentionStep& step, Span span) {
   Attention attention(context, step);
   const AttentionOp& op = step.op;
   const std::string shape = scope.fresh("shape"), type = cpp_type(context.program.buffer(step.out.buffer).type);
@@ -96,21 +190,17 @@ void emit_attention(EmitContext& context, CppWriter& out, Scope& scope, const At
   const auto operand = [&](const Access& access, DimId positions) {
     return attention.operand(out, scope, access, positions);
   };
+  if (step.ring) {
+    const std::string q = operand(step.q, op.query), made = operand(step.out, op.query);
+    return RingAttention(context, out, scope, attention, span).emit(shape, q, made, attention.place(step.log_sum));
+  }
   const std::string q = operand(step.q, op.query), k = operand(step.k, op.key), v = operand(step.v, op.key),
                     made = operand(step.out, op.query), log_sum = attention.place(step.log_sum);
   std::string gradients;
   if (step.backward)
     gradients = fmt::format(", {}, {}, {}, {}", operand(step.d_out, op.query), operand(step.d_q, op.query),
                             operand(step.d_k, op.key), operand(step.d_v, op.key));
-  std::vector<std::unique_ptr<CppWriter::Block>> blocks;
-  for (const LocalDim& loop : attention.loops) {
-    const std::string& index = context.names.index(loop.dim);
-    blocks.push_back(std::make_unique<CppWriter::Block>(
-        out, fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0})", index, context.names.extent(loop)), ""));
-  }
-  out.line(fmt::format("meshrt::{}<{}>({}, {}, {}, {}, {}, {}{});", step.backward ? "attend_backward" : "attend", type,
-                       shape, q, k, v, made, log_sum, gradients));
-  while (!blocks.empty()) blocks.pop_back();
+  attention.call(out, type, fmt::format("{}, {}, {}, {}, {}, {}{}", shape, q, k, v, made, log_sum, gradients));
 }
 
 }  // namespace mesh

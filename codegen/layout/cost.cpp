@@ -26,9 +26,12 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
   const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo ||
                       kind == CollectiveKind::redeal || kind == CollectiveKind::broadcast ||
                       kind == CollectiveKind::reduce;
+  const bool passes_on = kind == CollectiveKind::ring;
   const double rounds =
-      direct ? 1 : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
-  const Link& link = direct ? links.sends() : links.together;
+      direct      ? 1
+      : passes_on ? static_cast<double>(group - 1)
+                  : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
+  const Link& link = direct || passes_on ? links.sends() : links.together;
   return rounds * (1e-6 * link.latency_us) + link.gbs.seconds(static_cast<double>(sent));
 }
 

@@ -206,18 +206,21 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
   const auto decided = decisions_.moves_only.find(consumer_);
   const double flops = definition(op.node.op).flops(graph_, op.node);
   for (const Strategy& strategy : all) {
-    double operands = 0, results = 0, bytes = 0, unwanted = 0;
+    double operands = 0, results = 0, bytes = 0, unwanted = 0, passing = 0;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const ValueId input = op.node.inputs[i];
       const Placement required = strategy.required(op, i);
-      const double moving = op.operands[i] ? seconds(input, required) : 0;
+      const double moving = op.operands[i] ? seconds(input, required.without_circulation()) : 0;
+      passing += ring_seconds(input, required);
       operands += moving;
       if (decided != decisions_.moves_only.end() && decided->second != static_cast<int>(i)) unwanted += moving;
       bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, graph_.type(input), required));
     }
     for (size_t r = 0; r < op.declared.size(); ++r) {
       const ValueType& type = graph_.type(op.node.results[r]);
-      const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural);
+      const Placement given = strategy.natural(op, r), natural = given.without_circulation(),
+                      kept = target(op.bound[r], natural);
+      passing += ring_seconds(op.node.results[r], given);
       const auto& path = planner_.plan(type, natural, kept);
       results += path ? path->seconds : never;
       bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, type, natural));
@@ -229,9 +232,10 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
     }
     double share = 1;
     for (const auto& axes : strategy.factor_axes) share *= static_cast<double>(layout_.mesh.size(axes));
-    const double all_seconds = operands + results +
-                               compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share,
-                                               touched_bytes(graph_, op.node, bytes));
+    const double work = compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share,
+                                        touched_bytes(graph_, op.node, bytes));
+    // Parts pass while those before them are worked on.
+    const double all_seconds = operands + results + std::max(work, passing);
     if (decided != decisions_.moves_only.end() && decided->second != Decisions::nothing) unwanted += results;
     if (unwanted > least * (1 + 1e-9)) continue;
     if (unwanted < least * (1 - 1e-9) || all_seconds < best.seconds * (1 - 1e-9))
@@ -240,6 +244,12 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
   }
   if (best.seconds == never && !all.empty()) internal_error("no strategy can split " + op_text(graph_, op.node.op));
   return best;
+}
+
+/// What it takes to have the parts of a value go round while an op works on them.
+double Placer::ring_seconds(ValueId value, const Placement& circulating) {
+  if (!circulating.circulates()) return 0;
+  return planner_.plan(graph_.type(value), circulating.without_circulation(), circulating)->seconds;
 }
 
 /// In its part of the step, which is what counts: what is kept for a later part is read there as well.
@@ -314,7 +324,7 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
   emit(id);
   for (size_t r = 0; r < op.node.results.size(); ++r) {
     const ValueId result = op.node.results[r];
-    const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural);
+    const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural.without_circulation());
     set_placement(result, natural, what);
     for (size_t f = 0; f < op.factors.size(); ++f)
       if (!op.factors[f].results[r] && !strategy.factor_axes[f].empty()) {

@@ -33,6 +33,7 @@ class Placer {
     double seconds, operands;  // all, and what of it moves operands
   };
   Choice cheapest(const OpContext&, const std::vector<Strategy>&);
+  double ring_seconds(ValueId, const Placement& circulating);
   void settle(const OpContext&, const Strategy&, NodeId);
   DeclaredAxes bound(ValueId) const;
   void find_inner_values();
@@ -53,6 +54,8 @@ class Placer {
   ValueId bring(ValueId, const Placement& needed, const std::string& need);
   ValueId materialise(ValueId free, const Placement& to);
   ValueId through_view(ValueId, const Placement& to, const std::string& need);
+  ValueId send_round(ValueId part, const Placement& to, const std::string& need);
+  ValueId resharded(ValueId, ValueId copy, const Placement& to, const std::string& need, BodyId);
   ValueId reshard(ValueId, ValueId copy, const Placement& to, const std::string& need);
   std::vector<ValueId> copies_of(ValueId) const;
   ValueId nearest(ValueId, const Placement& to);

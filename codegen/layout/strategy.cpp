@@ -91,8 +91,11 @@ std::vector<int> choices(const OpContext& op, AxisId axis) {
         claimed = true;
     if (claimed) claims.push_back(static_cast<int>(f));
   }
-  // Nothing competes for the axis: splitting costs nothing more than what is there.
-  if (claims.size() == 1 && operand_claims && !is_part(op.factors[claims[0]]) && !op.factors[claims[0]].weigh)
+  // Nothing competes for the axis: splitting costs nothing more than what is there. With parts that go round or not is
+  // one claim.
+  const auto circulates = [&](int f) { return op.factors[static_cast<size_t>(f)].circulates; };
+  if (claims.size() - static_cast<size_t>(std::ranges::count_if(claims, circulates)) == 1 && operand_claims &&
+      !is_part(op.factors[claims[0]]) && !op.factors[claims[0]].weigh)
     return claims;
   std::vector<int> all{no_factor};
   all.insert(all.end(), claims.begin(), claims.end());
@@ -157,12 +160,16 @@ bool is_legal(const OpContext& op, const Strategy& strategy) {
   for (size_t f = 0; f < op.factors.size(); ++f) {
     const Factor& factor = op.factors[f];
     if (factor.granule > 1 && factor.size % ranks(f) != 0) return false;
+    if (factor.circulates && factor.size < ranks(f)) return false;
     if (strategy.factor_axes[f].empty()) continue;
     for (int slower = factor.slower; slower >= 0; slower = op.factors[slower].slower)
       if (op.factors[slower].size != ranks(slower)) return false;
   }
   return true;
 }
+
+/// Whether the dim of an operand or a result is not that along which the factor's work is split, but what that meets.
+bool goes_round(const Factor& factor, DimId dim) { return factor.circulates && dim != factor.operands[0]; }
 
 }  // namespace
 
@@ -175,6 +182,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
     part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
     if (factor_deals[f]) part.deal = factor_deals[f];
+    part.circulates |= !factor_axes[f].empty() && goes_round(op.factors[f], dim);
     part.margin = op.margins.of(op.node, op.factors, f, operand, op.mesh.size(factor_axes[f]));
   }
   if (op.operands[operand])
@@ -193,6 +201,7 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
       DimPlacement& part = placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()];
       part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
       if (factor_deals[f]) part.deal = factor_deals[f];
+      part.circulates |= !factor_axes[f].empty() && goes_round(op.factors[f], dim);
     } else {
       for (AxisId axis : factor_axes[f]) placement.partial.push_back({axis, op.factors[f].reduce});
     }
@@ -227,7 +236,7 @@ Placement operand_placement(const Graph& graph, const Node& node, size_t operand
         &result_dims = graph.type(node.results[0]).dims;
   Placement placement = Placement::whole(dims.size());
   for (const Factor& factor : definition(node.op).factors(graph, node)) {
-    if (!factor.operands[operand] || !factor.results[0]) continue;
+    if (!factor.operands[operand] || !factor.results[0] || factor.circulates) continue;
     const size_t from = std::find(result_dims.begin(), result_dims.end(), factor.results[0]) - result_dims.begin();
     DimPlacement& part =
         placement

@@ -39,6 +39,8 @@ const std::vector<Case>& cases() {
       {"gpt_model", "specs/gpt.mesh", "default", {{"data", 1}, {"model", 2}}, small_gpt},
       {"gpt_double", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64"},
       {"gpt_megatron", "specs/gpt.mesh", "megatron", {{"data", 2}, {"model", 2}}, small_gpt},
+      {"gpt_ring", "specs/gpt.mesh", "ring", {{"data", 1}, {"ctx", 2}}, small_gpt},
+      {"gpt_ring_uneven", "specs/gpt.mesh", "ring", {{"data", 2}, {"ctx", 3}}, small_gpt, "f64"},
       {"mlp_watched", "specs/mlp.mesh", "both", {{"rows", 2}, {"columns", 2}}, small_mlp, "f32", "", watched},
       {"gpt_watched", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64", "", watched},
       {"gpt_scores", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64", "", {}, scores},
