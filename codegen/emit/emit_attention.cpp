@@ -117,19 +117,20 @@ class RingAttention {
         type_(cpp_type(context.program.buffer(step_.out.buffer).type)) {}
 
   void emit(const std::string& shape, const std::string& q, const std::string& made, const std::string& log_sum) {
-    for (const uint32_t index : ring_.steps) emit_reason(context_, out_, context_.program.sharded.steps[index]);
-    std::string d_q, d_k, d_v, d_out;
+    reasons();
+    std::string d_q, d_out;
     if (step_.backward) {
       d_out = attention_.operand(out_, scope_, step_.d_out, step_.op.query);
       d_q = attention_.operand(out_, scope_, step_.d_q, step_.op.query);
     }
     const std::string part =
-        declare("RingParts", "part", step_.k, {circulating(step_.k, ring_.k), circulating(step_.v, ring_.v)});
+        declare("RingParts", "part", ring_.k[0],
+                {circulating("k_parts", step_.k, ring_.k), circulating("v_parts", step_.v, ring_.v)});
     const std::string k = operand(part, part, 0, step_.k), v = operand(part, part, 1, step_.v);
     std::string arguments = fmt::format("{}.shape({}), {}, {}, {}, {}, {}", part, shape, q, k, v, made, log_sum), sum;
     if (step_.backward) {
-      sum =
-          declare("RingSums", "sum", step_.d_k, {circulating(step_.d_k, ring_.d_k), circulating(step_.d_v, ring_.d_v)});
+      sum = declare("RingSums", "sum", ring_.d_k[0],
+                    {circulating("d_k_parts", step_.d_k, ring_.d_k), circulating("d_v_parts", step_.d_v, ring_.d_v)});
       arguments += fmt::format(", {}, {}, {}, {}", d_out, d_q, operand(sum, part, 0, step_.d_k),
                                operand(sum, part, 1, step_.d_v));
     }
@@ -139,15 +140,32 @@ class RingAttention {
   }
 
  private:
-  /// {k, {k_here, k_next}, outer, inner}
+  /// Why values go round: those of one reason together.
+  void reasons() {
+    static constexpr const char* names[] = {"k", "v", "d_k", "d_v"};
+    const auto why = [&](size_t i) -> const ReshardStep& { return context_.program.sharded.steps[ring_.steps[i]]; };
+    for (size_t i = 0; i < ring_.steps.size(); i += 2) {
+      if (why(i).reason != why(i + 1).reason || why(i).bytes != why(i + 1).bytes) {
+        emit_reason(context_, out_, why(i));
+        emit_reason(context_, out_, why(i + 1));
+        continue;
+      }
+      emit_reason(context_, out_, why(i), fmt::format(" of {} and {}, each", names[i], names[i + 1]));
+    }
+  }
+
+  /// The name of {k, {k_here, k_next}, outer, inner}.
   template <size_t count>
-  std::string circulating(const Access& own, const std::array<Access, count>& places) const {
+  std::string circulating(const char* wanted, const Access& own, const std::array<Access, count>& places) {
     std::vector<std::string> texts;
     for (const Access& place : places) texts.push_back(address(context_, place));
     const std::span<const LocalDim> dims = dims_of(context_.program, own);
     const auto key = std::ranges::find(dims, step_.op.key, &LocalDim::dim);
-    return fmt::format("{{{}, {{{}}}, {}, {}}}", address(context_, own), fmt::join(texts, ", "),
-                       context_.names.product({dims.begin(), key}), context_.names.product({key + 1, dims.end()}));
+    const std::string name = scope_.fresh(wanted);
+    out_.line(fmt::format("const meshrt::Circulating<{}> {} = {{{}, {{{}}}, {}, {}}};", count, name,
+                          address(context_, own), fmt::join(texts, ", "), context_.names.product({dims.begin(), key}),
+                          context_.names.product({key + 1, dims.end()})));
+    return name;
   }
 
   std::string declare(const char* kind, const char* wanted, const Access& first,

@@ -27,8 +27,8 @@ void emit_pipeline_run(EmitContext&, CppWriter&, const ForStep&, const std::stri
 /// The table of the boundaries between the parts that the members of a group own of a dim, of which `whole` is what
 /// they own together.
 std::string part_table(EmitContext&, const LocalDim& whole, const std::vector<AxisId>& axes);
-/// "  ring over `ctx` (4 ranks), 12 KiB: why", before a call that moves something.
-void emit_reason(EmitContext&, CppWriter&, const ReshardStep&);
+/// "all_reduce over `ctx` (4 ranks), 12 KiB: why", before a call that moves something; `of` stands before the bytes.
+void emit_reason(EmitContext&, CppWriter&, const ReshardStep& why, const std::string& of = "");
 
 /// Elements between neighbours along the last of `dims` that the access has: "1", "heads * head_dim"; "0" where it has
 /// none of them.

@@ -296,13 +296,14 @@ std::string own_call(EmitContext& context, const CollectiveStep& step) {
 
 }  // namespace
 
-void emit_reason(EmitContext& context, CppWriter& out, const ReshardStep& why) {
+void emit_reason(EmitContext& context, CppWriter& out, const ReshardStep& why, const std::string& of) {
   // Neighbours that have one reason say it once.
   const std::string cause = why.reason.substr(0, why.reason.find(';'));
   const bool again = cause == context.cause_before && cause.size() < why.reason.size();
   context.cause_before = cause;
-  out.comment(fmt::format("  {} over {} ({} ranks), {}: {}", name_of(why.kind), quoted_axes(context.mesh(), why.axes),
-                          context.mesh().size(why.axes), bytes_text(why.bytes),
+  out.comment(fmt::format("  {} over {} ({} ranks){}{} {}: {}", name_of(why.kind),
+                          quoted_axes(context.mesh(), why.axes), context.mesh().size(why.axes), of,
+                          of.empty() ? "," : "", bytes_text(why.bytes),
                           again ? "as above" + why.reason.substr(cause.size()) : why.reason));
 }
 

@@ -94,20 +94,27 @@ std::optional<AttentionStep::Ring> Lowering::ring_of(const Node& node, const Att
       ring.steps.push_back(first_step_ + reshard->step);
     }
   if (ring.steps.empty()) return {};
-  const auto place = [&](const Access& like, const char* part) -> Access {
-    const Buffer of = program_.buffer(like.buffer);
+  const auto place = [&](ValueId value, const Access& like, const char* part) -> Access {
     const auto dims = dims_of(program_, like);
     const BufferId made =
-        new_buffer(of.name + part, of.path, of.type, {dims.begin(), dims.end()}, BufferKind::workspace, of.span);
+        new_buffer(short_name(value) + part, graph_.value(value).name, program_.buffer(like.buffer).type,
+                   {dims.begin(), dims.end()}, BufferKind::workspace, node.span);
     program_.buffer(made).space = Space::arena;
     return {made, {}};
   };
   for (const Access* own : {&step.k, &step.v}) program_.buffer(storage(program_, own->buffer)).space = Space::arena;
-  ring.k = {place(step.k, "_here"), place(step.k, "_next")};
-  ring.v = {place(step.v, "_here"), place(step.v, "_next")};
+  const auto places = [&](size_t input, const Access& like) -> std::array<Access, 2> {
+    return {place(node.inputs[input], like, "_here"), place(node.inputs[input], like, "_next")};
+  };
+  ring.k = places(1, step.k);
+  ring.v = places(2, step.v);
   if (!step.backward) return ring;
-  ring.d_k = {place(step.d_k, "_added"), place(step.d_k, "_came"), place(step.d_k, "_sent")};
-  ring.d_v = {place(step.d_v, "_added"), place(step.d_v, "_came"), place(step.d_v, "_sent")};
+  const auto sums = [&](size_t result, const Access& like) -> std::array<Access, 3> {
+    const ValueId value = node.results[result];
+    return {place(value, like, "_added"), place(value, like, "_came"), place(value, like, "_sent")};
+  };
+  ring.d_k = sums(1, step.d_k);
+  ring.d_v = sums(2, step.d_v);
   return ring;
 }
 

@@ -24,6 +24,7 @@ CompileRequest request_of(const Case& one) {
   request.layout = one.layout;
   request.mesh = one.mesh;
   request.precision = "f64";
+  request.machine_file = NEAR;
   return request;
 }
 
@@ -34,6 +35,11 @@ size_t rings(const Program& program) {
     count += attention && attention->ring;
   });
   return count;
+}
+
+void PrintTo(const Case& one, std::ostream* out) {
+  *out << one.model << " " << one.layout;
+  for (const auto& [axis, size] : one.mesh) *out << " " << axis << "=" << size;
 }
 
 class Ring : public ::testing::TestWithParam<Case> {};
@@ -50,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Causal", "own", {{"ctx", 4}}, 2}, Case{"Causal", "own", {{"ctx", 11}}, 2},
                       Case{"Causal", "again", {{"ctx", 2}}, 3}, Case{"Causal", "again", {{"ctx", 3}}, 3},
                       Case{"Causal", "samples", {}, 2}, Case{"Causal", "parts", {}, 2}, Case{"Causal", "heads", {}, 2},
-                      Case{"Causal", "both", {}, 2}, Case{"Cross", "own", {{"ctx", 2}}, 2},
+                      Case{"Causal", "both", {}, 2}, Case{"Cross", "own", {{"ctx", 2}}, 3},
                       Case{"Cross", "all", {{"ctx", 2}}, 4}, Case{"Cross", "all", {{"ctx", 3}}, 4},
                       Case{"Cross", "all", {{"ctx", 4}}, 4}, Case{"Cross", "samples", {}, 4},
                       Case{"Cross", "heads", {{"model", 2}, {"ctx", 3}}, 4}, Case{"Cross", "both", {}, 4}));
