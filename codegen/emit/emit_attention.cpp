@@ -71,7 +71,7 @@ struct Attention {
     const LocalDim& queries = held(step.q, step.op.query);
     const bool dealt = queries.placement.deal && !queries.placement.axes.empty();
     const std::string query_begin = dealt ? "0" : context.names.begin(queries),
-                      key_begin = context.names.begin(held(step.k, step.op.key));
+                      key_begin = step.ring ? "0" : context.names.begin(held(step.k, step.op.key));
     const bool more = dealt || step.op.window > 0 || query_begin != "0" || key_begin != "0";
     out.line(fmt::format("{}meshrt::AttentionShape {} = meshrt::attention_shape({}, {}, {}, {}, {}, {}, {}, {}, {});",
                          more ? "" : "const ", name, batch.empty() ? "1" : extent_along(context, step.log_sum, batch),
@@ -123,16 +123,22 @@ class RingAttention {
       d_out = attention_.operand(out_, scope_, step_.d_out, step_.op.query);
       d_q = attention_.operand(out_, scope_, step_.d_q, step_.op.query);
     }
-    const std::string part =
-        declare("RingParts", "part", ring_.k[0],
-                {circulating("k_parts", step_.k, ring_.k), circulating("v_parts", step_.v, ring_.v)});
-    const std::string k = operand(part, part, 0, step_.k), v = operand(part, part, 1, step_.v);
+    const std::string k_parts = circulating("k_parts", step_.k, ring_.k),
+                      v_parts = circulating("v_parts", step_.v, ring_.v), part = scope_.fresh("part");
+    const Deal& deal = attention_.held(step_.k, step_.op.key).placement.deal;
+    out_.line(fmt::format("meshrt::RingParts {}(rank, {}, {}, {}, {{{}, {}}}, {}{});", part, context_.group(ring_.axes),
+                          site(ring_.k[0]), part_table(context_, {step_.op.key, {{}, deal}}, ring_.axes), k_parts,
+                          v_parts, type_text(context_.program.buffer(step_.k.buffer)),
+                          deal ? ", " + deal_expression(deal) : ""));
+    const std::string k = operand(part, 0, step_.k), v = operand(part, 1, step_.v);
     std::string arguments = fmt::format("{}.shape({}), {}, {}, {}, {}, {}", part, shape, q, k, v, made, log_sum), sum;
     if (step_.backward) {
-      sum = declare("RingSums", "sum", ring_.d_k[0],
-                    {circulating("d_k_parts", step_.d_k, ring_.d_k), circulating("d_v_parts", step_.d_v, ring_.d_v)});
-      arguments += fmt::format(", {}, {}, {}, {}", d_out, d_q, operand(sum, part, 0, step_.d_k),
-                               operand(sum, part, 1, step_.d_v));
+      const std::string d_k_parts = circulating("d_k_parts", step_.d_k, ring_.d_k),
+                        d_v_parts = circulating("d_v_parts", step_.d_v, ring_.d_v);
+      sum = scope_.fresh("sum");
+      out_.line(
+          fmt::format("meshrt::RingSums {}({}, {}, {{{}, {}}});", sum, part, site(ring_.d_k[0]), d_k_parts, d_v_parts));
+      arguments += fmt::format(", {}, {}, {}, {}", d_out, d_q, operand(sum, 0, step_.d_k), operand(sum, 1, step_.d_v));
     }
     const auto turns = out_.block("do", " while (" + part + ".next());");
     attention_.call(out_, type_, arguments);
@@ -168,23 +174,19 @@ class RingAttention {
     return name;
   }
 
-  std::string declare(const char* kind, const char* wanted, const Access& first,
-                      const std::vector<std::string>& values) {
-    const std::string name = scope_.fresh(wanted);
-    const Buffer& buffer = context_.program.buffer(first.buffer);
-    out_.line(
-        fmt::format("meshrt::{} {}(rank, {}, {{{}, {}}}, {}, {{{}}}, {});", kind, name, context_.group(ring_.axes),
-                    context_.site(span_), string_literal(buffer.path.empty() ? buffer.name : buffer.path),
-                    part_table(context_, {step_.op.key, {}}, ring_.axes), fmt::join(values, ", "), type_text(buffer)));
-    return name;
+  /// {3, "layer.attn.k"}
+  std::string site(const Access& value) {
+    const Buffer& buffer = context_.program.buffer(value.buffer);
+    return fmt::format("{{{}, {}}}", context_.site(span_),
+                       string_literal(buffer.path.empty() ? buffer.name : buffer.path));
   }
 
   /// {part.at<float>(0), part.strides(0, key_strides)}
-  std::string operand(const std::string& of, const std::string& part, int value, const Access& own) {
+  std::string operand(const std::string& of, int value, const Access& own) {
     const std::string at = attention_.place(
         fmt::format("{}.at<{}>({})", of, type_, value), own,
-        [&](const std::string& stride) { return fmt::format("{}.stride({}, {})", part, value, stride); });
-    return fmt::format("{{{}, {}.strides({}, {})}}", at, part, value,
+        [&](const std::string& stride) { return fmt::format("{}.stride({}, {})", of, value, stride); });
+    return fmt::format("{{{}, {}.strides({}, {})}}", at, of, value,
                        attention_.strides_of(out_, scope_, own, step_.op.key));
   }
 

@@ -129,16 +129,17 @@ struct Keys {
   const T *k, *v;
   T *d_k, *d_v;
   const meshrt::RingParts* part = nullptr;
-
-  /// Operand `i` of these (k, v, k, v), from index 0 of all dims, and its strides.
-  template <class Element>
-  std::pair<Element*, meshrt::HeadStrides> at(Element* begin, size_t i, const Operand& operand,
-                                              const std::vector<int64_t>& turn) const {
-    for (size_t l = 0; l < turn.size(); ++l)
-      begin += turn[l] * (part ? part->stride(i, operand.outer[l]) : operand.outer[l]);
-    return {begin, part ? part->strides(i, operand.strides) : operand.strides};
-  }
+  const meshrt::RingSums* sum = nullptr;
 };
+
+// Operand `i` of these (k, v), or of their gradients, in a turn of the loops, and its strides.
+template <class Element, class Ring>
+std::pair<Element*, meshrt::HeadStrides> of_keys(Element* begin, const Ring* ring, size_t i, const Operand& operand,
+                                                 const std::vector<int64_t>& turn) {
+  for (size_t l = 0; l < turn.size(); ++l)
+    begin += turn[l] * (ring ? ring->stride(i, operand.outer[l]) : operand.outer[l]);
+  return {begin, ring ? ring->strides(i, operand.strides) : operand.strides};
+}
 
 // A value that goes round: its own part, and places for others.
 template <size_t count>
@@ -200,14 +201,14 @@ class BoundAttention {
 
   void attend(const meshrt::AttentionShape& shape, const Keys<T>& keys) {
     each_turn(binder_.turns, turn_, [&] {
-      const auto [k, k_at] = keys.at(keys.k, 0, k_, turn_);
-      const auto [v, v_at] = keys.at(keys.v, 1, v_, turn_);
+      const auto [k, k_at] = of_keys(keys.k, keys.part, 0, k_, turn_);
+      const auto [v, v_at] = of_keys(keys.v, keys.part, 1, v_, turn_);
       const T* const q = q_.at<const T>(binding_, turn_);
       T *const out = out_.at<T>(binding_, turn_), *const log_sum = log_sum_.at<T>(binding_, turn_);
       if (!step_.backward)
         return meshrt::attention<T>(shape, {q, k, v, q_.strides, k_at, v_at, out, out_.strides, log_sum});
-      const auto [d_k, d_k_at] = keys.at(keys.d_k, 0, d_k_, turn_);
-      const auto [d_v, d_v_at] = keys.at(keys.d_v, 1, d_v_, turn_);
+      const auto [d_k, d_k_at] = of_keys(keys.d_k, keys.sum, 0, d_k_, turn_);
+      const auto [d_v, d_v_at] = of_keys(keys.d_v, keys.sum, 1, d_v_, turn_);
       meshrt::attention_backward<T>(
           shape, {q, k, v, q_.strides, k_at, v_at, out, out_.strides, log_sum, d_out_.at<const T>(binding_, turn_),
                   d_out_.strides, d_q_.at<T>(binding_, turn_), d_k, d_v, d_q_.strides, d_k_at, d_v_at});
@@ -222,6 +223,7 @@ class BoundAttention {
     group_ = &group_of(binding_, ring.axes);
     for (const int member : group_->members) begin_.push_back(local_range(binding_.program, keys, member).begin);
     begin_.push_back(local_range(binding_.program, keys, group_->members.back()).end);
+    deal_ = keys.placement.deal;
     parts_ = {Round<2>(binding_, step_.k, ring.k, step_.op.key), Round<2>(binding_, step_.v, ring.v, step_.op.key)};
     if (step_.backward)
       sums_ = {Round<3>(binding_, step_.d_k, ring.d_k, step_.op.key),
@@ -234,16 +236,15 @@ class BoundAttention {
 
   void run_ring() {
     meshrt::RingParts part(binding_.rank, *group_, site(0, step_.k), begin_,
-                           {parts_[0].at(binding_), parts_[1].at(binding_)}, meshrt::type_of<T>);
+                           {parts_[0].at(binding_), parts_[1].at(binding_)}, meshrt::type_of<T>, deal_);
     if (!step_.backward) {
       do attend(part.shape(shape_), {part.at<T>(0), part.at<T>(1), nullptr, nullptr, &part});
       while (part.next());
       return;
     }
-    meshrt::RingSums sum(binding_.rank, *group_, site(2, step_.d_k), begin_,
-                         {sums_[0].at(binding_), sums_[1].at(binding_)}, meshrt::type_of<T>);
+    meshrt::RingSums sum(part, site(2, step_.d_k), {sums_[0].at(binding_), sums_[1].at(binding_)});
     do {
-      attend(part.shape(shape_), {part.at<T>(0), part.at<T>(1), sum.at<T>(0), sum.at<T>(1), &part});
+      attend(part.shape(shape_), {part.at<T>(0), part.at<T>(1), sum.at<T>(0), sum.at<T>(1), &part, &sum});
       sum.next();
     } while (part.next());
   }
@@ -256,6 +257,7 @@ class BoundAttention {
   std::vector<int64_t> turn_;
   const meshrt::Group* group_ = nullptr;
   std::vector<int64_t> begin_;  // of the parts of the keys
+  Deal deal_;
   std::vector<Round<2>> parts_;
   std::vector<Round<3>> sums_;
 };

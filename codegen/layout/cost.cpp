@@ -35,6 +35,15 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
   return rounds * (1e-6 * link.latency_us) + link.gbs.seconds(static_cast<double>(sent));
 }
 
+double ring_wait(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes, size_t values,
+                 double passing, double work) {
+  const auto parts = static_cast<double>(mesh.size(axes));
+  const double meanwhile = work * (parts - 1) / parts;  // the last part is worked on when nothing is under way
+  const double calls = static_cast<double>(values) * collective_seconds(machine, mesh, axes, CollectiveKind::ring, 0);
+  const double own = within_node(machine, mesh, axes) ? passing - calls : 0;
+  return own + std::max(0.0, passing - own - meanwhile);
+}
+
 std::string time_text(double seconds) {
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);

@@ -189,6 +189,7 @@ void Placer::node(NodeId id) {
     op.bound.push_back(bound(result));
     op.declared.push_back(inner_[result.index] ? declared_.of(result) : op.bound.back());
   }
+  op.in_ring = ruled_rings(op);
   Choice best = cheapest(op, strategies(op));
   const bool open = decisions_.splits_any && !decisions_.moves_only.contains(id);
   for (bool better = open && best.operands > 0; better;) {
@@ -206,12 +207,13 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
   const auto decided = decisions_.moves_only.find(consumer_);
   const double flops = definition(op.node.op).flops(graph_, op.node);
   for (const Strategy& strategy : all) {
-    double operands = 0, results = 0, bytes = 0, unwanted = 0, passing = 0;
+    double operands = 0, results = 0, bytes = 0, unwanted = 0;
+    std::vector<ReshardStep> rings;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const ValueId input = op.node.inputs[i];
       const Placement required = strategy.required(op, i);
       const double moving = op.operands[i] ? seconds(input, required.without_circulation()) : 0;
-      passing += ring_seconds(input, required);
+      add_ring(input, required, rings);
       operands += moving;
       if (decided != decisions_.moves_only.end() && decided->second != static_cast<int>(i)) unwanted += moving;
       bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, graph_.type(input), required));
@@ -220,7 +222,7 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
       const ValueType& type = graph_.type(op.node.results[r]);
       const Placement given = strategy.natural(op, r), natural = given.without_circulation(),
                       kept = target(op.bound[r], natural);
-      passing += ring_seconds(op.node.results[r], given);
+      add_ring(op.node.results[r], given, rings);
       const auto& path = planner_.plan(type, natural, kept);
       results += path ? path->seconds : never;
       bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, type, natural));
@@ -234,22 +236,41 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
     for (const auto& axes : strategy.factor_axes) share *= static_cast<double>(layout_.mesh.size(axes));
     const double work = compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share,
                                         touched_bytes(graph_, op.node, bytes));
-    // Parts pass while those before them are worked on.
-    const double all_seconds = operands + results + std::max(work, passing);
+    double passing = 0;
+    for (const ReshardStep& ring : rings) passing += ring.seconds;
+    const double waiting =
+        rings.empty() ? 0 : ring_wait(out_.machine, layout_.mesh, rings.front().axes, rings.size(), passing, work);
+    const double all_seconds = operands + results + work + waiting;
     if (decided != decisions_.moves_only.end() && decided->second != Decisions::nothing) unwanted += results;
     if (unwanted > least * (1 + 1e-9)) continue;
     if (unwanted < least * (1 - 1e-9) || all_seconds < best.seconds * (1 - 1e-9))
-      best = {strategy, all_seconds, operands};
+      best = {strategy, all_seconds, operands + waiting};
     least = std::min(least, unwanted);
   }
   if (best.seconds == never && !all.empty()) internal_error("no strategy can split " + op_text(graph_, op.node.op));
   return best;
 }
 
-/// What it takes to have the parts of a value go round while an op works on them.
-double Placer::ring_seconds(ValueId value, const Placement& circulating) {
-  if (!circulating.circulates()) return 0;
-  return planner_.plan(graph_.type(value), circulating.without_circulation(), circulating)->seconds;
+/// How the parts of a value go round while an op works on them, if they do.
+void Placer::add_ring(ValueId value, const Placement& circulating, std::vector<ReshardStep>& rings) {
+  if (!circulating.circulates()) return;
+  const auto& path = planner_.plan(graph_.type(value), circulating.without_circulation(), circulating);
+  rings.push_back(path->steps.front());
+}
+
+/// Axes over which rules split what may go round while the op works on it.
+std::vector<AxisId> Placer::ruled_rings(const OpContext& op) const {
+  std::vector<AxisId> axes;
+  for (const Factor& factor : op.factors)
+    for (size_t i = 1; factor.circulates && i < op.node.inputs.size(); ++i) {
+      const std::vector<DimId>& dims = graph_.type(op.node.inputs[i]).dims;
+      const auto dim = std::ranges::find(dims, factor.operands[i]);
+      if (factor.operands[i] == factor.operands[0] || dim == dims.end()) continue;
+      const DeclaredAxes rules = declared_.of(op.node.inputs[i]);
+      const auto& ruled = rules[static_cast<size_t>(dim - dims.begin())];
+      if (ruled) axes.insert(axes.end(), ruled->axes.begin(), ruled->axes.end());
+    }
+  return axes;
 }
 
 /// In its part of the step, which is what counts: what is kept for a later part is read there as well.

@@ -33,7 +33,8 @@ class Placer {
     double seconds, operands;  // all, and what of it moves operands
   };
   Choice cheapest(const OpContext&, const std::vector<Strategy>&);
-  double ring_seconds(ValueId, const Placement& circulating);
+  void add_ring(ValueId, const Placement& circulating, std::vector<ReshardStep>& rings);
+  std::vector<AxisId> ruled_rings(const OpContext&) const;
   void settle(const OpContext&, const Strategy&, NodeId);
   DeclaredAxes bound(ValueId) const;
   void find_inner_values();

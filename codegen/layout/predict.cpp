@@ -152,12 +152,11 @@ class Predictor {
       result_.hidden_seconds += static_cast<double>(on_a_rank) * hidden(rings->second, seconds);
   }
 
-  /// Of what goes round, while all parts but the last are worked on.
   double hidden(const std::vector<const ReshardStep*>& rings, double work) const {
     double passing = 0;
     for (const ReshardStep* ring : rings) passing += ring->seconds;
-    const auto parts = static_cast<double>(sharded_.layout.mesh.size(rings.front()->axes));
-    return std::min(passing, work * (parts - 1) / parts);
+    return passing -
+           ring_wait(sharded_.machine, sharded_.layout.mesh, rings.front()->axes, rings.size(), passing, work);
   }
 
   const ShardedGraph& sharded_;

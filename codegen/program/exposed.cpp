@@ -52,13 +52,12 @@ class Clock {
     return left;
   }
 
-  /// All parts but the last one's are on their way while the step works on those before.
   void parts_pass(const AttentionStep::Ring& ring, double work) {
     double passing = 0;
     for (const uint32_t one : ring.steps)
       if (const auto seconds = calls_.find(one); seconds != calls_.end()) passing += seconds->second;
     const auto parts = static_cast<double>(program_.sharded.layout.mesh.size(ring.axes));
-    const double wait = std::max(0.0, passing - work * (parts - 1) / parts);
+    const double wait = std::max(0.0, passing - work * (parts - 1) / parts);  // nothing is under way with the last part
     waited_ += wait;
     now_ += wait;
   }

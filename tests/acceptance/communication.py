@@ -83,7 +83,7 @@ def long_sequence(report):
             for phase, values in (("forward", 2), ("backward", 4)):
                 found = [c["bytes"] for c in plan["collectives"] if c["kind"] == "ring" and c["phase"] == phase]
                 report.check(f"rings of {ranks} ranks {phase}", found, [expected] * values, found == [expected] * values)
-            activations[ranks] = plan["memory"]["activation"]
+            activations[ranks] = plan["memory"]["activations"]
         for ranks in (8, 16):
             ratio = activations[4] * 4 / (activations[ranks] * ranks)
             report.check(f"activations of {ranks} ranks, in proportion to those of 4: relative difference", abs(ratio - 1), 0.01)

@@ -55,11 +55,14 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{"Causal", "own", {{"ctx", 2}}, 2}, Case{"Causal", "own", {{"ctx", 3}}, 2},
                       Case{"Causal", "own", {{"ctx", 4}}, 2}, Case{"Causal", "own", {{"ctx", 11}}, 2},
                       Case{"Causal", "again", {{"ctx", 2}}, 3}, Case{"Causal", "again", {{"ctx", 3}}, 3},
-                      Case{"Causal", "samples", {}, 2}, Case{"Causal", "parts", {}, 2}, Case{"Causal", "heads", {}, 2},
-                      Case{"Causal", "both", {}, 2}, Case{"Cross", "own", {{"ctx", 2}}, 3},
-                      Case{"Cross", "all", {{"ctx", 2}}, 4}, Case{"Cross", "all", {{"ctx", 3}}, 4},
-                      Case{"Cross", "all", {{"ctx", 4}}, 4}, Case{"Cross", "samples", {}, 4},
-                      Case{"Cross", "heads", {{"model", 2}, {"ctx", 3}}, 4}, Case{"Cross", "both", {}, 4}));
+                      Case{"Causal", "zigzag", {{"ctx", 2}}, 2}, Case{"Causal", "zigzag", {{"ctx", 3}}, 2},
+                      Case{"Causal", "zigzag", {{"ctx", 4}}, 2}, Case{"Causal", "rounds", {{"ctx", 3}}, 2},
+                      Case{"Cross", "rounds", {{"ctx", 2}}, 4}, Case{"Causal", "samples", {}, 2},
+                      Case{"Causal", "parts", {}, 2}, Case{"Causal", "heads", {}, 2}, Case{"Causal", "both", {}, 2},
+                      Case{"Cross", "own", {{"ctx", 2}}, 2}, Case{"Cross", "all", {{"ctx", 2}}, 4},
+                      Case{"Cross", "all", {{"ctx", 3}}, 4}, Case{"Cross", "all", {{"ctx", 4}}, 4},
+                      Case{"Cross", "samples", {}, 4}, Case{"Cross", "heads", {{"model", 2}, {"ctx", 3}}, 4},
+                      Case{"Cross", "both", {}, 4}));
 
 }  // namespace
 }  // namespace mesh

@@ -36,7 +36,7 @@ std::vector<Factor> factors_of(const Graph& graph, const Node& node, const Atten
   };
   for (size_t i = 0; i < node.inputs.size(); ++i) ring.operands[i] = position(node.inputs[i]);
   for (size_t i = 0; i < node.results.size(); ++i) ring.results[i] = position(node.results[i]);
-  ring.in_order = ring.circulates = true;
+  ring.circulates = true;
   factors.push_back(std::move(ring));
   return factors;
 }
