@@ -99,7 +99,7 @@ struct Compilation {
   std::optional<Layout> layout = {};  // known once the dims of the first entry are
   std::vector<Limit> budget = {};
   Machine machine = {};
-  std::function<bool(DimId)> is_split = [this](DimId dim) { return may_split(*layout, dim); };
+  MaySplit splits = [this](DimId dim, DimId beside) { return may_split(*layout, dim, beside); };
   std::vector<GenerationEntry> generation = {};  // of a program that generates, once the first is elaborated
   EntryWork entry = {};                          // the one under way
   Compiled result = {};
@@ -238,7 +238,7 @@ void recognise_ops(Compilation& c) {
   if (!c.layout) choose_layout(c);
   if (c.layout && c.layout->replicas && c.entry.is_step() && !c.sink.has_errors()) take_one_replica(c);
   if (c.request.plain || c.sink.has_errors()) return;
-  recognise(c.entry.graph, c.is_split);
+  recognise(c.entry.graph, c.splits);
   sink_renames(c.entry.graph);
   prepare_divisible_loops(c.entry.graph, [&](const std::string& scope, DimId dim) {
     return ruled_turns(*c.layout, scope, dim).has_value();
@@ -472,12 +472,12 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
   return std::move(c.result);
 }
 
-std::optional<Graph> step_graph(const Graph& model, const Layout& layout, const std::function<bool(DimId)>& is_split,
-                                SourceMap& sources, DiagnosticSink& sink) {
+std::optional<Graph> step_graph(const Graph& model, const Layout& layout, const MaySplit& splits, SourceMap& sources,
+                                DiagnosticSink& sink) {
   const CompileRequest request;
   Compilation c{request, sources, sink};
   c.layout = layout;
-  c.is_split = is_split;
+  c.splits = splits;
   c.entry.graph = model;
   for (const auto pass : {recognise_ops, differentiate_entry, complete_entry}) {
     pass(c);

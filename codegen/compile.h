@@ -10,6 +10,7 @@
 #include "codegen/layout/budget.h"
 #include "codegen/program/entry.h"
 #include "codegen/program/program.h"
+#include "codegen/rewrites/recognise.h"
 #include "frontend/diagnostic.h"
 #include "frontend/source.h"
 
@@ -89,8 +90,7 @@ std::optional<Compiled> compile(const CompileRequest&, SourceMap&, DiagnosticSin
 
 /// Parts of the same for a search, which tries many layouts: the graph of a training step up to its placements, of
 /// which the layout decides no more than it is asked for; and the program of such a graph alone.
-std::optional<Graph> step_graph(const Graph& model, const Layout&, const std::function<bool(DimId)>& is_split,
-                                SourceMap&, DiagnosticSink&);
+std::optional<Graph> step_graph(const Graph& model, const Layout&, const MaySplit&, SourceMap&, DiagnosticSink&);
 std::optional<Compiled> step_program(const Graph& step, const Layout&, const Machine&, std::optional<int64_t> memory,
                                      SourceMap&, DiagnosticSink&);
 

@@ -9,12 +9,12 @@
 namespace mesh {
 
 void emit_product(EmitContext&, CppWriter&, Scope&, const ProductStep&);
-void emit_attention(EmitContext&, CppWriter&, Scope&, const AttentionStep&);
 void emit_take(EmitContext&, CppWriter&, const TakeStep&);
 void emit_scatter(EmitContext&, CppWriter&, const ScatterStep&);
 void emit_copy(EmitContext&, CppWriter&, Scope&, const CopyStep&);
 void emit_fill(EmitContext&, CppWriter&, const FillStep&);
 /// `span` is the place in the spec that the call names when it fails.
+void emit_attention(EmitContext&, CppWriter&, Scope&, const AttentionStep&, Span span);
 void emit_collective(EmitContext&, CppWriter&, const CollectiveStep&, Span span);
 void emit_combined(EmitContext&, CppWriter&, const CombinedStep&, Span span);
 /// By what an action does, and ActionStep::keeps.
@@ -23,6 +23,12 @@ using ActionCalls = std::map<std::pair<ActionKind, bool>, std::string>;
 void emit_pipeline_run(EmitContext&, CppWriter&, const ForStep&, const std::string& routine, const ActionCalls& calls);
 
 // Shared by the calls.
+
+/// The table of the boundaries between the parts that the members of a group own of a dim, of which `whole` is what
+/// they own together.
+std::string part_table(EmitContext&, const LocalDim& whole, const std::vector<AxisId>& axes);
+/// "all_reduce over `ctx` (4 ranks), 12 KiB: why", before a call that moves something; `of` stands before the bytes.
+void emit_reason(EmitContext&, CppWriter&, const ReshardStep& why, const std::string& of = "");
 
 /// Elements between neighbours along the last of `dims` that the access has: "1", "heads * head_dim"; "0" where it has
 /// none of them.

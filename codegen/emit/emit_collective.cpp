@@ -15,10 +15,6 @@ namespace mesh {
 
 namespace {
 
-std::string quoted_axes(const MeshShape& mesh, const std::vector<AxisId>& axes) {
-  return axes.empty() ? "" : "`" + axes_text(mesh, axes, "`, `") + "`";
-}
-
 /// The linear index of this rank over the axes: "mesh::index(rank, mesh::data)", major first.
 std::string linear_index(EmitContext& context, const std::vector<AxisId>& axes) {
   std::vector<std::pair<std::string, std::string>> indices;
@@ -28,8 +24,8 @@ std::string linear_index(EmitContext& context, const std::vector<AxisId>& axes) 
   return axes.empty() ? "0" : horner(indices);
 }
 
-/// The table of the boundaries between the parts that the members of a group own of a dim, of which `whole` is what
-/// they own together.
+}  // namespace
+
 std::string part_table(EmitContext& context, const LocalDim& whole, const std::vector<AxisId>& axes) {
   const MeshShape& mesh = context.mesh();
   const std::string size = context.names.size(whole.dim);
@@ -44,6 +40,12 @@ std::string part_table(EmitContext& context, const LocalDim& whole, const std::v
   const std::string value = fmt::format("meshrt::boundaries<{}>({}, {}, {}{})", members, size, first, parts,
                                         deal ? ", " + deal_expression(deal) : "");
   return context.constant(fmt::format("std::array<int64_t, {}>", members + 1), name, value);
+}
+
+namespace {
+
+std::string quoted_axes(const MeshShape& mesh, const std::vector<AxisId>& axes) {
+  return axes.empty() ? "" : "`" + axes_text(mesh, axes, "`, `") + "`";
 }
 
 struct Emitter {
@@ -255,6 +257,7 @@ std::string plan_call(EmitContext& context, const CollectiveStep& step, Span spa
     case CollectiveKind::reduce:
       return fmt::format("plan_reduce({}, {}, {}, {}, {}, {}, {})", head, from, to, elements(context, step.from), type,
                          reduce, coordinate(context, step.at));
+    case CollectiveKind::ring:  // within the step that works on the parts
     case CollectiveKind::slice: break;
   }
   internal_error(std::string("the emitter has no ") + name_of(step.kind));
@@ -293,21 +296,24 @@ std::string own_call(EmitContext& context, const CollectiveStep& step) {
 
 }  // namespace
 
+void emit_reason(EmitContext& context, CppWriter& out, const ReshardStep& why, const std::string& of) {
+  // Neighbours that have one reason say it once.
+  const std::string cause = why.reason.substr(0, why.reason.find(';'));
+  const bool again = cause == context.cause_before && cause.size() < why.reason.size();
+  context.cause_before = cause;
+  out.comment(fmt::format("  {} over {} ({} ranks){}{} {}: {}", name_of(why.kind),
+                          quoted_axes(context.mesh(), why.axes), context.mesh().size(why.axes), of,
+                          of.empty() ? "," : "", bytes_text(why.bytes),
+                          again ? "as above" + why.reason.substr(cause.size()) : why.reason));
+}
+
 void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep& step, Span span) {
   const ReshardStep& why = context.program.sharded.steps[step.step];
   if (step.axes.empty()) {
     if (step.kind == CollectiveKind::redeal) out.comment("  " + why.reason);
     return out.line(own_call(context, step));
   }
-  if (step.phase != CollectiveStep::Phase::wait) {
-    // Neighbours that have one reason say it once.
-    const std::string cause = why.reason.substr(0, why.reason.find(';'));
-    const bool again = cause == context.cause_before && cause.size() < why.reason.size();
-    context.cause_before = cause;
-    out.comment(fmt::format("  {} over {} ({} ranks), {}: {}", name_of(step.kind),
-                            quoted_axes(context.mesh(), step.axes), context.mesh().size(step.axes),
-                            bytes_text(why.bytes), again ? "as above" + why.reason.substr(cause.size()) : why.reason));
-  }
+  if (step.phase != CollectiveStep::Phase::wait) emit_reason(context, out, why);
   out.line(
       fmt::format("{}.{}();", planned(context, {&step, 1}, plan_call(context, step, span)), action_of(step.phase)));
 }

@@ -43,6 +43,11 @@ TrafficTable count_traffic(const Program& program) {
                                   givers_on(classes.coordinate(i, message->axis), !message->down, home, message->among))
           tables[i][{std::nullopt, {message->axis}}].add(count, bytes);
     }
+    if (const AttentionStep::Ring* ring = ring_of(step))
+      for (size_t i = 0; i < tables.size(); ++i)
+        for (const uint32_t one : ring->steps)
+          if (around.back().ranks[i])
+            tables[i][{CollectiveKind::ring, ring->axes}].add(around.back().turns, program.sharded.steps[one].bytes);
     const std::span<const CollectiveStep> call = movements(step);
     if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) return;
     const auto& [turns, ranks] = around.back();

@@ -174,6 +174,7 @@ std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
   const Node& at = graph_.node(id);
   std::optional<SampleKind> kind;
   for (const Factor& factor : definition(at.op).factors(graph_, at)) {
+    if (factor.circulates) continue;  // another one has its dims
     std::vector<DimId> dims = factor.operands;
     dims.insert(dims.end(), factor.results.begin(), factor.results.end());
     if (std::ranges::none_of(dims, [&](DimId d) { return is_name(d); })) continue;

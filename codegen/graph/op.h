@@ -32,6 +32,9 @@ struct Factor {
   Margin margin = {};     // what a part of a result needs of operands beside the same part
   bool in_order = false;  // parts must be blocks: what is computed depends on which elements are neighbours
   std::optional<WindowReach> window = {};  // windows move along it: parts need more of some operands; in_order too
+  /// Where a dim of an operand or a result stands for another dim than the first operand's: the op meets all of it, and
+  /// its parts go round (DimPlacement::circulates). Another factor has the first operand's dim alone.
+  bool circulates = false;
 };
 
 /// How a pending reduction over ranks (a partial sum) in operands may pass through an op instead of being completed

@@ -3,10 +3,13 @@
 #include "meshrt/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <utility>
 
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/steps.h"
+#include "meshrt/ring.h"
 
 namespace mesh {
 
@@ -112,46 +115,156 @@ class AttentionBinder {
   size_t inner_ = 0;             // how many of them are the kernel's
 };
 
-// run(turn) for all turns of the loops around the kernel.
+// run() for all turns of the loops around the kernel.
 template <class Run>
 void each_turn(const std::vector<int64_t>& turns, std::vector<int64_t>& turn, const Run& run, size_t depth = 0) {
   if (depth == turns.size()) return run();
   for (turn[depth] = 0; turn[depth] < turns[depth]; ++turn[depth]) each_turn(turns, turn, run, depth + 1);
 }
 
+// What of the keys and values a kernel works on, and where their gradients go: all that the rank has, or the part at
+// hand of what goes round.
+template <class T>
+struct Keys {
+  const T *k, *v;
+  T *d_k, *d_v;
+  const meshrt::RingParts* part = nullptr;
+  const meshrt::RingSums* sum = nullptr;
+};
+
+// Operand `i` of these (k, v), or of their gradients, in a turn of the loops, and its strides.
+template <class Element, class Ring>
+std::pair<Element*, meshrt::HeadStrides> of_keys(Element* begin, const Ring* ring, size_t i, const Operand& operand,
+                                                 const std::vector<int64_t>& turn) {
+  for (size_t l = 0; l < turn.size(); ++l)
+    begin += turn[l] * (ring ? ring->stride(i, operand.outer[l]) : operand.outer[l]);
+  return {begin, ring ? ring->strides(i, operand.strides) : operand.strides};
+}
+
+// A value that goes round: its own part, and places for others.
+template <size_t count>
+struct Round {
+  Pointer own;
+  std::array<Pointer, count> places;
+  int64_t outer = 1, inner = 1;
+
+  Round(const Binding& binding, const Access& part, const std::array<Access, count>& parts, DimId key)
+      : own(binding, part) {
+    std::ranges::transform(parts, places.begin(), [&](const Access& access) { return Pointer(binding, access); });
+    const std::span<const LocalDim> dims = dims_of(binding.program, part);
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const size_t at = position_of(binding, part, key);
+      if (i != at) (i < at ? outer : inner) *= binding.extent(dims[i]);
+    }
+  }
+  meshrt::Circulating<count> at(const Binding& binding) const {
+    meshrt::Circulating<count> value{own.at(binding), {}, outer, inner};
+    for (size_t i = 0; i < count; ++i) value.places[i] = places[i].at(binding);
+    return value;
+  }
+};
+
+template <class T>
+class BoundAttention {
+ public:
+  BoundAttention(Binding& binding, const AttentionStep& step)
+      : binding_(binding), step_(step), binder_(binding, step, meshrt::type_of<T>), shape_(binder_.shape) {
+    const AttentionOp& op = step.op;
+    q_ = binder_.operand(step.q, op.query, op.head_dim);
+    k_ = binder_.operand(step.k, op.key, op.head_dim);
+    v_ = binder_.operand(step.v, op.key, op.value_dim);
+    out_ = binder_.operand(step.out, op.query, op.value_dim);
+    log_sum_ = binder_.log_sum();
+    if (!binder_.positions.empty()) shape_.query_at = binder_.positions.data();
+    turn_.resize(binder_.turns.size());
+    if (step.ring) find_parts();
+    if (!step.backward) return;
+    d_out_ = binder_.operand(step.d_out, op.query, op.value_dim);
+    d_q_ = binder_.operand(step.d_q, op.query, op.head_dim);
+    d_k_ = binder_.operand(step.d_k, op.key, op.head_dim);
+    d_v_ = binder_.operand(step.d_v, op.key, op.value_dim);
+  }
+  BoundAttention(const BoundAttention&) = delete;
+
+  void run() {
+    if (step_.ring) return run_ring();
+    Keys<T> all{start<const T>(k_), start<const T>(v_), nullptr, nullptr};
+    if (step_.backward) all.d_k = start<T>(d_k_), all.d_v = start<T>(d_v_);
+    attend(shape_, all);
+  }
+
+ private:
+  template <class Element>
+  Element* start(const Operand& operand) const {
+    return reinterpret_cast<Element*>(operand.pointer.at(binding_));
+  }
+
+  void attend(const meshrt::AttentionShape& shape, const Keys<T>& keys) {
+    each_turn(binder_.turns, turn_, [&] {
+      const auto [k, k_at] = of_keys(keys.k, keys.part, 0, k_, turn_);
+      const auto [v, v_at] = of_keys(keys.v, keys.part, 1, v_, turn_);
+      const T* const q = q_.at<const T>(binding_, turn_);
+      T *const out = out_.at<T>(binding_, turn_), *const log_sum = log_sum_.at<T>(binding_, turn_);
+      if (!step_.backward)
+        return meshrt::attention<T>(shape, {q, k, v, q_.strides, k_at, v_at, out, out_.strides, log_sum});
+      const auto [d_k, d_k_at] = of_keys(keys.d_k, keys.sum, 0, d_k_, turn_);
+      const auto [d_v, d_v_at] = of_keys(keys.d_v, keys.sum, 1, d_v_, turn_);
+      meshrt::attention_backward<T>(
+          shape, {q, k, v, q_.strides, k_at, v_at, out, out_.strides, log_sum, d_out_.at<const T>(binding_, turn_),
+                  d_out_.strides, d_q_.at<T>(binding_, turn_), d_k, d_v, d_q_.strides, d_k_at, d_v_at});
+    });
+  }
+
+  // ---- keys that go round
+
+  void find_parts() {
+    const AttentionStep::Ring& ring = *step_.ring;
+    const LocalDim keys = dims_of(binding_.program, step_.k)[position_of(binding_, step_.k, step_.op.key)];
+    group_ = &group_of(binding_, ring.axes);
+    for (const int member : group_->members) begin_.push_back(local_range(binding_.program, keys, member).begin);
+    begin_.push_back(local_range(binding_.program, keys, group_->members.back()).end);
+    deal_ = keys.placement.deal;
+    parts_ = {Round<2>(binding_, step_.k, ring.k, step_.op.key), Round<2>(binding_, step_.v, ring.v, step_.op.key)};
+    if (step_.backward)
+      sums_ = {Round<3>(binding_, step_.d_k, ring.d_k, step_.op.key),
+               Round<3>(binding_, step_.d_v, ring.d_v, step_.op.key)};
+  }
+
+  meshrt::Site site(size_t step, const Access& value) const {
+    return {static_cast<int32_t>(step_.ring->steps[step]), binding_.buffer(value).name.c_str()};
+  }
+
+  void run_ring() {
+    meshrt::RingParts part(binding_.rank, *group_, site(0, step_.k), begin_,
+                           {parts_[0].at(binding_), parts_[1].at(binding_)}, meshrt::type_of<T>, deal_);
+    if (!step_.backward) {
+      do attend(part.shape(shape_), {part.at<T>(0), part.at<T>(1), nullptr, nullptr, &part});
+      while (part.next());
+      return;
+    }
+    meshrt::RingSums sum(part, site(2, step_.d_k), {sums_[0].at(binding_), sums_[1].at(binding_)});
+    do {
+      attend(part.shape(shape_), {part.at<T>(0), part.at<T>(1), sum.at<T>(0), sum.at<T>(1), &part, &sum});
+      sum.next();
+    } while (part.next());
+  }
+
+  Binding& binding_;
+  const AttentionStep& step_;
+  const AttentionBinder binder_;
+  meshrt::AttentionShape shape_;
+  Operand q_, k_, v_, out_, log_sum_, d_out_, d_q_, d_k_, d_v_;
+  std::vector<int64_t> turn_;
+  const meshrt::Group* group_ = nullptr;
+  std::vector<int64_t> begin_;  // of the parts of the keys
+  Deal deal_;
+  std::vector<Round<2>> parts_;
+  std::vector<Round<3>> sums_;
+};
+
 template <class T>
 Task bind_attention(Binding& binding, const AttentionStep& step) {
-  const AttentionBinder binder(binding, step, meshrt::type_of<T>);
-  const AttentionOp& op = step.op;
-  const Operand q = binder.operand(step.q, op.query, op.head_dim), k = binder.operand(step.k, op.key, op.head_dim),
-                v = binder.operand(step.v, op.key, op.value_dim),
-                out = binder.operand(step.out, op.query, op.value_dim), log_sum = binder.log_sum();
-  meshrt::AttentionShape shape = binder.shape;
-  const auto positions = std::make_shared<const std::vector<int64_t>>(binder.positions);  // the action keeps them
-  if (!positions->empty()) shape.query_at = positions->data();
-  const std::vector<int64_t> turns = binder.turns;
-  if (!step.backward) {
-    return [=, kept = positions, &binding, turn = std::vector<int64_t>(turns.size())]() mutable {
-      each_turn(turns, turn, [&] {
-        meshrt::attention<T>(
-            shape, {q.at<const T>(binding, turn), k.at<const T>(binding, turn), v.at<const T>(binding, turn), q.strides,
-                    k.strides, v.strides, out.at<T>(binding, turn), out.strides, log_sum.at<T>(binding, turn)});
-      });
-    };
-  }
-  const Operand d_out = binder.operand(step.d_out, op.query, op.value_dim),
-                d_q = binder.operand(step.d_q, op.query, op.head_dim),
-                d_k = binder.operand(step.d_k, op.key, op.head_dim),
-                d_v = binder.operand(step.d_v, op.key, op.value_dim);
-  return [=, kept = positions, &binding, turn = std::vector<int64_t>(turns.size())]() mutable {
-    each_turn(turns, turn, [&] {
-      meshrt::attention_backward<T>(
-          shape, {q.at<const T>(binding, turn), k.at<const T>(binding, turn), v.at<const T>(binding, turn), q.strides,
-                  k.strides, v.strides, out.at<const T>(binding, turn), out.strides, log_sum.at<const T>(binding, turn),
-                  d_out.at<const T>(binding, turn), d_out.strides, d_q.at<T>(binding, turn), d_k.at<T>(binding, turn),
-                  d_v.at<T>(binding, turn), d_q.strides, d_k.strides, d_v.strides});
-    });
-  };
+  return [bound = std::make_shared<BoundAttention<T>>(binding, step)] { bound->run(); };
 }
 
 }  // namespace

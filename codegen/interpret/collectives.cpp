@@ -283,6 +283,7 @@ MakePlan maker(Binding& binding, const CollectiveStep& step) {
     case CollectiveKind::halo: return margins(bound);
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce: return at_one(bound);
+    case CollectiveKind::ring:
     case CollectiveKind::slice: break;
   }
   fault(binding, step, "the interpreter has no such collective");

@@ -46,7 +46,7 @@ ValueId Placer::nearest(ValueId id, const Placement& to) {
   double least = std::numeric_limits<double>::infinity();
   for (const ValueId copy : copies_of(id)) {
     if (placement(copy) == to) return copy;
-    if (placement(copy).has_margins()) continue;
+    if (placement(copy).has_margins() || (copy != id && placement(copy).circulates())) continue;
     const auto& path = planner_.plan(graph_.type(id), placement(copy), to);
     if (!path || path->seconds >= least) continue;
     least = path->seconds;
@@ -68,6 +68,7 @@ Placement Placer::without_turns_of_others(ValueId id, Placement to) const {
 }
 
 ValueId Placer::bring(ValueId id, const Placement& needed, const std::string& need) {
+  if (needed.circulates()) return send_round(bring(id, needed.without_circulation(), need), needed, need);
   if (is_free(id)) return materialise(id, needed);
   id = home(id);
   const Placement to = without_turns_of_others(id, needed);
@@ -81,6 +82,12 @@ ValueId Placer::bring(ValueId id, const Placement& needed, const std::string& ne
   const ValueId there = viewed ? viewed : reshard(id, moves_first ? bring(id, parts, need) : from, to, need);
   copies_[{id, phase_of_copies(id)}].emplace(to, there);
   return there;
+}
+
+/// For one reader, which does it while it works: nobody else has anything of it, and each turn of its loop does so
+/// anew.
+ValueId Placer::send_round(ValueId part, const Placement& to, const std::string& need) {
+  return resharded(part, part, to, need, graph_.node(consumer_).body);
 }
 
 ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<ValueId>& inputs) {
@@ -167,6 +174,13 @@ ValueId Placer::through_view(ValueId id, const Placement& to, const std::string&
 
 /// From `copy`, one of the copies of `id`.
 ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std::string& need) {
+  const ValueId there = resharded(id, copy, to, need, graph_.value(id).body);
+  for (ValueId at = there; at != copy; at = graph_.node(graph_.value(at).producer).inputs[0])
+    copies_[{id, phase_of_copies(id)}].emplace(placement(at), at);
+  return there;
+}
+
+ValueId Placer::resharded(ValueId id, ValueId copy, const Placement& to, const std::string& need, BodyId body) {
   const auto& path = planner_.plan(graph_.type(id), placement(copy), to);
   if (!path)
     internal_error(fmt::format("{} cannot be brought from {} to {}", value_name(graph_, id),
@@ -179,7 +193,7 @@ ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std
     step.reason = reason(step, at, way.placements[i], to, need);
     step.rule = rule_of(step, at);
     GraphBuilder build(graph_);
-    build.body = graph_.value(id).body;
+    build.body = body;
     const Node& user = consumer_ ? graph_.node(consumer_) : graph_.node(graph_.value(id).producer);
     build.span = user.span;
     build.scope = user.scope;
@@ -190,7 +204,6 @@ ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std
     set_placement(next, way.placements[i], out_.provenance[id.index]);
     if (way.placements[i].is_partial() && partial_because_.count(at)) partial_because_[next] = partial_because_[at];
     emit(graph_.value(next).producer);
-    copies_[{id, phase_of_copies(id)}].emplace(way.placements[i], next);
     at = next;
   }
   out_.movements.push_back({copy, at, consumer_});
@@ -199,6 +212,8 @@ ValueId Placer::reshard(ValueId id, ValueId copy, const Placement& to, const std
 
 /// What it costs to have a value as `to`: nothing where such a copy is there already.
 double Placer::seconds(ValueId id, const Placement& needed) {
+  if (const Placement part = needed.without_circulation(); part != needed)
+    return seconds(id, part) + planner_.plan(graph_.type(id), part, needed)->seconds;
   id = home(id);
   const Placement to = without_turns_of_others(id, needed);
   const ValueId from = decisions_.counts_copies ? nearest(id, to) : id;
@@ -294,6 +309,12 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
       return fmt::format("halo exchange: `{}` is split over `{}`, and each part is read with {} before it and {} after",
                          dim(step.from_dim), over, margin.before, margin.after);
     }
+    case CollectiveKind::ring:
+      if (after.circulates())
+        return fmt::format("`{}` is split over `{}`, and {} meets all of it, part by part", dim(step.from_dim), over,
+                           need);
+      return fmt::format("`{}` is split over `{}`, and every rank adds to each part as it comes by", dim(step.from_dim),
+                         over);
     case CollectiveKind::broadcast:
       if (step.at.owner)
         return fmt::format("`{}` is split over `{}`, so one rank has each turn's part, and {} needs it on all",

@@ -26,10 +26,22 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
   const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo ||
                       kind == CollectiveKind::redeal || kind == CollectiveKind::broadcast ||
                       kind == CollectiveKind::reduce;
+  const bool passes_on = kind == CollectiveKind::ring;
   const double rounds =
-      direct ? 1 : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
-  const Link& link = direct ? links.sends() : links.together;
+      direct      ? 1
+      : passes_on ? static_cast<double>(group - 1)
+                  : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
+  const Link& link = direct || passes_on ? links.sends() : links.together;
   return rounds * (1e-6 * link.latency_us) + link.gbs.seconds(static_cast<double>(sent));
+}
+
+double ring_wait(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes, size_t values,
+                 double passing, double work) {
+  const auto parts = static_cast<double>(mesh.size(axes));
+  const double meanwhile = work * (parts - 1) / parts;  // the last part is worked on when nothing is under way
+  const double calls = static_cast<double>(values) * collective_seconds(machine, mesh, axes, CollectiveKind::ring, 0);
+  const double own = within_node(machine, mesh, axes) ? passing - calls : 0;
+  return own + std::max(0.0, passing - own - meanwhile);
 }
 
 std::string time_text(double seconds) {

@@ -14,6 +14,11 @@ namespace mesh {
 double collective_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
                           int64_t sent_bytes);
 
+/// What an op of so many seconds waits for `values` that go round meanwhile, in `passing` seconds in all: it hides what
+/// the network does. Ranks of one host move the data themselves, and hide how long they would wait for each other.
+double ring_wait(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, size_t values, double passing,
+                 double work);
+
 /// Time of `flops` operations in `type` that touch `bytes` of memory, on one core.
 double compute_seconds(const Machine&, Type, double flops, double bytes);
 

@@ -38,7 +38,7 @@ class Reporter {
       const int64_t sent = sent_in(*step, step->turns) / step->turns;
       // What one rank alone has, and all need, it sends to each of them: no rule changes that.
       if (step->kind == CollectiveKind::broadcast) bytes += sent / (mesh_.size(step->axes) - 1);
-      else if (step->kind != CollectiveKind::halo) bytes += sent;
+      else if (step->kind != CollectiveKind::halo && step->kind != CollectiveKind::ring) bytes += sent;
     }
     if (bytes <= worth_telling) return;
     const ValueType& type = graph_.type(moved.from);

@@ -191,6 +191,7 @@ void Placer::node(NodeId id) {
     op.bound.push_back(bound(result));
     op.declared.push_back(inner_[result.index] ? declared_.of(result) : op.bound.back());
   }
+  op.in_ring = ruled_rings(op);
   Choice best = cheapest(op, strategies(op));
   const bool open = decisions_.splits_any && !decisions_.moves_only.contains(id);
   for (bool better = open && best.operands > 0; better;) {
@@ -209,17 +210,21 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
   const double flops = definition(op.node.op).flops(graph_, op.node);
   for (const Strategy& strategy : all) {
     double operands = 0, results = 0, bytes = 0, unwanted = 0;
+    std::vector<ReshardStep> rings;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const ValueId input = op.node.inputs[i];
       const Placement required = strategy.required(op, i);
-      const double moving = op.operands[i] ? seconds(input, required) : 0;
+      const double moving = op.operands[i] ? seconds(input, required.without_circulation()) : 0;
+      add_ring(input, required, rings);
       operands += moving;
       if (decided != decisions_.moves_only.end() && decided->second != static_cast<int>(i)) unwanted += moving;
       bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, graph_.type(input), required));
     }
     for (size_t r = 0; r < op.declared.size(); ++r) {
       const ValueType& type = graph_.type(op.node.results[r]);
-      const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural);
+      const Placement given = strategy.natural(op, r), natural = given.without_circulation(),
+                      kept = target(op.bound[r], natural);
+      add_ring(op.node.results[r], given, rings);
       const auto& path = planner_.plan(type, natural, kept);
       results += path ? path->seconds : never;
       bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, type, natural));
@@ -231,17 +236,43 @@ Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>
     }
     double share = 1;
     for (const auto& axes : strategy.factor_axes) share *= static_cast<double>(layout_.mesh.size(axes));
-    const double all_seconds = operands + results +
-                               compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share,
-                                               touched_bytes(graph_, op.node, bytes));
+    const double work = compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share,
+                                        touched_bytes(graph_, op.node, bytes));
+    double passing = 0;
+    for (const ReshardStep& ring : rings) passing += ring.seconds;
+    const double waiting =
+        rings.empty() ? 0 : ring_wait(out_.machine, layout_.mesh, rings.front().axes, rings.size(), passing, work);
+    const double all_seconds = operands + results + work + waiting;
     if (decided != decisions_.moves_only.end() && decided->second != Decisions::nothing) unwanted += results;
     if (unwanted > least * (1 + 1e-9)) continue;
     if (unwanted < least * (1 - 1e-9) || all_seconds < best.seconds * (1 - 1e-9))
-      best = {strategy, all_seconds, operands};
+      best = {strategy, all_seconds, operands + waiting};
     least = std::min(least, unwanted);
   }
   if (best.seconds == never && !all.empty()) internal_error("no strategy can split " + op_text(graph_, op.node.op));
   return best;
+}
+
+/// How the parts of a value go round while an op works on them, if they do.
+void Placer::add_ring(ValueId value, const Placement& circulating, std::vector<ReshardStep>& rings) {
+  if (!circulating.circulates()) return;
+  const auto& path = planner_.plan(graph_.type(value), circulating.without_circulation(), circulating);
+  rings.push_back(path->steps.front());
+}
+
+/// Axes over which rules split what may go round while the op works on it.
+std::vector<AxisId> Placer::ruled_rings(const OpContext& op) const {
+  std::vector<AxisId> axes;
+  for (const Factor& factor : op.factors)
+    for (size_t i = 1; factor.circulates && i < op.node.inputs.size(); ++i) {
+      const std::vector<DimId>& dims = graph_.type(op.node.inputs[i]).dims;
+      const auto dim = std::ranges::find(dims, factor.operands[i]);
+      if (factor.operands[i] == factor.operands[0] || dim == dims.end()) continue;
+      const DeclaredAxes rules = declared_.of(op.node.inputs[i]);
+      const auto& ruled = rules[static_cast<size_t>(dim - dims.begin())];
+      if (ruled) axes.insert(axes.end(), ruled->axes.begin(), ruled->axes.end());
+    }
+  return axes;
 }
 
 /// In its part of the step, which is what counts: what is kept for a later part is read there as well.
@@ -316,7 +347,7 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
   emit(id);
   for (size_t r = 0; r < op.node.results.size(); ++r) {
     const ValueId result = op.node.results[r];
-    const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural);
+    const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural.without_circulation());
     set_placement(result, natural, what);
     for (size_t f = 0; f < op.factors.size(); ++f)
       if (!op.factors[f].results[r] && !strategy.factor_axes[f].empty()) {

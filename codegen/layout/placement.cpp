@@ -29,6 +29,14 @@ Placement Placement::without_margins() const {
   return result;
 }
 
+bool Placement::circulates() const { return std::ranges::any_of(dims, &DimPlacement::circulates); }
+
+Placement Placement::without_circulation() const {
+  Placement result = *this;
+  for (DimPlacement& dim : result.dims) dim.circulates = false;
+  return result;
+}
+
 std::vector<Where> owners_of_turn(DimId dim, const DimPlacement& split) {
   std::vector<Where> at;
   for (const AxisId axis : split.axes) at.push_back({axis, {}, {dim, split.axes, split.deal}});
@@ -167,6 +175,7 @@ std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType
     if (!placement.dims[i].axes.empty()) text += "/" + axes_text(mesh, placement.dims[i].axes);
     text += deal_text(placement.dims[i].deal);
     if (const Margin& margin = placement.dims[i].margin) text += fmt::format(" -{}+{}", margin.before, margin.after);
+    if (placement.dims[i].circulates) text += " in a ring";
   }
   text += "]";
   for (const Partial& partial : placement.partial)

@@ -17,6 +17,9 @@ struct DimPlacement {
   /// On the way from one placement to another a whole dim may lie in the order in which it was dealt.
   Deal deal = {};
   Margin margin = {};  // held beside the own part, which stays what is owned; of blocks
+  /// The parts go round the ranks of the axes while an op works on them, one after the other: of what it reads each
+  /// rank sees every part, of what it gives each part collects what every rank adds.
+  bool circulates = false;
   auto operator<=>(const DimPlacement&) const = default;
 };
 
@@ -60,6 +63,8 @@ struct Placement {
   bool is_partial() const { return !partial.empty(); }
   bool has_margins() const;
   Placement without_margins() const;
+  bool circulates() const;
+  Placement without_circulation() const;
 };
 
 /// A stretch of global indices, or of positions (meshrt/deal.h).

@@ -33,6 +33,8 @@ class Placer {
     double seconds, operands;  // all, and what of it moves operands
   };
   Choice cheapest(const OpContext&, const std::vector<Strategy>&);
+  void add_ring(ValueId, const Placement& circulating, std::vector<ReshardStep>& rings);
+  std::vector<AxisId> ruled_rings(const OpContext&) const;
   void settle(const OpContext&, const Strategy&, NodeId);
   DeclaredAxes bound(ValueId) const;
   void find_inner_values();
@@ -56,6 +58,8 @@ class Placer {
   /// In memory of its own, that only those have where it lies.
   ValueId materialise_at(ValueId free, const Placement& to);
   ValueId through_view(ValueId, const Placement& to, const std::string& need);
+  ValueId send_round(ValueId part, const Placement& to, const std::string& need);
+  ValueId resharded(ValueId, ValueId copy, const Placement& to, const std::string& need, BodyId);
   ValueId reshard(ValueId, ValueId copy, const Placement& to, const std::string& need);
   std::vector<ValueId> copies_of(ValueId) const;
   ValueId nearest(ValueId, const Placement& to);

@@ -23,6 +23,11 @@ class Predictor {
         work_(sharded) {
     for (const Node& node : graph_.nodes)
       if (const UpdateOp* update = std::get_if<UpdateOp>(&node.op)) updates_[node.inputs[0]] = update->stored;
+    for (const Movement& moved : sharded_.movements)
+      for (ValueId at = moved.to; at != moved.from; at = graph_.node(graph_.value(at).producer).inputs[0]) {
+        const uint32_t step = std::get<ReshardOp>(graph_.node(graph_.value(at).producer).op).step;
+        if (sharded_.steps[step].kind == CollectiveKind::ring) rings_[moved.user].push_back(&sharded_.steps[step]);
+      }
   }
 
   Prediction run() {
@@ -141,7 +146,17 @@ class Predictor {
   void work(NodeId id, int64_t times, int64_t on_a_rank) {
     const Node& node = graph_.node(id);
     result_.flops += definition(node.op).flops(graph_, node) * static_cast<double>(times);
-    result_.compute_seconds += static_cast<double>(on_a_rank) * work_.seconds(node);
+    const double seconds = work_.seconds(node);
+    result_.compute_seconds += static_cast<double>(on_a_rank) * seconds;
+    if (const auto rings = rings_.find(id); rings != rings_.end())
+      result_.hidden_seconds += static_cast<double>(on_a_rank) * hidden(rings->second, seconds);
+  }
+
+  double hidden(const std::vector<const ReshardStep*>& rings, double work) const {
+    double passing = 0;
+    for (const ReshardStep* ring : rings) passing += ring->seconds;
+    return passing -
+           ring_wait(sharded_.machine, sharded_.layout.mesh, rings.front()->axes, rings.size(), passing, work);
   }
 
   const ShardedGraph& sharded_;
@@ -149,7 +164,8 @@ class Predictor {
   const Graph& graph_;
   const Declared declared_;
   const Work work_;
-  std::map<ValueId, StoredId> updates_;  // what is written back at the end of the step
+  std::map<ValueId, StoredId> updates_;                      // what is written back at the end of the step
+  std::map<NodeId, std::vector<const ReshardStep*>> rings_;  // by op: what goes round while it works
   Prediction result_;
 };
 

@@ -45,6 +45,7 @@ struct Prediction {
   double flops = 0;                            // of the whole model, one step
   double compute_seconds = 0;                  // of the slowest rank
   double communication_seconds = 0;            // all of it, also what computation hides (program/exposed.h)
+  double hidden_seconds = 0;                   // of that, what goes round while an op works on it
   std::vector<PlannedCollective> collectives;  // in order of execution
   std::optional<PlannedPipeline> pipeline = {};
   std::vector<PlannedMessage> messages = {};  // of that

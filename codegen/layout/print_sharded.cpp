@@ -15,6 +15,7 @@ const char* name_of(CollectiveKind kind) {
     case CollectiveKind::permute: return "permute";
     case CollectiveKind::redeal: return "redeal";
     case CollectiveKind::halo: return "halo";
+    case CollectiveKind::ring: return "ring";
     case CollectiveKind::broadcast: return "broadcast";
     case CollectiveKind::reduce: return "reduce";
     case CollectiveKind::slice: return "slice";

@@ -20,7 +20,7 @@ struct PlacedCost {
   int64_t bytes = 0;
   explicit PlacedCost(const ShardedGraph& placed) {
     const Prediction predicted = predict(placed);
-    communication = predicted.communication_seconds;
+    communication = predicted.communication_seconds - predicted.hidden_seconds;
     seconds = predicted.compute_seconds + communication;
     for (const PlannedCollective& one : predicted.collectives) bytes += volume(one);
   }

@@ -52,7 +52,10 @@ const std::optional<ReshardPath>& ReshardPlanner::plan(const ValueType& type, co
   const auto key = std::make_pair(type.element, Key{type.dims, {from, to}});
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  std::optional<ReshardPath> path = to.has_margins() ? with_margins(type, from, to) : search(type, from, to);
+  const bool circulates = from.circulates() || to.circulates();
+  std::optional<ReshardPath> path = circulates         ? with_circulation(type, from, to)
+                                    : to.has_margins() ? with_margins(type, from, to)
+                                                       : search(type, from, to);
   return known_[key] = std::move(path);
 }
 
@@ -110,6 +113,26 @@ std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, c
     path->steps.push_back(std::move(step));
     path->placements.push_back(at);
   }
+  return path;
+}
+
+std::optional<ReshardPath> ReshardPlanner::with_circulation(const ValueType& type, const Placement& from,
+                                                            const Placement& to) {
+  std::optional<ReshardPath> path = plan(type, from.without_circulation(), to.without_circulation());
+  if (!path) return path;
+  const auto go_round = [&](const Placement& before, const Placement& after, bool first) {
+    const Placement& circulating = first ? before : after;
+    const auto dim = std::ranges::find_if(circulating.dims, &DimPlacement::circulates);
+    if (dim == circulating.dims.end()) return;
+    const int position = static_cast<int>(dim - circulating.dims.begin());
+    ReshardStep step{CollectiveKind::ring, dim->axes, position, position, {}, Reduce::sum, 0, 0, {}, {}};
+    price(type, before, after, step);
+    path->seconds += step.seconds;
+    path->steps.insert(first ? path->steps.begin() : path->steps.end(), std::move(step));
+    path->placements.insert(first ? path->placements.begin() : path->placements.end(), after);
+  };
+  go_round(from, from.without_circulation(), true);
+  go_round(to.without_circulation(), to, false);
   return path;
 }
 

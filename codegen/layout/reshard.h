@@ -23,11 +23,12 @@ class ReshardPlanner {
 
   /// The way that takes the least time by the machine's description: A* over placements, every step a collective over a
   /// list of axes (reshard_moves.h). Nothing when the target has a partial that the source has not. Margins are fetched
-  /// last, a step for each dim.
+  /// last, a step for each dim; what circulates does so last where it is read, and first where it is made.
   const std::optional<ReshardPath>& plan(const ValueType&, const Placement& from, const Placement& to);
 
  private:
   std::optional<ReshardPath> with_margins(const ValueType&, const Placement& from, const Placement& to);
+  std::optional<ReshardPath> with_circulation(const ValueType&, const Placement& from, const Placement& to);
   std::optional<ReshardPath> search(const ValueType&, const Placement& from, const Placement& to) const;
   void price(const ValueType&, const Placement& before, const Placement& after, ReshardStep&) const;
   void take_turns(ReshardStep&) const;

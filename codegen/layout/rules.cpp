@@ -99,9 +99,14 @@ Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {
   return result;
 }
 
-bool may_split(const Layout& layout, DimId dim) {
-  return std::any_of(layout.rules.begin(), layout.rules.end(),
-                     [&](const Rule& rule) { return !rule.axes.empty() && has(rule.dims, dim); });
+bool may_split(const Layout& layout, DimId dim, DimId beside) {
+  const auto splits = [&](DimId of, AxisId axis) {
+    return std::ranges::any_of(layout.rules,
+                               [&](const Rule& rule) { return contains(rule.axes, axis) && has(rule.dims, of); });
+  };
+  for (AxisId axis = 0; axis != layout.mesh.axes.size(); ++axis)
+    if (splits(dim, axis) && !(beside && splits(beside, axis))) return true;
+  return false;
 }
 
 }  // namespace mesh

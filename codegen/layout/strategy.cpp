@@ -71,12 +71,30 @@ std::optional<int> ranks_factor(const OpContext& op, AxisId axis) {
   return {};
 }
 
+/// Of what a rule has in parts over the axis, as the op's own work is: these go round.
+std::optional<int> ring_factor(const OpContext& op, AxisId axis) {
+  if (!contains(op.in_ring, axis)) return {};
+  for (size_t f = 0; f < op.factors.size(); ++f) {
+    const Factor& factor = op.factors[f];
+    if (!factor.circulates || factor.size < op.mesh.axes[axis].size) continue;
+    const std::vector<AxisId>* now = axes_of(split_of(op, 0, factor.operands[0]));
+    bool split = now && contains(*now, axis);
+    for (size_t r = 0; r < op.declared.size(); ++r)
+      if (const auto* axes = axes_of(declared_split(op, r, factor.results[r]));
+          axes && factor.results[r] == factor.operands[0])
+        split = split || contains(*axes, axis);
+    if (split) return static_cast<int>(f);
+  }
+  return {};
+}
+
 constexpr int no_factor = -1, passes = -2, stays = -3;
 
 /// What may become of one axis, the preferred choice on equal cost first.
 std::vector<int> choices(const OpContext& op, AxisId axis) {
   if (std::ranges::count(op.must_lie, axis, &Where::axis) > 0) return {stays};
   if (const std::optional<int> ranks = ranks_factor(op, axis)) return {*ranks};
+  if (const std::optional<int> ring = ring_factor(op, axis)) return {*ring};
   std::vector<int> claims;
   bool operand_claims = false;
   for (size_t f = 0; f < op.factors.size(); ++f) {
@@ -91,8 +109,11 @@ std::vector<int> choices(const OpContext& op, AxisId axis) {
         claimed = true;
     if (claimed) claims.push_back(static_cast<int>(f));
   }
-  // Nothing competes for the axis: splitting costs nothing more than what is there.
-  if (claims.size() == 1 && operand_claims && !is_part(op.factors[claims[0]]) && !op.factors[claims[0]].weigh)
+  // Nothing competes for the axis: splitting costs nothing more than what is there. With parts that go round or not is
+  // one claim.
+  const auto circulates = [&](int f) { return op.factors[static_cast<size_t>(f)].circulates; };
+  if (claims.size() - static_cast<size_t>(std::ranges::count_if(claims, circulates)) == 1 && operand_claims &&
+      !is_part(op.factors[claims[0]]) && !op.factors[claims[0]].weigh)
     return claims;
   std::vector<int> all{no_factor};
   all.insert(all.end(), claims.begin(), claims.end());
@@ -123,6 +144,16 @@ std::vector<AxisId> ordered(const OpContext& op, const Factor& factor, const std
   return appearing;
 }
 
+/// Parts of several dims go round together: a deal must leave none empty, and a table is of dims of one size.
+bool goes_round_so(const OpContext& op, const Factor& factor, const std::vector<AxisId>& axes, const Deal& deal) {
+  const auto of_size = [&](DimId dim) { return op.graph.dim(dim).size == factor.size; };
+  if (deal.ownership == meshrt::Ownership::table && !std::ranges::all_of(factor.operands, of_size)) return false;
+  const int64_t parts = op.mesh.size(axes);
+  for (int64_t part = 0; part < parts; ++part)
+    if (meshrt::part_extent(factor.size, deal, part, parts) == 0) return false;
+  return true;
+}
+
 /// How a factor may be dealt to its axes: as operands and rules that split it over just these have it.
 std::vector<Deal> deals(const OpContext& op, const Factor& factor, const std::vector<AxisId>& axes) {
   if (axes.empty() || factor.in_order || factor.granule > 1 || factor.slower >= 0 || factor.margin) return {Deal{}};
@@ -132,6 +163,7 @@ std::vector<Deal> deals(const OpContext& op, const Factor& factor, const std::ve
   };
   for (size_t i = 0; i < op.operands.size(); ++i) consider(split_of(op, i, factor.operands[i]));
   for (size_t r = 0; r < op.declared.size(); ++r) consider(declared_split(op, r, factor.results[r]));
+  if (factor.circulates) std::erase_if(all, [&](const Deal& deal) { return !goes_round_so(op, factor, axes, deal); });
   return all.empty() ? std::vector<Deal>{Deal{}} : all;
 }
 
@@ -157,12 +189,16 @@ bool is_legal(const OpContext& op, const Strategy& strategy) {
   for (size_t f = 0; f < op.factors.size(); ++f) {
     const Factor& factor = op.factors[f];
     if (factor.granule > 1 && factor.size % ranks(f) != 0) return false;
+    if (factor.circulates && factor.size < ranks(f)) return false;
     if (strategy.factor_axes[f].empty()) continue;
     for (int slower = factor.slower; slower >= 0; slower = op.factors[slower].slower)
       if (op.factors[slower].size != ranks(slower)) return false;
   }
   return true;
 }
+
+/// Whether the dim of an operand or a result is not that along which the factor's work is split, but what that meets.
+bool goes_round(const Factor& factor, DimId dim) { return factor.circulates && dim != factor.operands[0]; }
 
 }  // namespace
 
@@ -175,6 +211,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
     part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
     if (factor_deals[f]) part.deal = factor_deals[f];
+    part.circulates |= !factor_axes[f].empty() && goes_round(op.factors[f], dim);
     part.margin = op.margins.of(op.node, op.factors, f, operand, op.mesh.size(factor_axes[f]));
   }
   if (op.operands[operand])
@@ -193,6 +230,7 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
       DimPlacement& part = placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()];
       part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
       if (factor_deals[f]) part.deal = factor_deals[f];
+      part.circulates |= !factor_axes[f].empty() && goes_round(op.factors[f], dim);
     } else {
       for (AxisId axis : factor_axes[f]) placement.partial.push_back({axis, op.factors[f].reduce});
     }
@@ -227,7 +265,7 @@ Placement operand_placement(const Graph& graph, const Node& node, size_t operand
         &result_dims = graph.type(node.results[0]).dims;
   Placement placement = Placement::whole(dims.size());
   for (const Factor& factor : definition(node.op).factors(graph, node)) {
-    if (!factor.operands[operand] || !factor.results[0]) continue;
+    if (!factor.operands[operand] || !factor.results[0] || factor.circulates) continue;
     const size_t from = std::find(result_dims.begin(), result_dims.end(), factor.results[0]) - result_dims.begin();
     DimPlacement& part =
         placement
@@ -304,7 +342,7 @@ std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) 
   std::vector<Strategy> all;
   for (AxisId axis = 0; axis != op.mesh.axes.size(); ++axis) {
     if (op.mesh.axes[axis].size == 1 || std::ranges::count(op.must_lie, axis, &Where::axis) > 0) continue;
-    if (ranks_factor(op, axis)) continue;
+    if (ranks_factor(op, axis) || ring_factor(op, axis)) continue;
     Strategy without = strategy;
     std::erase(without.passing, axis);
     std::erase_if(without.staying, [&](const Where& where) { return where.axis == axis; });

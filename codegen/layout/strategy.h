@@ -22,6 +22,7 @@ struct OpContext {
   std::vector<DeclaredAxes> bound;                 // by result: what of that it must have
   std::vector<Where> must_lie;                     // the coordinates at which it is computed, of these axes
   const Margins& margins;                          // with which operands are read
+  std::vector<AxisId> in_ring = {};                // over which rules split what is to go round (Factor::circulates)
 };
 
 struct Strategy {

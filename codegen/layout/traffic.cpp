@@ -56,6 +56,7 @@ class Sender {
       case CollectiveKind::permute: return permuted();
       case CollectiveKind::redeal: return redealt() * held(step_.from_dim);
       case CollectiveKind::halo: return margins();
+      case CollectiveKind::ring: return handed_on() * held(step_.from_dim);
       case CollectiveKind::broadcast: return (members_ - 1) * held(-1);
       case CollectiveKind::reduce: return held(-1);
       case CollectiveKind::all_reduce:
@@ -135,6 +136,16 @@ class Sender {
       most = std::max(most, shared_elements(had, had) - shared_elements(had, has));
     }
     return most;
+  }
+  /// Of the dim, all parts but the one that ends where it began.
+  int64_t handed_on() const {
+    const DimParts own = parts(before_, step_.from_dim);
+    int64_t all = 0, least = own.largest();
+    for (int64_t part = 0; part < members_; ++part) {
+      all += own.extent(part);
+      least = std::min(least, own.extent(part));
+    }
+    return all - least;
   }
   /// Whole slabs of what is held in the end: a row of the dim is everything else, with its margins.
   int64_t margins() const {

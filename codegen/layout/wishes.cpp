@@ -18,7 +18,7 @@ constexpr double worth_of_all = 1 / 200.;  // of all seconds of communication
 Placement complete(Placement placement) {
   placement.partial.clear();
   placement.at.clear();
-  return placement.without_margins();
+  return placement.without_margins().without_circulation();
 }
 
 using Lies = std::map<ValueId, Placement>;

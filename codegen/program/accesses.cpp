@@ -33,6 +33,13 @@ struct Visit {
   }
   void operator()(AttentionStep& a) const {
     for (Access* access : {&a.q, &a.k, &a.v}) visit(*access, Use::read);
+    if (a.ring) {
+      for (auto* places : {&a.ring->k, &a.ring->v})
+        for (Access& place : *places) visit(place, Use::write);
+      if (a.backward)
+        for (auto* places : {&a.ring->d_k, &a.ring->d_v})
+          for (Access& place : *places) visit(place, Use::write);
+    }
     if (!a.backward) {
       for (Access* access : {&a.out, &a.log_sum}) visit(*access, Use::write);
       return;

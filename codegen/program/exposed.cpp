@@ -34,6 +34,7 @@ class Clock {
       } else if (const BranchStep* branch = std::get_if<BranchStep>(&step.what)) {
         run(branch->body);
       }
+      if (const AttentionStep::Ring* ring = ring_of(step)) parts_pass(*ring, step.seconds);
       now_ += step.seconds;
     }
   }
@@ -49,6 +50,16 @@ class Clock {
       if (const auto moved = movements(step); !moved.empty())
         left += moved.front().phase == Phase::start ? 1 : moved.front().phase == Phase::wait ? -1 : 0;
     return left;
+  }
+
+  void parts_pass(const AttentionStep::Ring& ring, double work) {
+    double passing = 0;
+    for (const uint32_t one : ring.steps)
+      if (const auto seconds = calls_.find(one); seconds != calls_.end()) passing += seconds->second;
+    const auto parts = static_cast<double>(program_.sharded.layout.mesh.size(ring.axes));
+    const double wait = std::max(0.0, passing - work * (parts - 1) / parts);  // nothing is under way with the last part
+    waited_ += wait;
+    now_ += wait;
   }
 
   void collective(const CollectiveStep& first) {

@@ -29,7 +29,8 @@ std::vector<LocalDim> ordered(const std::vector<LocalDim>& dims, const std::vect
 std::vector<LocalDim> Lowering::local_dims(ValueId value) const {
   const std::vector<DimId>& logical = graph_.type(value).dims;
   std::vector<LocalDim> dims;
-  for (size_t i = 0; i < logical.size(); ++i) dims.push_back({logical[i], sharded_.placement(value).dims[i]});
+  const Placement held = sharded_.placement(value).without_circulation();
+  for (size_t i = 0; i < logical.size(); ++i) dims.push_back({logical[i], held.dims[i]});
   return ordered(dims, order_[value.index]);
 }
 

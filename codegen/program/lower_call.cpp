@@ -58,6 +58,7 @@ void Lowering::lower_attention(const Node& node) {
   step.out = allocate(node.results[0]);
   step.log_sum = allocate(node.results[1]);
   step.batch = batch_of(program_, step.q, step.op);
+  step.ring = ring_of(node, step);
   emit(std::move(step));
 }
 
@@ -75,7 +76,46 @@ void Lowering::lower_attention_gradient(const Node& node) {
   step.d_k = allocate(node.results[1]);
   step.d_v = allocate(node.results[2]);
   step.batch = batch_of(program_, step.q, step.op);
+  step.ring = ring_of(node, step);
   emit(std::move(step));
+}
+
+/// What an attention has whose keys and values go round: places for the parts that pass.
+std::optional<AttentionStep::Ring> Lowering::ring_of(const Node& node, const AttentionStep& step) {
+  AttentionStep::Ring ring;
+  for (const Body& body : graph_.bodies)
+    for (const NodeId id : body.nodes) {
+      const Node& moved = graph_.node(id);
+      const auto* reshard = std::get_if<ReshardOp>(&moved.op);
+      if (!reshard || sharded_.steps[reshard->step].kind != CollectiveKind::ring) continue;
+      if (std::ranges::count(node.inputs, moved.results[0]) + std::ranges::count(node.results, moved.inputs[0]) == 0)
+        continue;
+      ring.axes = sharded_.steps[reshard->step].axes;
+      ring.steps.push_back(first_step_ + reshard->step);
+    }
+  if (ring.steps.empty()) return {};
+  const auto place = [&](ValueId value, const Access& like, const char* part) -> Access {
+    const auto dims = dims_of(program_, like);
+    const BufferId made =
+        new_buffer(short_name(value) + part, graph_.value(value).name, program_.buffer(like.buffer).type,
+                   {dims.begin(), dims.end()}, BufferKind::workspace, node.span);
+    program_.buffer(made).space = Space::arena;
+    return {made, {}};
+  };
+  for (const Access* own : {&step.k, &step.v}) program_.buffer(storage(program_, own->buffer)).space = Space::arena;
+  const auto places = [&](size_t input, const Access& like) -> std::array<Access, 2> {
+    return {place(node.inputs[input], like, "_here"), place(node.inputs[input], like, "_next")};
+  };
+  ring.k = places(1, step.k);
+  ring.v = places(2, step.v);
+  if (!step.backward) return ring;
+  const auto sums = [&](size_t result, const Access& like) -> std::array<Access, 3> {
+    const ValueId value = node.results[result];
+    return {place(value, like, "_added"), place(value, like, "_came"), place(value, like, "_sent")};
+  };
+  ring.d_k = sums(1, step.d_k);
+  ring.d_v = sums(2, step.d_v);
+  return ring;
 }
 
 /// A collective moves blocks as they stand: `from` must lie as `like` does.
@@ -85,12 +125,20 @@ Access Lowering::ordered_as(const Access& like, const Access& from) {
   return in_order(from, order);
 }
 
+/// What goes round does so within the step that works on it: here it stays where it lies.
+void Lowering::lower_ring(const Node& node) {
+  const ValueId from = node.inputs[0], to = node.results[0];
+  if (target_[to.index]) return copy(in_memory(from), allocate(to));
+  memory_[to.index] = in_memory(from);
+}
+
 /// Positions in a reshard step count the value's logical dims; in a collective step they count dims in memory.
 void Lowering::lower_reshard(const Node& node) {
   const ValueId from = node.inputs[0], to = node.results[0];
   const uint32_t index = std::get<ReshardOp>(node.op).step;
   const ReshardStep& reshard = sharded_.steps[index];
   if (reshard.kind == CollectiveKind::halo) return lower_margins(node);
+  if (reshard.kind == CollectiveKind::ring) return lower_ring(node);
   if (constant(to)) return lower_formula(to);
   if (reshard.kind == CollectiveKind::slice) {
     if (is_formula(to)) return;

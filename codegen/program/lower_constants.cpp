@@ -9,6 +9,7 @@ std::optional<double> Lowering::constant(ValueId value) const {
   const Node& node = graph_.node(graph_.value(value).producer);
   const Placement& placement = sharded_.placement(value);
   if (placement.has_margins()) return {};  // beyond the ends there may be another number
+  if (placement.circulates()) return {};   // what goes round lies in memory
   if (std::holds_alternative<ReshardOp>(node.op)) {
     const Node& before = graph_.node(graph_.value(node.inputs[0]).producer);
     if (definition(before.op).reduction)  // the whole, of which each rank has a part

@@ -137,7 +137,9 @@ class Lowering {
   void lower_scatter(const Node&);
   void lower_attention(const Node&);
   void lower_attention_gradient(const Node&);
+  std::optional<AttentionStep::Ring> ring_of(const Node&, const AttentionStep&);
   void lower_reshard(const Node&);
+  void lower_ring(const Node&);
   Access ordered_as(const Access& like, const Access& from);
 
   // lower_view.cpp

@@ -150,6 +150,11 @@ std::span<const CollectiveStep> movements(const Step& step) {
   return movements(const_cast<Step&>(step));  // hands them out as they are
 }
 
+const AttentionStep::Ring* ring_of(const Step& step) {
+  const auto* attention = std::get_if<AttentionStep>(&step.what);
+  return attention && attention->ring ? &*attention->ring : nullptr;
+}
+
 bool keeps_to_its_turn(const Program& program, const Step& call, const Step& step, LoopId loop) {
   bool keeps = true;
   const TurnIndex turn(loop);

@@ -16,6 +16,9 @@ namespace mesh {
 std::span<CollectiveStep> movements(Step&);
 std::span<const CollectiveStep> movements(const Step&);
 
+/// Of a step that sends while it computes what goes round; null of others.
+const AttentionStep::Ring* ring_of(const Step&);
+
 /// Starts every collective with steps that compute something before what it moves is needed. Those whose time these
 /// steps do not hide are started as much earlier as hides it, if `early`, which takes memory. Those between hosts of
 /// which each turn of a loop makes one, in a slot that no other turn uses, are waited for behind the loop.

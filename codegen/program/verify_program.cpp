@@ -115,8 +115,8 @@ class Verifier {
                         to_string(program_, access), somewhere(root)));
       if (use != Use::read) unite(written_[root], ranks);
     });
-    if (const auto* one = std::get_if<CollectiveStep>(&step.what)) group(step, *one);
-    if (const auto* combined = std::get_if<CombinedStep>(&step.what)) group(step, combined->collectives.front());
+    for (const CollectiveStep& one : movements(step)) group(step, one.axes);
+    if (const AttentionStep::Ring* ring = ring_of(step)) group(step, ring->axes);
     for (std::string& message : verify_step(program_, step)) say(routine_ + ": " + std::move(message));
   }
 
@@ -152,18 +152,18 @@ class Verifier {
   }
 
   /// All ranks of a group come to its collectives.
-  void group(const Step& step, const CollectiveStep& collective) {
+  void group(const Step& step, const std::vector<AxisId>& axes) {
     for (const Step* around : around_) {
       const auto* loop = std::get_if<ForStep>(&around->what);
       if (loop && loop->own)
         for (const AxisId axis : loop->own->axes)
-          if (contains(collective.axes, axis) || contains(collective.to_axes, axis))
+          if (contains(axes, axis))
             say(fmt::format("{}: {} meets ranks that make other turns of {}", routine_, summary(program_, step),
                             program_.sharded.graph.dim(loop->dim).name));
       const auto* branch = std::get_if<BranchStep>(&around->what);
       if (!branch) continue;
       for (const Where& where : branch->at)
-        if (contains(collective.axes, where.axis) || contains(collective.to_axes, where.axis))
+        if (contains(axes, where.axis))
           if (static_cast<int64_t>(where.coordinates.size()) < program_.sharded.layout.mesh.axes[where.axis].size)
             say(fmt::format("{}: {} waits for ranks that do not come to it: it stands in a branch on {}", routine_,
                             summary(program_, step), to_string(program_, *branch)));

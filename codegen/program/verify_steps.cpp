@@ -203,6 +203,29 @@ class StepVerifier {
     std::vector<Access> all{a.q, a.k, a.v, a.out, a.log_sum};
     if (a.backward) all.insert(all.end(), {a.d_out, a.d_q, a.d_k, a.d_v});
     same_parts(all);
+    if (a.ring) ring(a);
+  }
+  /// Keys are split as the queries are, whose ranks then meet all of them; places for parts lie as these do.
+  void ring(const AttentionStep& a) {
+    const auto queries = part(a.q, a.op.query), keys = part(a.k, a.op.key);
+    if (!queries || !keys || keys->axes != a.ring->axes || queries->axes.size() < keys->axes.size() ||
+        !std::equal(keys->axes.rbegin(), keys->axes.rend(), queries->axes.rbegin()))
+      say("sends keys round that are not split as its queries are");
+    const auto alike = [&](const Access& part, const auto& places) {
+      for (const Access& place : places) {
+        if (!std::ranges::equal(dims_of(program_, place), dims_of(program_, part)))
+          say(fmt::format("has another place for a part than {}", to_string(program_, part)));
+        if (program_.buffer(storage(program_, place.buffer)).space != Space::arena)
+          say(fmt::format("works on {} outside the arena", to_string(program_, place)));
+      }
+    };
+    alike(a.k, a.ring->k);
+    alike(a.v, a.ring->v);
+    if (a.backward) alike(a.d_k, a.ring->d_k), alike(a.d_v, a.ring->d_v);
+    for (const uint32_t index : a.ring->steps)
+      if (index >= program_.sharded.steps.size() || program_.sharded.steps[index].kind != CollectiveKind::ring ||
+          program_.sharded.steps[index].axes != a.ring->axes)
+        say("is not the ring that the layout asked for");
   }
   void operator()(const TakeStep& t) { table(t.table, t.ids, t.out, t.dim); }
   void operator()(const ScatterStep& t) { table(t.table, t.ids, t.rows, t.dim); }

@@ -17,7 +17,7 @@ using F = MapFunction;
 
 class Recogniser {
  public:
-  Recogniser(Graph& graph, const std::function<bool(DimId)>& is_split) : graph_(graph), is_split_(is_split) {
+  Recogniser(Graph& graph, const MaySplit& may_split) : graph_(graph), may_split_(may_split) {
     std::vector<ValueId> names;
     for (auto& [name, value] : graph.names) names.push_back(value);
     for_each_use(graph, [&](ValueId& id) {
@@ -86,7 +86,7 @@ class Recogniser {
     const std::vector<DimId> rows = without(without(q, {found.op.head_dim}), k), own = without(v, weight.dims);
     if (own.size() != 1) return false;
     found.op.value_dim = own[0];
-    if (is_split_(found.op.key) || is_split_(found.op.head_dim) || is_split_(found.op.value_dim)) return false;
+    if (may_split_(found.op.head_dim, {}) || may_split_(found.op.value_dim, {})) return false;
     found.op.causal = false;
     if (soft.inputs.size() > 1) {
       const std::optional<DimId> query = causal_query(soft.inputs[1], found.op.key);
@@ -97,6 +97,7 @@ class Recogniser {
       if (rows.empty()) return false;
       found.op.query = rows.front();
     }
+    if (may_split_(found.op.key, found.op.query)) return false;
     // Every other dim of keys and values is one of the query's.
     for (const std::vector<DimId>* dims : {&k, &v})
       for (DimId dim : *dims)
@@ -114,14 +115,14 @@ class Recogniser {
   }
 
   Graph& graph_;
-  const std::function<bool(DimId)>& is_split_;
+  const MaySplit& may_split_;
   std::map<ValueId, int> uses_;
 };
 
 }  // namespace
 
-void recognise(Graph& graph, const std::function<bool(DimId)>& is_split) {
-  const Recogniser recogniser(graph, is_split);
+void recognise(Graph& graph, const MaySplit& may_split) {
+  const Recogniser recogniser(graph, may_split);
   expand_nodes(graph, [&](GraphBuilder& build, NodeId id) -> std::vector<ValueId> {
     const auto found = recogniser.match(id);
     if (!found) return {};

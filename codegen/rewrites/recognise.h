@@ -1,5 +1,6 @@
 // recognise.h: finds attention in the forward graph and makes it one op, so that neither pass stores scores. A
-// composition stays as it is written where somebody reads the scores or weights, or where the layout splits the keys.
+// composition stays as it is written where somebody reads the scores or weights, or where the layout splits the keys
+// otherwise than the queries.
 #pragma once
 #include <functional>
 
@@ -7,7 +8,9 @@
 
 namespace mesh {
 
-/// `is_split(dim)`: whether the layout may split the dim over ranks.
-void recognise(Graph&, const std::function<bool(DimId)>& is_split);
+/// Of a layout: whether it may split `dim` over ranks of an axis over which it does not split `beside` (unset: any).
+using MaySplit = std::function<bool(DimId dim, DimId beside)>;
+
+void recognise(Graph&, const MaySplit&);
 
 }  // namespace mesh

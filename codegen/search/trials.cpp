@@ -74,14 +74,18 @@ std::string Trials::others_of(const Layout& layout) const {
 Trials::Prepared& Trials::prepared(const Layout& layout) {
   const std::string others = others_of(layout);
   for (Prepared& known : prepared_)
-    if (known.others == others &&
-        std::ranges::all_of(known.asked, [&](const auto& one) { return may_split(layout, one.first) == one.second; }))
+    if (known.others == others && std::ranges::all_of(known.asked, [&](const auto& one) {
+          return may_split(layout, one.dim, one.beside) == one.answer;
+        }))
       return known;
   Prepared& made = prepared_.emplace_back();
   made.others = others;
   DiagnosticSink sink = deaf();
-  const auto is_split = [&](DimId dim) { return made.asked.emplace_back(dim, may_split(layout, dim)).second; };
-  made.graph = step_graph(request_.model, layout, is_split, request_.sources, sink);
+  const auto ask = [&](DimId dim, DimId beside) {
+    made.asked.push_back({dim, beside, may_split(layout, dim, beside)});
+    return made.asked.back().answer;
+  };
+  made.graph = step_graph(request_.model, layout, ask, request_.sources, sink);
   work_ += 10 * static_cast<int64_t>(request_.model.nodes.size());
   if (made.graph && nodes_ == 0) nodes_ = static_cast<int64_t>(made.graph->nodes.size());
   return made;

@@ -62,9 +62,13 @@ class Trials {
  private:
   /// The step up to its placements, for all layouts of which its passes ask the same.
   struct Prepared {
-    std::vector<std::pair<DimId, bool>> asked;  // whether the layout may split it
-    std::string others;                         // what else of the layout they read
-    std::optional<Graph> graph;                 // nothing: it cannot be
+    struct Asked {
+      DimId dim, beside;
+      bool answer;
+    };
+    std::vector<Asked> asked;    // whether the layout may split them (rewrites/recognise.h)
+    std::string others;          // what else of the layout they read
+    std::optional<Graph> graph;  // nothing: it cannot be
     std::map<std::string, std::pair<std::unique_ptr<Layout>, std::unique_ptr<ReshardPlanner>>> planners;  // by mesh
   };
   Prepared& prepared(const Layout&);

@@ -68,6 +68,29 @@ def megatron(report, r, c):
     report.attempt(f"megatron on {r} x {c}", action)
 
 
+LONG = {"batch": 2, "seq": 16384, "embed": 1024, "heads": 16, "head_dim": 64, "layer": 12}
+
+
+def long_sequence(report):
+    """Keys and values of 16,384 positions go round: a rank sends all parts but one, and holds memory in proportion to its positions."""
+    def action():
+        sizes = [word for dim, size in LONG.items() for word in ("--set", f"{dim}={size}")]
+        activations = {}
+        for ranks in (4, 8, 16):
+            plan = json.loads(execute(meshc(), "plan", f"{TOP}/specs/gpt.mesh", "--layout", "ring", "--mesh", f"ctx={ranks}", *sizes, "--json").stdout)
+            all_keys = 4 * LONG["batch"] * LONG["seq"] * LONG["heads"] * LONG["head_dim"]
+            expected = all_keys * (ranks - 1) // ranks
+            for phase, values in (("forward", 2), ("backward", 4)):
+                found = [c["bytes"] for c in plan["collectives"] if c["kind"] == "ring" and c["phase"] == phase]
+                report.check(f"rings of {ranks} ranks {phase}", found, [expected] * values, found == [expected] * values)
+            activations[ranks] = plan["memory"]["activations"]
+        for ranks in (8, 16):
+            ratio = activations[4] * 4 / (activations[ranks] * ranks)
+            report.check(f"activations of {ranks} ranks, in proportion to those of 4: relative difference", abs(ratio - 1), 0.01)
+
+    report.attempt("a long sequence", action)
+
+
 def reasons(report):
     """A sum is completed over an axis because a dim is split over that axis."""
     def action():
@@ -108,6 +131,7 @@ def run(small):
     for r, c in ((2, 2), (1, 2), (4, 2)):
         megatron(report, r, c)
     reasons(report)
+    long_sequence(report)
     totals(report)
     with scratch() as folder:
         # Sent by the rank that sends most: cells of a row, with the columns' margins, and of a column with the rows'.

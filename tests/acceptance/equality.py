@@ -96,7 +96,7 @@ def compare_gpt(report, folder, random, small, precisions):
     shape = (GPT["batch"], GPT["seq"])
     tokens = {name: random.integers(0, GPT["vocab"], shape).astype(np.int32) for name in ("token", "target")}
     spec = [f"{TOP}/specs/gpt.mesh", layouts_file(folder, "gpt-layouts", "heads")]
-    compare(report, folder, "gpt", spec + sets(**GPT), feeds(folder, tokens), own(NAMES), precisions)
+    compare(report, folder, "gpt", spec + sets(**GPT), feeds(folder, tokens), own([*NAMES, "ring"]) + [("ring over 2 x 3", "ring", "data=2,ctx=3")], precisions)
     # A vocabulary that does not divide.
     odd = dict(GPT, vocab=53 if small else 50257, layer=1)
     tokens = {name: random.integers(0, odd["vocab"], shape).astype(np.int32) for name in ("token", "target")}

@@ -33,11 +33,11 @@ def run(small):
                 file.write("mesh single { only: 1 }\nlayout one on single { }\n"
                            "mesh ring { ctx: 4 }\nlayout zigzag on ring { seq -> ctx { owns: \"zigzag\" } }\n"
                            "mesh turns { pipe: 2, data: 2 }\nlayout owners on turns { batch -> data; layer -> pipe; optimizer { layer -> pipe * data } }\n")
-            for name, layout in (("one", ["--layout", "one"]), ("two", ["--mesh", "data=2"]), ("four", ["--mesh", "data=2,model=2"]), ("zigzag", ["--layout", "zigzag"]), ("owners", ["--layout", "owners"])):
+            for name, layout in (("one", ["--layout", "one"]), ("two", ["--mesh", "data=2"]), ("four", ["--mesh", "data=2,model=2"]), ("zigzag", ["--layout", "zigzag"]), ("ring", ["--layout", "ring"]), ("owners", ["--layout", "owners"])):
                 execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", more, *layout, *sets(**GPT), "--precision", "f64", "-o", os.path.join(folder, name))
             one = losses(folder, "one", f"{folder}/one/gpt", 1, steps)
             report.true("every step has its loss", len(one) == steps, len(one))
-            for name, ranks in (("two", 2), ("four", 4), ("zigzag", 4), ("owners", 4)):
+            for name, ranks in (("two", 2), ("four", 4), ("zigzag", 4), ("ring", 4), ("owners", 4)):
                 program = f"{folder}/{name}/gpt"
                 threads = losses(folder, f"{name}-threads", program, ranks, steps, ["--threads"])
                 arena = losses(folder, f"{name}-arena", program, ranks, steps)

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -91,6 +92,33 @@ struct Problem {
             d_v.at};
   }
 };
+
+// Part of the keys of a problem, as a rank meets it that has the queries.
+template <class T>
+struct KeyPart {
+  AttentionShape s;
+  AttentionForward<T> forward;
+  AttentionBackward<T> backward;
+};
+// The keys cut at these positions, in an order that begins at part `first` and goes backwards: each joins those before.
+template <class T>
+std::vector<KeyPart<T>> parts_of(Problem<T>& p, const std::vector<int64_t>& begin, size_t first) {
+  std::vector<KeyPart<T>> parts;
+  const size_t count = begin.size() - 1;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t part = (first + count - i) % count;
+    KeyPart<T> one{p.s, p.forward(), p.backward()};
+    one.s.keys = begin[part + 1] - begin[part];
+    one.s.key_begin += begin[part];
+    one.s.adds = i > 0;
+    one.forward.k = one.backward.k += begin[part] * p.k.at.seq;
+    one.forward.v = one.backward.v += begin[part] * p.v.at.seq;
+    one.backward.d_k += begin[part] * p.d_k.at.seq;
+    one.backward.d_v += begin[part] * p.d_v.at.seq;
+    parts.push_back(one);
+  }
+  return parts;
+}
 
 // The largest error of all results, relative to the largest element of each tensor (at least 1, as the inputs).
 template <class T>
@@ -186,6 +214,24 @@ class AttentionKernel : public testing::Test {
                             << s.value_head << " causal " << s.causal << " window " << s.window << " at "
                             << s.query_begin << ", " << s.key_begin;
   }
+  // The same of keys that come in parts, through what programs call.
+  template <class Change = void (*)(Problem<T>&)>
+  void check_parts(
+      const AttentionShape& s, const std::vector<int64_t>& begin, Change change = [](Problem<T>&) {}) {
+    std::mt19937_64 random(static_cast<uint64_t>(s.queries * 1000 + s.keys));
+    for (size_t first = 0; first + 1 < begin.size(); ++first) {
+      Problem<T> p(s, random, random() % 2, static_cast<int64_t>(random() % 3));
+      change(p);
+      const std::vector<KeyPart<T>> parts = parts_of(p, begin, first);
+      for (const KeyPart<T>& part : parts) attention<T>(part.s, part.forward);
+      for (const KeyPart<T>& part : parts) attention_backward<T>(part.s, part.backward);
+      const double error = worst_error(p);
+      worst_ = std::max(worst_, error);
+      ASSERT_LT(error, bound) << "queries " << s.queries << " keys " << s.keys << " in " << begin.size() - 1
+                              << " parts, first " << first << ", causal " << s.causal << " window " << s.window
+                              << " at " << s.query_begin << ", " << s.key_begin;
+    }
+  }
   void TearDown() override { std::printf("worst error %.2g of the largest element, bound %.2g\n", worst_, bound); }
 
   static constexpr double bound = sizeof(T) == 4 ? 4e-6 : 1e-14;
@@ -230,6 +276,31 @@ TYPED_TEST(AttentionKernel, QueryHeadsShareKeyHeads) {
   this->check(s);
   s.key_heads = 1;
   this->check(s);
+}
+
+TYPED_TEST(AttentionKernel, KeysInParts) {
+  for (const int64_t window : {0, 1, 5, 33})
+    for (const int64_t query_begin : {0, 20, 61, 300})
+      for (const bool causal : {false, true}) {
+        AttentionShape s = plain(37, 90, 16);
+        s.heads = 4, s.value_head = 9, s.window = window, s.query_begin = query_begin, s.causal = causal;
+        for (const std::vector<int64_t>& begin :
+             {std::vector<int64_t>{0, 90}, {0, 45, 90}, {0, 31, 32, 90}, {0, 1, 40, 71, 90}})
+          this->check_parts(s, begin);
+        if (this->HasFatalFailure()) return;
+      }
+}
+
+// Scores so far apart that a part counts for nothing beside another, whichever comes first.
+TYPED_TEST(AttentionKernel, PartsOfUnlikeWeight) {
+  AttentionShape s = plain(20, 40, 1);
+  s.value_head = 5;
+  this->check_parts(s, {0, 20, 40}, [](Problem<TypeParam>& p) {
+    std::ranges::fill(p.q.data, TypeParam(1));
+    for (int64_t b = 0; b < p.s.batch; ++b)
+      for (int64_t h = 0; h < p.s.key_heads; ++h)
+        for (int64_t j = 0; j < p.s.keys; ++j) p.k(b, j, h, 0) = TypeParam(j < 20 ? 0 : -1000);
+  });
 }
 
 TYPED_TEST(AttentionKernel, LongSequence) {

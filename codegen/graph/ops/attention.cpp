@@ -1,5 +1,6 @@
 // attention.cpp: softmax(mask(q k * scale)) v in one, of which only the log-sum-exp of each row is kept for the
-// gradient. Keys and the head's dim stay whole; batch, heads and query positions may be split.
+// gradient. The head's dim stays whole; batch, heads and query positions may be split, and with the latter the keys,
+// whose parts then go round: each rank's queries meet one after the other.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -26,12 +27,22 @@ Types infer_attention(const Graph& graph, const Node& node) {
   return {out, rows};
 }
 
-std::vector<Factor> keep_whole(const Graph& graph, const Node& node, const AttentionOp& op) {
-  return factors_but_whole(graph, node, {op.key, op.head_dim, op.value_dim});
+std::vector<Factor> factors_of(const Graph& graph, const Node& node, const AttentionOp& op) {
+  std::vector<Factor> factors = factors_but_whole(graph, node, {op.key, op.head_dim, op.value_dim});
+  Factor ring{std::vector<DimId>(node.inputs.size()), std::vector<DimId>(node.results.size()),
+              std::min(graph.dim(op.query).size, graph.dim(op.key).size)};
+  const auto position = [&](ValueId value) {
+    return has(graph.type(value).dims, op.query) ? op.query : op.key;  // each has one of them
+  };
+  for (size_t i = 0; i < node.inputs.size(); ++i) ring.operands[i] = position(node.inputs[i]);
+  for (size_t i = 0; i < node.results.size(); ++i) ring.results[i] = position(node.results[i]);
+  ring.circulates = true;
+  factors.push_back(std::move(ring));
+  return factors;
 }
 
 std::vector<Factor> attention_factors(const Graph& graph, const Node& node) {
-  return keep_whole(graph, node, std::get<AttentionOp>(node.op));
+  return factors_of(graph, node, std::get<AttentionOp>(node.op));
 }
 
 /// The two products, of which a causal mask leaves half.
@@ -57,7 +68,7 @@ Types infer_gradient(const Graph& graph, const Node& node) {
 }
 
 std::vector<Factor> gradient_factors(const Graph& graph, const Node& node) {
-  return keep_whole(graph, node, std::get<AttentionGradientOp>(node.op).forward);
+  return factors_of(graph, node, std::get<AttentionGradientOp>(node.op).forward);
 }
 
 /// Five products of the forward pass's size in place of two: scores are computed again.

@@ -22,11 +22,12 @@ struct AttentionShape {
   int64_t window = 0;                      ///< if not 0: and only those nearer than this, on either side
   int64_t query_begin = 0, key_begin = 0;  ///< global positions of query 0 and key 0 of this part
   const int64_t* query_at = nullptr;       ///< of all queries, ascending, where they are not neighbours
+  bool adds = false;                       ///< these keys join others: see below
 };
 
 /// out [batch, queries, heads, value_head] from q [batch, queries, heads, head], k [batch, keys, key_heads, head] and
 /// v [batch, keys, key_heads, value_head]; log_sum [batch, heads, queries], contiguous, or null. A query that sees
-/// nothing gives 0 and -inf.
+/// nothing gives 0 and -inf. With `adds` out and log_sum are those of other keys, and become those of both.
 template <class T>
 struct AttentionForward {
   const T *q, *k, *v;
@@ -38,7 +39,8 @@ struct AttentionForward {
 template <class T>
 void attention(const AttentionShape& shape, const AttentionForward<T>& tensors);
 
-/// d_q, d_k, d_v (written, not added to) from what forward read and gave, and d_out.
+/// d_q, d_k, d_v (written, not added to, but for d_q with `adds`) from what forward read and gave, and d_out. Of keys
+/// that join others, `out` and `log_sum` are those of all.
 template <class T>
 struct AttentionBackward {
   const T *q, *k, *v;

@@ -34,6 +34,7 @@
 #include "meshrt/rank.h"
 #include "meshrt/rate.h"
 #include "meshrt/redeal.h"
+#include "meshrt/ring.h"
 #include "meshrt/route.h"
 #include "meshrt/sort.h"
 #include "meshrt/threads.h"

@@ -1,5 +1,7 @@
 #include "meshrt/attention.h"
 
+#include <algorithm>
+
 #include "attention_kernel.h"
 #include "instruction_set.h"
 #include "meshrt/profile.h"
@@ -24,6 +26,23 @@ T* at(T* tensor, const HeadStrides& strides, int64_t batch, int64_t head) {
   return tensor + batch * strides.batch + head * strides.head;
 }
 
+/// Whether the mask hides all keys from all queries.
+bool sees_nothing(const AttentionShape& s) {
+  if (s.queries == 0 || s.keys == 0) return true;
+  const int64_t first = s.query_at ? s.query_at[0] : s.query_begin,
+                last = s.query_at ? s.query_at[s.queries - 1] : s.query_begin + s.queries - 1;
+  if (s.causal && last < s.key_begin) return true;
+  return s.window > 0 && (last + s.window <= s.key_begin || s.key_begin + s.keys + s.window <= first + 1);
+}
+
+/// The gradient of keys, or of values, that no query sees.
+template <class T>
+void clear(const AttentionShape& s, T* d, const HeadStrides& at, int64_t width) {
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t g = 0; g < s.key_heads; ++g)
+      for (int64_t j = 0; j < s.keys; ++j) std::fill_n(d + b * at.batch + g * at.head + j * at.seq, width, T(0));
+}
+
 bool is_alone(const AttentionShape& shape) {
   return Threads::mine() == nullptr || shape.key_heads == 0 || shape.batch * shape.key_heads < 2;
 }
@@ -35,6 +54,7 @@ void attention(const AttentionShape& shape, const AttentionForward<T>& tensors) 
   const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention"}; });
   using Kernel = void (*)(const AttentionShape&, const AttentionForward<T>&);
   static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(attention<T>));
+  if (shape.adds && sees_nothing(shape)) return;
   if (is_alone(shape)) return kernel(shape, tensors);
   by_key_heads(shape, [&](const AttentionShape& one, int64_t b, int64_t g) {
     AttentionForward<T> t = tensors;
@@ -53,6 +73,10 @@ void attention_backward(const AttentionShape& shape, const AttentionBackward<T>&
   const Timed timed(&StepProfile::attention, [] { return TraceLabel{"attention backward"}; });
   using Kernel = void (*)(const AttentionShape&, const AttentionBackward<T>&);
   static const auto kernel = choose<Kernel>(MESHRT_VARIANTS(attention_backward<T>));
+  if (shape.adds && sees_nothing(shape)) {
+    clear(shape, tensors.d_k, tensors.d_k_at, shape.head);
+    return clear(shape, tensors.d_v, tensors.d_v_at, shape.value_head);
+  }
   if (is_alone(shape)) return kernel(shape, tensors);
   by_key_heads(shape, [&](const AttentionShape& one, int64_t b, int64_t g) {
     AttentionBackward<T> t = tensors;

@@ -82,7 +82,10 @@ void tile_d_q(const AttentionShape& s, const QueryHead<T>& h, const BackwardMemo
   for (int64_t d = 0; d < m.width; d += width)
     tile_of(rows, inner, d_scores, k.at + first * k.row + d, k.row, m.sum + d, m.width, false);
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t d = 0; d < s.head; ++d) h.d_q.at[(i + r) * h.d_q.row + d] = m.sum[r * m.width + d];
+    for (int64_t d = 0; d < s.head; ++d) {
+      T& to = h.d_q.at[(i + r) * h.d_q.row + d];
+      to = (s.adds ? to : T(0)) + m.sum[r * m.width + d];
+    }
 }
 
 // to [keys, width] += scoresᵀ · rows for the strip of queries [begin, end) and the keys that it sees

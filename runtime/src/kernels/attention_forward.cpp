@@ -1,5 +1,6 @@
 // attention_forward.cpp: compiled once an instruction set, see simd.h. One head of one sequence at a time, so that keys
-// and values stay in the caches; a tile of queries has all its scores, as a strip, before softmax.
+// and values stay in the caches; a tile of queries has all its scores, as a strip, before softmax. What other keys gave
+// is weighed against it afterwards.
 #include "attention_head.h"
 #include "attention_kernel.h"
 #include "meshrt/poll.h"
@@ -39,6 +40,20 @@ T softmax_row(T* __restrict score, Visible seen, int64_t from, int64_t past, T s
   return most + log(total);
 }
 
+// What a row of other keys counts for, and one of these, in the sum of both, whose log replaces that of the others.
+template <class T>
+struct Shares {
+  T others, these;
+};
+template <class T>
+Shares<T> join(T* log_sum, T log_of_these) {
+  const T most = *log_sum > log_of_these ? *log_sum : log_of_these;
+  if (most == -detail::infinity<T>) return {T(0), T(0)};
+  const T others = exp(*log_sum - most), these = exp(log_of_these - most), sum = others + these;
+  *log_sum = most + log(sum);
+  return {others / sum, these / sum};
+}
+
 // All queries of one head.
 template <class T>
 void head_forward(const AttentionShape& s, Head<const T> q, const T* keys, Head<const T> values, Head<T> out,
@@ -49,18 +64,29 @@ void head_forward(const AttentionShape& s, Head<const T> q, const T* keys, Head<
     const int64_t rows = smaller(tile_rows, s.queries - i);
     const int64_t first = visible(s, i).begin / width * width, end = visible(s, i + rows - 1).end;
     score_tiles(rows, s.head, {q.at + i * q.row, q.row}, keys, first, end, memory.strip, strip_row);
-    T inverse[tile_rows];
+    T inverse[tile_rows], kept[tile_rows] = {};  // of what is summed up here, and of what is there
     for (int64_t r = 0; r < rows; ++r) {
       const T log_of_sum =
           softmax_row(memory.strip + r * strip_row, visible(s, i + r), first, end, T(s.scale), inverse + r);
-      if (log_sum) log_sum[i + r] = log_of_sum;
+      if (s.adds) {
+        const Shares<T> shares = join(log_sum + i + r, log_of_sum);
+        kept[r] = shares.others;
+        inverse[r] *= shares.these;
+      } else if (log_sum) {
+        log_sum[i + r] = log_of_sum;
+      }
     }
     for (int64_t d = 0; d < value_width; d += width)
       tile_of(rows, larger(0, end - first), Left<T>{memory.strip + first, strip_row, 1},
               values.at + first * values.row + d, values.row, memory.sum + d, value_width, false);
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t d = 0; d < s.value_head; ++d)
-        out.at[(i + r) * out.row + d] = memory.sum[r * value_width + d] * inverse[r];
+    for (int64_t r = 0; r < rows; ++r) {
+      T* __restrict to = out.at + (i + r) * out.row;
+      const T* __restrict sum = memory.sum + r * value_width;
+      if (s.adds)
+        for (int64_t d = 0; d < s.value_head; ++d) to[d] = kept[r] * to[d] + sum[d] * inverse[r];
+      else
+        for (int64_t d = 0; d < s.value_head; ++d) to[d] = sum[d] * inverse[r];
+    }
   }
 }
 
