@@ -108,10 +108,12 @@ class Costs {
     return elements * static_cast<int64_t>(meshrt::size_of(type.element));
   }
 
-  /// The work of a turn of the loop by whose dim stages have the value, or else of each rank.
+  /// The work of a turn of the loop by whose dim stages have the value, of the end that alone has it, or of each rank.
   StageWork& holder(ValueId value) {
     for (const DimId dim : graph_.type(value).dims)
       if (sharded_.layout.pipeline.loop_over(dim)) return turn_of(dim);
+    for (size_t gap = 0; gap < costs_.gaps.size(); ++gap)
+      if (std::ranges::count(sharded_.placement(value).at, stages_.at_gap(gap)) > 0) return costs_.gaps[gap];
     return costs_.each;
   }
 

@@ -44,6 +44,8 @@ class Stages {
   std::vector<Where> comers(const LoopOp&) const;
   /// The coordinate at which a divided loop's carries begin, or end.
   Where end(const LoopOp&, bool last) const;
+  /// The coordinate that has what stands in front of a loop, or behind the last one.
+  Where at_gap(size_t gap) const { return at_stage(stage_of_gap(gap)); }
   /// How the turns of a divided loop are split.
   DimPlacement split_of(const LoopOp&) const;
   /// Where each turn of a divided loop is computed.

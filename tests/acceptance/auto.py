@@ -126,7 +126,7 @@ def run(small=False):
     with scratch() as folder:
         report.attempt("language", lambda: check_language(report, folder))
         report.attempt("memory", lambda: check_memory(report, folder))
-        for name, meshes in (SPECS[0], SPECS[-1]) if small else SPECS:
+        for name, meshes in SPECS[-1:] if small else SPECS:
             for mesh in meshes[:1] if small else meshes:
                 def one(name=name, mesh=mesh):
                     path, layout = check_spec(report, name, mesh, folder)
