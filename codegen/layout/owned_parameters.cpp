@@ -73,8 +73,9 @@ std::map<std::string, int32_t> owned_parameters(const Graph& graph, const Layout
   const Declared declared(graph, layout);
   // A rule may split what an optimizer keeps over the axis, and not the parameter: then all hold both.
   std::set<std::string> split;
+  const auto is_split = [&](const DimPlacement& dim) { return contains(dim.axes, layout.pipeline.axis); };
   for (const Stored& stored : graph.stored)
-    if (declared.of(stored).uses(layout.pipeline.axis))
+    if (std::ranges::any_of(declared.of(stored).dims, is_split))
       split.insert(stored.parameter ? graph.stored[stored.parameter.index].path : stored.path);
   for (const Stored& stored : graph.stored)
     if (stored.kind == StoredKind::parameter && !split.contains(stored.path))

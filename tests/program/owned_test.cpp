@@ -50,14 +50,16 @@ TEST(OwnedParameters, equal_one_rank) {
 }
 
 TEST(OwnedParameters, lie_at_the_stage_that_reads_them) {
-  const Program program = compiled(ends("turns", {{"pipe", 3}})).program;
-  EXPECT_EQ(place_of(program, "table"), "pipe 0");
-  EXPECT_EQ(place_of(program, "head"), "pipe 2");
-  EXPECT_EQ(place_of(program, "gain"), "pipe 2") << "by way of what is made of it once a step";
-  EXPECT_EQ(place_of(program, "head.moment2"), "pipe 2");
-  EXPECT_EQ(place_of(program, "scale"), "") << "all turns read it";
-  EXPECT_EQ(place_of(program, "shift"), "") << "both ends read it";
-  EXPECT_EQ(place_of(program, "layer.w"), "");
+  for (const char* layout : {"turns", "cut"}) {
+    const Program program = compiled(ends(layout, {{"pipe", 3}})).program;
+    EXPECT_EQ(place_of(program, "table"), "pipe 0") << layout;
+    EXPECT_EQ(place_of(program, "head"), "pipe 2") << layout;
+    EXPECT_EQ(place_of(program, "gain"), "pipe 2") << "by way of what is made of it once a step";
+    EXPECT_EQ(place_of(program, "head.moment2"), "pipe 2");
+    EXPECT_EQ(place_of(program, "scale"), "") << "all turns read it";
+    EXPECT_EQ(place_of(program, "shift"), "") << "both ends read it";
+    EXPECT_EQ(place_of(program, "layer.w"), "");
+  }
 }
 
 /// Stages that lie in a V have both ends at one coordinate.
