@@ -34,7 +34,6 @@ AGAIN = """layout again on line { layer -> pipe { microbatches: 6, schedule: "gp
 layout last on line { layer -> pipe { microbatches: 6, schedule: "1f1b", remat: "except_last" } }
 layout halves on line { layer -> pipe { microbatches: 6, schedule: "zb_v", remat: "except_last" } }
 layout chunks on line { layer -> pipe { microbatches: 6, schedule: "interleaved", remat: "stage" } }
-layout ends on line { layer -> pipe { microbatches: 6, own: (wte), buffers: 2 } }
 layout values on line { layer -> pipe { microbatches: 6, remat: (layer.h), buffers: 1 } }
 """
 
