@@ -9,6 +9,7 @@
 #include "codegen/entries.h"
 #include "codegen/generation/causal.h"
 #include "codegen/generation/generation_entries.h"
+#include "codegen/gradient/group_turns.h"
 #include "codegen/gradient/micro_batches.h"
 #include "codegen/gradient/regions.h"
 #include "codegen/gradient/replicas.h"
@@ -262,9 +263,11 @@ void differentiate_entry(Compilation& c) {
   if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
   else if (replicas) declare_evaluated_parts(graph, replicas->count, replicas->span);
   if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
-  if (cut) carry_through_loops(graph, *c.layout);
+  ComputedAgain again;
+  if (c.entry.is_step()) again = group_turns(graph, c.layout->remat);
+  if (cut) carry_through_loops(graph, for_groups(*c.layout, graph));
   if (c.entry.over_batches()) label_regions(graph);
-  else graph = differentiated(graph, c.layout->remat);
+  else graph = differentiated(graph, again);
   if (c.entry.is_step()) want_gradients(graph, c.request.wanted, c.sink);
 }
 
@@ -282,22 +285,23 @@ void complete_entry(Compilation& c) {
   }
   graph = completed(graph);
   if (apart) store_outer_momentum(graph, c.layout->replicas.outer);
-  begin_divided_sums_at_zero(graph, *c.layout);
-  separate_stage_sums(graph, *c.layout);
-  recompute_stages(graph, *c.layout);
-  for (const PipelineLoop& loop : c.layout->pipeline.loops)
-    if (c.layout->pipeline.has_weights_apart()) separate_weight_gradients(graph, loop.dim);
-  check_stages(graph, *c.layout, c.sink);
+  const Layout layout = for_groups(*c.layout, graph);
+  begin_divided_sums_at_zero(graph, layout);
+  separate_stage_sums(graph, layout);
+  recompute_stages(graph, layout);
+  for (const PipelineLoop& loop : layout.pipeline.loops)
+    if (layout.pipeline.has_weights_apart()) separate_weight_gradients(graph, loop.dim);
+  check_stages(graph, layout, c.sink);
 }
 
 void cut_into_regions(Compilation& c) { c.entry.regions = regions_of(c.entry.graph); }
 
 void place_graph(Compilation& c) {
   const auto placed = [&] {
-    const Layout layout = for_micro_batches(*c.layout, c.entry.graph.micro_batches);
-    if (!c.entry.is_step()) return place(c.entry.graph, layout, c.machine);
-    c.layout->pipeline.owned = owned_parameters(c.entry.graph, layout);
-    return place(c.entry.graph, for_micro_batches(*c.layout, c.entry.graph.micro_batches), c.machine);
+    const Graph& graph = c.entry.graph;
+    Layout layout = for_groups(for_micro_batches(*c.layout, graph.micro_batches), graph);
+    if (c.entry.is_step()) layout.pipeline.owned = c.layout->pipeline.owned = owned_parameters(graph, layout);
+    return place(graph, layout, c.machine);
   };
   c.entry.sharded = placed();
   check_stage_movements(c.entry.sharded, c.sink);

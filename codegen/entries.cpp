@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "codegen/gradient/differentiate.h"
-#include "codegen/gradient/group_turns.h"
 #include "codegen/gradient/regions.h"
 #include "codegen/gradient/sample_sums.h"
 #include "codegen/graph/builder.h"
@@ -21,13 +20,12 @@ Graph differentiated(const Graph& model, const ComputedAgain& again) {
   Graph graph = model;
   fold_counts(graph);
   merge_equal(graph);
-  const ComputedAgain grouped = group_turns(graph, again);
   label_regions(graph);
   if (!graph.objective) return graph;
   std::vector<StoredId> parameters;
   for (const Objective::Parameter& parameter : graph.objective->parameters)
     if (!parameter.frozen) parameters.push_back(parameter.stored);
-  differentiate(graph, graph.objective->loss, parameters, grouped);
+  differentiate(graph, graph.objective->loss, parameters, again);
   verify_graph(graph, "differentiate");
   return graph;
 }

@@ -7,6 +7,7 @@
 namespace mesh {
 
 /// Forward, gradients and updates. Names "grad(PATH)" are there for every parameter that is not frozen.
+/// Groups of turns are made before.
 Graph differentiated(const Graph& model, const ComputedAgain& = {});
 /// What is left to do: the optimizer's updates where there is an objective, composite ops written out, equal and dead
 /// nodes removed. `Graph::wanted` and what is watched must be set before.

@@ -59,7 +59,7 @@ std::vector<Compared> compared(const ShardedGraph& sharded) {
     const int32_t chunks = is_own ? own.stages / ranks : named.chunks;
     const Pipeline& pipeline = sharded.layout.pipeline;
     const int32_t alone = (pipeline.first_alone ? 1 : 0) + (pipeline.last_alone ? 1 : 0);
-    if (ranks * chunks - alone > pipeline.turns() || (chunks > 1 && pipeline.loops.size() > 1)) continue;
+    if (ranks * chunks - alone > pipeline.turns()) continue;
     const PipelineSchedule schedule =
         with_recompute(named.make({ranks, own.micro_batches, chunks}), sharded.layout.pipeline.remat);
     const std::vector<int32_t> sizes = cut_into(sharded, costs, schedule);

@@ -155,9 +155,9 @@ const std::string& owners(EmitContext& context, DimId dim, const DimPlacement& s
 }
 
 const std::string& turns_of_stages(EmitContext& context, DimId dim) {
-  if (context.turns_of_stages.empty())
-    context.turns_of_stages = context.names.reserve(context.names.size(dim) + "_of_stage");
-  return context.turns_of_stages;
+  std::string& name = context.turns_of_stages[dim];
+  if (name.empty()) name = context.names.reserve(context.names.size(dim) + "_of_stage");
+  return name;
 }
 
 std::string coordinate(EmitContext& context, const Where& where) {

@@ -67,7 +67,7 @@ struct EmitContext {
   std::map<std::string, std::string> owners = {};
   std::vector<EmittedPlan> plans = {};
   std::vector<EmittedPipeline> pipelines = {};
-  std::string turns_of_stages = {};  // the table of the turns of each stage, where ranks have several
+  std::map<DimId, std::string> turns_of_stages = {};  // by a loop's dim: which each stage has, where ranks have several
   std::vector<std::pair<RateOp, std::string>> rates = {};  // schedule -> function that gives its rate
 
   std::vector<LoopId> loops = {};  // under way, outermost first

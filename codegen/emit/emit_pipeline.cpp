@@ -100,17 +100,15 @@ void emit_rows(EmitContext& context, CppWriter& out) {
     }
     out.insert(rows.text());
   }
-  if (context.turns_of_stages.empty()) return;
   const Pipeline& pipeline = context.program.sharded.layout.pipeline;
-  const size_t loop = 0;  // a coordinate with several stages has those of a single loop
-  std::vector<std::string> ranges;
-  for (const meshrt::IndexRange& turns : turns_of_stages(pipeline, loop))
-    ranges.push_back(fmt::format("{{{}, {}}}", turns.begin, turns.end));
-  out.blank();
-  out.comment(
-      fmt::format("The turns of `{}` that each stage makes.", context.graph().dim(pipeline.loops[loop].dim).name));
-  out.line(
-      fmt::format("constexpr meshrt::IndexRange {}[] = {{{}}};", context.turns_of_stages, fmt::join(ranges, ", ")));
+  for (const auto& [dim, table] : context.turns_of_stages) {
+    std::vector<std::string> ranges;
+    for (const meshrt::IndexRange& turns : turns_of_stages(pipeline, pipeline.loop_over(dim).value()))
+      ranges.push_back(fmt::format("{{{}, {}}}", turns.begin, turns.end));
+    out.blank();
+    out.comment(fmt::format("The turns of `{}` that each stage makes.", context.graph().dim(dim).name));
+    out.line(fmt::format("constexpr meshrt::IndexRange {}[] = {{{}}};", table, fmt::join(ranges, ", ")));
+  }
 }
 
 void emit_pipelines(EmitContext& context, CppWriter& out) {

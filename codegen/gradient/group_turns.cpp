@@ -137,6 +137,7 @@ ComputedAgain group_turns(Graph& graph, const ComputedAgain& again) {
     Groups groups(graph, dim, size);
     for (const NodeId id : loops) groups.make(id);
     grouped.loops[groups.groups()] = 1;
+    graph.grouped.push_back({dim, groups.groups(), size});
   }
   return grouped;
 }

@@ -6,6 +6,7 @@ namespace mesh {
 
 /// Makes each loop of which one turn in several keeps what came into it a loop over groups of so many turns, within
 /// which a second one makes these. What is left to say is that each group's turns are computed again.
+/// They are noted in Graph::grouped.
 ComputedAgain group_turns(Graph&, const ComputedAgain&);
 
 }  // namespace mesh

@@ -399,6 +399,12 @@ struct RanksDim {
   Span span;  // of the first region over the axis
 };
 
+/// Of a loop that became one over groups of its turns (gradient/group_turns.h): the dims that count turns and groups.
+struct GroupedTurns {
+  DimId turns, groups;
+  int64_t size;  // of a group
+};
+
 /// A value that the caller wants to see after a step, by its name.
 struct Wanted {
   std::string name;
@@ -438,6 +444,7 @@ struct Graph {
   std::vector<Wanted> wanted;
   std::vector<Output> outputs;  // in order of declaration
   std::vector<Bound> bounds;    // of an entry that works on a part of some dims
+  std::vector<GroupedTurns> grouped;
 
   Dim& dim(DimId id) { return dims[id.index]; }
   const Dim& dim(DimId id) const { return dims[id.index]; }

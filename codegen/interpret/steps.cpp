@@ -51,7 +51,10 @@ Task bind_step(Binding& binding, const ForStep& loop) {
   binding.loops = around;
   int64_t& turn = binding.turns[loop.loop.index];
   std::vector<Range> ranges{loop.own ? binding.range({loop.dim, *loop.own}) : Range{0, loop.turns}};
-  if (loop.stage) ranges = turns_of_stages(binding.program.sharded.layout.pipeline, 0);
+  if (loop.stage) {
+    const Pipeline& pipeline = binding.program.sharded.layout.pipeline;
+    ranges = turns_of_stages(pipeline, pipeline.loop_over(loop.dim).value());
+  }
   const int64_t* const stage = loop.stage ? &binding.turns[loop.stage.index] : nullptr;
   return [&binding, body, done, &turn, ranges, stage, reverse = loop.reverse] {
     const Range& made = ranges[static_cast<size_t>(stage ? *stage : 0)];

@@ -62,6 +62,21 @@ void set_cut(Pipeline& pipeline, std::vector<int32_t> sizes) {
   for (size_t loop = 0; loop < pipeline.loops.size(); ++loop) pipeline.loops[loop].deal = deal_of(pipeline, loop);
 }
 
+Layout for_groups(const Layout& layout, const Graph& graph) {
+  Layout grouped = layout;
+  Pipeline& pipeline = grouped.pipeline;
+  for (const GroupedTurns& of : graph.grouped) {
+    const std::optional<size_t> loop = pipeline.loop_over(of.turns);
+    if (!loop) continue;
+    pipeline.loops[*loop].dim = of.groups;
+    pipeline.loops[*loop].turns /= static_cast<int32_t>(of.size);
+    std::vector<int32_t> cut = pipeline.cut;
+    for (int32_t& turns : cut) turns /= static_cast<int32_t>(of.size);
+    set_cut(pipeline, std::move(cut));
+  }
+  return grouped;
+}
+
 bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layout& layout, DiagnosticSink& sink) {
   Pipeline& pipeline = layout.pipeline;
   const std::optional<PipelineCosts> costs = pipeline_costs(placed);
@@ -85,7 +100,7 @@ bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layo
 void report_uneven_stages(const ShardedGraph& sharded, DiagnosticSink& sink) {
   constexpr double worth_telling_seconds = 1e-3, worth_telling_share = 0.1;  // of a step
   const Pipeline& pipeline = sharded.layout.pipeline;
-  if (!pipeline || pipeline.cut_by_time) return;
+  if (!pipeline || pipeline.cut_by_time || !sharded.graph.grouped.empty()) return;
   const Prediction step = predict(sharded);
   if (!step.pipeline) return;
   const PipelineModel model = model_of(step.pipeline->costs, pipeline.lists, {}, pipeline);

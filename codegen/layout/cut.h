@@ -16,6 +16,10 @@ void set_cut(Pipeline&, std::vector<int32_t> sizes);
 /// begin.
 std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline&, size_t loop);
 
+/// The layout of a graph in which loops over groups of turns stand for those of the pipeline: these are its layers
+/// then, as all stages have equally many of them.
+Layout for_groups(const Layout&, const Graph&);
+
 /// The dims of its loops: "`enc`, `dec`".
 std::string names_of_loops(const Graph&, const Pipeline&);
 

@@ -136,7 +136,8 @@ ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
   hold_everywhere(everywhere);
   // Of a loop that stands at one stage of a pipeline no other stage comes here.
   if (!stages_.is_divided(loop))
-    for (const Where& where : stages_.must_lie(graph_.body(loop.body).owner)) everywhere.at.push_back(where);
+    for (const Where& where : stages_.must_lie(graph_.body(loop.body).owner))
+      if (!everywhere.where(where.axis)) everywhere.at.push_back(where);
   std::ranges::sort(everywhere.at);
   // What was made outside may be split over the axes that have the turns among them.
   if (own && std::ranges::none_of(everywhere.at, &Where::varying)) everywhere = without_axes(everywhere, own->axes);

@@ -46,10 +46,10 @@ class PipelineRule {
     if (!resolve_schedule(schedule, chunks, shape, axis, sources_, made, sink_) || !has_remat(made)) return;
     if ((own && !resolve_own(*own, graph_, made, sink_)) || (buffers && !has_buffers(*buffers, made))) return;
     if (axis && cut && !agrees(*cut, made)) return;
-    if (axis && (!has_one_stage_a_rank(made) || !has_layers(made))) return;
+    if (axis && !has_layers(made)) return;
     if (axis) set_cut(made, even_cut(made.turns(), made.lists.stages, made.first_alone, made.last_alone));
     if (cut && !has_cut(*cut, axis ? made.lists.stages : 1, made)) return;
-    if (axis == nullptr) return;
+    if (axis == nullptr || !has_equal_groups(made)) return;
     layout_.pipeline = std::move(made);
   }
 
@@ -97,17 +97,6 @@ class PipelineRule {
     sink_.error("E0411", rule_, "`microbatches` of a rule that makes no pipeline")
         .here("{}", why)
         .help("write it with the dim of a `repeat`, as in `layer -> pipe { microbatches: 8 }`");
-    return false;
-  }
-
-  bool has_one_stage_a_rank(const Pipeline& made) {
-    if (made.loops.size() == 1 || !made.has_chunks()) return true;
-    sink_
-        .error("E0901", rule_, "several stages a rank of a pipeline over {} are not built yet",
-               names_of_loops(graph_, made))
-        .here("`{}` gives each rank {}", made.schedule,
-              made.lists.stages / static_cast<int32_t>(made.lists.ranks.size()))
-        .help("`schedule: \"1f1b\"` gives it one; over the turns of a single loop a rank may have several");
     return false;
   }
 
@@ -234,6 +223,26 @@ class PipelineRule {
     }
     set_cut(made, *sizes);
     return true;
+  }
+
+  /// Groups of turns that are computed again together lie at one stage each, equally many at all.
+  bool has_equal_groups(const Pipeline& made) {
+    const auto groups = layout_.remat.loops.find(made.loops.front().dim);
+    if (groups == layout_.remat.loops.end() || groups->second == 1) return true;
+    const auto size = static_cast<int32_t>(groups->second);
+    const bool equal = made.loops.size() == 1 && !made.has_chunks() && !made.cut_by_time &&
+                       std::ranges::all_of(made.cut, [&](int32_t one) { return one == made.cut[0]; });
+    if (equal && made.cut[0] % size == 0) return true;
+    const auto stages = static_cast<int64_t>(made.lists.ranks.size());
+    sink_
+        .error("E0901", attribute_of(place_, "remat")->value->span,
+               "groups of {} turns in a pipeline whose stages have not equally many of them are not built yet", size)
+        .here("the cut is {}", made.cut_by_time ? "made by time" : cut_text(made.cut))
+        .label(layout_.mesh.axes[made.axis].span, "the stages")
+        .help(fmt::format("{} or {} turns of one loop, with `cut: \"even\"` and one stage a rank, would do; `remat: "
+                          "\"layer\"` and `\"stage\"` stand with any cut",
+                          stages * size, 2 * stages * size));
+    return false;
   }
 
   /// A stage without turns at an end is said by `own`, or by the cut, or by both.

@@ -77,11 +77,6 @@ class RematOfRule {
           .help(R"(write `remat: "every 2"`)");
       return;
     }
-    if (size > 1 && makes_pipeline(place_)) {
-      sink_.error("E0901", value_.span, "`remat` of groups of turns in a pipeline is not built yet")
-          .help(R"(`remat: "layer"` keeps what each turn began with, `"stage"` what each stage did)");
-      return;
-    }
     bool even = true;
     for (const DimId dim : rule_loops()) even = is_even(dim, size) && ends_with_the_last(dim) && even;
     if (even) turns(size);

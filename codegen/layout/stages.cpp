@@ -93,6 +93,8 @@ std::vector<Where> Stages::comers(const LoopOp& loop) const {
   Where some{pipeline_.axis, {}, {}};
   for (int32_t stage = first; stage <= last; ++stage) some.coordinates.push_back(home_[static_cast<size_t>(stage)]);
   std::ranges::sort(some.coordinates);
+  some.coordinates.erase(std::ranges::unique(some.coordinates).begin(), some.coordinates.end());
+  if (some.coordinates.size() == pipeline_.lists.ranks.size()) return {};
   return {some};
 }
 
@@ -344,9 +346,12 @@ void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink
           .help("write both loops as one, or give one of them a dim of its own");
       return;
     }
-    const DimId turns = layout.pipeline.loops.front().dim;
-    if (layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, turns)) {
-      const std::string& dim = graph.dim(turns).name;
+    const auto& loops = layout.pipeline.loops;
+    const auto together = std::ranges::find_if(loops, [&](const PipelineLoop& one) {
+      return layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, one.dim);
+    });
+    if (together != loops.end()) {
+      const std::string& dim = graph.dim(together->dim).name;
       sink.error("E0901", node.span,
                  "`{}` of all turns of `{}` in a pipeline of several stages a rank is not built yet",
                  op_text(graph, node.op), dim)

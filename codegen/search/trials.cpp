@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "codegen/graph/print_graph.h"
+#include "codegen/layout/cut.h"
 #include "codegen/layout/divided.h"
 #include "codegen/layout/place.h"
 #include "codegen/layout/predict.h"
@@ -117,8 +118,9 @@ std::optional<Estimate> Trials::placed(const FoundRules& rules) {
   Prepared& step = prepared(*found);
   if (!step.graph) return {};
   work_ += static_cast<int64_t>(step.graph->nodes.size());
-  const ShardedGraph graph = place_once(*step.graph, for_micro_batches(*found, step.graph->micro_batches),
-                                        request_.machine, planner(step, *found));
+  const ShardedGraph graph =
+      place_once(*step.graph, for_groups(for_micro_batches(*found, step.graph->micro_batches), *step.graph),
+                 request_.machine, planner(step, *found));
   const Prediction time = predict(graph);
   const double waits = time.pipeline ? time.pipeline->bubble_seconds() : 0;
   return Estimate{time.compute_seconds + time.communication_seconds + waits, stored_bytes(graph)};

@@ -23,7 +23,8 @@ SIZES = dict(batch=24, seq=3, vocab=7, layer=5)
 # Layout, its mesh, ranks.
 LAYOUTS = [("turns", "pipe=1", 1), ("turns", "pipe=2", 2), ("fill", "pipe=3", 3), ("eager", "pipe=4", 4), ("turns", "pipe=4", 4),
            ("again", "pipe=2", 2), ("last", "pipe=3", 3), ("halves", "pipe=2", 2), ("chunks", "pipe=2", 2), ("inter", "pipe=2", 2), ("half", "pipe=3", 3), ("vee", "pipe=2", 2), ("mixed", "pipe=2,data=2,model=2", 8),
-           ("both", "pipe=2,data=2,model=2", 8), ("both", "pipe=2,data=1,model=3", 6), ("both", "pipe=4,data=2", 8), ("both", "pipe=1,data=2,model=2", 4)]
+           ("both", "pipe=2,data=2,model=2", 8), ("both", "pipe=2,data=1,model=3", 6), ("both", "pipe=4,data=2", 8), ("both", "pipe=1,data=2,model=2", 4),
+           ("ends", "pipe=4", 4), ("ends", "pipe=3", 3), ("values", "pipe=2", 2)]
 TRANSPORTS = {"threads": (["--threads"], {}), "arena": ([], {}), "UCX": ([], {"MESHRT_TRANSPORT": "ucx"})}
 # Small, for a death at every action.
 SMALL = dict(batch=2, seq=2, layer=2)
@@ -33,6 +34,7 @@ AGAIN = """layout again on line { layer -> pipe { microbatches: 6, schedule: "gp
 layout last on line { layer -> pipe { microbatches: 6, schedule: "1f1b", remat: "except_last" } }
 layout halves on line { layer -> pipe { microbatches: 6, schedule: "zb_v", remat: "except_last" } }
 layout chunks on line { layer -> pipe { microbatches: 6, schedule: "interleaved", remat: "stage" } }
+layout values on line { layer -> pipe { microbatches: 6, remat: (layer.h), buffers: 1 } }
 """
 
 
@@ -161,24 +163,25 @@ def check_deaths(report, bench, every):
 
 
 SCHEDULES = ["gpipe", "1f1b", "eager_1f1b", "interleaved", "looped_bfs", "circular", "zb_h1", "zb_h2", "zb_v"]
-IN_CHUNKS = ["interleaved", "looped_bfs", "circular", "zb_v"]  # of single loops
-REMATS = ["none", "layer", "stage", "except_last"]
-# A model, sizes that leave each stage a turn, and the rules of its layout besides the pipeline.
-GRID = [("gpt", dict(batch=8, seq=6, embed=8, heads=2, head_dim=4, ffn=12, vocab=16, layer=8), "batch -> data; heads, ffn, vocab -> model", "layer"),
-        ("translate", dict(batch=8, source=6, target=7, embed=8, heads=2, head_dim=4, vocab=16, enc=4, dec=4), "batch -> data; heads, ffn, vocab -> model", "enc, dec")]
+IN_CHUNKS = ["interleaved", "looped_bfs", "circular", "zb_v"]
+GROUPS = '"every 2"'  # of single loops and stages
+REMATS = ['"none"', '"layer"', '"stage"', '"except_last"', "{values}", GROUPS]
+# A model, sizes that leave each stage a turn, the rules of its layout besides the pipeline, and blocks that may be computed again.
+GRID = [("gpt", dict(batch=8, seq=6, embed=8, heads=2, head_dim=4, ffn=12, vocab=16, layer=8), "batch -> data; heads, ffn, vocab -> model", "layer", "(layer.attn, layer.feed)"),
+        ("translate", dict(batch=8, source=6, target=7, embed=8, heads=2, head_dim=4, vocab=16, enc=4, dec=4), "batch -> data; heads, ffn, vocab -> model", "enc, dec", "(enc.feed, dec.cross)")]
 
 
 def check_grid(report, folder, every):
     """Every schedule with every remat, on every mesh of up to 8 ranks with up to 4 stages: all values and gradients of a step are those of one rank, in f64."""
-    cells = [(spec, size, rules, loops, schedule, remat, mesh) for spec, size, rules, loops in GRID for schedule in SCHEDULES for remat in REMATS
-             for mesh in itertools.product((1, 2, 4), (1, 2), (1, 2)) if np.prod(mesh) <= 8 and not ("," in loops and schedule in IN_CHUNKS)]
+    cells = [(spec, size, rules, loops, schedule, remat.format(values=values), mesh) for spec, size, rules, loops, values in GRID for schedule in SCHEDULES for remat in REMATS
+             for mesh in itertools.product((1, 2, 4), (1, 2), (1, 2)) if np.prod(mesh) <= 8 and not (remat == GROUPS and ("," in loops or schedule in IN_CHUNKS))]
     np.random.default_rng(SEED).shuffle(cells)
     print(f"{len(cells[::every])} of {len(cells)} cells", flush=True)
     for spec, size, rules, loops, schedule, remat, (pipe, data, model) in cells[::every]:
         name = f"{spec}, {schedule}, remat {remat}, pipe {pipe} x data {data} x model {model}"
         with open(f"{folder}/grid.mesh", "w") as file:
             file.write(f"mesh grid {{ pipe: {pipe}, data: {data}, model: {model} }}\n"
-                       f'layout cell on grid {{ {rules}; {loops} -> pipe {{ microbatches: 4, schedule: "{schedule}", remat: "{remat}" }} }}\n')
+                       f'layout cell on grid {{ {rules}; {loops} -> pipe {{ microbatches: 4, schedule: "{schedule}", remat: {remat} }} }}\n')
         said = execute(meshc(), "verify", f"{TOP}/specs/{spec}.mesh", f"{folder}/grid.mesh", "--layout", "cell", "--precision", "f64", "--bound", "1e-9", "-A", "idle_ranks", *sets(**size))
         good = re.search(r"all \d+ values are equal", said.stdout)
         report.true(name, good, "" if good else said.stdout[-300:])

@@ -101,6 +101,12 @@ TEST(Pipeline, stages_computed_again) {
       request.set = {{"layer", "9"}};
       tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
     }
+  for (const int64_t ranks : {1, 2, 4})
+    for (const char* layout : {"groups", "parts"}) {
+      CompileRequest request = deep(layout, {{"pipe", ranks}});
+      request.set = {{"layer", "8"}};
+      tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
+    }
   tests::expect_as_one_rank(deep("written"), "one of two stages");
   for (const char* layout : {"less", "few"})
     for (const auto& [data, pipe, model] : {std::tuple{2, 2, 2}, {2, 2, 1}, {1, 4, 2}}) {
