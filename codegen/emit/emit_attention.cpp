@@ -160,7 +160,7 @@ class RingAttention {
     }
   }
 
-  /// The name of {k, {k_here, k_next}, outer, inner}.
+  /// The name of circulating(k, {k_here, k_next}, outer, inner).
   template <size_t count>
   std::string circulating(const char* wanted, const Access& own, const std::array<Access, count>& places) {
     std::vector<std::string> texts;
@@ -168,7 +168,7 @@ class RingAttention {
     const std::span<const LocalDim> dims = dims_of(context_.program, own);
     const auto key = std::ranges::find(dims, step_.op.key, &LocalDim::dim);
     const std::string name = scope_.fresh(wanted);
-    out_.line(fmt::format("const meshrt::Circulating<{}> {} = {{{}, {{{}}}, {}, {}}};", count, name,
+    out_.line(fmt::format("const auto {} = meshrt::circulating<{}>({}, {{{}}}, {}, {});", name, count,
                           address(context_, own), fmt::join(texts, ", "), context_.names.product({dims.begin(), key}),
                           context_.names.product({key + 1, dims.end()})));
     return name;

@@ -32,6 +32,11 @@ struct Circulating {
   }
 };
 
+template <size_t count>
+Circulating<count> circulating(void* own, const std::array<void*, count>& places, int64_t outer, int64_t inner) {
+  return {own, places, outer, inner};
+}
+
 /// The keys and values that all ranks of a group meet, one part a turn, each rank its own first; of a part that is
 /// dealt in several stretches one stretch after the other:
 ///   do { attend(part.shape(..), ..) } while (part.next());
