@@ -335,7 +335,10 @@ std::vector<Strategy> strategies(const OpContext& op) {
       else at[axis] = 0;
     }
   }
-  return all;
+  if (!all.empty() || op.in_ring.empty()) return all;
+  OpContext otherwise = op;  // a dim has fewer elements than the axes of its rules have ranks: it does not go round
+  otherwise.in_ring.clear();
+  return strategies(otherwise);
 }
 
 std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) {

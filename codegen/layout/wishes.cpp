@@ -88,9 +88,11 @@ class Movements {
     return steps;
   }
 
+  /// What goes round lies in the end as it did: no other place of it would save that.
   double seconds_of(const Movement& moved) const {
     double seconds = 0;
-    for (const ReshardStep* step : steps_of(moved)) seconds += step->seconds;
+    for (const ReshardStep* step : steps_of(moved))
+      if (step->kind != CollectiveKind::ring) seconds += step->seconds;
     for (NodeId loop = graph_of(moved.from).owner; loop; loop = placed_.graph.body(placed_.graph.node(loop).body).owner)
       seconds *= static_cast<double>(turns_made(placed_, std::get<LoopOp>(placed_.graph.node(loop).op)));
     return seconds;

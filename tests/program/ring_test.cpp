@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"Cross", "own", {{"ctx", 2}}, 2}, Case{"Cross", "all", {{"ctx", 2}}, 4},
                       Case{"Cross", "all", {{"ctx", 3}}, 4}, Case{"Cross", "all", {{"ctx", 4}}, 4},
                       Case{"Cross", "samples", {}, 4}, Case{"Cross", "heads", {{"model", 2}, {"ctx", 3}}, 4},
-                      Case{"Cross", "both", {}, 4}));
+                      Case{"Cross", "both", {}, 4}, Case{"Cross", "both", {{"x", 4}, {"y", 2}}, 2}));
 
 }  // namespace
 }  // namespace mesh
