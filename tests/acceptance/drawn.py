@@ -3,7 +3,7 @@
 Drawn: the axes and their sizes, which dims lie on which, pipelines with schedule, micro-batches, chunks and remat, accumulation, ZeRO, and
 hosts whose network is slow. A layout may be refused, with an error of the language, but not by every second draw.
 
-`python3 tests/acceptance/drawn.py N` prints the layout and the command of draw N.
+`python3 tests/acceptance/drawn.py N FOLDER` writes the layout of draw N there and prints it, with the command that verifies it.
 """
 import os
 import random
@@ -124,4 +124,4 @@ def run(small, count=None):
 
 if __name__ == "__main__":
     one = Draw(int(sys.argv[1]))
-    print(one.text + one.machine + shlex.join(one.command(".")))
+    print(one.text + one.machine + shlex.join(one.command(sys.argv[2])))
