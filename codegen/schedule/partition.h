@@ -1,6 +1,6 @@
-// partition.h: which layers each stage of a pipeline gets: consecutive ones, at least one a stage but for ends that have
-// a stage of their own, so that the slowest stage is as fast as can be and every rank has the memory that its place in
-// the pipeline needs.
+// partition.h: which layers each stage of a pipeline gets: consecutive ones, at least one a stage but for ends that
+// have a stage of their own, so that the slowest stage is as fast as can be and every rank has the memory that its
+// place in the pipeline needs.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,14 +23,12 @@ struct PipelineModel {
   /// By stage: its rank, and the most that it holds at a time.
   std::vector<int> rank_of_stage;
   std::vector<InFlight> in_flight;
-  std::optional<int64_t> memory;  // bytes of a rank
+  std::optional<int64_t> memory;                 // bytes of a rank
   bool first_alone = false, last_alone = false;  // the first or the last stage has no layers
 
   int32_t stages() const { return static_cast<int32_t>(rank_of_stage.size()); }
   int32_t ranks() const;
-  bool is_alone(int32_t stage) const {
-    return (first_alone && stage == 0) || (last_alone && stage + 1 == stages());
-  }
+  bool is_alone(int32_t stage) const { return (first_alone && stage == 0) || (last_alone && stage + 1 == stages()); }
   /// Stages that have layers.
   int32_t with_layers() const;
 };
