@@ -89,7 +89,9 @@ bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layo
         .help(mistake->help);
     return false;
   }
-  const std::vector<int32_t>& sizes = std::get<Partition>(found).sizes;
+  std::vector<int32_t> sizes = std::get<Partition>(found).sizes;
+  const int32_t group = pipeline.turns() / placed.layout.pipeline.turns();  // of turns, where these are the layers
+  for (int32_t& turns : sizes) turns *= group;
   if (sizes == pipeline.cut) return false;
   set_cut(pipeline, sizes);
   for (Rule& rule : layout.rules)

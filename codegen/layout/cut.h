@@ -17,7 +17,7 @@ void set_cut(Pipeline&, std::vector<int32_t> sizes);
 std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline&, size_t loop);
 
 /// The layout of a graph in which loops over groups of turns stand for those of the pipeline: these are its layers
-/// then, as all stages have equally many of them.
+/// then.
 Layout for_groups(const Layout&, const Graph&);
 
 /// The dims of its loops: "`enc`, `dec`".

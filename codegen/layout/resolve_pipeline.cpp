@@ -47,9 +47,9 @@ class PipelineRule {
     if ((own && !resolve_own(*own, graph_, made, sink_)) || (buffers && !has_buffers(*buffers, made))) return;
     if (axis && cut && !agrees(*cut, made)) return;
     if (axis && !has_layers(made)) return;
-    if (axis) set_cut(made, even_cut(made.turns(), made.lists.stages, made.first_alone, made.last_alone));
+    if (axis) set_cut(made, even(made));
     if (cut && !has_cut(*cut, axis ? made.lists.stages : 1, made)) return;
-    if (axis == nullptr || !has_equal_groups(made)) return;
+    if (axis == nullptr || !has_whole_groups(made)) return;
     layout_.pipeline = std::move(made);
   }
 
@@ -225,23 +225,34 @@ class PipelineRule {
     return true;
   }
 
-  /// Groups of turns that are computed again together lie at one stage each, equally many at all.
-  bool has_equal_groups(const Pipeline& made) {
+  /// The turns that are computed again together.
+  int32_t group_of(const Pipeline& made) const {
     const auto groups = layout_.remat.loops.find(made.loops.front().dim);
-    if (groups == layout_.remat.loops.end() || groups->second == 1) return true;
-    const auto size = static_cast<int32_t>(groups->second);
-    const bool equal = made.loops.size() == 1 && !made.has_chunks() && !made.cut_by_time &&
-                       std::ranges::all_of(made.cut, [&](int32_t one) { return one == made.cut[0]; });
-    if (equal && made.cut[0] % size == 0) return true;
-    const auto stages = static_cast<int64_t>(made.lists.ranks.size());
+    return groups == layout_.remat.loops.end() ? 1 : static_cast<int32_t>(groups->second);
+  }
+
+  /// Of whole groups, where there are as many as stages.
+  std::vector<int32_t> even(const Pipeline& made) const {
+    const int32_t group = made.loops.size() == 1 && !made.has_chunks() ? group_of(made) : 1;
+    std::vector<int32_t> cut = even_cut(made.turns() / group, made.lists.stages, made.first_alone, made.last_alone);
+    for (int32_t& turns : cut) turns *= group;
+    return cut;
+  }
+
+  /// Groups of turns that are computed again together lie at one stage each.
+  bool has_whole_groups(const Pipeline& made) {
+    const int32_t group = group_of(made);
+    const auto is_whole = [&](int32_t turns) { return turns > 0 && turns % group == 0; };
+    if (group == 1) return true;
+    if (made.loops.size() == 1 && !made.has_chunks() && std::ranges::all_of(made.cut, is_whole)) return true;
     sink_
         .error("E0901", attribute_of(place_, "remat")->value->span,
-               "groups of {} turns in a pipeline whose stages have not equally many of them are not built yet", size)
-        .here("the cut is {}", made.cut_by_time ? "made by time" : cut_text(made.cut))
+               "groups of {} turns in a pipeline whose stages do not have whole ones are not built yet", group)
+        .here("the cut is {}", cut_text(made.cut))
         .label(layout_.mesh.axes[made.axis].span, "the stages")
-        .help(fmt::format("{} or {} turns of one loop, with `cut: \"even\"` and one stage a rank, would do; `remat: "
-                          "\"layer\"` and `\"stage\"` stand with any cut",
-                          stages * size, 2 * stages * size));
+        .help(
+            "one loop with one stage a rank and `cut: \"even\"` or `\"auto\"` gives each stage whole groups; `remat: "
+            "\"layer\"` and `\"stage\"` stand with any cut");
     return false;
   }
 

@@ -154,8 +154,75 @@ bool goes_round_so(const OpContext& op, const Factor& factor, const std::vector<
   return true;
 }
 
+using Table = std::vector<std::vector<meshrt::IndexRange>>;
+
+/// The deal that gives each part these elements of so many; blocks where they are that.
+Deal deal_of(int64_t size, Table table) {
+  const auto parts = static_cast<int64_t>(table.size());
+  for (const Deal& named : {Deal{}, meshrt::zigzag(parts)}) {
+    const auto is_same = [&](int64_t part) {
+      return meshrt::ranges_at(size, named, meshrt::part_begin(size, named, part, parts),
+                               meshrt::part_begin(size, named, part + 1, parts)) == table[static_cast<size_t>(part)];
+    };
+    int64_t part = 0;
+    while (part < parts && is_same(part)) ++part;
+    if (part == parts) return named;
+  }
+  return {meshrt::Ownership::table, parts, 1, std::move(table)};
+}
+
+Table table_of(int64_t size, const Deal& deal, int64_t parts) {
+  Table table;
+  for (int64_t part = 0; part < parts; ++part)
+    table.push_back(meshrt::ranges_at(size, deal, meshrt::part_begin(size, deal, part, parts),
+                                      meshrt::part_begin(size, deal, part + 1, parts)));
+  return table;
+}
+
+/// How a merged dim that is dealt to `parts` deals the steps of its slowest part; nothing where it cuts one.
+std::optional<Deal> deal_of_steps(const Factor& factor, const Deal& deal, int64_t parts) {
+  Table table = table_of(factor.size * factor.granule, deal, parts);
+  for (auto& ranges : table)
+    for (meshrt::IndexRange& range : ranges) {
+      if (range.begin % factor.granule != 0 || range.end % factor.granule != 0) return {};
+      range = {range.begin / factor.granule, range.end / factor.granule};
+    }
+  return deal_of(factor.size, std::move(table));
+}
+
+/// The reverse: how its elements are dealt where whole steps are.
+Deal deal_of_elements(const Factor& factor, const Deal& deal, int64_t parts) {
+  Table table = table_of(factor.size, deal, parts);
+  for (auto& ranges : table)
+    for (meshrt::IndexRange& range : ranges) range = {range.begin * factor.granule, range.end * factor.granule};
+  return deal_of(factor.size * factor.granule, std::move(table));
+}
+
+/// Whether the factor is the slowest part of the dim.
+bool is_merged(const OpContext& op, const Factor& factor, DimId dim) {
+  return factor.granule > 1 && factor.slower < 0 && op.graph.dim(dim).size == factor.size * factor.granule;
+}
+
+/// How the steps of a merged dim's slowest part are dealt to the axes where operands or rules deal unlike parts.
+std::vector<Deal> deals_of_steps(const OpContext& op, const Factor& factor, const std::vector<AxisId>& axes) {
+  std::vector<Deal> all;
+  if (axes.empty() || factor.granule <= 1 || factor.slower >= 0) return all;
+  const int64_t parts = op.mesh.size(axes);
+  const auto consider = [&](DimId dim, const DimPlacement* split) {
+    if (!split || split->axes != axes || (split->deal && split->deal.parts != parts)) return;
+    const bool merged = is_merged(op, factor, dim);
+    if (merged ? !split->deal : op.graph.dim(dim).size != factor.size) return;
+    const std::optional<Deal> steps = merged ? deal_of_steps(factor, split->deal, parts) : split->deal;
+    if (steps && std::ranges::find(all, *steps) == all.end()) all.push_back(*steps);
+  };
+  for (size_t i = 0; i < op.operands.size(); ++i) consider(factor.operands[i], split_of(op, i, factor.operands[i]));
+  for (size_t r = 0; r < op.declared.size(); ++r) consider(factor.results[r], declared_split(op, r, factor.results[r]));
+  return all;
+}
+
 /// How a factor may be dealt to its axes: as operands and rules that split it over just these have it.
 std::vector<Deal> deals(const OpContext& op, const Factor& factor, const std::vector<AxisId>& axes) {
+  if (std::vector<Deal> steps = deals_of_steps(op, factor, axes); !steps.empty()) return steps;
   if (axes.empty() || factor.in_order || factor.granule > 1 || factor.slower >= 0 || factor.margin) return {Deal{}};
   std::vector<Deal> all;
   const auto consider = [&](const DimPlacement* split) {
@@ -188,7 +255,9 @@ bool is_legal(const OpContext& op, const Strategy& strategy) {
   const auto ranks = [&](size_t f) { return op.mesh.size(strategy.factor_axes[f]); };
   for (size_t f = 0; f < op.factors.size(); ++f) {
     const Factor& factor = op.factors[f];
-    if (factor.granule > 1 && factor.size % ranks(f) != 0) return false;
+    if (factor.granule > 1 && factor.size % ranks(f) != 0 &&
+        deals_of_steps(op, factor, strategy.factor_axes[f]).empty())
+      return false;
     if (factor.circulates && factor.size < ranks(f)) return false;
     if (strategy.factor_axes[f].empty()) continue;
     for (int slower = factor.slower; slower >= 0; slower = op.factors[slower].slower)
@@ -202,6 +271,14 @@ bool goes_round(const Factor& factor, DimId dim) { return factor.circulates && d
 
 }  // namespace
 
+/// Of a dim that is merged of several its elements', else the factor's.
+Deal Strategy::deal_along(const OpContext& op, size_t f, DimId dim) const {
+  const Factor& factor = op.factors[f];
+  const int64_t parts = op.mesh.size(factor_axes[f]);
+  if (!is_merged(op, factor, dim) || (!factor_deals[f] && factor.size % parts == 0)) return factor_deals[f];
+  return deal_of_elements(factor, factor_deals[f], parts);
+}
+
 Placement Strategy::required(const OpContext& op, size_t operand) const {
   const std::vector<DimId>& dims = op.graph.type(op.node.inputs[operand]).dims;
   Placement placement = Placement::whole(dims.size());
@@ -210,7 +287,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     if (!dim) continue;
     DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
     part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
-    if (factor_deals[f]) part.deal = factor_deals[f];
+    if (const Deal deal = deal_along(op, f, dim)) part.deal = deal;
     part.circulates |= !factor_axes[f].empty() && goes_round(op.factors[f], dim);
     part.margin = op.margins.of(op.node, op.factors, f, operand, op.mesh.size(factor_axes[f]));
   }
@@ -229,7 +306,7 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
     if (dim) {
       DimPlacement& part = placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()];
       part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
-      if (factor_deals[f]) part.deal = factor_deals[f];
+      if (const Deal deal = deal_along(op, f, dim)) part.deal = deal;
       part.circulates |= !factor_axes[f].empty() && goes_round(op.factors[f], dim);
     } else {
       for (AxisId axis : factor_axes[f]) placement.partial.push_back({axis, op.factors[f].reduce});

@@ -31,6 +31,7 @@ struct Strategy {
   std::vector<AxisId> passing;                   // axes over which a partial operand stays partial
   std::vector<Where> staying;                    // the op is computed where its operands lie, and only there
 
+  Deal deal_along(const OpContext&, size_t factor, DimId) const;
   /// What the op needs of operand i.
   Placement required(const OpContext&, size_t operand) const;
   /// What it gives as result r: contracted factors leave partial values.

@@ -101,11 +101,13 @@ TEST(Pipeline, stages_computed_again) {
       request.set = {{"layer", "9"}};
       tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
     }
-  for (const int64_t ranks : {1, 2, 4})
+  for (const int64_t ranks : {1, 2, 3, 4})
     for (const char* layout : {"groups", "parts"}) {
       CompileRequest request = deep(layout, {{"pipe", ranks}});
-      request.set = {{"layer", "8"}};
-      tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
+      for (const char* layers : {"8", "14"}) {
+        request.set = {{"layer", layers}};
+        tests::expect_as_one_rank(request, fmt::format("{} of {} layers on {}", layout, layers, ranks));
+      }
     }
   tests::expect_as_one_rank(deep("written"), "one of two stages");
   for (const char* layout : {"less", "few"})
