@@ -8,7 +8,7 @@
 namespace mesh {
 namespace {
 
-CompileRequest deep(const std::string& layout) {
+CompileRequest remade(const std::string& layout) {
   CompileRequest request;
   request.files = {REMAT};
   request.layout = layout;
@@ -18,7 +18,7 @@ CompileRequest deep(const std::string& layout) {
 
 TEST(Remat, equals_one_rank) {
   for (const char* layout : {"turns", "pairs", "thirds", "all", "value", "values", "cut", "apart", "split"}) {
-    CompileRequest request = deep(layout);
+    CompileRequest request = remade(layout);
     request.precision = "f64";
     tests::expect_as_one_rank(request, layout);
   }
@@ -26,11 +26,11 @@ TEST(Remat, equals_one_rank) {
 
 /// Random numbers too are those of the first time. (Groups add up the gradient of what all turns share one by one.)
 TEST(Remat, changes_no_bit) {
-  const InterpretResult plain = tests::run(tests::compiled(deep("plain")).program);
+  const InterpretResult plain = tests::run(tests::compiled(remade("plain")).program);
   for (const char* layout : {"pairs", "all"})
-    tests::expect_equal(plain, tests::run(tests::compiled(deep(layout)).program), layout);
+    tests::expect_equal(plain, tests::run(tests::compiled(remade(layout)).program), layout);
   for (const char* layout : {"turns", "value", "values"}) {
-    const InterpretResult again = tests::run(tests::compiled(deep(layout)).program);
+    const InterpretResult again = tests::run(tests::compiled(remade(layout)).program);
     for (const auto& [name, array] : plain.after) EXPECT_EQ(array.data, again.after.at(name).data) << layout << name;
     for (const auto& [name, array] : plain.wanted) EXPECT_EQ(array.data, again.wanted.at(name).data) << layout << name;
     EXPECT_EQ(plain.metrics, again.metrics) << layout;
@@ -40,7 +40,7 @@ TEST(Remat, changes_no_bit) {
 /// By what a turn keeps: two wide values, one of them, none; of groups what came into each, and one group's inside.
 TEST(Remat, takes_less_memory) {
   const auto peak = [](const char* layout) {
-    CompileRequest request = deep(layout);
+    CompileRequest request = remade(layout);
     request.set = {{"batch", "1200"}, {"layer", "36"}};
     request.wanted = {};
     const MemoryPlan memory = tests::compiled(request).program.memory;

@@ -11,13 +11,13 @@
 namespace mesh {
 namespace {
 
-struct Case {
+struct Rings {
   const char *model, *layout;
   std::map<std::string, int64_t> mesh;
   size_t rings;  // of a training step's attentions: those whose keys go round
 };
 
-CompileRequest request_of(const Case& one) {
+CompileRequest request_of(const Rings& one) {
   CompileRequest request;
   request.files = {RING};
   request.model = one.model;
@@ -37,32 +37,32 @@ size_t rings(const Program& program) {
   return count;
 }
 
-void PrintTo(const Case& one, std::ostream* out) {
+void PrintTo(const Rings& one, std::ostream* out) {
   *out << one.model << " " << one.layout;
   for (const auto& [axis, size] : one.mesh) *out << " " << axis << "=" << size;
 }
 
-class Ring : public ::testing::TestWithParam<Case> {};
+class Ring : public ::testing::TestWithParam<Rings> {};
 
 TEST_P(Ring, equals_one_rank) {
-  const Case& one = GetParam();
+  const Rings& one = GetParam();
   EXPECT_EQ(rings(tests::compiled(request_of(one)).program), one.rings);
   tests::expect_as_one_rank(request_of(one), std::string(one.model) + " " + one.layout);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, Ring,
-    ::testing::Values(Case{"Causal", "own", {{"ctx", 2}}, 2}, Case{"Causal", "own", {{"ctx", 3}}, 2},
-                      Case{"Causal", "own", {{"ctx", 4}}, 2}, Case{"Causal", "own", {{"ctx", 11}}, 2},
-                      Case{"Causal", "again", {{"ctx", 2}}, 3}, Case{"Causal", "again", {{"ctx", 3}}, 3},
-                      Case{"Causal", "zigzag", {{"ctx", 2}}, 2}, Case{"Causal", "zigzag", {{"ctx", 3}}, 2},
-                      Case{"Causal", "zigzag", {{"ctx", 4}}, 2}, Case{"Causal", "rounds", {{"ctx", 3}}, 2},
-                      Case{"Cross", "rounds", {{"ctx", 2}}, 4}, Case{"Causal", "samples", {}, 2},
-                      Case{"Causal", "parts", {}, 2}, Case{"Causal", "heads", {}, 2}, Case{"Causal", "both", {}, 2},
-                      Case{"Cross", "own", {{"ctx", 2}}, 2}, Case{"Cross", "all", {{"ctx", 2}}, 4},
-                      Case{"Cross", "all", {{"ctx", 3}}, 4}, Case{"Cross", "all", {{"ctx", 4}}, 4},
-                      Case{"Cross", "samples", {}, 4}, Case{"Cross", "heads", {{"model", 2}, {"ctx", 3}}, 4},
-                      Case{"Cross", "both", {}, 4}, Case{"Cross", "both", {{"x", 4}, {"y", 2}}, 2}));
+    ::testing::Values(Rings{"Causal", "own", {{"ctx", 2}}, 2}, Rings{"Causal", "own", {{"ctx", 3}}, 2},
+                      Rings{"Causal", "own", {{"ctx", 4}}, 2}, Rings{"Causal", "own", {{"ctx", 11}}, 2},
+                      Rings{"Causal", "again", {{"ctx", 2}}, 3}, Rings{"Causal", "again", {{"ctx", 3}}, 3},
+                      Rings{"Causal", "zigzag", {{"ctx", 2}}, 2}, Rings{"Causal", "zigzag", {{"ctx", 3}}, 2},
+                      Rings{"Causal", "zigzag", {{"ctx", 4}}, 2}, Rings{"Causal", "rounds", {{"ctx", 3}}, 2},
+                      Rings{"Cross", "rounds", {{"ctx", 2}}, 4}, Rings{"Causal", "samples", {}, 2},
+                      Rings{"Causal", "parts", {}, 2}, Rings{"Causal", "heads", {}, 2}, Rings{"Causal", "both", {}, 2},
+                      Rings{"Cross", "own", {{"ctx", 2}}, 2}, Rings{"Cross", "all", {{"ctx", 2}}, 4},
+                      Rings{"Cross", "all", {{"ctx", 3}}, 4}, Rings{"Cross", "all", {{"ctx", 4}}, 4},
+                      Rings{"Cross", "samples", {}, 4}, Rings{"Cross", "heads", {{"model", 2}, {"ctx", 3}}, 4},
+                      Rings{"Cross", "both", {}, 4}, Rings{"Cross", "both", {{"x", 4}, {"y", 2}}, 2}));
 
 }  // namespace
 }  // namespace mesh
