@@ -203,11 +203,13 @@ bool is_merged(const OpContext& op, const Factor& factor, DimId dim) {
   return factor.granule > 1 && factor.slower < 0 && op.graph.dim(dim).size == factor.size * factor.granule;
 }
 
-/// How the steps of a merged dim's slowest part are dealt to the axes where operands or rules deal unlike parts.
+/// How the steps of a merged dim's slowest part are dealt to the axes where operands or rules deal unlike parts, of
+/// which none is empty.
 std::vector<Deal> deals_of_steps(const OpContext& op, const Factor& factor, const std::vector<AxisId>& axes) {
   std::vector<Deal> all;
   if (axes.empty() || factor.granule <= 1 || factor.slower >= 0) return all;
   const int64_t parts = op.mesh.size(axes);
+  if (factor.size < parts) return all;
   const auto consider = [&](DimId dim, const DimPlacement* split) {
     if (!split || split->axes != axes || (split->deal && split->deal.parts != parts)) return;
     const bool merged = is_merged(op, factor, dim);
