@@ -83,16 +83,15 @@ void Lowering::lower_attention_gradient(const Node& node) {
 /// What an attention has whose keys and values go round: places for the parts that pass.
 std::optional<AttentionStep::Ring> Lowering::ring_of(const Node& node, const AttentionStep& step) {
   AttentionStep::Ring ring;
-  for (const Body& body : graph_.bodies)
-    for (const NodeId id : body.nodes) {
-      const Node& moved = graph_.node(id);
-      const auto* reshard = std::get_if<ReshardOp>(&moved.op);
-      if (!reshard || sharded_.steps[reshard->step].kind != CollectiveKind::ring) continue;
-      if (std::ranges::count(node.inputs, moved.results[0]) + std::ranges::count(node.results, moved.inputs[0]) == 0)
-        continue;
-      ring.axes = sharded_.steps[reshard->step].axes;
-      ring.steps.push_back(first_step_ + reshard->step);
-    }
+  for (const NodeId id : graph_.body(node.body).nodes) {
+    const Node& moved = graph_.node(id);
+    const auto* reshard = std::get_if<ReshardOp>(&moved.op);
+    if (!reshard || sharded_.steps[reshard->step].kind != CollectiveKind::ring) continue;
+    if (std::ranges::count(node.inputs, moved.results[0]) + std::ranges::count(node.results, moved.inputs[0]) == 0)
+      continue;
+    ring.axes = sharded_.steps[reshard->step].axes;
+    ring.steps.push_back(first_step_ + reshard->step);
+  }
   if (ring.steps.empty()) return {};
   const auto place = [&](ValueId value, const Access& like, const char* part) -> Access {
     const auto dims = dims_of(program_, like);
