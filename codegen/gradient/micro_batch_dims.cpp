@@ -134,6 +134,11 @@ DimId micro_name(const MicroBatches& parts, DimId dim) {
   return other == parts.names.end() ? DimId{} : other->micro;
 }
 
+bool has_samples(const Graph& graph, ValueId value) {
+  return std::ranges::any_of(graph.type(value).dims,
+                             [&](DimId dim) { return bool(micro_name(graph.micro_batches, dim)); });
+}
+
 std::string fresh_dim_name(const Graph& graph, std::string name) {
   const auto taken = [&] { return std::ranges::count(graph.dims, name, &Dim::name) > 0; };
   while (taken()) name += "_";

@@ -20,6 +20,9 @@ struct GatheredValue {
 /// What a name of the samples is called in a micro-batch; unset for another dim.
 DimId micro_name(const MicroBatches&, DimId);
 
+/// Whether a value is of the samples that its graph is cut by.
+bool has_samples(const Graph&, ValueId);
+
 /// The name, or a longer one that no dim has.
 std::string fresh_dim_name(const Graph&, std::string name);
 

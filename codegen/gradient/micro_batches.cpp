@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -10,6 +10,7 @@
 
 #include "codegen/gradient/micro_batch_dims.h"
 #include "codegen/gradient/sample_sums.h"
+#include "codegen/gradient/sum_loops.h"
 #include "codegen/graph/clone.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/graph/rewrite.h"
@@ -25,77 +26,41 @@ constexpr const char* alone = "compute it in a `repeat` of its own, without samp
 /// The attribute of a rule that says so.
 const char* cut_by(const MicroBatches& parts) { return parts.by_replicas ? "sync" : "accumulate"; }
 
-class Rewrite {
+/// Builds the step anew, node by node in the order in which they run now. A node that comes to its place is made to
+/// read what stands there for the values that it read: inside a loop a micro-batch for an input, after a loop a total
+/// for a sum.
+class ByMicroBatches {
  public:
-  Rewrite(Graph& graph, const MicroBatches& parts, const SampleSums& sums, DiagnosticSink& sink)
-      : graph_(graph), parts_(parts), sums_(sums), sink_(sink) {}
+  ByMicroBatches(Graph& graph, const MicroBatches& parts, const SampleSums& sums, DiagnosticSink& sink)
+      : graph_(graph), parts_(parts), sums_(sums), loops_(graph, sums), sink_(sink) {}
 
   void run() {
-    find_phases();
     if (!leaves_in_time()) return;
     report_coupled();
-    const std::vector<NodeId> nodes = graph_.body(graph_.root()).nodes;
-    graph_.body(graph_.root()).nodes.clear();
-    for (int phase = 0; phase <= last_; ++phase) {
-      keep_outside(nodes, phase);
-      if (phase < last_) early_loop(phase);
-      else main_loop(read_outside(nodes));
+    std::vector<NodeId> nodes;
+    nodes.swap(graph_.body(graph_.root()).nodes);
+    const std::set<ValueId> read_after = read_outside(nodes);
+    for (int loop = 0; loop <= loops_.main_loop(); ++loop) {
+      place_before(loop, nodes);
+      if (loop < loops_.main_loop()) early_loop(loop);
+      else main_loop(read_after);
     }
-    keep_outside(nodes, last_ + 1);
-    replace_left();
-    replace_sums();
+    place_before(loops_.main_loop() + 1, nodes);
+    answer_callers();
     collect_wanted();
     connect_loop(graph_.node(loop_));
     name_micro_batches(graph_, parts_, whole_);
   }
 
  private:
-  // ---- which loop everything belongs to: phase k is what is known before the loop of number k
-
-  void find_phases() {
-    // As if every sum were complete right after the first loop that can compute it.
-    for (NodeId id : graph_.body(graph_.root()).nodes) {
-      int phase = 0;
-      for (ValueId value : sums_.reads(id)) phase = std::max(phase, phases_[value]);
-      if (sums_.is_inside(id)) last_ = std::max(last_, phase);
-      node_phase_[id] = phase;
-      for (ValueId result : graph_.node(id).results)
-        phases_[result] = phase + (sums_.adds_up(result) == SampleKind::whole ? 0 : 1);
-    }
-    // Sums that an inside node needs are early, all others wait for the main loop.
-    std::vector<ValueId> work;
-    for (NodeId id : sums_.inside())
-      for (ValueId value : sums_.reads(id)) work.push_back(value);
-    std::set<ValueId> seen;
-    while (!work.empty()) {
-      const ValueId value = work.back();
-      work.pop_back();
-      if (!seen.insert(value).second) continue;
-      if (sums_.adds_up(value) != SampleKind::whole) early_.insert(value);
-      const NodeId producer = graph_.value(value).producer;
-      if (sums_.is_inside(producer) && sums_.adds_up(value) == SampleKind::whole) continue;
-      for (ValueId read : sums_.reads(producer)) work.push_back(read);
-    }
-    for (NodeId id : graph_.body(graph_.root()).nodes) {
-      int phase = 0;
-      for (ValueId value : sums_.reads(id)) phase = std::max(phase, phases_[value]);
-      if (!sums_.is_inside(id)) node_phase_[id] = phase;
-      for (ValueId result : graph_.node(id).results) {
-        // What every turn computes alike leaves the main loop with the last one.
-        if (sums_.is_inside(id) && sums_.adds_up(result) == SampleKind::whole && !has_samples(result))
-          phases_[result] = last_ + 1;
-        else if (sums_.adds_up(result) == SampleKind::whole) phases_[result] = phase;
-        else phases_[result] = early_.contains(result) ? node_phase_[id] + 1 : last_ + 1;
-      }
-    }
-  }
+  using View = std::function<ValueId(ValueId)>;
 
   /// E0413 where a turn needs what is made of a value that leaves the loop with the last one; whether there is none.
   bool leaves_in_time() {
     for (NodeId id : sums_.inside())
       for (ValueId value : sums_.reads(id)) {
         const NodeId producer = graph_.value(value).producer;
-        if (sums_.is_inside(producer) || node_phase_[producer] <= last_) continue;
+        if (sums_.is_inside(producer) || loops_.loop_of(producer) <= loops_.main_loop()) continue;
         sink_
             .error("E0413", graph_.node(producer).span,
                    "this cannot be computed by micro-batches: it is made of a value without `{}` that a loop beside "
@@ -109,7 +74,7 @@ class Rewrite {
   }
 
   void report_coupled() {
-    for (ValueId value : early_) {
+    for (ValueId value : loops_.early()) {
       if (!sums_.is_trained(value)) continue;
       const Node& node = graph_.node(graph_.value(value).producer);
       sink_
@@ -122,9 +87,44 @@ class Rewrite {
     }
   }
 
-  void keep_outside(const std::vector<NodeId>& nodes, int phase) {
+  /// What those of `nodes` that stay outside the loops read, and callers.
+  std::set<ValueId> read_outside(const std::vector<NodeId>& nodes) {
+    std::set<ValueId> read;
     for (NodeId id : nodes)
-      if (!sums_.is_inside(id) && node_phase_[id] == phase) graph_.body(graph_.root()).nodes.push_back(id);
+      if (!sums_.is_inside(id))
+        for (ValueId value : sums_.reads(id)) read.insert(value);
+    for_each_caller(graph_, [&](ValueId& value) { read.insert(value); });
+    for (const auto& [name, value] : graph_.names)
+      if (is_gradient_name(name)) read.insert(value);  // by the optimizer
+    return read;
+  }
+
+  // ---- what stands for a value
+
+  /// Outside the loops: of a sum its total, of what every turn computes alike what the last one left.
+  ValueId outside(ValueId value) const {
+    if (const auto total = totals_.find(value); total != totals_.end()) return total->second;
+    const auto left = left_.find(value);
+    return left == left_.end() ? value : left->second;
+  }
+
+  bool is_cut_input(ValueId value) const {
+    return std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op) && has_samples(graph_, value);
+  }
+
+  /// A node and all that is in it read what `view` gives.
+  void read(NodeId id, const View& view) {
+    for_each_read(graph_.node(id), [&](ValueId& value) { value = view(value); });
+    if (const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(id).op))
+      for (NodeId inner : graph_.body(loop->body).nodes) read(inner, view);
+  }
+
+  void place_before(int loop, const std::vector<NodeId>& nodes) {
+    for (NodeId id : nodes) {
+      if (sums_.is_inside(id) || loops_.loop_of(id) != loop) continue;
+      read(id, [&](ValueId value) { return outside(value); });
+      graph_.body(graph_.root()).nodes.push_back(id);
+    }
   }
 
   // ---- the loops
@@ -158,16 +158,20 @@ class Rewrite {
     return known->second;
   }
 
-  bool is_cut_input(ValueId value) const {
-    return std::holds_alternative<ReadOp>(graph_.node(graph_.value(value).producer).op) && has_samples(value);
+  /// Beside the loop, in the place of what made `value`.
+  GraphBuilder beside_loop(ValueId value) {
+    const Node& producer = graph_.node(graph_.value(value).producer);
+    GraphBuilder build(graph_);
+    build.span = producer.span;
+    build.part = producer.part;
+    build.region = producer.region;
+    return build;
   }
 
-  /// `sum` of a turn is added to what earlier turns left; `total` stands for it after the loop.
+  /// `sum` of a turn is added to what earlier turns left; what is given stands for all of them after the loop.
   ValueId add_up(Turns& turns, ValueId sum, SampleKind kind, Part part) {
     const ValueType type = graph_.type(sum);
-    GraphBuilder outside(graph_);
-    outside.span = graph_.node(graph_.value(sum).producer).span;
-    outside.region = graph_.node(graph_.value(sum).producer).region;
+    GraphBuilder outside = beside_loop(sum);
     outside.part = part;
     const double infinity = std::numeric_limits<double>::infinity();
     const double neutral = kind == SampleKind::sum ? 0 : kind == SampleKind::max ? -infinity : infinity;
@@ -185,23 +189,35 @@ class Rewrite {
     return total;
   }
 
+  /// A value that is the same in every turn, to be read after the loop: what the last turn leaves.
+  ValueId leave(Turns& turns, ValueId value) {
+    const ValueType type = graph_.type(value);
+    GraphBuilder outside = beside_loop(value);
+    const ValueId initial = outside.broadcast(outside.literal(0, type.element), type.dims);
+    graph_.value(initial).type.index_of = type.index_of;
+    const ValueId entering = outside.argument(type, turns.body, turns.node);
+    const ValueId result = outside.argument(type, graph_.root(), turns.node, graph_.value(value).name);
+    turns.op.carries.push_back({initial, entering, value, result});
+    return result;
+  }
+
   void end_loop(const Turns& turns) {
     graph_.node(turns.node).op = turns.op;
     graph_.body(graph_.root()).nodes.push_back(turns.node);
     connect_loop(graph_.node(turns.node));
   }
 
-  /// What leads to the sums of `phase` that later loops need, computed for them alone, before all regions.
-  void early_loop(int phase) {
+  /// A loop of copies for its sums alone, with what leads to them, before all regions.
+  void early_loop(int loop) {
     const size_t first = graph_.nodes.size();
     Turns turns = begin_loop();
     std::map<NodeId, std::unique_ptr<Clone>> copies;
     GraphBuilder inside(graph_);
     inside.body = turns.body;
-    const std::function<ValueId(ValueId)> here = [&](ValueId value) {
+    const View here = [&](ValueId value) {
       if (is_cut_input(value)) return micro_batch(turns, value);
       const NodeId producer = graph_.value(value).producer;
-      if (sums_.adds_up(value) != SampleKind::whole || !sums_.is_inside(producer)) return value;
+      if (sums_.adds_up(value) != SampleKind::whole || !sums_.is_inside(producer)) return outside(value);
       auto& copy = copies[producer];
       if (!copy) {
         copy = std::make_unique<Clone>(inside, producer, here);
@@ -212,7 +228,7 @@ class Rewrite {
     for (NodeId id : sums_.inside()) {
       const std::vector<ValueId> results = graph_.node(id).results;
       for (ValueId sum : results) {
-        if (!early_.contains(sum) || node_phase_[id] != phase) continue;
+        if (!loops_.early().contains(sum) || loops_.loop_of(id) != loop) continue;
         Clone copy(inside, id, here);
         graph_.body(turns.body).nodes.push_back(copy.node());
         totals_[sum] = add_up(turns, copy.result(sum), sums_.adds_up(sum), Part::forward);
@@ -222,41 +238,16 @@ class Rewrite {
     for (size_t i = first; i < graph_.nodes.size(); ++i) graph_.nodes[i].region = {};
   }
 
-  /// What those of `nodes` that stay outside the loops read, and callers.
-  std::set<ValueId> read_outside(const std::vector<NodeId>& nodes) {
-    std::set<ValueId> read;
-    for (NodeId id : nodes)
-      if (!sums_.is_inside(id))
-        for (ValueId value : sums_.reads(id)) read.insert(value);
-    for_each_caller(graph_, [&](ValueId& value) { read.insert(value); });
-    for (const auto& [name, value] : graph_.names)
-      if (is_gradient_name(name)) read.insert(value);  // by the optimizer
-    return read;
-  }
-
-  /// A value that is the same in every turn, to be read after the loop: what the last turn leaves.
-  ValueId leave(Turns& turns, ValueId value) {
-    const ValueType type = graph_.type(value);
-    GraphBuilder outside(graph_);
-    outside.span = graph_.node(graph_.value(value).producer).span;
-    outside.part = graph_.node(graph_.value(value).producer).part;
-    outside.region = graph_.node(graph_.value(value).producer).region;
-    const ValueId initial = outside.broadcast(outside.literal(0, type.element), type.dims);
-    graph_.value(initial).type.index_of = type.index_of;
-    const ValueId entering = outside.argument(type, turns.body, turns.node);
-    const ValueId result = outside.argument(type, graph_.root(), turns.node, graph_.value(value).name);
-    turns.op.carries.push_back({initial, entering, value, result});
-    return result;
-  }
-
-  void main_loop(const std::set<ValueId>& outside) {
+  /// All that is of samples, and `read_after` of what is not.
+  void main_loop(const std::set<ValueId>& read_after) {
     Turns turns = begin_loop();
     loop_ = turns.node;
-    std::set<BodyId> bodies{turns.body};
+    for (const Stored& stored : graph_.stored)
+      if (is_cut_input(stored.value)) micro_batch(turns, stored.value);
     for (NodeId id : sums_.inside()) {
-      Node& node = graph_.node(id);
-      node.body = turns.body;
-      for (ValueId result : node.results) graph_.value(result).body = turns.body;
+      read(id, [&](ValueId value) { return is_cut_input(value) ? micro_batch(turns, value) : outside(value); });
+      graph_.node(id).body = turns.body;
+      for (ValueId result : graph_.node(id).results) graph_.value(result).body = turns.body;
       graph_.body(turns.body).nodes.push_back(id);
     }
     for (NodeId id : sums_.inside()) {
@@ -264,76 +255,25 @@ class Rewrite {
       const std::vector<ValueId> results = graph_.node(id).results;
       for (ValueId result : results) {
         const SampleKind kind = sums_.adds_up(result);
-        if (kind != SampleKind::whole && !early_.contains(result)) totals_[result] = add_up(turns, result, kind, part);
-        else if (kind == SampleKind::whole && outside.contains(result) && !has_samples(result))
-          left_[result] = leave(turns, result);
+        if (kind == SampleKind::whole) {
+          if (read_after.contains(result) && !has_samples(graph_, result)) left_[result] = leave(turns, result);
+        } else if (!loops_.early().contains(result)) {
+          totals_[result] = add_up(turns, result, kind, part);
+        }
       }
     }
-    std::vector<ValueId> inputs;
-    for (const Stored& stored : graph_.stored)
-      if (is_cut_input(stored.value)) inputs.push_back(stored.value);
-    for (ValueId input : inputs) micro_batch(turns, input);
-    replace_inside(turns);
     end_loop(turns);
   }
 
-  /// Nodes of the main loop, at any depth, read micro-batches instead of inputs.
-  void replace_inside(const Turns& turns) {
-    const auto change = [&](ValueId& value) {
-      if (const auto found = turns.turn_of.find(value); found != turns.turn_of.end()) value = found->second;
-    };
-    const auto walk = [&](const auto& self, BodyId body) -> void {
-      for (NodeId id : graph_.body(body).nodes) {
-        for_each_read(graph_.node(id), change);
-        if (const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(id).op)) self(self, loop->body);
-      }
-    };
-    walk(walk, turns.body);
-  }
+  // ---- what is seen of the step
 
-  bool has_samples(ValueId value) const {
-    return std::ranges::any_of(graph_.type(value).dims, [&](DimId dim) { return bool(micro_name(parts_, dim)); });
-  }
-
-  /// Outside the loops, what the last turn left stands for what every turn computes.
-  void replace_left() {
-    const auto change = [&](ValueId& value) {
-      if (const auto found = left_.find(value); found != left_.end()) value = found->second;
-    };
-    const auto walk = [&](const auto& self, BodyId body) -> void {
-      for (NodeId id : graph_.body(body).nodes) {
-        Node& node = graph_.node(id);
-        const LoopOp* loop = std::get_if<LoopOp>(&node.op);
-        if (loop && loop->dim == parts_.time) continue;
-        for_each_read(node, change);
-        if (loop) self(self, loop->body);
-      }
-    };
-    walk(walk, graph_.root());
+  /// Callers and names mean totals by sums; by what every turn computes alike, only callers and gradients mean what the
+  /// last turn left.
+  void answer_callers() {
+    const auto change = [&](ValueId& value) { value = outside(value); };
     for_each_caller(graph_, change);
     for (auto& [name, value] : graph_.names)
-      if (is_gradient_name(name)) change(value);
-  }
-
-  /// Whoever read a sum reads the total, but for the node that adds it up.
-  void replace_sums() {
-    const auto change = [&](ValueId& value) {
-      if (const auto found = totals_.find(value); found != totals_.end()) value = found->second;
-    };
-    std::set<NodeId> adding;
-    for (const Node& node : graph_.nodes)
-      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); loop && loop->dim == parts_.time)
-        for (const auto& carry : loop->carries) adding.insert(graph_.value(carry.leaving).producer);
-    for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
-      Node& node = graph_.nodes[i];
-      if (adding.contains(NodeId{i})) continue;
-      if (const LoopOp* loop = std::get_if<LoopOp>(&node.op); !loop || loop->dim != parts_.time)
-        for_each_read(node, change);
-      else
-        for (ValueId& input : node.inputs) change(input);
-    }
-    for_each_caller(graph_, change);
-    for (auto& [name, value] : graph_.names) change(value);
+      if (is_gradient_name(name) || totals_.contains(value)) change(value);
   }
 
   /// A wanted value or output of samples is gathered from all turns, and its two dims are one again.
@@ -341,7 +281,7 @@ class Rewrite {
     LoopOp& loop = std::get<LoopOp>(graph_.node(loop_).op);
     GraphBuilder build(graph_);
     for_each_caller(graph_, [&](ValueId& wanted) {
-      if (!has_samples(wanted)) return;
+      if (!has_samples(graph_, wanted)) return;
       ValueType type = graph_.type(wanted);
       const std::vector<DimId> dims = type.dims;
       ValueId stacked = wanted;  // an input is whole already
@@ -357,12 +297,9 @@ class Rewrite {
   Graph& graph_;
   const MicroBatches& parts_;
   const SampleSums& sums_;
+  const SumLoops loops_;
   DiagnosticSink& sink_;
-  int last_ = 0;
-  NodeId loop_;  // the main one
-  std::map<NodeId, int> node_phase_;
-  std::map<ValueId, int> phases_;
-  std::set<ValueId> early_;
+  NodeId loop_;                        // the main one
   std::map<ValueId, ValueId> totals_;  // a sum of a turn -> of all of them
   std::map<ValueId, ValueId> left_;    // what is the same in every turn -> after the loop
   std::vector<GatheredValue> whole_;
@@ -401,7 +338,7 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
     return;
   }
   if (sums.inside().empty()) return;
-  Rewrite(graph, parts, sums, sink).run();
+  ByMicroBatches(graph, parts, sums, sink).run();
   if (!sink.has_errors()) verify_graph(graph, "run_by_micro_batches");
 }
 

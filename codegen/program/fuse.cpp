@@ -21,7 +21,9 @@ void fuse(Program& program) {
     before = count_steps(program);
     forward_copies(program);
     simplify(program);
-    fuse_products(program);
+    fuse_epilogues(program);
+    fuse_column_sums(program);
+    fuse_carries(program);
   }
   renew_in_place(program);
   coalesce(program);

@@ -18,9 +18,12 @@ void fuse(Program&);
 /// join_branches.cpp: what a stage of a pipeline does alone in an action becomes one branch, where nothing is in the
 /// way.
 void join_branches(Program&);
-/// fuse_products.cpp: elementwise nests right after a product join its epilogue; sums of a product's right operand
-/// become its column sum; products write loops' carries in place.
-void fuse_products(Program&);
+/// fuse_epilogues.cpp: elementwise nests right after a product join its epilogue.
+void fuse_epilogues(Program&);
+/// fuse_column_sums.cpp: sums of a product's right operand become its column sum.
+void fuse_column_sums(Program&);
+/// fuse_carries.cpp: products write loops' carries in place.
+void fuse_carries(Program&);
 /// fuse_nests.cpp: merges nests of one body; those with other steps in between only if `across` is set.
 void fuse_nests(Program&, bool across);
 /// coalesce.cpp: what is copied is made where the copy lies; gradients of lookups are added to other gradients in

@@ -1,5 +1,5 @@
 // join_branches.cpp: what a stage of a pipeline does alone in an action, as one branch. A gradient that is made in one
-// and added up in another is then added up where it is made (coalesce.cpp, fuse_products.cpp), without memory between.
+// and added up in another is then added up where it is made (coalesce.cpp, fuse_epilogues.cpp), without memory between.
 #include <algorithm>
 #include <iterator>
 

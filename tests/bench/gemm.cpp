@@ -1,5 +1,6 @@
 // gemm.cpp: our products against OpenBLAS, both on one thread, taken in turns in one run: gigaflops a second and their
-// ratio, medians over the turns. Shapes are those of one step of a 384-wide transformer at 512 tokens a rank.
+// ratio, medians over the turns. Shapes are those of one step of a 384-wide transformer at 512 tokens a rank. Then what
+// follows a product, by our own kernels: how much longer it takes with bias, activation and the activation's slope.
 //   tests/bench/gemm [turns]
 #include "meshrt/gemm.h"
 
@@ -85,6 +86,28 @@ void measure(const Shape& s, int turns) {
               s.form, long(s.rows), long(s.cols), long(s.inner), median(ours), median(theirs), median(ratios));
 }
 
+void measure_epilogue(const char* name, meshrt::Activation activation, int turns) {
+  const int64_t rows = 512, inner = 384, cols = 1536;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> unit(-1, 1);
+  std::vector<float> a(rows * inner), b(inner * cols), bias(cols), c(rows * cols), slope(c);
+  for (std::vector<float>* values : {&a, &b, &bias})
+    for (float& x : *values) x = unit(random);
+  meshrt::Product<float> plain;
+  plain.rows = rows, plain.cols = cols, plain.inner = inner;
+  plain.a = a.data(), plain.a_row = inner, plain.b = b.data(), plain.b_row = cols;
+  plain.c = c.data(), plain.c_row = cols;
+  meshrt::Product<float> whole = plain;
+  whole.epilogue.bias = bias.data(), whole.epilogue.slope = slope.data(), whole.epilogue.activation = activation;
+  std::vector<double> ratios;
+  for (int turn = 0; turn < turns; ++turn) {
+    const double without = seconds([&] { meshrt::multiply(plain); });
+    ratios.push_back(seconds([&] { meshrt::multiply(whole); }) / without);
+  }
+  std::printf("f32 NN %5ld x %5ld x %5ld   with bias, %s and its slope %.3f of it alone\n", long(rows), long(cols),
+              long(inner), name, median(ratios));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -99,4 +122,8 @@ int main(int argc, char** argv) {
                           {"NT", 1, 4096, 384},   {"NN", 512, 1, 384},    {"NN", 30, 4, 1000}};
   for (const Shape& shape : shapes) measure<float>(shape, turns);
   for (const Shape& shape : shapes) measure<double>(shape, turns);
+  measure_epilogue("relu", meshrt::Activation::relu, turns);
+  measure_epilogue("gelu", meshrt::Activation::gelu, turns);
+  measure_epilogue("gelu_tanh", meshrt::Activation::gelu_tanh, turns);
+  measure_epilogue("silu", meshrt::Activation::silu, turns);
 }

@@ -51,9 +51,12 @@ inline void activate_row(Activation activation, T* c, T* slope, int64_t cols) {
   }
 }
 
-// c [rows, cols] at row i, column j of the product's result.
+// c [rows, cols] at row i, column j of the product's result. Not where it is called: with the columns of a tile known,
+// gcc writes out all turns of these loops before it could make vectors of them, and an activation takes ten times as
+// long.
 template <class T>
-inline void epilogue_tile(const Epilogue<T>& f, T* c, int64_t c_row, int64_t i, int64_t j, int64_t rows, int64_t cols) {
+[[gnu::noipa]] void epilogue_tile(const Epilogue<T>& f, T* c, int64_t c_row, int64_t i, int64_t j, int64_t rows,
+                                  int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t at = (i + r) * c_row + j;
     T* __restrict row = c + at;

@@ -1,0 +1,134 @@
+// fuse_epilogues.cpp: elementwise nests after a product join it: it computes them while the tile is in registers.
+// Before nests are merged, so each nest here is one operation.
+#include <algorithm>
+
+#include "codegen/program/accesses.h"
+#include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
+#include "codegen/program/kept_for_readers.h"
+#include "codegen/program/memory_uses.h"
+#include "codegen/program/single_map.h"
+#include "codegen/program/walk.h"
+
+namespace mesh {
+namespace {
+
+class EpilogueFuser {
+ public:
+  explicit EpilogueFuser(Program& program) : program_(program), keep_(outlive_routine(program)), uses_(program) {}
+
+  void run() {
+    for_each_list(program_, [&](Steps& steps) {
+      for (size_t i = 0; i < steps.size(); ++i)
+        if (std::holds_alternative<ProductStep>(steps[i].what))
+          while (absorb(steps, i)) {}
+    });
+    uses_.sweep();
+  }
+
+ private:
+  uint32_t root(const Access& access) const { return storage(program_, access.buffer).index; }
+  Type type_of(const Access& access) const { return program_.buffer(access.buffer).type; }
+
+  /// Takes the nest that reads the product's result into the epilogue. The nest moves up to the product, so nothing in
+  /// between may write what it reads, or touch what it writes.
+  bool absorb(Steps& steps, size_t i) {
+    ProductStep& p = std::get<ProductStep>(steps[i].what);
+    if (keep_[root(p.c)] || (type_of(p.c) != Type::f32 && type_of(p.c) != Type::f64)) return false;
+    size_t at = i + 1;
+    while (at < steps.size() && !uses_.reads(steps[at], p.c)) ++at;
+    if (at == steps.size()) return false;
+    const std::optional<SingleMap> next = single_map(steps[at]);
+    if (!next || !same_dims(program_, next->to, p.c) || type_of(next->to) != type_of(p.c)) return false;
+    const StepSets own = sets_of(program_, steps[at]);
+    for (size_t k = i + 1; k < at; ++k)
+      if (!uses_.is_removed(steps[k]) && conflict(sets_of(program_, steps[k]), own)) return false;
+    ProductStep::Epilogue epilogue = p.epilogue;
+    if (!extend(epilogue, p, *next)) return false;
+    bool accumulate = p.accumulate;
+    const bool elsewhere = uses_.readers(p.c).size() > 1;
+    if (touches(epilogue, p, next->to)) {  // what is kept from step to step, and added to
+      if (elsewhere || epilogue.plus != next->to || touches(p.epilogue, p, next->to) || !can_accumulate(p))
+        return false;
+      epilogue.plus.reset();
+      accumulate = true;
+    }
+    if (elsewhere) {
+      // R, or an F in its place, makes it too: its readers read what that makes.
+      if (uses_.writers(p.c).size() > 1) return false;
+      if (!is_activation(next->function))
+        return keep_repeated(program_, uses_, p.c, steps[at]) && finish(steps[i], epilogue, accumulate, p.c);
+      const std::optional<KeptSlope> kept = keep_slope(program_, uses_, p.c, *next, steps[at]);
+      if (!kept) return false;
+      epilogue.slope = kept->slope;
+    }
+    const Access to = next->to;
+    swallow(steps[i], steps[at]);
+    uses_.removed(steps[at]);
+    return finish(steps[i], epilogue, accumulate, to);
+  }
+
+  bool finish(Step& step, const ProductStep::Epilogue& epilogue, bool accumulate, const Access& to) {
+    const StepSets before = sets_of(program_, step);
+    ProductStep& p = std::get<ProductStep>(step.what);
+    p.epilogue = epilogue;
+    p.accumulate = accumulate;
+    p.c = to;
+    uses_.changed(step, before);
+    return true;
+  }
+
+  /// Whether the product reads, or writes beside its result, the memory of `to`.
+  bool touches(const ProductStep::Epilogue& epilogue, const ProductStep& p, const Access& to) const {
+    if (root(p.a) == root(to) || root(p.b) == root(to)) return true;
+    const auto in = {epilogue.bias, epilogue.slope, epilogue.times, epilogue.plus, p.column_sum};
+    return std::any_of(in.begin(), in.end(), [&](const auto& other) { return other && root(*other) == root(to); });
+  }
+
+  /// Whether nothing happens to the sum of products on its way to the result.
+  static bool can_accumulate(const ProductStep& p) {
+    return !p.accumulate && !p.column_sum && !p.epilogue.bias && !p.epilogue.activation && !p.epilogue.times;
+  }
+
+  /// The epilogue with the operation added, where its order allows: bias, activation, times, plus.
+  bool extend(ProductStep::Epilogue& epilogue, const ProductStep& p, const SingleMap& next) const {
+    if (is_activation(next.function)) {
+      if (epilogue.activation || epilogue.times || epilogue.plus || !next.load(0) || *next.load(0) != p.c) return false;
+      epilogue.activation = next.function;
+      return true;
+    }
+    if (next.function != MapFunction::add && next.function != MapFunction::multiply) return false;
+    const Access* left = next.load(0);
+    const Access* right = next.load(1);
+    if (!left || !right || (*left == p.c) == (*right == p.c)) return false;
+    const Access& other = *left == p.c ? *right : *left;
+    if (type_of(other) != type_of(p.c)) return false;
+    const bool add = next.function == MapFunction::add;
+    if (add && is_bias(other, p) && !epilogue.bias && !epilogue.activation && !epilogue.times && !epilogue.plus) {
+      epilogue.bias = other;
+      return true;
+    }
+    if (!same_dims(program_, other, p.c) || epilogue.plus || (!add && epilogue.times)) return false;
+    (add ? epilogue.plus : epilogue.times) = other;
+    return true;
+  }
+
+  /// A value for each column, the same in every loop around the product or indexed by all of its dims.
+  bool is_bias(const Access& access, const ProductStep& p) const {
+    std::vector<LocalDim> of_columns;
+    for (const LocalDim& local : dims_of(program_, p.c))
+      if (!std::ranges::count(p.rows, local.dim) && !std::ranges::count(p.batch, local.dim))
+        of_columns.push_back(local);
+    return !p.cols.empty() && std::ranges::equal(dims_of(program_, access), of_columns);
+  }
+
+  Program& program_;
+  const std::vector<bool> keep_;  // by buffer: read when the routine has ended
+  MemoryUses uses_;
+};
+
+}  // namespace
+
+void fuse_epilogues(Program& program) { EpilogueFuser(program).run(); }
+
+}  // namespace mesh
