@@ -49,14 +49,15 @@ double still_needed(const Graph& graph, const MeshShape& mesh, const ValueType& 
 
 const std::optional<ReshardPath>& ReshardPlanner::plan(const ValueType& type, const Placement& from,
                                                        const Placement& to) {
-  const auto key = std::make_pair(type.element, Key{type.dims, {from, to}});
-  const auto found = known_.find(key);
-  if (found != known_.end()) return found->second;
+  static const std::optional<ReshardPath> nothing_moves = ReshardPath{};
   const bool circulates = from.circulates() || to.circulates();
+  if (from == to && !circulates && !to.has_margins()) return nothing_moves;
+  const auto found = known_.find(std::tie(type.element, type.dims, from, to));  // asked most often: no copies
+  if (found != known_.end()) return found->second;
   std::optional<ReshardPath> path = circulates         ? with_circulation(type, from, to)
                                     : to.has_margins() ? with_margins(type, from, to)
                                                        : search(type, from, to);
-  return known_[key] = std::move(path);
+  return known_[{type.element, type.dims, from, to}] = std::move(path);
 }
 
 void ReshardPlanner::price(const ValueType& type, const Placement& before, const Placement& after,

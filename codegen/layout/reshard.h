@@ -2,7 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "codegen/layout/cost.h"
@@ -43,8 +43,8 @@ class ReshardPlanner {
   const Graph& graph_;
   const MeshShape& mesh_;
   const Machine& machine_;
-  using Key = std::pair<std::vector<DimId>, std::pair<Placement, Placement>>;
-  std::map<std::pair<Type, Key>, std::optional<ReshardPath>> known_;
+  using Key = std::tuple<Type, std::vector<DimId>, Placement, Placement>;
+  std::map<Key, std::optional<ReshardPath>, std::less<>> known_;
 };
 
 }  // namespace mesh
