@@ -1,6 +1,7 @@
 // All-reduce over UCX. Up to small_payload with the announcements. Above as a reduce-scatter of slices, then an
 // all-gather, every pair directly, in rounds of which several are under way: while the sums of one round go out, the
-// pieces of the next arrive.
+// pieces of the next arrive. Two members give each other all they have, and both sum it: as many bytes, and nobody waits
+// for sums.
 #include <algorithm>
 #include <array>
 
@@ -48,7 +49,7 @@ class Rounds {
     });
   }
 
-  /// Sums the pieces that have come, posts the sums and what the others have summed.
+  /// Sums the pieces that have come, posts the sums and what the others have summed, unless all have summed all.
   void exchange_sums(int64_t round) {
     const Range mine = part(call_.me, round);
     sum_round(
@@ -58,6 +59,7 @@ class Rounds {
           return Piece{0, 1, whole, whole};
         },
         [](const Item& item, int64_t, int64_t place) { return item.destination + place; });
+    if (all_sum_all()) return;
     const auto step = static_cast<uint32_t>(2 * round + 2);
     const std::byte* const summed = leaving(round, call_.me, mine);
     each_other([&](int member) {
@@ -70,7 +72,7 @@ class Rounds {
 
   /// Puts the others' sums into their places, where they have not come there by themselves.
   void take_sums(int64_t round) {
-    if (!packs_) return;
+    if (!packs_ || all_sum_all()) return;
     each_other([&](int member) {
       const Range theirs = part(member, round);
       unpack_values(call_, at(room(round).sums, member), theirs.begin, theirs.end);
@@ -89,8 +91,10 @@ class Rounds {
   void each_other(Visit visit) const {
     for (int i = 1; i < call_.members; ++i) visit((call_.me + i) % call_.members);
   }
-  /// A member's slice of all bytes, and what of it a round moves.
+  bool all_sum_all() const { return call_.members == 2; }
+  /// What a member sums of all bytes, and what of it a round moves.
   Range slice(int member) const {
+    if (all_sum_all()) return {0, bytes_};
     return {slice_begin(bytes_, member, call_.members), slice_begin(bytes_, member + 1, call_.members)};
   }
   Range part(int member, int64_t round) const {
