@@ -32,7 +32,8 @@ class ReshardPlanner {
   std::optional<ReshardPath> search(const ValueType&, const Placement& from, const Placement& to) const;
   void price(const ValueType&, const Placement& before, const Placement& after, ReshardStep&) const;
   void take_turns(ReshardStep&) const;
-  double redeal_seconds(const ValueType&, const Placement& before, const Placement& after, const ReshardStep&) const;
+  void price_redistribution(const ValueType&, const Placement& before, const Placement& after, ReshardStep&) const;
+  double message_seconds(const ReshardStep&) const;
   double least_seconds(const ValueType&, const Placement& at, const Placement& to) const;
   std::vector<AxisId> axes_for(const Placement& from, const Placement& to) const;
   static void join_slices(ReshardPath&);
