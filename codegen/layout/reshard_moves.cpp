@@ -85,8 +85,9 @@ class Moves {
 
   /// All that is left to be done, in one step; where that is to give parts to other ranks, a permute does it.
   void straight() {
-    if (at_.partial == to_.partial && at_.at == to_.at && at_ != to_ && !permutation(mesh_, at_, to_))
-      redistribute(to_);
+    if (at_.partial != to_.partial || at_.at != to_.at || at_ == to_) return;
+    const bool dealt_alike = std::ranges::equal(at_.dims, to_.dims, {}, &DimPlacement::deal, &DimPlacement::deal);
+    if (!dealt_alike || !permutation(mesh_, at_, to_)) redistribute(to_);
   }
 
   /// Every placement with as many parts of each dim.
