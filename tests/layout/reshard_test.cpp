@@ -56,6 +56,12 @@ TEST_F(Reshard, PartialOverTwoAxesIsOneAllReduce) {
 TEST_F(Reshard, PartsGoToOtherRanksBeforeTheMajorAxisIsGathered) {
   EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, {{{{1}}, {}}, {}, {}}), "permute 16384, all_gather 16384");
 }
+TEST_F(Reshard, ElementsGoStraightToWhereTheyAreNeeded) {
+  // Of 2 x 4 ranks one that holds [32, 128] needs [16, 256]: half a part of each of two ranks, perhaps of itself.
+  EXPECT_EQ(path({{{{0}}, {{1}}}, {}, {}}, {{{{1}}, {{0}}}, {}, {}}), "redistribute 16384");
+  // Of copies those give that have given least so far: each rank an eighth, and it holds a quarter of that.
+  EXPECT_EQ(path({{{{0}}, {}}, {}, {}}, {{{}, {{0, 1}}}, {}, {}}), "slice 0, all_to_all 8192");
+}
 TEST_F(Reshard, DimsAreDealtAnew) {
   const Placement blocks{{{{0, 1}}, {}}, {}, {}}, zigzag{{{{0, 1}, meshrt::zigzag(8)}, {}}, {}, {}},
       rounds{{{{0, 1}, meshrt::rounds(8, 2)}, {}}, {}, {}};
