@@ -88,12 +88,13 @@ double ReshardPlanner::message_seconds(const ReshardStep& step) const {
 /// A message to or from each rank with which one exchanges, and the copy of what is kept.
 void ReshardPlanner::price_redistribution(const ValueType& type, const Placement& before, const Placement& after,
                                           ReshardStep& step) const {
-  const Redistributed most = redistributed(graph_, mesh_, type, step.axes, before, after);
-  step.bytes = most.elements * static_cast<int64_t>(meshrt::size_of(type.element));
-  const auto copied = static_cast<double>(local_bytes(graph_, mesh_, type, after));
+  const auto most = redistributed(graph_, mesh_, type, step.axes, before, after);
+  const auto size = static_cast<int64_t>(meshrt::size_of(type.element));
+  step.bytes = most.sent * size;
+  const auto copied = static_cast<double>(most.kept * size);
   step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, step.bytes) +
                  static_cast<double>(std::max<int64_t>(0, most.messages - 1)) * message_seconds(step) +
-                 compute_seconds(machine_, type.element, 0, 2 * copied);
+                 compute_seconds(machine_, type.element, 0, copied);
 }
 
 std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, const Placement& from,

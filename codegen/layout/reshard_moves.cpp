@@ -119,7 +119,8 @@ class Moves {
   }
 
   void redistribute(Placement after) {
-    add(CollectiveKind::redistribute, moving_axes(at_.dims, after.dims), -1, -1, std::move(after));
+    const Axes moving = moving_axes(at_.dims, after.dims);
+    add(CollectiveKind::redistribute, moving, -1, -1, std::move(after));
   }
 
   void complete(const Axes& axes, Reduce reduce) {
