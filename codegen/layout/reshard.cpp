@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "codegen/layout/redistribution.h"
-#include "codegen/layout/reshard_moves.h"
 #include "codegen/layout/traffic.h"
 
 namespace mesh {
@@ -149,6 +148,17 @@ std::vector<AxisId> ReshardPlanner::axes_for(const Placement& from, const Placem
   return used;
 }
 
+/// Time that a redistribution takes at least, by what is known at once: its price is much work where many ranks
+/// exchange with many, and then it takes longer than other ways.
+double ReshardPlanner::least_seconds(const ValueType& type, const Placement& before, const Move& move) const {
+  const int64_t messages = least_messages(graph_, mesh_, type, before, move.after);
+  if (messages == 0) return 0;
+  const double bytes =
+      still_needed(graph_, mesh_, type, before, move.after) * static_cast<double>(meshrt::size_of(type.element));
+  return static_cast<double>(messages - 1) * message_seconds(move.step) +
+         collective_seconds(machine_, mesh_, move.step.axes, move.step.kind, static_cast<int64_t>(bytes));
+}
+
 /// Time that no way from one placement to the other takes less than.
 double ReshardPlanner::least_seconds(const ValueType& type, const Placement& at, const Placement& to) const {
   const double elements = still_needed(graph_, mesh_, type, at, to);
@@ -216,11 +226,9 @@ std::optional<ReshardPath> ReshardPlanner::search(const ValueType& type, const P
         reach(state.seconds, state.placement, std::move(move));
         continue;
       }
-      // Where many ranks exchange with many its price is much work, and it takes longer than other ways.
-      const int64_t messages = least_messages(graph_, mesh_, type, state.placement, move.after);
-      const double least = state.seconds + static_cast<double>(messages) * message_seconds(move.step);
-      open.push({std::max(state.least, least + least_seconds(type, move.after, to)), state.seconds, move.after,
-                 unpriced.size()});
+      const double least =
+          state.seconds + least_seconds(type, state.placement, move) + least_seconds(type, move.after, to);
+      open.push({std::max(state.least, least), state.seconds, move.after, unpriced.size()});
       unpriced.push_back({state.seconds, state.placement, std::move(move)});
     }
   }
