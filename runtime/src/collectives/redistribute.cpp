@@ -127,8 +127,8 @@ Redistribution::Busiest Redistribution::busiest(const Group& group, const std::v
 
 int64_t Redistribution::least_messages(const std::vector<MovedDim>& dims) {
   int64_t senders = 1;
-  for (const MovedDim& dim : dims) senders *= DimShares(dim).most_senders();
-  return senders - 1;  // one may be itself
+  for (const MovedDim& dim : dims) senders *= most_senders(dim);
+  return std::max<int64_t>(0, senders - 1);  // one may be itself
 }
 
 void reorder(const void* from, void* to, const Redistribution& plan, Type type) {
