@@ -84,19 +84,35 @@ struct Emitter {
     }
     return name;
   }
-  /// The name of what this rank sends and gets where the dim is dealt anew, and {outer, inner}.
-  const std::string& redeal() const {
-    const LocalDim &had = before[static_cast<size_t>(step.from_dim)], &has = after[static_cast<size_t>(step.from_dim)];
-    const std::string size = context.names.size(had.dim);
-    std::string& name =
-        context.redeals[fmt::format("{}{}, {}, {}", step.axes.empty() ? "" : context.group(step.axes) + ", ", size,
-                                    deal_expression(had.placement.deal), deal_expression(has.placement.deal))];
-    if (name.empty()) name = context.names.reserve(size + "_to_" + meshrt::name_of(has.placement.deal.ownership));
-    return name;
+  std::string split(const DimPlacement& dim) const {
+    std::string axes;
+    for (const AxisId axis : dim.axes) axes += (axes.empty() ? "" : ", ") + context.names.axis(axis);
+    return fmt::format("{{{{{}}}{}}}", axes, dim.deal ? ", " + deal_expression(dim.deal) : "");
   }
-  std::string around() const {
-    return fmt::format("{}, {}", product(before, 0, step.from_dim),
-                       product(before, step.from_dim + 1, static_cast<int>(before.size())));
+  /// The name of what this rank sends and gets where parts are redistributed.
+  const std::string& redistribution() const {
+    std::string dims, changed, to;
+    const auto add = [](std::string& list, const char* between, const std::string& one) {
+      list += (list.empty() ? "" : between) + one;
+    };
+    for (size_t i = 0; i < before.size(); ++i) {
+      const DimPlacement &had = before[i].placement, &has = after[i].placement;
+      if (had == has) {
+        add(dims, ", ", "{" + context.names.extent(before[i]) + "}");
+        continue;
+      }
+      const std::string size = context.names.size(before[i].dim);
+      add(dims, ", ", fmt::format("{{{}, {}, {}}}", size, split(had), split(has)));
+      add(changed, "_", size);
+      for (const AxisId axis : has.axes)
+        if (had.axes != has.axes) add(to, "_", identifier(context.mesh().axes[axis].name));
+      if (had.deal != has.deal && (has.deal || had.axes == has.axes))
+        add(to, "_", meshrt::name_of(has.deal.ownership));
+    }
+    const std::string group = step.axes.empty() ? "rank.group({})" : context.group(step.axes);
+    std::string& name = context.redistributions[fmt::format("{}, {{{}}}", group, dims)];
+    if (name.empty()) name = context.names.reserve(changed + "_to_" + (to.empty() ? "whole" : to));
+    return name;
   }
   /// Whole dims of the exchange: from the side that holds each.
   std::string exchange() const {
@@ -245,9 +261,8 @@ std::string plan_call(EmitContext& context, const CollectiveStep& step, Span spa
       return fmt::format("plan_permute({}, {}, {}, {}.to, {}, {}, {}.from, {})", head, from,
                          elements(context, step.from), emitter.partners(), to, elements(context, step.to),
                          emitter.partners(), type);
-    case CollectiveKind::redeal:
-      return fmt::format("plan_redeal({}, {}, {}, {}, {}, {})", head, from, to, emitter.redeal(), emitter.around(),
-                         type);
+    case CollectiveKind::redistribute:
+      return fmt::format("plan_redistribute({}, {}, {}, {}, {})", head, from, to, emitter.redistribution(), type);
     case CollectiveKind::halo:
       return fmt::format("plan_exchange_margins({}, {}, {}, {}, {})", head, to,
                          part_table(context, {emitter.own_margins().dim, {}}, step.axes), emitter.margins(), type);
@@ -287,9 +302,9 @@ std::string plan_call(EmitContext& context, const CombinedStep& step, Span span)
 std::string own_call(EmitContext& context, const CollectiveStep& step) {
   const Emitter emitter{context, step, dims_of(context.program, step.from), dims_of(context.program, step.to)};
   const std::string to = address(context, step.to), type = type_text(context.program.buffer(step.to.buffer));
-  if (step.kind == CollectiveKind::redeal)
-    return fmt::format("meshrt::reorder({}, {}, {}, {}, {});", address(context, step.from), to, emitter.redeal(),
-                       emitter.around(), type);
+  if (step.kind == CollectiveKind::redistribute)
+    return fmt::format("meshrt::reorder({}, {}, {}, {});", address(context, step.from), to, emitter.redistribution(),
+                       type);
   return fmt::format("meshrt::fill_margins({}, {}, {}, {});", to, context.names.extent(emitter.own_margins()),
                      emitter.margins(), type);
 }
@@ -310,7 +325,7 @@ void emit_reason(EmitContext& context, CppWriter& out, const ReshardStep& why, c
 void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep& step, Span span) {
   const ReshardStep& why = context.program.sharded.steps[step.step];
   if (step.axes.empty()) {
-    if (step.kind == CollectiveKind::redeal) out.comment("  " + why.reason);
+    if (step.kind == CollectiveKind::redistribute) out.comment("  " + why.reason);
     return out.line(own_call(context, step));
   }
   if (step.phase != CollectiveStep::Phase::wait) emit_reason(context, out, why);

@@ -61,8 +61,9 @@ struct EmitContext {
   /// Of permutes, by the axes of the group and their order afterwards: "over_x_y_to_y_x".
   std::map<std::pair<std::vector<AxisId>, std::vector<AxisId>>, std::string> partners = {};
   std::vector<std::pair<std::string, std::string>> constants = {};  // of a rank: name, declaration
-  /// Of dims that are dealt anew, by what makes them: "over_ctx, seq, meshrt::Deal{}, meshrt::zigzag(4)".
-  std::map<std::string, std::string> redeals = {};
+  /// Of values that come to lie in other parts, by what makes them:
+  /// "over_ctx, {{batch}, {seq, {{mesh::ctx}}, {{mesh::ctx}, meshrt::zigzag(4)}}}".
+  std::map<std::string, std::string> redistributions = {};
   /// Of dims that loops walk along and ranks own by parts, by what makes them: "layers_over_pipe".
   std::map<std::string, std::string> owners = {};
   std::vector<EmittedPlan> plans = {};

@@ -142,8 +142,8 @@ void emit_place(EmitContext& context, CppWriter& out) {
                                 context.group(axes.first), array(axes.second)));
   for (const auto& [made, name] : context.owners)
     lines.push_back(fmt::format("const meshrt::Owners {}{{{}}};", name, made));
-  for (const auto& [made, name] : context.redeals)
-    lines.push_back(fmt::format("const meshrt::Redeal {}{{{}}};", name, made));
+  for (const auto& [made, name] : context.redistributions)
+    lines.push_back(fmt::format("const meshrt::Redistribution {}{{{}}};", name, made));
   if (lines.empty()) return;
   out.blank();
   out.comment("Where this rank stands, and whom it works with.");

@@ -50,7 +50,8 @@ const Words& own_words() {
       "known "
       "list log main make mesh meshrt normal ones optimizer_at output_at own own_bytes parameter_at place "
       "plan_all_gather plan_all_reduce plan_all_to_all plan_collectives plan_exchange_margins plan_permute "
-      "plan_pipelines plan_redeal plan_reduce_scatter poll pow program_info rank rate results rows sin size_t sqrt "
+      "plan_pipelines plan_redistribute plan_reduce_scatter poll pow program_info rank rate results rows sin size_t "
+      "sqrt "
       "state_at "
       "state_of std step table_ tanh tensors truncated_normal uint8_t uniform y0 y1");
   return words;

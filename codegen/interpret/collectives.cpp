@@ -5,6 +5,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/interpret/steps.h"
+#include "codegen/layout/redistribution.h"
 #include "meshrt/plan.h"
 
 namespace mesh {
@@ -186,35 +187,29 @@ MakePlan margins(const Bound& bound) {
   };
 }
 
-struct RedealOf {
-  const Deal &before, &after;
-  int64_t size, outer, inner;
-};
-RedealOf redeal_of(const Binding& binding, const CollectiveStep& step) {
-  const size_t dim = checked(binding, step, step.from_dim);
-  return {step.before[dim].placement.deal, step.after[dim].placement.deal,
-          binding.program.sharded.graph.dim(step.before[dim].dim).size, extents(binding, step.before, 0, dim),
-          extents(binding, step.before, dim + 1, step.before.size())};
+meshrt::Redistribution redistribution_of(Binding& binding, const CollectiveStep& step) {
+  std::vector<meshrt::MovedDim> dims;
+  for (size_t i = 0; i < step.before.size(); ++i)
+    dims.push_back(moved_dim(binding.mesh(), binding.program.sharded.graph.dim(step.before[i].dim).size,
+                             binding.extent(step.before[i]), step.before[i].placement, step.after[i].placement));
+  return meshrt::Redistribution(group_of(binding, step.axes), dims);
 }
 
-MakePlan redeal(const Bound& bound) {
-  const RedealOf of = redeal_of(bound.binding, bound.step);
-  return [bound, of, plan = meshrt::Redeal(bound.group, of.size, of.before, of.after)] {
-    return meshrt::plan_redeal(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
-                               bound.to.at(bound.binding), plan, of.outer, of.inner, bound.type);
+MakePlan redistribute(const Bound& bound) {
+  return [bound, moved = redistribution_of(bound.binding, bound.step)] {
+    return meshrt::plan_redistribute(bound.binding.rank, bound.group, bound.site, bound.from.at(bound.binding),
+                                     bound.to.at(bound.binding), moved, bound.type);
   };
 }
 
 // What a rank does by itself, as it holds all of the dim.
-Task own_action(const Binding& binding, const CollectiveStep& step) {
+Task own_action(Binding& binding, const CollectiveStep& step) {
   const Pointer from(binding, step.from), to(binding, step.to);
   const Type type = binding.buffer(step.to).type;
-  if (step.kind == CollectiveKind::redeal) {
-    const RedealOf of = redeal_of(binding, step);
-    return [=, &binding, plan = meshrt::Redeal(of.size, of.before, of.after)] {
-      meshrt::reorder(from.at(binding), to.at(binding), plan, of.outer, of.inner, type);
+  if (step.kind == CollectiveKind::redistribute)
+    return [=, &binding, moved = redistribution_of(binding, step)] {
+      meshrt::reorder(from.at(binding), to.at(binding), moved, type);
     };
-  }
   if (step.kind != CollectiveKind::halo) fault(binding, step, "it is over no axes");
   const MarginsOf of = margins_of(binding, step);
   return [&binding, to, size = binding.extent(of.own), sizes = of.sizes, type] {
@@ -279,7 +274,7 @@ MakePlan maker(Binding& binding, const CollectiveStep& step) {
     case CollectiveKind::all_gather: return all_gather(bound);
     case CollectiveKind::all_to_all: return all_to_all(bound);
     case CollectiveKind::permute: return permute(bound);
-    case CollectiveKind::redeal: return redeal(bound);
+    case CollectiveKind::redistribute: return redistribute(bound);
     case CollectiveKind::halo: return margins(bound);
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce: return at_one(bound);

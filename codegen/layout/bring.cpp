@@ -288,16 +288,24 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
       }
       return fmt::format("{} splits {}: each part goes to another rank as it is", need, moved);
     }
-    case CollectiveKind::redeal: {
-      const auto at = static_cast<size_t>(step.from_dim);
-      const auto owns = [](const DimPlacement& split) {
-        return split.deal ? "deals it" + deal_text(split.deal) : std::string("has it in blocks");
-      };
-      if (after.dims[at] != to.dims[at]) return on_the_way();
-      if (step.axes.empty()) return fmt::format("{} has `{}` in its own order", need, dim(step.from_dim));
-      return fmt::format("`{}` lies over `{}` as{}, and {} {}", dim(step.from_dim), over,
-                         placement(id).dims[at].deal ? deal_text(placement(id).dims[at].deal) : " blocks", need,
-                         owns(after.dims[at]));
+    case CollectiveKind::redistribute: {
+      std::string now, then;
+      for (int i = 0; i < static_cast<int>(after.dims.size()); ++i) {
+        const DimPlacement &had = placement(id).dims[i], &has = after.dims[i];
+        if (had == has) continue;
+        if (has != to.dims[i]) return on_the_way();
+        const bool dealt = had.deal || has.deal;
+        const auto lies = [&](const DimPlacement& split) {
+          const std::string deal = !dealt ? "" : split.deal ? " dealt" + deal_text(split.deal) : " in blocks";
+          return split.axes.empty() ? " whole" + deal
+                                    : fmt::format(" over `{}`{}", axes_text(layout_.mesh, split.axes), deal);
+        };
+        now += fmt::format("{}`{}`{}", now.empty() ? "" : " and ", dim(i), lies(had));
+        then += fmt::format("{}`{}`{}", then.empty() ? "" : " and ", dim(i), lies(has));
+      }
+      if (step.axes.empty()) return fmt::format("{} has {} in place of {}", need, then, now);
+      return fmt::format("{} has {} in place of {}: each element comes straight from a rank that holds it", need, then,
+                         now);
     }
     case CollectiveKind::slice:
       if (step.at.varying) return fmt::format("{} is of the turns that the rank makes", need);

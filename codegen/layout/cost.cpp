@@ -24,7 +24,7 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
   if (kind == CollectiveKind::slice || group == 1) return 0;
   const Links& links = within_node(machine, mesh, axes) ? machine.node : machine.network;
   const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo ||
-                      kind == CollectiveKind::redeal || kind == CollectiveKind::broadcast ||
+                      kind == CollectiveKind::redistribute || kind == CollectiveKind::broadcast ||
                       kind == CollectiveKind::reduce;
   const bool passes_on = kind == CollectiveKind::ring;
   const double rounds =

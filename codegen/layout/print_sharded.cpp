@@ -13,7 +13,7 @@ const char* name_of(CollectiveKind kind) {
     case CollectiveKind::all_gather: return "all_gather";
     case CollectiveKind::all_to_all: return "all_to_all";
     case CollectiveKind::permute: return "permute";
-    case CollectiveKind::redeal: return "redeal";
+    case CollectiveKind::redistribute: return "redistribute";
     case CollectiveKind::halo: return "halo";
     case CollectiveKind::ring: return "ring";
     case CollectiveKind::broadcast: return "broadcast";

@@ -6,7 +6,7 @@
 #include <ranges>
 #include <tuple>
 
-#include "codegen/layout/reshard_moves.h"
+#include "codegen/layout/redistribution.h"
 #include "codegen/layout/traffic.h"
 
 namespace mesh {
@@ -62,12 +62,12 @@ const std::optional<ReshardPath>& ReshardPlanner::plan(const ValueType& type, co
 
 void ReshardPlanner::price(const ValueType& type, const Placement& before, const Placement& after,
                            ReshardStep& step) const {
+  if (step.kind == CollectiveKind::redistribute) return price_redistribution(type, before, after, step);
   step.bytes = sent_bytes(graph_, mesh_, type, before, after, step);
   // What is reduced comes to one rank from all others.
   const int64_t senders = step.kind == CollectiveKind::reduce ? mesh_.size(step.axes) - 1 : 1;
   step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, senders * step.bytes);
   if (step.at.owner && !step.at.varying) take_turns(step);
-  if (step.kind == CollectiveKind::redeal) step.seconds += redeal_seconds(type, before, after, step);
 }
 
 /// A broadcast is sent by the turn's owner, a reduce by all others.
@@ -80,21 +80,21 @@ void ReshardPlanner::take_turns(ReshardStep& step) const {
   step.busy = step.kind == CollectiveKind::broadcast ? most : step.turns - fewest;
 }
 
-/// Beside a first message: one to and from each other owner of a stretch, and the copy of what a rank keeps.
-double ReshardPlanner::redeal_seconds(const ValueType& type, const Placement& before, const Placement& after,
-                                      const ReshardStep& step) const {
-  const auto dim = static_cast<size_t>(step.from_dim);
-  const int64_t size = graph_.dim(type.dims[dim]).size;
-  size_t stretches = 0;
-  const int64_t members = mesh_.size(step.axes);
-  for (int64_t member = 0; member < members; ++member)
-    stretches = std::max(stretches, elements_of_part(mesh_, size, before.dims[dim], member).size() +
-                                        elements_of_part(mesh_, size, after.dims[dim], member).size());
-  const int64_t messages = std::min(members - 1, static_cast<int64_t>(stretches));
-  const auto copied = static_cast<double>(local_bytes(graph_, mesh_, type, after));
-  return static_cast<double>(std::max<int64_t>(0, messages - 1)) *
-             collective_seconds(machine_, mesh_, step.axes, step.kind, 0) +
-         compute_seconds(machine_, type.element, 0, 2 * copied);
+/// Of a step that sends nothing.
+double ReshardPlanner::message_seconds(const ReshardStep& step) const {
+  return collective_seconds(machine_, mesh_, step.axes, step.kind, 0);
+}
+
+/// A message to or from each rank with which one exchanges, and the copy of what is kept.
+void ReshardPlanner::price_redistribution(const ValueType& type, const Placement& before, const Placement& after,
+                                          ReshardStep& step) const {
+  const auto most = redistributed(graph_, mesh_, type, step.axes, before, after);
+  const auto size = static_cast<int64_t>(meshrt::size_of(type.element));
+  step.bytes = most.sent * size;
+  const auto copied = static_cast<double>(most.kept * size);
+  step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, step.bytes) +
+                 static_cast<double>(std::max<int64_t>(0, most.messages - 1)) * message_seconds(step) +
+                 compute_seconds(machine_, type.element, 0, copied);
 }
 
 std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, const Placement& from,
@@ -149,6 +149,17 @@ std::vector<AxisId> ReshardPlanner::axes_for(const Placement& from, const Placem
   return used;
 }
 
+/// Time that a redistribution takes at least, by what is known at once: its price is much work where many ranks
+/// exchange with many, and then it takes longer than other ways.
+double ReshardPlanner::least_seconds(const ValueType& type, const Placement& before, const Move& move) const {
+  const int64_t messages = least_messages(graph_, mesh_, type, before, move.after);
+  if (messages == 0) return 0;
+  const double bytes =
+      still_needed(graph_, mesh_, type, before, move.after) * static_cast<double>(meshrt::size_of(type.element));
+  return static_cast<double>(messages - 1) * message_seconds(move.step) +
+         collective_seconds(machine_, mesh_, move.step.axes, move.step.kind, static_cast<int64_t>(bytes));
+}
+
 /// Time that no way from one placement to the other takes less than.
 double ReshardPlanner::least_seconds(const ValueType& type, const Placement& at, const Placement& to) const {
   const double elements = still_needed(graph_, mesh_, type, at, to);
@@ -174,30 +185,52 @@ std::optional<ReshardPath> ReshardPlanner::search(const ValueType& type, const P
     ReshardStep step;  // by which it was
   };
   std::map<Placement, Reached> reached;
+  struct Unpriced {
+    double seconds;  // until it begins
+    Placement before;
+    Move move;
+  };
+  std::vector<Unpriced> unpriced;
   struct State {
     double least;  // of the whole way by this placement
     double seconds;
     Placement placement;
+    std::optional<size_t> unpriced = {};  // it is not reached yet
     bool operator>(const State& o) const {
       return std::tie(least, o.seconds, placement) > std::tie(o.least, seconds, o.placement);
     }
   };
   std::priority_queue<State, std::vector<State>, std::greater<>> open;
+  const auto reach = [&](double so_far, const Placement& before, Move move) {
+    price(type, before, move.after, move.step);
+    const double seconds = so_far + each_step_seconds + move.step.seconds;
+    const auto known = reached.find(move.after);
+    if (known != reached.end() && known->second.seconds <= seconds) return;
+    open.push({seconds + least_seconds(type, move.after, to), seconds, move.after});
+    reached.insert_or_assign(move.after, Reached{seconds, before, std::move(move.step)});
+  };
   reached[from] = {};
   open.push({0, 0, from});
-  while (!open.empty() && open.top().placement != to) {
+  while (!open.empty() && (open.top().unpriced || open.top().placement != to)) {
     const State state = open.top();
     open.pop();
+    if (state.unpriced) {
+      Unpriced& one = unpriced[*state.unpriced];
+      reach(one.seconds, one.before, std::move(one.move));
+      continue;
+    }
     const Reached& here = reached[state.placement];
     if (state.seconds > here.seconds) continue;
     const bool permuted = state.placement != from && here.step.kind == CollectiveKind::permute;
     for (Move& move : moves(mesh_, axes, state.placement, to, permuted)) {
-      price(type, state.placement, move.after, move.step);
-      const double seconds = state.seconds + each_step_seconds + move.step.seconds;
-      const auto known = reached.find(move.after);
-      if (known != reached.end() && known->second.seconds <= seconds) continue;
-      open.push({seconds + least_seconds(type, move.after, to), seconds, move.after});
-      reached.insert_or_assign(move.after, Reached{seconds, state.placement, std::move(move.step)});
+      if (move.step.kind != CollectiveKind::redistribute) {
+        reach(state.seconds, state.placement, std::move(move));
+        continue;
+      }
+      const double least =
+          state.seconds + least_seconds(type, state.placement, move) + least_seconds(type, move.after, to);
+      open.push({std::max(state.least, least), state.seconds, move.after, unpriced.size()});
+      unpriced.push_back({state.seconds, state.placement, std::move(move)});
     }
   }
   if (open.empty()) return std::nullopt;

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "codegen/layout/permutation.h"
+#include "codegen/layout/redistribution.h"
 
 namespace mesh {
 namespace {
@@ -70,16 +71,28 @@ class Moves {
   }
 
   /// A dim is dealt as blocks, or as it is in the end.
-  void redeals() {
+  void deals() {
     for (int i = 0; i < dims(); ++i) {
       const auto at = static_cast<size_t>(i);
       for (const Deal& deal : {Deal{}, to_.dims[at].deal}) {
         if (deal == at_.dims[at].deal) continue;
         Placement after = at_;
         after.dims[at].deal = deal;
-        if (can_deal(after.dims[at])) add(CollectiveKind::redeal, at_.dims[at].axes, i, -1, std::move(after));
+        if (can_deal(after.dims[at])) redistribute(std::move(after));
       }
     }
+  }
+
+  /// All that is left to be done, in one step; where that is to give parts to other ranks, a permute does it, and
+  /// slices where each rank keeps some of what it holds.
+  void straight() {
+    if (at_.partial != to_.partial || at_.at != to_.at || at_ == to_) return;
+    const bool dealt_alike = std::ranges::equal(at_.dims, to_.dims, {}, &DimPlacement::deal, &DimPlacement::deal);
+    const auto is_cut = [](const DimPlacement& now, const DimPlacement& end) {
+      return now.axes.size() <= end.axes.size() && std::equal(now.axes.begin(), now.axes.end(), end.axes.begin());
+    };
+    if (dealt_alike && (std::ranges::equal(at_.dims, to_.dims, is_cut) || permutation(mesh_, at_, to_))) return;
+    redistribute(to_);
   }
 
   /// Every placement with as many parts of each dim.
@@ -108,6 +121,11 @@ class Moves {
   void add_at(CollectiveKind kind, const Where& where, Placement after, Reduce reduce = Reduce::sum) {
     add(kind, {where.axis}, -1, -1, std::move(after), reduce);
     all.back().step.at = where;
+  }
+
+  void redistribute(Placement after) {
+    const Axes moving = moving_axes(at_.dims, after.dims);
+    add(CollectiveKind::redistribute, moving, -1, -1, std::move(after));
   }
 
   void complete(const Axes& axes, Reduce reduce) {
@@ -168,8 +186,9 @@ std::vector<Move> moves(const MeshShape& mesh, const std::vector<AxisId>& axes, 
   found.departures();
   found.slices();
   found.places();
-  found.redeals();
+  found.deals();
   if (!permuted) found.permutes();
+  found.straight();
   return std::move(found.all);
 }
 

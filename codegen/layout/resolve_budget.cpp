@@ -38,7 +38,7 @@ const Unit* unit_named(std::string_view name) {
 /// Kinds that send: what a budget may count and forbid.
 std::vector<CollectiveKind> sending_kinds() {
   using enum CollectiveKind;
-  return {all_reduce, reduce_scatter, all_gather, all_to_all, permute, redeal, halo, ring, broadcast, reduce};
+  return {all_reduce, reduce_scatter, all_gather, all_to_all, permute, redistribute, halo, ring, broadcast, reduce};
 }
 
 const std::map<std::string, ValueKind>& words_for_values() {

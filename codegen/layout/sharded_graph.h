@@ -17,7 +17,7 @@ enum class CollectiveKind : uint8_t {
   all_gather,
   all_to_all,
   permute,
-  redeal,
+  redistribute,
   halo,
   ring,
   broadcast,
@@ -29,10 +29,10 @@ const char* name_of(CollectiveKind);  // "all_reduce"
 /// One collective over the ranks that differ only in `axes` (one group, ordered major first).
 /// all_reduce: completes a partial. reduce_scatter: completes it and leaves `to_dim` split. all_gather: makes the split
 /// of `from_dim` whole. all_to_all: moves the split from `from_dim` to `to_dim`. permute: parts as they are change
-/// owners, each member sends what it holds to one other. redeal: `from_dim` comes to be dealt otherwise to the ranks of
-/// all of its axes, or, where it has none, to lie in another order. halo: fetches the margins of `from_dim` over all of
-/// its axes, which may be none. ring: the parts of `from_dim` go round while the op that
-/// reads, or made, the value works on them. slice: `to_dim` becomes split, nothing is sent; without a dim it is held no
+/// owners, each member sends what it holds to one other. redistribute: dims come to be cut and dealt otherwise, in any
+/// way (redistribution.h); without axes a rank's own elements change their order. halo: fetches the margins of
+/// `from_dim` over all of its axes, which may be none. ring: the parts of `from_dim` go round while the op that reads,
+/// or made, the value works on them. slice: `to_dim` becomes split, nothing is sent; without a dim it is held no
 /// longer but `at` some. broadcast: what is held `at` one coordinate of an axis comes to all. reduce: completes a
 /// partial `at` one. The axes of a dim that are gathered are always the last (minor) ones of its list; axes that a step
 /// adds are appended.

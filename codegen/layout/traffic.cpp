@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/layout/permutation.h"
+#include "codegen/layout/redistribution.h"
 #include "meshrt/collectives.h"
 
 namespace mesh {
@@ -54,7 +55,7 @@ class Sender {
         return (members_ - 1) * parts(before_, step_.from_dim).largest() * held(step_.from_dim);
       case CollectiveKind::all_to_all: return exchanged() * held(step_.from_dim, step_.to_dim);
       case CollectiveKind::permute: return permuted();
-      case CollectiveKind::redeal: return redealt() * held(step_.from_dim);
+      case CollectiveKind::redistribute: return redistributed(graph_, mesh_, type_, step_.axes, before_, after_).sent;
       case CollectiveKind::halo: return margins();
       case CollectiveKind::ring: return handed_on() * held(step_.from_dim);
       case CollectiveKind::broadcast: return (members_ - 1) * held(-1);
@@ -122,18 +123,6 @@ class Sender {
       for (size_t i = 0; i < type_.dims.size(); ++i)
         n *= owned_positions(mesh_, graph_.dim(type_.dims[i]).size, before_.dims[i], rank).size();
       most = std::max(most, n);
-    }
-    return most;
-  }
-  /// Of the dim, what the member that gives away most does not keep.
-  int64_t redealt() const {
-    const auto at = static_cast<size_t>(step_.from_dim);
-    const int64_t size = graph_.dim(type_.dims[at]).size;
-    int64_t most = 0;
-    for (int64_t member = 0; member < members_; ++member) {
-      const std::vector<Range> had = elements_of_part(mesh_, size, before_.dims[at], member),
-                               has = elements_of_part(mesh_, size, after_.dims[at], member);
-      most = std::max(most, shared_elements(had, had) - shared_elements(had, has));
     }
     return most;
   }

@@ -256,13 +256,10 @@ class Printer {
       return fmt::format("{}margins of {} in {}", over.empty() ? "" : "halo" + phase + " over " + over + " ",
                          dim(local.dim), access(c.to));
     }
-    if (c.kind == CollectiveKind::redeal) {
-      const LocalDim &before = c.before[static_cast<size_t>(c.from_dim)],
-                     &after = c.after[static_cast<size_t>(c.from_dim)];
-      return fmt::format("redeal{} {}{} {} -> {} {}", phase, c.axes.empty() ? "" : "over " + axes(c.axes) + " of ",
-                         local_dims(std::span(&before, 1)), access(c.from), local_dims(std::span(&after, 1)),
-                         access(c.to));
-    }
+    if (c.kind == CollectiveKind::redistribute)
+      return fmt::format("redistribute{} {}[{}] {} -> [{}] {}", phase,
+                         c.axes.empty() ? "" : "over " + axes(c.axes) + " of ", local_dims(c.before), access(c.from),
+                         local_dims(c.after), access(c.to));
     std::string text = fmt::format("{}{} over {}", name_of(c.kind), phase, axes(c.axes));
     if (c.kind == CollectiveKind::permute) text += " to " + axes(c.to_axes);
     const bool rooted = c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce;

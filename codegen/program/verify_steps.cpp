@@ -8,6 +8,7 @@
 #include <ranges>
 
 #include "codegen/graph/dims.h"
+#include "codegen/layout/redistribution.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lookup_dims.h"
@@ -128,7 +129,7 @@ class StepVerifier {
     };
     if (c.kind == CollectiveKind::halo) return margins(c);
     if (c.kind == CollectiveKind::permute) return owners(c);
-    if (c.kind == CollectiveKind::redeal) return deals(c);
+    if (c.kind == CollectiveKind::redistribute) return redistributes(c);
     if (c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce)
       if (c.axes != std::vector{c.at.axis} || c.from == c.to || (!c.at.owner && c.at.coordinates.size() != 1))
         say("has not one rank at its end");
@@ -147,14 +148,19 @@ class StepVerifier {
     if (!dim.margin || dim.axes != c.axes) say("fills other margins than its dim has");
   }
 
-  /// One dim is dealt otherwise to its ranks.
-  void deals(const CollectiveStep& c) {
-    if (c.from_dim < 0 || c.from_dim >= static_cast<int>(c.before.size())) return say("deals a dim that there is not");
-    std::vector<LocalDim> expected = c.before;
-    DimPlacement& dim = expected[static_cast<size_t>(c.from_dim)].placement;
-    if (dim.axes != c.axes) say("deals a dim among other ranks than hold it");
-    if (c.after.size() == expected.size()) dim.deal = c.after[static_cast<size_t>(c.from_dim)].placement.deal;
-    if (expected != c.after) say("does not lead to the shape that its result has");
+  /// Any parts of the same dims: what moves does so within the group.
+  void redistributes(const CollectiveStep& c) {
+    if (!std::ranges::equal(c.before, c.after, {}, &LocalDim::dim, &LocalDim::dim))
+      return say("changes the order of dims in memory");
+    const auto placements = [](const std::vector<LocalDim>& dims) {
+      DimPlacements all;
+      for (const LocalDim& local : dims) all.push_back(local.placement);
+      return all;
+    };
+    if (moving_axes(placements(c.before), placements(c.after)) != c.axes)
+      say("has not the ranks together that its elements move between");
+    for (const LocalDim& local : c.before)
+      if (local.placement.margin) say(fmt::format("moves {} with its margins", name(local.dim)));
   }
 
   /// Each member gets the part that it needs from the one that holds it.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -12,7 +14,7 @@
 #include <vector>
 
 #include "meshrt/collectives.h"
-#include "meshrt/redeal.h"
+#include "meshrt/redistribute.h"
 #include "oracle.h"
 
 namespace meshrt::test {
@@ -51,7 +53,8 @@ class Cases {
           at_one_case(type, size);
           permute_case(type, size);
           if (size > 0) margins_case(type, size);
-          redeal_case(type, size);
+          dealt_case(type, size);
+          redistribute_case(type, size);
           barrier(rank_, group_, {99, "barrier"});
         }
     in_arena_ = true;
@@ -377,8 +380,44 @@ class Cases {
     expect(wanted, data, title("margins", type, size, what.c_str()));
   }
 
+  // Of a value, the part that a rank has which is split so.
+  Bytes held(Type type, const Bytes& whole, const std::vector<MovedDim>& dims, bool after, int rank) const {
+    std::vector<std::vector<int64_t>> indices;
+    for (const MovedDim& dim : dims) {
+      const Split& split = after ? dim.after : dim.before;
+      int64_t part = 0, parts = 1;
+      for (const Axis& axis : split.axes) {
+        part = part * axis.size + rank / axis.stride % axis.size;
+        parts *= axis.size;
+      }
+      indices.push_back(indices_at(dim.size, split.deal, part_begin(dim.size, split.deal, part, parts),
+                                   part_begin(dim.size, split.deal, part + 1, parts)));
+    }
+    Bytes part;
+    const auto size = static_cast<int64_t>(size_of(type));
+    const std::function<void(size_t, int64_t)> take = [&](size_t dim, int64_t at) {
+      if (dim == dims.size()) {
+        part.insert(part.end(), whole.begin() + at * size, whole.begin() + (at + 1) * size);
+        return;
+      }
+      for (const int64_t index : indices[dim]) take(dim + 1, at * dims[dim].size + index);
+    };
+    take(0, 0);
+    return part;
+  }
+  void redistributed(Type type, const std::vector<MovedDim>& dims, const std::string& what) {
+    int64_t count = 1;
+    for (const MovedDim& dim : dims) count *= dim.size;
+    const Bytes whole = contribution(type, count, 0, ++salt_);
+    const Bytes wanted = held(type, whole, dims, true, rank_.rank());
+    const std::byte* from = buffer(held(type, whole, dims, false, rank_.rank()));
+    std::byte* to = buffer(static_cast<int64_t>(wanted.size()));
+    redistribute(rank_, group_, {13, "moved"}, from, to, Redistribution(group_, dims), type);
+    expect(wanted, to, title("redistribute", type, count, what.c_str()));
+  }
+
   // Every way to deal a dim to the members becomes every other; and, of what one member holds whole, the order.
-  void redeal_case(Type type, int64_t size) {
+  void dealt_case(Type type, int64_t size) {
     if (type != Type::f32 && (type != Type::u8 || size > 100)) return;
     Deal table{Ownership::table, members(), 1, {}};  // the last member has the two ends, the first but one the middle
     for (int m = 0; m < members(); ++m) table.table.emplace_back();
@@ -388,33 +427,49 @@ class Cases {
       table.table.front().insert(table.table.front().begin(), {(size + 2) / 3, size - (size > 2 ? size / 3 : 0)});
     if (members() == 1) table.table = {{{0, size}}};
     const Deal deals[] = {{}, zigzag(members()), rounds(members(), 3), table};
+    const Group& alone = rank_.group({});
     for (const Deal& before : deals)
       for (const Deal& after : deals) {
-        const Shape shape{2, 3, 0};
         if (size > 100 && (before.ownership != Ownership::zigzag || after)) continue;
-        const Bytes whole = contribution(type, shape.outer * size * shape.inner, 0, ++salt_);
-        const auto held = [&](const Deal& deal, int member, int count) {
-          Bytes part;
-          const int64_t row = shape.inner * static_cast<int64_t>(size_of(type));
-          for (int64_t o = 0; o < shape.outer; ++o)
-            for (const int64_t index : indices_at(size, deal, part_begin(size, deal, member, count),
-                                                  part_begin(size, deal, member + 1, count)))
-              part.insert(part.end(), whole.begin() + (o * size + index) * row,
-                          whole.begin() + (o * size + index + 1) * row);
-          return part;
-        };
-        const Bytes wanted = held(after, me(), members()), all = held(after, 0, 1);
-        const std::byte* from = buffer(held(before, me(), members()));
-        std::byte* to = buffer(static_cast<int64_t>(wanted.size()));
         const std::string what = to_text(before) + " to " + to_text(after);
-        redeal(rank_, group_, {13, "dealt"}, from, to, Redeal(group_, size, before, after), shape.outer, shape.inner,
-               type);
-        expect(wanted, to, title("redeal", type, size, what.c_str()));
-        from = buffer(held(before, 0, 1));
-        to = buffer(static_cast<int64_t>(all.size()));
-        reorder(from, to, Redeal(size, before, after), shape.outer, shape.inner, type);
+        redistributed(type, {{2}, {size, {group_.axes, before}, {group_.axes, after}}, {3}}, what);
+        const std::vector<MovedDim> own{{2}, {size, {{}, before}, {{}, after}}, {3}};
+        const Bytes whole = contribution(type, 6 * size, 0, salt_), all = held(type, whole, own, true, 0);
+        const std::byte* from = buffer(held(type, whole, own, false, 0));
+        std::byte* to = buffer(static_cast<int64_t>(all.size()));
+        reorder(from, to, Redistribution(alone, own), type);
         expect(all, to, title("reorder", type, size, what.c_str()));
       }
+  }
+
+  // Two dims, split over any of the group's axes, come to be split over any: parts of unlike sizes, ranks with copies,
+  // with nothing.
+  void redistribute_case(Type type, int64_t size) {
+    if (size != 7 && (size != 1000 || type != Type::f32)) return;
+    using Splits = std::array<Split, 2>;
+    std::vector<Splits> splits{{}};
+    for (const Axis& axis : group_.axes)
+      for (size_t i = 0, so_far = splits.size(); i < so_far; ++i)
+        for (const size_t dim : {0, 1}) {
+          splits.push_back(splits[i]);
+          std::vector<Axis>& axes = splits.back()[dim].axes;
+          axes.push_back(axis);
+          if (axes.size() < 2) continue;
+          splits.push_back(splits.back());
+          std::ranges::reverse(splits.back()[dim].axes);
+        }
+    const auto text = [](const Splits& of) {
+      std::string all;
+      for (const Split& split : of) {
+        for (const Axis& axis : split.axes) all += fmt::format("{}x{} ", axis.size, axis.stride);
+        all += ", ";
+      }
+      return all;
+    };
+    for (const Splits& before : splits)
+      for (const Splits& after : splits)
+        redistributed(type, {{2}, {size % 53, before[0], after[0]}, {1}, {5, before[1], after[1]}, {3}},
+                      text(before) + "to " + text(after));
   }
 
   // More calls under way than fit, in two groups, finished out of order.

@@ -33,7 +33,7 @@ std::vector<Case> cases(Rank& rank, const Group& group, std::span<const int64_t>
   const Blocks blocks{1, begin, 1};
   const Exchange exchange{1, sides, 1, begin, 1, true};
   const Margins margins{1, 1, 2, 1, {Edge::Kind::clamp, 0}};
-  const Redeal dealt(group, 960, {}, zigzag(k));
+  const Redistribution dealt(group, {{2}, {960, {group.axes}, {group.axes, zigzag(k)}}, {3}});
   const auto wholes = [](float* in) {
     std::vector<Whole> all;
     for (int64_t i = 0; i < several; ++i) all.push_back({in + i * 10, 10});
@@ -58,7 +58,7 @@ std::vector<Case> cases(Rank& rank, const Group& group, std::span<const int64_t>
           CASE(broadcast, in, total, type, k - 1),
           CASE(permute, in, total, next, out, total, before, type),
           CASE(exchange_margins, in, begin, margins, type),
-          CASE(redeal, in, out, dealt, 2, 3, type),
+          CASE(redistribute, in, out, dealt, type),
           {"barrier", [=, &rank, &group](float*, float*) { return plan_barrier(rank, group, site); },
            [=, &rank, &group](float*, float*) { barrier(rank, group, site); }}};
 #undef CASE

@@ -33,7 +33,7 @@
 #include "meshrt/random.h"
 #include "meshrt/rank.h"
 #include "meshrt/rate.h"
-#include "meshrt/redeal.h"
+#include "meshrt/redistribute.h"
 #include "meshrt/ring.h"
 #include "meshrt/route.h"
 #include "meshrt/sort.h"

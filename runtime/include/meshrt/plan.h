@@ -6,7 +6,7 @@
 #include <span>
 
 #include "meshrt/collectives.h"
-#include "meshrt/redeal.h"
+#include "meshrt/redistribute.h"
 
 namespace meshrt {
 
@@ -45,8 +45,7 @@ Plan plan_reduce(Rank&, const Group&, Site, const void* from, void* to, int64_t 
 Plan plan_permute(Rank&, const Group&, Site, const void* send, int64_t send_count, int to, void* receive,
                   int64_t receive_count, int from, Type);
 Plan plan_exchange_margins(Rank&, const Group&, Site, void* data, std::span<const int64_t> begin, const Margins&, Type);
-Plan plan_redeal(Rank&, const Group&, Site, const void* from, void* to, const Redeal&, int64_t outer, int64_t inner,
-                 Type);
+Plan plan_redistribute(Rank&, const Group&, Site, const void* from, void* to, const Redistribution&, Type);
 Plan plan_barrier(Rank&, const Group&, Site);
 
 }  // namespace meshrt

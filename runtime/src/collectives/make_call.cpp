@@ -53,6 +53,8 @@ Call blocks_call(const Group& group, Kind kind, Site site, const void* source, v
   return call;
 }
 
+Boxes contiguous(int64_t count) { return count > 0 ? Boxes{{{0, 1, count, count}}} : Boxes{}; }
+
 Item item_of(const void* source, void* destination, const Blocks& blocks) {
   return {static_cast<const std::byte*>(source), static_cast<std::byte*>(destination), elements(blocks), blocks};
 }
@@ -97,32 +99,32 @@ Call broadcast_call(const Group& group, Site site, void* data, int64_t count, Ty
 
 Call barrier_call(const Group& group, Site site) { return make_call(group, Kind::barrier, site, Type::u8); }
 
-Call permute_call(const Group& group, Site site, const void* source, const Piece& sent, int to, void* destination,
-                  const Piece& taken, const Piece& received, int from, Type type) {
+Call permute_call(const Group& group, Site site, const void* source, const Boxes& sent, int to, void* destination,
+                  const Boxes& taken, const Boxes& received, int from, Type type) {
   Call call = make_call(group, Kind::permute, site, source, destination, type);
   require_member(group, call, to);
   require_member(group, call, from);
   call.to = to;
   call.from = from;
-  if (to >= 0) call.sent = sent;
-  if (from >= 0) call.taken = taken, call.received = received;
-  call.only.count = call.sent.bytes();  // in elements, as the pieces are
-  call.receive_count = call.received.bytes();
+  const auto size = static_cast<int64_t>(size_of(type));
+  if (to >= 0) call.sent = scaled(sent, size);
+  if (from >= 0) call.taken = scaled(taken, size), call.received = scaled(received, size);
+  call.only.count = bytes_of(call.sent) / size;
+  call.receive_count = bytes_of(call.received) / size;
   return call;
 }
 
 Call permute_call(const Group& group, Site site, const void* send, int64_t send_count, int to, void* receive,
                   int64_t receive_count, int from, Type type) {
-  const auto all = [](int64_t count) { return Piece{0, 1, count, count}; };
-  return permute_call(group, site, send, all(send_count), to, receive, all(receive_count), all(receive_count), from,
-                      type);
+  return permute_call(group, site, send, contiguous(send_count), to, receive, contiguous(receive_count),
+                      contiguous(receive_count), from, type);
 }
 
 Call message_call(const Group& channel, Site site, const void* source, void* destination, int64_t count, Type type,
                   ChannelMessage message) {
   Call call = make_call(channel, Kind::message, site, source, destination, type);
   const bool sends = channel.index == Channel::sender;
-  const Piece all{0, 1, count, count};
+  const Boxes all = scaled(contiguous(count), static_cast<int64_t>(size_of(type)));
   if (sends) call.to = Channel::receiver, call.sent = all;
   else call.from = Channel::sender, call.taken = call.received = all;
   call.only.count = count;

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "meshrt/redeal.h"
+#include "meshrt/redistribute.h"
 #include "transport/call.h"
 
 namespace meshrt {
@@ -16,10 +16,10 @@ Call all_to_all_call(const Group&, Site, const void* from, void* to, const Excha
 Call broadcast_call(const Group&, Site, void* data, int64_t count, Type, int root);
 Call barrier_call(const Group&, Site);
 
-/// A permute of pieces, given in elements: this member sends `sent` of its source to `to` and gets what `from` has in
+/// A permute of boxes, given in elements: this member sends `sent` of its source to `to` and gets what `from` has in
 /// `taken` of its own source into `received`.
-Call permute_call(const Group&, Site, const void* source, const Piece& sent, int to, void* destination,
-                  const Piece& taken, const Piece& received, int from, Type);
+Call permute_call(const Group&, Site, const void* source, const Boxes& sent, int to, void* destination,
+                  const Boxes& taken, const Boxes& received, int from, Type);
 /// Of all that lies there.
 Call permute_call(const Group&, Site, const void* send, int64_t send_count, int to, void* receive,
                   int64_t receive_count, int from, Type);
@@ -36,9 +36,8 @@ Call all_gather_call(const Group&, Site, std::span<const Gathered>, Type);
 
 /// One that this member makes by itself, for what it does at its end.
 Call own_call(const Group&, Site, Type);
-/// The permutes that deal a dim anew; at the end of the last this member moves what it keeps.
-std::vector<Call> redeal_calls(const Group&, Site, const void* from, void* to, const Redeal&, int64_t outer,
-                               int64_t inner, Type);
+/// The permutes of a redistribution; at the end of the last this member moves what it keeps.
+std::vector<Call> redistribute_calls(const Group&, Site, const void* from, void* to, const Redistribution&, Type);
 /// The permutes that fill the margins; the last then fills what lies beyond the dim's ends.
 std::vector<Call> margins_calls(const Group&, Site, void* data, std::span<const int64_t> begin, const Margins&, Type);
 

@@ -110,10 +110,14 @@ class Side {
     const int64_t sent = to < 0 ? 0 : parts_.taken(to, direction_, steps, rows());
     if (received == 0) from = -1;
     if (sent == 0) to = -1;
-    const int64_t theirs = from < 0 ? 0 : margins_.before + parts_.own(from) + margins_.after;
-    return permute_call(group, site, data_, rows_of(margins_, extent(), border(me_, sent), sent), to, data_,
-                        from < 0 ? Piece{} : rows_of(margins_, theirs, border(from, received), received),
-                        rows_of(margins_, extent(), place(filled(steps - 1), received), received), from, type_);
+    Boxes given, taken, got;
+    if (to >= 0) given = {{rows_of(margins_, extent(), border(me_, sent), sent)}};
+    if (from >= 0) {
+      const int64_t theirs = margins_.before + parts_.own(from) + margins_.after;
+      taken = {{rows_of(margins_, theirs, border(from, received), received)}};
+      got = {{rows_of(margins_, extent(), place(filled(steps - 1), received), received)}};
+    }
+    return permute_call(group, site, data_, given, to, data_, taken, got, from, type_);
   }
 
   /// Fills what lies beyond the dim's ends, after all permutes.

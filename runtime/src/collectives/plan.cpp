@@ -131,9 +131,9 @@ Plan plan_exchange_margins(Rank& rank, const Group& group, Site site, void* data
   return plan(rank, group, margins_calls(group, site, data, begin, margins, type));
 }
 
-Plan plan_redeal(Rank& rank, const Group& group, Site site, const void* from, void* to, const Redeal& redeal,
-                 int64_t outer, int64_t inner, Type type) {
-  return plan(rank, group, redeal_calls(group, site, from, to, redeal, outer, inner, type));
+Plan plan_redistribute(Rank& rank, const Group& group, Site site, const void* from, void* to,
+                       const Redistribution& redistribution, Type type) {
+  return plan(rank, group, redistribute_calls(group, site, from, to, redistribution, type));
 }
 
 Plan plan_barrier(Rank& rank, const Group& group, Site site) { return plan(rank, group, barrier_call(group, site)); }

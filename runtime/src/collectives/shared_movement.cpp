@@ -127,35 +127,29 @@ Task shared_permute(SharedCall shared, const Call& call, HeadOfQueue& head) {
   if (sends) co_await shared.announced(call.to);
   if (receives) co_await shared.announced(call.from);
   co_await head;
-  if (call.from == call.me) {
-    const Piece from = source_piece(call, value, call.me, call.me),
-                to = destination_piece(call, value, call.me, call.me);
-    copy_piece(value.destination, to, value.source, from, 0, to.bytes());
-  }
-  const Piece sent = sends ? source_piece(call, value, call.me, call.to) : Piece{};
-  const Piece taken = receives ? source_piece(call, value, call.from, call.me) : Piece{};
-  const Piece received = receives ? destination_piece(call, value, call.from, call.me) : Piece{};
+  if (call.from == call.me) copy_boxes(value.destination, call.received, value.source, call.taken);
   const auto rounds_of = [](bool in_place, int64_t bytes) {
     return in_place ? 1 : (bytes + half_bounce - 1) / half_bounce;
   };
   const bool packs = !shared.in_place(call.me), packed = receives && !shared.in_place(call.from);
-  const int64_t sending = sends ? rounds_of(!packs, sent.bytes()) : 0;
-  const int64_t receiving = receives ? rounds_of(!packed, received.bytes()) : 0;
+  const int64_t sent = bytes_of(call.sent), received = bytes_of(call.received);
+  const int64_t sending = sends ? rounds_of(!packs, sent) : 0;
+  const int64_t receiving = receives ? rounds_of(!packed, received) : 0;
   for (int64_t i = 0; i < std::max(sending, receiving); ++i) {
     const int64_t begin = i * half_bounce;
     if (i < sending && packs) {
       if (i >= 2) co_await shared.taken(call.to, static_cast<uint32_t>(i - 1));
-      pack_piece(shared.bounce(call.me, 2 * (i % 2)), value.source, sent, begin,
-                 std::min(begin + half_bounce, sent.bytes()));
+      pack_boxes(shared.bounce(call.me, 2 * (i % 2)), value.source, call.sent, begin,
+                 std::min(begin + half_bounce, sent));
       shared.publish(static_cast<uint32_t>(i + 1));
     }
     if (i < receiving) {
       if (packed) {
         co_await shared.stepped(call.from, static_cast<uint32_t>(i + 1));
-        unpack_piece(value.destination, received, shared.bounce(call.from, 2 * (i % 2)), begin,
-                     std::min(begin + half_bounce, received.bytes()));
+        unpack_boxes(value.destination, call.received, shared.bounce(call.from, 2 * (i % 2)), begin,
+                     std::min(begin + half_bounce, received));
       } else {
-        copy_piece(value.destination, received, shared.source_of(call.from, value), taken, 0, received.bytes());
+        copy_boxes(value.destination, call.received, shared.source_of(call.from, value), call.taken);
       }
       shared.publish_taken(static_cast<uint32_t>(i + 1));
     }

@@ -77,6 +77,36 @@ Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head) {
   }
 }
 
+// Between two members, in rounds as long as a pair alone has them: both ends count alike.
+Task ucx_permute(UcxCall exchange, const Call& call, HeadOfQueue& head) {
+  exchange.announce();
+  co_await exchange.finished();
+  co_await head;
+  const Item& value = call.only;
+  if (call.from == call.me) copy_boxes(value.destination, call.received, value.source, call.taken);
+  const bool sends = call.to >= 0 && call.to != call.me, receives = call.from >= 0 && call.from != call.me;
+  const int64_t sent = sends ? bytes_of(call.sent) : 0, received = receives ? bytes_of(call.received) : 0;
+  constexpr int64_t round_bytes = UcxCall::round_bytes(2);
+  const bool packs = sent > 0 && !is_contiguous(call.sent), unpacks = received > 0 && !is_contiguous(call.received);
+  const auto room_if = [&](bool needed) { return needed ? exchange.room(round_bytes) : BufferPool::Buffer{}; };
+  const BufferPool::Buffer outgoing = room_if(packs), incoming = room_if(unpacks);
+  for (int64_t round = 0; round < rounds_of(std::max(sent, received), round_bytes); ++round) {
+    const auto step = static_cast<uint32_t>(round + 1);
+    const Range out = round_of(round, sent, round_bytes), in = round_of(round, received, round_bytes);
+    if (in.bytes() > 0)
+      exchange.receive(call.from, step,
+                       unpacks ? incoming.data() : value.destination + call.received.front().piece.offset + in.begin,
+                       in.bytes());
+    if (out.bytes() > 0) {
+      if (packs) pack_boxes(outgoing.data(), value.source, call.sent, out.begin, out.end);
+      exchange.send(call.to, step, packs ? outgoing.data() : value.source + call.sent.front().piece.offset + out.begin,
+                    out.bytes());
+    }
+    co_await exchange.finished();
+    if (unpacks && in.bytes() > 0) unpack_boxes(value.destination, call.received, incoming.data(), in.begin, in.end);
+  }
+}
+
 // Its receive is posted before the sender knows of it, and nothing is sent before both have compared what they do.
 Task ucx_message(UcxCall exchange, const Call& call, HeadOfQueue& head) {
   constexpr int data_lane = 1;

@@ -62,8 +62,6 @@ Piece source_piece(const Call& call, const Item& item, int from, int to) {
     case Kind::broadcast: return from == call.root && to != from ? scaled(contiguous(item.count), call.type) : Piece{};
     case Kind::permute:
     case Kind::message:
-      if (from == call.me && to == call.to) return scaled(call.sent, call.type);
-      return to == call.me && from == call.from ? scaled(call.taken, call.type) : Piece{};
     case Kind::all_reduce:
     case Kind::barrier: return {};
   }
@@ -79,7 +77,7 @@ Piece destination_piece(const Call& call, const Item& item, int from, int to) {
                                          : scaled(exchange_piece(call.exchange, to, from, true), call.type);
     case Kind::broadcast: return source_piece(call, item, from, to);
     case Kind::permute:
-    case Kind::message: return to == call.me && from == call.from ? scaled(call.received, call.type) : Piece{};
+    case Kind::message:
     case Kind::all_reduce:
     case Kind::barrier: return {};
   }
@@ -128,8 +126,7 @@ int64_t source_bytes(const Call& call, const Item& item) {
     }
     case Kind::broadcast: return call.me == call.root ? item.count * size : 0;
     case Kind::permute:
-    case Kind::message:
-      return item.count > 0 ? (call.sent.offset + (call.sent.rows - 1) * call.sent.stride + call.sent.run) * size : 0;
+    case Kind::message: return end_of(call.sent);
     case Kind::all_reduce:
     case Kind::reduce_scatter: return item.count * size;
     case Kind::barrier: return 0;
@@ -146,7 +143,7 @@ int64_t sent_bytes(const Call& call) {
     case Kind::reduce_scatter:
     case Kind::all_to_all: return call.bytes - piece_bytes(call, call.me, call.me);
     case Kind::permute:
-    case Kind::message: return call.to == call.me ? 0 : piece_bytes(call, call.me, call.to);
+    case Kind::message: return call.to == call.me ? 0 : bytes_of(call.sent);
     case Kind::barrier: return 0;
   }
   return 0;
@@ -159,6 +156,7 @@ int64_t slice_begin(int64_t bytes, int index, int members) {
 
 void run_alone(const Call& call) {
   if (call.kind == Kind::all_reduce || call.kind == Kind::broadcast) return;
+  if (call.kind == Kind::permute) return copy_boxes(call.only.destination, call.received, call.only.source, call.taken);
   for (const Item& item : call.items()) {
     const Piece from = source_piece(call, item, 0, 0);
     copy_piece(item.destination, destination_piece(call, item, 0, 0), item.source, from, 0, from.bytes());

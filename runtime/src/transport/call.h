@@ -1,8 +1,8 @@
 // call.h: one collective call of one member in the form that every transport runs. All collectives but all-reduce are
 // movements of pieces: member `to` takes from member `from` one piece of its source, a number of equal runs at a fixed
-// stride, and puts it into its destination; a reduce-scatter sums the pieces of all members instead. An all-reduce,
-// all-gather or reduce-scatter may work on several values at once: its bytes are those of all values, one after the
-// other.
+// stride, and puts it into its destination; a reduce-scatter sums the pieces of all members instead, and in a permute,
+// which concerns two members, there may be many pieces. An all-reduce, all-gather or reduce-scatter may work on several
+// values at once: its bytes are those of all values, one after the other.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "meshrt/collectives.h"
 #include "transport/announcement.h"
+#include "transport/boxes.h"
 #include "transport/piece.h"
 
 namespace meshrt {
@@ -50,8 +51,8 @@ struct Call {
   int to = -1, from = -1;     ///< permute; of a message one of them
   int64_t receive_count = 0;  ///< permute
   ChannelMessage message;
-  /// Of a permute and a message, in elements: what is sent, what the sender sends of its source, and where that goes.
-  Piece sent{}, taken{}, received{};
+  /// Of a permute and a message, in bytes: what is sent, what the sender sends of its source, and where that goes.
+  Boxes sent, taken, received;
   Announcement announced;       ///< but for the number of the call; by prepare(), as what follows
   int64_t bytes = 0;            ///< of this member's source buffers
   std::function<void()> then;   ///< what this member does by itself when the call is finished; may be empty
@@ -69,17 +70,16 @@ struct Call {
   bool sums() const { return kind == Kind::all_reduce || kind == Kind::reduce_scatter; }
 };
 
-/// What member `to` takes from the source of member `from`, of one value. Not for all-reduce.
+/// What member `to` takes from the source of member `from`, of one value. Not for all-reduce, permutes and messages.
 Piece source_piece(const Call& call, const Item& item, int from, int to);
 
-/// Where member `to` puts it. Of a reduce-scatter all pieces have one place. Not for all-reduce.
+/// Where member `to` puts it. Of a reduce-scatter all pieces have one place.
 Piece destination_piece(const Call& call, const Item& item, int from, int to);
 
 /// Bytes that member `to` takes from member `from`.
 int64_t piece_bytes(const Call& call, int from, int to);
 
-/// The most over all pairs of members, a member and itself included; not for permutes and messages, whose pairs know
-/// only themselves.
+/// The most over all pairs of members, a member and itself included.
 int64_t largest_piece(const Call& call);
 
 /// Bytes of this member's source buffer of one value.

@@ -57,6 +57,7 @@ Task UcxTransport::task_of(const Group& group, const Call& call, HeadOfQueue& he
   require_own_tags(group);
   UcxCall exchange(*this, group, call);
   if (call.kind == Kind::all_reduce) return ucx_all_reduce(std::move(exchange), call, head);
+  if (call.kind == Kind::permute) return ucx_permute(std::move(exchange), call, head);
   if (call.kind == Kind::message) return ucx_message(std::move(exchange), call, head);
   return ucx_movement(std::move(exchange), call, head);
 }

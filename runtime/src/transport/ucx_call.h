@@ -90,6 +90,7 @@ class UcxCall {
 // The algorithms: announce the call, then run it.
 Task ucx_all_reduce(UcxCall exchange, const Call& call, HeadOfQueue& head);
 Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head);
+Task ucx_permute(UcxCall exchange, const Call& call, HeadOfQueue& head);
 Task ucx_message(UcxCall exchange, const Call& call, HeadOfQueue& head);
 
 }  // namespace meshrt
