@@ -92,3 +92,16 @@ class Perceptron(Case):
 
     def peer(self, steps):
         return [f"{HERE}/peers/torch_mlp.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/x.npy", f"{self.folder}/y.npy", steps, self.ranks]
+
+
+class Convolution(Case):
+    """convolution.mesh, pictures over ranks; PyTorch with as many threads."""
+    spec, peer_name, build_options = "convolution", "PyTorch, two threads", ()
+    data = "data: { x: { file: x.npy } }\n"
+
+    def prepare(self):
+        run(self.python, f"{HERE}/peers/torch_convolution.py", "weights", f"{self.folder}/weights.safetensors")
+        np.save(f"{self.folder}/x.npy", np.random.default_rng(1).normal(size=(16, 56, 56, 64)).astype(np.float32))
+
+    def peer(self, steps):
+        return [f"{HERE}/peers/torch_convolution.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/x.npy", steps, self.ranks]

@@ -1,5 +1,6 @@
-// products.cpp: the matrix products of one training step of gpt2_384.mesh or perceptron.mesh (the argument) on one of
-// two ranks, by OpenBLAS, and nothing else: the floor below which a step that computes whole products cannot come.
+// products.cpp: the matrix products of one training step of gpt2_384.mesh, perceptron.mesh or convolution.mesh (the
+// argument) on one of two ranks, by OpenBLAS, and nothing else: the floor below which a step that computes whole
+// products cannot come. Of a convolution, its patches and weights.
 // Prints "median X ms".
 #include <cblas.h>
 
@@ -50,12 +51,23 @@ std::vector<Product> of_perceptron() {
           {true, false, hidden, to, batch, 1}};
 }
 
+/// Half of the pictures: forward, gradient of what is read, gradient of the weights.
+std::vector<Product> of_convolution() {
+  constexpr int pixels = 8 * 56 * 56, patch = 3 * 3 * 64, filters = 64;
+  return {{false, false, pixels, filters, patch, 2}, {true, false, patch, filters, pixels, 1}};
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  const bool perceptron = count > 1 && arguments[1] == std::string_view("perceptron");
-  const std::vector<Product> products = perceptron ? of_perceptron() : of_gpt();
-  std::vector<float> a(size_t{vocab} * ffn, 0.01f), b(size_t{vocab} * ffn, 0.02f), c(size_t{vocab} * ffn);
+  const std::string_view spec = count > 1 ? arguments[1] : "gpt2_384";
+  const std::vector<Product> products = spec == "perceptron"    ? of_perceptron()
+                                        : spec == "convolution" ? of_convolution()
+                                                                : of_gpt();
+  size_t most = 0;
+  for (const Product& p : products)
+    most = std::max({most, size_t(p.rows) * p.inner, size_t(p.inner) * p.cols, size_t(p.rows) * p.cols});
+  std::vector<float> a(most, 0.01f), b(most, 0.02f), c(most);
   std::vector<double> milliseconds;
   for (int round = 0; round < 6; ++round) {
     const auto start = std::chrono::steady_clock::now();
