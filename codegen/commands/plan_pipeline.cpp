@@ -16,14 +16,13 @@ using meshrt::bytes_text;
 
 double backward(const StageCosts& seconds) { return seconds.input_gradient + seconds.weight_gradient; }
 
-std::string crossing_text(const PlannedPipeline& pipeline, const StageMessage& one, std::optional<int32_t> waiting) {
+std::string crossing_text(const PlannedPipeline& pipeline, const StageMessage& one, int32_t slots) {
   const bool by_all = one.among == StageRange{0, static_cast<int32_t>(pipeline.rank_of_stage.size()) - 1};
   const std::string among = by_all ? "" : fmt::format(" of {} to {}", one.among.first, one.among.last);
-  const std::string room =
-      waiting ? fmt::format("; {} may wait, in {}", *waiting, bytes_text(*waiting * one.bytes)) : "";
-  return fmt::format("  {} to the {}{}: {} x {}, {}{}\n", one.name, one.down ? "stage before" : "next stage", among,
-                     bytes_text(one.bytes), pipeline.micro_batches,
-                     time_text(one.seconds * static_cast<double>(pipeline.micro_batches)), room);
+  return fmt::format("  {} to the {}{}: {} x {}, {}; {} slots, {}\n", one.name,
+                     one.down ? "stage before" : "next stage", among, bytes_text(one.bytes), pipeline.micro_batches,
+                     time_text(one.seconds * static_cast<double>(pipeline.micro_batches)), slots,
+                     bytes_text(slots * one.bytes));
 }
 
 }  // namespace
@@ -45,6 +44,7 @@ Json pipeline_json(const ShardedGraph& sharded, const PlannedPipeline& pipeline)
                         {"to", one.down ? "stage before" : "next stage"},
                         {"bytes", one.bytes},
                         {"count", pipeline.micro_batches},
+                        {"slots", pipeline.slots},
                         {"seconds", one.seconds}});
   std::vector<std::string> dims;
   for (const PipelineLoop& loop : layout.loops) dims.push_back(sharded.graph.dim(loop.dim).name);
@@ -89,7 +89,7 @@ std::string pipeline_text(const ShardedGraph& sharded, const PlannedPipeline& pi
   text += in_columns(rows);
   text += fmt::format("  the slowest {0} takes {1:.2f} times the mean; {0}s are idle {2:.0f} % of their time\n", one,
                       pipeline.imbalance(), 100 * pipeline.idle_share());
-  for (const StageMessage& message : pipeline.costs.crossings) text += crossing_text(pipeline, message, layout.waiting);
+  for (const StageMessage& message : pipeline.costs.crossings) text += crossing_text(pipeline, message, pipeline.slots);
   return text;
 }
 

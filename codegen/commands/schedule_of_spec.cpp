@@ -63,7 +63,7 @@ std::vector<Compared> compared(const ShardedGraph& sharded) {
     const PipelineSchedule schedule =
         with_recompute(named.make({ranks, own.micro_batches, chunks}), sharded.layout.pipeline.remat);
     const std::vector<int32_t> sizes = cut_into(sharded, costs, schedule);
-    Compared one{&named, chunks, sizes, planned_pipeline(costs, schedule, sizes), 0};
+    Compared one{&named, chunks, sizes, planned_pipeline(costs, schedule, sizes, pipeline.waiting), 0};
     for (const PlannedRank& rank : one.planned.ranks) one.bytes = std::max(one.bytes, rank.work.held + rank.kept);
     all.push_back(std::move(one));
   }

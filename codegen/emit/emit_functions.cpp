@@ -199,7 +199,7 @@ class RoutineEmitter {
       context.loops.push_back(loop.loop);
       routine.turns_.push_back(context.names.turn(loop.loop));
       if (!loop.own && !loop.order) return;
-      context.slots[loop.loop] = loop.order ? loop.order->slots : 0;
+      context.slots[loop.loop] = loop.order && loop.order->ring ? context.graph().dim(loop.order->ring).size : 0;
       routine.turns_.push_back(context.names.turn_slot(loop.loop));
       if (!loop.order || !loop.order->stage) return;
       context.loops.push_back(loop.order->stage);
@@ -237,10 +237,7 @@ class RoutineEmitter {
       const LocalDim own{loop.dim, *loop.own};
       declare(loop.loop, loop.stage ? among(own, turn) : fmt::format("{} - {}", turn, context_.names.begin(own)));
     } else if (loop.order) {
-      const Access& handed = handed_on(loop).front()->value;
-      const size_t ring = loop.order->stage ? 1 : 0;
-      declare(loop.loop,
-              fmt::format("{} % {}", turn, context_.names.extent(context_.program.buffer(handed.buffer).dims[ring])));
+      declare(loop.loop, fmt::format("{} % {}", turn, context_.names.extent({loop.order->ring, {}})));
       if (loop.order->stage)
         declare(loop.order->stage, among(loop.order->stages, context_.names.turn(loop.order->stage)));
     }

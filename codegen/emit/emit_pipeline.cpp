@@ -103,7 +103,7 @@ void emit_rows(EmitContext& context, CppWriter& out) {
   const Pipeline& pipeline = context.program.sharded.layout.pipeline;
   for (const auto& [dim, table] : context.turns_of_stages) {
     std::vector<std::string> ranges;
-    for (const meshrt::IndexRange& turns : turns_of_stages(pipeline, pipeline.loop_over(dim).value()))
+    for (const meshrt::IndexRange& turns : turns_of_stages(context.graph(), pipeline, dim))
       ranges.push_back(fmt::format("{{{}, {}}}", turns.begin, turns.end));
     out.blank();
     out.comment(fmt::format("The turns of `{}` that each stage makes.", context.graph().dim(dim).name));
@@ -121,18 +121,17 @@ void emit_pipelines(EmitContext& context, CppWriter& out) {
   const auto function = out.block("void plan_pipelines()");
   for (const EmittedPipeline& pipeline : context.pipelines) {
     const std::string axis = context.names.axis(pipeline.loop->order->axis);
-    const std::vector<const MessageStep*> handed = handed_on(*pipeline.loop);
-    const Buffer& first = context.program.buffer(handed.front()->value.buffer);
-    out.line(fmt::format("{} = {{rank, {}, {}, {}, {}}};", pipeline.name, axis, context.names.size(pipeline.loop->dim),
-                         context.names.extent(first.dims[pipeline.loop->order->stage ? 1 : 0]), pipeline.rows));
-    for (const MessageStep* message : handed) {
+    out.line(fmt::format("{} = {{rank, {}, {}, {}}};", pipeline.name, axis, context.names.size(pipeline.loop->dim),
+                         pipeline.rows));
+    for (const MessageStep* message : handed_on(*pipeline.loop)) {
       const Buffer& buffer = context.program.buffer(message->value.buffer);
       const bool by_all = message->among == StageRange{0, pipeline.loop->order->schedule.stages - 1};
       out.line(fmt::format(
-          "{}.hand_{}({{{}, {}}}, {}, {}, {}{});", pipeline.name, message->down ? "backward" : "forward",
+          "{}.hand_{}({{{}, {}}}, {{{}, {}}}, {}, {}{});", pipeline.name, message->down ? "backward" : "forward",
           context.site(buffer.span), string_literal(buffer.path.empty() ? buffer.name : buffer.path),
-          address(context, {message->value.buffer, {}}), elements(context, message->value), type_text(buffer),
-          by_all ? "" : fmt::format(", {{{}, {}}}", message->among.first, message->among.last)));
+          address(context, {message->value.buffer, {}}),
+          context.names.extent(slots_of(context.program, *pipeline.loop, *message)), elements(context, message->value),
+          type_text(buffer), by_all ? "" : fmt::format(", {{{}, {}}}", message->among.first, message->among.last)));
     }
   }
 }

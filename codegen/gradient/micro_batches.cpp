@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "codegen/gradient/behind_loops.h"
 #include "codegen/gradient/micro_batch_dims.h"
 #include "codegen/gradient/sample_sums.h"
 #include "codegen/gradient/sum_loops.h"
@@ -313,7 +314,7 @@ void declare_micro_batches(Graph& graph, int64_t count, Span span) {
   GraphBuilder build(graph);
   parts.time = build.dim(fresh_dim_name(graph, "time"), count, span);
   parts.micro = build.dim(fresh_dim_name(graph, "micro_" + samples.name), samples.size / count, samples.span);
-  for (const DimId name : names_of_samples(graph, parts.samples))
+  for (const DimId name : names_of_samples(graph, parts.samples, count))
     if (name != parts.samples) {
       const Dim other = graph.dim(name);
       const std::string micro = fresh_dim_name(graph, "micro_" + other.name);
@@ -328,13 +329,20 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   decompose(graph);
   std::vector<DimId> names{parts.samples};
   for (const MicroBatches::Name& name : parts.names) names.push_back(name.samples);
-  const SampleSums sums(graph, names);
+  std::optional<SampleSums> found(std::in_place, graph, names);
+  if (found->coupled()) {
+    complete_behind_loops(graph, names);
+    found.emplace(graph, names);
+  }
+  const SampleSums& sums = *found;
   if (const auto& coupled = sums.coupled()) {
     const Node& node = graph.node(coupled->node);
     sink.error("E0413", node.span, "this cannot be computed by micro-batches: {}", coupled->why)
         .here("`{}`", op_text(graph, node.op))
         .label(parts.span, "cuts the batch")
-        .help(coupled->beside ? alone : fmt::format("leave out `{}`, or compute it of single samples", cut_by(parts)));
+        .help(coupled->beside          ? alone
+              : !coupled->cure.empty() ? coupled->cure
+                                       : fmt::format("leave out `{}`, or compute it of single samples", cut_by(parts)));
     return;
   }
   if (sums.inside().empty()) return;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 
@@ -26,6 +27,8 @@ bool works_along(Op op, const std::vector<DimId>& names) {
   if (RenameOp* rename = std::get_if<RenameOp>(&op))
     for (size_t i = 0; i < rename->from.size(); ++i)
       if (is_name(rename->from[i]) != is_name(rename->to[i])) return true;
+  if (const auto chunks = regrouping(op); chunks && is_name(chunks->merged) && is_name(chunks->parts.front()))
+    return false;
   return !is_rename(op) && std::ranges::any_of(names, [&](DimId name) { return names_dim(op, name); });
 }
 
@@ -42,15 +45,27 @@ bool incomplete(SampleKind kind) {
 
 }  // namespace
 
-std::vector<DimId> names_of_samples(const Graph& graph, DimId samples) {
+namespace {
+
+/// All names that renames give, and chunks of whole parts.
+std::set<DimId> all_names(const Graph& graph, DimId samples, int64_t parts) {
   std::set<DimId> names{samples};
   for (bool more = true; more;) {
     more = false;
-    for (const Node& node : graph.nodes)
+    for (const Node& node : graph.nodes) {
       if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
         for (size_t i = 0; i < rename->from.size(); ++i)
           if (names.contains(rename->from[i])) more = names.insert(rename->to[i]).second || more;
+      if (const auto chunks = regrouping(node.op);
+          parts > 0 && chunks && names.contains(chunks->merged) && graph.dim(chunks->parts.front()).size % parts == 0)
+        more = names.insert(chunks->parts.front()).second || more;
+    }
   }
+  return names;
+}
+
+/// Whether what has one of the names is of single samples, or of their chunks, wherever it stands.
+bool are_plain(const Graph& graph, DimId samples, const std::set<DimId>& names) {
   const auto count = [&](const std::vector<DimId>& dims) {
     return std::ranges::count_if(dims, [&](DimId dim) { return names.contains(dim); });
   };
@@ -63,11 +78,20 @@ std::vector<DimId> names_of_samples(const Graph& graph, DimId samples) {
     const RandomOp* random = std::get_if<RandomOp>(&node.op);
     plain = plain && !(along && is_other(*along)) && !(random && std::ranges::any_of(random->counted, is_other));
   }
-  std::vector<DimId> all{samples};
-  if (plain)
-    for (const DimId name : names)
-      if (name != samples) all.push_back(name);
-  return all;
+  return plain;
+}
+
+}  // namespace
+
+std::vector<DimId> names_of_samples(const Graph& graph, DimId samples, int64_t parts) {
+  for (const int64_t chunks_of : {parts, int64_t{0}}) {
+    const std::set<DimId> names = all_names(graph, samples, chunks_of);
+    if (!are_plain(graph, samples, names)) continue;
+    std::vector<DimId> all{samples};
+    std::ranges::copy_if(names, std::back_inserter(all), [&](DimId name) { return name != samples; });
+    return all;
+  }
+  return {samples};
 }
 
 SampleSums::SampleSums(const Graph& graph, const std::vector<DimId>& names)
@@ -161,6 +185,12 @@ void SampleSums::loop(const LoopOp& loop, NodeId id) {
 void SampleSums::op(NodeId id) {
   const Node& at = graph_.node(id);
   if (std::holds_alternative<UpdateOp>(at.op)) couple(id, "it keeps a value of every sample");
+  if (const auto chunks = regrouping(at.op); chunks && is_name(chunks->merged) && graph_.micro_batches.time) {
+    const int64_t count = graph_.dim(chunks->parts.front()).size, parts = graph_.dim(graph_.micro_batches.time).size;
+    if (count % parts != 0)
+      couple(id, fmt::format("{} parts do not have equally many whole ones of {} chunks", parts, count), false,
+             fmt::format("take so many parts that they divide the {} chunks", count));
+  }
   if (works_along(at.op, names_)) couple(id, "it needs all samples at once");
   for (size_t r = 0; r < at.results.size() && !coupled_; ++r) {
     if (const auto kind = reduced(id, r)) kinds_[at.results[r].index] = *kind;
@@ -169,17 +199,23 @@ void SampleSums::op(NodeId id) {
   }
 }
 
+/// Whether the factor goes along what is inside the chunks of samples that the op splits off or puts together.
+bool SampleSums::is_within_chunks(const Node& node, const Factor& factor) const {
+  const auto chunks = regrouping(node.op);
+  return chunks && is_name(chunks->merged) && is_name(chunks->parts.front()) && factor.slower >= 0 &&
+         (has(factor.operands, chunks->merged) || has(factor.results, chunks->merged));
+}
+
 /// How result `r` adds up over samples that operands have and it lacks; nothing where it has them or no operand does.
 std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
   const Node& at = graph_.node(id);
   std::optional<SampleKind> kind;
   for (const Factor& factor : definition(at.op).factors(graph_, at)) {
-    if (factor.circulates) continue;  // another one has its dims
+    if (factor.circulates || is_within_chunks(at, factor)) continue;  // another one has its dims
     std::vector<DimId> dims = factor.operands;
     dims.insert(dims.end(), factor.results.begin(), factor.results.end());
     if (std::ranges::none_of(dims, [&](DimId d) { return is_name(d); })) continue;
-    if (!factor.splittable || factor.granule > 1 || factor.window ||
-        std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
+    if (!factor.splittable || factor.window || std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
       couple(id, "it needs all samples at once");
     for (size_t i = 0; i < at.inputs.size(); ++i)
       if (incomplete(kinds_[at.inputs[i].index])) couple(id, "it uses a sum over samples before it is complete");
@@ -217,8 +253,8 @@ SampleKind SampleSums::passed_on(NodeId id) {
   return SampleKind::sum;
 }
 
-void SampleSums::couple(NodeId id, std::string why, bool beside) {
-  if (!coupled_) coupled_ = Coupled{id, std::move(why), beside};
+void SampleSums::couple(NodeId id, std::string why, bool beside, std::string cure) {
+  if (!coupled_) coupled_ = Coupled{id, std::move(why), beside, std::move(cure)};
 }
 
 }  // namespace mesh

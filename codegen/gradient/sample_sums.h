@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/graph/graph.h"
+#include "codegen/graph/op.h"
 
 namespace mesh {
 
@@ -17,8 +18,9 @@ namespace mesh {
 enum class SampleKind : uint8_t { whole, sliced, zero, sum, max, min };
 
 /// What the samples are called: by `samples`, then by what renames give them where no value has two of the names, so
-/// that it is of single samples still.
-std::vector<DimId> names_of_samples(const Graph&, DimId samples);
+/// that it is of single samples still. Where there are `parts` of them, also by chunks that are split off, of which
+/// each part has equally many whole ones.
+std::vector<DimId> names_of_samples(const Graph&, DimId samples, int64_t parts = 0);
 
 class SampleSums {
  public:
@@ -38,7 +40,8 @@ class SampleSums {
   struct Coupled {
     NodeId node;
     std::string why;
-    bool beside = false;  // a loop has both samples and what has none: in loops of their own there is no such need
+    bool beside = false;    // a loop has both samples and what has none: in loops of their own there is no such need
+    std::string cure = {};  // what else would do
   };
   const std::optional<Coupled>& coupled() const { return coupled_; }
 
@@ -49,10 +52,11 @@ class SampleSums {
   void op(NodeId);
   std::optional<SampleKind> reduced(NodeId, size_t result);
   SampleKind passed_on(NodeId);
-  void couple(NodeId, std::string why, bool beside = false);
+  void couple(NodeId, std::string why, bool beside = false, std::string cure = {});
   bool is_name(DimId dim) const;
   bool has_samples(ValueId id) const;
   bool is_zero(ValueId id) const;
+  bool is_within_chunks(const Node&, const Factor&) const;
 
   const Graph& graph_;
   std::vector<DimId> names_;

@@ -174,6 +174,13 @@ std::string simple_name(const Op&, size_t result = 0);
 bool is_view(const Op&);
 /// The same elements in the same order, with another name for a dim.
 bool is_rename(const Op&);
+/// A view that splits a dim into parts, or merges them.
+struct Regrouping {
+  DimId merged;
+  std::vector<DimId> parts;  // first slowest
+  bool splits;
+};
+std::optional<Regrouping> regrouping(const Op&);
 /// Each element is computed of those of the operands at the same place.
 bool is_elementwise(const Op&);
 /// It has no memory of its own, and lies as its readers like: its operand's elements repeated, or one number.

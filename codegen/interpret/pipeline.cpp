@@ -24,17 +24,17 @@ meshrt::Pipeline pipeline_of(Binding& binding, const ForStep& loop) {
   for (const std::vector<Action>& actions : order.schedule.ranks) rows.push_back(row_text(actions));
   std::vector<const char*> texts;
   for (const std::string& row : rows) texts.push_back(row.c_str());
-  meshrt::Pipeline pipeline(binding.rank, axes_of(binding, {order.axis}).front(), static_cast<int>(loop.turns),
-                            order.slots, texts);
+  meshrt::Pipeline pipeline(binding.rank, axes_of(binding, {order.axis}).front(), static_cast<int>(loop.turns), texts);
   for (const MessageStep* message : handed_on(loop)) {
     const Buffer& buffer = binding.buffer(message->value);
     const meshrt::Site site{-1, buffer.name.c_str()};
-    std::byte* const first = binding.memory(message->value.buffer);
+    const meshrt::HandedOn slots{binding.memory(message->value.buffer),
+                                 static_cast<int>(binding.extent(slots_of(binding.program, loop, *message)))};
     int64_t count = 1;
     for (const LocalDim& dim : dims_of(binding.program, message->value)) count *= binding.extent(dim);
     const meshrt::StageRange among{message->among.first, message->among.last};
-    if (message->down) pipeline.hand_backward(site, first, count, buffer.type, among);
-    else pipeline.hand_forward(site, first, count, buffer.type, among);
+    if (message->down) pipeline.hand_backward(site, slots, count, buffer.type, among);
+    else pipeline.hand_forward(site, slots, count, buffer.type, among);
   }
   return pipeline;
 }

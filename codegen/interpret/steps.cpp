@@ -52,8 +52,8 @@ Task bind_step(Binding& binding, const ForStep& loop) {
   int64_t& turn = binding.turns[loop.loop.index];
   std::vector<Range> ranges{loop.own ? binding.range({loop.dim, *loop.own}) : Range{0, loop.turns}};
   if (loop.stage) {
-    const Pipeline& pipeline = binding.program.sharded.layout.pipeline;
-    ranges = turns_of_stages(pipeline, pipeline.loop_over(loop.dim).value());
+    const ShardedGraph& sharded = binding.program.sharded;
+    ranges = turns_of_stages(sharded.graph, sharded.layout.pipeline, loop.dim);
   }
   const int64_t* const stage = loop.stage ? &binding.turns[loop.stage.index] : nullptr;
   return [&binding, body, done, &turn, ranges, stage, reverse = loop.reverse] {

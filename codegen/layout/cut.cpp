@@ -23,18 +23,20 @@ std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline& pipeline, size_t
 
 std::string names_of_loops(const Graph& graph, const Pipeline& pipeline) {
   std::string text;
-  for (const PipelineLoop& loop : pipeline.loops)
-    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", graph.dim(loop.dim).name);
+  for (const PipelineLoop& loop : pipeline.loops) {
+    const auto grouped = std::ranges::find(graph.grouped, loop.dim, &GroupedTurns::groups);
+    const DimId turns = grouped == graph.grouped.end() ? loop.dim : grouped->turns;
+    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", graph.dim(turns).name);
+  }
   return text;
 }
 
 namespace {
 
-/// What each coordinate has, neighbouring stages as one stretch; by a name where there is one for that.
+/// What each coordinate has, neighbouring stages as one stretch.
 meshrt::Deal deal_of(const Pipeline& pipeline, size_t loop) {
   const std::vector<int> home = pipeline.lists.rank_of_stage();
-  const auto ranks = static_cast<int32_t>(pipeline.lists.ranks.size());
-  std::vector<std::vector<meshrt::IndexRange>> table(static_cast<size_t>(ranks));
+  std::vector<std::vector<meshrt::IndexRange>> table(pipeline.lists.ranks.size());
   const std::vector<meshrt::IndexRange> turns = turns_of_stages(pipeline, loop);
   for (size_t stage = 0; stage < turns.size(); ++stage) {
     if (turns[stage].size() == 0) continue;
@@ -42,17 +44,24 @@ meshrt::Deal deal_of(const Pipeline& pipeline, size_t loop) {
     if (!own.empty() && own.back().end == turns[stage].begin) own.back().end = turns[stage].end;
     else own.push_back(turns[stage]);
   }
-  const int64_t size = pipeline.loops[loop].turns;
-  for (const meshrt::Deal& named :
-       {meshrt::Deal{}, meshrt::rounds(ranks, pipeline.lists.stages / ranks), meshrt::zigzag(ranks)}) {
-    bool same = true;
-    for (int64_t rank = 0; rank < ranks; ++rank)
-      same = same &&
-             meshrt::ranges_at(size, named, meshrt::part_begin(size, named, rank, ranks),
-                               meshrt::part_begin(size, named, rank + 1, ranks)) == table[static_cast<size_t>(rank)];
-    if (same) return named;
+  return deal_by_table(pipeline.loops[loop].turns, std::move(table));
+}
+
+/// Of a graph in which the pipeline's loops go over groups: the same pipeline of loops over the turns.
+Pipeline without_groups(const Graph& graph, const Pipeline& pipeline) {
+  Pipeline plain = pipeline;
+  std::vector<int32_t> cut(pipeline.cut.size());
+  for (size_t loop = 0; loop < pipeline.loops.size(); ++loop) {
+    const auto of = std::ranges::find(graph.grouped, pipeline.loops[loop].dim, &GroupedTurns::groups);
+    const int64_t size = of == graph.grouped.end() ? 1 : of->size;
+    const std::vector<meshrt::IndexRange> turns = turns_of_stages(pipeline, loop);
+    for (size_t stage = 0; stage < cut.size(); ++stage) cut[stage] += static_cast<int32_t>(turns[stage].size() * size);
+    if (of == graph.grouped.end()) continue;
+    plain.loops[loop].dim = of->turns;
+    plain.loops[loop].turns *= static_cast<int32_t>(size);
   }
-  return {meshrt::Ownership::table, ranks, 1, std::move(table)};
+  set_cut(plain, std::move(cut));
+  return plain;
 }
 
 }  // namespace
@@ -65,16 +74,41 @@ void set_cut(Pipeline& pipeline, std::vector<int32_t> sizes) {
 Layout for_groups(const Layout& layout, const Graph& graph) {
   Layout grouped = layout;
   Pipeline& pipeline = grouped.pipeline;
-  for (const GroupedTurns& of : graph.grouped) {
-    const std::optional<size_t> loop = pipeline.loop_over(of.turns);
-    if (!loop) continue;
-    pipeline.loops[*loop].dim = of.groups;
-    pipeline.loops[*loop].turns /= static_cast<int32_t>(of.size);
-    std::vector<int32_t> cut = pipeline.cut;
-    for (int32_t& turns : cut) turns /= static_cast<int32_t>(of.size);
-    set_cut(pipeline, std::move(cut));
+  std::vector<int32_t> cut(pipeline.cut.size());
+  bool any = false;
+  for (size_t loop = 0; loop < pipeline.loops.size(); ++loop) {
+    const auto of = std::ranges::find(graph.grouped, pipeline.loops[loop].dim, &GroupedTurns::turns);
+    const int64_t size = of == graph.grouped.end() ? 1 : of->size;
+    const std::vector<meshrt::IndexRange> turns = turns_of_stages(layout.pipeline, loop);
+    for (size_t stage = 0; stage < cut.size(); ++stage) cut[stage] += static_cast<int32_t>(turns[stage].size() / size);
+    if (of == graph.grouped.end()) continue;
+    pipeline.loops[loop].dim = of->groups;
+    pipeline.loops[loop].turns /= static_cast<int32_t>(size);
+    any = true;
   }
+  if (any) set_cut(pipeline, std::move(cut));
   return grouped;
+}
+
+std::vector<PipelineLoop> all_layers(const Graph& graph, const Pipeline& pipeline) {
+  std::vector<PipelineLoop> all = pipeline.loops;
+  if (graph.grouped.empty()) return all;
+  const Pipeline plain = without_groups(graph, pipeline);
+  std::ranges::copy_if(plain.loops, std::back_inserter(all),
+                       [&](const PipelineLoop& loop) { return !pipeline.loop_over(loop.dim); });
+  return all;
+}
+
+std::optional<PipelineLoop> layers_over(const Graph& graph, const Pipeline& pipeline, DimId dim) {
+  for (PipelineLoop& loop : all_layers(graph, pipeline))
+    if (loop.dim == dim) return std::move(loop);
+  return std::nullopt;
+}
+
+std::vector<meshrt::IndexRange> turns_of_stages(const Graph& graph, const Pipeline& pipeline, DimId dim) {
+  if (const auto loop = pipeline.loop_over(dim)) return turns_of_stages(pipeline, *loop);
+  const Pipeline plain = without_groups(graph, pipeline);
+  return turns_of_stages(plain, plain.loop_over(dim).value());
 }
 
 bool cut_by_time(const ShardedGraph& placed, std::optional<int64_t> memory, Layout& layout, DiagnosticSink& sink) {

@@ -20,6 +20,14 @@ std::vector<meshrt::IndexRange> turns_of_stages(const Pipeline&, size_t loop);
 /// then.
 Layout for_groups(const Layout&, const Graph&);
 
+/// The pipeline's loop over a dim: one of its own, or, where these are over groups of turns, one over the turns, as a
+/// graph without groups has it. Nothing for another dim.
+std::optional<PipelineLoop> layers_over(const Graph&, const Pipeline&, DimId);
+/// The same of whichever dims may be: its own loops, then those over the turns of groups.
+std::vector<PipelineLoop> all_layers(const Graph&, const Pipeline&);
+/// The turns that each stage has of such a loop.
+std::vector<meshrt::IndexRange> turns_of_stages(const Graph&, const Pipeline&, DimId);
+
 /// The dims of its loops: "`enc`, `dec`".
 std::string names_of_loops(const Graph&, const Pipeline&);
 

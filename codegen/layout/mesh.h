@@ -84,7 +84,7 @@ struct Pipeline {
   PipelineSchedule lists = {};                // what it has the stages do
   std::vector<int32_t> cut = {};              // the turns of each stage, of the whole row
   bool cut_by_time = false;                   // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
-  std::optional<int32_t> waiting = {};        // `buffers`: messages that may wait at a stage; else as few as go
+  std::optional<int32_t> waiting = {};        // `buffers`: messages that may wait at a stage; else as many as come
   bool first_alone = false;                   // `own`: the first stage has no turns, only what stands before them
   bool last_alone = false;                    // the same of the last one and what stands behind
   std::map<std::string, int32_t> owned = {};  // parameters of one coordinate alone (layout/owned_parameters.h)

@@ -226,11 +226,13 @@ PipelineModel model_of(const PipelineCosts& costs, const PipelineSchedule& sched
   model.last_alone = pipeline.last_alone;
   model.rank_of_stage = schedule.rank_of_stage();
   // All stages have as many slots as the one that needs most (program/pipeline_slots.h).
-  const int32_t slots =
-      with_fewest_slots(schedule, ring_of(schedule, pipeline.waiting), pipeline.waiting).value().slots;
+  const int32_t inputs = ring_of(schedule);
   const bool again = schedule.has(ActionKind::recompute);
-  const int32_t kept = again ? ring_of(schedule, ActionKind::recompute, ActionKind::weight_gradient) : slots;
-  model.in_flight.assign(model.rank_of_stage.size(), {slots, kept});
+  const int32_t kept = again ? ring_of(schedule, ActionKind::recompute, ActionKind::weight_gradient) : inputs;
+  model.in_flight.assign(model.rank_of_stage.size(), {inputs, kept});
+  // Gradients, and where F keeps only a copy of what came into the stage, what it hands on.
+  const int32_t slots = slots_of_messages(schedule, with_messages(schedule, pipeline.waiting).value().waiting);
+  model.messages = schedule.stages > 1 ? (again ? 2 : 1) * slots : 0;
   if (memory) model.memory = *memory - costs.each.held - kept * costs.each.kept;
   return model;
 }

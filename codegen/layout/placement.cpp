@@ -59,6 +59,20 @@ int64_t coordinate_at(const MeshShape& mesh, const Where& where, int64_t turns, 
   return part % mesh.axes[where.axis].size;
 }
 
+Deal deal_by_table(int64_t size, std::vector<std::vector<meshrt::IndexRange>> table) {
+  const auto parts = static_cast<int64_t>(table.size()), rounds = static_cast<int64_t>(table.front().size());
+  for (const Deal& named : {Deal{}, meshrt::rounds(parts, std::max<int64_t>(rounds, 1)), meshrt::zigzag(parts)}) {
+    const auto is_same = [&](int64_t part) {
+      return meshrt::ranges_at(size, named, meshrt::part_begin(size, named, part, parts),
+                               meshrt::part_begin(size, named, part + 1, parts)) == table[static_cast<size_t>(part)];
+    };
+    int64_t part = 0;
+    while (part < parts && is_same(part)) ++part;
+    if (part == parts) return named;
+  }
+  return {meshrt::Ownership::table, parts, 1, std::move(table)};
+}
+
 void hold_everywhere(Placement& placement) {
   std::erase_if(placement.at, [](const Where& where) { return !where.varying; });
 }

@@ -79,6 +79,9 @@ std::vector<Where> varying_turns(DimId dim, const DimPlacement& split);
 /// that.
 int64_t coordinate_at(const MeshShape&, const Where&, int64_t turns, int64_t turn);
 
+/// The deal that gives each part these elements of so many; by a name where there is one for that.
+Deal deal_by_table(int64_t size, std::vector<std::vector<meshrt::IndexRange>> table);
+
 /// All ranks hold it, of turns that ranks make each for itself their own.
 void hold_everywhere(Placement&);
 

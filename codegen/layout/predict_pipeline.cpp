@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/schedule/in_flight.h"
+#include "codegen/schedule/lower_schedule.h"
 
 namespace mesh {
 
@@ -32,8 +33,9 @@ double PlannedPipeline::imbalance() const {
 }
 
 PlannedPipeline planned_pipeline(PipelineCosts given, const PipelineSchedule& schedule,
-                                 const std::vector<int32_t>& sizes) {
+                                 const std::vector<int32_t>& sizes, std::optional<int32_t> waiting) {
   PlannedPipeline planned{{}, std::move(given), schedule.micro_batches, schedule.rank_of_stage(), {}};
+  planned.slots = slots_of_messages(schedule, with_messages(schedule, waiting).value().waiting);
   const PipelineCosts& costs = planned.costs;
   planned.ranks.resize(schedule.ranks.size());
   const std::vector<InFlight> in_flight = most_in_flight(schedule);
@@ -63,7 +65,7 @@ std::optional<PlannedPipeline> planned_pipeline(const ShardedGraph& sharded) {
   std::optional<PipelineCosts> costs = pipeline_costs(sharded);
   if (!costs) return std::nullopt;
   const Pipeline& pipeline = sharded.layout.pipeline;
-  return planned_pipeline(*std::move(costs), pipeline.lists, pipeline.cut);
+  return planned_pipeline(*std::move(costs), pipeline.lists, pipeline.cut, pipeline.waiting);
 }
 
 }  // namespace mesh

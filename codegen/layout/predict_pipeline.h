@@ -23,7 +23,8 @@ struct PlannedPipeline {
   PipelineCosts costs;
   int64_t micro_batches;
   std::vector<int> rank_of_stage;
-  Simulation run;  // in seconds
+  Simulation run;     // in seconds
+  int32_t slots = 1;  // of a stage for each message, at least: what its gradients need too is kept longer
 
   const PlannedRank& slowest() const;
   /// Seconds in which the slowest rank waits for others.
@@ -36,7 +37,8 @@ struct PlannedPipeline {
 
 /// Of the layout's own schedule and cut; nothing of a step that is no pipeline.
 std::optional<PlannedPipeline> planned_pipeline(const ShardedGraph&);
-/// Of another schedule, whose stages have so many turns each.
-PlannedPipeline planned_pipeline(PipelineCosts, const PipelineSchedule&, const std::vector<int32_t>& sizes);
+/// Of another schedule, whose stages have so many turns each, and room for so many messages that wait as is asked.
+PlannedPipeline planned_pipeline(PipelineCosts, const PipelineSchedule&, const std::vector<int32_t>& sizes,
+                                 std::optional<int32_t> waiting = {});
 
 }  // namespace mesh

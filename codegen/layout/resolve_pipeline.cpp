@@ -47,9 +47,10 @@ class PipelineRule {
     if ((own && !resolve_own(*own, graph_, made, sink_)) || (buffers && !has_buffers(*buffers, made))) return;
     if (axis && cut && !agrees(*cut, made)) return;
     if (axis && !has_layers(made)) return;
+    if (axis && buffers && !is_enough(*buffers, made)) return;
     if (axis) set_cut(made, even(made));
     if (cut && !has_cut(*cut, axis ? made.lists.stages : 1, made)) return;
-    if (axis == nullptr || !has_whole_groups(made)) return;
+    if (axis == nullptr || (cut && !has_whole_groups(*cut, made))) return;
     layout_.pipeline = std::move(made);
   }
 
@@ -141,6 +142,22 @@ class PipelineRule {
     return true;
   }
 
+  /// E0423 where stages would wait for each other for ever.
+  bool is_enough(const ast::Attribute& buffers, const Pipeline& made) {
+    const std::vector<Wait> waits = waits_for_room(made.lists, *made.waiting);
+    if (waits.empty()) return true;
+    const ast::Attribute* schedule = attribute_of(place_, "schedule");
+    auto report =
+        sink_.error("E0423", buffers.value->span, "with so few buffers the stages wait for each other for ever");
+    report.here("{} may wait at a stage", *made.waiting);
+    if (schedule) report.label(schedule->value->span, "the order of what they do");
+    report.note("{}", describe_deadlock(made.lists, waits))
+        .help(fmt::format("`buffers: {}` is the least that is enough; where nothing is said there are as many as the "
+                          "schedule needs",
+                          least_waiting(made.lists, *made.waiting)));
+    return false;
+  }
+
   /// Of whole stages; what else `remat` says, resolve_attributes.h takes.
   bool has_remat(Pipeline& made) {
     const ast::Attribute* remat = attribute_of(place_, "remat");
@@ -161,7 +178,8 @@ class PipelineRule {
 
   bool has_layers(const Pipeline& made) {
     const MeshAxis& axis = layout_.mesh.axes[made.axis];
-    const int64_t stages = made.lists.stages, chunks = stages / axis.size, turns = made.turns();
+    const int64_t stages = made.lists.stages, chunks = stages / axis.size, group = group_of(made),
+                  turns = made.turns() / group;  // or groups, which lie at one stage each
     const int64_t alone = (made.first_alone ? 1 : 0) + (made.last_alone ? 1 : 0);
     if (stages <= alone) return leaves_turns_a_stage(made);
     if (stages - alone <= turns) return true;
@@ -170,9 +188,12 @@ class PipelineRule {
     if (known && known->other_chunks && turns + alone >= axis.size)
       cure = fmt::format("`chunks: {}`", (turns + alone) / axis.size);
     else if (chunks > 1 && turns >= axis.size) cure = "`schedule: \"1f1b\"`, which has one stage a rank,";
-    auto report = sink_.error("E0420", rule_, "{} stages, but {} {} {} turns", stages, names_of_loops(graph_, made),
-                              made.loops.size() == 1 ? "has" : "have", turns);
-    report.here("a stage has one turn at least{}", alone > 0 ? ", but for those that `own` names" : "")
+    auto report = sink_.error("E0420", rule_, "{} stages, but {} {} {} {}", stages, names_of_loops(graph_, made),
+                              made.loops.size() == 1 ? "has" : "have", turns,
+                              group == 1 ? "turns" : fmt::format("groups of {} turns", group));
+    report
+        .here("a stage has one {} at least{}", group == 1 ? "turn" : "group",
+              alone > 0 ? ", but for those that `own` names" : "")
         .label(axis.span, chunks == 1 ? "the stages" : fmt::format("each has {} stages", chunks))
         .help(cure + " would do");
     for (const PipelineLoop& loop : made.loops) report.label(graph_.dim(loop.dim).span, "the turns");
@@ -231,28 +252,23 @@ class PipelineRule {
     return groups == layout_.remat.loops.end() ? 1 : static_cast<int32_t>(groups->second);
   }
 
-  /// Of whole groups, where there are as many as stages.
+  /// Of whole groups.
   std::vector<int32_t> even(const Pipeline& made) const {
-    const int32_t group = made.loops.size() == 1 && !made.has_chunks() ? group_of(made) : 1;
+    const int32_t group = group_of(made);
     std::vector<int32_t> cut = even_cut(made.turns() / group, made.lists.stages, made.first_alone, made.last_alone);
     for (int32_t& turns : cut) turns *= group;
     return cut;
   }
 
   /// Groups of turns that are computed again together lie at one stage each.
-  bool has_whole_groups(const Pipeline& made) {
+  bool has_whole_groups(const ast::Attribute& cut, const Pipeline& made) {
     const int32_t group = group_of(made);
-    const auto is_whole = [&](int32_t turns) { return turns > 0 && turns % group == 0; };
-    if (group == 1) return true;
-    if (made.loops.size() == 1 && !made.has_chunks() && std::ranges::all_of(made.cut, is_whole)) return true;
-    sink_
-        .error("E0901", attribute_of(place_, "remat")->value->span,
-               "groups of {} turns in a pipeline whose stages do not have whole ones are not built yet", group)
-        .here("the cut is {}", cut_text(made.cut))
-        .label(layout_.mesh.axes[made.axis].span, "the stages")
-        .help(
-            "one loop with one stage a rank and `cut: \"even\"` or `\"auto\"` gives each stage whole groups; `remat: "
-            "\"layer\"` and `\"stage\"` stand with any cut");
+    if (std::ranges::all_of(made.cut, [&](int32_t turns) { return turns % group == 0; })) return true;
+    sink_.error("E0421", cut.value->span, "groups of {} turns are cut apart, which are computed again together", group)
+        .label(attribute_of(place_, "remat")->value->span, "makes the groups")
+        .help(fmt::format("`cut: {}` has whole ones, as `\"even\"` and `\"auto\"` have; `remat: \"layer\"` and "
+                          "`\"stage\"` stand with any cut",
+                          cut_text(even(made))));
     return false;
   }
 
@@ -295,7 +311,8 @@ class PipelineRule {
 
   /// Of which nothing is known but how many there are.
   static PipelineModel untimed(const Pipeline& made, int32_t stages) {
-    PipelineModel model{std::vector<PipelineLayer>(static_cast<size_t>(made.turns())), {}, {}, {}, {}, {}};
+    PipelineModel model;
+    model.layers.resize(static_cast<size_t>(made.turns()));
     model.first_alone = made.first_alone;
     model.last_alone = made.last_alone;
     for (int32_t stage = 0; stage < stages; ++stage) model.rank_of_stage.push_back(stage);

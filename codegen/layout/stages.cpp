@@ -324,12 +324,18 @@ namespace {
 
 /// Whether a node outside of the divided loops has values of all turns, and does more with them than go over their
 /// elements: a rank with several stages cannot do that stage by stage.
-bool takes_turns_together(const Graph& graph, const Stages& stages, const Node& node, DimId dim) {
+bool takes_turns_together(const Graph& graph, const Stages& stages, const Node& node,
+                          const std::vector<PipelineLoop>& layers, DimId dim) {
   const auto has_turns = [&](ValueId value) { return has(graph.type(value).dims, dim); };
+  const auto has_any = [&](ValueId value) {
+    return std::ranges::any_of(layers, [&](const PipelineLoop& one) { return has(graph.type(value).dims, one.dim); });
+  };
   if (std::ranges::none_of(node.inputs, has_turns) && std::ranges::none_of(node.results, has_turns)) return false;
   if (const auto* loop = std::get_if<LoopOp>(&node.op)) return !stages.is_divided(*loop);
+  if (is_view(node.op))
+    return !std::ranges::all_of(node.results, has_any);  // turns are still turns, or groups of these
   return !std::holds_alternative<MapOp>(node.op) && !std::holds_alternative<BroadcastOp>(node.op) &&
-         !std::holds_alternative<RenameOp>(node.op) && !std::holds_alternative<RandomOp>(node.op);
+         !std::holds_alternative<RandomOp>(node.op);
 }
 
 }  // namespace
@@ -337,6 +343,7 @@ bool takes_turns_together(const Graph& graph, const Stages& stages, const Node& 
 void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
   if (!layout.pipeline) return;
   const Stages stages(graph, layout);
+  const std::vector<PipelineLoop> layers = all_layers(graph, layout.pipeline);
   for (const NodeId id : stages ? graph.body(stages.body()).nodes : std::vector<NodeId>{}) {
     const Node& node = graph.node(id);
     const auto* loop = std::get_if<LoopOp>(&node.op);
@@ -346,11 +353,10 @@ void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink
           .help("write both loops as one, or give one of them a dim of its own");
       return;
     }
-    const auto& loops = layout.pipeline.loops;
-    const auto together = std::ranges::find_if(loops, [&](const PipelineLoop& one) {
-      return layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, one.dim);
+    const auto together = std::ranges::find_if(layers, [&](const PipelineLoop& one) {
+      return layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, layers, one.dim);
     });
-    if (together != loops.end()) {
+    if (together != layers.end()) {
       const std::string& dim = graph.dim(together->dim).name;
       sink.error("E0901", node.span,
                  "`{}` of all turns of `{}` in a pipeline of several stages a rank is not built yet",

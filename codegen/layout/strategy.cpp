@@ -156,21 +156,6 @@ bool goes_round_so(const OpContext& op, const Factor& factor, const std::vector<
 
 using Table = std::vector<std::vector<meshrt::IndexRange>>;
 
-/// The deal that gives each part these elements of so many; blocks where they are that.
-Deal deal_of(int64_t size, Table table) {
-  const auto parts = static_cast<int64_t>(table.size());
-  for (const Deal& named : {Deal{}, meshrt::zigzag(parts)}) {
-    const auto is_same = [&](int64_t part) {
-      return meshrt::ranges_at(size, named, meshrt::part_begin(size, named, part, parts),
-                               meshrt::part_begin(size, named, part + 1, parts)) == table[static_cast<size_t>(part)];
-    };
-    int64_t part = 0;
-    while (part < parts && is_same(part)) ++part;
-    if (part == parts) return named;
-  }
-  return {meshrt::Ownership::table, parts, 1, std::move(table)};
-}
-
 Table table_of(int64_t size, const Deal& deal, int64_t parts) {
   Table table;
   for (int64_t part = 0; part < parts; ++part)
@@ -187,7 +172,7 @@ std::optional<Deal> deal_of_steps(const Factor& factor, const Deal& deal, int64_
       if (range.begin % factor.granule != 0 || range.end % factor.granule != 0) return {};
       range = {range.begin / factor.granule, range.end / factor.granule};
     }
-  return deal_of(factor.size, std::move(table));
+  return deal_by_table(factor.size, std::move(table));
 }
 
 /// The reverse: how its elements are dealt where whole steps are.
@@ -195,7 +180,7 @@ Deal deal_of_elements(const Factor& factor, const Deal& deal, int64_t parts) {
   Table table = table_of(factor.size, deal, parts);
   for (auto& ranges : table)
     for (meshrt::IndexRange& range : ranges) range = {range.begin * factor.granule, range.end * factor.granule};
-  return deal_of(factor.size * factor.granule, std::move(table));
+  return deal_by_table(factor.size * factor.granule, std::move(table));
 }
 
 /// Whether the factor is the slowest part of the dim.
@@ -203,15 +188,14 @@ bool is_merged(const OpContext& op, const Factor& factor, DimId dim) {
   return factor.granule > 1 && factor.slower < 0 && op.graph.dim(dim).size == factor.size * factor.granule;
 }
 
-/// How the steps of a merged dim's slowest part are dealt to the axes where operands or rules deal unlike parts, of
-/// which none is empty.
+/// How the steps of a merged dim's slowest part are dealt to the axes where operands or rules deal unlike parts. None
+/// is empty but where a deal says so.
 std::vector<Deal> deals_of_steps(const OpContext& op, const Factor& factor, const std::vector<AxisId>& axes) {
   std::vector<Deal> all;
   if (axes.empty() || factor.granule <= 1 || factor.slower >= 0) return all;
   const int64_t parts = op.mesh.size(axes);
-  if (factor.size < parts) return all;
   const auto consider = [&](DimId dim, const DimPlacement* split) {
-    if (!split || split->axes != axes || (split->deal && split->deal.parts != parts)) return;
+    if (!split || split->axes != axes || (split->deal ? split->deal.parts != parts : factor.size < parts)) return;
     const bool merged = is_merged(op, factor, dim);
     if (merged ? !split->deal : op.graph.dim(dim).size != factor.size) return;
     const std::optional<Deal> steps = merged ? deal_of_steps(factor, split->deal, parts) : split->deal;
@@ -380,10 +364,8 @@ std::optional<Placement> before_regrouping(const Graph& graph, const MeshShape& 
 
 std::optional<Placement> before_view(const Graph& graph, const MeshShape& mesh, const Node& view,
                                      const Placement& result) {
-  if (const auto* split = std::get_if<SplitOp>(&view.op))
-    return before_regrouping(graph, mesh, view, split->from, split->to, true, result);
-  if (const auto* merge = std::get_if<MergeOp>(&view.op))
-    return before_regrouping(graph, mesh, view, merge->to, merge->from, false, result);
+  if (const auto grouped = regrouping(view.op))
+    return before_regrouping(graph, mesh, view, grouped->merged, grouped->parts, grouped->splits, result);
   if (is_rename(view.op)) return operand_placement(graph, view, 0, result);
   return {};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/layout/cut.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/overlap.h"
 #include "codegen/program/walk.h"
@@ -120,7 +121,8 @@ RankSet RankClasses::holding(BufferId buffer) const {
     for (const Where& where : program_.sharded.placement(program_.sharded.graph.stored[stored.index].value).at)
       result = intersection(result, at(where));
   for (const LocalDim& local : program_.buffer(buffer).dims) {
-    if (!layout.pipeline.loop_over(local.dim) || !contains(local.placement.axes, layout.pipeline.axis)) continue;
+    if (!contains(local.placement.axes, layout.pipeline.axis)) continue;
+    if (!layers_over(program_.sharded.graph, layout.pipeline, local.dim)) continue;
     const int64_t turns = program_.sharded.graph.dim(local.dim).size;
     for (size_t i = 0; i < count(); ++i)
       result[i] = result[i] && owned_positions(layout.mesh, turns, local.placement, classes_[i].rank).size() > 0;

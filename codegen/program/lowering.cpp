@@ -124,6 +124,11 @@ void Lowering::lower_node(NodeId id) {
   std::visit(Visit{*this, node}, node.op);
 }
 
+/// Whether all stages of a rank make it for themselves, as what is needed in front of one loop and behind another.
+bool Lowering::is_of_each_stage(ValueId value) const {
+  return graph_.value(value).body == stages_.body() && stages_.place_of(value) == StagePlace{};
+}
+
 /// The ranks that have a value, among those that come to it: where it varies each comes to its own turns alone.
 Lowering::Place Lowering::where(ValueId value) const {
   Place place{sharded_.placement(value).at};
@@ -131,7 +136,7 @@ Lowering::Place Lowering::where(ValueId value) const {
   if (!stage_ || place.at.empty()) return place;
   const auto ranks = static_cast<int32_t>(sharded_.layout.pipeline.lists.ranks.size());
   if (const std::optional<int32_t> number = stages_.stage_of(value)) place.stage = {stage_, *number / ranks};
-  else if (graph_.value(value).body != graph_.root() &&
+  else if (graph_.value(value).body != graph_.root() && !is_of_each_stage(value) &&
            std::ranges::find(place.at, sharded_.layout.pipeline.axis, &Where::axis) != place.at.end())
     internal_error("a value of one coordinate of a pipeline is of none of its stages");
   return place;

@@ -77,6 +77,7 @@ class Lowering {
     std::vector<Where> at;  // none: all ranks
     std::optional<StageUnderWay> stage = {};
   };
+  bool is_of_each_stage(ValueId) const;
   Place where(ValueId) const;
   Place work_place(const Node&) const;
   Steps& steps_here();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/graph/builder.h"
+#include "codegen/layout/cut.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/walk.h"
@@ -59,14 +60,13 @@ PipelineOrder order_of(Program& program, const ForStep& loop, LoopId stage) {
     if (!both) std::erase_if(actions, [](const Action& one) { return one.kind != ActionKind::forward; });
   if (both && !check_schedule(lists).empty())
     internal_error("schedule " + pipeline.schedule + ": " + check_schedule(lists).front().message);
-  const Messages messages = handed_on(loop);
-  for (std::vector<Action>& actions : lists.ranks)
-    std::erase_if(actions, [&](const Action& one) { return is_idle(messages, one); });
-  const int32_t computed_and_sent = 1 + pipeline.waiting.value_or(1);  // of F alone
-  std::optional<SlottedSchedule> whole =
-      with_fewest_slots(lists, both ? ring_of(lists, pipeline.waiting) : computed_and_sent, pipeline.waiting);
+  std::optional<WithMessages> whole = with_messages(lists, pipeline.waiting);
   if (!whole) internal_error("the ranks of schedule " + pipeline.schedule + " wait for each other");
-  PipelineOrder order{pipeline.axis, std::move(whole->schedule), whole->slots, stage, {}};
+  const Messages messages = handed_on(loop);
+  for (std::vector<Action>& actions : whole->schedule.ranks)
+    std::erase_if(actions, [&](const Action& one) { return is_idle(messages, one); });
+  const int32_t slots = slots_of_messages(lists, whole->waiting);
+  PipelineOrder order{pipeline.axis, std::move(whole->schedule), slots, {}, stage, {}};
   if (!stage) return order;
   const auto ranks = static_cast<int64_t>(lists.ranks.size());
   const bool in_a_v = lists.rank_of_stage().back() == 0;
@@ -86,14 +86,76 @@ std::vector<const MessageStep*> handed_on(const ForStep& pipeline) {
   return messages;
 }
 
+std::optional<int32_t> stage_of(const PipelineOrder& order, const BranchStep& branch) {
+  const auto where = std::ranges::find(branch.at, order.axis, &Where::axis);
+  if (where == branch.at.end() || where->owner || where->coordinates.size() != 1) return std::nullopt;
+  if (order.stage && !branch.stage) return std::nullopt;
+  const auto rank = static_cast<int>(where->coordinates.front());
+  const int32_t stage = order.schedule.stage_on(rank, branch.stage ? branch.stage->number : 0);
+  if (stage < 0) internal_error("a branch on a stage that its rank lacks");
+  return stage;
+}
+
+namespace {
+
+/// Calls visit(access, use, action, stage) for each access of the pipeline's steps that is no body's; `stage`: in whose
+/// actions alone it is made, or nothing.
+template <class Visit>
+void for_each_use(const ForStep& pipeline, Visit visit) {
+  for (const Step& step : pipeline.body) {
+    const auto& action = std::get<ActionStep>(step.what);
+    std::vector<std::optional<int32_t>> around{std::nullopt};
+    const auto enter = [&](const Step& outer, const Steps&) {
+      const auto* branch = std::get_if<BranchStep>(&outer.what);
+      const auto stage = branch ? stage_of(*pipeline.order, *branch) : std::nullopt;
+      around.push_back(stage ? stage : around.back());
+    };
+    walk(
+        action.body,
+        [&](const Step& inner) {
+          if (!has_bodies(inner))
+            for_each_access(inner,
+                            [&](const Access& access, Use use) { visit(inner, access, use, action, around.back()); });
+        },
+        enter, [&](const Step&, const Steps&) { around.pop_back(); });
+  }
+}
+
+/// What the F of a micro-batch that keeps does for R is of R, where the others' F does not the same.
+SlotUse slot_use(const std::set<SlotUse>& known, const ActionStep& action, std::optional<int32_t> stage) {
+  const SlotUse use{action.kind, stage};
+  return action.keeps && !known.contains(use) ? SlotUse{ActionKind::recompute, stage} : use;
+}
+
+}  // namespace
+
+std::set<SlotUse> uses_of(const Program& program, const ForStep& pipeline, BufferId buffer) {
+  std::set<SlotUse> uses;
+  const BufferId root = storage(program, buffer);
+  for_each_use(pipeline, [&](const Step&, const Access& access, Use, const ActionStep& action, auto stage) {
+    if (storage(program, access.buffer) == root) uses.insert(slot_use(uses, action, stage));
+  });
+  return uses;
+}
+
+const LocalDim& slots_of(const Program& program, const ForStep& pipeline, const MessageStep& message) {
+  return program.buffer(message.value.buffer).dims[pipeline.order->stage ? 1 : 0];
+}
+
 namespace {
 
 /// Where a buffer is used.
 struct Uses {
-  int all = 0, inside = 0;       // inside the pipeline
-  std::set<ActionKind> actions;  // that use it
-  bool sent = false, begins_written = false;
+  int all = 0, inside = 0;  // inside the pipeline
+  std::set<SlotUse> uses;   // by its actions
+  bool sent_up = false, sent_down = false, begins_written = false;
   bool of_one_stage = true;  // each stage that writes it does so alone
+  bool is_sent() const { return sent_up || sent_down; }
+  std::set<ActionKind> actions() const {
+    std::set<ActionKind> all;
+    for (const SlotUse& use : uses) all.insert(use.kind);
+    return all;
+  }
 };
 
 class Slots {
@@ -110,27 +172,28 @@ class Slots {
  private:
   void give(ForStep& loop) {
     find_uses(loop);
-    const PipelineOrder& order = *loop.order;
-    std::map<BufferId, int32_t> in_flight;  // how many slots
+    PipelineOrder& order = *loop.order;
+    std::map<BufferId, DimId> rings;
+    std::map<DimId, int> accesses;  // of all that have it
     std::set<BufferId> by_stage;
     for (Step& action : loop.body)
       for_each_access(action, [&](Access& access, Use) {
         const BufferId root = storage(program_, access.buffer);
         const Uses& of = uses_[root.index];
         if (!needs_slots(of) || outlives_[root.index]) return;
-        const int32_t slots = in_flight[root] = slots_of(order, of);
-        add(access, {loop.loop, 0, slots});
+        if (!rings.contains(root)) rings[root] = ring_of(order, of);
+        ++accesses[rings[root]];
+        add(access, {loop.loop, 0, program_.sharded.graph.dim(rings[root]).size});
         if (!order.stage || !needs_stages(of, root)) return;
         add(access, {order.stage});
         by_stage.insert(root);
       });
-    if (in_flight.empty()) return;
-    const bool both = std::ranges::any_of(loop.body, is_backward);
+    if (rings.empty()) return;
+    order.ring = std::ranges::max_element(accesses, {}, [](const auto& one) { return one.second; })->first;
     for (uint32_t i = 0; i < program_.buffers.size(); ++i) {
       const BufferId root = storage(program_, {i});
       std::vector<LocalDim>& dims = program_.buffers[i].dims;
-      if (const auto slots = in_flight.find(root); slots != in_flight.end())
-        dims.insert(dims.begin(), {dim_of(program_, both ? "in_flight" : "sent_ahead", slots->second), {}});
+      if (const auto ring = rings.find(root); ring != rings.end()) dims.insert(dims.begin(), {ring->second, {}});
       if (by_stage.contains(root)) dims.insert(dims.begin(), order.stages);
     }
   }
@@ -141,44 +204,39 @@ class Slots {
       for_each_step(routine.steps, [&](const Step& step) {
         if (!has_bodies(step)) for_each_access(step, [&](const Access& access, Use) { ++of(access).all; });
       });
-    for (const Step& action : loop.body) {
-      std::vector<bool> of_one_stage{false};
-      const auto note = [&](const Step& step) {
-        if (has_bodies(step)) return;
-        for_each_access(step, [&](const Access& access, Use use) {
-          Uses& uses = of(access);
-          if (uses.inside++ == 0) uses.begins_written = use == Use::write;
-          const auto& [kind, body, keeps] = std::get<ActionStep>(action.what);
-          uses.actions.insert(keeps && !uses.actions.contains(kind) ? ActionKind::recompute : kind);
-          uses.sent = uses.sent || std::holds_alternative<MessageStep>(step.what);
-          if (use != Use::read && !of_one_stage.back()) uses.of_one_stage = false;
-        });
-      };
-      const auto enter = [&](const Step& step, const Steps&) {
-        const auto* branch = std::get_if<BranchStep>(&step.what);
-        of_one_stage.push_back(of_one_stage.back() || (branch && branch->stage && !branch->at.empty()));
-      };
-      walk(std::get<ActionStep>(action.what).body, note, enter,
-           [&](const Step&, const Steps&) { of_one_stage.pop_back(); });
-    }
+    for_each_use(loop, [&](const Step& step, const Access& access, Use use, const ActionStep& action, auto stage) {
+      Uses& uses = of(access);
+      if (uses.inside++ == 0) uses.begins_written = use == Use::write;
+      uses.uses.insert(slot_use(uses.uses, action, stage));
+      if (const auto* message = std::get_if<MessageStep>(&step.what))
+        (message->down ? uses.sent_down : uses.sent_up) = true;
+      if (use != Use::read && !stage) uses.of_one_stage = false;
+    });
   }
 
   Uses& of(const Access& access) { return uses_[storage(program_, access.buffer).index]; }
 
   static bool needs_slots(const Uses& of) {
-    return of.all == of.inside && of.begins_written && (of.actions.size() > 1 || of.sent);
+    return of.all == of.inside && of.begins_written && (of.actions().size() > 1 || of.is_sent());
   }
 
-  /// A message has a slot until it is taken; what is not sent lives from the first action that uses it to the last.
-  static int32_t slots_of(const PipelineOrder& order, const Uses& of) {
-    return of.sent ? order.slots : ring_of(order.schedule, *of.actions.begin(), *of.actions.rbegin());
+  /// What is not sent lives from the first action that uses it to the last.
+  DimId ring_of(const PipelineOrder& order, const Uses& of) {
+    if (!of.is_sent()) {
+      const std::set<ActionKind> actions = of.actions();
+      return dim_of(program_, "in_flight", mesh::ring_of(order.schedule, *actions.begin(), *actions.rbegin()));
+    }
+    int32_t ring = order.slots;
+    for (const bool forward : {true, false})
+      if (forward ? of.sent_up : of.sent_down) ring = std::max(ring, ring_of_message(order.schedule, forward, of.uses));
+    return dim_of(program_, "handed_on", ring);
   }
 
   /// What several stages of a rank make each for itself, but for what lies turn by turn: turns are of one stage.
   bool needs_stages(const Uses& of, BufferId root) const {
-    const Pipeline& pipeline = program_.sharded.layout.pipeline;
+    const ShardedGraph& sharded = program_.sharded;
     return !of.of_one_stage && std::ranges::none_of(program_.buffer(root).dims, [&](const LocalDim& local) {
-      return pipeline.loop_over(local.dim).has_value();
+      return layers_over(sharded.graph, sharded.layout.pipeline, local.dim).has_value();
     });
   }
 
@@ -202,7 +260,7 @@ meshrt::PipelineInfo pipeline_info(const Program& program) {
   for_each_step(program.routines[program.step().run].steps, [&](const Step& step) {
     if (const auto* loop = std::get_if<ForStep>(&step.what); loop && loop->order)
       info = {layout.mesh.axes[loop->order->axis].name, layout.pipeline.schedule, static_cast<int>(loop->turns),
-              loop->order->slots};
+              mesh::ring_of(loop->order->schedule)};
   });
   return info;
 }

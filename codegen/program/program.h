@@ -303,7 +303,8 @@ struct UntilStep {
 struct PipelineOrder {
   AxisId axis;
   PipelineSchedule schedule;  // lists of F, B and their messages, by coordinate
-  int32_t slots = 1;          // of what a stage leaves to later actions and hands on: micro-batch k has slot k % slots
+  int32_t slots = 1;          // of what a stage is given and hands on, at least: micro-batch k has slot k % slots
+  DimId ring = {};            // of the slots that most accesses have (pipeline_slots.h)
   /// Where a coordinate has several stages: what stands for the one under way, as a turn of a loop over `stages`.
   LoopId stage = {};
   LocalDim stages = {};
@@ -321,7 +322,7 @@ struct ForStep {
   /// Set: of these only those of the stage under way (PipelineOrder::stage), which `turns_of_stages` says.
   LoopId stage = {};
   /// Set: the body is ActionSteps, which each rank executes as its list says. What a turn's F leaves to its B, or is
-  /// sent, lies in a ring of slots, of which there are as many as turns under way (pipeline_slots.h).
+  /// sent, lies in a ring of slots, of which there are as many as turns that need it at a time (pipeline_slots.h).
   std::optional<PipelineOrder> order = {};
   std::array<Steps*, 1> bodies() { return {&body}; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/builder.h"
+#include "codegen/layout/cut.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
@@ -18,7 +19,7 @@ class StageTurns {
   StageTurns(Program& program, LoopId stage)
       : program_(program),
         axis_(program.sharded.layout.pipeline.axis),
-        loops_(program.sharded.layout.pipeline.loops),
+        loops_(all_layers(program.sharded.graph, program.sharded.layout.pipeline)),
         stage_(stage) {}
 
   /// From the end on, so that steps which may wait stand in one loop with later ones.
@@ -118,7 +119,7 @@ class StageTurns {
 
   Program& program_;
   const AxisId axis_;
-  const std::vector<PipelineLoop>& loops_;
+  const std::vector<PipelineLoop> loops_;
   const LoopId stage_;
 };
 

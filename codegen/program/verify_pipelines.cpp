@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@
 #include "codegen/program/pipeline_slots.h"
 #include "codegen/program/print_program.h"
 #include "codegen/program/walk.h"
+#include "codegen/schedule/progress.h"
 
 namespace mesh {
 
@@ -33,7 +35,10 @@ class PipelineVerifier {
       kinds.insert(action.kind);
       body(action);
     }
+    find_rings();
     const PipelineSchedule& schedule = loop_.order->schedule;
+    if (const std::vector<Wait> waits = find_deadlock_in_slots(schedule, loop_.order->slots); !waits.empty())
+      say("ranks wait for each other for ever: " + describe_deadlock(schedule, waits));
     const std::vector<int> home = schedule.rank_of_stage();
     for (int32_t stage = 0; stage < schedule.stages; ++stage)
       list(home[static_cast<size_t>(stage)], stage,
@@ -60,7 +65,7 @@ class PipelineVerifier {
         [&](const Step& step, const Steps&) {
           const auto* branch = std::get_if<BranchStep>(&step.what);
           around.push_back({&step, classes_.entering(step, around.back().ranks), around.back().stage});
-          if (branch && branch->stage && !branch->at.empty()) around.back().stage = stage_of(*branch);
+          if (branch && branch->stage && !branch->at.empty()) around.back().stage = stage_of(*loop_.order, *branch);
         },
         [&](const Step&, const Steps&) { around.pop_back(); });
     for (size_t at = 0; at < steps.size(); ++at) {
@@ -79,15 +84,6 @@ class PipelineVerifier {
     RankSet ranks;
     std::optional<int32_t> stage;  // unset: every stage of a rank
   };
-
-  /// The one whose actions alone enter the branch: it lies at one coordinate.
-  int32_t stage_of(const BranchStep& branch) const {
-    const auto where = std::ranges::find(branch.at, loop_.order->axis, &Where::axis);
-    const auto rank = static_cast<int>(where->coordinates.front());
-    const int32_t stage = loop_.order->schedule.stage_on(rank, branch.stage->number);
-    if (stage < 0) internal_error("a branch on a stage that its rank lacks");
-    return stage;
-  }
 
   /// Whether the message goes out of the stage, or into it.
   static bool has_message(const MessageStep& message, int32_t stage) {
@@ -154,24 +150,47 @@ class PipelineVerifier {
           say(fmt::format("rank {} sends what {} gives before it", rank, to_text(action)));
         const Action receive{forward ? ActionKind::receive_forward : ActionKind::receive_backward, stage, turn};
         const size_t received = places.of(receive.kind, turn);
-        if (received == places.end()) continue;
-        if (received > made) say(fmt::format("rank {} receives what {} needs behind it", rank, to_text(action)));
-        if (const std::optional<size_t> user = user_of_slot(places, turn, received, kinds))
-          say(fmt::format("rank {}: {} stands before {}, which uses the same slot", rank, to_text(receive),
-                          to_text(actions[*user])));
+        const bool comes = received < places.end();
+        if (comes && received > made)
+          say(fmt::format("rank {} receives what {} needs behind it", rank, to_text(action)));
+        const Action& filled = comes ? receive : action;
+        for (const Ring& ring : rings_[forward ? 0 : 1])
+          if (const auto user = user_of_slot(places, filled, comes ? received : made, ring)) {
+            say(fmt::format("rank {}: {} stands before {}, which uses the same slot", rank, to_text(filled),
+                            to_text(actions[*user])));
+            break;
+          }
       }
   }
 
+  /// How many slots a value has that stages hand on, and which actions use it.
+  struct Ring {
+    int32_t slots;
+    std::set<SlotUse> uses;
+    auto operator<=>(const Ring&) const = default;
+  };
+
+  void find_rings() {
+    for (const MessageStep* message : handed_on(loop_))
+      rings_[message->down ? 1 : 0].insert(
+          {static_cast<int32_t>(program_.sharded.graph.dim(slots_of(program_, loop_, *message).dim).size),
+           uses_of(program_, loop_, message->value.buffer)});
+  }
+
   /// The last action of another turn that has the same slot, and has it at that place of the list.
-  std::optional<size_t> user_of_slot(const Places& places, int32_t turn, size_t at,
-                                     const std::set<ActionKind>& kinds) const {
-    const int32_t slots = loop_.order->slots;
-    for (int32_t other = turn % slots; other < static_cast<int32_t>(loop_.turns); other += slots) {
-      size_t last = 0;
-      for (const ActionKind kind : kinds) last = std::max(last, places.of(kind, other));
-      const bool begun =
-          std::min(places.of(ActionKind::forward, other), places.of(ActionKind::receive_forward, other)) < at;
-      if (other != turn && begun && at < last && last < places.end()) return last;
+  std::optional<size_t> user_of_slot(const Places& places, const Action& filled, size_t at, const Ring& ring) const {
+    const bool forward = filled.kind == ActionKind::forward || filled.kind == ActionKind::receive_forward;
+    for (int32_t other = filled.micro_batch % ring.slots; other < static_cast<int32_t>(loop_.turns);
+         other += ring.slots) {
+      size_t begun = places.of(forward ? ActionKind::receive_forward : ActionKind::receive_backward, other), last = 0;
+      for (const SlotUse& use : ring.uses) {
+        if (use.stage && *use.stage != filled.stage) continue;
+        const bool kept = use.kind == ActionKind::recompute && places.count(use.kind, other) == 0;
+        const size_t place = places.of(kept ? ActionKind::forward : use.kind, other);
+        begun = std::min(begun, place);
+        if (place < places.end()) last = std::max(last, place);
+      }
+      if (other != filled.micro_batch && begun < at && at < last) return last;
     }
     return std::nullopt;
   }
@@ -179,6 +198,7 @@ class PipelineVerifier {
   const Program& program_;
   const RankClasses& classes_;
   const ForStep& loop_;
+  std::array<std::set<Ring>, 2> rings_;  // of what goes up, and of what goes down
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace mesh {
 /// One message for each collective among stages; for each step that touches what is received before the receive, or
 /// writes what is sent behind the send; for each action that a list lacks or has twice; and for each place of a list
 /// where a message would come into a slot that an earlier turn still uses, or is sent before it is made, or received
-/// behind its reader.
+/// behind its reader; and one where ranks would wait for room for messages for ever.
 std::vector<std::string> verify_pipelines(const Program&, const Routine&, const RankClasses&);
 
 }  // namespace mesh

@@ -1,6 +1,8 @@
 // in_flight.h: how many micro-batches a stage holds something of at a time. Each rank follows its list, so that is
 // known without times.
 #pragma once
+#include <set>
+
 #include "codegen/schedule/schedule.h"
 
 namespace mesh {
@@ -15,12 +17,23 @@ struct InFlight {
 /// micro-batches in their order.
 int32_t ring_of(const PipelineSchedule&);
 
-/// The same with room for so many that have come and wait at a stage, where `waiting` says so.
-int32_t ring_of(const PipelineSchedule&, std::optional<int32_t> waiting);
-
 /// The same of what actions of one kind make and those of another need last: B is I and W, and the F of a micro-batch
 /// without R is its R too.
 int32_t ring_of(const PipelineSchedule&, ActionKind from, ActionKind to);
+
+/// An action that uses what has slots: at one stage, or at all.
+struct SlotUse {
+  ActionKind kind;
+  std::optional<int32_t> stage;
+  auto operator<=>(const SlotUse&) const = default;
+};
+
+/// The slots of a ring of what stages hand on, of lists with messages: a stage has it from its receive, or from the
+/// first of these actions, to the last of them, and where the next stage is the same rank's, until that takes it.
+int32_t ring_of_message(const PipelineSchedule&, bool forward, const std::set<SlotUse>&);
+
+/// The most receives of a stage in one direction that are posted at a time and not used yet.
+int32_t most_waiting(const PipelineSchedule&);
 
 /// The most of each stage. The schedule has passed check_schedule.
 std::vector<InFlight> most_in_flight(const PipelineSchedule&);

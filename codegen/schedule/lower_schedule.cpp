@@ -27,65 +27,71 @@ namespace {
 /// Goes through all lists at once, each rank as far as it comes, and so puts every message where both ends are.
 class Communication {
  public:
-  Communication(const PipelineSchedule& schedule, std::optional<int32_t> slots, std::optional<int32_t> waiting)
+  Communication(const PipelineSchedule& schedule, std::optional<int32_t> waiting)
       : schedule_(schedule),
         home_(schedule.rank_of_stage()),
-        slots_(slots),
         waiting_(waiting),
+        next_(schedule.ranks.size()),
         posts_(schedule.ranks.size()),
-        last_(schedule.stages) {
-    for (const std::vector<Action>& actions : schedule.ranks)
-      for (const Action& action : actions)
-        if (action.kind != ActionKind::idle) last_[action.stage][action.micro_batch] = action;
+        lowered_{schedule.stages, schedule.micro_batches, {}} {
+    lowered_.ranks.resize(schedule.ranks.size());
   }
 
-  std::optional<PipelineSchedule> run() {
-    PipelineSchedule lowered{schedule_.stages, schedule_.micro_batches, {}};
-    lowered.ranks.resize(schedule_.ranks.size());
-    std::vector<size_t> next(schedule_.ranks.size());
+  /// Whether all ranks come to their ends.
+  bool run() {
     for (bool moved = true; moved;) {
       moved = false;
-      for (size_t rank = 0; rank < next.size(); ++rank) {
-        while (post(rank, lowered.ranks[rank])) moved = true;
-        if (next[rank] == schedule_.ranks[rank].size()) continue;
-        const Action& action = schedule_.ranks[rank][next[rank]];
-        if (!is_ready(action)) continue;
-        ++next[rank];
+      for (size_t rank = 0; rank < next_.size(); ++rank) {
+        while (post(rank)) moved = true;
+        if (at_end(rank) || waits_for(action(rank))) continue;
+        make(rank);
         moved = true;
-        if (action.kind == ActionKind::idle) continue;
-        done_.insert(action);
-        lowered.ranks[rank].push_back(action);
-        const std::optional<Message> message = message_of(action, home_);
-        if (!message) continue;
-        lowered.ranks[rank].push_back(message->send);
-        posts_[message->to].push_back(message->receive);
-        while (post(message->to, lowered.ranks[message->to])) continue;
       }
     }
-    for (size_t rank = 0; rank < next.size(); ++rank)
-      if (next[rank] != schedule_.ranks[rank].size()) return std::nullopt;
-    return lowered;
-  }
-
- private:
-  /// Whether that holds for all other micro-batches that have the slot of this one.
-  template <class Holds>
-  bool for_each_sharing(int32_t micro_batch, const Holds& holds) const {
-    if (!slots_) return true;
-    for (int32_t other = micro_batch % *slots_; other < schedule_.micro_batches; other += *slots_)
-      if (other != micro_batch && !holds(other)) return false;
+    for (size_t rank = 0; rank < next_.size(); ++rank)
+      if (!at_end(rank)) return false;
     return true;
   }
 
-  /// Whether what the stage gave on from the slot that the action fills has been asked for.
-  bool is_taken(const Action& of, ActionKind maker) const {
-    return for_each_sharing(of.micro_batch, [&](int32_t other) {
-      if (!made(maker, of.stage, other)) return true;
-      if (const std::optional<Message> message = message_of({maker, of.stage, other}, home_))
-        return done_.contains(message->receive);
-      const int32_t reader = of.stage + (maker == ActionKind::forward ? 1 : -1);
-      return reader < 0 || reader == schedule_.stages || made(maker, reader, other);  // of the same rank
-    });
+  PipelineSchedule take() { return std::move(lowered_); }
+
+  /// Of those that have not come to their ends.
+  std::vector<Wait> waits() const {
+    std::vector<Wait> all;
+    for (size_t rank = 0; rank < next_.size(); ++rank)
+      if (!at_end(rank)) {
+        const Action awaited = *waits_for(action(rank));
+        all.push_back({static_cast<int>(rank), next_[rank], awaited, home_[static_cast<size_t>(awaited.stage)]});
+      }
+    return all;
+  }
+
+ private:
+  bool at_end(size_t rank) const { return next_[rank] == schedule_.ranks[rank].size(); }
+  const Action& action(size_t rank) const { return schedule_.ranks[rank][next_[rank]]; }
+
+  void make(size_t rank) {
+    const Action made = action(rank);
+    ++next_[rank];
+    if (made.kind == ActionKind::idle) return;
+    done_.insert(made);
+    lowered_.ranks[rank].push_back(made);
+    const std::optional<Message> message = message_of(made, home_);
+    if (!message) return;
+    lowered_.ranks[rank].push_back(message->send);
+    posts_[message->to].push_back(message->receive);
+    while (post(message->to)) continue;
+  }
+
+  /// The receive of what another micro-batch has given on from the slot that the action fills, if that is to come yet.
+  std::optional<Action> not_taken(const Action& of, ActionKind maker) const {
+    if (!waiting_) return {};
+    const int32_t slots = slots_of_messages(schedule_, *waiting_);
+    for (int32_t other = of.micro_batch % slots; other < schedule_.micro_batches; other += slots)
+      if (other != of.micro_batch && made(maker, of.stage, other))
+        if (const std::optional<Message> message = message_of({maker, of.stage, other}, home_))
+          if (!done_.contains(message->receive)) return message->receive;
+    return {};
   }
 
   bool made(ActionKind maker, int32_t stage, int32_t micro_batch) const {
@@ -93,30 +99,35 @@ class Communication {
            (maker == ActionKind::backward && done_.contains({ActionKind::input_gradient, stage, micro_batch}));
   }
 
-  bool is_ready(const Action& action) const {
+  /// What has to be done before the action.
+  std::optional<Action> waits_for(const Action& action) const {
     const bool forward = action.kind == ActionKind::forward;
-    if (!forward && !gives_gradient(action.kind)) return true;
+    if (!forward && !gives_gradient(action.kind)) return {};
     const ActionKind maker = forward ? ActionKind::forward : ActionKind::backward;
     const int32_t giver = action.stage + (forward ? -1 : 1);
     const bool begins = giver < 0 || giver == schedule_.stages;
-    return (begins || made(maker, giver, action.micro_batch)) && is_taken(action, maker) && has_come(action);
-  }
-
-  bool has_come(const Action& action) const {
+    if (const Action given{maker, giver, action.micro_batch}; !begins && !made(maker, giver, action.micro_batch)) {
+      const std::optional<Message> message = message_of(given, home_);
+      return message ? message->send : given;
+    }
+    if (const auto other = not_taken(action, maker)) return other;
     const std::optional<Action> receive = receive_for(action, home_);
-    return !receive || done_.contains(*receive);
+    if (!receive || done_.contains(*receive)) return {};
+    const std::optional<Action> other = not_taken(*receive, maker);
+    return other ? other : receive;
   }
 
   /// The first receive that the rank has to post and whose slot is free. Those of a stage keep their order.
-  bool post(size_t rank, std::vector<Action>& list) {
+  bool post(size_t rank) {
     std::set<std::pair<ActionKind, int32_t>> held_up;
     for (auto receive = posts_[rank].begin(); receive != posts_[rank].end(); ++receive) {
       const std::pair of{receive->kind, receive->stage};
-      if (held_up.contains(of) || !has_room(*receive) || !is_free(*receive)) {
+      const ActionKind user = receive->kind == ActionKind::receive_forward ? ActionKind::forward : ActionKind::backward;
+      if (held_up.contains(of) || !has_room(*receive, user) || not_taken(*receive, user)) {
         held_up.insert(of);
         continue;
       }
-      list.push_back(*receive);
+      lowered_.ranks[rank].push_back(*receive);
       done_.insert(*receive);
       posts_[rank].erase(receive);
       return true;
@@ -125,47 +136,51 @@ class Communication {
   }
 
   /// Whether fewer than may wait have been posted and not been used.
-  bool has_room(const Action& receive) const {
+  bool has_room(const Action& receive, ActionKind user) const {
     if (!waiting_) return true;
-    const ActionKind user = receive.kind == ActionKind::receive_forward ? ActionKind::forward : ActionKind::backward;
     int32_t unused = 0;
     for (int32_t other = 0; other < schedule_.micro_batches; ++other)
       unused += done_.contains({receive.kind, receive.stage, other}) && !made(user, receive.stage, other) ? 1 : 0;
     return unused < *waiting_;
   }
 
-  bool is_free(const Action& receive) const {
-    const bool forward = receive.kind == ActionKind::receive_forward;
-    const auto has_ended = [&](int32_t other) {
-      const bool begun = done_.contains({ActionKind::receive_forward, receive.stage, other}) ||
-                         done_.contains({ActionKind::forward, receive.stage, other});
-      return !begun || done_.contains(last_[receive.stage].at(other));
-    };
-    return for_each_sharing(receive.micro_batch, has_ended) &&
-           is_taken(receive, forward ? ActionKind::forward : ActionKind::backward);
-  }
-
   const PipelineSchedule& schedule_;
   const std::vector<int> home_;
-  const std::optional<int32_t> slots_, waiting_;
-  std::vector<std::vector<Action>> posts_;       // by rank: receives of what is sent
-  std::vector<std::map<int32_t, Action>> last_;  // by stage and micro-batch
-  std::set<Action> done_;                        // receives that are posted, too
+  const std::optional<int32_t> waiting_;
+  std::vector<size_t> next_;                // by rank: places in its list
+  std::vector<std::vector<Action>> posts_;  // by rank: receives of what is sent
+  std::set<Action> done_;                   // receives that are posted, too
+  PipelineSchedule lowered_;
 };
 
 }  // namespace
 
-std::optional<PipelineSchedule> with_communication(const PipelineSchedule& schedule, std::optional<int32_t> slots,
-                                                   std::optional<int32_t> waiting) {
-  return Communication(schedule, slots, waiting).run();
+std::optional<PipelineSchedule> with_communication(const PipelineSchedule& schedule, std::optional<int32_t> waiting) {
+  Communication communication(schedule, waiting);
+  return communication.run() ? std::optional(communication.take()) : std::nullopt;
 }
 
-std::optional<SlottedSchedule> with_fewest_slots(const PipelineSchedule& schedule, int32_t least,
-                                                 std::optional<int32_t> waiting) {
-  for (int32_t slots = std::min(least, schedule.micro_batches); slots <= schedule.micro_batches; ++slots)
-    if (std::optional<PipelineSchedule> whole = with_communication(schedule, slots, waiting))
-      return SlottedSchedule{std::move(*whole), slots};
-  return std::nullopt;
+std::vector<Wait> waits_for_room(const PipelineSchedule& schedule, int32_t waiting) {
+  Communication communication(schedule, waiting);
+  communication.run();
+  return communication.waits();
+}
+
+int32_t least_waiting(const PipelineSchedule& schedule, int32_t least) {
+  while (least < schedule.micro_batches && !waits_for_room(schedule, least).empty()) ++least;
+  return least;
+}
+
+int32_t slots_of_messages(const PipelineSchedule& schedule, int32_t waiting) {
+  return std::min(schedule.micro_batches, waiting + 1);
+}
+
+std::optional<WithMessages> with_messages(const PipelineSchedule& schedule, std::optional<int32_t> waiting) {
+  if (waiting) *waiting = least_waiting(schedule, *waiting);
+  std::optional<PipelineSchedule> whole = with_communication(schedule, waiting);
+  if (!whole) return std::nullopt;
+  const int32_t room = waiting ? *waiting : std::max(1, most_waiting(*whole));
+  return WithMessages{std::move(*whole), room};
 }
 
 PipelineSchedule with_whole_backwards(PipelineSchedule schedule) {

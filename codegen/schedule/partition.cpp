@@ -43,6 +43,7 @@ class Costs {
     const InFlight& in_flight = model_.in_flight[stage];
     return held_[end] - held_[begin] + besides(stage, &PipelineLayer::held) +
            in_flight.inputs * (stage == 0 ? 0 : comes_in(begin)) +
+           model_.messages * std::max(stage == 0 ? 0 : comes_in(begin), is_last(stage) ? 0 : comes_in(end)) +
            in_flight.kept * (kept_[end] - kept_[begin] + besides(stage, &PipelineLayer::kept));
   }
   bool fits(int32_t stage, int32_t begin, int32_t end) const {
@@ -54,8 +55,9 @@ class Costs {
  private:
   template <class Number>
   Number besides(int32_t stage, Number PipelineLayer::*what) const {
-    return (stage == 0 ? model_.before.*what : 0) + (stage + 1 == model_.stages() ? model_.after.*what : 0);
+    return (stage == 0 ? model_.before.*what : 0) + (is_last(stage) ? model_.after.*what : 0);
   }
+  bool is_last(int32_t stage) const { return stage + 1 == model_.stages(); }
 
   const PipelineModel& model_;
   std::vector<double> time_;

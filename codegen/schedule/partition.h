@@ -23,6 +23,7 @@ struct PipelineModel {
   /// By stage: its rank, and the most that it holds at a time.
   std::vector<int> rank_of_stage;
   std::vector<InFlight> in_flight;
+  int32_t messages = 0;                          // slots of a stage for what goes over its boundaries
   std::optional<int64_t> memory;                 // bytes of a rank
   bool first_alone = false, last_alone = false;  // the first or the last stage has no layers
 

@@ -86,7 +86,11 @@ Action counterpart(const Action& of) {
 /// Lists that say when messages are sent and received.
 class Rendezvous {
  public:
-  explicit Rendezvous(const PipelineSchedule& schedule) : at_(schedule) { at_.skip_idle(); }
+  /// With slots, nobody waits for the end of a send but who fills the slot that it is sent from.
+  explicit Rendezvous(const PipelineSchedule& schedule, std::optional<int32_t> slots = {})
+      : at_(schedule), slots_(slots) {
+    at_.skip_idle();
+  }
 
   std::vector<Wait> run() {
     for (bool moved = true; moved;) {
@@ -107,8 +111,9 @@ class Rendezvous {
   std::optional<Action> awaited(const Action& action) const {
     if (is_send(action.kind)) {
       const Action receive = counterpart(action);
-      return at_.done(receive) ? std::nullopt : std::optional(receive);
+      return slots_ || at_.done(receive) ? std::nullopt : std::optional(receive);
     }
+    if (const auto other = not_taken(action)) return other;
     if (const auto receive = receive_for(action, at_.rank_of_stage)) {
       if (!at_.done(*receive)) return receive;
       if (const Action send = counterpart(*receive); !at_.done(send)) return send;
@@ -116,7 +121,20 @@ class Rendezvous {
     return at_.missing_here(action);
   }
 
+  /// The receive of what another micro-batch has sent from the slot that the action fills, if that is to come yet.
+  std::optional<Action> not_taken(const Action& of) const {
+    const bool forward = of.kind == ActionKind::forward || of.kind == ActionKind::receive_forward;
+    if (!slots_ || !(forward || gives_gradient(of.kind) || of.kind == ActionKind::receive_backward)) return {};
+    const ActionKind kind = forward ? ActionKind::send_forward : ActionKind::send_backward;
+    for (int32_t other = of.micro_batch % *slots_; other < at_.schedule.micro_batches; other += *slots_) {
+      const Action send{kind, of.stage, other};
+      if (other != of.micro_batch && at_.done(send) && !at_.done(counterpart(send))) return counterpart(send);
+    }
+    return {};
+  }
+
   Standing at_;
+  const std::optional<int32_t> slots_;
 };
 
 /// Lists of computations alone: what one makes for another rank is sent behind it.
@@ -223,6 +241,10 @@ class Implied {
 
 std::vector<Wait> find_deadlock(const PipelineSchedule& schedule, const Transport& transport) {
   return schedule.has_communication() ? Rendezvous(schedule).run() : Implied(schedule, transport).run();
+}
+
+std::vector<Wait> find_deadlock_in_slots(const PipelineSchedule& schedule, int32_t slots) {
+  return Rendezvous(schedule, slots).run();
 }
 
 int32_t least_slots(const PipelineSchedule& schedule) {

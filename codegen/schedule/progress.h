@@ -26,6 +26,10 @@ struct Wait {
 /// its rank go on at once. The schedule has passed check_schedule.
 std::vector<Wait> find_deadlock(const PipelineSchedule&, const Transport& transport = {});
 
+/// The same of lists with communication whose sends nobody waits for but who fills the slot that one is sent from: of
+/// what a stage is given and gives on in one direction, micro-batch k lies in slot k % slots.
+std::vector<Wait> find_deadlock_in_slots(const PipelineSchedule&, int32_t slots);
+
 /// The fewest receives of every edge that have to be posted ahead so that a list of computations comes to its end, with
 /// one slot for sends: as many buffers an edge needs. 0 where no number is enough.
 int32_t least_slots(const PipelineSchedule&);

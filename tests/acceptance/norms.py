@@ -40,6 +40,7 @@ layout channels on line { channel, group -> all }
 layout uneven on grid { h -> p; w -> q }
 layout both on grid { batch, chunk -> p; channel -> q }
 layout parts on line { batch -> all { accumulate: 3 } }
+layout halves on line { batch -> none { accumulate: 2 } }
 """
 RESULTS = dict(zip("abcd", NORMS))
 
@@ -80,7 +81,7 @@ def write(folder, known):
     safetensors.write(f"{folder}/params.safetensors", {name: value for name, value in known.items() if name != "x"})
     np.save(f"{folder}/x.npy", known["x"])
     chunks = "ghost(v[batch as chunk * sample])[chunk * sample as batch]"
-    for name, whole, ghost in (("norms", "whole(v)", chunks), ("coupled", "whole(v)", "v"), ("alone", "v", "v")):  # the last two by micro-batches
+    for name, whole, ghost in (("norms", "whole(v)", chunks), ("alone", "v", "v")):
         with open(f"{folder}/{name}.mesh", "w") as file:
             file.write(SPEC.replace("WHOLE", whole).replace("GHOST", ghost))
 
@@ -105,15 +106,17 @@ def under_layouts(report, folder, known):
 
 
 def by_micro_batches(report, folder, known):
-    """Norms of single samples are the same; that of the whole batch is the lint batch_coupled, and exact where that is allowed; chunks are refused."""
-    for name, code in (("norms", "E0413"), ("coupled", "batch_coupled")):
-        refused = execute(meshc(), "plan", f"{folder}/{name}.mesh", "--layout", "parts", code=1).stderr
-        report.true(f"{name}.mesh by micro-batches: {code}", f"error[{code}]" in refused, refused)
+    """Norms of single samples and of chunks are the same; that of the whole batch is the lint batch_coupled, and exact where that is allowed."""
+    refused = execute(meshc(), "plan", f"{folder}/norms.mesh", "--layout", "parts", code=1).stderr
+    report.true("norms.mesh by micro-batches: batch_coupled", "error[batch_coupled]" in refused, refused)
+    refused = execute(meshc(), "plan", f"{folder}/norms.mesh", "--layout", "halves", "-A", "batch_coupled", code=1).stderr
+    report.true("norms.mesh by micro-batches that cut chunks: E0413", "error[E0413]" in refused, refused)
     wanted = {name: value for name, value in expected(known, 1).items() if name in "vcd" or name.startswith(("grad(each", "grad(groups"))}
     compare(report, "three micro-batches on two ranks, norms of single samples", fetched(folder, "alone", "alone", wanted, "--layout", "parts"), wanted)
-    wanted |= {name: value for name, value in expected(known, 1).items() if name == "a" or "whole" in name}
-    got = fetched(folder, "coupled", "coupled", wanted, "--layout", "parts", "-A", "batch_coupled")
-    compare(report, "three micro-batches on two ranks, statistics of the whole batch", got, wanted)
+    for steps in (1, 3):
+        wanted = expected(known, steps)
+        got = fetched(folder, f"coupled-{steps}", "norms", wanted, "--layout", "parts", "--steps", steps, "-A", "batch_coupled")
+        compare(report, f"three micro-batches on two ranks, statistics of chunks and of the whole batch, step {steps}", got, wanted)
 
 
 def evaluated(report, folder, known):

@@ -109,6 +109,20 @@ TEST(Pipeline, stages_computed_again) {
         tests::expect_as_one_rank(request, fmt::format("{} of {} layers on {}", layout, layers, ranks));
       }
     }
+  for (const int64_t ranks : {1, 2, 4})
+    for (const char* layout : {"rows", "valley", "circles"}) {
+      CompileRequest request = deep(layout, {{"pipe", ranks}});
+      request.set = {{"layer", "16"}};
+      tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
+    }
+  tests::expect_as_one_rank(deep("headed"), "a stage without turns");
+  for (const auto& [layout, ranks] : {std::pair{"pairs", 2}, {"row", 3}, {"row", 2}}) {
+    CompileRequest request = deep(layout, {{"pipe", ranks}});
+    request.files = {CHAIN};
+    request.set = {{"enc", "8"}, {"dec", "4"}};
+    request.wanted = {"h", "g", "grad(enc.up)", "grad(dec.w)", "grad(scale)", "grad_norm"};
+    tests::expect_as_one_rank(request, fmt::format("{} of two loops on {}", layout, ranks));
+  }
   tests::expect_as_one_rank(deep("written"), "one of two stages");
   for (const char* layout : {"less", "few"})
     for (const auto& [data, pipe, model] : {std::tuple{2, 2, 2}, {2, 2, 1}, {1, 4, 2}}) {
@@ -130,12 +144,28 @@ TEST(Pipeline, loops_at_one_stage) {
     }
 }
 
+/// How many slots the values have that stages hand on: "h", then its gradient.
+std::vector<int64_t> slots_of(const CompileRequest& request) {
+  const Program program = compiled(request).program;
+  const ForStep& pipeline = pipeline_of(program);
+  std::vector<int64_t> slots;
+  for (const MessageStep* message : handed_on(pipeline))
+    slots.push_back(program.sharded.graph.dim(slots_of(program, pipeline, *message).dim).size);
+  return slots;
+}
+
+/// A slot for what waits, and one for what is sent meanwhile; what the head's gradient needs, at the last stage, has
+/// one for each micro-batch under way there.
+TEST(Pipeline, slots_of_what_is_handed_on) {
+  EXPECT_THAT(slots_of(deep("fill")), testing::ElementsAre(4, 2));
+  EXPECT_THAT(slots_of(deep("turns")), testing::ElementsAre(2, 2));
+  EXPECT_THAT(slots_of(deep("eager")), testing::ElementsAre(3, 3));
+  EXPECT_THAT(slots_of(deep("again")), testing::ElementsAre(2, 2));
+  EXPECT_THAT(slots_of(deep("breadth")), testing::ElementsAre(4, 4));
+}
+
 /// What is under way at most is what the schedule says, and what lies in slots has one for each.
 TEST(Pipeline, memory_follows_the_schedule) {
-  const auto slots = [](const char* layout) { return pipeline_of(compiled(deep(layout)).program).order->slots; };
-  EXPECT_EQ(slots("fill"), 4);
-  EXPECT_EQ(slots("turns"), 2);
-  EXPECT_EQ(slots("eager"), 3);
   const Program program = compiled(deep("turns")).program;
   const auto stash = std::ranges::find_if(program.buffers, [&](const Buffer& buffer) {
     return buffer.dims.size() > 1 && program.sharded.graph.dim(buffer.dims[0].dim).name == "in_flight" &&
@@ -212,6 +242,13 @@ TEST(Pipeline, slots_are_free_when_messages_come) {
   const auto third = place(list, ActionKind::receive_forward, 2);
   std::rotate(place(list, ActionKind::backward, 0), third, third + 1);
   expect_message(program, "rank 1: 1RECV_F2 stands before 1B0, which uses the same slot");
+}
+
+TEST(Pipeline, every_rank_comes_to_its_end) {
+  Program program = compiled(deep("turns")).program;
+  std::vector<Action>& list = pipeline_of(program).order->schedule.ranks[1];
+  list.erase(place(list, ActionKind::receive_forward, 2));
+  expect_message(program, "ranks wait for each other for ever: rank 1 at 1F2 waits for 1RECV_F2 of rank 1");
 }
 
 TEST(Pipeline, nothing_touches_what_is_under_way) {

@@ -1,7 +1,6 @@
 // What is added to lists of computations, against examples of PyTorch's own lowering.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
-
-#include <map>
 
 #include "codegen/schedule/in_flight.h"
 #include "codegen/schedule/lower_schedule.h"
@@ -59,61 +58,76 @@ TEST(Lower, no_message_between_stages_of_one_rank) {
 
 TEST(Lower, computations_that_wait_in_a_circle) { EXPECT_FALSE(with_communication(schedule({"0B0 0F0", "1F0 1B0"}))); }
 
-/// A receive stands behind what needs the buffer that it comes into.
-TEST(Lower, receives_wait_for_their_slots) {
+/// No more messages wait than may, and what they come into is free.
+TEST(Lower, receives_wait_for_room) {
   const PipelineSchedule forward = schedule({"0F0 0F1 0F2", "1F0 1F1 1F2"});
   EXPECT_THAT(texts(with_communication(forward, 1).value()),
               ElementsAre("0F0 0SEND_F0 0F1 0SEND_F1 0F2 0SEND_F2", "1RECV_F0 1F0 1RECV_F1 1F1 1RECV_F2 1F2"));
   // Stage 2 begins when stage 0 has ended: what stage 1 gives has to lie somewhere until then.
-  const PipelineSchedule looped = schedule({"0F0 0F1 0F2 0F3 2F0 2F1 2F2 2F3", "1F0 1F1 1F2 1F3 3F0 3F1 3F2 3F3"});
+  const PipelineSchedule looped =
+      schedule({"0F0 0F1 0F2 0F3 0F4 0F5 2F0 2F1 2F2 2F3 2F4 2F5", "1F0 1F1 1F2 1F3 1F4 1F5 3F0 3F1 3F2 3F3 3F4 3F5"});
   EXPECT_FALSE(with_communication(looped, 1));
-  EXPECT_EQ(with_fewest_slots(looped, 1).value().slots, 2);
+  EXPECT_EQ(describe_deadlock(looped, waits_for_room(looped, 1)),
+            "rank 0 at 0F5 waits for 1RECV_F3 of rank 1\nrank 1 at 1F3 waits for 2RECV_F1 of rank 0");
+  EXPECT_EQ(least_waiting(looped), 2);
+  EXPECT_EQ(with_messages(looped, 1).value().waiting, 2);
+  EXPECT_EQ(with_messages(looped).value().waiting, 6);
+  EXPECT_TRUE(waits_for_room(looped, 2).empty());
 }
 
-/// Training needs no more slots than micro-batches are under way.
-TEST(Lower, as_many_slots_as_micro_batches_under_way) {
-  for (const NamedSchedule& one : named_schedules())
-    for (const int p : {1, 2, 3, 4})
-      for (const int m : {1, 2, 5, 8}) {
-        const PipelineSchedule schedule = tests::named(one.name, p, m);
-        EXPECT_EQ(with_fewest_slots(schedule, ring_of(schedule)).value().slots, ring_of(schedule))
-            << one.name << p << m;
-      }
-}
-
-/// The most receives of a stage in one direction that are posted and not used yet.
-int32_t most_waiting(const PipelineSchedule& lists) {
-  int32_t most = 0;
-  for (const std::vector<Action>& actions : lists.ranks) {
-    std::map<std::pair<bool, int32_t>, int32_t> waiting;
-    for (const Action& one : actions) {
-      const bool backward = one.kind == ActionKind::receive_backward || gives_gradient(one.kind);
-      if (is_communication(one.kind) && (backward || one.kind == ActionKind::receive_forward))
-        most = std::max(most, ++waiting[{backward, one.stage}]);
-      if (one.kind == ActionKind::forward || gives_gradient(one.kind)) --waiting[{backward, one.stage}];
-    }
-  }
-  return most;
-}
-
+/// Every number from the least on is enough, and then nobody waits for ever for a slot to be free.
 TEST(Lower, no_more_messages_wait_than_may) {
   int32_t freely = 0;
   for (const NamedSchedule& one : named_schedules())
-    for (const int32_t p : {2, 3, 4})
-      for (const int32_t m : {1, 5, 8, 12}) {
-        const PipelineSchedule lists = named(one.name, p, m);
-        freely = std::max(freely, most_waiting(with_fewest_slots(lists, m).value().schedule));
-        for (const int32_t waiting : {1, 2, 3}) {
-          const auto whole = with_fewest_slots(lists, ring_of(lists, waiting), waiting);
-          ASSERT_TRUE(whole) << one.name << " " << p << " " << m;
-          EXPECT_LE(most_waiting(whole->schedule), waiting) << one.name << " " << p << " " << m;
-          EXPECT_GE(whole->slots, std::min(m, ring_of(lists))) << one.name << " " << p << " " << m;
+    for (const int32_t p : {1, 2, 3, 4})
+      for (const int32_t m : {1, 2, 5, 8, 12}) {
+        const PipelineSchedule lists = tests::named(one.name, p, m);
+        const std::string name = fmt::format("{} {} {}", one.name, p, m);
+        const WithMessages free = with_messages(lists).value();
+        freely = std::max(freely, free.waiting);
+        EXPECT_TRUE(find_deadlock_in_slots(free.schedule, slots_of_messages(lists, free.waiting)).empty()) << name;
+        EXPECT_EQ(texts(with_communication(lists, free.waiting).value()), texts(free.schedule)) << name;
+        const int32_t least = least_waiting(lists);
+        EXPECT_LE(least, free.waiting) << name;
+        for (int32_t waiting = 1; waiting <= m; ++waiting) {
+          const auto whole = with_communication(lists, waiting);
+          ASSERT_EQ(whole.has_value(), waiting >= least) << name;
+          if (!whole) continue;
+          EXPECT_LE(most_waiting(*whole), waiting) << name;
+          EXPECT_TRUE(find_deadlock_in_slots(*whole, slots_of_messages(lists, waiting)).empty()) << name << waiting;
         }
       }
   EXPECT_GT(freely, 3);
-  EXPECT_EQ(ring_of(named("1f1b", 4, 8), 1), 4);
-  EXPECT_EQ(ring_of(named("1f1b", 4, 8), 2), 5);
-  EXPECT_EQ(ring_of(named("1f1b", 4, 8), 3), 6);
+}
+
+/// Lists that need room for messages let ranks wait for ever where they have less.
+TEST(Lower, too_few_slots_are_found) {
+  const PipelineSchedule looped = tests::named("looped_bfs", 2, 8);
+  const int32_t least = least_waiting(looped);
+  const PipelineSchedule lists = with_communication(looped, least).value();
+  EXPECT_TRUE(find_deadlock_in_slots(lists, slots_of_messages(looped, least)).empty());
+  const std::vector<Wait> waits = find_deadlock_in_slots(lists, 1);
+  ASSERT_FALSE(waits.empty());
+  EXPECT_EQ(describe_deadlock(lists, waits),
+            "rank 0 at 0F4 waits for 1RECV_F3 of rank 1\nrank 1 at 1RECV_F3 waits for 2RECV_F2 of rank 0");
+}
+
+/// What is handed on has a slot from its receive to its last use; what gradients need of it, until then.
+TEST(Lower, rings_of_messages) {
+  using enum ActionKind;
+  const auto ring = [](const char* name, bool up, const std::set<SlotUse>& uses) {
+    return ring_of_message(with_messages(tests::named(name, 4, 8)).value().schedule, up, uses);
+  };
+  EXPECT_EQ(ring("gpipe", true, {{forward, {}}}), 1);
+  EXPECT_EQ(ring("gpipe", false, {{backward, {}}}), 1);
+  EXPECT_EQ(ring("gpipe", true, {{forward, {}}, {backward, 3}}), 8);
+  EXPECT_EQ(ring("1f1b", true, {{forward, {}}, {backward, {}}}), 4);
+  EXPECT_EQ(ring("1f1b", true, {{forward, {}}, {backward, 3}}), 2);
+  EXPECT_EQ(ring("zb_h1", false, {{input_gradient, {}}}), 1);
+  EXPECT_EQ(ring("zb_h1", false, {{input_gradient, {}}, {weight_gradient, {}}}), 4);
+  EXPECT_EQ(ring("looped_bfs", true, {{forward, {}}}), 8);
+  // One rank hands on to itself: what its first stage makes waits until the second begins.
+  EXPECT_EQ(ring_of_message(tests::named("looped_bfs", 1, 8), true, {{forward, {}}}), 8);
 }
 
 TEST(Lower, gathered_parameters) {

@@ -29,10 +29,12 @@ class RankOfPipeline {
     return kinds * sizeof(float) * static_cast<size_t>(schedule.stages) * static_cast<size_t>(schedule.micro_batches);
   }
 
-  RankOfPipeline(Rank& rank, const PipelineSchedule& schedule, int slots, Kernels& kernels)
+  /// `slots`: of channels. `ring`: how many micro-batches a stage has room for in each direction; 0: for all.
+  RankOfPipeline(Rank& rank, const PipelineSchedule& schedule, int slots, Kernels& kernels, int ring = 0)
       : rank_(rank),
         schedule_(schedule),
         slots_(slots),
+        ring_(ring == 0 ? schedule.micro_batches : ring),
         kernels_(kernels),
         stages_(schedule.stages),
         values_(schedule.stages) {
@@ -69,21 +71,21 @@ class RankOfPipeline {
   };
 
   void connect(std::vector<ChannelEnd>& ends, int from, int to, int number, float* values) {
-    const int m = schedule_.micro_batches;
-    ends.emplace_back(rank_, meshrt::ChannelShape{from, to, number, m, slots_}, meshrt::Site{-1, "value"},
-                      meshrt::ChannelBuffers{values, sizeof(float), m}, 1, meshrt::Type::f32);
+    ends.emplace_back(rank_, meshrt::ChannelShape{from, to, number, schedule_.micro_batches, slots_},
+                      meshrt::Site{-1, "value"}, meshrt::ChannelBuffers{values, sizeof(float), ring_}, 1,
+                      meshrt::Type::f32);
   }
 
   void compute(const PipelineAction& action) {
-    const int32_t stage = action.stage, one = action.micro_batch;
+    const int32_t stage = action.stage, one = action.micro_batch % ring_;
     Values& of = values_[stage];
     if (action.work == StageWork::forward) {
       if (stage > 0 && stages_[stage].forward_in.empty()) of.came[one] = values_[stage - 1].made[one];
-      of.made[one] = kernels_.forward(stage, one, of.came[one]);
+      of.made[one] = kernels_.forward(stage, action.micro_batch, of.came[one]);
     } else if (action.work == StageWork::backward || action.work == StageWork::input_gradient) {
       if (stage + 1 < schedule_.stages && stages_[stage].backward_in.empty())
         of.came_back[one] = values_[stage + 1].given_back[one];
-      of.given_back[one] = kernels_.backward(action.work, stage, one, of.came_back[one]);
+      of.given_back[one] = kernels_.backward(action.work, stage, action.micro_batch, of.came_back[one]);
     } else {
       kernels_.other(action.work);
     }
@@ -91,7 +93,7 @@ class RankOfPipeline {
 
   Rank& rank_;
   const PipelineSchedule& schedule_;
-  int slots_;
+  int slots_, ring_;
   Kernels& kernels_;
   std::vector<StageChannels> stages_;
   std::vector<Values> values_;  // by stage

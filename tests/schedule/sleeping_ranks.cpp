@@ -49,10 +49,11 @@ Remat remat_of(const std::string& text) {
 }
 
 /// Of all ranks, from when the last one begins to when the last one ends.
-double measured(Rank& rank, const PipelineSchedule& schedule, Sleep& kernels) {
+double measured(Rank& rank, const WithMessages& of, Sleep& kernels) {
+  const PipelineSchedule& schedule = of.schedule;
   const meshrt::Group& all = rank.group(std::vector<meshrt::Axis>{{rank.ranks(), 1}});
   rank.allocate(tests::RankOfPipeline::arena_bytes(schedule), 0);
-  tests::RankOfPipeline own(rank, schedule, 1, kernels);
+  tests::RankOfPipeline own(rank, schedule, 1, kernels, slots_of_messages(schedule, of.waiting));
   meshrt::barrier(rank, all, {});
   const auto start = Clock::now();
   own.run();
@@ -63,12 +64,13 @@ double measured(Rank& rank, const PipelineSchedule& schedule, Sleep& kernels) {
 
 int run(Rank& rank, const std::vector<std::string>& of) {
   const PipelineSchedule named = tests::named(of.at(0), rank.ranks(), std::stoi(of.at(1)), std::stoi(of.at(2)));
-  const PipelineSchedule schedule = with_communication(with_recompute(named, remat_of(of.at(3)))).value();
+  const WithMessages whole = with_messages(with_recompute(named, remat_of(of.at(3)))).value();
+  const PipelineSchedule& schedule = whole.schedule;
   const Seconds one = std::chrono::duration<double, std::milli>(std::stod(of.at(4)));
   ScheduleCosts costs;
   costs.ranks.assign(schedule.ranks.size(), {one.count(), one.count(), one.count(), one.count()});
   Sleep kernels(one * rank.ranks() / schedule.stages);
-  const double seconds = measured(rank, schedule, kernels);
+  const double seconds = measured(rank, whole, kernels);
   if (rank.rank() == 0)
     fmt::print("{{\"measured\": {:.6f}, \"simulated\": {:.6f}}}\n", seconds, simulate(schedule, costs).makespan);
   return 0;

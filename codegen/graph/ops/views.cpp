@@ -5,6 +5,12 @@ namespace mesh {
 
 bool is_rename(const Op& op) { return std::holds_alternative<RenameOp>(op); }
 
+std::optional<Regrouping> regrouping(const Op& op) {
+  if (const auto* split = std::get_if<SplitOp>(&op)) return Regrouping{split->from, split->to, true};
+  if (const auto* merge = std::get_if<MergeOp>(&op)) return Regrouping{merge->to, merge->from, false};
+  return std::nullopt;
+}
+
 }  // namespace mesh
 
 namespace mesh::ops {

@@ -67,23 +67,27 @@ struct StageRange {
   int first = 0, last = std::numeric_limits<int>::max();
 };
 
+/// Where a rank has a value that its stages hand on: so many slots for each of them, one behind the other, those of its
+/// first stage in front. Micro-batch k has slot k % slots.
+struct HandedOn {
+  void* first;
+  int slots;
+};
+
 /// One rank's part of a pipeline over an axis: its row, and the values that its stages hand on. Made when a program is
 /// bound, without communication; all ranks describe the same values in the same order.
 class Pipeline {
  public:
   Pipeline() = default;
-  /// `rows`: those of all coordinates of the axis, one after the other, which say where each stage lies. Of each value
-  /// a rank has so many buffers for each of its stages, one behind the other, those of its first stage in front:
-  /// micro-batch k has buffer k % buffers. Throws Failure (Cause::usage) for rows in which a stage lies nowhere, or on
-  /// two ranks.
-  Pipeline(Rank&, const Axis& axis, int micro_batches, int buffers, std::span<const char* const> rows);
+  /// `rows`: those of all coordinates of the axis, one after the other, which say where each stage lies. Throws Failure
+  /// (Cause::usage) for rows in which a stage lies nowhere, or on two ranks.
+  Pipeline(Rank&, const Axis& axis, int micro_batches, std::span<const char* const> rows);
 
   /// A value [count] that a stage has from the one before and, when F is over, gives to the next one, from the same
-  /// buffer. `first`: the first buffer. Between two stages of one rank it is copied when the reader begins. `among`:
-  /// the stages that have it.
-  void hand_forward(Site, void* first, int64_t count, Type, StageRange among = {});
+  /// slot. Between two stages of one rank it is copied when the reader begins. `among`: the stages that have it.
+  void hand_forward(Site, HandedOn, int64_t count, Type, StageRange among = {});
   /// That it has from the next one and gives to the one before, when B or I is over.
-  void hand_backward(Site, void* first, int64_t count, Type, StageRange among = {});
+  void hand_backward(Site, HandedOn, int64_t count, Type, StageRange among = {});
 
   /// As run_row.
   void run(const std::function<void(const PipelineAction&)>& compute);
@@ -91,7 +95,7 @@ class Pipeline {
  private:
   struct Value {
     Site site;
-    void* first;
+    HandedOn at;
     int64_t count;
     Type type;
     bool back;  // from later stages to earlier ones
@@ -105,7 +109,7 @@ class Pipeline {
 
   Rank* rank_ = nullptr;
   Axis axis_{1, 1};
-  int micro_batches_ = 0, buffers_ = 0, coordinate_ = 0;
+  int micro_batches_ = 0, coordinate_ = 0;
   std::vector<int> home_;                        // by stage: its coordinate
   std::vector<int> place_;                       // by stage: which of its rank's it is
   std::map<std::pair<int, int>, int> channels_;  // by sender and receiver, coordinates: how many there are

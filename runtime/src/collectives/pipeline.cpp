@@ -120,12 +120,8 @@ void Pipeline::run(const std::function<void(const PipelineAction&)>& compute) {
       rank_->rank());
 }
 
-Pipeline::Pipeline(Rank& rank, const Axis& axis, int micro_batches, int buffers, std::span<const char* const> rows)
-    : rank_(&rank),
-      axis_(axis),
-      micro_batches_(micro_batches),
-      buffers_(buffers),
-      coordinate_(rank.rank() / axis.stride % axis.size) {
+Pipeline::Pipeline(Rank& rank, const Axis& axis, int micro_batches, std::span<const char* const> rows)
+    : rank_(&rank), axis_(axis), micro_batches_(micro_batches), coordinate_(rank.rank() / axis.stride % axis.size) {
   bool some_again = false;
   for (int coordinate = 0; coordinate < static_cast<int>(rows.size()); ++coordinate) {
     std::vector<PipelineAction> row = parse_row(rows[static_cast<size_t>(coordinate)]);
@@ -150,16 +146,16 @@ Pipeline::Pipeline(Rank& rank, const Axis& axis, int micro_batches, int buffers,
 
 bool Pipeline::is_own(int stage) const { return home_[static_cast<size_t>(stage)] == coordinate_; }
 
-/// The first of the buffers that a stage of this rank has of the value.
+/// The first of the slots that a stage of this rank has of the value.
 std::byte* Pipeline::buffers_of(const Value& value, int stage) const {
-  return static_cast<std::byte*>(value.first) + value.bytes() * place_[static_cast<size_t>(stage)] * buffers_;
+  return static_cast<std::byte*>(value.at.first) + value.bytes() * place_[static_cast<size_t>(stage)] * value.at.slots;
 }
 
 /// An action begins with what an earlier one of this rank has left for it.
 void Pipeline::take_from_own(const PipelineAction& action) const {
   for (const auto& [reader, value] : handed_over_) {
     if (reader != action.stage || !is_reader(action, value.back)) continue;
-    const int64_t slot = value.bytes() * (action.micro_batch % buffers_);
+    const int64_t slot = value.bytes() * (action.micro_batch % value.at.slots);
     std::memcpy(buffers_of(value, reader) + slot, buffers_of(value, value.back ? reader + 1 : reader - 1) + slot,
                 static_cast<size_t>(value.bytes()));
   }
@@ -171,8 +167,8 @@ void Pipeline::connect(std::vector<ChannelEnd>& ends, int from, int to, int numb
     return rank_->rank() + (home_[static_cast<size_t>(stage)] - coordinate_) * axis_.stride;
   };
   ends.emplace_back(*rank_, ChannelShape{rank_of(from), rank_of(to), number, micro_batches_}, value.site,
-                    ChannelBuffers{buffers_of(value, is_own(from) ? from : to), value.bytes(), buffers_}, value.count,
-                    value.type);
+                    ChannelBuffers{buffers_of(value, is_own(from) ? from : to), value.bytes(), value.at.slots},
+                    value.count, value.type);
 }
 
 /// Both ends of a channel come to it here with the same number: all ranks go through the same boundaries in one order.
@@ -192,12 +188,12 @@ void Pipeline::hand(const Value& value, StageRange among) {
   }
 }
 
-void Pipeline::hand_forward(Site site, void* first, int64_t count, Type type, StageRange among) {
-  hand({site, first, count, type, false}, among);
+void Pipeline::hand_forward(Site site, HandedOn at, int64_t count, Type type, StageRange among) {
+  hand({site, at, count, type, false}, among);
 }
 
-void Pipeline::hand_backward(Site site, void* first, int64_t count, Type type, StageRange among) {
-  hand({site, first, count, type, true}, among);
+void Pipeline::hand_backward(Site site, HandedOn at, int64_t count, Type type, StageRange among) {
+  hand({site, at, count, type, true}, among);
 }
 
 }  // namespace meshrt
