@@ -1,7 +1,7 @@
 // All-reduce over UCX. Up to small_payload with the announcements. Above as a reduce-scatter of slices, then an
 // all-gather, every pair directly, in rounds of which several are under way: while the sums of one round go out, the
-// pieces of the next arrive. Two members give each other all they have, and both sum it: as many bytes, and nobody waits
-// for sums.
+// pieces of the next arrive. Two members give each other all they have, and both sum it: as many bytes, and nobody
+// waits for sums.
 #include <algorithm>
 #include <array>
 
