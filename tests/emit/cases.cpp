@@ -89,6 +89,7 @@ const std::vector<Case>& cases() {
       {"pairs", "tests/emit/specs/pipelined.mesh", "pairs", {{"pipe", 1}}, {{"layer", "6"}}, "f64"},
       {"chain_rounds", "tests/emit/specs/chain.mesh", "rounds", {{"pipe", 2}}, {}},
       {"chain_pairs", "tests/emit/specs/chain.mesh", "pairs", {{"pipe", 2}}, {{"enc", "8"}, {"dec", "4"}}, "f64"},
+      {"chunk_norm", "tests/program/chunk_norm.mesh", "split", {{"data", 2}, {"pipe", 2}}, {}},
       {"chain_vee", "tests/emit/specs/chain.mesh", "vee", {{"pipe", 3}}, {}, "f64"},
       {"pipe_both", "tests/emit/specs/pipelined.mesh", "both", {{"pipe", 2}, {"data", 2}, {"model", 2}}, {}},
       {"pipe_watched",
