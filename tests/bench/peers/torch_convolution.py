@@ -5,9 +5,7 @@
   torch_convolution.py train WEIGHTS X.npy STEPS THREADS  trains and prints "loss X" for each step and "median X ms"
 """
 import os
-import statistics
 import sys
-import time
 
 if sys.argv[1] == "train":
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = sys.argv[5]
@@ -15,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+import timed_steps
 from weights_file import read_safetensors, write_safetensors
 
 SIZE, CHANNELS, FILTERS = 3, 64, 64
@@ -28,7 +27,7 @@ def weights(path):
 
 def train(path, x_path, steps, threads):
     torch.set_num_threads(threads)
-    arrays, times = read_safetensors(path), []
+    arrays = read_safetensors(path)
     conv = nn.Conv2d(CHANNELS, FILTERS, SIZE, padding=1, bias=False)
     gain = nn.Parameter(torch.from_numpy(arrays["gain"].copy()).view(1, -1, 1, 1))
     with torch.no_grad():
@@ -36,15 +35,7 @@ def train(path, x_path, steps, threads):
     conv = conv.to(memory_format=torch.channels_last)
     x = torch.from_numpy(np.load(x_path)).permute(0, 3, 1, 2)  # lies channels last already
     optimizer = torch.optim.SGD([gain, conv.weight], lr=0.1)
-    for _ in range(steps):
-        start = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        loss = (conv(x * gain) ** 2).mean()
-        loss.backward()
-        optimizer.step()
-        times.append(time.perf_counter() - start)
-        print(f"loss {loss.item():.6f}", flush=True)
-    print(f"median {statistics.median(times[3:]) * 1e3:.2f} ms", flush=True)
+    timed_steps.train(steps, optimizer, lambda: (conv(x * gain) ** 2).mean())
 
 
 if __name__ == "__main__":

@@ -5,9 +5,7 @@
   torch_mlp.py train WEIGHTS X.npy Y.npy STEPS THREADS  trains and prints "loss X" for each step and "median X ms"
 """
 import os
-import statistics
 import sys
-import time
 
 if sys.argv[1] == "train":
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = sys.argv[6]
@@ -15,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+import timed_steps
 from weights_file import read_safetensors, write_safetensors
 
 FROM, HIDDEN, TO = 1024, 4096, 1024
@@ -29,22 +28,14 @@ def weights(path):
 def train(path, x_path, y_path, steps, threads):
     torch.set_num_threads(threads)
     model = nn.Sequential(nn.Linear(FROM, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, TO))
-    arrays, times = read_safetensors(path), []
+    arrays = read_safetensors(path)
     with torch.no_grad():
         for layer, name in ((model[0], "up"), (model[2], "down")):
             layer.weight.copy_(torch.from_numpy(arrays[name].T.copy()))
             layer.bias.copy_(torch.from_numpy(arrays[f"{name}_bias"]))
     x, y = torch.from_numpy(np.load(x_path)), torch.from_numpy(np.load(y_path))
     optimizer = torch.optim.SGD(model.parameters(), lr=1)
-    for _ in range(steps):
-        start = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        loss = ((model(x) - y) ** 2).mean()
-        loss.backward()
-        optimizer.step()
-        times.append(time.perf_counter() - start)
-        print(f"loss {loss.item():.6f}", flush=True)
-    print(f"median {statistics.median(times[3:]) * 1e3:.2f} ms", flush=True)
+    timed_steps.train(steps, optimizer, lambda: ((model(x) - y) ** 2).mean())
 
 
 if __name__ == "__main__":
