@@ -43,11 +43,9 @@ void fuse_column_sums(Program& program) {
         if (uses.is_removed(steps[at])) continue;
         const Access* sum = sum_of(steps[at], p->b);
         if (!sum || !is_of_columns(program, *p, *sum) || !may_move(program, uses, steps, at, i)) continue;
-        const StepSets before = sets_of(program, steps[i]);
-        p->column_sum = *sum;
+        uses.change(steps[i], [&] { p->column_sum = *sum; });
         swallow(steps[i], steps[at]);
         uses.removed(steps[at]);
-        uses.changed(steps[i], before);
       }
     }
   });

@@ -69,12 +69,12 @@ class EpilogueFuser {
   }
 
   bool finish(Step& step, const ProductStep::Epilogue& epilogue, bool accumulate, const Access& to) {
-    const StepSets before = sets_of(program_, step);
-    ProductStep& p = std::get<ProductStep>(step.what);
-    p.epilogue = epilogue;
-    p.accumulate = accumulate;
-    p.c = to;
-    uses_.changed(step, before);
+    uses_.change(step, [&] {
+      ProductStep& p = std::get<ProductStep>(step.what);
+      p.epilogue = epilogue;
+      p.accumulate = accumulate;
+      p.c = to;
+    });
     return true;
   }
 

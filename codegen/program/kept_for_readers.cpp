@@ -62,14 +62,14 @@ bool keep_repeated(Program& program, MemoryUses& uses, const Access& result, Ste
   }
   readers.push_back(&at);
   for (Step* step : readers) {
-    const StepSets before = sets_of(program, *step);
-    Pass& pass = only_pass(*step);
-    std::erase_if(pass.scalars, [&](const Scalar& scalar) {
-      const auto* load = std::get_if<Scalar::Load>(&scalar.what);
-      return !load || load->access.buffer != result.buffer;
+    uses.change(*step, [&] {
+      Pass& pass = only_pass(*step);
+      std::erase_if(pass.scalars, [&](const Scalar& scalar) {
+        const auto* load = std::get_if<Scalar::Load>(&scalar.what);
+        return !load || load->access.buffer != result.buffer;
+      });
+      pass.stores[0].scalar = 0;
     });
-    pass.stores[0].scalar = 0;
-    uses.changed(*step, before);
   }
   return true;
 }
@@ -91,17 +91,17 @@ std::optional<KeptSlope> keep_slope(Program& program, MemoryUses& uses, const Ac
     buffer.name = unique_name(program, std::string(info(*slope).name));
   }
   for (Step* step : readers) {
-    const StepSets before = sets_of(program, *step);
-    Pass& pass = only_pass(*step);
-    if (slope) {
-      const auto& apply = std::get<Scalar::Apply>(pass.scalars.back().what);
-      pass.stores[0].scalar = apply.operands[0];
-      pass.scalars.pop_back();
-    } else {
-      for (Scalar& scalar : pass.scalars)
-        if (auto* load = std::get_if<Scalar::Load>(&scalar.what)) load->access.buffer = activation.to.buffer;
-    }
-    uses.changed(*step, before);
+    uses.change(*step, [&] {
+      Pass& pass = only_pass(*step);
+      if (slope) {
+        const auto& apply = std::get<Scalar::Apply>(pass.scalars.back().what);
+        pass.stores[0].scalar = apply.operands[0];
+        pass.scalars.pop_back();
+      } else {
+        for (Scalar& scalar : pass.scalars)
+          if (auto* load = std::get_if<Scalar::Load>(&scalar.what)) load->access.buffer = activation.to.buffer;
+      }
+    });
   }
   return KeptSlope{slope ? std::optional(argument) : std::nullopt};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -31,18 +32,20 @@ void MemoryUses::add(Step& step) {
   for (const uint32_t buffer : sets.writes) writers_[buffer].push_back(&step);
 }
 
-void MemoryUses::forget(Step& step, const StepSets& sets) {
+void MemoryUses::forget(Step& step) {
+  const StepSets sets = sets_of(*program_, step);
   for (const uint32_t buffer : sets.reads) std::erase(readers_[buffer], &step);
   for (const uint32_t buffer : sets.writes) std::erase(writers_[buffer], &step);
 }
 
-void MemoryUses::changed(Step& step, const StepSets& before) {
-  forget(step, before);
+void MemoryUses::change(Step& step, const std::function<void()>& edit) {
+  forget(step);
+  edit();
   add(step);
 }
 
 void MemoryUses::removed(Step& step) {
-  forget(step, sets_of(*program_, step));
+  forget(step);
   removed_.insert(&step);
 }
 

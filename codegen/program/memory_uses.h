@@ -1,9 +1,9 @@
 // memory_uses.h: which steps use each buffer's memory, looked up once and kept up to date by a pass that changes steps.
 #pragma once
+#include <functional>
 #include <set>
 #include <vector>
 
-#include "codegen/program/fuse.h"
 #include "codegen/program/program.h"
 
 namespace mesh {
@@ -19,8 +19,8 @@ class MemoryUses {
   const std::vector<Step*>& writers(const Access&) const;
   bool reads(const Step&, const Access&) const;
 
-  /// The step's accesses were `before` and are others now.
-  void changed(Step&, const StepSets& before);
+  /// `edit` makes the step's accesses others.
+  void change(Step&, const std::function<void()>& edit);
   void removed(Step&);
   bool is_removed(const Step& step) const { return removed_.contains(&step); }
   /// Takes what was removed out of the lists; nothing else may be asked afterwards.
@@ -28,7 +28,7 @@ class MemoryUses {
 
  private:
   void add(Step&);
-  void forget(Step&, const StepSets&);
+  void forget(Step&);
   uint32_t root(const Access&) const;
 
   Program* program_;
