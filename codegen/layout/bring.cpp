@@ -190,8 +190,10 @@ ValueId Placer::resharded(ValueId id, ValueId copy, const Placement& to, const s
   ValueId at = copy;
   for (size_t i = 0; i < way.steps.size(); ++i) {
     ReshardStep step = way.steps[i];
-    step.reason = reason(step, at, way.placements[i], to, need);
-    step.rule = rule_of(step, at);
+    if (tells_) {
+      step.reason = reason(step, at, way.placements[i], to, need);
+      step.rule = rule_of(step, at);
+    }
     GraphBuilder build(graph_);
     build.body = body;
     const Node& user = consumer_ ? graph_.node(consumer_) : graph_.node(graph_.value(id).producer);

@@ -13,33 +13,33 @@ namespace mesh {
 
 namespace {
 
-ShardedGraph unplaced(const Graph& graph, const Layout& layout, const Machine& machine) {
+ShardedGraph unplaced(const LayoutFacts& facts) {
   ShardedGraph out;
-  out.graph = graph;
-  out.layout = layout;
-  out.machine = machine;
-  out.first_added = graph.nodes.size();
+  out.graph = facts.graph;
+  out.layout = facts.layout;
+  out.machine = facts.machine;
+  out.divided = facts.divided;
+  out.first_added = facts.graph.nodes.size();
   return out;
 }
 
 }  // namespace
 
-Placer::Placer(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner,
-               const Decisions& decisions)
-    : out_(unplaced(graph, layout, machine)),
+Placer::Placer(LayoutFacts& facts, const Decisions& decisions, bool tells)
+    : out_(unplaced(facts)),
       graph_(out_.graph),
-      layout_(out_.layout),
-      declared_(graph, layout),
-      stages_(graph, layout),
-      divided_(out_.divided),
+      facts_(facts),
+      layout_(facts.layout),
+      declared_(facts.declared),
+      stages_(facts.stages),
+      divided_(facts.divided),
       decisions_(decisions),
-      planner_(planner),
-      margins_(graph),
-      free_(graph.values.size()),
-      rebuilt_(graph.bodies.size()) {
-  out_.placements.resize(graph.values.size());
-  out_.provenance.resize(graph.values.size());
-  out_.divided = divided_loops(graph, layout, stages_);
+      tells_(tells),
+      planner_(facts.planner),
+      free_(graph_.values.size()),
+      rebuilt_(graph_.bodies.size()) {
+  out_.placements.resize(graph_.values.size());
+  out_.provenance.resize(graph_.values.size());
 }
 
 ShardedGraph Placer::run() {
@@ -107,8 +107,8 @@ void Placer::update(NodeId id) {
 /// entering + x of a carry that only adds up: the sum lies as x does, partial or not. A gradient that the rules split
 /// is so already within the turn: whole it would need the memory that they save.
 bool Placer::adds_up(NodeId id) {
+  if (graph_.node(id).inputs.size() != 2 || !adding_up_.count(graph_.node(id).inputs[0])) return false;
   const Node node = graph_.node(id);
-  if (node.inputs.size() != 2 || !adding_up_.count(node.inputs[0])) return false;
   const ValueId entering = node.inputs[0];
   ValueId x = node.inputs[1];
   x = is_free(x) ? materialise(x, Placement::whole(graph_.type(x).dims.size())) : home(x);
@@ -137,7 +137,7 @@ bool Placer::adds_up(NodeId id) {
   set_placement(node.results[0], carried, "adds up turn by turn");
   std::map<AxisId, Contraction> because;
   if (const auto found = partial_because_.find(x); found != partial_because_.end()) because = found->second;
-  if (own) {
+  if (own && tells_) {
     const DimId turns = std::get<LoopOp>(graph_.node(graph_.body(node.body).owner).op).dim;
     for (const AxisId axis : own->axes)
       because.insert_or_assign(axis, Contraction{turns, "`repeat " + graph_.dim(turns).name + "`", Reduce::sum});
@@ -183,81 +183,55 @@ void Placer::node(NodeId id) {
   }
   if (graph_.node(id).part == Part::update) complete_gradients(id);
   const Node node = graph_.node(id);
-  OpContext op{graph_, layout_.mesh, node,    definition(node.op).factors(graph_, node), {}, {},
-               {},     must_lie(id), margins_};
+  OpContext op{{}, graph_, layout_.mesh, node, facts_.factors(id), facts_.margins};
+  op.must_lie = must_lie(id);
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
   for (ValueId result : node.results) {
     op.bound.push_back(bound(result));
     op.declared.push_back(inner_[result.index] ? declared_.of(result) : op.bound.back());
+    op.summed.push_back(summed_[result.index]);
   }
   op.in_ring = ruled_rings(op);
-  Choice best = cheapest(op, strategies(op));
+  Choice best = cheapest(op, facts_.strategies(op, id));
   const bool open = decisions_.splits_any && !decisions_.moves_only.contains(id);
   for (bool better = open && best.operands > 0; better;) {
-    const Choice other = cheapest(op, neighbours(op, best.strategy));
+    const auto others = price(op, neighbours(op, best.taken->strategy), facts_.machine, planner_);
+    Choice other = cheapest(op, std::make_shared<const PricedStrategies>(others));
     better = other.seconds < best.seconds * (1 - 1e-9);
-    if (better) best = other;
+    if (better) best = std::move(other);
   }
-  settle(op, best.strategy, id);
+  settle(op, best, id);
 }
 
-Placer::Choice Placer::cheapest(const OpContext& op, const std::vector<Strategy>& all) {
+Placer::Choice Placer::cheapest(const OpContext& op, std::shared_ptr<const PricedStrategies> of) {
   constexpr double never = std::numeric_limits<double>::infinity();
-  Choice best{{}, never, never};
+  std::vector<std::vector<double>> moving(op.operands.size());
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    for (const Placement& required : of->needs[i])
+      moving[i].push_back(op.operands[i] ? seconds(op.node.inputs[i], required.without_circulation()) : 0);
+  Choice best{of, nullptr, never, never};
   double least = never;  // of what it is decided that the op shall not move
   const auto decided = decisions_.moves_only.find(consumer_);
-  const double flops = definition(op.node.op).flops(graph_, op.node);
-  for (const Strategy& strategy : all) {
-    double operands = 0, results = 0, bytes = 0, unwanted = 0;
-    std::vector<ReshardStep> rings;
+  for (const PricedStrategy& one : of->all) {
+    double operands = 0, unwanted = 0;
     for (size_t i = 0; i < op.operands.size(); ++i) {
-      const ValueId input = op.node.inputs[i];
-      const Placement required = strategy.required(op, i);
-      const double moving = op.operands[i] ? seconds(input, required.without_circulation()) : 0;
-      add_ring(input, required, rings);
-      operands += moving;
-      if (decided != decisions_.moves_only.end() && decided->second != static_cast<int>(i)) unwanted += moving;
-      bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, graph_.type(input), required));
+      const double seconds = moving[i][one.needs[i]];
+      operands += seconds;
+      if (decided != decisions_.moves_only.end() && decided->second != static_cast<int>(i)) unwanted += seconds;
     }
-    for (size_t r = 0; r < op.declared.size(); ++r) {
-      const ValueType& type = graph_.type(op.node.results[r]);
-      const Placement given = strategy.natural(op, r), natural = given.without_circulation(),
-                      kept = target(op.bound[r], natural);
-      add_ring(op.node.results[r], given, rings);
-      const auto& path = planner_.plan(type, natural, kept);
-      results += path ? path->seconds : never;
-      bytes += static_cast<double>(local_bytes(graph_, layout_.mesh, type, natural));
-      // A partial value must be completed some time, a term as its sum is; one that only some ranks hold comes to all.
-      Placement complete = kept.is_partial() && summed_[op.node.results[r].index] ? target(op.declared[r], kept) : kept;
-      complete.partial.clear();
-      hold_everywhere(complete);
-      if (complete != kept) results += planner_.plan(type, kept, complete)->seconds;
-    }
-    double share = 1;
-    for (const auto& axes : strategy.factor_axes) share *= static_cast<double>(layout_.mesh.size(axes));
-    const double work = compute_seconds(out_.machine, graph_.type(op.node.inputs[0]).element, flops / share,
-                                        touched_bytes(graph_, op.node, bytes));
-    double passing = 0;
-    for (const ReshardStep& ring : rings) passing += ring.seconds;
-    const double waiting =
-        rings.empty() ? 0 : ring_wait(out_.machine, layout_.mesh, rings.front().axes, rings.size(), passing, work);
-    const double all_seconds = operands + results + work + waiting;
-    if (decided != decisions_.moves_only.end() && decided->second != Decisions::nothing) unwanted += results;
+    const double all_seconds = operands + one.results + one.work + one.waiting;
+    if (decided != decisions_.moves_only.end() && decided->second != Decisions::nothing) unwanted += one.results;
     if (unwanted > least * (1 + 1e-9)) continue;
-    if (unwanted < least * (1 - 1e-9) || all_seconds < best.seconds * (1 - 1e-9))
-      best = {strategy, all_seconds, operands + waiting};
+    if (unwanted < least * (1 - 1e-9) || all_seconds < best.seconds * (1 - 1e-9)) {
+      best.taken = &one;
+      best.seconds = all_seconds;
+      best.operands = operands + one.waiting;
+    }
     least = std::min(least, unwanted);
   }
-  if (best.seconds == never && !all.empty()) internal_error("no strategy can split " + op_text(graph_, op.node.op));
+  if (best.seconds == never && !of->all.empty()) internal_error("no strategy can split " + op_text(graph_, op.node.op));
   return best;
-}
-
-/// How the parts of a value go round while an op works on them, if they do.
-void Placer::add_ring(ValueId value, const Placement& circulating, std::vector<ReshardStep>& rings) {
-  if (!circulating.circulates()) return;
-  const auto& path = planner_.plan(graph_.type(value), circulating.without_circulation(), circulating);
-  rings.push_back(path->steps.front());
 }
 
 /// Axes over which rules split what may go round while the op works on it.
@@ -296,7 +270,7 @@ void Placer::find_inner_values() {
     for (NodeId id : body.nodes) {
       const Node& reader = graph_.node(id);
       const bool elementwise = is_elementwise(reader.op);
-      const bool beside = decisions_.frees_neighbours && reads_beside(graph_, reader);
+      const bool beside = decisions_.frees_neighbours && facts_.reads_beside(id);
       if (!elementwise && !beside && !is_rename(reader.op)) continue;
       for (ValueId input : reader.inputs) {
         const NodeId producer = graph_.value(input).producer;
@@ -331,33 +305,21 @@ DeclaredAxes Placer::bound(ValueId id) const {
   return axes;
 }
 
-void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
-  const std::string what = describe(op.node);
-  std::map<AxisId, Contraction> because;
+void Placer::settle(const OpContext& op, const Choice& choice, NodeId id) {
+  const PricedStrategy& taken = *choice.taken;
+  const std::string what = tells_ ? describe(op.node) : "";
+  if (tells_)
+    for (size_t r = 0; r < op.node.results.size(); ++r)
+      if (taken.natural[r].is_partial()) tell_partial(op, choice, r, what);
   for (size_t i = 0; i < op.node.inputs.size(); ++i) {
-    const ValueId input = op.node.inputs[i];
-    const Placement required = strategy.required(op, i);
-    if (const auto found = partial_because_.find(home(input)); found != partial_because_.end())
-      for (const Partial& partial : required.partial)
-        if (const auto cause = found->second.find(partial.axis); cause != found->second.end())
-          because.insert_or_assign(partial.axis, cause->second);
-    const ValueId brought = bring(input, required, what);
+    const ValueId brought = bring(op.node.inputs[i], choice.needs(i), what);
     graph_.node(id).inputs[i] = brought;
   }
   emit(id);
   for (size_t r = 0; r < op.node.results.size(); ++r) {
     const ValueId result = op.node.results[r];
-    const Placement natural = strategy.natural(op, r), kept = target(op.bound[r], natural.without_circulation());
+    const Placement &natural = taken.natural[r], &kept = taken.kept[r];
     set_placement(result, natural, what);
-    for (size_t f = 0; f < op.factors.size(); ++f)
-      if (!op.factors[f].results[r] && !strategy.factor_axes[f].empty()) {
-        DimId dim;
-        for (DimId d : op.factors[f].operands)
-          if (d) dim = d;
-        for (AxisId axis : strategy.factor_axes[f])
-          because.insert_or_assign(axis, Contraction{dim, what, op.factors[f].reduce});
-      }
-    if (natural.is_partial()) partial_because_[result] = because;
     if (kept == natural) continue;
     const bool ruled = kept == target(declared_.of(result), natural);
     const bool by_region = std::ranges::any_of(graph_.type(result).dims, [&](DimId dim) {
@@ -370,6 +332,25 @@ void Placer::settle(const OpContext& op, const Strategy& strategy, NodeId id) {
     if (graph_.value(moved).name.empty()) graph_.value(moved).name = graph_.value(result).name;
     if (graph_.value(moved).label.empty()) graph_.value(moved).label = graph_.value(result).label;
   }
+}
+
+/// Why result `r` is partial, for those who complete it: what the operands were partial for, and what the op contracts.
+void Placer::tell_partial(const OpContext& op, const Choice& choice, size_t r, const std::string& what) {
+  std::map<AxisId, Contraction> because;
+  for (size_t i = 0; i < op.node.inputs.size(); ++i)
+    if (const auto found = partial_because_.find(home(op.node.inputs[i])); found != partial_because_.end())
+      for (const Partial& partial : choice.needs(i).partial)
+        if (const auto cause = found->second.find(partial.axis); cause != found->second.end())
+          because.insert_or_assign(partial.axis, cause->second);
+  for (size_t f = 0; f < op.factors.size(); ++f) {
+    if (op.factors[f].results[r]) continue;
+    DimId dim;
+    for (DimId d : op.factors[f].operands)
+      if (d) dim = d;
+    for (AxisId axis : choice.taken->strategy.factor_axes[f])
+      because.insert_or_assign(axis, Contraction{dim, what, op.factors[f].reduce});
+  }
+  partial_because_[op.node.results[r]] = because;
 }
 
 ValueId Placer::home(ValueId id) const {

@@ -5,19 +5,15 @@
 #include <vector>
 
 #include "codegen/layout/decisions.h"
-#include "codegen/layout/declared.h"
-#include "codegen/layout/margins.h"
-#include "codegen/layout/reshard.h"
+#include "codegen/layout/layout_facts.h"
 #include "codegen/layout/sharded_graph.h"
-#include "codegen/layout/stages.h"
-#include "codegen/layout/strategy.h"
 
 namespace mesh {
 
 class Placer {
  public:
-  /// `planner` is of these dims, mesh and machine: what it knows serves the next placer.
-  Placer(const Graph&, const Layout&, const Machine&, ReshardPlanner& planner, const Decisions&);
+  /// A try that is only compared `tells` no reasons.
+  Placer(LayoutFacts&, const Decisions&, bool tells);
   ShardedGraph run();
 
  private:
@@ -29,13 +25,15 @@ class Placer {
   bool adds_up(NodeId);
   void complete_gradients(NodeId);
   struct Choice {
-    Strategy strategy;
+    std::shared_ptr<const PricedStrategies> of;
+    const PricedStrategy* taken = nullptr;
     double seconds, operands;  // all, and what of it moves operands
+    const Placement& needs(size_t operand) const { return of->needs[operand][taken->needs[operand]]; }
   };
-  Choice cheapest(const OpContext&, const std::vector<Strategy>&);
-  void add_ring(ValueId, const Placement& circulating, std::vector<ReshardStep>& rings);
+  Choice cheapest(const OpContext&, std::shared_ptr<const PricedStrategies>);
   std::vector<AxisId> ruled_rings(const OpContext&) const;
-  void settle(const OpContext&, const Strategy&, NodeId);
+  void settle(const OpContext&, const Choice&, NodeId);
+  void tell_partial(const OpContext&, const Choice&, size_t result, const std::string& what);
   DeclaredAxes bound(ValueId) const;
   void find_inner_values();
   // place_loop.cpp
@@ -80,15 +78,16 @@ class Placer {
 
   ShardedGraph out_;
   Graph& graph_;  // out_.graph
+  LayoutFacts& facts_;
   const Layout& layout_;
-  Declared declared_;
-  const Stages stages_;
-  const DividedLoops& divided_;  // out_.divided
-  Decisions decisions_;
+  const Declared& declared_;
+  const Stages& stages_;
+  const DividedLoops& divided_;
+  const Decisions& decisions_;
+  const bool tells_;
   std::vector<bool> inner_;   // within an expression: no name, and one reader, elementwise or of neighbours
   std::vector<bool> summed_;  // of those, terms of products that leave the completion to their sum
   ReshardPlanner& planner_;
-  const Margins margins_;
   std::vector<bool> free_;              // depends on no parameter, input or state
   std::map<ValueId, ValueId> home_;     // a result that was moved to its rule's placement at once
   std::map<ValueId, ValueId> unmoved_;  // the reverse

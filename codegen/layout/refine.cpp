@@ -1,5 +1,6 @@
 // refine.cpp: places a graph several times, and keeps what costs least.
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "codegen/graph/verify_graph.h"
@@ -29,28 +30,31 @@ struct PlacedCost {
 class Refiner {
  public:
   Refiner(const Graph& graph, const Layout& layout, const Machine& machine)
-      : layout_(layout),
-        machine_(machine),
-        planner_(graph, layout_.mesh, machine_),
-        graph_(graph),
-        best_(place(graph, {})),
+      : planner_(std::make_shared<ReshardPlanner>(graph, layout.mesh, machine)),
+        facts_(std::make_shared<LayoutFacts>(graph, layout, machine, *planner_)),
+        best_(try_to_place(*facts_, {})),
         cost_(best_) {}
 
   /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
   ShardedGraph run() {
-    if (cost_.communication == 0) return std::move(best_);
-    if (graph_.nodes.size() > most_nodes) return hidden_behind_turns();
+    if (cost_.communication == 0) return placed();
+    if (graph().nodes.size() > most_nodes) return hidden_behind_turns();
     Refiner wide = *this;
     improve();
     wide.decisions_.splits_any = true;
-    if (wide.take_if_cheaper(wide.graph_, wide.decisions_)) wide.improve();
+    if (wide.take_if_cheaper(wide.facts_, wide.decisions_)) wide.improve();
     return (wide.cost_.communication < cost_.communication ? wide : *this).hidden_behind_turns();
   }
 
  private:
-  ShardedGraph place(const Graph& graph, const Decisions& decisions) {
-    return Placer(graph, layout_, machine_, planner_, decisions).run();
+  const Graph& graph() const { return facts_->graph; }
+
+  static ShardedGraph try_to_place(LayoutFacts& facts, const Decisions& decisions) {
+    return Placer(facts, decisions, false).run();
   }
+
+  /// As it was decided, with reasons.
+  ShardedGraph placed() { return Placer(*facts_, decisions_, true).run(); }
 
   void improve() {
     choose_freedom();
@@ -61,12 +65,12 @@ class Refiner {
     look_ahead(true);
   }
 
-  bool take_if_cheaper(const Graph& graph, const Decisions& decisions) {
-    ShardedGraph placed = place(graph, decisions);
+  bool take_if_cheaper(const std::shared_ptr<LayoutFacts>& facts, const Decisions& decisions) {
+    ShardedGraph placed = try_to_place(*facts, decisions);
     const PlacedCost cost(placed);
     if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
     if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
-    if (&graph != &graph_) graph_ = graph;
+    facts_ = facts;
     decisions_ = decisions;
     best_ = std::move(placed);
     cost_ = cost;
@@ -75,10 +79,8 @@ class Refiner {
 
   /// What takes longer, but is not waited for, is no try like others.
   ShardedGraph hidden_behind_turns() {
-    const std::map<ValueId, Placement> completed = completed_in_turns(best_);
-    if (completed.empty()) return std::move(best_);
-    for (const auto& [stack, lies] : completed) decisions_.lies.insert_or_assign(stack, lies);
-    return place(graph_, decisions_);
+    for (const auto& [stack, lies] : completed_in_turns(best_)) decisions_.lies.insert_or_assign(stack, lies);
+    return placed();
   }
 
   void choose_freedom() { try_each({&Decisions::frees_inner, &Decisions::counts_copies}); }
@@ -87,7 +89,7 @@ class Refiner {
     for (bool Decisions::*freedom : freedoms) {
       Decisions other = decisions_;
       other.*freedom = !(other.*freedom);
-      take_if_cheaper(graph_, other);
+      take_if_cheaper(facts_, other);
     }
   }
 
@@ -102,26 +104,27 @@ class Refiner {
       if (at == kinds.end()) kinds.push_back(partial);
       return static_cast<int>(std::ranges::find(kinds, partial) - kinds.begin()) + 1;
     };
-    Graph graph = graph_;
-    if (!reassociate(graph, kind)) return;
+    Graph other = graph();
+    if (!reassociate(other, kind)) return;
+    const auto facts = std::make_shared<LayoutFacts>(std::move(other), facts_->layout, facts_->machine, *planner_);
     const Decisions now = decisions_;
-    take_if_cheaper(graph, now);
+    take_if_cheaper(facts, now);
     choose_freedom();
   }
 
   /// What enters a turn; one that is partial adds up turn by turn.
   bool is_carry(ValueId value) const {
-    const LoopOp* loop = std::get_if<LoopOp>(&graph_.node(graph_.value(value).producer).op);
+    const LoopOp* loop = std::get_if<LoopOp>(&graph().node(graph().value(value).producer).op);
     return loop && std::ranges::find(loop->carries, value, &LoopOp::Carry::entering) != loop->carries.end();
   }
 
   /// Tries the ways to do without the dearest movements, until so many in a row did not help or enough was tried: at
   /// first those that each concern one value, then also those by which products decide `together`.
   void look_ahead(bool together) {
-    const size_t enough = std::min<size_t>(most_nodes / graph_.nodes.size(), 24);
+    const size_t enough = std::min<size_t>(most_nodes / graph().nodes.size(), 24);
     size_t left = enough;
     for (;;) {
-      const bool found = std::ranges::any_of(wishes(graph_, best_), [&](const std::vector<Wish>& ways) {
+      const bool found = std::ranges::any_of(wishes(graph(), best_), [&](const std::vector<Wish>& ways) {
         const double before = cost_.seconds;
         const Decisions base = decisions_;
         for (const Wish& way : ways) {
@@ -131,7 +134,7 @@ class Refiner {
           if (!together && !way.moves_only.empty()) continue;
           if (left == 0 || !tried_.insert(decisions).second) continue;
           --left;
-          take_if_cheaper(graph_, decisions);
+          take_if_cheaper(facts_, decisions);
         }
         return cost_.seconds < before;
       });
@@ -142,10 +145,8 @@ class Refiner {
 
   static constexpr size_t most_nodes = 15'000;  // placed in vain one after the other, about
 
-  const Layout& layout_;
-  const Machine& machine_;
-  ReshardPlanner planner_;  // of the dims of the graph that was given: rewrites add none
-  Graph graph_;
+  std::shared_ptr<ReshardPlanner> planner_;  // of the dims of the graph that was given: rewrites add none
+  std::shared_ptr<LayoutFacts> facts_;       // shared with who decides otherwise
   Decisions decisions_;
   std::set<Decisions> tried_;
   bool sends_no_more_ = false;  // what the latency of calls alone would gain may be lost where calls are combined
@@ -163,7 +164,8 @@ ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& mach
 }
 
 ShardedGraph place_once(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner) {
-  return Placer(graph, layout, machine, planner, {}).run();
+  LayoutFacts facts(graph, layout, machine, planner);
+  return Placer(facts, {}, false).run();
 }
 
 }  // namespace mesh

@@ -11,18 +11,23 @@
 
 namespace mesh {
 
-/// What is known of an op when its strategy is chosen.
-struct OpContext {
-  const Graph& graph;
-  const MeshShape& mesh;
-  const Node& node;
-  std::vector<Factor> factors;
+/// How the values around an op lie, and what is decided of them, when its strategy is chosen.
+struct Surroundings {
   std::vector<std::optional<Placement>> operands;  // nothing: a free value, made wherever it is needed
   std::vector<DeclaredAxes> declared;              // by result: what claims axes for its dims
   std::vector<DeclaredAxes> bound;                 // by result: what of that it must have
-  std::vector<Where> must_lie;                     // the coordinates at which it is computed, of these axes
-  const Margins& margins;                          // with which operands are read
-  std::vector<AxisId> in_ring = {};                // over which rules split what is to go round (Factor::circulates)
+  std::vector<bool> summed;                        // by result: its sum is completed in its place
+  std::vector<Where> must_lie;                     // the coordinates at which the op is computed, of these axes
+  std::vector<AxisId> in_ring;                     // over which rules split what is to go round (Factor::circulates)
+  bool operator==(const Surroundings&) const = default;
+};
+
+struct OpContext : Surroundings {
+  const Graph& graph;
+  const MeshShape& mesh;
+  const Node& node;
+  const std::vector<Factor>& factors;
+  const Margins& margins;  // with which operands are read
 };
 
 struct Strategy {

@@ -1,0 +1,45 @@
+#include "codegen/layout/layout_facts.h"
+
+#include <algorithm>
+
+#include "codegen/graph/op.h"
+
+namespace mesh {
+
+LayoutFacts::LayoutFacts(Graph of, const Layout& under, const Machine& on, ReshardPlanner& planner)
+    : graph(std::move(of)),
+      layout(under),
+      machine(on),
+      planner(planner),
+      declared(graph, layout),
+      stages(graph, layout),
+      divided(divided_loops(graph, layout, stages)),
+      margins(graph),
+      factors_(graph.nodes.size()),
+      beside_(graph.nodes.size()),
+      known_(graph.nodes.size()) {
+  for (const Body& body : graph.bodies)
+    for (const NodeId id : body.nodes) {
+      const Node& node = graph.node(id);
+      factors_[id.index] = definition(node.op).factors(graph, node);
+      beside_[id.index] = mesh::reads_beside(graph, node);
+    }
+}
+
+const std::vector<Factor>& LayoutFacts::factors(NodeId id) const { return factors_[id.index]; }
+
+bool LayoutFacts::reads_beside(NodeId id) const { return beside_[id.index]; }
+
+std::shared_ptr<const PricedStrategies> LayoutFacts::strategies(const OpContext& op, NodeId id) {
+  const auto priced = [&] {
+    return std::make_shared<const PricedStrategies>(price(op, mesh::strategies(op), machine, planner));
+  };
+  if (op.node.inputs != graph.node(id).inputs) return priced();  // what is read with margins is known by its value
+  std::vector<Known>& known = known_[id.index];
+  const auto found = std::ranges::find_if(known, [&](const Known& one) { return one.surroundings == op; });
+  if (found != known.end()) return found->strategies;
+  if (known.size() == most_known) known.erase(known.begin());
+  return known.emplace_back(op, priced()).strategies;
+}
+
+}  // namespace mesh

@@ -1,0 +1,48 @@
+// layout_facts.h: what is known of a graph under a layout before anything is decided of its placements, the same for
+// each try to place it.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "codegen/layout/declared.h"
+#include "codegen/layout/divided.h"
+#include "codegen/layout/margins.h"
+#include "codegen/layout/priced_strategies.h"
+#include "codegen/layout/reshard.h"
+#include "codegen/layout/stages.h"
+
+namespace mesh {
+
+class LayoutFacts {
+ public:
+  /// `planner` is of these dims, mesh and machine: what it knows serves other graphs too.
+  LayoutFacts(Graph, const Layout&, const Machine&, ReshardPlanner& planner);
+  LayoutFacts(const LayoutFacts&) = delete;
+
+  const std::vector<Factor>& factors(NodeId) const;
+  bool reads_beside(NodeId) const;
+  /// The strategies of one of the graph's nodes, as it is there: known again where its surroundings are as before.
+  std::shared_ptr<const PricedStrategies> strategies(const OpContext&, NodeId);
+
+  const Graph graph;
+  const Layout& layout;
+  const Machine& machine;
+  ReshardPlanner& planner;
+  const Declared declared;
+  const Stages stages;
+  const DividedLoops divided;
+  const Margins margins;
+
+ private:
+  struct Known {
+    Surroundings surroundings;
+    std::shared_ptr<const PricedStrategies> strategies;
+  };
+  static constexpr size_t most_known = 8;  // of one node
+
+  std::vector<std::vector<Factor>> factors_;  // by node
+  std::vector<bool> beside_;                  // by node
+  std::vector<std::vector<Known>> known_;     // by node
+};
+
+}  // namespace mesh
