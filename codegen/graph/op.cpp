@@ -42,6 +42,7 @@ std::optional<DimId> positions_along(const Graph& graph, const Node& node) {
 }
 
 bool reads_beside(const Graph& graph, const Node& node) {
+  if (is_elementwise(node.op) || is_rename(node.op)) return false;  // most are, and are asked often
   const std::vector<Factor> factors = definition(node.op).factors(graph, node);
   return std::ranges::any_of(factors, [](const Factor& factor) { return factor.margin || factor.window; });
 }

@@ -1,6 +1,7 @@
 // decisions.h: what is decided of a graph's placements beyond its rules, before its values are placed one by one.
 #pragma once
 #include <map>
+#include <tuple>
 
 #include "codegen/layout/placement.h"
 
@@ -23,6 +24,7 @@ struct Decisions {
   bool keeps_made = false;
   /// An op that would have operands moved may split any of its dims instead.
   bool splits_any = false;
+  auto freedoms() const { return std::tie(frees_inner, frees_neighbours, counts_copies, keeps_made, splits_any); }
   auto operator<=>(const Decisions&) const = default;
 };
 

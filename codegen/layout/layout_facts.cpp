@@ -17,16 +17,32 @@ LayoutFacts::LayoutFacts(Graph of, const Layout& under, const Machine& on, Resha
       margins(graph),
       factors_(graph.nodes.size()),
       beside_(graph.nodes.size()),
+      places_(graph.nodes.size()),
+      ends_(graph.nodes.size()),
       known_(graph.nodes.size()) {
-  for (const Body& body : graph.bodies)
-    for (const NodeId id : body.nodes) {
-      const Node& node = graph.node(id);
-      factors_[id.index] = definition(node.op).factors(graph, node);
-      beside_[id.index] = mesh::reads_beside(graph, node);
-    }
+  for (uint32_t i = 0; i < graph.values.size(); ++i) declared_axes_.push_back(declared.of(ValueId{i}));
+  size_t place = 0;
+  walk(graph.root(), place);
+}
+
+void LayoutFacts::walk(BodyId body, size_t& place) {
+  for (const NodeId id : graph.body(body).nodes) {
+    const Node& node = graph.node(id);
+    places_[id.index] = place++;
+    factors_[id.index] = definition(node.op).factors(graph, node);
+    beside_[id.index] = mesh::reads_beside(graph, node);
+    if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) walk(loop->body, place);
+    ends_[id.index] = place;
+  }
 }
 
 const std::vector<Factor>& LayoutFacts::factors(NodeId id) const { return factors_[id.index]; }
+
+const DeclaredAxes& LayoutFacts::declared_axes(ValueId id) const { return declared_axes_[id.index]; }
+
+size_t LayoutFacts::place_of(NodeId id) const { return places_[id.index]; }
+
+size_t LayoutFacts::end_of_loop(NodeId id) const { return ends_[id.index]; }
 
 bool LayoutFacts::reads_beside(NodeId id) const { return beside_[id.index]; }
 

@@ -21,6 +21,10 @@ class LayoutFacts {
 
   const std::vector<Factor>& factors(NodeId) const;
   bool reads_beside(NodeId) const;
+  const DeclaredAxes& declared_axes(ValueId) const;
+  /// Where a node, or the end of a loop, comes in the walk over all bodies.
+  size_t place_of(NodeId) const;
+  size_t end_of_loop(NodeId) const;
   /// The strategies of one of the graph's nodes, as it is there: known again where its surroundings are as before.
   std::shared_ptr<const PricedStrategies> strategies(const OpContext&, NodeId);
 
@@ -34,6 +38,8 @@ class LayoutFacts {
   const Margins margins;
 
  private:
+  void walk(BodyId, size_t& place);
+
   struct Known {
     Surroundings surroundings;
     std::shared_ptr<const PricedStrategies> strategies;
@@ -42,6 +48,8 @@ class LayoutFacts {
 
   std::vector<std::vector<Factor>> factors_;  // by node
   std::vector<bool> beside_;                  // by node
+  std::vector<DeclaredAxes> declared_axes_;   // by value
+  std::vector<size_t> places_, ends_;         // by node
   std::vector<std::vector<Known>> known_;     // by node
 };
 

@@ -25,7 +25,7 @@ ShardedGraph unplaced(const LayoutFacts& facts) {
 
 }  // namespace
 
-Placer::Placer(LayoutFacts& facts, const Decisions& decisions, bool tells)
+Placer::Placer(LayoutFacts& facts, const Decisions& decisions, const EarlierChoices& earlier, bool tells)
     : out_(unplaced(facts)),
       graph_(out_.graph),
       facts_(facts),
@@ -34,7 +34,9 @@ Placer::Placer(LayoutFacts& facts, const Decisions& decisions, bool tells)
       stages_(facts.stages),
       divided_(facts.divided),
       decisions_(decisions),
+      earlier_(earlier),
       tells_(tells),
+      choices_(graph_.nodes.size()),
       planner_(facts.planner),
       free_(graph_.values.size()),
       rebuilt_(graph_.bodies.size()) {
@@ -182,6 +184,11 @@ void Placer::node(NodeId id) {
     return;
   }
   if (graph_.node(id).part == Part::update) complete_gradients(id);
+  choices_[id.index] = facts_.place_of(id) < earlier_.until ? earlier_.by_node[id.index] : choose(id);
+  settle(choices_[id.index], id);
+}
+
+Choice Placer::choose(NodeId id) {
   const Node node = graph_.node(id);
   OpContext op{{}, graph_, layout_.mesh, node, facts_.factors(id), facts_.margins};
   op.must_lie = must_lie(id);
@@ -189,7 +196,7 @@ void Placer::node(NodeId id) {
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
   for (ValueId result : node.results) {
     op.bound.push_back(bound(result));
-    op.declared.push_back(inner_[result.index] ? declared_.of(result) : op.bound.back());
+    op.declared.push_back(inner_[result.index] ? facts_.declared_axes(result) : op.bound.back());
     op.summed.push_back(summed_[result.index]);
   }
   op.in_ring = ruled_rings(op);
@@ -201,10 +208,10 @@ void Placer::node(NodeId id) {
     better = other.seconds < best.seconds * (1 - 1e-9);
     if (better) best = std::move(other);
   }
-  settle(op, best, id);
+  return best;
 }
 
-Placer::Choice Placer::cheapest(const OpContext& op, std::shared_ptr<const PricedStrategies> of) {
+Choice Placer::cheapest(const OpContext& op, std::shared_ptr<const PricedStrategies> of) {
   constexpr double never = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> moving(op.operands.size());
   for (size_t i = 0; i < op.operands.size(); ++i)
@@ -242,7 +249,7 @@ std::vector<AxisId> Placer::ruled_rings(const OpContext& op) const {
       const std::vector<DimId>& dims = graph_.type(op.node.inputs[i]).dims;
       const auto dim = std::ranges::find(dims, factor.operands[i]);
       if (factor.operands[i] == factor.operands[0] || dim == dims.end()) continue;
-      const DeclaredAxes rules = declared_.of(op.node.inputs[i]);
+      const DeclaredAxes& rules = facts_.declared_axes(op.node.inputs[i]);
       const auto& ruled = rules[static_cast<size_t>(dim - dims.begin())];
       if (ruled) axes.insert(axes.end(), ruled->axes.begin(), ruled->axes.end());
     }
@@ -291,7 +298,7 @@ DeclaredAxes Placer::bound(ValueId id) const {
   const auto decided = decisions_.lies.find(id);
   const bool open = (id.index < inner_.size() && inner_[id.index]) ||
                     (decided != decisions_.lies.end() && declared_.may_lie_otherwise(id));
-  DeclaredAxes axes = open ? DeclaredAxes(graph_.type(id).dims.size()) : declared_.of(id);
+  DeclaredAxes axes = open ? DeclaredAxes(graph_.type(id).dims.size()) : facts_.declared_axes(id);
   if (decided == decisions_.lies.end()) return axes;
   std::vector<AxisId> used;
   for (const Where& where : varying_in(graph_, divided_, graph_.value(id).body)) used.push_back(where.axis);
@@ -305,23 +312,24 @@ DeclaredAxes Placer::bound(ValueId id) const {
   return axes;
 }
 
-void Placer::settle(const OpContext& op, const Choice& choice, NodeId id) {
+void Placer::settle(const Choice& choice, NodeId id) {
+  const Node node = graph_.node(id);
   const PricedStrategy& taken = *choice.taken;
-  const std::string what = tells_ ? describe(op.node) : "";
+  const std::string what = tells_ ? describe(node) : "";
   if (tells_)
-    for (size_t r = 0; r < op.node.results.size(); ++r)
-      if (taken.natural[r].is_partial()) tell_partial(op, choice, r, what);
-  for (size_t i = 0; i < op.node.inputs.size(); ++i) {
-    const ValueId brought = bring(op.node.inputs[i], choice.needs(i), what);
+    for (size_t r = 0; r < node.results.size(); ++r)
+      if (taken.natural[r].is_partial()) tell_partial(node, id, choice, r, what);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId brought = bring(node.inputs[i], choice.needs(i), what);
     graph_.node(id).inputs[i] = brought;
   }
   emit(id);
-  for (size_t r = 0; r < op.node.results.size(); ++r) {
-    const ValueId result = op.node.results[r];
+  for (size_t r = 0; r < node.results.size(); ++r) {
+    const ValueId result = node.results[r];
     const Placement &natural = taken.natural[r], &kept = taken.kept[r];
     set_placement(result, natural, what);
     if (kept == natural) continue;
-    const bool ruled = kept == target(declared_.of(result), natural);
+    const bool ruled = kept == target(facts_.declared_axes(result), natural);
     const bool by_region = std::ranges::any_of(graph_.type(result).dims, [&](DimId dim) {
       return std::ranges::count(graph_.ranks_dims, dim, &RanksDim::dim) > 0;
     });
@@ -335,22 +343,23 @@ void Placer::settle(const OpContext& op, const Choice& choice, NodeId id) {
 }
 
 /// Why result `r` is partial, for those who complete it: what the operands were partial for, and what the op contracts.
-void Placer::tell_partial(const OpContext& op, const Choice& choice, size_t r, const std::string& what) {
+void Placer::tell_partial(const Node& node, NodeId id, const Choice& choice, size_t r, const std::string& what) {
   std::map<AxisId, Contraction> because;
-  for (size_t i = 0; i < op.node.inputs.size(); ++i)
-    if (const auto found = partial_because_.find(home(op.node.inputs[i])); found != partial_because_.end())
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    if (const auto found = partial_because_.find(home(node.inputs[i])); found != partial_because_.end())
       for (const Partial& partial : choice.needs(i).partial)
         if (const auto cause = found->second.find(partial.axis); cause != found->second.end())
           because.insert_or_assign(partial.axis, cause->second);
-  for (size_t f = 0; f < op.factors.size(); ++f) {
-    if (op.factors[f].results[r]) continue;
+  const std::vector<Factor>& factors = facts_.factors(id);
+  for (size_t f = 0; f < factors.size(); ++f) {
+    if (factors[f].results[r]) continue;
     DimId dim;
-    for (DimId d : op.factors[f].operands)
+    for (DimId d : factors[f].operands)
       if (d) dim = d;
     for (AxisId axis : choice.taken->strategy.factor_axes[f])
-      because.insert_or_assign(axis, Contraction{dim, what, op.factors[f].reduce});
+      because.insert_or_assign(axis, Contraction{dim, what, factors[f].reduce});
   }
-  partial_because_[op.node.results[r]] = because;
+  partial_because_[node.results[r]] = because;
 }
 
 ValueId Placer::home(ValueId id) const {

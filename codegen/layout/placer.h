@@ -10,11 +10,28 @@
 
 namespace mesh {
 
+/// What an op came to take.
+struct Choice {
+  std::shared_ptr<const PricedStrategies> of;
+  const PricedStrategy* taken = nullptr;
+  double seconds, operands;  // all, and what of it moves operands
+  const Placement& needs(size_t operand) const { return of->needs[operand][taken->needs[operand]]; }
+};
+
+/// Of an earlier walk over the same graph: what ops took, by node, which those in front of the first place in the walk
+/// (LayoutFacts::place_of) where something is decided otherwise take again.
+struct EarlierChoices {
+  const std::vector<Choice>& by_node;
+  size_t until;
+};
+
 class Placer {
  public:
   /// A try that is only compared `tells` no reasons.
-  Placer(LayoutFacts&, const Decisions&, bool tells);
+  Placer(LayoutFacts&, const Decisions&, const EarlierChoices&, bool tells);
   ShardedGraph run();
+  /// What each op took.
+  std::vector<Choice> choices() { return std::move(choices_); }
 
  private:
   // place.cpp: the walk
@@ -24,16 +41,11 @@ class Placer {
   void update(NodeId);
   bool adds_up(NodeId);
   void complete_gradients(NodeId);
-  struct Choice {
-    std::shared_ptr<const PricedStrategies> of;
-    const PricedStrategy* taken = nullptr;
-    double seconds, operands;  // all, and what of it moves operands
-    const Placement& needs(size_t operand) const { return of->needs[operand][taken->needs[operand]]; }
-  };
+  Choice choose(NodeId);
   Choice cheapest(const OpContext&, std::shared_ptr<const PricedStrategies>);
   std::vector<AxisId> ruled_rings(const OpContext&) const;
-  void settle(const OpContext&, const Choice&, NodeId);
-  void tell_partial(const OpContext&, const Choice&, size_t result, const std::string& what);
+  void settle(const Choice&, NodeId);
+  void tell_partial(const Node&, NodeId, const Choice&, size_t result, const std::string& what);
   DeclaredAxes bound(ValueId) const;
   void find_inner_values();
   // place_loop.cpp
@@ -84,9 +96,11 @@ class Placer {
   const Stages& stages_;
   const DividedLoops& divided_;
   const Decisions& decisions_;
+  const EarlierChoices earlier_;
   const bool tells_;
-  std::vector<bool> inner_;   // within an expression: no name, and one reader, elementwise or of neighbours
-  std::vector<bool> summed_;  // of those, terms of products that leave the completion to their sum
+  std::vector<Choice> choices_;  // by node
+  std::vector<bool> inner_;      // within an expression: no name, and one reader, elementwise or of neighbours
+  std::vector<bool> summed_;     // of those, terms of products that leave the completion to their sum
   ReshardPlanner& planner_;
   std::vector<bool> free_;              // depends on no parameter, input or state
   std::map<ValueId, ValueId> home_;     // a result that was moved to its rule's placement at once

@@ -1,5 +1,6 @@
 // refine.cpp: places a graph several times, and keeps what costs least.
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <set>
 
@@ -27,34 +28,69 @@ struct PlacedCost {
   }
 };
 
+/// Calls `differs` with what only one of two maps has, or each has otherwise.
+template <class Map, class Differs>
+void for_each_difference(const Map& one, const Map& other, const Differs& differs) {
+  for (const auto& [key, value] : one)
+    if (const auto at = other.find(key); at == other.end() || at->second != value) differs(key, value);
+  for (const auto& [key, value] : other)
+    if (!one.contains(key)) differs(key, value);
+}
+
 class Refiner {
  public:
   Refiner(const Graph& graph, const Layout& layout, const Machine& machine)
       : planner_(std::make_shared<ReshardPlanner>(graph, layout.mesh, machine)),
         facts_(std::make_shared<LayoutFacts>(graph, layout, machine, *planner_)),
-        best_(try_to_place(*facts_, {})),
-        cost_(best_) {}
+        best_(*facts_, decisions_, EarlierChoices{{}, 0}),
+        cost_(best_.graph) {}
 
   /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
   ShardedGraph run() {
-    if (cost_.communication == 0) return placed();
+    if (cost_.communication == 0) return placed(decisions_);
     if (graph().nodes.size() > most_nodes) return hidden_behind_turns();
     Refiner wide = *this;
+    Decisions decisions = decisions_;
+    decisions.splits_any = true;
+    if (wide.take_if_cheaper(facts_, decisions)) wide.improve();
     improve();
-    wide.decisions_.splits_any = true;
-    if (wide.take_if_cheaper(wide.facts_, wide.decisions_)) wide.improve();
     return (wide.cost_.communication < cost_.communication ? wide : *this).hidden_behind_turns();
   }
 
  private:
   const Graph& graph() const { return facts_->graph; }
 
-  static ShardedGraph try_to_place(LayoutFacts& facts, const Decisions& decisions) {
-    return Placer(facts, decisions, false).run();
-  }
+  /// Placed as decided, with what each op took.
+  struct Try {
+    ShardedGraph graph;
+    std::vector<Choice> choices;
+    Try(LayoutFacts& facts, const Decisions& decisions, const EarlierChoices& earlier) {
+      Placer placer(facts, decisions, earlier, false);
+      graph = placer.run();
+      choices = placer.choices();
+    }
+  };
 
   /// As it was decided, with reasons.
-  ShardedGraph placed() { return Placer(*facts_, decisions_, true).run(); }
+  ShardedGraph placed(const Decisions& decisions) {
+    return Placer(*facts_, decisions, {best_.choices, first_difference(decisions)}, true).run();
+  }
+
+  /// The first place in the walk where other decisions than those of `best_` matter.
+  size_t first_difference(const Decisions& other) const {
+    if (other.freedoms() != decisions_.freedoms()) return 0;
+    size_t first = std::numeric_limits<size_t>::max();
+    const auto differs = [&](ValueId value, const Placement&) {
+      const NodeId made = graph().value(value).producer;
+      const LoopOp* loop = std::get_if<LoopOp>(&graph().node(made).op);
+      const bool stacked = loop && std::ranges::count(loop->collects, value, &LoopOp::Collect::stacked) > 0;
+      first = std::min(first, stacked ? facts_->end_of_loop(made) : facts_->place_of(made));
+    };
+    for_each_difference(decisions_.lies, other.lies, differs);
+    for_each_difference(decisions_.moves_only, other.moves_only,
+                        [&](NodeId op, int) { first = std::min(first, facts_->place_of(op)); });
+    return first;
+  }
 
   void improve() {
     choose_freedom();
@@ -66,8 +102,8 @@ class Refiner {
   }
 
   bool take_if_cheaper(const std::shared_ptr<LayoutFacts>& facts, const Decisions& decisions) {
-    ShardedGraph placed = try_to_place(*facts, decisions);
-    const PlacedCost cost(placed);
+    Try placed(*facts, decisions, {best_.choices, facts == facts_ ? first_difference(decisions) : 0});
+    const PlacedCost cost(placed.graph);
     if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
     if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
     facts_ = facts;
@@ -79,8 +115,9 @@ class Refiner {
 
   /// What takes longer, but is not waited for, is no try like others.
   ShardedGraph hidden_behind_turns() {
-    for (const auto& [stack, lies] : completed_in_turns(best_)) decisions_.lies.insert_or_assign(stack, lies);
-    return placed();
+    Decisions decisions = decisions_;
+    for (const auto& [stack, lies] : completed_in_turns(best_.graph)) decisions.lies.insert_or_assign(stack, lies);
+    return placed(decisions);
   }
 
   void choose_freedom() { try_each({&Decisions::frees_inner, &Decisions::counts_copies}); }
@@ -97,8 +134,8 @@ class Refiner {
   void add_partial_terms_first() {
     std::vector<std::vector<Partial>> kinds;
     const auto kind = [&](ValueId value) {
-      if (value.index >= best_.placements.size() || !best_.placement(value).is_partial()) return plain_term;
-      const std::vector<Partial>& partial = best_.placement(value).partial;
+      if (value.index >= best_.graph.placements.size() || !best_.graph.placement(value).is_partial()) return plain_term;
+      const std::vector<Partial>& partial = best_.graph.placement(value).partial;
       if (is_carry(value)) return fixed_term;
       const auto at = std::ranges::find(kinds, partial);
       if (at == kinds.end()) kinds.push_back(partial);
@@ -124,7 +161,7 @@ class Refiner {
     const size_t enough = std::min<size_t>(most_nodes / graph().nodes.size(), 24);
     size_t left = enough;
     for (;;) {
-      const bool found = std::ranges::any_of(wishes(graph(), best_), [&](const std::vector<Wish>& ways) {
+      const bool found = std::ranges::any_of(wishes(graph(), best_.graph), [&](const std::vector<Wish>& ways) {
         const double before = cost_.seconds;
         const Decisions base = decisions_;
         for (const Wish& way : ways) {
@@ -150,7 +187,7 @@ class Refiner {
   Decisions decisions_;
   std::set<Decisions> tried_;
   bool sends_no_more_ = false;  // what the latency of calls alone would gain may be lost where calls are combined
-  ShardedGraph best_;
+  Try best_;
   PlacedCost cost_;
 };
 
@@ -165,7 +202,7 @@ ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& mach
 
 ShardedGraph place_once(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner) {
   LayoutFacts facts(graph, layout, machine, planner);
-  return Placer(facts, {}, false).run();
+  return Placer(facts, {}, {{}, 0}, false).run();
 }
 
 }  // namespace mesh

@@ -47,6 +47,21 @@ double still_needed(const Graph& graph, const MeshShape& mesh, const ValueType& 
 
 }  // namespace
 
+size_t ReshardPlanner::Hash::of(const std::vector<DimId>& dims, const Placement& from, const Placement& to) {
+  size_t hash = 0;
+  const auto add = [&](size_t what) { hash = (hash + what + 1) * 0x9e3779b97f4a7c15; };
+  for (const DimId dim : dims) add(dim.index);
+  for (const Placement* placement : {&from, &to}) {
+    for (const DimPlacement& dim : placement->dims) {
+      for (const AxisId axis : dim.axes) add(axis);
+      add(0xff);
+    }
+    for (const Partial& partial : placement->partial) add(partial.axis);
+    add(placement->at.size());
+  }
+  return hash ^ hash >> 32;
+}
+
 const std::optional<ReshardPath>& ReshardPlanner::plan(const ValueType& type, const Placement& from,
                                                        const Placement& to) {
   static const std::optional<ReshardPath> nothing_moves = ReshardPath{};

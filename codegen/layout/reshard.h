@@ -1,8 +1,8 @@
 // reshard.h: the cheapest way from one placement of a value to another, as a list of collectives.
 #pragma once
-#include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "codegen/layout/cost.h"
@@ -47,7 +47,12 @@ class ReshardPlanner {
   const MeshShape& mesh_;
   const Machine& machine_;
   using Key = std::tuple<Type, std::vector<DimId>, Placement, Placement>;
-  std::map<Key, std::optional<ReshardPath>, std::less<>> known_;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const auto& key) const { return of(std::get<1>(key), std::get<2>(key), std::get<3>(key)); }
+    static size_t of(const std::vector<DimId>&, const Placement& from, const Placement& to);
+  };
+  std::unordered_map<Key, std::optional<ReshardPath>, Hash, std::equal_to<>> known_;
 };
 
 }  // namespace mesh

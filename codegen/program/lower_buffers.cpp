@@ -1,5 +1,6 @@
 // lower_buffers.cpp: where values lie in memory, under which dims and in which order.
 #include <algorithm>
+#include <charconv>
 
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
@@ -8,14 +9,29 @@
 
 namespace mesh {
 
+namespace {
+
+/// 2 of "x_2" for "x", 1 of "x" itself; 0 of any other name.
+size_t number_of(const std::string& name, const std::string& wish) {
+  if (name == wish) return 1;
+  const size_t digits = wish.size() + 1;
+  if (name.size() <= digits || name[wish.size()] != '_' || name[digits] == '0' || !name.starts_with(wish)) return 0;
+  size_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + digits, end, number);
+  return read.ec == std::errc{} && read.ptr == end && number > 1 ? number : 0;
+}
+
+}  // namespace
+
+/// With the least number behind it that no buffer has.
 std::string unique_name(const Program& program, std::string wish) {
-  const auto taken = [&](const std::string& name) {
-    return std::any_of(program.buffers.begin(), program.buffers.end(), [&](const Buffer& b) { return b.name == name; });
-  };
-  if (!taken(wish)) return wish;
-  int number = 2;
-  while (taken(wish + "_" + std::to_string(number))) ++number;
-  return wish + "_" + std::to_string(number);
+  std::vector<bool> taken(program.buffers.size() + 3);
+  for (const Buffer& buffer : program.buffers)
+    if (const size_t number = number_of(buffer.name, wish); number < taken.size()) taken[number] = true;
+  if (!taken[1]) return wish;
+  const auto free = std::find(taken.begin() + 2, taken.end(), false);
+  return wish + "_" + std::to_string(free - taken.begin());
 }
 
 std::vector<LocalDim> ordered(const std::vector<LocalDim>& dims, const std::vector<DimId>& order) {
