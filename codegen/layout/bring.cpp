@@ -124,7 +124,8 @@ ValueId Placer::materialise_at(ValueId id, const Placement& to) {
   const bool dealt = std::ranges::any_of(to.dims, [](const DimPlacement& dim) { return bool(dim.deal); });
   for (const Factor& factor : definition(node.op).factors(graph_, node))
     if (!node.inputs.empty() && (!factor.results[0] || !factor.splittable || factor.granule > 1 || factor.slower >= 0 ||
-                                 factor.margin || factor.window || (factor.in_order && dealt)))
+                                 factor.margin || factor.window || !factor.operands_at.empty() ||
+                                 (factor.in_order && dealt)))
       direct = false;
   const Placement whole = Placement::whole(to.dims.size());
   ValueId made;
