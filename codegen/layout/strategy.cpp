@@ -259,6 +259,18 @@ bool share_a_dim(const Factor& a, const Factor& b) {
          !std::ranges::equal(a.results, b.results, std::not_fn(same));
 }
 
+/// Of a factor that is split while those before it in a merged dim are whole: in how many rounds that deals its elements
+/// to the ranks. 0: in none.
+int64_t in_rounds(const OpContext& op, const Strategy& strategy, size_t f) {
+  if (op.factors[f].slower < 0 || strategy.factor_axes[f].empty()) return 0;
+  int64_t rounds = 1;
+  for (int slower = op.factors[f].slower; slower >= 0; slower = op.factors[static_cast<size_t>(slower)].slower) {
+    if (!strategy.factor_axes[static_cast<size_t>(slower)].empty()) return 0;
+    rounds *= op.factors[static_cast<size_t>(slower)].size;
+  }
+  return rounds;
+}
+
 /// Every rank must own whole steps of a merged dim, or a part of a single one.
 bool is_legal(const OpContext& op, const Strategy& strategy) {
   const auto ranks = [&](size_t f) { return op.mesh.size(strategy.factor_axes[f]); };
@@ -271,6 +283,7 @@ bool is_legal(const OpContext& op, const Strategy& strategy) {
     if (strategy.factor_axes[f].empty()) continue;
     for (size_t other = 0; factor.other_way && other < op.factors.size(); ++other)
       if (other != f && !strategy.factor_axes[other].empty() && share_a_dim(factor, op.factors[other])) return false;
+    if (in_rounds(op, strategy, f) > 0) continue;
     for (int slower = factor.slower; slower >= 0; slower = op.factors[slower].slower)
       if (op.factors[slower].size != ranks(slower)) return false;
   }
@@ -295,6 +308,8 @@ Deal Strategy::deal_along(const OpContext& op, size_t f, DimId dim, const std::v
   const Factor& factor = op.factors[f];
   if (!at.empty()) return factor_axes[f].empty() ? Deal{} : deal_of_stretch(op.graph, factor, dim, at[which]);
   const int64_t parts = op.mesh.size(factor_axes[f]);
+  if (const int64_t rounds = in_rounds(op, *this, f); rounds > 1 && op.graph.dim(dim).size != factor.size)
+    return meshrt::rounds(parts, rounds);
   if (!is_merged(op, factor, dim) || (!factor_deals[f] && factor.size % parts == 0)) return factor_deals[f];
   return deal_of_elements(factor, factor_deals[f], parts);
 }
