@@ -283,7 +283,7 @@ bool is_legal(const OpContext& op, const Strategy& strategy) {
     if (strategy.factor_axes[f].empty()) continue;
     for (size_t other = 0; factor.other_way && other < op.factors.size(); ++other)
       if (other != f && !strategy.factor_axes[other].empty() && share_a_dim(factor, op.factors[other])) return false;
-    if (in_rounds(op, strategy, f) > 0) continue;
+    if (in_rounds(op, strategy, f) > 0 && factor.size >= ranks(f)) continue;
     for (int slower = factor.slower; slower >= 0; slower = op.factors[slower].slower)
       if (op.factors[slower].size != ranks(slower)) return false;
   }
