@@ -111,7 +111,8 @@ struct Emitter {
       add(changed, "_", size);
       for (const AxisId axis : has.axes)
         if (had.axes != has.axes) add(to, "_", identifier(context.mesh().axes[axis].name));
-      if (had.deal != has.deal) add(to, "_", meshrt::name_of(has.deal.ownership));
+      if (had.deal != has.deal && (has.deal || had.axes == has.axes))
+        add(to, "_", meshrt::name_of(has.deal.ownership));
     }
     const std::string group = step.axes.empty() ? "rank.group({})" : context.group(step.axes);
     std::string& name = context.redistributions[fmt::format("{}, {{{}}}", group, dims)];

@@ -73,20 +73,22 @@ meshrt::MovedDim moved_dim(const MeshShape& mesh, int64_t size, int64_t extent, 
   return {size, split_of(mesh, before), split_of(mesh, after)};
 }
 
-Redistributed redistributed(const Graph& graph, const MeshShape& mesh, const ValueType& type,
-                            const std::vector<AxisId>& axes, const Placement& before, const Placement& after) {
+meshrt::Redistribution::Busiest redistributed(const Graph& graph, const MeshShape& mesh, const ValueType& type,
+                                              const std::vector<AxisId>& axes, const Placement& before,
+                                              const Placement& after) {
   const std::vector<meshrt::MovedDim> dims = moved_dims(graph, mesh, type, before, after);
   meshrt::Group group;
   for (const AxisId axis : axes)
     group.axes.push_back({static_cast<int>(mesh.axes[axis].size), static_cast<int>(mesh.axes[axis].stride)});
   const std::vector<AxisId> between = axes_between_groups(graph, mesh, type, before, after);
-  Redistributed most{0, 0};
+  meshrt::Redistribution::Busiest most;
   for (int64_t other = 0; other < mesh.size(between); ++other) {
     group.members.clear();
     for (int64_t member = 0; member < mesh.size(axes); ++member)
       group.members.push_back(static_cast<int>(rank_at(mesh, between, other) + rank_at(mesh, axes, member)));
     const meshrt::Redistribution::Busiest busiest = meshrt::Redistribution::busiest(group, dims);
-    most.elements = std::max(most.elements, busiest.elements);
+    most.sent = std::max(most.sent, busiest.sent);
+    most.kept = std::max(most.kept, busiest.kept);
     most.messages = std::max(most.messages, busiest.messages);
   }
   return most;

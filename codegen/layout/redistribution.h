@@ -17,12 +17,10 @@ std::vector<AxisId> moving_axes(const DimPlacements& before, const DimPlacements
 meshrt::MovedDim moved_dim(const MeshShape&, int64_t size, int64_t extent, const DimPlacement& before,
                            const DimPlacement& after);
 
-struct Redistributed {
-  int64_t elements, messages;  // of the rank that sends, or exchanges, most
-};
-/// `axes`: those along which they move.
-Redistributed redistributed(const Graph&, const MeshShape&, const ValueType&, const std::vector<AxisId>& axes,
-                            const Placement& before, const Placement& after);
+/// Of the rank that sends, keeps, or exchanges with others most; `axes`: those along which elements move.
+meshrt::Redistribution::Busiest redistributed(const Graph&, const MeshShape&, const ValueType&,
+                                              const std::vector<AxisId>& axes, const Placement& before,
+                                              const Placement& after);
 /// The rank that gets most gets no fewer messages: known at once, whatever the ranks.
 int64_t least_messages(const Graph&, const MeshShape&, const ValueType&, const Placement& before,
                        const Placement& after);

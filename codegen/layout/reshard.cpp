@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "codegen/layout/redistribution.h"
-#include "codegen/layout/reshard_moves.h"
 #include "codegen/layout/traffic.h"
 
 namespace mesh {
@@ -88,12 +87,13 @@ double ReshardPlanner::message_seconds(const ReshardStep& step) const {
 /// A message to or from each rank with which one exchanges, and the copy of what is kept.
 void ReshardPlanner::price_redistribution(const ValueType& type, const Placement& before, const Placement& after,
                                           ReshardStep& step) const {
-  const Redistributed most = redistributed(graph_, mesh_, type, step.axes, before, after);
-  step.bytes = most.elements * static_cast<int64_t>(meshrt::size_of(type.element));
-  const auto copied = static_cast<double>(local_bytes(graph_, mesh_, type, after));
+  const auto most = redistributed(graph_, mesh_, type, step.axes, before, after);
+  const auto size = static_cast<int64_t>(meshrt::size_of(type.element));
+  step.bytes = most.sent * size;
+  const auto copied = static_cast<double>(most.kept * size);
   step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, step.bytes) +
                  static_cast<double>(std::max<int64_t>(0, most.messages - 1)) * message_seconds(step) +
-                 compute_seconds(machine_, type.element, 0, 2 * copied);
+                 compute_seconds(machine_, type.element, 0, copied);
 }
 
 std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, const Placement& from,
@@ -146,6 +146,17 @@ std::vector<AxisId> ReshardPlanner::axes_for(const Placement& from, const Placem
   }
   for (size_t i = 0; i < others.size() && used.size() < many_axes; ++i) used.push_back(others[i]);
   return used;
+}
+
+/// Time that a redistribution takes at least, by what is known at once: its price is much work where many ranks
+/// exchange with many, and then it takes longer than other ways.
+double ReshardPlanner::least_seconds(const ValueType& type, const Placement& before, const Move& move) const {
+  const int64_t messages = least_messages(graph_, mesh_, type, before, move.after);
+  if (messages == 0) return 0;
+  const double bytes =
+      still_needed(graph_, mesh_, type, before, move.after) * static_cast<double>(meshrt::size_of(type.element));
+  return static_cast<double>(messages - 1) * message_seconds(move.step) +
+         collective_seconds(machine_, mesh_, move.step.axes, move.step.kind, static_cast<int64_t>(bytes));
 }
 
 /// Time that no way from one placement to the other takes less than.
@@ -215,11 +226,9 @@ std::optional<ReshardPath> ReshardPlanner::search(const ValueType& type, const P
         reach(state.seconds, state.placement, std::move(move));
         continue;
       }
-      // Where many ranks exchange with many its price is much work, and it takes longer than other ways.
-      const int64_t messages = least_messages(graph_, mesh_, type, state.placement, move.after);
-      const double least = state.seconds + static_cast<double>(messages) * message_seconds(move.step);
-      open.push({std::max(state.least, least + least_seconds(type, move.after, to)), state.seconds, move.after,
-                 unpriced.size()});
+      const double least =
+          state.seconds + least_seconds(type, state.placement, move) + least_seconds(type, move.after, to);
+      open.push({std::max(state.least, least), state.seconds, move.after, unpriced.size()});
       unpriced.push_back({state.seconds, state.placement, std::move(move)});
     }
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/layout/cost.h"
+#include "codegen/layout/reshard_moves.h"
 #include "codegen/layout/sharded_graph.h"
 
 namespace mesh {
@@ -35,6 +36,7 @@ class ReshardPlanner {
   void price_redistribution(const ValueType&, const Placement& before, const Placement& after, ReshardStep&) const;
   double message_seconds(const ReshardStep&) const;
   double least_seconds(const ValueType&, const Placement& at, const Placement& to) const;
+  double least_seconds(const ValueType&, const Placement& before, const Move& redistribution) const;
   std::vector<AxisId> axes_for(const Placement& from, const Placement& to) const;
   static void join_slices(ReshardPath&);
 

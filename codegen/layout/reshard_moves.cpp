@@ -86,11 +86,16 @@ class Moves {
     }
   }
 
-  /// All that is left to be done, in one step; where that is to give parts to other ranks, a permute does it.
+  /// All that is left to be done, in one step; where that is to give parts to other ranks, a permute does it, and
+  /// slices where each rank keeps some of what it holds.
   void straight() {
     if (at_.partial != to_.partial || at_.at != to_.at || at_ == to_) return;
     const bool dealt_alike = std::ranges::equal(at_.dims, to_.dims, {}, &DimPlacement::deal, &DimPlacement::deal);
-    if (!dealt_alike || !permutation(mesh_, at_, to_)) redistribute(to_);
+    const auto is_cut = [](const DimPlacement& now, const DimPlacement& end) {
+      return now.axes.size() <= end.axes.size() && std::equal(now.axes.begin(), now.axes.end(), end.axes.begin());
+    };
+    if (dealt_alike && (std::ranges::equal(at_.dims, to_.dims, is_cut) || permutation(mesh_, at_, to_))) return;
+    redistribute(to_);
   }
 
   /// Every placement with as many parts of each dim.
@@ -134,7 +139,8 @@ class Moves {
   }
 
   void redistribute(Placement after) {
-    add(CollectiveKind::redistribute, moving_axes(at_.dims, after.dims), -1, -1, std::move(after));
+    const Axes moving = moving_axes(at_.dims, after.dims);
+    add(CollectiveKind::redistribute, moving, -1, -1, std::move(after));
   }
 
   void complete(const Axes& axes, Reduce reduce) {

@@ -55,8 +55,7 @@ class Sender {
         return (members_ - 1) * parts(before_, step_.from_dim).largest() * held(step_.from_dim);
       case CollectiveKind::all_to_all: return exchanged() * held(step_.from_dim, step_.to_dim);
       case CollectiveKind::permute: return permuted();
-      case CollectiveKind::redistribute:
-        return redistributed(graph_, mesh_, type_, step_.axes, before_, after_).elements;
+      case CollectiveKind::redistribute: return redistributed(graph_, mesh_, type_, step_.axes, before_, after_).sent;
       case CollectiveKind::halo: return margins();
       case CollectiveKind::ring: return handed_on() * held(step_.from_dim);
       case CollectiveKind::broadcast: return (members_ - 1) * held(-1);

@@ -106,7 +106,7 @@ def measure(number, machine):
     except (RuntimeError, subprocess.TimeoutExpired) as problem:
         return number, str(problem), 1, 0
     sent = ours["bytes"] / ELEMENT
-    ratio = 1.0 if sent <= best else sent / best if best else float("inf")
+    ratio = 1.0 if best is None or sent <= best else sent / best if best else float("inf")
     problem = "" if ratio <= BOUND else f"sends {sent} elements, the best way {best}: {[s['kind'] for s in ours['steps']]}"
     if any(whole_gather(asked, one) for one in large):
         problem += " gathers the whole tensor"

@@ -56,18 +56,23 @@ TEST_F(Reshard, PartialOverTwoAxesIsOneAllReduce) {
 TEST_F(Reshard, PartsGoToOtherRanksBeforeTheMajorAxisIsGathered) {
   EXPECT_EQ(path({{{{0, 1}}, {}}, {}, {}}, {{{{1}}, {}}, {}, {}}), "permute 16384, all_gather 16384");
 }
+TEST_F(Reshard, ElementsGoStraightToWhereTheyAreNeeded) {
+  // Of 2 x 4 ranks one that holds [32, 128] needs [16, 256]: half a part of each of two ranks, perhaps of itself.
+  EXPECT_EQ(path({{{{0}}, {{1}}}, {}, {}}, {{{{1}}, {{0}}}, {}, {}}), "redistribute 16384");
+  // Of copies those give that have given least so far: each rank an eighth, and it holds a quarter of that.
+  EXPECT_EQ(path({{{{0}}, {}}, {}, {}}, {{{}, {{0, 1}}}, {}, {}}), "redistribute 8192");
+}
 TEST_F(Reshard, DimsAreDealtAnew) {
   const Placement blocks{{{{0, 1}}, {}}, {}, {}}, zigzag{{{{0, 1}, meshrt::zigzag(8)}, {}}, {}, {}},
       rounds{{{{0, 1}, meshrt::rounds(8, 2)}, {}}, {}, {}};
   // Of 16 blocks of 4 rows a rank has two before and two after, of which some keep none, or one.
   EXPECT_EQ(path(blocks, zigzag), "redistribute 16384");
   EXPECT_EQ(path(zigzag, rounds), "redistribute 8192");
-  // Rows change their order where a rank holds all of them, and little of each.
-  EXPECT_EQ(path(zigzag, whole), "all_to_all 14336, redistribute 0, all_gather 114688");
-  EXPECT_EQ(path(whole, zigzag), "slice 0, redistribute 0, all_to_all 14336");
+  EXPECT_EQ(path(zigzag, whole), "redistribute 16384, all_gather 114688");
+  EXPECT_EQ(path(whole, zigzag), "redistribute 0");
   EXPECT_EQ(path(zigzag, {{{}, {{0, 1}}}, {}, {}}), "all_to_all 14336, redistribute 0");
   EXPECT_EQ(path({{{}, {}}, {{0, Reduce::sum}, {1, Reduce::sum}}, {}}, zigzag),
-            "reduce_scatter 114688, redistribute 0, all_to_all 14336");
+            "reduce_scatter 114688, redistribute 16384");
 }
 TEST_F(Reshard, FewerRanksHoldWholePartsOfADeal) {
   // What the major axis alone splits is a union of parts: the minor one is gathered as it is.

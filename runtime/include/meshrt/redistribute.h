@@ -32,10 +32,10 @@ class Redistribution {
   /// The group is over all axes along which elements move, perhaps over none.
   Redistribution(const Group&, const std::vector<MovedDim>&);
 
-  /// What the member that sends most sends, in elements, and from how many others the one receives, or to how many it
-  /// sends, that exchanges with most.
+  /// What the member that sends most sends, in elements; what the one that keeps most keeps; from how many others the
+  /// one receives, or to how many it sends, that exchanges with most.
   struct Busiest {
-    int64_t elements = 0, messages = 0;
+    int64_t sent = 0, kept = 0, messages = 0;
   };
   static Busiest busiest(const Group&, const std::vector<MovedDim>&);
   /// No fewer messages come to the member that gets most.

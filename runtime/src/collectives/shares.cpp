@@ -73,10 +73,23 @@ DimShares::DimShares(const MovedDim& dim) {
   }
 }
 
-int64_t DimShares::most_senders() const {
-  size_t most = 0;
-  for (const auto& one : shares_) most = std::max(most, one.size());
-  return static_cast<int64_t>(most);
+int64_t most_senders(const MovedDim& dim) {
+  int64_t most = 0;
+  if (dim.before.deal || dim.after.deal) {
+    const DimShares shares(dim);
+    for (int64_t part = 0; part < shares.parts_after(); ++part)
+      most = std::max(most, static_cast<int64_t>(shares.of(part).size()));
+    return most;
+  }
+  const int64_t before = parts_of(dim.before), after = parts_of(dim.after);
+  const auto part_with = [&](int64_t element) {
+    return static_cast<int64_t>((static_cast<__int128>(element + 1) * before - 1) / dim.size);
+  };
+  for (int64_t part = 0; part < after; ++part) {
+    const int64_t begin = part_begin(dim.size, part, after), end = part_begin(dim.size, part + 1, after);
+    if (begin < end) most = std::max(most, part_with(end - 1) - part_with(begin) + 1);
+  }
+  return most;
 }
 
 Shares::Shares(const Group& group, const std::vector<MovedDim>& dims) : group_(group), dims_(dims), copies_{0} {

@@ -28,13 +28,15 @@ class DimShares {
   std::span<const Common> of(int64_t part_after) const { return shares_[static_cast<size_t>(part_after)]; }
   int64_t before(int64_t part) const { return before_[static_cast<size_t>(part)]; }  // elements of it
   int64_t after(int64_t part) const { return after_[static_cast<size_t>(part)]; }
-  /// Parts before of which the part afterwards has something that has it of most.
-  int64_t most_senders() const;
+  int64_t parts_after() const { return static_cast<int64_t>(after_.size()); }
 
  private:
   std::vector<int64_t> before_, after_;
   std::vector<std::vector<Common>> shares_;
 };
+
+/// Of how many parts before that part afterwards has something that has it of most.
+int64_t most_senders(const MovedDim&);
 
 /// A value, between the members of a group.
 class Shares {

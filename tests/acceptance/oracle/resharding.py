@@ -1,5 +1,5 @@
 """The least that ranks send to bring a tensor from one placement to another, by searching all ways: Dijkstra over placements, with every
-collective that a group can make. What a step sends is counted rank by rank. Knows nothing of how the compiler searches.
+collective that a group can make, and with what goes straight to who needs it. What a step sends is counted rank by rank. Knows nothing of how the compiler searches.
 
 A placement is (axes of dim 0, axes of dim 1, ..., axes over which a sum is pending): tuples of axis numbers, the slowest first.
 """
@@ -79,6 +79,21 @@ class Resharding:
                 elsewhere |= self.index(now) != self.index(then)
             yield int((self.held(at) * elsewhere).max()), axes + (at[-1],)
 
+    def straight(self, at, to):
+        """What is sent where each element goes from its one holder to all that need it; nothing where some have several, as ranks hold copies."""
+        has, needs = set(itertools.chain(*at[:-1])), set(itertools.chain(*to[:-1]))
+        if at[-1] != to[-1] or not needs <= has:
+            return None
+        given = np.ones((self.coordinates.shape[1],) * 2, int)  # by holder and who needs
+        for d, size in enumerate(self.shape):
+            (begin, end), (first, last) = ((size * self.index(axes[d]) // self.size(axes[d]), size * (self.index(axes[d]) + 1) // self.size(axes[d])) for axes in (at, to))
+            given *= np.maximum(0, np.minimum(end[:, None], last[None]) - np.maximum(begin[:, None], first[None]))
+        for a in range(len(self.mesh)):
+            if a not in has:  # each copy, and each term of a sum, moves by itself
+                given *= self.coordinates[a][:, None] == self.coordinates[a][None]
+        np.fill_diagonal(given, 0)
+        return int(given.sum(axis=1).max())
+
     def least(self, start, to, bound):
         """Elements that the best way sends; nothing above `bound` is looked at."""
         best, queue = {start: 0}, [(0, start)]
@@ -88,7 +103,9 @@ class Resharding:
                 return sent
             if sent > best[at]:
                 continue
-            for more, after in self.steps(at, to[-1]):
+            straight = self.straight(at, to)
+            ways = itertools.chain(self.steps(at, to[-1]), [] if straight is None else [(straight, to)])
+            for more, after in ways:
                 if sent + more <= bound and sent + more < best.get(after, float("inf")):
                     best[after] = sent + more
                     heapq.heappush(queue, (sent + more, after))
