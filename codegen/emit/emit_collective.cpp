@@ -111,8 +111,7 @@ struct Emitter {
       add(changed, "_", size);
       for (const AxisId axis : has.axes)
         if (had.axes != has.axes) add(to, "_", identifier(context.mesh().axes[axis].name));
-      if (had.deal != has.deal && (has.deal || had.axes == has.axes))
-        add(to, "_", meshrt::name_of(has.deal.ownership));
+      if (had.deal != has.deal && (has.deal || had.axes == has.axes)) add(to, "_", meshrt::name_of(has.deal.ownership));
     }
     const std::string group = step.axes.empty() ? "rank.group({})" : context.group(step.axes);
     std::string& name = context.redistributions[fmt::format("{}, {{{}}}", group, dims)];
@@ -125,8 +124,8 @@ struct Emitter {
     const int first = std::min(step.from_dim, step.to_dim), second = std::max(step.from_dim, step.to_dim);
     // What is gathered is whole after, what is split was whole before.
     const std::string from = parts(after, before, step.from_dim), to = parts(before, after, step.to_dim);
-    return fmt::format("{{{}, {}, {}, {}, {}, {}}}", product(before, 0, first),
-                       gathers_first ? from : to, product(before, first + 1, second), gathers_first ? to : from,
+    return fmt::format("{{{}, {}, {}, {}, {}, {}}}", product(before, 0, first), gathers_first ? from : to,
+                       product(before, first + 1, second), gathers_first ? to : from,
                        product(before, second + 1, static_cast<int>(before.size())), gathers_first ? "true" : "false");
   }
 };
@@ -295,8 +294,11 @@ std::string plan_call(EmitContext& context, const CombinedStep& step, Span span)
     if (first.kind == CollectiveKind::all_reduce)
       call += fmt::format(", Whole{{{}, {}}}", to, elements(context, one.to));
     else if (gathers)
-      call += fmt::format(", Gathered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.after, emitter.before, one.from_dim));
-    else call += fmt::format(", Scattered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.before, emitter.after, one.to_dim));
+      call += fmt::format(", Gathered{{{}, {}, {}}}", from, to,
+                          emitter.blocks(emitter.after, emitter.before, one.from_dim));
+    else
+      call +=
+          fmt::format(", Scattered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.before, emitter.after, one.to_dim));
   }
   return call + ")";
 }

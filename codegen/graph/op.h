@@ -40,8 +40,8 @@ struct Factor {
   /// Where a dim of an operand or a result stands for another dim than the first operand's: the op meets all of it, and
   /// its parts go round (DimPlacement::circulates). Another factor has the first operand's dim alone.
   bool circulates = false;
-  /// Of dims that are stretches of the factor, by operand and result: what a rank has of them is what stands in its part
-  /// of the factor. Empty: all dims are as long as it.
+  /// Of dims that are stretches of the factor, by operand and result: what a rank has of them is what stands in its
+  /// part of the factor. Empty: all dims are as long as it.
   std::vector<Stretch> operands_at = {}, results_at = {};
   bool other_way = false;  // to split dims that other factors have: one or the other
 };

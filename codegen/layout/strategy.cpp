@@ -259,8 +259,8 @@ bool share_a_dim(const Factor& a, const Factor& b) {
          !std::ranges::equal(a.results, b.results, std::not_fn(same));
 }
 
-/// Of a factor that is split while those before it in a merged dim are whole: in how many rounds that deals its elements
-/// to the ranks. 0: in none.
+/// Of a factor that is split while those before it in a merged dim are whole: in how many rounds that deals its
+/// elements to the ranks. 0: in none.
 int64_t in_rounds(const OpContext& op, const Strategy& strategy, size_t f) {
   if (op.factors[f].slower < 0 || strategy.factor_axes[f].empty()) return 0;
   int64_t rounds = 1;

@@ -1,5 +1,5 @@
-// concat.cpp: operands one after the other along one dim. Where that is split each rank has of every operand what stands
-// in its part; single elements, which have no dim of their own, stay whole, and the dim with them.
+// concat.cpp: operands one after the other along one dim. Where that is split each rank has of every operand what
+// stands in its part; single elements, which have no dim of their own, stay whole, and the dim with them.
 #include <algorithm>
 #include <ranges>
 #include <utility>

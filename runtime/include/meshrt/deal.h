@@ -42,14 +42,14 @@ inline Deal stretch(int64_t whole, int64_t begin, int64_t every = 1) {
   return {Ownership::stretch, 1, 1, {}, whole, begin, every};
 }
 
-/// "zigzag:4", "rounds:4:2", "table:0..3,8..10;3..8", "stretch:12:3:1", "" of block; and what such a text says. One that says nothing is
-/// a Failure.
+/// "zigzag:4", "rounds:4:2", "table:0..3,8..10;3..8", "stretch:12:3:1", "" of block; and what such a text says. One
+/// that says nothing is a Failure.
 std::string to_text(const Deal&);
 Deal deal_of(std::string_view text);
 
 // Elements are held in the order in which they are dealt: those of part 0 one behind the other, then those of part 1.
-// Their places in it are called positions; of block and stretch they are the indices. So any stretch of whole parts is a stretch of
-// positions, and what one of fewer owners holds is the parts of several of more.
+// Their places in it are called positions; of block and stretch they are the indices. So any stretch of whole parts is
+// a stretch of positions, and what one of fewer owners holds is the parts of several of more.
 
 /// Where part `index` of `parts` begins. `parts` divides those that a deal other than block deals to.
 int64_t part_begin(int64_t size, const Deal& deal, int64_t index, int64_t parts);
