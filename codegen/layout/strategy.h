@@ -31,7 +31,7 @@ struct Strategy {
   std::vector<AxisId> passing;                   // axes over which a partial operand stays partial
   std::vector<Where> staying;                    // the op is computed where its operands lie, and only there
 
-  Deal deal_along(const OpContext&, size_t factor, DimId) const;
+  Deal deal_along(const OpContext&, size_t factor, DimId, const std::vector<Stretch>& at, size_t which) const;
   /// What the op needs of operand i.
   Placement required(const OpContext&, size_t operand) const;
   /// What it gives as result r: contracted factors leave partial values.
