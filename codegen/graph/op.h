@@ -17,6 +17,11 @@
 
 namespace mesh {
 
+/// Where the elements of a dim stand along a factor that is longer: element i at begin + every * i.
+struct Stretch {
+  int64_t begin = 0, every = 1;
+};
+
 /// One direction of an op's iteration space: the dim that stands for it in each operand and result (unset where it is
 /// absent). Splitting a factor over mesh axes splits all of these alike; a factor absent from a result leaves a partial
 /// value there.
@@ -35,6 +40,11 @@ struct Factor {
   /// Where a dim of an operand or a result stands for another dim than the first operand's: the op meets all of it, and
   /// its parts go round (DimPlacement::circulates). Another factor has the first operand's dim alone.
   bool circulates = false;
+  /// Of dims that are stretches of the factor, by operand and result: what a rank has of them is what stands in its
+  /// part of the factor. Empty: all dims are as long as it.
+  std::vector<Stretch> operands_at = {}, results_at = {};
+  bool other_way = false;  // to split dims that other factors have: one or the other
+  bool is_stretched() const { return !operands_at.empty() || !results_at.empty(); }
 };
 
 /// How a pending reduction over ranks (a partial sum) in operands may pass through an op instead of being completed
