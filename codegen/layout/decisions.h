@@ -26,9 +26,8 @@ struct Decisions {
   bool splits_any = false;
   /// What is joined, padded, cut out or merged may be dealt as it stands in a longer dim that is split.
   bool stretches = false;
-  auto freedoms() const {
-    return std::tie(frees_inner, frees_neighbours, counts_copies, keeps_made, splits_any, stretches);
-  }
+  /// Those of the above that concern ops of any kind.
+  auto freedoms() const { return std::tie(frees_inner, frees_neighbours, counts_copies, keeps_made, splits_any); }
   auto operator<=>(const Decisions&) const = default;
 };
 

@@ -31,12 +31,17 @@ void LayoutFacts::walk(BodyId body, size_t& place) {
     places_[id.index] = place++;
     factors_[id.index] = definition(node.op).factors(graph, node);
     beside_[id.index] = mesh::reads_beside(graph, node);
+    if (may_stretch(id)) first_stretched_ = std::min(first_stretched_, places_[id.index]);
     if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) walk(loop->body, place);
     ends_[id.index] = place;
   }
 }
 
 const std::vector<Factor>& LayoutFacts::factors(NodeId id) const { return factors_[id.index]; }
+
+bool LayoutFacts::may_stretch(NodeId id) const {
+  return std::ranges::any_of(factors(id), [](const Factor& f) { return f.is_stretched() || f.slower >= 0; });
+}
 
 const DeclaredAxes& LayoutFacts::declared_axes(ValueId id) const { return declared_axes_[id.index]; }
 

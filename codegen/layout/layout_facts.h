@@ -1,6 +1,7 @@
 // layout_facts.h: what is known of a graph under a layout before anything is decided of its placements, the same for
 // each try to place it.
 #pragma once
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -21,10 +22,14 @@ class LayoutFacts {
 
   const std::vector<Factor>& factors(NodeId) const;
   bool reads_beside(NodeId) const;
+  /// Whether it joins, cuts or regroups a dim (Decisions::stretches).
+  bool may_stretch(NodeId) const;
   const DeclaredAxes& declared_axes(ValueId) const;
   /// Where a node, or the end of a loop, comes in the walk over all bodies.
   size_t place_of(NodeId) const;
   size_t end_of_loop(NodeId) const;
+  /// The first that may stretch; behind all if none does.
+  size_t first_stretched() const { return first_stretched_; }
   /// The strategies of one of the graph's nodes, as it is there: known again where its surroundings are as before.
   std::shared_ptr<const PricedStrategies> strategies(const OpContext&, NodeId);
 
@@ -50,7 +55,8 @@ class LayoutFacts {
   std::vector<bool> beside_;                  // by node
   std::vector<DeclaredAxes> declared_axes_;   // by value
   std::vector<size_t> places_, ends_;         // by node
-  std::vector<std::vector<Known>> known_;     // by node
+  size_t first_stretched_ = std::numeric_limits<size_t>::max();
+  std::vector<std::vector<Known>> known_;  // by node
 };
 
 }  // namespace mesh

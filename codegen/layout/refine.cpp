@@ -45,22 +45,14 @@ class Refiner {
         best_(*facts_, decisions_, EarlierChoices{{}, 0}),
         cost_(best_.graph) {}
 
-  /// Several times, for ops may split what nobody asks for, or deal what they join and cut as it stands in a longer
-  /// dim: that helps here and leads astray there.
+  /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
   ShardedGraph run() {
     if (cost_.communication == 0) return placed(decisions_);
     if (graph().nodes.size() > most_nodes) return hidden_behind_turns();
-    std::vector<Refiner> others;
-    for (bool Decisions::*freedom : {&Decisions::splits_any, &Decisions::stretches}) {
-      others.push_back(*this);
-      if (others.back().try_each({freedom})) others.back().improve();
-      else others.pop_back();
-    }
+    Refiner wide = *this;
+    if (wide.try_each({&Decisions::splits_any})) wide.improve();
     improve();
-    Refiner* best = this;
-    for (Refiner& other : others)
-      if (other.cost_.communication < best->cost_.communication) best = &other;
-    return best->hidden_behind_turns();
+    return (wide.cost_.communication < cost_.communication ? wide : *this).hidden_behind_turns();
   }
 
  private:
@@ -85,7 +77,7 @@ class Refiner {
   /// The first place in the walk where other decisions than those of `best_` matter.
   size_t first_difference(const Decisions& other) const {
     if (other.freedoms() != decisions_.freedoms()) return 0;
-    size_t first = std::numeric_limits<size_t>::max();
+    size_t first = other.stretches == decisions_.stretches ? everywhere : facts_->first_stretched();
     const auto differs = [&](ValueId value, const Placement&) {
       const NodeId made = graph().value(value).producer;
       const LoopOp* loop = std::get_if<LoopOp>(&graph().node(made).op);
@@ -108,7 +100,9 @@ class Refiner {
   }
 
   bool take_if_cheaper(const std::shared_ptr<LayoutFacts>& facts, const Decisions& decisions) {
-    Try placed(*facts, decisions, {best_.choices, facts == facts_ ? first_difference(decisions) : 0});
+    const size_t same_until = facts == facts_ ? first_difference(decisions) : 0;
+    if (same_until == everywhere) return false;
+    Try placed(*facts, decisions, {best_.choices, same_until});
     const PlacedCost cost(placed.graph);
     if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
     if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
@@ -189,6 +183,7 @@ class Refiner {
     }
   }
 
+  static constexpr size_t everywhere = std::numeric_limits<size_t>::max();
   static constexpr size_t most_nodes = 15'000;  // placed in vain one after the other, about
 
   std::shared_ptr<ReshardPlanner> planner_;  // of the dims of the graph that was given: rewrites add none
