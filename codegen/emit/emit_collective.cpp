@@ -130,7 +130,7 @@ struct Emitter {
 /// `rank, over_data, {1, "d_wte"}`: what every call begins with.
 std::string head_of(EmitContext& context, const CollectiveStep& step, Span span) {
   const Buffer& buffer = context.program.buffer(step.to.buffer);
-  return fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
+  return fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes, makers(step.kind, step.at)), context.site(span),
                      string_literal(buffer.path.empty() ? buffer.name : buffer.path));
 }
 
@@ -272,7 +272,8 @@ std::string plan_call(EmitContext& context, const CollectiveStep& step, Span spa
       return fmt::format("plan_reduce({}, {}, {}, {}, {}, {}, {})", head, from, to, elements(context, step.from), type,
                          reduce, coordinate(context, step.at));
     case CollectiveKind::ring:  // within the step that works on the parts
-    case CollectiveKind::slice: break;
+    case CollectiveKind::slice:
+    case CollectiveKind::term: break;
   }
   internal_error(std::string("the emitter has no ") + name_of(step.kind));
 }

@@ -7,7 +7,7 @@ namespace {
 
 bool is_concerned(const Limit& limit, const PlannedCollective& one) {
   // A slice sends nothing: it is a movement, but no collective.
-  if (one.kind == CollectiveKind::slice || (limit.over && !contains(one.axes, *limit.over))) return false;
+  if (!sends(one.kind) || (limit.over && !contains(one.axes, *limit.over))) return false;
   switch (limit.what) {
     case Limit::What::memory: return false;
     case Limit::What::bytes: return true;
