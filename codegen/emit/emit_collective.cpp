@@ -317,7 +317,7 @@ void emit_reason(EmitContext& context, CppWriter& out, const ReshardStep& why, c
   const bool again = cause == context.cause_before && cause.size() < why.reason.size();
   context.cause_before = cause;
   out.comment(fmt::format("  {} over {} ({} ranks){}{} {}: {}", name_of(why.kind),
-                          quoted_axes(context.mesh(), why.axes), context.mesh().size(why.axes), of,
+                          quoted_axes(context.mesh(), why.axes), group_size(context.mesh(), why), of,
                           of.empty() ? "," : "", bytes_text(why.bytes),
                           again ? "as above" + why.reason.substr(cause.size()) : why.reason));
 }
@@ -339,7 +339,8 @@ void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& ste
   for (const CollectiveStep& one : step.collectives) bytes += context.program.sharded.steps[one.step].bytes;
   if (first.phase != CollectiveStep::Phase::wait) {
     out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
-                            quoted_axes(context.mesh(), first.axes), context.mesh().size(first.axes),
+                            quoted_axes(context.mesh(), first.axes),
+                            group_size(context.mesh(), context.program.sharded.steps[first.step]),
                             step.collectives.size(), bytes_text(bytes)));
     emit_reasons(context, out, step);
     context.cause_before.clear();
