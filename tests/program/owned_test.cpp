@@ -161,6 +161,15 @@ TEST(OwnedParameters, share_memory_with_those_of_other_stages) {
   EXPECT_NE(buffer_of(kept, "table").offset, buffer_of(kept, "head").offset);
 }
 
+/// What the owners do to update theirs stands together, and needs no place for what is made on the way.
+TEST(OwnedParameters, are_updated_in_place) {
+  const Program program = compiled(ends("turns", {{"pipe", 4}})).program;
+  for (const Buffer& buffer : program.buffers) {
+    const bool made = buffer.kind == BufferKind::workspace && !buffer.view_of && buffer.offset >= 0;
+    EXPECT_FALSE(made && buffer.name.starts_with("next_") && buffer.elements >= 4) << buffer.name;
+  }
+}
+
 /// What is added up at one stage alone is sent to no other.
 TEST(OwnedParameters, send_no_gradients_to_other_stages) {
   const Program program = compiled(ends("turns")).program;
