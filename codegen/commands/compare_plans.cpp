@@ -64,10 +64,10 @@ std::vector<Row> collectives(const std::vector<Json>& plans) {
   return rows.rows();
 }
 
-/// "[batch/data, embed] partial sum over data"
+/// "[batch/data, embed] partial sum over data at pipe 0 or 3"
 std::string placement(const Json& tensor) {
   std::vector<std::string> dims;
-  const Json owns = tensor.value("owns", Json::object());
+  const Json owns = tensor.value("owns", Json::object()), at = tensor.value("at", Json::object());
   for (const auto& [dim, axes] : tensor["placement"].items()) {
     const std::string dealt = owns.contains(dim) ? deal_text(meshrt::deal_of(owns[dim].get<std::string>())) : "";
     dims.push_back(
@@ -76,6 +76,8 @@ std::string placement(const Json& tensor) {
   std::string lies = fmt::format("[{}]", fmt::join(dims, ", "));
   for (const auto& [axis, reduce] : tensor["partial"].items())
     lies += fmt::format(" partial {} over {}", reduce.get<std::string>(), axis);
+  for (const auto& [axis, coordinates] : at.items())
+    lies += fmt::format(" at {} {}", axis, fmt::join(coordinates.get<std::vector<int64_t>>(), " or "));
   return lies;
 }
 

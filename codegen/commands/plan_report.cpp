@@ -114,6 +114,8 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
     }
     for (const Partial& partial : placement.partial)
       row["partial"][mesh.axes[partial.axis].name] = meshrt::name_of(partial.reduce);
+    for (const Where& where : placement.at)
+      if (!where.owner) row["at"][mesh.axes[where.axis].name] = where.coordinates;
     const Span made = graph.node(graph.value(tensor.value).producer).span;
     row["bytes"] = local_bytes(graph, mesh, type, placement);
     row["file"] = sources.file_name(made);

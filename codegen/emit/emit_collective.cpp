@@ -133,7 +133,7 @@ struct Emitter {
 /// `rank, over_data, {1, "d_wte"}`: what every call begins with.
 std::string head_of(EmitContext& context, const CollectiveStep& step, Span span) {
   const Buffer& buffer = context.program.buffer(step.to.buffer);
-  return fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes), context.site(span),
+  return fmt::format("rank, {}, {{{}, {}}}", context.group(step.axes, makers(step.kind, step.at)), context.site(span),
                      string_literal(buffer.path.empty() ? buffer.name : buffer.path));
 }
 
@@ -275,7 +275,8 @@ std::string plan_call(EmitContext& context, const CollectiveStep& step, Span spa
       return fmt::format("plan_reduce({}, {}, {}, {}, {}, {}, {})", head, from, to, elements(context, step.from), type,
                          reduce, coordinate(context, step.at));
     case CollectiveKind::ring:  // within the step that works on the parts
-    case CollectiveKind::slice: break;
+    case CollectiveKind::slice:
+    case CollectiveKind::term: break;
   }
   internal_error(std::string("the emitter has no ") + name_of(step.kind));
 }
@@ -322,7 +323,7 @@ void emit_reason(EmitContext& context, CppWriter& out, const ReshardStep& why, c
   const bool again = cause == context.cause_before && cause.size() < why.reason.size();
   context.cause_before = cause;
   out.comment(fmt::format("  {} over {} ({} ranks){}{} {}: {}", name_of(why.kind),
-                          quoted_axes(context.mesh(), why.axes), context.mesh().size(why.axes), of,
+                          quoted_axes(context.mesh(), why.axes), group_size(context.mesh(), why), of,
                           of.empty() ? "," : "", bytes_text(why.bytes),
                           again ? "as above" + why.reason.substr(cause.size()) : why.reason));
 }
@@ -344,7 +345,8 @@ void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& ste
   for (const CollectiveStep& one : step.collectives) bytes += context.program.sharded.steps[one.step].bytes;
   if (first.phase != CollectiveStep::Phase::wait) {
     out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
-                            quoted_axes(context.mesh(), first.axes), context.mesh().size(first.axes),
+                            quoted_axes(context.mesh(), first.axes),
+                            group_size(context.mesh(), context.program.sharded.steps[first.step]),
                             step.collectives.size(), bytes_text(bytes)));
     emit_reasons(context, out, step);
     context.cause_before.clear();

@@ -37,13 +37,14 @@ int EmitContext::site(Span span) {
   return static_cast<int>(sites.size()) - 1;
 }
 
-const std::string& EmitContext::group(const std::vector<AxisId>& axes) {
-  const auto found = groups.find(axes);
-  if (found != groups.end()) return found->second;
+std::string EmitContext::group(const std::vector<AxisId>& axes, const Where* some) {
+  const std::vector<int> indices = some ? indices_at(mesh(), axes, *some) : std::vector<int>{};
+  for (const EmittedGroup& known : groups)
+    if (known.axes == axes && known.indices == indices) return known.name;
   std::string name = "over";
   for (const AxisId axis : axes) name += "_" + identifier(mesh().axes[axis].name);
-  group_order.push_back(axes);
-  return groups.emplace(axes, names.reserve(name)).first->second;
+  if (some) name += fmt::format("_at_{}", fmt::join(some->coordinates, "_"));
+  return groups.emplace_back(names.reserve(name), axes, indices).name;
 }
 
 std::string EmitContext::constant(const std::string& type, const std::string& name, const std::string& value) {

@@ -44,6 +44,13 @@ struct EmittedPlan {
   std::vector<LoopId> loops;  // it has a plan for each of their turns, outermost first
 };
 
+/// Ranks that work together: those over axes, or of these the ones with some indices.
+struct EmittedGroup {
+  std::string name;  // "over_data", "over_pipe_at_0_3"
+  std::vector<AxisId> axes;
+  std::vector<int> indices;  // none: all
+};
+
 /// A pipeline that a routine runs: "train_pipeline".
 struct EmittedPipeline {
   std::string name;
@@ -55,9 +62,8 @@ struct EmitContext {
   const Program& program;
   const SourceMap& sources;
   Names names;
-  std::vector<Span> sites = {};                            // what meshrt::Site::id counts
-  std::map<std::vector<AxisId>, std::string> groups = {};  // axes -> "over_data"; in the order of first use below
-  std::vector<std::vector<AxisId>> group_order = {};
+  std::vector<Span> sites = {};           // what meshrt::Site::id counts
+  std::vector<EmittedGroup> groups = {};  // in the order of first use
   /// Of permutes, by the axes of the group and their order afterwards: "over_x_y_to_y_x".
   std::map<std::pair<std::vector<AxisId>, std::vector<AxisId>>, std::string> partners = {};
   std::vector<std::pair<std::string, std::string>> constants = {};  // of a rank: name, declaration
@@ -88,8 +94,8 @@ struct EmitContext {
   const MeshShape& mesh() const { return program.sharded.layout.mesh; }
   /// The call site of a span, for meshrt::Site.
   int site(Span span);
-  /// The name of the group over these axes.
-  const std::string& group(const std::vector<AxisId>& axes);
+  /// The name of the group over these axes; of its ranks at `some` coordinates alone.
+  std::string group(const std::vector<AxisId>& axes, const Where* some = nullptr);
   /// The name of a constant of the rank: what has this type and value already, else a new one, called so if it can be.
   std::string constant(const std::string& type, const std::string& name, const std::string& value);
   /// The name of the function that gives a schedule's rate at this step.

@@ -137,8 +137,11 @@ void emit_place(EmitContext& context, CppWriter& out) {
     for (const AxisId axis : axes) list += (list.empty() ? "" : ", ") + context.names.axis(axis);
     return "std::array{" + list + "}";
   };
-  for (const std::vector<AxisId>& axes : context.group_order)
-    lines.push_back(fmt::format("const meshrt::Group& {} = rank.group({});", context.group(axes), array(axes)));
+  for (const EmittedGroup& group : context.groups)
+    lines.push_back(group.indices.empty()
+                        ? fmt::format("const meshrt::Group& {} = rank.group({});", group.name, array(group.axes))
+                        : fmt::format("const meshrt::Group& {} = rank.group_or_alone({}, std::array{{{}}});",
+                                      group.name, array(group.axes), fmt::join(group.indices, ", ")));
   for (const auto& [axes, name] : context.partners)
     lines.push_back(fmt::format("const meshrt::Partners {} = meshrt::partners({}, {});", name,
                                 context.group(axes.first), array(axes.second)));

@@ -321,6 +321,8 @@ class RoutineEmitter {
                                                   context_.names.index(owner.dim))
                                     : condition(where));
     }
+    for (std::string& one : conditions)
+      if (conditions.size() > 1 && one.find(" || ") != std::string::npos) one = "(" + one + ")";
     const auto block = out.block(fmt::format("if ({})", fmt::join(conditions, " && ")));
     Scope inner(scope);
     write_steps(out, inner, branch.body, 0, branch.body.size(), prefix);
@@ -332,7 +334,7 @@ class RoutineEmitter {
                                                                    branch.stage->number);
   }
 
-  /// `index_on(mesh::pipe) == 0`, `index_on(mesh::pipe) >= 1`, `(index_on(mesh::pipe) == 0 || ...)`
+  /// `index_on(mesh::pipe) == 0`, `index_on(mesh::pipe) >= 1`, `index_on(mesh::pipe) == 0 || ...`
   std::string condition(const Where& where) {
     const std::string index = "index_on(" + context_.names.axis(where.axis) + ")";
     if (where.owner) return fmt::format("{} == {}", index, coordinate(context_, where));
@@ -343,7 +345,7 @@ class RoutineEmitter {
     if (at.size() > 1 && in_a_row && at.front() == 0) return fmt::format("{} <= {}", index, at.back());
     std::vector<std::string> each;
     for (const int64_t coordinate : at) each.push_back(fmt::format("{} == {}", index, coordinate));
-    return at.size() == 1 ? each.front() : fmt::format("({})", fmt::join(each, " || "));
+    return fmt::format("{}", fmt::join(each, " || "));
   }
 
   EmitContext& context_;

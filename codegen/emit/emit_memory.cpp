@@ -67,8 +67,8 @@ std::string initial_text(const meshrt::Initial& initial) {
   return "";
 }
 
-/// "layer embed heads/model": dims in logical order with the axes that split them, "vocab embed pipe=1" where ranks at
-/// one coordinate alone hold it.
+/// "layer embed heads/model": dims in logical order with the axes that split them, "vocab embed pipe=0,3" where ranks
+/// at these coordinates alone hold it.
 std::string dims_text(const EmitContext& context, const Buffer& buffer, const std::vector<DimId>& logical) {
   std::string dims;
   for (size_t k = 0; k < buffer.dims.size(); ++k) {
@@ -81,7 +81,7 @@ std::string dims_text(const EmitContext& context, const Buffer& buffer, const st
   }
   if (buffer.stored)
     for (const Where& where : context.program.sharded.placement(context.graph().stored[buffer.stored.index].value).at)
-      dims += fmt::format(" {}={}", context.mesh().axes[where.axis].name, where.coordinates.front());
+      dims += fmt::format(" {}={}", context.mesh().axes[where.axis].name, fmt::join(where.coordinates, ","));
   return dims;
 }
 

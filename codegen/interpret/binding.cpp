@@ -87,8 +87,9 @@ std::vector<meshrt::Axis> axes_of(const Binding& binding, const std::vector<Axis
   return of;
 }
 
-const meshrt::Group& group_of(Binding& binding, const std::vector<AxisId>& axes) {
-  return binding.rank.group(axes_of(binding, axes));
+const meshrt::Group& group_of(Binding& binding, const std::vector<AxisId>& axes, const Where* some) {
+  if (!some) return binding.rank.group(axes_of(binding, axes));
+  return binding.rank.group_or_alone(axes_of(binding, axes), indices_at(binding.mesh(), axes, *some));
 }
 
 std::function<int64_t()> coordinate_of(const Binding& binding, const Where& where) {

@@ -82,7 +82,8 @@ Window window(const Binding&, const Access&, std::span<const LocalDim> nest);
 size_t position_of(const Binding&, const Access&, DimId);
 /// The ranks that differ only along these axes, in this order.
 std::vector<meshrt::Axis> axes_of(const Binding&, const std::vector<AxisId>& axes);
-const meshrt::Group& group_of(Binding&, const std::vector<AxisId>& axes);
+/// `some`: of these ranks those at its coordinates alone; elsewhere a group that has nothing to do.
+const meshrt::Group& group_of(Binding&, const std::vector<AxisId>& axes, const Where* some = nullptr);
 /// The coordinate that a place means in the turn that is under way then.
 std::function<int64_t()> coordinate_of(const Binding&, const Where&);
 

@@ -254,7 +254,7 @@ Bound bound_to(Binding& binding, const CollectiveStep& step, meshrt::Site site) 
   check(binding, step);
   return {binding,
           step,
-          group_of(binding, step.axes),
+          group_of(binding, step.axes, makers(step.kind, step.at)),
           site,
           binding.buffer(step.from).type,
           Pointer(binding, step.from),
@@ -279,7 +279,8 @@ MakePlan maker(Binding& binding, const CollectiveStep& step) {
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce: return at_one(bound);
     case CollectiveKind::ring:
-    case CollectiveKind::slice: break;
+    case CollectiveKind::slice:
+    case CollectiveKind::term: break;
   }
   fault(binding, step, "the interpreter has no such collective");
 }

@@ -51,12 +51,13 @@ meshrt::Tensor part_of(const Program& program, const SourceMap* sources, int64_t
     }
     made.dims.push_back(std::move(local));
   }
-  // Of equal copies, the one at coordinate 0 of every axis that does not split the value counts.
+  // Of equal copies, the one at the first coordinate of every axis that does not split the value counts.
   for (const Where& where : at) {
     splits[where.axis] = true;
-    made.places.push_back(static_cast<int>(where.axis));
-    if (std::ranges::count(where.coordinates, mesh.coordinate(rank, where.axis)) > 0) continue;
-    made.primary = false;
+    made.places.push_back({static_cast<int>(where.axis), {where.coordinates.begin(), where.coordinates.end()}});
+    const int64_t coordinate = mesh.coordinate(rank, where.axis);
+    made.primary = made.primary && coordinate == where.coordinates.front();
+    if (std::ranges::count(where.coordinates, coordinate) > 0) continue;
     for (meshrt::LocalDim& dim : made.dims) dim.begin = dim.end = 0;
   }
   for (size_t axis = 0; axis < mesh.axes.size(); ++axis)

@@ -244,8 +244,10 @@ std::string Placer::completion_reason(const ReshardStep& step, ValueId id, const
       if (same != causes.end()) same->axes.push_back(axis);
       else causes.push_back({contraction, {axis}});
     }
-  if (causes.empty()) return fmt::format("needed whole by {}", need);
+  if (causes.empty() && !makers(step.kind, step.at)) return fmt::format("needed whole by {}", need);
   std::string text;
+  if (const Where* some = makers(step.kind, step.at))
+    text = fmt::format("terms of it are made at {}; ", to_string(graph_, layout_.mesh, *some));
   for (size_t i = 0; i < causes.size(); ++i) {
     const Contraction& contraction = causes[i].contraction;
     const auto of_one_op = [&](size_t other) {
@@ -333,6 +335,7 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
         return fmt::format("`{}` is split over `{}`, so one rank has each turn's part, and {} needs it on all",
                            graph_.dim(step.at.owner.dim).name, over, need);
       return fmt::format("it lies at {}, and {} needs it on all", to_string(graph_, layout_.mesh, step.at), need);
+    case CollectiveKind::term: return fmt::format("a term of {}, others lie elsewhere on `{}`", need, over);
   }
   return need;
 }

@@ -6,8 +6,8 @@ namespace mesh {
 namespace {
 
 bool is_concerned(const Limit& limit, const PlannedCollective& one) {
-  // A slice sends nothing: it is a movement, but no collective.
-  if (one.kind == CollectiveKind::slice || (limit.over && !contains(one.axes, *limit.over))) return false;
+  // What sends nothing, as a slice, is a movement, but no collective.
+  if (!sends(one.kind) || (limit.over && !contains(one.axes, *limit.over))) return false;
   switch (limit.what) {
     case Limit::What::memory: return false;
     case Limit::What::bytes: return true;

@@ -19,9 +19,9 @@ bool within_node(const Machine& machine, const MeshShape& mesh, const std::vecto
 }
 
 double collective_seconds(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes,
-                          CollectiveKind kind, int64_t sent) {
-  const int64_t group = mesh.size(axes);
-  if (kind == CollectiveKind::slice || group == 1) return 0;
+                          CollectiveKind kind, int64_t sent, int64_t members) {
+  const int64_t group = members > 0 ? members : mesh.size(axes);
+  if (!sends(kind) || group == 1) return 0;
   const Links& links = within_node(machine, mesh, axes) ? machine.node : machine.network;
   const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo ||
                       kind == CollectiveKind::redistribute || kind == CollectiveKind::broadcast ||

@@ -10,9 +10,9 @@
 namespace mesh {
 
 /// Predicted time: rounds times latency plus the bytes that a rank sends over bandwidth, by whether the group's ranks
-/// share a host.
+/// share a host. `members`: of the ranks over these axes only so many take part; 0: all.
 double collective_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
-                          int64_t sent_bytes);
+                          int64_t sent_bytes, int64_t members = 0);
 
 /// What an op of so many seconds waits for `values` that go round meanwhile, in `passing` seconds in all: it hides what
 /// the network does. Ranks of one host move the data themselves, and hide how long they would wait for each other.

@@ -33,8 +33,11 @@ bool is_at(const MeshShape& mesh, const Placement& placement, int64_t rank, bool
 int64_t least_bytes(const Graph& graph, const MeshShape& mesh, const ValueType& type, const Placement& from,
                     const Placement& to) {
   int64_t terms = 1, kept = 1;  // that are added of each element; sums of them that stay apart
-  for (const Partial& partial : from.partial)
-    (std::ranges::find(to.partial, partial) == to.partial.end() ? terms : kept) *= mesh.axes[partial.axis].size;
+  for (const Partial& partial : from.partial) {
+    const Where* some = from.where(partial.axis);
+    (std::ranges::find(to.partial, partial) == to.partial.end() ? terms : kept) *=
+        some ? static_cast<int64_t>(some->coordinates.size()) : mesh.axes[partial.axis].size;
+  }
   int64_t most = 0, all_needed = 0, holders = 0, outside = 0;  // outside: needed by a rank that has no term
   for (int64_t rank = 0; rank < mesh.ranks(); ++rank) {
     const bool holds = is_at(mesh, from, rank, false);

@@ -139,6 +139,7 @@ class LostWork {
     ReshardStep once;
     once.kind = CollectiveKind::all_reduce;
     once.axes = completions[0].step->axes;
+    once.at = completions[0].step->at;
     Placement complete = sharded_.placement(sum);
     std::erase_if(complete.partial, [&](const Partial& one) { return contains(once.axes, one.axis); });
     const ValueType& type = graph_.type(sum);

@@ -79,17 +79,18 @@ struct Pipeline {
   std::vector<PipelineLoop> loops;  // in the order in which they stand; none: there is no pipeline
   AxisId axis = 0;
   int64_t micro_batches = 1;
-  std::string schedule = "1f1b";              // a name of schedule/named_schedules.h
-  Remat remat = Remat::none;                  // of whole stages
-  PipelineSchedule lists = {};                // what it has the stages do
-  std::vector<int32_t> cut = {};              // the turns of each stage, of the whole row
-  bool cut_by_time = false;                   // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
-  std::optional<int32_t> waiting = {};        // `buffers`: messages that may wait at a stage; else as many as come
-  bool first_alone = false;                   // `own`: the first stage has no turns, only what stands before them
-  bool last_alone = false;                    // the same of the last one and what stands behind
-  std::map<std::string, int32_t> owned = {};  // parameters of one coordinate alone (layout/owned_parameters.h)
-  Span span;                                  // of the rule
-  Span cut_span = {};                         // of what is said of the cut
+  std::string schedule = "1f1b";        // a name of schedule/named_schedules.h
+  Remat remat = Remat::none;            // of whole stages
+  PipelineSchedule lists = {};          // what it has the stages do
+  std::vector<int32_t> cut = {};        // the turns of each stage, of the whole row
+  bool cut_by_time = false;             // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)
+  std::optional<int32_t> waiting = {};  // `buffers`: messages that may wait at a stage; else as many as come
+  bool first_alone = false;             // `own`: the first stage has no turns, only what stands before them
+  bool last_alone = false;              // the same of the last one and what stands behind
+  /// Parameters that not all coordinates hold, and which do, in order (layout/owned_parameters.h).
+  std::map<std::string, std::vector<int64_t>> owned = {};
+  Span span;           // of the rule
+  Span cut_span = {};  // of what is said of the cut
   explicit operator bool() const { return !loops.empty(); }
   /// The place of the loop over a dim; nothing where its turns are no layers.
   std::optional<size_t> loop_over(DimId dim) const {

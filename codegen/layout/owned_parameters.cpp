@@ -1,7 +1,6 @@
 #include "codegen/layout/owned_parameters.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "codegen/graph/rewrite.h"
@@ -11,7 +10,8 @@
 namespace mesh {
 namespace {
 
-/// The coordinates whose stages need a value of the root body; `all` once something needs it that is not of one stage.
+/// The coordinates whose stages need a value of the root body; `all` too where something needs it that is of no one
+/// stage.
 class Needed {
  public:
   Needed(const Graph& graph, const Layout& layout, const Stages& stages)
@@ -29,15 +29,15 @@ class Needed {
     }
   }
 
-  /// The only coordinate, where there is one.
-  std::optional<int32_t> only(ValueId value) const {
+  /// In order; none where all may need it.
+  std::vector<int64_t> by(ValueId value) const {
     const auto found = coordinates_.find(value);
-    if (found == coordinates_.end() || found->second.size() != 1 || *found->second.begin() == all) return {};
-    return *found->second.begin();
+    if (found == coordinates_.end() || found->second.contains(all)) return {};
+    return {found->second.begin(), found->second.end()};
   }
 
  private:
-  static constexpr int32_t all = -1;
+  static constexpr int64_t all = -1;
 
   void find(BodyId body) {
     for (const NodeId id : graph_.body(body).nodes) {
@@ -45,12 +45,12 @@ class Needed {
       const auto* loop = std::get_if<LoopOp>(&node.op);
       if (loop) find(loop->body);
       if (node.part == Part::update || (body == graph_.root() && !loop)) continue;
-      const int32_t at = coordinate(id);
+      const int64_t at = coordinate(id);
       for_each_read(node, [&](ValueId value) { coordinates_[value].insert(at); });
     }
   }
 
-  int32_t coordinate(NodeId id) const {
+  int64_t coordinate(NodeId id) const {
     const std::vector<Where> at = stages_.must_lie(id);
     const auto where = std::ranges::find(at, axis_, &Where::axis);
     return where == at.end() || where->owner || where->coordinates.size() != 1 ? all : where->coordinates.front();
@@ -59,13 +59,13 @@ class Needed {
   const Graph& graph_;
   const AxisId axis_;
   const Stages& stages_;
-  std::map<ValueId, std::set<int32_t>> coordinates_;
+  std::map<ValueId, std::set<int64_t>> coordinates_;
 };
 
 }  // namespace
 
-std::map<std::string, int32_t> owned_parameters(const Graph& graph, const Layout& layout) {
-  std::map<std::string, int32_t> owned;
+std::map<std::string, std::vector<int64_t>> owned_parameters(const Graph& graph, const Layout& layout) {
+  std::map<std::string, std::vector<int64_t>> owned;
   if (!layout.pipeline || layout.replicas) return owned;
   const Stages stages(graph, layout);
   if (!stages) return owned;
@@ -74,12 +74,14 @@ std::map<std::string, int32_t> owned_parameters(const Graph& graph, const Layout
   // A rule may split what an optimizer keeps over the axis, and not the parameter: then all hold both.
   std::set<std::string> split;
   const auto is_split = [&](const DimPlacement& dim) { return contains(dim.axes, layout.pipeline.axis); };
+  const size_t all = layout.pipeline.lists.ranks.size();
   for (const Stored& stored : graph.stored)
     if (std::ranges::any_of(declared.of(stored).dims, is_split))
       split.insert(stored.parameter ? graph.stored[stored.parameter.index].path : stored.path);
   for (const Stored& stored : graph.stored)
     if (stored.kind == StoredKind::parameter && !split.contains(stored.path))
-      if (const std::optional<int32_t> coordinate = needed.only(stored.value)) owned[stored.path] = *coordinate;
+      if (const std::vector<int64_t> by = needed.by(stored.value); by.size() == 1 || (by.size() > 1 && by.size() < all))
+        owned[stored.path] = by;
   return owned;
 }
 
@@ -89,7 +91,7 @@ std::vector<Where> owner_of(const Graph& graph, const Layout& layout, const Stor
   const Stored& parameter = stored.parameter ? graph.stored[stored.parameter.index] : stored;
   const auto found = layout.pipeline.owned.find(parameter.path);
   if (found == layout.pipeline.owned.end()) return {};
-  return {{layout.pipeline.axis, {found->second}, {}}};
+  return {{layout.pipeline.axis, found->second, {}}};
 }
 
 }  // namespace mesh

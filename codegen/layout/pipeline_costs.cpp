@@ -108,17 +108,24 @@ class Costs {
     return elements * static_cast<int64_t>(meshrt::size_of(type.element));
   }
 
-  /// The work of a turn of the loop by whose dim stages have the value, of the end that alone has it, or of each rank.
-  StageWork& holder(ValueId value) {
+  /// The work of a turn of the loop by whose dim stages have the value, of the ends that alone have it, or of each
+  /// rank.
+  std::vector<StageWork*> holders(ValueId value) {
     for (const DimId dim : graph_.type(value).dims)
-      if (sharded_.layout.pipeline.loop_over(dim)) return turn_of(dim);
+      if (sharded_.layout.pipeline.loop_over(dim)) return {&turn_of(dim)};
+    const Where* where = sharded_.placement(value).where(sharded_.layout.pipeline.axis);
+    if (!where || where->owner) return {&costs_.each};
+    std::vector<StageWork*> all;
+    std::set<int64_t> left(where->coordinates.begin(), where->coordinates.end());
     for (size_t gap = 0; gap < costs_.gaps.size(); ++gap)
-      if (std::ranges::count(sharded_.placement(value).at, stages_.at_gap(gap)) > 0) return costs_.gaps[gap];
-    return costs_.each;
+      if (left.erase(stages_.at_gap(gap).coordinates.front()) > 0) all.push_back(&costs_.gaps[gap]);
+    return all;
   }
 
   void held() {
-    const auto add = [&](ValueId value) { holder(value).held += bytes(value); };
+    const auto add = [&](ValueId value) {
+      for (StageWork* holder : holders(value)) holder->held += bytes(value);
+    };
     for (const Stored& stored : graph_.stored)
       if (stored.kind != StoredKind::input) add(stored.value);
     const NodeId time = graph_.body(stages_.body()).owner;

@@ -73,6 +73,16 @@ Deal deal_by_table(int64_t size, std::vector<std::vector<meshrt::IndexRange>> ta
   return {meshrt::Ownership::table, parts, 1, std::move(table)};
 }
 
+std::vector<int> indices_at(const MeshShape& mesh, const std::vector<AxisId>& axes, const Where& where) {
+  int64_t inner = 1;  // ranks of one coordinate
+  for (auto axis = axes.rbegin(); *axis != where.axis; ++axis) inner *= mesh.axes[*axis].size;
+  std::vector<int> indices;
+  for (int64_t index = 0; index < mesh.size(axes); ++index)
+    if (std::ranges::count(where.coordinates, index / inner % mesh.axes[where.axis].size) > 0)
+      indices.push_back(static_cast<int>(index));
+  return indices;
+}
+
 void hold_everywhere(Placement& placement) {
   std::erase_if(placement.at, [](const Where& where) { return !where.varying; });
 }

@@ -82,6 +82,9 @@ int64_t coordinate_at(const MeshShape&, const Where&, int64_t turns, int64_t tur
 /// The deal that gives each part these elements of so many; by a name where there is one for that.
 Deal deal_by_table(int64_t size, std::vector<std::vector<meshrt::IndexRange>> table);
 
+/// Of the indices of ranks over axes, the first slowest, those at the coordinates of one of them.
+std::vector<int> indices_at(const MeshShape&, const std::vector<AxisId>& axes, const Where&);
+
 /// All ranks hold it, of turns that ranks make each for itself their own.
 void hold_everywhere(Placement&);
 

@@ -63,14 +63,14 @@ class Predictor {
     const ReshardStep& step = sharded_.steps[index];
     if (step.axes.empty() || step.at.varying) return;  // nobody else takes part
     const uint32_t call = index < calls_.size() ? calls_[index] : index;
+    const int64_t group = group_size(sharded_.layout.mesh, step);
     const double saved =
-        call == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0);
+        call == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0, group);
     const double seconds = step.seconds - saved;
     const Declared::Kind moved = moved_kind(node);
-    result_.collectives.push_back({step.kind, step.axes, sharded_.layout.mesh.size(step.axes), moved_name(node),
-                                   step.bytes, times, times / step.turns * step.busy, seconds, phase_of(node.part),
-                                   node.span, node.scope, step.reason, step.rule, moved.kind, moved.path,
-                                   node.results[0], call});
+    result_.collectives.push_back({step.kind, step.axes, group, moved_name(node), step.bytes, times,
+                                   times / step.turns * step.busy, seconds, phase_of(node.part), node.span, node.scope,
+                                   step.reason, step.rule, moved.kind, moved.path, node.results[0], call});
     result_.communication_seconds += seconds * static_cast<double>(times);
   }
 

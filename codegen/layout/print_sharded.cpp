@@ -19,6 +19,7 @@ const char* name_of(CollectiveKind kind) {
     case CollectiveKind::broadcast: return "broadcast";
     case CollectiveKind::reduce: return "reduce";
     case CollectiveKind::slice: return "slice";
+    case CollectiveKind::term: return "term";
   }
   return "?";
 }

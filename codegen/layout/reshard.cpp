@@ -80,8 +80,8 @@ void ReshardPlanner::price(const ValueType& type, const Placement& before, const
   if (step.kind == CollectiveKind::redistribute) return price_redistribution(type, before, after, step);
   step.bytes = sent_bytes(graph_, mesh_, type, before, after, step);
   // What is reduced comes to one rank from all others.
-  const int64_t senders = step.kind == CollectiveKind::reduce ? mesh_.size(step.axes) - 1 : 1;
-  step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, senders * step.bytes);
+  const int64_t group = group_size(mesh_, step), senders = step.kind == CollectiveKind::reduce ? group - 1 : 1;
+  step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, senders * step.bytes, group);
   if (step.at.owner && !step.at.varying) take_turns(step);
 }
 
@@ -191,8 +191,10 @@ double ReshardPlanner::least_seconds(const ValueType& type, const Placement& at,
 
 std::optional<ReshardPath> ReshardPlanner::search(const ValueType& type, const Placement& from,
                                                   const Placement& to) const {
-  for (const Partial& partial : to.partial)
-    if (std::ranges::count(from.partial, partial) == 0) return std::nullopt;
+  for (const Partial& partial : to.partial) {
+    const bool may_be_term = partial.reduce == Reduce::sum && from.where(partial.axis);
+    if (std::ranges::count(from.partial, partial) == 0 && !may_be_term) return std::nullopt;
+  }
   const std::vector<AxisId> axes = axes_for(from, to);
   struct Reached {
     double seconds;

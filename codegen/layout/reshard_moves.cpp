@@ -52,23 +52,40 @@ class Moves {
     }
   }
 
-  /// From one coordinate of an axis to all, and the reverse: from copies or terms of a sum to the one.
+  /// From some coordinates of an axis to all, and the reverse: from copies to some, from terms of a sum to one.
   void places() {
     for (const Where& where : at_.at) {
-      // What varies is another turn's on each coordinate: nobody else ever needs it.
-      if (where.varying || std::ranges::count(to_.at, where) > 0) continue;
+      // What varies is another turn's on each coordinate: nobody else ever needs it. Terms are no copies.
+      if (where.varying || std::ranges::count(to_.at, where) > 0 || pending_over(where.axis)) continue;
       Placement after = at_;
       std::erase(after.at, where);
       add_at(CollectiveKind::broadcast, where, std::move(after));
     }
     for (const Where& where : to_.at) {
-      const auto pending = std::ranges::find(at_.partial, where.axis, &Partial::axis);
-      if (pending == at_.partial.end() ? at_.uses(where.axis) : where.varying) continue;
-      Placement after = at_;
-      after.at.insert(std::ranges::lower_bound(after.at, where), where);
+      const Where* now = at_.where(where.axis);
+      const Partial* pending = pending_over(where.axis);
+      const bool reduces = pending && !now && !where.varying && (where.owner || where.coordinates.size() == 1);
+      if (!reduces && (pending || !(now ? has_more(*now, where) : !at_.uses(where.axis)))) continue;
+      Placement after = placed(where.axis, &where);
       std::erase_if(after.partial, [&](const Partial& partial) { return partial.axis == where.axis; });
-      if (pending == at_.partial.end()) add_at(CollectiveKind::slice, where, std::move(after));
-      else add_at(CollectiveKind::reduce, where, std::move(after), pending->reduce);
+      if (reduces) add_at(CollectiveKind::reduce, where, std::move(after), pending->reduce);
+      else add_at(CollectiveKind::slice, where, std::move(after));
+    }
+  }
+
+  /// What one coordinate of an axis holds becomes a term of a sum over those that have one in the end, or over all; so
+  /// do the terms of some.
+  void terms() {
+    for (const Where& where : at_.at) {
+      const Partial* pending = pending_over(where.axis);
+      const Partial sum{where.axis, Reduce::sum};
+      const bool wanted = std::ranges::count(to_.partial, sum) > 0;
+      if (where.owner || (pending ? *pending != sum : !wanted || where.coordinates.size() != 1)) continue;
+      const Where* end = wanted ? to_.where(where.axis) : nullptr;
+      if (end && !has_more(*end, where)) continue;
+      Placement after = placed(where.axis, end);
+      if (!pending) after.partial.insert(std::ranges::lower_bound(after.partial, sum), sum);
+      add_at(CollectiveKind::term, where, std::move(after));
     }
   }
 
@@ -109,6 +126,21 @@ class Moves {
 
  private:
   int dims() const { return static_cast<int>(at_.dims.size()); }
+  const Partial* pending_over(AxisId axis) const {
+    const auto found = std::ranges::find(at_.partial, axis, &Partial::axis);
+    return found == at_.partial.end() ? nullptr : &*found;
+  }
+  /// Whether `one` has all coordinates of another of its axis, and further ones.
+  static bool has_more(const Where& one, const Where& other) {
+    return !one.owner && !other.owner && one != other && std::ranges::includes(one.coordinates, other.coordinates);
+  }
+  /// As it lies, but for an axis; null: at all of its coordinates.
+  Placement placed(AxisId axis, const Where* where) const {
+    Placement after = at_;
+    std::erase_if(after.at, [&](const Where& one) { return one.axis == axis; });
+    if (where) after.at.insert(std::ranges::lower_bound(after.at, *where), *where);
+    return after;
+  }
   bool can_deal(const DimPlacement& dim) const {
     return dim.deal.in_order() || dim.deal.parts % mesh_.size(dim.axes) == 0;
   }
@@ -144,10 +176,16 @@ class Moves {
   }
 
   void complete(const Axes& axes, Reduce reduce) {
+    std::vector<Where> some;  // that alone have terms
+    for (const Where& where : at_.at)
+      if (contains(axes, where.axis)) some.push_back(where);
+    if (some.size() > 1) return;
     Placement done = at_;
     std::erase_if(done.partial, [&](const Partial& partial) { return contains(axes, partial.axis); });
-    for (int j = 0; j < dims(); ++j) split(CollectiveKind::reduce_scatter, axes, -1, j, done, reduce);
-    if (std::ranges::is_sorted(axes)) add(CollectiveKind::all_reduce, axes, -1, -1, std::move(done), reduce);
+    for (int j = 0; j < dims() && some.empty(); ++j) split(CollectiveKind::reduce_scatter, axes, -1, j, done, reduce);
+    if (!std::ranges::is_sorted(axes)) return;
+    add(CollectiveKind::all_reduce, axes, -1, -1, std::move(done), reduce);
+    if (!some.empty()) all.back().step.at = some.front();
   }
 
   /// Every list of some of the axes, in any order.
@@ -201,6 +239,7 @@ std::vector<Move> moves(const MeshShape& mesh, const std::vector<AxisId>& axes, 
   found.departures();
   found.slices();
   found.places();
+  found.terms();
   found.deals();
   if (!permuted) found.permutes();
   found.straight();

@@ -22,9 +22,12 @@ enum class CollectiveKind : uint8_t {
   ring,
   broadcast,
   reduce,
-  slice
+  slice,
+  term
 };
 const char* name_of(CollectiveKind);  // "all_reduce"
+/// Whether anything goes from rank to rank.
+constexpr bool sends(CollectiveKind kind) { return kind != CollectiveKind::slice && kind != CollectiveKind::term; }
 
 /// One collective over the ranks that differ only in `axes` (one group, ordered major first).
 /// all_reduce: completes a partial. reduce_scatter: completes it and leaves `to_dim` split. all_gather: makes the split
@@ -33,9 +36,10 @@ const char* name_of(CollectiveKind);  // "all_reduce"
 /// way (redistribution.h); without axes a rank's own elements change their order. halo: fetches the margins of
 /// `from_dim` over all of its axes, which may be none. ring: the parts of `from_dim` go round while the op that reads,
 /// or made, the value works on them. slice: `to_dim` becomes split, nothing is sent; without a dim it is held no
-/// longer but `at` some. broadcast: what is held `at` one coordinate of an axis comes to all. reduce: completes a
-/// partial `at` one. The axes of a dim that are gathered are always the last (minor) ones of its list; axes that a step
-/// adds are appended.
+/// longer but `at` some. broadcast: what is held `at` one coordinate of an axis, or some, comes to all. reduce:
+/// completes a partial `at` one. term: what one coordinate of an axis holds becomes a term of a sum over it, others
+/// have zeros; nothing is sent. An all_reduce of a sum that has terms `at` some coordinates alone is made by these. The
+/// axes of a dim that are gathered are always the last (minor) ones of its list; axes that a step adds are appended.
 struct ReshardStep {
   CollectiveKind kind;
   std::vector<AxisId> axes;
@@ -46,10 +50,22 @@ struct ReshardStep {
   double seconds = 0;  // predicted, by the machine description
   std::string reason;  // why it is there, in one sentence
   Span rule;           // the layout rule that caused it, if one did
-  Where at = {};       // of a broadcast, a reduce, a slice without a dim
+  Where at = {};       // of a broadcast, a reduce, a slice without a dim, an all_reduce that not all coordinates make
   /// Where that changes with the turns of a loop the rank that sends most does so in `busy` of `turns`.
   int64_t busy = 1, turns = 1;
 };
+
+/// The coordinates of an axis that alone make a movement; null: all do.
+inline const Where* makers(CollectiveKind kind, const Where& at) {
+  return kind == CollectiveKind::all_reduce && !at.coordinates.empty() ? &at : nullptr;
+}
+
+/// How many ranks make a step together.
+inline int64_t group_size(const MeshShape& mesh, const ReshardStep& step) {
+  const int64_t all = mesh.size(step.axes);
+  const Where* some = makers(step.kind, step.at);
+  return some ? all / mesh.axes[some->axis].size * static_cast<int64_t>(some->coordinates.size()) : all;
+}
 
 /// What the rank that sends most sends in so many executions.
 inline int64_t sent_in(const ReshardStep& step, int64_t executions) {

@@ -33,7 +33,7 @@ class StageMovements {
     const auto* moved = std::get_if<ReshardOp>(&node.op);
     if (!moved) return false;
     const ReshardStep& step = sharded_.steps[moved->step];
-    return step.kind != CollectiveKind::slice && contains(step.axes, pipeline_.axis);
+    return sends(step.kind) && contains(step.axes, pipeline_.axis);
   }
 
   /// In words of the spec.

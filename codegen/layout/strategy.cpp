@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace mesh {
 namespace {
@@ -40,6 +41,42 @@ bool may_pass(const OpContext& op, AxisId axis) {
     case PartialRule::together: return partial == op.operands.size();
   }
   return false;
+}
+
+/// Whether an operand lies at one coordinate of an axis, or is a sum over it: a term of one with others.
+bool may_be_term(const OpContext& op, size_t operand, AxisId axis) {
+  if (!op.operands[operand]) return false;
+  const Where* where = op.operands[operand]->where(axis);
+  if (is_partial_over(op, operand, axis)) return !where || !where->owner;
+  return where && !where->owner && where->coordinates.size() == 1;
+}
+
+/// Whether operands that lie at different coordinates may be added up as terms of a sum over the axis. Single numbers
+/// are brought to all.
+bool may_join(const OpContext& op, AxisId axis) {
+  if (definition(op.node.op).partial(op.graph, op.node) != PartialRule::together || op.operands.size() < 2)
+    return false;
+  if (op.graph.type(op.node.results[0]).dims.empty()) return false;
+  bool apart = false;
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    if (!may_be_term(op, i, axis)) return false;
+    const Where *where = op.operands[i]->where(axis), *first = op.operands[0]->where(axis);
+    apart = apart || (where && first ? *where != *first : where != first) ||
+            is_partial_over(op, i, axis) != is_partial_over(op, 0, axis);
+  }
+  return apart;
+}
+
+/// The coordinates that then have terms; nothing where all do.
+std::optional<Where> joined_place(const OpContext& op, AxisId axis) {
+  std::set<int64_t> coordinates;
+  for (const auto& operand : op.operands) {
+    const Where* where = operand->where(axis);
+    if (!where) return {};
+    coordinates.insert(where->coordinates.begin(), where->coordinates.end());
+  }
+  if (static_cast<int64_t>(coordinates.size()) == op.mesh.axes[axis].size) return {};
+  return Where{axis, {coordinates.begin(), coordinates.end()}};
 }
 
 /// Of a dim that is merged or split.
@@ -92,13 +129,14 @@ bool may_split(const OpContext& op, const Factor& factor) {
   return factor.splittable && (op.stretches || !factor.is_stretched());
 }
 
-constexpr int no_factor = -1, passes = -2, stays = -3;
+constexpr int no_factor = -1, passes = -2, stays = -3, joins = -4;
 
 /// What may become of one axis, the preferred choice on equal cost first.
 std::vector<int> choices(const OpContext& op, AxisId axis) {
   if (std::ranges::count(op.must_lie, axis, &Where::axis) > 0) return {stays};
   if (const std::optional<int> ranks = ranks_factor(op, axis)) return {*ranks};
   if (const std::optional<int> ring = ring_factor(op, axis)) return {*ring};
+  if (may_join(op, axis)) return {joins};
   std::vector<int> claims;
   bool operand_claims = false;
   for (size_t f = 0; f < op.factors.size(); ++f) {
@@ -316,7 +354,10 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
   }
   if (op.operands[operand])
     for (const Partial& partial : op.operands[operand]->partial)
-      if (partial.reduce == Reduce::sum && contains(passing, partial.axis)) placement.partial.push_back(partial);
+      if (partial.reduce == Reduce::sum && contains(passing, partial.axis) && !contains(joining, partial.axis))
+        placement.partial.push_back(partial);
+  for (const AxisId axis : joining) placement.partial.push_back({axis, Reduce::sum});
+  std::ranges::sort(placement.partial);
   placement.at = staying;
   return placement;
 }
@@ -420,8 +461,12 @@ std::vector<Strategy> strategies(const OpContext& op) {
     Strategy strategy{std::vector<std::vector<AxisId>>(op.factors.size()), {}, {}, {}};
     for (const AxisId axis : axes) {
       const int choice = options[axis][at[axis]];
-      if (choice == passes) strategy.passing.push_back(axis);
+      if (choice == passes || choice == joins) strategy.passing.push_back(axis);
       if (choice == stays) strategy.staying.push_back(*place_of(op, axis));
+      if (choice == joins) {
+        strategy.joining.push_back(axis);
+        if (const auto place = joined_place(op, axis)) strategy.staying.push_back(*place);
+      }
       if (choice >= 0) strategy.factor_axes[choice].push_back(axis);
     }
     for (size_t f = 0; f < op.factors.size(); ++f)
@@ -446,6 +491,7 @@ std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) 
     if (ranks_factor(op, axis) || ring_factor(op, axis)) continue;
     Strategy without = strategy;
     std::erase(without.passing, axis);
+    std::erase(without.joining, axis);
     std::erase_if(without.staying, [&](const Where& where) { return where.axis == axis; });
     for (auto& axes : without.factor_axes) std::erase(axes, axis);
     for (size_t f = 0; f < op.factors.size(); ++f) {

@@ -36,6 +36,7 @@ struct Strategy {
   std::vector<Deal> factor_deals;                // by factor: how it is dealt to them
   std::vector<AxisId> passing;                   // axes over which a partial operand stays partial
   std::vector<Where> staying;                    // the op is computed where its operands lie, and only there
+  std::vector<AxisId> joining = {};  // of `passing`, axes at whose coordinates operands lie: each a term of a sum
 
   Deal deal_along(const OpContext&, size_t factor, DimId, const std::vector<Stretch>& at, size_t which) const;
   /// What the op needs of operand i.

@@ -37,7 +37,7 @@ class Sender {
         before_(before),
         after_(after),
         step_(step),
-        members_(mesh.size(step.axes)) {}
+        members_(group_size(mesh, step)) {}
 
   int64_t bytes() const {
     const auto size = static_cast<int64_t>(meshrt::size_of(type_.element));
@@ -61,7 +61,8 @@ class Sender {
       case CollectiveKind::broadcast: return (members_ - 1) * held(-1);
       case CollectiveKind::reduce: return held(-1);
       case CollectiveKind::all_reduce:
-      case CollectiveKind::slice: break;
+      case CollectiveKind::slice:
+      case CollectiveKind::term: break;
     }
     return 0;
   }

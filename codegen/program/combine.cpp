@@ -93,8 +93,8 @@ class Combiner {
   bool together(const Step& a, const Step& b) const {
     const CollectiveStep &one = *combinable(a), &other = *combinable(b);
     const auto type = [&](const CollectiveStep& step) { return program_.buffer(step.to.buffer).type; };
-    return one.kind == other.kind && one.axes == other.axes && one.reduce == other.reduce && type(one) == type(other) &&
-           mesh::together(a.part, b.part);
+    return one.kind == other.kind && one.axes == other.axes && one.at == other.at && one.reduce == other.reduce &&
+           type(one) == type(other) && mesh::together(a.part, b.part);
   }
 
   static Step joined(std::span<Step> steps, const std::vector<size_t>& call) {

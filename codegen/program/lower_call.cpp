@@ -131,6 +131,37 @@ void Lowering::lower_ring(const Node& node) {
   memory_[to.index] = in_memory(from);
 }
 
+/// Whether nobody else needs what a loop has added up, nor its memory.
+bool Lowering::is_sum_of_its_own(ValueId value) const {
+  const auto* loop = std::get_if<LoopOp>(&graph_.node(graph_.value(value).producer).op);
+  if (!loop || readers_[value.index] != 1 || !memory_[value.index] || target_[value.index]) return false;
+  const Buffer& buffer = program_.buffer(memory_[value.index]->buffer);
+  return memory_[value.index]->turns.empty() && !buffer.view_of && buffer.dims == local_dims(value) &&
+         std::ranges::count(loop->carries, value, &LoopOp::Carry::result) > 0;
+}
+
+/// The others at whose coordinates terms lie have zeros: adding -0 changes no number.
+void Lowering::lower_term(const Node& node, AxisId axis) {
+  const ValueId from = node.inputs[0], to = node.results[0];
+  const Where *has = sharded_.placement(from).where(axis), *will_have = sharded_.placement(to).where(axis);
+  if (is_alone(from) || is_sum_of_its_own(from)) {
+    memory_[to.index] = memory_[from.index];
+  } else {
+    at_ = where(from);
+    const Access term = in_memory(from);
+    copy(term, allocate(to));
+  }
+  Where others{axis};
+  for (int64_t at = 0; at < sharded_.layout.mesh.axes[axis].size; ++at)
+    if (std::ranges::count(has->coordinates, at) == 0 &&
+        (!will_have || std::ranges::count(will_have->coordinates, at) > 0))
+      others.coordinates.push_back(at);
+  at_ = where(from);
+  *std::ranges::find(at_.at, axis, &Where::axis) = others;
+  emit(FillStep{*memory_[to.index], -0.0});
+  at_ = work_place(node);
+}
+
 /// Positions in a reshard step count the value's logical dims; in a collective step they count dims in memory.
 void Lowering::lower_reshard(const Node& node) {
   const ValueId from = node.inputs[0], to = node.results[0];
@@ -138,6 +169,7 @@ void Lowering::lower_reshard(const Node& node) {
   const ReshardStep& reshard = sharded_.steps[index];
   if (reshard.kind == CollectiveKind::halo) return lower_margins(node);
   if (reshard.kind == CollectiveKind::ring) return lower_ring(node);
+  if (reshard.kind == CollectiveKind::term) return lower_term(node, reshard.at.axis);
   if (constant(to)) return lower_formula(to);
   if (reshard.kind == CollectiveKind::slice) {
     if (is_formula(to)) return;

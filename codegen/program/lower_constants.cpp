@@ -10,7 +10,8 @@ std::optional<double> Lowering::constant(ValueId value) const {
   const Placement& placement = sharded_.placement(value);
   if (placement.has_margins()) return {};  // beyond the ends there may be another number
   if (placement.circulates()) return {};   // what goes round lies in memory
-  if (std::holds_alternative<ReshardOp>(node.op)) {
+  if (const auto* reshard = std::get_if<ReshardOp>(&node.op)) {
+    if (sharded_.steps[reshard->step].kind == CollectiveKind::term) return {};  // elsewhere it is zero
     const Node& before = graph_.node(graph_.value(node.inputs[0]).producer);
     if (definition(before.op).reduction)  // the whole, of which each rank has a part
       if (const auto whole = number(before)) return whole;

@@ -141,6 +141,8 @@ class Lowering {
   std::optional<AttentionStep::Ring> ring_of(const Node&, const AttentionStep&);
   void lower_reshard(const Node&);
   void lower_ring(const Node&);
+  void lower_term(const Node&, AxisId);
+  bool is_sum_of_its_own(ValueId) const;
   Access ordered_as(const Access& like, const Access& from);
 
   // lower_view.cpp

@@ -266,6 +266,8 @@ class Printer {
     if (rooted)
       text += (c.kind == CollectiveKind::reduce ? " at " : " from ") +
               to_string(graph(), program_.sharded.layout.mesh, c.at);
+    if (const Where* some = makers(c.kind, c.at))
+      text += " at " + to_string(graph(), program_.sharded.layout.mesh, *some);
     if (c.kind == CollectiveKind::all_reduce || c.kind == CollectiveKind::reduce_scatter ||
         c.kind == CollectiveKind::reduce)
       text += fmt::format(" {}", meshrt::name_of(c.reduce));

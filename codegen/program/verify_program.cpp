@@ -115,8 +115,8 @@ class Verifier {
                         to_string(program_, access), somewhere(root)));
       if (use != Use::read) unite(written_[root], ranks);
     });
-    for (const CollectiveStep& one : movements(step)) group(step, one.axes);
-    if (const AttentionStep::Ring* ring = ring_of(step)) group(step, ring->axes);
+    for (const CollectiveStep& one : movements(step)) group(step, one.axes, makers(one.kind, one.at));
+    if (const AttentionStep::Ring* ring = ring_of(step)) group(step, ring->axes, nullptr);
     for (std::string& message : verify_step(program_, step)) say(routine_ + ": " + std::move(message));
   }
 
@@ -151,8 +151,9 @@ class Verifier {
                       to_string(program_, branch)));
   }
 
-  /// All ranks of a group come to its collectives.
-  void group(const Step& step, const std::vector<AxisId>& axes) {
+  /// All ranks of a group come to its collectives; and no others, where `some` coordinates alone make them.
+  void group(const Step& step, const std::vector<AxisId>& axes, const Where* some) {
+    bool only = some == nullptr;
     for (const Step* around : around_) {
       const auto* loop = std::get_if<ForStep>(&around->what);
       if (loop && loop->own)
@@ -163,11 +164,16 @@ class Verifier {
       const auto* branch = std::get_if<BranchStep>(&around->what);
       if (!branch) continue;
       for (const Where& where : branch->at)
-        if (contains(axes, where.axis))
+        if (some && where == *some) only = true;
+        else if (contains(axes, where.axis))
           if (static_cast<int64_t>(where.coordinates.size()) < program_.sharded.layout.mesh.axes[where.axis].size)
             say(fmt::format("{}: {} waits for ranks that do not come to it: it stands in a branch on {}", routine_,
                             summary(program_, step), to_string(program_, *branch)));
     }
+    if (!only)
+      say(fmt::format("{}: ranks come to {} that have no term of it: it stands in no branch on {}", routine_,
+                      summary(program_, step),
+                      mesh::to_string(program_.sharded.graph, program_.sharded.layout.mesh, *some)));
   }
 
   /// A nest that reads what its earlier iterations stored.

@@ -103,7 +103,8 @@ class StepVerifier {
   void operator()(const CollectiveStep& c) {
     if (c.step >= program_.sharded.steps.size()) return say("belongs to no reshard step");
     const ReshardStep& reshard = program_.sharded.steps[c.step];
-    if (reshard.kind != c.kind || reshard.axes != c.axes || reshard.to_axes != c.to_axes || reshard.reduce != c.reduce)
+    if (reshard.kind != c.kind || reshard.axes != c.axes || reshard.to_axes != c.to_axes ||
+        reshard.reduce != c.reduce || reshard.at != c.at)
       say("is not the collective that the layout asked for");
     if (!std::ranges::equal(c.before, dims_of(program_, c.from)) ||
         !std::ranges::equal(c.after, dims_of(program_, c.to)))
@@ -136,7 +137,8 @@ class StepVerifier {
     if (c.kind == CollectiveKind::permute) return owners(c);
     if (c.kind == CollectiveKind::redistribute) return redistributes(c);
     if (c.kind == CollectiveKind::broadcast || c.kind == CollectiveKind::reduce)
-      if (c.axes != std::vector{c.at.axis} || c.from == c.to || (!c.at.owner && c.at.coordinates.size() != 1))
+      if (c.axes != std::vector{c.at.axis} || c.from == c.to || (!c.at.owner && c.at.coordinates.empty()) ||
+          (c.kind == CollectiveKind::reduce && c.at.coordinates.size() > 1))
         say("has not one rank at its end");
     if (c.kind == CollectiveKind::all_gather || c.kind == CollectiveKind::all_to_all) gathers(c.from_dim);
     if (c.kind == CollectiveKind::reduce_scatter || c.kind == CollectiveKind::all_to_all ||
@@ -199,8 +201,8 @@ class StepVerifier {
     for (const CollectiveStep& one : c.collectives) {
       (*this)(one);
       const CollectiveStep& first = c.collectives.front();
-      if (one.kind != first.kind || one.axes != first.axes || one.reduce != first.reduce || one.phase != first.phase ||
-          program_.buffer(one.to.buffer).type != program_.buffer(first.to.buffer).type)
+      if (one.kind != first.kind || one.axes != first.axes || one.at != first.at || one.reduce != first.reduce ||
+          one.phase != first.phase || program_.buffer(one.to.buffer).type != program_.buffer(first.to.buffer).type)
         say("makes other movements in one call");
     }
   }

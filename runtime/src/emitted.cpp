@@ -35,11 +35,14 @@ const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
   bool held = true;
   while (!dims.empty()) {
     std::string_view axes = take(dims, ' ');
-    if (const size_t place = axes.find('='); place != std::string_view::npos) {  // "pipe=1"
-      const size_t axis = axis_called(axes.substr(0, place), tensor.name);
+    if (axes.find('=') != std::string_view::npos) {  // "pipe=1", "pipe=0,3"
+      const size_t axis = axis_called(take(axes, '='), tensor.name);
       used[axis] = true;
-      tensor.places.push_back(static_cast<int>(axis));
-      held = held && coordinate(axis) == std::stoi(std::string(axes.substr(place + 1)));
+      std::vector<int> at;
+      while (!axes.empty()) at.push_back(std::stoi(std::string(take(axes, ','))));
+      held = held && std::ranges::count(at, coordinate(axis)) > 0;
+      tensor.primary = tensor.primary && coordinate(axis) == at.front();
+      tensor.places.push_back({static_cast<int>(axis), std::move(at)});
       continue;
     }
     std::string_view split = take(axes, '@');  // "seq/ctx@zigzag:4"
@@ -64,10 +67,8 @@ const Tensor& TensorTable::add(Tensor tensor, std::string_view dims) {
   }
   for (size_t axis = 0; axis < info_.mesh.size(); ++axis)
     if (!used[axis] && coordinate(axis) != 0) tensor.primary = false;
-  if (!held) {
-    tensor.primary = false;
-    for (LocalDim& dim : tensor.dims) dim.begin = dim.end = 0;
-  }
+  for (LocalDim& dim : tensor.dims)
+    if (!held) dim.begin = dim.end = 0;
   return tensors_.emplace_back(std::move(tensor));
 }
 

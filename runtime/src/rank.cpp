@@ -106,6 +106,12 @@ const Group& Rank::group(std::span<const Axis> axes, std::span<const int> coordi
   return add_group(std::move(group));
 }
 
+const Group& Rank::group_or_alone(std::span<const Axis> axes, std::span<const int> coordinates) {
+  int own = 0;
+  for (const Axis& axis : axes) own = own * axis.size + rank_ / axis.stride % axis.size;
+  return std::ranges::find(coordinates, own) == coordinates.end() ? group({}) : group(axes, coordinates);
+}
+
 Channel Rank::channel(int from, int to, int number, int slot) {
   if (from == to || std::min(from, to) < 0 || std::max(from, to) >= ranks_)
     throw Failure(Cause::usage,

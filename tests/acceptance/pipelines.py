@@ -111,6 +111,25 @@ def check_checkpoints(report, bench):
         report.check(f"steps 5 to 8 on {mesh} against the uninterrupted run, relative", float(f"{apart:.1e}"), 1e-9)
 
 
+def check_tied(report, folder):
+    """A table that several of four stages read: held by these, its gradients added up by these, once."""
+    for spec, size, table, pipe, among in (("gpt", dict(layer=4), "wte", 4, [0, 3]), ("gpt", dict(layer=4), "wte", 2, None), ("translate", {}, "table", 4, [0, 2, 3])):
+        for data in (1, 2):
+            with open(f"{folder}/tied.mesh", "w") as file:
+                file.write(f"mesh tied {{ data: {data}, pipe: {pipe} }}\nlayout tied on tied {{ batch -> data; {'layer' if spec == 'gpt' else 'enc, dec'} -> pipe {{ microbatches: 4 }} }}\n")
+            plan = json.loads(execute(meshc(), "plan", f"{TOP}/specs/{spec}.mesh", f"{folder}/tied.mesh", "--layout", "tied", "--json", *sets(**size)).stdout)
+            name, members = f"{spec}, {pipe} stages x {data}", data * (len(among) if among else pipe)
+            held = {tensor["name"]: tensor for tensor in plan["tensors"] if tensor["name"] in (table, f"{table}.moment1", f"{table}.moment2")}
+            report.true(f"{name}: who holds the table and its moments", len(held) == 3 and all(one.get("at") == (among and {"pipe": among}) for one in held.values()), [one.get("at") for one in held.values()])
+            sums = [one for one in plan["collectives"] if one["tensor"] == f"d_{table}" and one["kind"] != "term"]
+            bytes_ = held[table]["bytes"]
+            report.true(f"{name}: one all-reduce of its gradients", [(one["kind"], one["group_size"], one["bytes"]) for one in sums] == [("all_reduce", members, 2 * (members - 1) * bytes_ // members)], sums)
+            stages = plan["pipeline"]["stages"]
+            if among and len({stage["turns"] for stage in stages}) == 1:  # parameter, moments, sum of gradients
+                between = [stage["held_bytes"] for i, stage in enumerate(stages) if i not in among]
+                report.true(f"{name}: stages between hold none of it", all(one <= stages[0]["held_bytes"] - 4 * bytes_ for one in between), [stage["held_bytes"] for stage in stages])
+
+
 def check_seen(report, bench):
     """What people see of a pipeline."""
     program = bench.program("turns", "pipe=2")
@@ -200,6 +219,7 @@ def run(small):
         report.attempt("grid", action(check_grid, folder, 48 if small else 1))
         report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[1:8:2] if small else LAYOUTS))
         report.attempt("checkpoints", action(check_checkpoints, bench))
+        report.attempt("tied", action(check_tied, folder))
         report.attempt("seen", action(check_seen, bench))
         report.attempt("deaths", action(check_deaths, bench, 5 if small else 1))
         report.attempt("largest models", action(claims.check_largest_models, small))

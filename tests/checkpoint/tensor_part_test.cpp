@@ -111,6 +111,25 @@ TEST(TensorPart, SharesMakeUpTheWhole) {
   }
 }
 
+// Ranks at some coordinates of an axis have copies, and write a share each; the others have nothing.
+TEST(TensorPart, CopiesAtSomeCoordinatesShareTheWhole) {
+  const std::vector<MeshAxis> mesh = {{"rows", 2, 3}, {"columns", 3, 1}};
+  for (const std::vector<int>& columns : std::vector<std::vector<int>>{{1}, {0, 2}, {0, 1, 2}}) {
+    int64_t written = 0;
+    for (int rank = 0; rank < 6; ++rank) {
+      const int64_t size = std::ranges::count(columns, rank % 3) > 0 ? 12 : 0;
+      Tensor tensor{
+          .name = "w", .role = Role::parameter, .type = Type::f32, .dims = {{"d", 12, 0, size, {}}}, .initial = {}};
+      tensor.places = {{1, columns}};
+      const Share share = share_of(tensor, mesh, rank);
+      EXPECT_EQ(share.first, size == 0 ? 0 : written % 12) << rank;
+      EXPECT_EQ(share.count(), size == 0 ? 0 : 12 / (2 * std::ssize(columns))) << rank;
+      written += share.count();
+    }
+    EXPECT_EQ(written, 12);
+  }
+}
+
 // The hash of a whole is the sum of those of its parts; a change of any bit, and any two numbers that change places,
 // show.
 TEST(HashElements, SeesEveryChange) {

@@ -1,9 +1,13 @@
-// Parameters that one stage of a pipeline alone reads: held there, with gradients and moments.
+// Parameters that some stages of a pipeline alone read: held there, with gradients and moments.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "codegen/layout/predict_pipeline.h"
+#include "codegen/program/overlap.h"
+#include "codegen/program/verify_program.h"
 #include "codegen/program/walk.h"
 #include "tests/program/as_one_rank.h"
 #include "tests/program/compiled.h"
@@ -11,6 +15,7 @@
 namespace mesh {
 namespace {
 
+using testing::HasSubstr;
 using testing::IsEmpty;
 using tests::compiled;
 
@@ -57,8 +62,84 @@ TEST(OwnedParameters, lie_at_the_stage_that_reads_them) {
     EXPECT_EQ(place_of(program, "gain"), "pipe 2") << "by way of what is made of it once a step";
     EXPECT_EQ(place_of(program, "head.moment2"), "pipe 2");
     EXPECT_EQ(place_of(program, "scale"), "") << "all turns read it";
-    EXPECT_EQ(place_of(program, "shift"), "") << "both ends read it";
+    EXPECT_EQ(place_of(program, "shift"), "pipe 0 or 2") << "both ends read it";
+    EXPECT_EQ(place_of(program, "shift.moment1"), "pipe 0 or 2");
     EXPECT_EQ(place_of(program, "layer.w"), "");
+  }
+  EXPECT_EQ(place_of(compiled(ends("turns")).program, "shift"), "") << "there are no others";
+}
+
+/// Terms at two of four stages: an all-reduce of these two, in a branch of theirs, over as many bytes as for two ranks.
+TEST(OwnedParameters, add_up_gradients_of_several_stages_among_these) {
+  for (const auto& [layout, mesh, among] :
+       std::vector<std::tuple<std::string, std::map<std::string, int64_t>, std::string>>{
+           {"turns", {{"pipe", 2}}, ""},
+           {"turns", {{"pipe", 4}}, "pipe 0 or 3"},
+           {"both", {{"data", 2}, {"pipe", 3}}, "pipe 0 or 2"}}) {
+    const Program program = compiled(ends(layout, mesh)).program;
+    std::vector<const CollectiveStep*> moves;
+    for (const Routine& routine : program.routines)
+      for_each_step(routine.steps, [&](const Step& step) {
+        for (const CollectiveStep& one : movements(step))
+          if (program.buffer(one.from.buffer).path == "d_shift" && one.phase != CollectiveStep::Phase::wait)
+            moves.push_back(&one);
+      });
+    ASSERT_EQ(moves.size(), 1U) << layout;
+    const CollectiveStep& move = *moves.front();
+    EXPECT_EQ(move.kind, CollectiveKind::all_reduce);
+    const Where* some = makers(move.kind, move.at);
+    EXPECT_EQ(some ? to_string(program.sharded.graph, program.sharded.layout.mesh, *some) : "", among);
+    const int64_t ranks =
+        2 * program.sharded.layout.mesh.axes.front().size / (mesh.contains("data") ? 1 : mesh.at("pipe"));
+    EXPECT_EQ(group_size(program.sharded.layout.mesh, program.sharded.steps[move.step]), ranks);
+    EXPECT_EQ(program.sharded.steps[move.step].bytes, 2 * (ranks - 1) * 4 * 8 / ranks) << "of [embed]";
+  }
+}
+
+/// Who waits for ranks that do not come, or comes without a term, is found.
+TEST(OwnedParameters, are_added_up_by_those_that_have_terms) {
+  const Program right = compiled(ends("turns", {{"pipe", 4}})).program;
+  EXPECT_THAT(verify_program(right), IsEmpty());
+  const auto complaints = [&](const std::function<void(Program&, BranchStep&, CollectiveStep&)>& spoil) {
+    Program program = right;
+    for (Routine& routine : program.routines)
+      for_each_step(routine.steps, [&](Step& step) {
+        auto* branch = std::get_if<BranchStep>(&step.what);
+        if (!branch) return;
+        for (Step& inner : branch->body)
+          for (CollectiveStep& one : movements(inner))
+            if (makers(one.kind, one.at)) spoil(program, *branch, one);
+      });
+    return testing::PrintToString(verify_program(program));
+  };
+  EXPECT_THAT(complaints([](Program& program, BranchStep&, CollectiveStep& one) {
+                program.sharded.steps[one.step].at = one.at = {};
+              }),
+              HasSubstr("waits for ranks that do not come to it: it stands in a branch on pipe 0 or 3"));
+  EXPECT_THAT(complaints([](Program&, BranchStep& branch, CollectiveStep&) {
+                branch.at[0].coordinates = {0, 1, 2, 3};
+              }),
+              HasSubstr("that have no term of it: it stands in no branch on pipe 0 or 3"));
+  EXPECT_THAT(complaints([](Program&, BranchStep&, CollectiveStep& one) {
+                one.at.coordinates = {0, 1};
+              }),
+              HasSubstr("is not the collective that the layout asked for"));
+}
+
+/// A stage between the two that have a table holds nothing of it: parameter, two moments, sum of gradients.
+TEST(OwnedParameters, take_no_memory_of_stages_between) {
+  const Compiled all = compiled(ends("turns", {{"pipe", 4}}));
+  const std::vector<PlannedRank> ranks = planned_pipeline(all.program.sharded).value().ranks;
+  const int64_t vector = 4 * 8, table = 7 * vector;
+  EXPECT_EQ(ranks[1].work.held, ranks[2].work.held);
+  EXPECT_EQ(ranks[0].work.held - ranks[1].work.held, 4 * (table + vector)) << "table, shift";
+  EXPECT_EQ(ranks[3].work.held - ranks[1].work.held, 4 * (table + 2 * vector) + 8) << "head, gain, shift, the loss";
+}
+
+TEST(OwnedParameters, of_several_stages_count_once_in_the_norm) {
+  for (const int64_t stages : {3, 4}) {
+    tests::expect_as_one_rank(ends("both", {{"data", 2}, {"pipe", stages}}), "both");
+    tests::expect_as_one_rank(ends("split", {{"data", 2}, {"pipe", stages}}), "split");
   }
 }
 
@@ -80,16 +161,26 @@ TEST(OwnedParameters, share_memory_with_those_of_other_stages) {
   EXPECT_NE(buffer_of(kept, "table").offset, buffer_of(kept, "head").offset);
 }
 
+/// What the owners do to update theirs stands together, and needs no place for what is made on the way.
+TEST(OwnedParameters, are_updated_in_place) {
+  const Program program = compiled(ends("turns", {{"pipe", 4}})).program;
+  for (const Buffer& buffer : program.buffers) {
+    const bool made = buffer.kind == BufferKind::workspace && !buffer.view_of && buffer.offset >= 0;
+    EXPECT_FALSE(made && buffer.name.starts_with("next_") && buffer.elements >= 4) << buffer.name;
+  }
+}
+
 /// What is added up at one stage alone is sent to no other.
 TEST(OwnedParameters, send_no_gradients_to_other_stages) {
   const Program program = compiled(ends("turns")).program;
   std::vector<std::string> sent;
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
-      for (const CollectiveStep& one : movements(step)) sent.push_back(program.buffer(one.from.buffer).path);
+      for (const CollectiveStep& one : movements(step))
+        if (one.phase != CollectiveStep::Phase::wait) sent.push_back(program.buffer(one.from.buffer).path);
     });
-  EXPECT_EQ(std::ranges::count(sent, "d_shift") + std::ranges::count(sent, "d_scale"), 2)
-      << testing::PrintToString(sent);
+  EXPECT_EQ(std::ranges::count(sent, "d_shift"), 1) << "once for both ends";
+  EXPECT_EQ(std::ranges::count(sent, "d_scale"), 1) << testing::PrintToString(sent);
   for (const char* path : {"d_table", "d_head", "d_gain", "table", "head", "gain"})
     EXPECT_EQ(std::ranges::count(sent, path), 0) << path;
 }

@@ -38,7 +38,10 @@ void halves(Rank& rank) {
   require(&rank.group(std::vector{all}, mine) == &half, "a group is made once");
   std::vector<int> others;
   for (int r = 1 - rank.rank() % 2; r < rank.ranks(); r += 2) others.push_back(r);
+  require(&rank.group_or_alone(std::vector{all}, mine) == &half, "a group of some coordinates, asked for by all");
   if (others.empty()) return;
+  require(rank.group_or_alone(std::vector{all}, others).members == std::vector{rank.rank()},
+          "the group of a rank at other coordinates");
   try {
     rank.group(std::vector{all}, others);
   } catch (const Failure& failure) {

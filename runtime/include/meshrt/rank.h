@@ -68,6 +68,8 @@ class Rank {
   /// communication, and ranks may ask for their groups in any order. Throws Failure (Cause::usage) when this rank does
   /// not belong to it.
   const Group& group(std::span<const Axis> axes, std::span<const int> coordinates = {});
+  /// The same where this rank belongs to it; elsewhere its group of itself alone.
+  const Group& group_or_alone(std::span<const Axis> axes, std::span<const int> coordinates);
 
   /// A slot of the channel from one rank of the job to another, of which this is one; `number` tells apart channels
   /// from the one to the other. Made and looked up as groups are.

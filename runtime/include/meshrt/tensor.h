@@ -33,8 +33,13 @@ struct Tensor {
   void* data = nullptr;        ///< local elements, row-major in logical order; set by bind
   bool primary = true;         ///< of the copies that replication makes, this rank's counts (is written, is fetched)
   Initial initial;
-  int line = 0;                  ///< in the spec
-  std::vector<int> places = {};  ///< mesh axes of which one coordinate alone holds it; at others its dims are empty
+  int line = 0;  ///< in the spec
+  /// The coordinates of a mesh axis that alone hold it, in order; at others its dims are empty.
+  struct Place {
+    int axis;
+    std::vector<int> coordinates;
+  };
+  std::vector<Place> places = {};
   int64_t local_elements() const {
     int64_t n = 1;
     for (const LocalDim& d : dims) n *= d.end - d.begin;
