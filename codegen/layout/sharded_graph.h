@@ -32,10 +32,10 @@ const char* name_of(CollectiveKind);  // "all_reduce"
 /// owners, each member sends what it holds to one other. redistribute: dims come to be cut and dealt otherwise, in any
 /// way (redistribution.h); without axes a rank's own elements change their order. halo: fetches the margins of
 /// `from_dim` over all of its axes, which may be none. ring: the parts of `from_dim` go round while the op that reads,
-/// or made, the value works on them. slice: `to_dim` becomes split, nothing is sent; without a dim it is held no
-/// longer but `at` some. broadcast: what is held `at` one coordinate of an axis comes to all. reduce: completes a
-/// partial `at` one. The axes of a dim that are gathered are always the last (minor) ones of its list; axes that a step
-/// adds are appended.
+/// or made, the value works on them, to those that meet them (DimPlacement::meets). slice: `to_dim` becomes split,
+/// nothing is sent; without a dim it is held no longer but `at` some. broadcast: what is held `at` one coordinate of an
+/// axis comes to all. reduce: completes a partial `at` one. The axes of a dim that are gathered are always the last
+/// (minor) ones of its list; axes that a step adds are appended.
 struct ReshardStep {
   CollectiveKind kind;
   std::vector<AxisId> axes;
@@ -49,6 +49,7 @@ struct ReshardStep {
   Where at = {};       // of a broadcast, a reduce, a slice without a dim
   /// Where that changes with the turns of a loop the rank that sends most does so in `busy` of `turns`.
   int64_t busy = 1, turns = 1;
+  std::vector<int64_t> meets = {};  // of a ring
 };
 
 /// What the rank that sends most sends in so many executions.
