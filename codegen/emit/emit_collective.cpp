@@ -56,9 +56,14 @@ struct Emitter {
   std::string product(std::span<const LocalDim> dims, int first, int end) const {
     return context.names.product(dims.subspan(static_cast<size_t>(first), static_cast<size_t>(end - first)));
   }
-  std::string blocks(std::span<const LocalDim> whole, int position) const {
-    return fmt::format("{{{}, {}, {}}}", product(whole, 0, position),
-                       part_table(context, whole[static_cast<size_t>(position)], step.axes),
+  /// Where the members' parts of what is whole on one side begin, dealt as it is on the other.
+  std::string parts(std::span<const LocalDim> whole, std::span<const LocalDim> split, int position) const {
+    LocalDim dealt = whole[static_cast<size_t>(position)];
+    dealt.placement.deal = split[static_cast<size_t>(position)].placement.deal;
+    return part_table(context, dealt, step.axes);
+  }
+  std::string blocks(std::span<const LocalDim> whole, std::span<const LocalDim> split, int position) const {
+    return fmt::format("{{{}, {}, {}}}", product(whole, 0, position), parts(whole, split, position),
                        product(whole, position + 1, static_cast<int>(whole.size())));
   }
   /// The dim between its margins, and {outer, inner, before, after, edge}.
@@ -118,11 +123,9 @@ struct Emitter {
     const bool gathers_first = step.from_dim < step.to_dim;
     const int first = std::min(step.from_dim, step.to_dim), second = std::max(step.from_dim, step.to_dim);
     // What is gathered is whole after, what is split was whole before.
-    const LocalDim& first_whole = (gathers_first ? after : before)[static_cast<size_t>(first)];
-    const LocalDim& second_whole = (gathers_first ? before : after)[static_cast<size_t>(second)];
-    return fmt::format("{{{}, {}, {}, {}, {}, {}}}", product(before, 0, first),
-                       part_table(context, first_whole, step.axes), product(before, first + 1, second),
-                       part_table(context, second_whole, step.axes),
+    const std::string from = parts(after, before, step.from_dim), to = parts(before, after, step.to_dim);
+    return fmt::format("{{{}, {}, {}, {}, {}, {}}}", product(before, 0, first), gathers_first ? from : to,
+                       product(before, first + 1, second), gathers_first ? to : from,
                        product(before, second + 1, static_cast<int>(before.size())), gathers_first ? "true" : "false");
   }
 };
@@ -250,10 +253,10 @@ std::string plan_call(EmitContext& context, const CollectiveStep& step, Span spa
       return fmt::format("plan_all_reduce({}, {}, {}, {}, {})", head, to, elements(context, step.to), type, reduce);
     case CollectiveKind::reduce_scatter:
       return fmt::format("plan_reduce_scatter({}, {}, {}, {}, {}, {})", head, from, to,
-                         emitter.blocks(emitter.before, step.to_dim), type, reduce);
+                         emitter.blocks(emitter.before, emitter.after, step.to_dim), type, reduce);
     case CollectiveKind::all_gather:
       return fmt::format("plan_all_gather({}, {}, {}, {}, {})", head, from, to,
-                         emitter.blocks(emitter.after, step.from_dim), type);
+                         emitter.blocks(emitter.after, emitter.before, step.from_dim), type);
     case CollectiveKind::all_to_all:
       return fmt::format("plan_all_to_all({}, {}, {}, {}, {})", head, from, to, emitter.exchange(), type);
     case CollectiveKind::permute:
@@ -291,8 +294,11 @@ std::string plan_call(EmitContext& context, const CombinedStep& step, Span span)
     if (first.kind == CollectiveKind::all_reduce)
       call += fmt::format(", Whole{{{}, {}}}", to, elements(context, one.to));
     else if (gathers)
-      call += fmt::format(", Gathered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.after, one.from_dim));
-    else call += fmt::format(", Scattered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.before, one.to_dim));
+      call += fmt::format(", Gathered{{{}, {}, {}}}", from, to,
+                          emitter.blocks(emitter.after, emitter.before, one.from_dim));
+    else
+      call +=
+          fmt::format(", Scattered{{{}, {}, {}}}", from, to, emitter.blocks(emitter.before, emitter.after, one.to_dim));
   }
   return call + ")";
 }

@@ -41,6 +41,8 @@ std::string deal_expression(const Deal& deal) {
     case meshrt::Ownership::block: return "meshrt::Deal{}";
     case meshrt::Ownership::rounds: return fmt::format("meshrt::rounds({}, {})", deal.parts, deal.rounds);
     case meshrt::Ownership::zigzag: return fmt::format("meshrt::zigzag({})", deal.parts);
+    case meshrt::Ownership::stretch:
+      return fmt::format("meshrt::stretch({}, {}, {})", deal.whole, deal.begin, deal.every);
     case meshrt::Ownership::table: break;
   }
   return fmt::format("meshrt::deal_of({})", string_literal(meshrt::to_text(deal)));

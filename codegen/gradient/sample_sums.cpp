@@ -211,11 +211,12 @@ std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
   const Node& at = graph_.node(id);
   std::optional<SampleKind> kind;
   for (const Factor& factor : definition(at.op).factors(graph_, at)) {
-    if (factor.circulates || is_within_chunks(at, factor)) continue;  // another one has its dims
+    if (factor.circulates || factor.other_way || is_within_chunks(at, factor)) continue;  // another one has its dims
     std::vector<DimId> dims = factor.operands;
     dims.insert(dims.end(), factor.results.begin(), factor.results.end());
     if (std::ranges::none_of(dims, [&](DimId d) { return is_name(d); })) continue;
-    if (!factor.splittable || factor.window || std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
+    if (!factor.splittable || factor.window || factor.is_stretched() ||
+        std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
       couple(id, "it needs all samples at once");
     for (size_t i = 0; i < at.inputs.size(); ++i)
       if (incomplete(kinds_[at.inputs[i].index])) couple(id, "it uses a sum over samples before it is complete");

@@ -18,6 +18,11 @@
 
 namespace mesh {
 
+/// Where the elements of a dim stand along a factor that is longer: element i at begin + every * i.
+struct Stretch {
+  int64_t begin = 0, every = 1;
+};
+
 /// One direction of an op's iteration space: the dim that stands for it in each operand and result (unset where it is
 /// absent). Splitting a factor over mesh axes splits all of these alike; a factor absent from a result leaves a partial
 /// value there.
@@ -39,6 +44,11 @@ struct Factor {
   /// The op works on pairs of elements along the first operand's dim and another, on these alone: along which a part
   /// may have more to do than others.
   std::optional<Band> band = {};
+  /// Of dims that are stretches of the factor, by operand and result: what a rank has of them is what stands in its
+  /// part of the factor. Empty: all dims are as long as it.
+  std::vector<Stretch> operands_at = {}, results_at = {};
+  bool other_way = false;  // to split dims that other factors have: one or the other
+  bool is_stretched() const { return !operands_at.empty() || !results_at.empty(); }
 };
 
 /// How a pending reduction over ranks (a partial sum) in operands may pass through an op instead of being completed

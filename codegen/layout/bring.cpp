@@ -124,7 +124,7 @@ ValueId Placer::materialise_at(ValueId id, const Placement& to) {
   const bool dealt = std::ranges::any_of(to.dims, [](const DimPlacement& dim) { return bool(dim.deal); });
   for (const Factor& factor : definition(node.op).factors(graph_, node))
     if (!node.inputs.empty() && (!factor.results[0] || !factor.splittable || factor.granule > 1 || factor.slower >= 0 ||
-                                 factor.margin || factor.window || (factor.in_order && dealt)))
+                                 factor.margin || factor.window || factor.is_stretched() || (factor.in_order && dealt)))
       direct = false;
   const Placement whole = Placement::whole(to.dims.size());
   ValueId made;
@@ -298,7 +298,10 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
         if (has != to.dims[i]) return on_the_way();
         const bool dealt = had.deal || has.deal;
         const auto lies = [&](const DimPlacement& split) {
-          const std::string deal = !dealt ? "" : split.deal ? " dealt" + deal_text(split.deal) : " in blocks";
+          const std::string deal = !dealt                  ? ""
+                                   : !split.deal           ? " in blocks"
+                                   : split.deal.in_order() ? deal_text(split.deal)
+                                                           : " dealt" + deal_text(split.deal);
           return split.axes.empty() ? " whole" + deal
                                     : fmt::format(" over `{}`{}", axes_text(layout_.mesh, split.axes), deal);
         };

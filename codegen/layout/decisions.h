@@ -24,7 +24,11 @@ struct Decisions {
   bool keeps_made = false;
   /// An op that would have operands moved may split any of its dims instead.
   bool splits_any = false;
-  auto freedoms() const { return std::tie(frees_inner, frees_neighbours, counts_copies, keeps_made, splits_any); }
+  /// What is joined, padded, cut out or merged may be dealt as it stands in a longer dim that is split.
+  bool stretches = false;
+  auto freedoms() const {
+    return std::tie(frees_inner, frees_neighbours, counts_copies, keeps_made, splits_any, stretches);
+  }
   auto operator<=>(const Decisions&) const = default;
 };
 

@@ -192,6 +192,7 @@ Choice Placer::choose(NodeId id) {
   const Node node = graph_.node(id);
   OpContext op{{}, graph_, layout_.mesh, node, facts_.factors(id), facts_.margins};
   op.must_lie = must_lie(id);
+  op.stretches = decisions_.stretches;
   for (ValueId input : node.inputs)
     op.operands.push_back(is_free(input) ? std::nullopt : std::optional(placement(home(input))));
   for (ValueId result : node.results) {

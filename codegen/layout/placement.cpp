@@ -154,6 +154,9 @@ std::string deal_text(const Deal& deal) {
     case meshrt::Ownership::rounds: return fmt::format(" rounds({})", deal.rounds);
     case meshrt::Ownership::zigzag: return " zigzag";
     case meshrt::Ownership::table: return " table";
+    case meshrt::Ownership::stretch:
+      return fmt::format(" as {}..{} of {}", deal.begin, deal.every == 1 ? "" : fmt::format(" by {}", deal.every),
+                         deal.whole);
   }
   return "";
 }
@@ -163,6 +166,7 @@ std::string owns_text(const Deal& deal) {
     case meshrt::Ownership::block: return "";
     case meshrt::Ownership::rounds: return fmt::format(R"( {{ owns: "rounds", rounds: {} }})", deal.rounds);
     case meshrt::Ownership::zigzag: return R"( { owns: "zigzag" })";
+    case meshrt::Ownership::stretch: return "";  // no rule says so
     case meshrt::Ownership::table: break;
   }
   return fmt::format(R"( {{ owns: "{}" }})", meshrt::to_text(deal).substr(sizeof "table:" - 1));

@@ -45,16 +45,22 @@ class Refiner {
         best_(*facts_, decisions_, EarlierChoices{{}, 0}),
         cost_(best_.graph) {}
 
-  /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
+  /// Several times, for ops may split what nobody asks for, or deal what they join and cut as it stands in a longer
+  /// dim: that helps here and leads astray there.
   ShardedGraph run() {
     if (cost_.communication == 0) return placed(decisions_);
     if (graph().nodes.size() > most_nodes) return hidden_behind_turns();
-    Refiner wide = *this;
-    Decisions decisions = decisions_;
-    decisions.splits_any = true;
-    if (wide.take_if_cheaper(facts_, decisions)) wide.improve();
+    std::vector<Refiner> others;
+    for (bool Decisions::*freedom : {&Decisions::splits_any, &Decisions::stretches}) {
+      others.push_back(*this);
+      if (others.back().try_each({freedom})) others.back().improve();
+      else others.pop_back();
+    }
     improve();
-    return (wide.cost_.communication < cost_.communication ? wide : *this).hidden_behind_turns();
+    Refiner* best = this;
+    for (Refiner& other : others)
+      if (other.cost_.communication < best->cost_.communication) best = &other;
+    return best->hidden_behind_turns();
   }
 
  private:
@@ -97,7 +103,7 @@ class Refiner {
     add_partial_terms_first();
     look_ahead(false);
     sends_no_more_ = true;
-    try_each({&Decisions::frees_neighbours, &Decisions::keeps_made});
+    try_each({&Decisions::frees_neighbours, &Decisions::keeps_made, &Decisions::stretches});
     look_ahead(true);
   }
 
@@ -122,12 +128,15 @@ class Refiner {
 
   void choose_freedom() { try_each({&Decisions::frees_inner, &Decisions::counts_copies}); }
 
-  void try_each(std::initializer_list<bool Decisions::*> freedoms) {
+  /// Whether any of them helps.
+  bool try_each(std::initializer_list<bool Decisions::*> freedoms) {
+    bool helps = false;
     for (bool Decisions::*freedom : freedoms) {
       Decisions other = decisions_;
       other.*freedom = !(other.*freedom);
-      take_if_cheaper(facts_, other);
+      helps |= take_if_cheaper(facts_, other);
     }
+    return helps;
   }
 
   /// Terms that are partial over the same axes are added before they are completed, once for all of them.

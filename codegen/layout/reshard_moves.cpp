@@ -35,9 +35,11 @@ class Moves {
       for (size_t kept = axes.size(); kept-- > 0;) {
         const Axes leaving(axes.begin() + static_cast<std::ptrdiff_t>(kept), axes.end());
         Placement without = at_;
-        without.dims[static_cast<size_t>(i)].axes.resize(kept);
+        DimPlacement& dim = without.dims[static_cast<size_t>(i)];
+        dim.axes.resize(kept);
+        if (kept == 0 && dim.deal.in_order()) dim.deal = {};
         for (int j = 0; j < dims(); ++j)
-          if (j != i) add(CollectiveKind::all_to_all, leaving, i, j, split(without, j, leaving));
+          if (j != i) split(CollectiveKind::all_to_all, leaving, i, j, without);
         add(CollectiveKind::all_gather, leaving, i, -1, std::move(without));
       }
     }
@@ -46,7 +48,7 @@ class Moves {
   void slices() {
     for (const AxisId axis : axes_) {
       if (at_.uses(axis)) continue;
-      for (int j = 0; j < dims(); ++j) add(CollectiveKind::slice, {axis}, -1, j, split(at_, j, {axis}));
+      for (int j = 0; j < dims(); ++j) split(CollectiveKind::slice, {axis}, -1, j, at_);
     }
   }
 
@@ -76,6 +78,7 @@ class Moves {
       const auto at = static_cast<size_t>(i);
       for (const Deal& deal : {Deal{}, to_.dims[at].deal}) {
         if (deal == at_.dims[at].deal) continue;
+        if (at_.dims[at].axes.empty() && deal && deal.in_order()) continue;  // as it lies
         Placement after = at_;
         after.dims[at].deal = deal;
         if (can_deal(after.dims[at])) redistribute(std::move(after));
@@ -106,11 +109,23 @@ class Moves {
 
  private:
   int dims() const { return static_cast<int>(at_.dims.size()); }
-  bool can_deal(const DimPlacement& dim) const { return !dim.deal || dim.deal.parts % mesh_.size(dim.axes) == 0; }
-  static Placement split(Placement placement, int dim, const Axes& axes) {
-    Axes& to = placement.dims[static_cast<size_t>(dim)].axes;
-    to.insert(to.end(), axes.begin(), axes.end());
-    return placement;
+  bool can_deal(const DimPlacement& dim) const {
+    return dim.deal.in_order() || dim.deal.parts % mesh_.size(dim.axes) == 0;
+  }
+  /// A dim comes to be split, over further axes too: a whole one in blocks, or as the stretch that it is in the end.
+  void split(CollectiveKind kind, const Axes& axes, int from_dim, int dim, Placement after,
+             Reduce reduce = Reduce::sum) {
+    const auto at = static_cast<size_t>(dim);
+    DimPlacement& now = after.dims[at];
+    const Deal& end = to_.dims[at].deal;
+    const bool either = now.axes.empty() && !now.deal && end && end.in_order();
+    now.axes.insert(now.axes.end(), axes.begin(), axes.end());
+    if (either) {
+      Placement stretched = after;
+      stretched.dims[at].deal = end;
+      add(kind, axes, from_dim, dim, std::move(stretched), reduce);
+    }
+    add(kind, axes, from_dim, dim, std::move(after), reduce);
   }
   void add(CollectiveKind kind, const Axes& axes, int from_dim, int to_dim, Placement after,
            Reduce reduce = Reduce::sum) {
@@ -131,7 +146,7 @@ class Moves {
   void complete(const Axes& axes, Reduce reduce) {
     Placement done = at_;
     std::erase_if(done.partial, [&](const Partial& partial) { return contains(axes, partial.axis); });
-    for (int j = 0; j < dims(); ++j) add(CollectiveKind::reduce_scatter, axes, -1, j, split(done, j, axes), reduce);
+    for (int j = 0; j < dims(); ++j) split(CollectiveKind::reduce_scatter, axes, -1, j, done, reduce);
     if (std::ranges::is_sorted(axes)) add(CollectiveKind::all_reduce, axes, -1, -1, std::move(done), reduce);
   }
 

@@ -88,6 +88,10 @@ std::optional<int> ring_factor(const OpContext& op, AxisId axis) {
   return {};
 }
 
+bool may_split(const OpContext& op, const Factor& factor) {
+  return factor.splittable && (op.stretches || !factor.is_stretched());
+}
+
 constexpr int no_factor = -1, passes = -2, stays = -3;
 
 /// What may become of one axis, the preferred choice on equal cost first.
@@ -99,7 +103,7 @@ std::vector<int> choices(const OpContext& op, AxisId axis) {
   bool operand_claims = false;
   for (size_t f = 0; f < op.factors.size(); ++f) {
     const Factor& factor = op.factors[f];
-    if (!factor.splittable) continue;
+    if (!may_split(op, factor)) continue;
     bool claimed = false;
     for (size_t i = 0; i < op.operands.size(); ++i)
       if (const auto* axes = axes_of(split_of(op, i, factor.operands[i])); axes && contains(*axes, axis))
@@ -249,6 +253,25 @@ std::vector<Strategy> dealt(const OpContext& op, const Strategy& strategy) {
   return all;
 }
 
+/// Whether two factors are ways to split one dim.
+bool share_a_dim(const Factor& a, const Factor& b) {
+  const auto same = [](DimId one, DimId other) { return one && one == other; };
+  return !std::ranges::equal(a.operands, b.operands, std::not_fn(same)) ||
+         !std::ranges::equal(a.results, b.results, std::not_fn(same));
+}
+
+/// Of a factor that is split while those before it in a merged dim are whole: in how many rounds that deals its
+/// elements to the ranks. 0: in none.
+int64_t in_rounds(const OpContext& op, const Strategy& strategy, size_t f) {
+  if (op.factors[f].slower < 0 || strategy.factor_axes[f].empty()) return 0;
+  int64_t rounds = 1;
+  for (int slower = op.factors[f].slower; slower >= 0; slower = op.factors[static_cast<size_t>(slower)].slower) {
+    if (!strategy.factor_axes[static_cast<size_t>(slower)].empty()) return 0;
+    rounds *= op.factors[static_cast<size_t>(slower)].size;
+  }
+  return rounds;
+}
+
 /// Every rank must own whole steps of a merged dim, or a part of a single one.
 bool is_legal(const OpContext& op, const Strategy& strategy) {
   const auto ranks = [&](size_t f) { return op.mesh.size(strategy.factor_axes[f]); };
@@ -259,6 +282,9 @@ bool is_legal(const OpContext& op, const Strategy& strategy) {
       return false;
     if (factor.circulates && factor.size < ranks(f)) return false;
     if (strategy.factor_axes[f].empty()) continue;
+    for (size_t other = 0; factor.other_way && other < op.factors.size(); ++other)
+      if (other != f && !strategy.factor_axes[other].empty() && share_a_dim(factor, op.factors[other])) return false;
+    if (op.stretches && in_rounds(op, strategy, f) > 0 && factor.size >= ranks(f)) continue;
     for (int slower = factor.slower; slower >= 0; slower = op.factors[slower].slower)
       if (op.factors[slower].size != ranks(slower)) return false;
   }
@@ -268,12 +294,23 @@ bool is_legal(const OpContext& op, const Strategy& strategy) {
 /// Whether the dim of an operand or a result is not that along which the factor's work is split, but what that meets.
 bool goes_round(const Factor& factor, DimId dim) { return factor.circulates && dim != factor.operands[0]; }
 
+/// How a dim is dealt of which each rank has what stands in its block of the factor.
+Deal deal_of_stretch(const Graph& graph, const Factor& factor, DimId dim, const Stretch& at) {
+  if (graph.dim(dim).size == factor.size) return {};
+  return meshrt::stretch(factor.size, at.begin, at.every);
+}
+
 }  // namespace
 
-/// Of a dim that is merged of several its elements', else the factor's.
-Deal Strategy::deal_along(const OpContext& op, size_t f, DimId dim) const {
+/// Of a dim that is merged of several its elements', of a stretch of the factor what stands in its parts, else the
+/// factor's. `at`: of all operands, or results, of which the dim is one's.
+Deal Strategy::deal_along(const OpContext& op, size_t f, DimId dim, const std::vector<Stretch>& at,
+                          size_t which) const {
   const Factor& factor = op.factors[f];
+  if (!at.empty()) return factor_axes[f].empty() ? Deal{} : deal_of_stretch(op.graph, factor, dim, at[which]);
   const int64_t parts = op.mesh.size(factor_axes[f]);
+  if (const int64_t rounds = in_rounds(op, *this, f); rounds > 1 && op.graph.dim(dim).size != factor.size)
+    return meshrt::rounds(parts, rounds);
   if (!is_merged(op, factor, dim) || (!factor_deals[f] && factor.size % parts == 0)) return factor_deals[f];
   return deal_of_elements(factor, factor_deals[f], parts);
 }
@@ -319,7 +356,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     if (!dim) continue;
     DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
     part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
-    if (const Deal deal = deal_along(op, f, dim)) part.deal = deal;
+    if (const Deal deal = deal_along(op, f, dim, op.factors[f].operands_at, operand)) part.deal = deal;
     if (!factor_axes[f].empty() && goes_round(op.factors[f], dim)) part.meets = meetings(op, f);
     part.margin = op.margins.of(op.node, op.factors, f, operand, op.mesh.size(factor_axes[f]));
   }
@@ -338,7 +375,7 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
     if (dim) {
       DimPlacement& part = placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()];
       part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
-      if (const Deal deal = deal_along(op, f, dim)) part.deal = deal;
+      if (const Deal deal = deal_along(op, f, dim, op.factors[f].results_at, result)) part.deal = deal;
       if (!factor_axes[f].empty() && goes_round(op.factors[f], dim)) part.meets = meetings(op, f);
     } else {
       for (AxisId axis : factor_axes[f]) placement.partial.push_back({axis, op.factors[f].reduce});
@@ -460,8 +497,8 @@ std::vector<Strategy> neighbours(const OpContext& op, const Strategy& strategy) 
     for (size_t f = 0; f < op.factors.size(); ++f) {
       Strategy other = without;
       other.factor_axes[f].push_back(axis);
-      if (op.factors[f].splittable && op.factors[f].size >= op.mesh.size(other.factor_axes[f]) && is_legal(op, other) &&
-          other.factor_axes != strategy.factor_axes)
+      if (may_split(op, op.factors[f]) && op.factors[f].size >= op.mesh.size(other.factor_axes[f]) &&
+          is_legal(op, other) && other.factor_axes != strategy.factor_axes)
         std::ranges::move(dealt(op, other), std::back_inserter(all));
     }
   }

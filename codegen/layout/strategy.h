@@ -19,6 +19,7 @@ struct Surroundings {
   std::vector<bool> summed;                        // by result: its sum is completed in its place
   std::vector<Where> must_lie;                     // the coordinates at which the op is computed, of these axes
   std::vector<AxisId> in_ring;                     // over which rules split what is to go round (Factor::circulates)
+  bool stretches = false;                          // as it is decided (Decisions::stretches)
   bool operator==(const Surroundings&) const = default;
 };
 
@@ -36,7 +37,7 @@ struct Strategy {
   std::vector<AxisId> passing;                   // axes over which a partial operand stays partial
   std::vector<Where> staying;                    // the op is computed where its operands lie, and only there
 
-  Deal deal_along(const OpContext&, size_t factor, DimId) const;
+  Deal deal_along(const OpContext&, size_t factor, DimId, const std::vector<Stretch>& at, size_t which) const;
   /// What the op needs of operand i.
   Placement required(const OpContext&, size_t operand) const;
   /// What it gives as result r: contracted factors leave partial values.

@@ -29,7 +29,7 @@ class Coalescer {
       for (Pass& pass : nest->passes)
         for (size_t s = pass.stores.size(); s-- > 0;) {
           const auto* load = std::get_if<Scalar::Load>(&pass.scalars[static_cast<size_t>(pass.stores[s].scalar)].what);
-          if (!load || !can_write(steps, i, load->access, pass.stores[s].to)) continue;
+          if (!load || !can_write(steps, i, load->access, pass.stores[s].to, dims_of_pass(*nest, pass))) continue;
           const Access from = load->access, to = pass.stores[s].to;
           pass.stores.erase(pass.stores.begin() + static_cast<std::ptrdiff_t>(s));
           use_instead(program_, steps, from, to);
@@ -38,12 +38,13 @@ class Coalescer {
   }
 
   /// Whether all steps that make and read `from` could use `to` instead: `from` is used in this body alone and not
-  /// after step i, which copies it; `to` is left alone from where `from` begins until then.
-  bool can_write(std::vector<Step>& steps, size_t i, const Access& from, const Access& to) const {
+  /// after step i, which copies it over `dims`; `to` is left alone from where `from` begins until then.
+  bool can_write(std::vector<Step>& steps, size_t i, const Access& from, const Access& to,
+                 const std::vector<LocalDim>& dims) const {
     const Buffer &a = program_.buffer(from.buffer), &b = program_.buffer(to.buffer);
     if (!from.turns.empty() || keep_[from.buffer.index] || a.view_of || a.type != b.type || root(from) == root(to))
       return false;
-    if (!from.maps.empty() || !std::ranges::equal(dims_of(program_, from), stretch(to))) return false;
+    if (!from.maps.empty() || !std::ranges::equal(dims_of(program_, from), stretch(to, dims))) return false;
     // Calls take what lies in one piece.
     const bool piece = std::ranges::equal(dims_of(program_, from), dims_of(program_, to)) && to.maps.empty();
     int uses = 0;
@@ -68,14 +69,20 @@ class Coalescer {
     return first < i && in_nest == 1;
   }
 
-  /// The dims over which a nest iterates that writes all of what the access leads to.
-  std::vector<LocalDim> stretch(const Access& access) const {
+  static std::vector<LocalDim> dims_of_pass(const Nest& nest, const Pass& pass) {
+    std::vector<LocalDim> dims = nest.outer;
+    dims.insert(dims.end(), pass.inner.begin(), pass.inner.end());
+    return dims;
+  }
+
+  /// The dims over which a nest iterates that writes all of what the access leads to within `dims`.
+  std::vector<LocalDim> stretch(const Access& access, const std::vector<LocalDim>& within) const {
     std::vector<LocalDim> result;
     const std::vector<LocalDim>& dims = program_.buffer(access.buffer).dims;
     for (size_t i = access.turns.size(); i < dims.size(); ++i) {
       const IndexMap* map = map_at(access, i);
       if (!map) result.push_back(without_margin(dims[i]));
-      else if (map->along) result.push_back({map->along, {}});
+      else if (map->along) result.push_back(*std::ranges::find(within, map->along, &LocalDim::dim));
     }
     return result;
   }

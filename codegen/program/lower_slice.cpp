@@ -64,9 +64,10 @@ void Lowering::lower_concat(const Node& node) {
   for (size_t i = 0; i < op.parts.size(); ++i) {
     Pass pass;
     const std::vector<LocalDim>& dims = program_.buffer(to.buffer).dims;
+    const std::vector<LocalDim> parts = local_dims(node.inputs[i]);
     for (size_t d = to.turns.size(); d < dims.size(); ++d) {
       if (d != position) pass.inner.push_back(dims[d]);
-      else if (op.parts[i]) pass.inner.push_back({op.parts[i], {}});
+      else if (op.parts[i]) pass.inner.push_back(*std::ranges::find(parts, op.parts[i], &LocalDim::dim));
     }
     map.along = op.parts[i];
     const int what = scalar(pass, node.inputs[i], {});

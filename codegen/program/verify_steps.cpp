@@ -116,16 +116,21 @@ class StepVerifier {
         say(fmt::format("works on {} outside the arena", to_string(program_, access)));
     std::vector<LocalDim> expected = c.before;
     const auto gathers = [&](int at) {
-      auto* axes = at >= 0 && at < static_cast<int>(expected.size()) ? &expected[static_cast<size_t>(at)].placement.axes
-                                                                     : nullptr;
-      if (!axes || axes->size() < c.axes.size() || !std::equal(c.axes.rbegin(), c.axes.rend(), axes->rbegin()))
+      DimPlacement* dim =
+          at >= 0 && at < static_cast<int>(expected.size()) ? &expected[static_cast<size_t>(at)].placement : nullptr;
+      if (!dim || dim->axes.size() < c.axes.size() || !std::equal(c.axes.rbegin(), c.axes.rend(), dim->axes.rbegin()))
         return say("gathers axes that the dim is not split over");
-      axes->resize(axes->size() - c.axes.size());
+      dim->axes.resize(dim->axes.size() - c.axes.size());
+      if (dim->axes.empty() && dim->deal.in_order()) dim->deal = {};
     };
     const auto splits = [&](int at) {
       if (at < 0 || at >= static_cast<int>(expected.size())) return say("splits a dim that there is not");
-      auto& axes = expected[static_cast<size_t>(at)].placement.axes;
-      axes.insert(axes.end(), c.axes.begin(), c.axes.end());
+      DimPlacement& dim = expected[static_cast<size_t>(at)].placement;
+      if (dim.axes.empty() && !dim.deal && c.after.size() == expected.size()) {
+        const Deal& deal = c.after[static_cast<size_t>(at)].placement.deal;
+        if (deal.in_order()) dim.deal = deal;
+      }
+      dim.axes.insert(dim.axes.end(), c.axes.begin(), c.axes.end());
     };
     if (c.kind == CollectiveKind::halo) return margins(c);
     if (c.kind == CollectiveKind::permute) return owners(c);
@@ -306,7 +311,7 @@ class StepVerifier {
     if (map.along && along == dims.end())
       return say(fmt::format("leads along {} in {} and does not iterate over it", name(map.along),
                              to_string(program_, access)));
-    if (held[map.position].placement.deal || (map.along && along->placement.deal))
+    if (!held[map.position].placement.deal.in_order() || (map.along && !along->placement.deal.in_order()))
       return say(fmt::format("leads along {} in {}, which is not held in order", name(held[map.position].dim),
                              to_string(program_, access)));
     const int at = map.along ? static_cast<int>(along - dims.begin()) : -1;
@@ -326,7 +331,8 @@ class StepVerifier {
         continue;
       }
       if (found->placement == held.placement) continue;
-      if (found->placement.deal != held.placement.deal) {
+      const Deal &asked_for = found->placement.deal, &lies = held.placement.deal;
+      if (asked_for != lies && !(asked_for.in_order() && lies.in_order())) {
         say(fmt::format("reads dim {} of {} in another order than it is held in", name(held.dim),
                         to_string(program_, access)));
         continue;

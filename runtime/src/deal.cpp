@@ -26,6 +26,7 @@ std::vector<IndexRange> dealt(int64_t size, const Deal& deal, int64_t part) {
       ranges = {block(part, 2 * deal.parts), block(2 * deal.parts - 1 - part, 2 * deal.parts)};
       break;
     case Ownership::table: ranges = deal.table[static_cast<size_t>(part)]; break;
+    case Ownership::stretch: ranges = {{0, size}}; break;
   }
   return ranges;
 }
@@ -45,6 +46,7 @@ const char* name_of(Ownership ownership) {
     case Ownership::block: return "block";
     case Ownership::rounds: return "rounds";
     case Ownership::zigzag: return "zigzag";
+    case Ownership::stretch: return "stretch";
     case Ownership::table: break;
   }
   return "table";
@@ -56,6 +58,9 @@ std::string to_text(const Deal& deal) {
     case Ownership::block: return "";
     case Ownership::rounds: return "rounds:" + parts + ":" + std::to_string(deal.rounds);
     case Ownership::zigzag: return "zigzag:" + parts;
+    case Ownership::stretch:
+      return "stretch:" + std::to_string(deal.whole) + ":" + std::to_string(deal.begin) + ":" +
+             std::to_string(deal.every);
     case Ownership::table: break;
   }
   std::string text = "table:";
@@ -103,6 +108,13 @@ Deal deal_of(std::string_view text) {
     deal.parts = reader.number();
     reader.require(reader.take(":"));
     deal.rounds = reader.number();
+  } else if (reader.take("stretch:")) {
+    deal.ownership = Ownership::stretch;
+    deal.whole = reader.number();
+    reader.require(reader.take(":"));
+    deal.begin = reader.number();
+    reader.require(reader.take(":"));
+    deal.every = reader.number();
   } else if (reader.take("table:")) {
     deal.ownership = Ownership::table;
     do {
@@ -122,6 +134,10 @@ Deal deal_of(std::string_view text) {
 
 int64_t part_begin(int64_t size, const Deal& deal, int64_t index, int64_t parts) {
   if (!deal) return part_begin(size, index, parts);
+  if (deal.in_order()) {  // of the elements that stand before the block
+    const int64_t before = part_begin(deal.whole, index, parts) - deal.begin;
+    return std::clamp<int64_t>((before + deal.every - 1) / deal.every, 0, size);
+  }
   int64_t begin = 0;
   for (int64_t part = 0; part < index * (deal.parts / parts); ++part)
     for (const IndexRange& range : dealt(size, deal, part)) begin += range.size();
@@ -130,7 +146,7 @@ int64_t part_begin(int64_t size, const Deal& deal, int64_t index, int64_t parts)
 
 std::vector<IndexRange> ranges_at(int64_t size, const Deal& deal, int64_t begin, int64_t end) {
   if (begin >= end) return {};
-  if (!deal) return {{begin, end}};
+  if (deal.in_order()) return {{begin, end}};
   std::vector<IndexRange> ranges;
   int64_t position = 0;
   each_range(size, deal, [&](const IndexRange& range) {

@@ -109,6 +109,7 @@ ROWS = [
     ("a carry that begins as a number", of("g7_carry"), "default", "a=4", "", 589_830),
     ("a sort and a running sum", of("g8_twoneeds"), "default", "a=8", "", 229_376),
     ("sinks, sequence split", of("sinks"), "seqs", "model=3", SIZES["sinks"], 1_111 * MiB),
+    ("sinks, keys split", of("sinks"), "keys", "model=3", SIZES["sinks"], 906 * MiB),
     ("t5, sequences split", zoo("t5"), "sequences", "all=3", SIZES["t5"], 2.8 * 1024 * MiB),
     ("llama, sequence split", zoo("llama"), "positions", "model=3", SIZES["llama"], 4.2 * 1024 * MiB),
     ("llama, sequence parallel", zoo("llama"), "sequence", "data=2,model=2", SIZES["llama"], 5_333_283_856),

@@ -80,6 +80,14 @@ TEST_F(Reshard, FewerRanksHoldWholePartsOfADeal) {
   EXPECT_EQ(path(both, major), "all_gather 49152");
   EXPECT_EQ(path(major, both), "slice 0");
 }
+TEST_F(Reshard, AStretchOfALongerDimLiesAsItsBlocksDo) {
+  // The rows are 8..71 of 72, whose block k of 9 holds rows 9 k - 8 and the next ones: 1, then 9 on each rank.
+  const Placement blocks{{{{0, 1}}, {}}, {}, {}}, stretch{{{{0, 1}, meshrt::stretch(72, 8)}, {}}, {}, {}};
+  EXPECT_EQ(path(blocks, stretch), "redistribute 14336");
+  EXPECT_EQ(path(whole, stretch), "slice 0");
+  EXPECT_EQ(path(stretch, whole), "all_gather 129024");
+  EXPECT_EQ(path({{{}, {}}, {{0, Reduce::sum}, {1, Reduce::sum}}, {}}, stretch), "reduce_scatter 129024");
+}
 TEST_F(Reshard, NothingMakesAPartial) { EXPECT_EQ(path(whole, {{{}, {}}, {{1, Reduce::sum}}, {}}), "none"); }
 
 // What no way of moving can do without.

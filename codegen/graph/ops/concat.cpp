@@ -1,4 +1,7 @@
-// concat.cpp: operands one after the other along one dim. The dim and its parts stay whole; all others may be split.
+// concat.cpp: operands one after the other along one dim. Where that is split each rank has of every operand what
+// stands in its part; single elements, which have no dim of their own, stay whole, and the dim with them.
+#include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "codegen/graph/ops/definitions.h"
@@ -25,11 +28,23 @@ Types infer_concat(const Graph& graph, const Node& node) {
 std::vector<Factor> concat_factors(const Graph& graph, const Node& node) {
   const ConcatOp& op = std::get<ConcatOp>(node.op);
   std::vector<Factor> factors = factors_by_name(graph, node);
-  for (Factor& factor : factors) {
-    if (factor.results[0] == op.to) factor.splittable = false;
-    for (size_t i = 0; i < factor.operands.size(); ++i)
-      if (factor.operands[i] && factor.operands[i] == op.parts[i]) factor.splittable = false;
+  const auto is_along = [&](const Factor& factor) {
+    const auto of_its_part = [&](size_t i) { return factor.operands[i] && factor.operands[i] == op.parts[i]; };
+    return factor.results[0] == op.to || std::ranges::any_of(std::views::iota(size_t{0}, op.parts.size()), of_its_part);
+  };
+  if (std::ranges::count(op.parts, DimId{}) > 0) {
+    for (Factor& factor : factors) factor.splittable = factor.splittable && !is_along(factor);
+    return factors;
   }
+  std::erase_if(factors, is_along);
+  Factor along{.operands = op.parts, .results = {op.to}, .size = graph.dim(op.to).size, .results_at = {{}}};
+  int64_t begin = 0;
+  for (const DimId part : op.parts) {
+    along.operands_at.push_back({begin});
+    begin += graph.dim(part).size;
+  }
+  along.in_order = along.weigh = true;
+  factors.push_back(std::move(along));
   return factors;
 }
 

@@ -2,6 +2,9 @@
 // what its part of the result is made of, as of a sequence that moves on by one, it is given the rest by its
 // neighbours. Else, where the dim that is read is split, a rank gives the elements that it owns and zero for the
 // others: a partial sum.
+#include <optional>
+#include <utility>
+
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -25,48 +28,65 @@ Types infer_pad(const Graph& graph, const Node& node) {
   return {with_dim(operand(graph, node, 0), op.from, op.to)};
 }
 
-/// Gathering the dim may be cheaper than adding up what each rank owns of the result.
-std::vector<Factor> weighed(std::vector<Factor> factors, DimId from, DimId to) {
+/// The longer dim in parts, and of the other one on each rank what stands there. Or each dim alone: gathering the one
+/// that is read may be cheaper, or adding up what each rank owns of the result.
+std::vector<Factor> weighed(std::vector<Factor> factors, Factor along, bool adds_up) {
   for (Factor& factor : factors) {
-    factor.weigh = factor.operands[0] == from && !factor.results[0];
-    factor.in_order = factor.weigh || (factor.results[0] == to && !factor.operands[0]);
+    factor.weigh = factor.operands[0] == along.operands[0] && !factor.results[0];
+    factor.in_order = factor.weigh || (factor.results[0] == along.results[0] && !factor.operands[0]);
+    if (factor.weigh) factor.splittable = adds_up;
   }
+  if (!along.results[0]) return factors;
+  along.in_order = along.weigh = along.other_way = true;
+  factors.push_back(std::move(along));
   return factors;
 }
 
 /// Both dims in equal numbers of parts, if that asks little of neighbours: windows of one element move from one to the
-/// other. Else each dim alone.
-std::vector<Factor> moved(const Graph& graph, const Node& node, DimId from, DimId to, const WindowReach& reach) {
+/// other.
+std::optional<std::vector<Factor>> moved(const std::vector<Factor>& factors, Factor along, const WindowReach& reach,
+                                         int64_t size) {
   constexpr int64_t share = 8;  // of a dim that is cut in two, at most so much comes from the neighbour
-  const std::vector<Factor> factors = factors_by_name(graph, node);
-  const int64_t size = graph.dim(from).size;
   const Margin margin = reach.margin(2);
-  if (!to || (margin.before + margin.after) * share > size) return weighed(factors, from, to);
+  if (!along.results[0] || (margin.before + margin.after) * share > size) return {};
   std::vector<Factor> all;
   for (const Factor& factor : factors)
-    if (factor.operands[0] != from && factor.results[0] != to) all.push_back(factor);
-  Factor along{{from}, {to}, std::max(size, graph.dim(to).size)};
+    if (factor.operands[0] != along.operands[0] && factor.results[0] != along.results[0]) all.push_back(factor);
   along.in_order = true;
   along.window = reach;
+  along.operands_at = along.results_at = {};
   all.push_back(std::move(along));
   return all;
 }
 
 std::vector<Factor> slice_factors(const Graph& graph, const Node& node) {
   const SliceOp& op = std::get<SliceOp>(node.op);
-  const int64_t made = op.to ? graph.dim(op.to).size : 1;
-  const WindowShape shape{graph.dim(op.from).size, made, 1, op.step, 1, -op.begin};
-  return moved(graph, node, op.from, op.to, {shape, true, {0}});
+  const int64_t size = graph.dim(op.from).size, made = op.to ? graph.dim(op.to).size : 1;
+  const WindowShape shape{size, made, 1, op.step, 1, -op.begin};
+  const Factor along{.operands = {op.from},
+                     .results = {op.to},
+                     .size = size,
+                     .operands_at = {{}},
+                     .results_at = {{op.begin, op.step}}};
+  const std::vector<Factor> factors = factors_by_name(graph, node);
+  if (auto beside = moved(factors, along, {shape, true, {0}}, size)) return *beside;
+  return weighed(factors, along, true);
 }
 
 std::vector<Factor> pad_factors(const Graph& graph, const Node& node) {
   const PadOp& op = std::get<PadOp>(node.op);
-  const WindowShape shape{graph.dim(op.to).size, graph.dim(op.from).size, 1, op.every, 1, -op.before};
-  if (op.value == 0) return moved(graph, node, op.from, op.to, {shape, false, {0}, true});
-  std::vector<Factor> factors = weighed(factors_by_name(graph, node), op.from, op.to);
-  for (Factor& factor : factors)
-    if (factor.weigh) factor.splittable = false;
-  return factors;
+  const int64_t size = graph.dim(op.from).size, made = graph.dim(op.to).size;
+  const WindowShape shape{made, size, 1, op.every, 1, -op.before};
+  const Factor along{.operands = {op.from},
+                     .results = {op.to},
+                     .size = made,
+                     .operands_at = {{op.before, op.every}},
+                     .results_at = {{}}};
+  const std::vector<Factor> factors = factors_by_name(graph, node);
+  const bool zeros = op.value == 0;
+  if (zeros)
+    if (auto beside = moved(factors, along, {shape, false, {0}, true}, size)) return *beside;
+  return weighed(factors, along, zeros);
 }
 
 PartialRule pad_partial(const Graph&, const Node& node) {
