@@ -48,7 +48,9 @@
 #include "codegen/rewrites/recognise.h"
 #include "codegen/rewrites/sink_renames.h"
 #include "codegen/search/find_layout.h"
+#include "codegen/search/rings_for_memory.h"
 #include "frontend/imports.h"
+#include "frontend/lint_levels.h"
 #include "frontend/print_ast.h"
 #include "meshrt/generation.h"
 
@@ -56,7 +58,8 @@ namespace mesh {
 namespace {
 
 /// FNV-1a over everything that decides what is emitted. The machine's description is one of the sources.
-std::string hash_of(const CompileRequest& request, const SourceMap& sources, const Layout& layout) {
+std::string hash_of(const CompileRequest& request, const SourceMap& sources, const Layout& layout,
+                    const std::vector<Rule>& rings) {
   uint64_t hash = 14695981039346656037ull;
   const auto add = [&](std::string_view text) {
     for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
@@ -65,6 +68,7 @@ std::string hash_of(const CompileRequest& request, const SourceMap& sources, con
   for (FileId file = 1; file <= sources.size(); ++file) add(sources.text(file));
   for (const auto& [dim, size] : request.set) add(fmt::format("{}={}", dim, size));
   add(request.model + "," + request.precision + "," + layout.name);
+  for (const Rule& ring : rings) add(ring.written);
   for (const PipelineLoop& loop : layout.pipeline.loops)  // an automatic cut knows the memory
     if (loop.deal) add(meshrt::to_text(loop.deal));
   for (const MeshAxis& axis : layout.mesh.axes) add(fmt::format("{}={}", axis.name, axis.size));
@@ -97,6 +101,7 @@ struct Compilation {
   DiagnosticSink& sink;
   SourceProgram program = {};
   Precision precision = {};
+  std::vector<Rule> rings = {};       // that the memory asks for, beside the rules of the layout
   std::optional<Layout> layout = {};  // known once the dims of the first entry are
   std::vector<Limit> budget = {};
   Machine machine = {};
@@ -165,6 +170,7 @@ void choose_layout(Compilation& c) {
   c.layout =
       request.one_rank ? one_rank(c, chosen) : resolve_layout(c.program, c.entry.graph, chosen, c.sources, c.sink);
   if (c.layout && c.layout->automatic.known() && !c.sink.has_errors()) complete_layout(c, chosen);
+  if (c.layout) c.layout->rules.insert(c.layout->rules.end(), c.rings.begin(), c.rings.end());
   if (c.layout && !request.generate)
     c.budget = resolve_budget(c.program, c.entry.graph, *c.layout, chosen, c.sources, c.sink);
 }
@@ -320,7 +326,7 @@ void place_entry(Compilation& c) {
 }
 
 void lower_entries(Compilation& c) {
-  c.result.spec_hash = hash_of(c.request, c.sources, *c.layout);
+  c.result.spec_hash = hash_of(c.request, c.sources, *c.layout, c.rings);
   c.result.program = lower(c.result.entries, {!c.request.plain, !c.request.plain});
   fits_a_rank(c.result.program, c.sink);
 }
@@ -457,6 +463,31 @@ bool compile_entries(Compilation& c) {
   return std::ranges::all_of(others, [&](EntryWork& entry) { return compile_entry(c, std::move(entry)); });
 }
 
+bool compile_all(Compilation& c) {
+  if (!run(c, Of::spec) || c.program.files.empty() || !compile_entries(c)) return false;
+  run(c, Of::program);
+  return !c.sink.has_errors();
+}
+
+/// What a rank may take at most, by the budget and by the memory that there is.
+std::optional<int64_t> most_memory(const Compilation& c) {
+  std::optional<int64_t> most = memory_of_rank(c.request, c.machine, c.layout->mesh);
+  for (const Limit& limit : c.budget)
+    if (limit.what == Limit::What::memory) most = std::min(most.value_or(limit.bytes), limit.bytes);
+  return most;
+}
+
+/// Where a rank would hold more than it may, and less if keys and values of attention went round: whether it was
+/// compiled so. A search for what `auto` stands for has looked at that itself.
+bool lets_keys_go_round(const Compilation& c, Compilation& with_rings) {
+  const auto peak = [](const Compilation& of) { return of.result.program.memory.arena + of.result.program.memory.own; };
+  if (!c.layout || c.request.one_rank || c.request.generate || c.request.dump || c.result.found) return false;
+  const std::optional<int64_t> most = most_memory(c);
+  if (!most || c.result.program.routines.empty() || peak(c) <= *most) return false;
+  with_rings.rings = rings_for_memory(c.result.sharded());
+  return !with_rings.rings.empty() && compile_all(with_rings) && peak(with_rings) < peak(c);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> pass_names() {
@@ -466,11 +497,15 @@ std::vector<std::pair<std::string, std::string>> pass_names() {
 }
 
 std::optional<Compiled> compile(const CompileRequest& request, SourceMap& sources, DiagnosticSink& sink) {
-  Compilation c{request, sources, sink};
-  if (!run(c, Of::spec) || c.program.files.empty()) return std::nullopt;
-  if (!compile_entries(c)) return std::nullopt;
-  run(c, Of::program);
-  if (sink.has_errors()) return std::nullopt;
+  DiagnosticSink heard = with_levels_of(sink);
+  Compilation c{request, sources, heard};
+  const bool complete = compile_all(c);
+  DiagnosticSink heard_of_rings = with_levels_of(sink);
+  Compilation with_rings{request, sources, heard_of_rings};
+  const bool smaller = complete && lets_keys_go_round(c, with_rings);
+  for (Diagnostic& one : (smaller ? heard_of_rings : heard).diagnostics()) sink.add(std::move(one));
+  if (!complete) return std::nullopt;
+  if (smaller) c.result = std::move(with_rings.result);
   check_limits(request, c.budget, c.result, sources, sink);
   if (sink.has_errors() && !request.past_limits) return std::nullopt;
   return std::move(c.result);

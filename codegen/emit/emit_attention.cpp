@@ -51,7 +51,16 @@ struct Attention {
   }
   /// {q, strides}: operands that lie alike share the constant that says how.
   std::string operand(CppWriter& out, Scope& scope, const Access& access, DimId positions) {
-    return fmt::format("{{{}, {}}}", place(access), strides_of(out, scope, access, positions));
+    return fmt::format("{{{}, {}}}", short_place(out, scope, access), strides_of(out, scope, access, positions));
+  }
+  /// The same place, with a name for that of the turn where it would be too long to read with those of the loops.
+  std::string short_place(CppWriter& out, Scope& scope, const Access& access) {
+    constexpr size_t longest = 90;
+    const std::string begin = address(context, access);
+    if (loops.empty() || place(access).size() <= longest) return place(access);
+    const std::string name = scope.fresh(context.names.buffer(access.buffer) + "_here");
+    out.line(fmt::format("auto* const {} = {};", name, begin));
+    return place(name, access, in_parentheses);
   }
   std::string strides_of(CppWriter& out, Scope& scope, const Access& access, DimId positions) {
     const std::string text =
@@ -128,8 +137,7 @@ class RingAttention {
     const Deal& deal = attention_.held(step_.k, step_.op.key).placement.deal;
     out_.line(fmt::format("meshrt::RingParts {}(rank, {}, {}, {}, {{{}, {}}}, {}{});", part, context_.group(ring_.axes),
                           site(ring_.k[0]), part_table(context_, {step_.op.key, {{}, deal}}, ring_.axes), k_parts,
-                          v_parts, type_text(context_.program.buffer(step_.k.buffer)),
-                          deal ? ", " + deal_expression(deal) : ""));
+                          v_parts, type_text(context_.program.buffer(step_.k.buffer)), dealt(deal)));
     const std::string k = operand(part, 0, step_.k), v = operand(part, 1, step_.v);
     std::string arguments = fmt::format("{}.shape({}), {}, {}, {}, {}, {}", part, shape, q, k, v, made, log_sum), sum;
     if (step_.backward) {
@@ -174,6 +182,14 @@ class RingAttention {
     return name;
   }
 
+  /// How the parts are dealt and which of them a rank meets, where these are not blocks and all.
+  std::string dealt(const Deal& deal) const {
+    const bool all =
+        static_cast<int64_t>(ring_.meets.size()) + 1 == context_.program.sharded.layout.mesh.size(ring_.axes);
+    if (all) return deal ? ", " + deal_expression(deal) : "";
+    return fmt::format(", {}, {{{}}}", deal ? deal_expression(deal) : "{}", fmt::join(ring_.meets, ", "));
+  }
+
   /// {3, "layer.attn.k"}
   std::string site(const Access& value) {
     const Buffer& buffer = context_.program.buffer(value.buffer);
@@ -212,10 +228,11 @@ void emit_attention(EmitContext& context, CppWriter& out, Scope& scope, const At
   };
   if (step.ring) {
     const std::string q = operand(step.q, op.query), made = operand(step.out, op.query);
-    return RingAttention(context, out, scope, attention, span).emit(shape, q, made, attention.place(step.log_sum));
+    return RingAttention(context, out, scope, attention, span)
+        .emit(shape, q, made, attention.short_place(out, scope, step.log_sum));
   }
   const std::string q = operand(step.q, op.query), k = operand(step.k, op.key), v = operand(step.v, op.key),
-                    made = operand(step.out, op.query), log_sum = attention.place(step.log_sum);
+                    made = operand(step.out, op.query), log_sum = attention.short_place(out, scope, step.log_sum);
   std::string gradients;
   if (step.backward)
     gradients = fmt::format(", {}, {}, {}, {}", operand(step.d_out, op.query), operand(step.d_q, op.query),

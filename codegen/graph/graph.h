@@ -226,11 +226,11 @@ struct LogSumExpOp {
 };  // (x[, keep]) -> without dims; nothing kept gives -inf
 // Recognised (rewrites/recognise.cpp): softmax(mask(q k * scale)) v, never storing scores.
 struct AttentionOp {           // (q, k, v) -> (out, log_sum)
-  DimId query, key, head_dim;  // q[.., query, head_dim], k[.., key, head_dim], v[.., key, value_dim]
-  DimId value_dim;
+  DimId query, key, head_dim;  // q[.., query, head_dim], k[.., key, head_dim], v[.., key, value_dim]; of the other dims
+  DimId value_dim;             // of q both k and v may lack one: the queries along it read the same keys
   double scale;
   bool causal;         // position[query] >= position[key]
-  int64_t window = 0;  // > 0: and position[query] - window < position[key]
+  int64_t window = 0;  // > 0: and abs(position[query] - position[key]) < window
   bool operator==(const AttentionOp&) const = default;
 };
 struct AttentionGradientOp {

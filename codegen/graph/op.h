@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/graph/band.h"
 #include "codegen/graph/builder.h"
 #include "codegen/graph/graph.h"
 #include "codegen/graph/window.h"
@@ -40,6 +41,9 @@ struct Factor {
   /// Where a dim of an operand or a result stands for another dim than the first operand's: the op meets all of it, and
   /// its parts go round (DimPlacement::circulates). Another factor has the first operand's dim alone.
   bool circulates = false;
+  /// The op works on pairs of elements along the first operand's dim and another, on these alone: along which a part
+  /// may have more to do than others.
+  std::optional<Band> band = {};
   /// Of dims that are stretches of the factor, by operand and result: what a rank has of them is what stands in its
   /// part of the factor. Empty: all dims are as long as it.
   std::vector<Stretch> operands_at = {}, results_at = {};

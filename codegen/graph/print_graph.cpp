@@ -138,57 +138,57 @@ std::string value_name(const Graph& graph, ValueId id) {
 std::string op_text(const Graph& graph, const Op& op) {
   const std::string_view name = definition(op).name;
   const auto of = [&](const std::vector<DimId>& dims) { return fmt::format("{}[{}]", name, dims_text(graph, dims)); };
-  return std::visit(Overloaded{
-                        [&](const ReadOp& o) { return "read " + graph.stored[o.stored.index].path; },
-                        [&](const LiteralOp& o) { return fmt::format("literal {}", double(o.value)); },
-                        [&](const PositionOp& o) { return of({o.dim}); },
-                        [&](const RateOp& o) { return "rate " + to_string(o); },
-                        [&](const RandomOp& o) {
-                          return fmt::format("random_{} {}[{}]", name_of(o.distribution), o.path,
-                                             dims_text(graph, o.dims));
-                        },
-                        [&](const MapOp& o) { return std::string(info(o.function).name); },
-                        [&](const BroadcastOp& o) { return of(o.dims); },
-                        [&](const ReduceOp& o) {
-                          return std::string(meshrt::name_of(o.reduce)) + "[" + dims_text(graph, o.dims) + "]";
-                        },
-                        [&](const ArgReduceOp& o) {
-                          return std::string(o.largest ? "argmax[" : "argmin[") + graph.dim(o.dim).name + "]";
-                        },
-                        [&](const DotOp& o) { return of(o.dims); },
-                        [&](const RenameOp& o) { return rename_text(graph, o); },
-                        [&](const SplitOp& o) {
-                          return fmt::format("split[{} as {}]", graph.dim(o.from).name, dims_text(graph, o.to, " * "));
-                        },
-                        [&](const MergeOp& o) {
-                          return fmt::format("merge[{} as {}]", dims_text(graph, o.from, " * "), graph.dim(o.to).name);
-                        },
-                        [&](const TakeOp& o) { return of({o.dim}); },
-                        [&](const ScatterOp& o) { return of({o.dim}); },
-                        [&](const SliceOp& o) { return slice_text(graph, o); },
-                        [&](const PadOp& o) { return pad_text(graph, o); },
-                        [&](const ShiftOp& o) { return shift_text(graph, o); },
-                        [&](const ConcatOp& o) { return concat_text(graph, o); },
-                        [&](const CumulativeOp& o) {
-                          return fmt::format("cumsum[{}{}]", graph.dim(o.dim).name, o.reverse ? ", reverse" : "");
-                        },
-                        [&](const DefinedOp& o) { return o.kind->text(graph, o); },
-                        [&](const SoftmaxOp& o) { return of({o.dim}); },
-                        [&](const LogSoftmaxOp& o) { return of({o.dim}); },
-                        [&](const LogSumExpOp& o) { return of(o.dims); },
-                        [&](const AttentionOp& o) {
-                          return fmt::format("attention[{}, {}{}]", graph.dim(o.query).name, graph.dim(o.key).name,
-                                             o.causal ? ", causal" : "");
-                        },
-                        [&](const AttentionGradientOp& o) {
-                          return fmt::format("attention_gradient[{}, {}]", graph.dim(o.forward.query).name,
-                                             graph.dim(o.forward.key).name);
-                        },
-                        [&](const UpdateOp& o) { return "update " + graph.stored[o.stored.index].path; },
-                        [&](const ReshardOp& o) { return fmt::format("reshard #{}", o.step); },
-                        [&](const auto&) { return std::string(name); },
-                    },
-                    op);
+  return std::visit(
+      Overloaded{
+          [&](const ReadOp& o) { return "read " + graph.stored[o.stored.index].path; },
+          [&](const LiteralOp& o) { return fmt::format("literal {}", double(o.value)); },
+          [&](const PositionOp& o) { return of({o.dim}); },
+          [&](const RateOp& o) { return "rate " + to_string(o); },
+          [&](const RandomOp& o) {
+            return fmt::format("random_{} {}[{}]", name_of(o.distribution), o.path, dims_text(graph, o.dims));
+          },
+          [&](const MapOp& o) { return std::string(info(o.function).name); },
+          [&](const BroadcastOp& o) { return of(o.dims); },
+          [&](const ReduceOp& o) {
+            return std::string(meshrt::name_of(o.reduce)) + "[" + dims_text(graph, o.dims) + "]";
+          },
+          [&](const ArgReduceOp& o) {
+            return std::string(o.largest ? "argmax[" : "argmin[") + graph.dim(o.dim).name + "]";
+          },
+          [&](const DotOp& o) { return of(o.dims); },
+          [&](const RenameOp& o) { return rename_text(graph, o); },
+          [&](const SplitOp& o) {
+            return fmt::format("split[{} as {}]", graph.dim(o.from).name, dims_text(graph, o.to, " * "));
+          },
+          [&](const MergeOp& o) {
+            return fmt::format("merge[{} as {}]", dims_text(graph, o.from, " * "), graph.dim(o.to).name);
+          },
+          [&](const TakeOp& o) { return of({o.dim}); },
+          [&](const ScatterOp& o) { return of({o.dim}); },
+          [&](const SliceOp& o) { return slice_text(graph, o); },
+          [&](const PadOp& o) { return pad_text(graph, o); },
+          [&](const ShiftOp& o) { return shift_text(graph, o); },
+          [&](const ConcatOp& o) { return concat_text(graph, o); },
+          [&](const CumulativeOp& o) {
+            return fmt::format("cumsum[{}{}]", graph.dim(o.dim).name, o.reverse ? ", reverse" : "");
+          },
+          [&](const DefinedOp& o) { return o.kind->text(graph, o); },
+          [&](const SoftmaxOp& o) { return of({o.dim}); },
+          [&](const LogSoftmaxOp& o) { return of({o.dim}); },
+          [&](const LogSumExpOp& o) { return of(o.dims); },
+          [&](const AttentionOp& o) {
+            return fmt::format("attention[{}, {}{}{}]", graph.dim(o.query).name, graph.dim(o.key).name,
+                               o.causal ? ", causal" : "", o.window > 0 ? fmt::format(", window {}", o.window) : "");
+          },
+          [&](const AttentionGradientOp& o) {
+            return fmt::format("attention_gradient[{}, {}]", graph.dim(o.forward.query).name,
+                               graph.dim(o.forward.key).name);
+          },
+          [&](const UpdateOp& o) { return "update " + graph.stored[o.stored.index].path; },
+          [&](const ReshardOp& o) { return fmt::format("reshard #{}", o.step); },
+          [&](const auto&) { return std::string(name); },
+      },
+      op);
 }
 
 std::string print_graph(const Graph& graph, const std::function<std::string(ValueId)>& extra) {

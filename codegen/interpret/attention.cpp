@@ -224,6 +224,7 @@ class BoundAttention {
     for (const int member : group_->members) begin_.push_back(local_range(binding_.program, keys, member).begin);
     begin_.push_back(local_range(binding_.program, keys, group_->members.back()).end);
     deal_ = keys.placement.deal;
+    meets_.assign(ring.meets.begin(), ring.meets.end());
     parts_ = {Round<2>(binding_, step_.k, ring.k, step_.op.key), Round<2>(binding_, step_.v, ring.v, step_.op.key)};
     if (step_.backward)
       sums_ = {Round<3>(binding_, step_.d_k, ring.d_k, step_.op.key),
@@ -236,7 +237,7 @@ class BoundAttention {
 
   void run_ring() {
     meshrt::RingParts part(binding_.rank, *group_, site(0, step_.k), begin_,
-                           {parts_[0].at(binding_), parts_[1].at(binding_)}, meshrt::type_of<T>, deal_);
+                           {parts_[0].at(binding_), parts_[1].at(binding_)}, meshrt::type_of<T>, deal_, meets_);
     if (!step_.backward) {
       do attend(part.shape(shape_), {part.at<T>(0), part.at<T>(1), nullptr, nullptr, &part});
       while (part.next());
@@ -258,6 +259,7 @@ class BoundAttention {
   const meshrt::Group* group_ = nullptr;
   std::vector<int64_t> begin_;  // of the parts of the keys
   Deal deal_;
+  std::vector<int> meets_;
   std::vector<Round<2>> parts_;
   std::vector<Round<3>> sums_;
 };

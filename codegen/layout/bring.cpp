@@ -325,6 +325,14 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
                          dim(step.from_dim), over, margin.before, margin.after);
     }
     case CollectiveKind::ring:
+      if (const int64_t others = layout_.mesh.size(step.axes) - 1; static_cast<int64_t>(step.meets.size()) < others)
+        return after.circulates()
+                   ? fmt::format(
+                         "`{}` is split over `{}`, and {} meets {} of the {} other parts: its mask hides those "
+                         "that are farther",
+                         dim(step.from_dim), over, need, step.meets.size(), others)
+                   : fmt::format("`{}` is split over `{}`, and the ranks that meet a part add to it as it comes by",
+                                 dim(step.from_dim), over);
       if (after.circulates())
         return fmt::format("`{}` is split over `{}`, and {} meets all of it, part by part", dim(step.from_dim), over,
                            need);

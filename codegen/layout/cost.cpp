@@ -18,29 +18,47 @@ bool within_node(const Machine& machine, const MeshShape& mesh, const std::vecto
   return true;
 }
 
+namespace {
+
+const Links& links_of(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes) {
+  return within_node(machine, mesh, axes) ? machine.node : machine.network;
+}
+
+}  // namespace
+
 double collective_seconds(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes,
                           CollectiveKind kind, int64_t sent, int64_t members) {
   const int64_t group = members > 0 ? members : mesh.size(axes);
   if (!sends(kind) || group == 1) return 0;
-  const Links& links = within_node(machine, mesh, axes) ? machine.node : machine.network;
+  const Links& links = links_of(machine, mesh, axes);
   const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo ||
                       kind == CollectiveKind::redistribute || kind == CollectiveKind::broadcast ||
                       kind == CollectiveKind::reduce;
-  const bool passes_on = kind == CollectiveKind::ring;
   const double rounds =
-      direct      ? 1
-      : passes_on ? static_cast<double>(group - 1)
-                  : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
-  const Link& link = direct || passes_on ? links.sends() : links.together;
+      direct ? 1 : std::ceil(std::log2(static_cast<double>(group))) * (kind == CollectiveKind::all_reduce ? 2 : 1);
+  const Link& link = direct ? links.sends() : links.together;
   return rounds * (1e-6 * link.latency_us) + link.gbs.seconds(static_cast<double>(sent));
 }
 
-double ring_wait(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes, size_t values,
-                 double passing, double work) {
-  const auto parts = static_cast<double>(mesh.size(axes));
-  const double meanwhile = work * (parts - 1) / parts;  // the last part is worked on when nothing is under way
-  const double calls = static_cast<double>(values) * collective_seconds(machine, mesh, axes, CollectiveKind::ring, 0);
-  const double own = within_node(machine, mesh, axes) ? passing - calls : 0;
+double ring_seconds(const Machine& machine, const MeshShape& mesh, const ReshardStep& ring) {
+  return static_cast<double>(ring.meets.size()) *
+             collective_seconds(machine, mesh, ring.axes, CollectiveKind::permute, 0) +
+         links_of(machine, mesh, ring.axes).sends().gbs.seconds(static_cast<double>(ring.bytes));
+}
+
+double ring_wait(const Machine& machine, const MeshShape& mesh, std::span<const ReshardStep* const> rings,
+                 double work) {
+  if (rings.empty()) return 0;
+  double passing = 0, calls = 0;
+  for (const ReshardStep* ring : rings) {
+    passing += ring->seconds;
+    ReshardStep empty = *ring;
+    empty.bytes = 0;
+    calls += ring_seconds(machine, mesh, empty);
+  }
+  const auto turns = static_cast<double>(rings.front()->meets.size());
+  const double meanwhile = work * turns / (turns + 1);  // the last part is worked on when nothing is under way
+  const double own = within_node(machine, mesh, rings.front()->axes) ? passing - calls : 0;
   return own + std::max(0.0, passing - own - meanwhile);
 }
 

@@ -1,5 +1,6 @@
 // cost.h: what work and communication cost on the named machine, in seconds.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,12 @@ namespace mesh {
 double collective_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
                           int64_t sent_bytes, int64_t members = 0);
 
-/// What an op of so many seconds waits for `values` that go round meanwhile, in `passing` seconds in all: it hides what
-/// the network does. Ranks of one host move the data themselves, and hide how long they would wait for each other.
-double ring_wait(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, size_t values, double passing,
-                 double work);
+/// The same of parts that go round: a message a turn.
+double ring_seconds(const Machine&, const MeshShape&, const ReshardStep& ring);
+
+/// What an op of so many seconds waits for values that go round meanwhile: it hides what the network does. Ranks of one
+/// host move the data themselves, and hide how long they would wait for each other.
+double ring_wait(const Machine&, const MeshShape&, std::span<const ReshardStep* const> rings, double work);
 
 /// Time of `flops` operations in `type` that touch `bytes` of memory, on one core.
 double compute_seconds(const Machine&, Type, double flops, double bytes);

@@ -33,7 +33,7 @@ bool Placement::circulates() const { return std::ranges::any_of(dims, &DimPlacem
 
 Placement Placement::without_circulation() const {
   Placement result = *this;
-  for (DimPlacement& dim : result.dims) dim.circulates = false;
+  for (DimPlacement& dim : result.dims) dim.meets = {};
   return result;
 }
 
@@ -203,7 +203,7 @@ std::string to_string(const Graph& graph, const MeshShape& mesh, const ValueType
     if (!placement.dims[i].axes.empty()) text += "/" + axes_text(mesh, placement.dims[i].axes);
     text += deal_text(placement.dims[i].deal);
     if (const Margin& margin = placement.dims[i].margin) text += fmt::format(" -{}+{}", margin.before, margin.after);
-    if (placement.dims[i].circulates) text += " in a ring";
+    if (placement.dims[i].circulates()) text += " in a ring";
   }
   text += "]";
   for (const Partial& partial : placement.partial)

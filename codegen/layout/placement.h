@@ -17,9 +17,11 @@ struct DimPlacement {
   /// On the way from one placement to another a whole dim may lie in the order in which it was dealt.
   Deal deal = {};
   Margin margin = {};  // held beside the own part, which stays what is owned; of blocks
-  /// The parts go round the ranks of the axes while an op works on them, one after the other: of what it reads each
-  /// rank sees every part, of what it gives each part collects what every rank adds.
-  bool circulates = false;
+  /// The parts go round the ranks of the axes while an op works on them, one after the other: beside its own each rank
+  /// meets those of the ranks so many before it, ascending. Of what the op reads it sees these parts, of what it gives
+  /// each part collects what the ranks add that meet it. Empty: they stay where they are.
+  std::vector<int64_t> meets = {};
+  bool circulates() const { return !meets.empty(); }
   auto operator<=>(const DimPlacement&) const = default;
 };
 

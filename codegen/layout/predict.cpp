@@ -155,8 +155,7 @@ class Predictor {
   double hidden(const std::vector<const ReshardStep*>& rings, double work) const {
     double passing = 0;
     for (const ReshardStep* ring : rings) passing += ring->seconds;
-    return passing -
-           ring_wait(sharded_.machine, sharded_.layout.mesh, rings.front()->axes, rings.size(), passing, work);
+    return passing - ring_wait(sharded_.machine, sharded_.layout.mesh, rings, work);
   }
 
   const ShardedGraph& sharded_;

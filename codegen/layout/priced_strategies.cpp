@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "codegen/layout/balance.h"
 #include "codegen/layout/cost.h"
 
 namespace mesh {
@@ -29,12 +30,11 @@ class Pricing {
     for (size_t r = 0; r < op_.declared.size(); ++r) gives(one, r);
     double share = 1;
     for (const auto& axes : one.strategy.factor_axes) share *= static_cast<double>(op_.mesh.size(axes));
+    if (!one.needs.empty())
+      share /= largest_share(op_.graph, op_.mesh, op_.node, op_.factors, priced_.needs[0][one.needs[0]]);
     one.work = compute_seconds(machine_, op_.graph.type(op_.node.inputs[0]).element, flops_ / share,
                                touched_bytes(op_.graph, op_.node, bytes_));
-    double passing = 0;
-    for (const ReshardStep& ring : rings_) passing += ring.seconds;
-    if (!rings_.empty())
-      one.waiting = ring_wait(machine_, op_.mesh, rings_.front().axes, rings_.size(), passing, one.work);
+    one.waiting = ring_wait(machine_, op_.mesh, rings_, one.work);
     priced_.all.push_back(std::move(one));
   }
 
@@ -71,7 +71,7 @@ class Pricing {
   void add_ring(const ValueType& type, const Placement& circulating) {
     if (!circulating.circulates()) return;
     const auto& path = planner_.plan(type, circulating.without_circulation(), circulating);
-    rings_.push_back(path->steps.front());
+    rings_.push_back(&path->steps.front());
   }
 
   const OpContext& op_;
@@ -79,8 +79,8 @@ class Pricing {
   ReshardPlanner& planner_;
   const double flops_;
   PricedStrategies priced_;
-  std::vector<ReshardStep> rings_;  // of the strategy that is looked at
-  double bytes_ = 0;                // that it touches
+  std::vector<const ReshardStep*> rings_;  // of the strategy that is looked at
+  double bytes_ = 0;                       // that it touches
 };
 
 }  // namespace

@@ -81,7 +81,9 @@ void ReshardPlanner::price(const ValueType& type, const Placement& before, const
   step.bytes = sent_bytes(graph_, mesh_, type, before, after, step);
   // What is reduced comes to one rank from all others.
   const int64_t group = group_size(mesh_, step), senders = step.kind == CollectiveKind::reduce ? group - 1 : 1;
-  step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, senders * step.bytes, group);
+  step.seconds = step.kind == CollectiveKind::ring
+                     ? ring_seconds(machine_, mesh_, step)
+                     : collective_seconds(machine_, mesh_, step.axes, step.kind, senders * step.bytes, group);
   if (step.at.owner && !step.at.varying) take_turns(step);
 }
 
@@ -142,6 +144,7 @@ std::optional<ReshardPath> ReshardPlanner::with_circulation(const ValueType& typ
     if (dim == circulating.dims.end()) return;
     const int position = static_cast<int>(dim - circulating.dims.begin());
     ReshardStep step{CollectiveKind::ring, dim->axes, position, position, {}, Reduce::sum, 0, 0, {}, {}};
+    step.meets = dim->meets;
     price(type, before, after, step);
     path->seconds += step.seconds;
     path->steps.insert(first ? path->steps.begin() : path->steps.end(), std::move(step));

@@ -35,11 +35,12 @@ constexpr bool sends(CollectiveKind kind) { return kind != CollectiveKind::slice
 /// owners, each member sends what it holds to one other. redistribute: dims come to be cut and dealt otherwise, in any
 /// way (redistribution.h); without axes a rank's own elements change their order. halo: fetches the margins of
 /// `from_dim` over all of its axes, which may be none. ring: the parts of `from_dim` go round while the op that reads,
-/// or made, the value works on them. slice: `to_dim` becomes split, nothing is sent; without a dim it is held no
-/// longer but `at` some. broadcast: what is held `at` one coordinate of an axis, or some, comes to all. reduce:
-/// completes a partial `at` one. term: what one coordinate of an axis holds becomes a term of a sum over it, others
-/// have zeros; nothing is sent. An all_reduce of a sum that has terms `at` some coordinates alone is made by these. The
-/// axes of a dim that are gathered are always the last (minor) ones of its list; axes that a step adds are appended.
+/// or made, the value works on them, to those that meet them (DimPlacement::meets). slice: `to_dim` becomes split,
+/// nothing is sent; without a dim it is held no longer but `at` some. broadcast: what is held `at` one coordinate of an
+/// axis, or some, comes to all. reduce: completes a partial `at` one. term: what one coordinate of an axis holds
+/// becomes a term of a sum over it, others have zeros; nothing is sent. An all_reduce of a sum that has terms `at` some
+/// coordinates alone is made by these. The axes of a dim that are gathered are always the last (minor) ones of its
+/// list; axes that a step adds are appended.
 struct ReshardStep {
   CollectiveKind kind;
   std::vector<AxisId> axes;
@@ -53,6 +54,7 @@ struct ReshardStep {
   Where at = {};       // of a broadcast, a reduce, a slice without a dim, an all_reduce that not all coordinates make
   /// Where that changes with the turns of a loop the rank that sends most does so in `busy` of `turns`.
   int64_t busy = 1, turns = 1;
+  std::vector<int64_t> meets = {};  // of a ring
 };
 
 /// The coordinates of an axis that alone make a movement; null: all do.

@@ -262,6 +262,18 @@ std::vector<Deal> deals(const OpContext& op, const Factor& factor, const std::ve
   return all.empty() ? std::vector<Deal>{Deal{}} : all;
 }
 
+/// Whether the dim along which parts meet what goes round is dealt, and cut further over other axes: there is no deal
+/// that says so.
+bool cuts_what_is_dealt(const OpContext& op, const Strategy& strategy) {
+  const auto along = [&](size_t f) { return strategy.factor_axes[f].empty() ? DimId{} : op.factors[f].operands[0]; };
+  for (size_t ring = 0; ring < op.factors.size(); ++ring)
+    for (size_t f = 0; f < op.factors.size(); ++f)
+      if (f != ring && op.factors[ring].circulates && along(ring) && along(f) == along(ring) &&
+          (strategy.factor_deals[ring] || strategy.factor_deals[f]))
+        return true;
+  return false;
+}
+
 /// The strategy with each way to deal its factors to their axes.
 std::vector<Strategy> dealt(const OpContext& op, const Strategy& strategy) {
   std::vector<Strategy> all{strategy};
@@ -275,6 +287,7 @@ std::vector<Strategy> dealt(const OpContext& op, const Strategy& strategy) {
       }
     all = std::move(more);
   }
+  std::erase_if(all, [&](const Strategy& one) { return cuts_what_is_dealt(op, one); });
   return all;
 }
 
@@ -340,6 +353,39 @@ Deal Strategy::deal_along(const OpContext& op, size_t f, DimId dim, const std::v
   return deal_of_elements(factor, factor_deals[f], parts);
 }
 
+/// Which parts a rank meets of what goes round, beside its own: those of which some rank needs an element for its own
+/// part of the dim along which the work is split. Over other axes that one may be cut into more parts.
+std::vector<int64_t> Strategy::meetings(const OpContext& op, size_t f) const {
+  const int64_t parts = op.mesh.size(factor_axes[f]);
+  std::vector<int64_t> meets;
+  for (int64_t turn = 1; turn < parts; ++turn) meets.push_back(turn);
+  const std::optional<Band>& band = op.factors[f].band;
+  DimPlacement first;
+  for (size_t other = 0; other < op.factors.size(); ++other)
+    if (op.factors[other].operands[0] == op.factors[f].operands[0])
+      first.axes.insert(first.axes.end(), factor_axes[other].begin(), factor_axes[other].end());
+  const int64_t first_parts = op.mesh.size(first.axes);
+  first.deal = factor_deals[f];
+  if (!band || !band->most) return meets;
+  const DimPlacement second{factor_axes[f], factor_deals[f]};
+  const auto ranges = [&](DimId dim, const DimPlacement& split, int64_t count) {
+    std::vector<std::vector<Range>> all;
+    for (int64_t part = 0; part < count; ++part)
+      all.push_back(elements_of_part(op.mesh, op.graph.dim(dim).size, split, part));
+    return all;
+  };
+  const auto own = ranges(band->first, first, first_parts), met = ranges(band->second, second, parts);
+  const auto needed = [&](int64_t turn) {
+    for (int64_t part = 0; part < first_parts; ++part)
+      for (const Range& mine : own[static_cast<size_t>(part)])
+        for (const Range& theirs : met[static_cast<size_t>((part + parts - turn) % parts)])
+          if (band->meets(mine, theirs)) return true;
+    return false;
+  };
+  std::erase_if(meets, [&](int64_t turn) { return !needed(turn); });
+  return meets.empty() ? std::vector<int64_t>{1} : meets;
+}
+
 Placement Strategy::required(const OpContext& op, size_t operand) const {
   const std::vector<DimId>& dims = op.graph.type(op.node.inputs[operand]).dims;
   Placement placement = Placement::whole(dims.size());
@@ -349,7 +395,7 @@ Placement Strategy::required(const OpContext& op, size_t operand) const {
     DimPlacement& part = placement.dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), dim) - dims.begin())];
     part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
     if (const Deal deal = deal_along(op, f, dim, op.factors[f].operands_at, operand)) part.deal = deal;
-    part.circulates |= !factor_axes[f].empty() && goes_round(op.factors[f], dim);
+    if (!factor_axes[f].empty() && goes_round(op.factors[f], dim)) part.meets = meetings(op, f);
     part.margin = op.margins.of(op.node, op.factors, f, operand, op.mesh.size(factor_axes[f]));
   }
   if (op.operands[operand])
@@ -371,7 +417,7 @@ Placement Strategy::natural(const OpContext& op, size_t result) const {
       DimPlacement& part = placement.dims[std::find(dims.begin(), dims.end(), dim) - dims.begin()];
       part.axes.insert(part.axes.end(), factor_axes[f].begin(), factor_axes[f].end());
       if (const Deal deal = deal_along(op, f, dim, op.factors[f].results_at, result)) part.deal = deal;
-      part.circulates |= !factor_axes[f].empty() && goes_round(op.factors[f], dim);
+      if (!factor_axes[f].empty() && goes_round(op.factors[f], dim)) part.meets = meetings(op, f);
     } else {
       for (AxisId axis : factor_axes[f]) placement.partial.push_back({axis, op.factors[f].reduce});
     }

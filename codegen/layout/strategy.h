@@ -43,6 +43,9 @@ struct Strategy {
   Placement required(const OpContext&, size_t operand) const;
   /// What it gives as result r: contracted factors leave partial values.
   Placement natural(const OpContext&, size_t result) const;
+
+ private:
+  std::vector<int64_t> meetings(const OpContext&, size_t factor) const;
 };
 
 /// What a result is kept as: ruled dims as ruled, the others as the op gives them.

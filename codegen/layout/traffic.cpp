@@ -127,15 +127,26 @@ class Sender {
     }
     return most;
   }
-  /// Of the dim, all parts but the one that ends where it began.
+  /// Of the dim, the parts that a member sends: of what is read its own and those that it meets but for the last, of
+  /// sums those that it meets.
   int64_t handed_on() const {
     const DimParts own = parts(before_, step_.from_dim);
-    int64_t all = 0, least = own.largest();
-    for (int64_t part = 0; part < members_; ++part) {
-      all += own.extent(part);
-      least = std::min(least, own.extent(part));
+    const auto turns = static_cast<int64_t>(step_.meets.size());
+    if (own.even()) return turns * own.largest();
+    const bool sums = before_.circulates();
+    int64_t all = 0, least = own.largest(), most = 0;
+    for (int64_t member = 0; member < members_; ++member) {
+      all += own.extent(member);
+      least = std::min(least, own.extent(member));
     }
-    return all - least;
+    if (turns + 1 == members_) return all - least;
+    for (int64_t member = 0; member < members_; ++member) {
+      int64_t sent = sums ? 0 : own.extent(member);
+      for (size_t i = 0; i < step_.meets.size() - (sums ? 0 : 1); ++i)
+        sent += own.extent((member + members_ - step_.meets[i]) % members_);
+      most = std::max(most, sent);
+    }
+    return most;
   }
   /// Whole slabs of what is held in the end: a row of the dim is everything else, with its margins.
   int64_t margins() const {

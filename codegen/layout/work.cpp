@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/graph/op.h"
+#include "codegen/layout/balance.h"
 #include "codegen/layout/cost.h"
 
 namespace mesh {
@@ -26,7 +27,7 @@ bool Work::is_stored_by_product(const Node& node) const {
 /// The axes that split any operand or result split the work.
 double Work::seconds(const Node& node) const {
   if (std::holds_alternative<LoopOp>(node.op) || std::holds_alternative<ReshardOp>(node.op)) return 0;
-  const double flops = definition(node.op).flops(graph_, node);
+  double flops = definition(node.op).flops(graph_, node);
   if (flops == 0) return 0;
   std::vector<AxisId> axes;
   double bytes = 0;
@@ -40,6 +41,9 @@ double Work::seconds(const Node& node) const {
   for (const ValueId input : node.inputs) consider(input);
   for (const ValueId output : node.results) consider(output);
   const double share = static_cast<double>(sharded_.layout.mesh.size(axes));
+  if (definition(node.op).effort(node.op) == Effort::product)
+    flops *= largest_share(graph_, sharded_.layout.mesh, node, definition(node.op).factors(graph_, node),
+                           sharded_.placement(node.inputs[0]));
   const ValueId operand = node.inputs.empty() ? node.results[0] : node.inputs[0];  // none: random numbers
   const double touched = is_stored_by_product(node) ? 0 : touched_bytes(graph_, node, bytes);
   return compute_seconds(sharded_.machine, graph_.type(operand).element, flops / share, touched);

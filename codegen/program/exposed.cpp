@@ -56,8 +56,8 @@ class Clock {
     double passing = 0;
     for (const uint32_t one : ring.steps)
       if (const auto seconds = calls_.find(one); seconds != calls_.end()) passing += seconds->second;
-    const auto parts = static_cast<double>(program_.sharded.layout.mesh.size(ring.axes));
-    const double wait = std::max(0.0, passing - work * (parts - 1) / parts);  // nothing is under way with the last part
+    const auto turns = static_cast<double>(ring.meets.size());
+    const double wait = std::max(0.0, passing - work * turns / (turns + 1));  // nothing is under way with the last part
     waited_ += wait;
     now_ += wait;
   }

@@ -49,35 +49,57 @@ std::vector<DimId> batch_of(const Program& program, const Access& q, const Atten
 
 }  // namespace
 
+/// Where the numbers of a head lie side by side, as the kernels read and write them.
+Access Lowering::with_innermost(const Access& from, DimId dim) {
+  return in_order(from, order_with_innermost(from, dim));
+}
+
+std::vector<DimId> Lowering::order_with_innermost(const Access& access, DimId dim) const {
+  std::vector<DimId> order;
+  for (const LocalDim& local : dims_of(program_, access))
+    if (local.dim != dim) order.push_back(local.dim);
+  order.push_back(dim);
+  return order;
+}
+
 void Lowering::lower_attention(const Node& node) {
   AttentionStep step{};
   step.op = std::get<AttentionOp>(node.op);
-  step.q = in_memory(node.inputs[0]);
-  step.k = in_memory(node.inputs[1]);
-  step.v = in_memory(node.inputs[2]);
-  step.out = allocate(node.results[0]);
-  step.log_sum = allocate(node.results[1]);
-  step.batch = batch_of(program_, step.q, step.op);
-  step.ring = ring_of(node, step);
-  emit(std::move(step));
+  attend(node, step, {{&step.out, 0, step.op.value_dim}});
 }
 
 void Lowering::lower_attention_gradient(const Node& node) {
   AttentionStep step{};
   step.op = std::get<AttentionGradientOp>(node.op).forward;
   step.backward = true;
-  step.q = in_memory(node.inputs[0]);
-  step.k = in_memory(node.inputs[1]);
-  step.v = in_memory(node.inputs[2]);
-  step.out = in_memory(node.inputs[3]);
-  step.log_sum = in_memory(node.inputs[4]);
-  step.d_out = in_memory(node.inputs[5]);
-  step.d_q = allocate(node.results[0]);
-  step.d_k = allocate(node.results[1]);
-  step.d_v = allocate(node.results[2]);
-  step.batch = batch_of(program_, step.q, step.op);
+  const AttentionOp& op = step.op;
+  attend(node, step, {{&step.d_q, 0, op.head_dim}, {&step.d_k, 1, op.head_dim}, {&step.d_v, 2, op.value_dim}});
+}
+
+/// `results`: those that have the numbers of heads, each with its innermost dim. One that is to lie otherwise is copied
+/// there.
+void Lowering::attend(const Node& node, AttentionStep& step, const std::vector<AttentionResult>& results) {
+  const AttentionOp& op = step.op;
+  step.q = with_innermost(in_memory(node.inputs[0]), op.head_dim);
+  step.k = with_innermost(in_memory(node.inputs[1]), op.head_dim);
+  step.v = with_innermost(in_memory(node.inputs[2]), op.value_dim);
+  if (step.backward) {
+    step.out = with_innermost(in_memory(node.inputs[3]), op.value_dim);
+    step.log_sum = in_memory(node.inputs[4]);
+    step.d_out = with_innermost(in_memory(node.inputs[5]), op.value_dim);
+  }
+  std::vector<CopyStep> copies;
+  for (const auto& [to, index, innermost] : results) {
+    const Access result = allocate(node.results[index]);
+    const std::vector<DimId> order = order_with_innermost(result, innermost);
+    *to = lies_in(result, order) ? result : turned(result, order);
+    if (*to != result) copies.push_back({*to, result});
+  }
+  if (!step.backward) step.log_sum = allocate(node.results[1]);
+  step.batch = batch_of(program_, step.q, op);
   step.ring = ring_of(node, step);
   emit(std::move(step));
+  for (CopyStep& copy : copies) emit(std::move(copy));
 }
 
 /// What an attention has whose keys and values go round: places for the parts that pass.
@@ -90,6 +112,7 @@ std::optional<AttentionStep::Ring> Lowering::ring_of(const Node& node, const Att
     if (std::ranges::count(node.inputs, moved.results[0]) + std::ranges::count(node.results, moved.inputs[0]) == 0)
       continue;
     ring.axes = sharded_.steps[reshard->step].axes;
+    ring.meets = sharded_.steps[reshard->step].meets;
     ring.steps.push_back(first_step_ + reshard->step);
   }
   if (ring.steps.empty()) return {};

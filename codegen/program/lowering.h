@@ -138,6 +138,14 @@ class Lowering {
   void lower_scatter(const Node&);
   void lower_attention(const Node&);
   void lower_attention_gradient(const Node&);
+  struct AttentionResult {
+    Access* to;
+    size_t index;  // of the node's results
+    DimId innermost;
+  };
+  void attend(const Node&, AttentionStep&, const std::vector<AttentionResult>&);
+  Access with_innermost(const Access& from, DimId);
+  std::vector<DimId> order_with_innermost(const Access&, DimId) const;
   std::optional<AttentionStep::Ring> ring_of(const Node&, const AttentionStep&);
   void lower_reshard(const Node&);
   void lower_ring(const Node&);

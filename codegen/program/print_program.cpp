@@ -227,7 +227,8 @@ class Printer {
   std::string text(const AttentionStep& a) const {
     const std::string of = fmt::format("q {} k {} v {}", access(a.q), access(a.k), access(a.v));
     const std::string how =
-        fmt::format("[{} over {}{}{}]", dim(a.op.query), dim(a.op.key), a.op.causal ? ", causal" : "",
+        fmt::format("[{} over {}{}{}{}]", dim(a.op.query), dim(a.op.key), a.op.causal ? ", causal" : "",
+                    a.op.window > 0 ? fmt::format(", window {}", a.op.window) : "",
                     a.ring ? ", in a ring over " + axes(a.ring->axes) : "");
     if (!a.backward)
       return fmt::format("attention {} {} -> {}, log sum {} for each [{}]", how, of, access(a.out), access(a.log_sum),

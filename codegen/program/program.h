@@ -212,13 +212,14 @@ struct AttentionStep {  // see AttentionOp; dims by name in the buffers
   std::vector<DimId> batch;
   bool backward = false;
   Access d_out, d_q, d_k, d_v;
-  /// Keys and values are split over these axes, as the queries are: each rank hands on part after part to the next one,
-  /// while it works on it. Places for parts, which lie as k, v, d_k and d_v do.
+  /// Keys and values are split over these axes, as the queries are: each rank hands on part after part to the next one
+  /// that meets it, while it works on it. Places for parts, which lie as k, v, d_k and d_v do.
   struct Ring {
     std::vector<AxisId> axes;
     std::array<Access, 2> k, v;      // the part at hand, but for the rank's own, and the one that arrives
     std::array<Access, 3> d_k, d_v;  // of backward: what this rank adds to a part, what came, what is handed on
     std::vector<uint32_t> steps;     // into ShardedGraph::steps: of k, of v; of d_k, of d_v
+    std::vector<int64_t> meets;      // as DimPlacement::meets
   };
   std::optional<Ring> ring = {};
 };

@@ -237,7 +237,7 @@ class StepVerifier {
     if (a.backward) alike(a.d_k, a.ring->d_k), alike(a.d_v, a.ring->d_v);
     for (const uint32_t index : a.ring->steps)
       if (index >= program_.sharded.steps.size() || program_.sharded.steps[index].kind != CollectiveKind::ring ||
-          program_.sharded.steps[index].axes != a.ring->axes)
+          program_.sharded.steps[index].axes != a.ring->axes || program_.sharded.steps[index].meets != a.ring->meets)
         say("is not the ring that the layout asked for");
   }
   void operator()(const TakeStep& t) { table(t.table, t.ids, t.out, t.dim); }

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "codegen/graph/band.h"
 #include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/ops/definitions.h"
@@ -35,7 +36,7 @@ class Recogniser {
     const Node& outer = graph_.node(id);
     const DotOp* sum = std::get_if<DotOp>(&outer.op);
     if (!sum || sum->dims.size() != 1) return std::nullopt;
-    Match found;
+    Match found{};
     found.op.key = sum->dims[0];
     found.v = outer.inputs[1];
     const Node* soft = only_user_of<SoftmaxOp>(outer.inputs[0]);
@@ -78,40 +79,36 @@ class Recogniser {
 
   bool complete(Match& found, const Node& soft, const ValueType& weight) const {
     using ops::without;
+    AttentionOp& op = found.op;
     const std::vector<DimId>&q = graph_.type(found.q).dims, &k = graph_.type(found.k).dims,
           &v = graph_.type(found.v).dims;
-    const auto key_of = [&](const std::vector<DimId>& dims) { return has(dims, found.op.key); };
-    if (key_of(q) || !key_of(k) || !key_of(v)) return false;
-    // The query's dim is the one that keys lack; v brings one dim of its own.
-    const std::vector<DimId> rows = without(without(q, {found.op.head_dim}), k), own = without(v, weight.dims);
-    if (own.size() != 1) return false;
-    found.op.value_dim = own[0];
-    if (may_split_(found.op.head_dim, {}) || may_split_(found.op.value_dim, {})) return false;
-    found.op.causal = false;
-    if (soft.inputs.size() > 1) {
-      const std::optional<DimId> query = causal_query(soft.inputs[1], found.op.key);
-      if (!query || !has(rows, *query)) return false;
-      found.op.causal = true;
-      found.op.query = *query;
-    } else {
-      if (rows.empty()) return false;
-      found.op.query = rows.front();
-    }
-    if (may_split_(found.op.key, found.op.query)) return false;
-    // Every other dim of keys and values is one of the query's.
-    for (const std::vector<DimId>* dims : {&k, &v})
-      for (DimId dim : *dims)
-        if (dim != found.op.key && dim != found.op.head_dim && dim != found.op.value_dim && !has(q, dim)) return false;
-    return without(rows, {found.op.query}).empty();
+    if (has(q, op.key) || !has(k, op.key) || !has(v, op.key)) return false;
+    // v brings one dim of its own. The query's dim is one that keys lack; they may lack one more, of queries that share
+    // them.
+    const std::vector<DimId> rows = without(without(q, {op.head_dim}), k), own = without(v, weight.dims);
+    if (own.size() != 1 || rows.empty() || rows.size() > 2) return false;
+    op.value_dim = own[0];
+    if (may_split_(op.head_dim, {}) || may_split_(op.value_dim, {})) return false;
+    op.query = *std::ranges::max_element(
+        rows, {}, [&](DimId dim) { return std::pair(dim != graph_.sample_dim, graph_.dim(dim).size); });
+    if (soft.inputs.size() > 1 && !masked(op, soft.inputs[1])) return false;
+    if (!has(rows, op.query) || may_split_(op.key, op.query)) return false;
+    // Every other dim of keys and values is one of the query's, and the same.
+    const std::vector<DimId> of_keys = without(k, {op.key, op.head_dim}),
+                             of_values = without(v, {op.key, op.value_dim});
+    return without(of_keys, q).empty() && without(of_keys, of_values).empty() && without(of_values, of_keys).empty();
   }
 
-  /// The query's dim of position[query] >= position[key].
-  std::optional<DimId> causal_query(ValueId keep, DimId key) const {
-    const MapOp* map = std::get_if<MapOp>(&producer(keep).op);
-    if (!map || (map->function != F::greater_equal && map->function != F::less_equal)) return std::nullopt;
-    const bool swapped = map->function == F::less_equal;
-    const auto of = [&](bool second) { return positions_along(graph_, producer(producer(keep).inputs[second])); };
-    return of(!swapped) == key ? of(swapped) : std::nullopt;
+  /// Whether a mask of positions leaves each query the keys at its own one and before, those nearer than a window, or
+  /// both.
+  bool masked(AttentionOp& op, ValueId keep) const {
+    const std::optional<Band> band = band_of(graph_, keep, op.key);
+    if (!band) return false;
+    op.query = band->first;
+    op.causal = band->least == 0;
+    if (!band->most) return op.causal;
+    op.window = *band->most + 1;
+    return op.window > 0 && (op.causal || band->least == -*band->most);
   }
 
   Graph& graph_;

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "codegen/schedule/in_flight.h"
+
 namespace mesh {
 
 PipelineSchedule with_recompute(PipelineSchedule schedule, Remat remat) {

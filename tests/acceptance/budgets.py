@@ -167,9 +167,57 @@ def check_memory(report, folder):
     report.true("--memory without a unit: wrong usage", "16GiB" in wrong.stderr, wrong.stderr)
 
 
+ATTENTION = """dim batch = 8, seq = 256, key = seq, embed = 64, head_dim = 64
+
+model Long {
+  input x : real[batch, seq, embed]
+  param wq, wk, wv : real[embed, head_dim] = fan_in[embed]
+  q = dot[embed](x, wq)
+  k = dot[embed](x, wk)[seq as key]
+  v = dot[embed](x, wv)[seq as key]
+  y = dot[key](softmax[key](mask(dot[head_dim](q, k), position[seq] >= position[key])), v)
+  loss = mean[batch, seq, head_dim](y ^ 2)
+  minimize loss with sgd(lr: 0.1)
+}
+
+mesh line { ctx: 8 }
+
+layout default on line { seq -> ctx }
+layout whole on line { seq -> ctx; key -> none }
+"""
+
+
+def check_rings(report, folder):
+    """Keys and values are gathered where that takes less time, as messages of parts do that take long, unless a rank has no room for them."""
+    path, slow = f"{folder}/x.mesh", f"{folder}/slow.yaml"
+    write(path, ATTENTION)
+    write(slow, "{name: slow, node: {latency_us: 3000, gbs: 10}, network: {latency_us: 3000, gbs: 10}}\n")
+
+    def planned(*options):
+        done = execute(meshc(), "plan", path, "--machine", slow, *options, "--json", code=None)
+        plan = json.loads(done.stdout)
+        return {one["kind"] for one in plan["collectives"]} & {"ring", "all_gather"}, plan["memory"]["peak"], done.stderr
+
+    kinds, peak, _ = planned()
+    report.true("with room for all keys they are gathered", kinds == {"all_gather"}, kinds)
+    kinds, less, said = planned("--memory", f"{peak - 1}B")
+    report.true("without, they go round", kinds == {"ring"} and less < peak and said == "", (kinds, less, peak, said))
+    kinds, _, said = planned("--memory", f"{less - 1}B")
+    report.true("as they do where that is not enough", kinds == {"ring"} and "over_memory" in said, (kinds, said))
+    kinds, _, said = planned("--memory", f"{peak - 1}B", "--layout", "whole")
+    report.true("not where a rule has the keys whole", kinds == {"all_gather"} and "over_memory" in said, (kinds, said))
+    write(f"{folder}/hosts.yaml", f"{{name: hosts, node: {{ranks: 8, latency_us: 3000, gbs: 10, memory_gib: {8 * (peak - 1) / 2**30:.9f}}}}}\n")
+    report.true("memory of a host", "  ring " in execute(meshc(), "plan", path, "--machine", f"{folder}/hosts.yaml").stdout)
+    write(path, ATTENTION + f"\nbudget default {{ peak_memory <= {peak - 1} B }}\n")
+    kinds, _, said = planned()
+    report.true("a budget asks for it, too", kinds == {"ring"} and said == "", (kinds, said))
+    equal = execute(meshc(), "verify", path, "--layout", "default", "--machine", slow, "--memory", f"{peak - 1}B", "--precision", "f64", code=None)
+    report.true("and they equal one rank", "values are equal" in equal.stdout, equal.stdout[-200:] + equal.stderr[-200:])
+
+
 def run(small):
     report = Report()
     with scratch() as folder:
-        for action in (check_ways_out, check_several, check_commands, check_plan, check_memory):
+        for action in (check_ways_out, check_several, check_commands, check_plan, check_memory, check_rings):
             report.attempt(action.__name__, lambda action=action: action(report, folder))
     return report

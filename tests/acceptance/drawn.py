@@ -32,7 +32,7 @@ class Spec:
 
 SPECS = {
     "gpt": Spec(dict(batch=8, seq=8, embed=8, heads=2, head_dim=4, ffn=12, vocab=12, layer=4), ["heads", "ffn", "vocab", "embed"], ["seq"], ["layer"], True),
-    "mixtral": Spec(dict(batch=8, seq=8, embed=8, kv=2, group=2, head_dim=4, expert=4, vocab=12, layer=4), ["expert", "ffn", "vocab", "kv"], ["seq"],
+    "mixtral": Spec(dict(batch=8, seq=8, embed=8, kv=2, group=2, head_dim=4, expert=4, vocab=12, layer=4, window=3), ["expert", "ffn", "vocab", "kv"], ["seq"],
                     ["layer"], True),
     "translate": Spec(dict(batch=8, source=6, target=6, embed=8, heads=2, head_dim=4, vocab=12, enc=2, dec=2), ["heads", "ffn", "vocab"],
                       ["source", "target"], ["enc", "dec", "enc, dec"], True),
@@ -68,7 +68,7 @@ class Draw:
         if "model" in axes:
             features = draw.sample(spec.features, draw.randint(1, len(spec.features)))
             sequence = spec.positions and draw.random() < 0.25
-            rules.append(f"{draw.choice(spec.positions) if sequence else ', '.join(features)} -> model")
+            rules += self.sequence(draw, spec, number) if sequence else [f"{', '.join(features)} -> model"]
             self.traits.append("positions split" if sequence else "features split")
         if "data" in axes and spec.embed and draw.random() < 0.4:
             kept = draw.choice(["params", "optimizer", "grads"])
@@ -78,6 +78,16 @@ class Draw:
         self.traits += ["hosts"] if self.machine else []
         lines = "\n  ".join(rules)
         self.text = f"mesh drawn {{ {', '.join(f'{axis}: {size}' for axis, size in axes.items())} }}\nlayout drawn on drawn {{\n  {lines}\n}}\n"
+
+    def sequence(self, draw, spec, number):
+        """Positions over `model`, in blocks or in zigzag; those of keys, where a spec has them under another name, wherever that is best, or in a ring."""
+        seq, more = draw.choice(spec.positions), random.Random(f"{SEED} {number}")
+        owns = more.choice(["", ' { owns: "zigzag" }'])
+        rules = [f"{seq} -> model{owns}"]
+        if seq == "seq" and more.random() < 0.6:
+            rules.append(f"key -> model unless seq{owns}")
+            self.traits.append("keys in a ring")
+        return rules
 
     def pipeline(self, draw, spec):
         schedule, remat = draw.choice(SCHEDULES), draw.choice(REMATS)
@@ -117,7 +127,7 @@ def run(small, count=None):
     report.check(f"refused ({', '.join(f'{code} {times}' for code, times in sorted(refused.items()))})", refused.total(), count // 2)
     print(f"{equal} equal: {', '.join(f'{trait} {times}' for trait, times in sorted(traits.items()))}", flush=True)
     if count >= enough:
-        wanted = [*SPECS, *SCHEDULES, *(f"remat {remat}" for remat in REMATS), "params split", "optimizer split", "grads split", "hosts", "positions split"]
+        wanted = [*SPECS, *SCHEDULES, *(f"remat {remat}" for remat in REMATS), "params split", "optimizer split", "grads split", "hosts", "positions split", "keys in a ring"]
         report.check("kinds never drawn and equal", sum(traits[trait] == 0 for trait in wanted), 0)
     return report
 

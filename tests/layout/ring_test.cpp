@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "codegen/compile.h"
+#include "codegen/graph/op.h"
+#include "codegen/layout/balance.h"
 #include "codegen/layout/predict.h"
 #include "codegen/program/extent.h"
 
@@ -69,6 +72,76 @@ TEST(Ring, nobody_holds_more_than_parts_of_the_keys) {
         EXPECT_EQ(largest_extent(program, local), 32) << buffer.name;
       }
   EXPECT_GT(with_keys, 0u);
+}
+
+CompileRequest request_of(const char* model, const char* layout, int64_t ranks, const char* positions) {
+  CompileRequest request;
+  request.files = {RING};
+  request.model = model;
+  request.layout = layout;
+  request.mesh = {{"ctx", ranks}};
+  request.set = {{"seq", positions}};
+  return request;
+}
+
+Compiled compiled(const CompileRequest& request) {
+  SourceMap sources;
+  DiagnosticSink sink;
+  std::optional<Compiled> result = compile(request, sources, sink);
+  EXPECT_TRUE(result);
+  return std::move(*result);
+}
+
+/// What a rank sends of keys and values, forward: each as often as it goes round.
+std::vector<int64_t> sent_forward(const Compiled& of) {
+  std::vector<int64_t> bytes;
+  for (const PlannedCollective& one : predict(of.sharded()).collectives)
+    if (one.kind == CollectiveKind::ring && one.phase == std::string_view("forward")) bytes.push_back(one.bytes);
+  return bytes;
+}
+
+// Two heads of keys are sent, not the six of queries that read them; and no further than the window of 3 reaches: from
+// a part of 6 into the one before, of the two stretches of 3 that a rank has in zigzag into one of each neighbour.
+TEST(Ring, sends_what_a_window_reaches) {
+  const int64_t row = 4 * 2 * 4, head_dim = 3, value = 5;  // batch, heads of keys, bytes
+  const auto sent = [&](int64_t rows) { return std::vector{rows * row * head_dim, rows * row * value}; };
+  EXPECT_EQ(sent_forward(compiled(request_of("Near", "own", 4, "24"))), sent(6));
+  EXPECT_EQ(sent_forward(compiled(request_of("Near", "zigzag", 4, "24"))), sent(12));
+  EXPECT_EQ(sent_forward(compiled(request_of("Near", "own", 12, "24"))), sent(2));
+  EXPECT_EQ(sent_forward(compiled(request_of("Near", "own", 24, "24"))), sent(2));
+  EXPECT_EQ(sent_forward(compiled(request_of("Causal", "own", 4, "24"))),
+            (std::vector{18 * row * head_dim, 18 * row * value}));
+}
+
+/// By how much the busiest rank's attention exceeds the mean.
+double busiest(const CompileRequest& request) {
+  const Compiled of = compiled(request);
+  const ShardedGraph& sharded = of.sharded();
+  double most = 0;
+  for (const Node& node : sharded.graph.nodes) {
+    if (std::holds_alternative<LoopOp>(node.op)) continue;
+    const std::vector<Factor> factors = definition(node.op).factors(sharded.graph, node);
+    if (std::ranges::any_of(factors, [](const Factor& factor) { return factor.circulates; }))
+      most = std::max(
+          most, largest_share(sharded.graph, sharded.layout.mesh, node, factors, sharded.placement(node.inputs[0])));
+  }
+  return most;
+}
+
+// Of the square below the diagonal the last of four blocks has 7 sixteenths, a pair of stretches in zigzag a quarter.
+TEST(Ring, knows_which_rank_is_busiest) {
+  EXPECT_NEAR(busiest(request_of("Causal", "own", 4, "24")), 7.0 / 4, 1e-12);
+  EXPECT_NEAR(busiest(request_of("Causal", "own", 2, "24")), 3.0 / 2, 1e-12);
+  EXPECT_NEAR(busiest(request_of("Causal", "zigzag", 4, "24")), 1, 1e-12);
+  EXPECT_NEAR(busiest(request_of("Shared", "own", 4, "24")), 1, 0.1);
+}
+
+/// Of a block of the queries.
+TEST(Ring, is_predicted_to_take_as_long_as_its_busiest_rank) {
+  const auto seconds = [](const char* layout) {
+    return predict(compiled(request_of("Causal", layout, 4, "4096")).sharded()).compute_seconds;
+  };
+  EXPECT_GT(seconds("own"), 1.6 * seconds("zigzag"));
 }
 
 // Without queries that are split over the axis there is nothing to meet part by part.

@@ -64,5 +64,18 @@ INSTANTIATE_TEST_SUITE_P(
                       Rings{"Cross", "samples", {}, 4}, Rings{"Cross", "heads", {{"model", 2}, {"ctx", 3}}, 4},
                       Rings{"Cross", "both", {}, 4}, Rings{"Cross", "both", {{"x", 4}, {"y", 2}}, 2}));
 
+INSTANTIATE_TEST_SUITE_P(
+    SharedKeys, Ring,
+    ::testing::Values(Rings{"Near", "own", {{"ctx", 2}}, 2}, Rings{"Near", "own", {{"ctx", 3}}, 2},
+                      Rings{"Near", "own", {{"ctx", 5}}, 2}, Rings{"Near", "own", {{"ctx", 11}}, 2},
+                      Rings{"Near", "again", {{"ctx", 4}}, 3}, Rings{"Near", "zigzag", {{"ctx", 2}}, 2},
+                      Rings{"Near", "zigzag", {{"ctx", 3}}, 2}, Rings{"Near", "zigzag", {{"ctx", 5}}, 2},
+                      Rings{"Near", "rounds", {{"ctx", 4}}, 2}, Rings{"Near", "samples", {}, 2},
+                      Rings{"Near", "parts", {}, 2}, Rings{"Near", "shared", {{"model", 2}, {"ctx", 3}}, 2},
+                      Rings{"Near", "group", {{"model", 3}, {"ctx", 4}}, 2}, Rings{"Near", "both", {}, 2},
+                      Rings{"Shared", "own", {{"ctx", 2}}, 4}, Rings{"Shared", "own", {{"ctx", 4}}, 4},
+                      Rings{"Shared", "own", {{"ctx", 11}}, 4}, Rings{"Shared", "zigzag", {{"ctx", 4}}, 4},
+                      Rings{"Shared", "heads", {{"model", 2}, {"ctx", 3}}, 4}));
+
 }  // namespace
 }  // namespace mesh

@@ -1,6 +1,7 @@
 // attention.cpp: softmax(mask(q k * scale)) v in one, of which only the log-sum-exp of each row is kept for the
 // gradient. The head's dim stays whole; batch, heads and query positions may be split, and with the latter the keys,
-// whose parts then go round: each rank's queries meet one after the other.
+// whose parts then go round: each rank's queries meet one after the other. Heads of queries may share those of keys:
+// along a dim that keys and values lack.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -17,18 +18,29 @@ void require_attention(const Graph& graph, const Node& node, const AttentionOp& 
 Types infer_attention(const Graph& graph, const Node& node) {
   const AttentionOp& op = std::get<AttentionOp>(node.op);
   require_attention(graph, node, op, 3);
-  ValueType rows = operand(graph, node, 0);
-  rows.dims = without(rows.dims, {op.head_dim});
-  ValueType out = rows;
+  const ValueType& q = operand(graph, node, 0);
+  ValueType out{q.element, {}, without(q.dims, {op.head_dim})}, rows = out;
   out.dims.push_back(op.value_dim);
-  // A row of log-sums is a head's: the queries are innermost.
-  rows.dims = without(rows.dims, {op.query});
+  // A row of log-sums is a head's: the queries are innermost, behind those that share keys.
+  const std::vector<DimId> own = without(without(rows.dims, operand(graph, node, 1).dims), {op.query});
+  rows.dims = without(without(rows.dims, own), {op.query});
+  rows.dims.insert(rows.dims.end(), own.begin(), own.end());
   rows.dims.push_back(op.query);
   return {out, rows};
 }
 
+/// The pairs of queries and keys that its mask leaves.
+Band band_of(const AttentionOp& op) {
+  Band band{op.query, op.key};
+  if (op.window > 0) band = {op.query, op.key, 1 - op.window, op.window - 1};
+  if (op.causal) band.least = 0;
+  return band;
+}
+
 std::vector<Factor> factors_of(const Graph& graph, const Node& node, const AttentionOp& op) {
   std::vector<Factor> factors = factors_but_whole(graph, node, {op.key, op.head_dim, op.value_dim});
+  const Band band = band_of(op);
+  std::ranges::find(factors, op.query, [](const Factor& one) { return one.operands[0]; })->band = band;
   Factor ring{std::vector<DimId>(node.inputs.size()), std::vector<DimId>(node.results.size()),
               std::min(graph.dim(op.query).size, graph.dim(op.key).size)};
   const auto position = [&](ValueId value) {
@@ -37,6 +49,7 @@ std::vector<Factor> factors_of(const Graph& graph, const Node& node, const Atten
   for (size_t i = 0; i < node.inputs.size(); ++i) ring.operands[i] = position(node.inputs[i]);
   for (size_t i = 0; i < node.results.size(); ++i) ring.results[i] = position(node.results[i]);
   ring.circulates = true;
+  ring.band = band;
   factors.push_back(std::move(ring));
   return factors;
 }
@@ -45,12 +58,15 @@ std::vector<Factor> attention_factors(const Graph& graph, const Node& node) {
   return factors_of(graph, node, std::get<AttentionOp>(node.op));
 }
 
-/// The two products, of which a causal mask leaves half.
+/// One product of queries and the keys that they see: of a causal mask half.
+double product_flops(const Graph& graph, const Node& node, const AttentionOp& op) {
+  const int64_t queries = graph.dim(op.query).size, keys = graph.dim(op.key).size;
+  const auto of_a_query = static_cast<double>(graph.elements(operand(graph, node, 0)) / queries);
+  return 2 * of_a_query * band_of(op).pairs({0, queries}, {0, keys});
+}
+
 double forward_flops(const Graph& graph, const Node& node) {
-  const AttentionOp& op = std::get<AttentionOp>(node.op);
-  const double scores =
-      static_cast<double>(graph.elements(operand(graph, node, 0))) * static_cast<double>(graph.dim(op.key).size);
-  return (op.causal ? 2 : 4) * scores;
+  return 2 * product_flops(graph, node, std::get<AttentionOp>(node.op));
 }
 
 std::vector<ValueId> attention_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
@@ -71,12 +87,9 @@ std::vector<Factor> gradient_factors(const Graph& graph, const Node& node) {
   return factors_of(graph, node, std::get<AttentionGradientOp>(node.op).forward);
 }
 
-/// Five products of the forward pass's size in place of two: scores are computed again.
+/// Five products in place of two: scores are computed again.
 double gradient_flops(const Graph& graph, const Node& node) {
-  const AttentionOp& op = std::get<AttentionGradientOp>(node.op).forward;
-  const double scores =
-      static_cast<double>(graph.elements(operand(graph, node, 0))) * static_cast<double>(graph.dim(op.key).size);
-  return (op.causal ? 5 : 10) * scores;
+  return 5 * product_flops(graph, node, std::get<AttentionGradientOp>(node.op).forward);
 }
 
 std::string result_name(const Op&, size_t result) { return result == 1 ? "log_sum" : "attention"; }
@@ -86,7 +99,8 @@ Horizons attention_causality(const Graph& graph, const Node& node, std::span<con
   const AttentionOp& op = std::get<AttentionOp>(node.op);
   Horizon all = joined(of);
   all.settled.clear();
-  if (op.causal) all.settled.push_back({op.key, op.query, 1, {}});
+  const Band band = band_of(op);
+  if (band.least) all.settled.push_back({op.key, op.query, 1 - *band.least, {}});
   return {2, without_dim(all, op.key, looks_through(graph, op.key))};
 }
 

@@ -37,15 +37,16 @@ Circulating<count> circulating(void* own, const std::array<void*, count>& places
   return {own, places, outer, inner};
 }
 
-/// The keys and values that all ranks of a group meet, one part a turn, each rank its own first; of a part that is
+/// The keys and values that the ranks of a group meet, one part a turn, each rank its own first; of a part that is
 /// dealt in several stretches one stretch after the other:
 ///   do { attend(part.shape(..), ..) } while (part.next());
 class RingParts {
  public:
-  /// `begin`: of the parts, as Blocks::begin, positions of a dim that is dealt so. Starts to hand on. All members make
-  /// the same ring.
+  /// `begin`: of the parts, as Blocks::begin, positions of a dim that is dealt so. `meets`: beside its own part each
+  /// member meets those of the members so many before it, and no others, ascending; none: all of them. Starts to hand
+  /// on. All members make the same ring.
   RingParts(Rank&, const Group&, Site, std::span<const int64_t> begin, std::vector<Circulating<2>>, Type,
-            const Deal& = {});
+            const Deal& = {}, std::vector<int> meets = {});
   RingParts(const RingParts&) = delete;
   RingParts& operator=(const RingParts&) = delete;
 
@@ -71,8 +72,12 @@ class RingParts {
 
  private:
   friend class RingSums;
-  int64_t rows_of(int turn) const;
-  const void* place(size_t value, int turn) const;
+  size_t turns() const { return distance_.size() - 1; }
+  bool is_last_turn() const { return turn_ + 1 == turns(); }
+  int64_t rows_of(size_t turn) const;
+  int next_member() const;
+  int member_before() const;
+  const void* place(size_t value, size_t turn) const;
   void begin_turn();
   bool is_last_stretch() const { return stretch_ + 1 == stretches_.size(); }
 
@@ -83,7 +88,8 @@ class RingParts {
   std::vector<Circulating<2>> values_;
   Type type_;
   Deal deal_;
-  int turn_ = 0;
+  std::vector<int> distance_;  // by turn: how many members before this one has the part as its own; at last it is home
+  size_t turn_ = 0;
   std::vector<IndexRange> stretches_;  // of the part at hand
   size_t stretch_ = 0;
   int64_t row_ = 0;  // of the part, where the stretch begins
@@ -113,7 +119,7 @@ class RingSums {
   void next();
 
  private:
-  int64_t count_of(const Circulating<3>&, int turn) const;
+  int64_t count_of(const Circulating<3>&, size_t turn) const;
   void add(void* to, const void* more, int64_t count) const;
 
   const RingParts& parts_;

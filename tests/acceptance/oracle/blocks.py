@@ -10,6 +10,10 @@ from .case import Case
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 ATTENTION = {"wq": "embed heads head_dim", "wk": "embed heads head_dim", "wv": "embed heads head_dim", "wo": "heads head_dim embed"}
 GPT_DIMS = {"batch": "2", "seq": "5", "key": "seq", "embed": "6", "heads": "2", "head_dim": "3", "ffn": "4 * embed", "layer": "2"}
+MASKS = [("those before", "position[seq] >= position[key]", lambda q, k: q >= k),
+         ("those before in a window", "position[seq] >= position[key] and position[seq] - 3 < position[key]", lambda q, k: (q >= k) & (q - k < 3)),
+         ("a window on both sides", "position[key] < position[seq] + 2 and not (position[seq] > position[key] + 1)", lambda q, k: abs(q - k) < 2),
+         ("those behind a gap", "position[seq] > position[key] + 1", lambda q, k: q > k + 1)]
 BOTH = """block Both[x, z](u : real[..., x, z], w : real[..., x]) -> (real[..., x], real[..., z]) {
   dim half = x / 2
   param own : real[half] = zeros
@@ -51,6 +55,17 @@ def cases():
     yield Case("attention of gpt.mesh", "param attn : Attention\ny = attn(p1)", {"p1": "batch seq embed"}, "batch seq embed", lambda v: attend(v)[0], inner=inner, head=attention, dims=GPT_DIMS)
     yield Case("attention of gpt.mesh, its weight fetched", "param attn : Attention\ny = attn(p1)", {"p1": "batch seq embed"}, "batch seq embed",
                lambda v: dict(zip(("y", "attn.weight"), attend(v))), inner=inner, head=attention, dims=GPT_DIMS)
+
+    # Queries of several heads read the same keys, and only those that a mask leaves near them.
+    for name, mask, keep in MASKS:
+        def shared(v, keep=keep):
+            q, k = np.arange(v.p1.shape[1])[:, None], np.arange(v.p2.shape[1])
+            score = np.einsum("bsvgd,btvd->bsvgt", v.p1, v.p2) * np.longdouble("0.7")
+            return np.einsum("bsvgt,btvo->bsvgo", r.softmax(score, -1, keep(q, k)[None, :, None, None, :]), v.p3)
+
+        yield Case(f"shared keys, {name}", f"y = dot[key](softmax[key](mask(dot[head_dim](p1, p2) * 0.7, {mask})), p3)",
+                   {"p1": "batch seq kv group head_dim", "p2": "batch key kv head_dim", "p3": "batch key kv ffn"}, "batch seq kv group ffn", shared,
+                   dims={**GPT_DIMS, "seq": "6", "kv": "2", "group": "2", "ffn": "2"})
 
     def layers(v):
         h = v.p1
