@@ -20,9 +20,13 @@ LayoutFacts::LayoutFacts(Graph of, const Layout& under, const Machine& on, Resha
       places_(graph.nodes.size()),
       ends_(graph.nodes.size()),
       known_(graph.nodes.size()) {
-  for (uint32_t i = 0; i < graph.values.size(); ++i) declared_axes_.push_back(declared.of(ValueId{i}));
   size_t place = 0;
   walk(graph.root(), place);
+  for (uint32_t i = 0; i < graph.values.size(); ++i) {
+    const NodeId made = graph.values[i].producer;
+    const bool lives = made && ends_[made.index] > 0;
+    declared_axes_.push_back(lives ? declared.of(ValueId{i}) : DeclaredAxes{});
+  }
 }
 
 void LayoutFacts::walk(BodyId body, size_t& place) {

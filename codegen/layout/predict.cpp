@@ -34,6 +34,7 @@ class Predictor {
     body(graph_.root(), 1, 1);
     result_.pipeline = planned_pipeline(sharded_);
     if (const std::optional<PlannedPipeline>& pipeline = result_.pipeline) {
+      result_.pipeline->axis = sharded_.layout.pipeline.axis;
       const PlannedRank& slowest = pipeline->slowest();
       result_.compute_seconds = pipeline->costs.outside_compute + static_cast<double>(pipeline->micro_batches) *
                                                                       (slowest.seconds() - slowest.work.communication);
@@ -70,8 +71,24 @@ class Predictor {
     const Declared::Kind moved = moved_kind(node);
     result_.collectives.push_back({step.kind, step.axes, group, moved_name(node), step.bytes, times,
                                    times / step.turns * step.busy, seconds, phase_of(node.part), node.span, node.scope,
-                                   step.reason, step.rule, moved.kind, moved.path, node.results[0], call});
+                                   step.reason, step.rule, moved.kind, moved.path, node.results[0], call,
+                                   senders(node, step)});
     result_.communication_seconds += seconds * static_cast<double>(times);
+  }
+
+  /// To one coordinate all others send; else those who have it, if these are not all.
+  Where senders(const Node& reshard, const ReshardStep& step) const {
+    const auto is_some = [](const Where& where) { return !where.coordinates.empty(); };
+    if (!is_some(step.at)) {
+      const std::vector<Where>& at = sharded_.placement(reshard.inputs[0]).at;
+      const auto some = std::ranges::find_if(at, is_some);
+      return some == at.end() ? Where{} : *some;
+    }
+    if (step.kind != CollectiveKind::reduce) return step.at;
+    Where others{step.at.axis};
+    for (int64_t c = 0; c < sharded_.layout.mesh.axes[step.at.axis].size; ++c)
+      if (std::ranges::count(step.at.coordinates, c) == 0) others.coordinates.push_back(c);
+    return others;
   }
 
   /// What a movement moves, as a reader knows it: the parameter or state that it becomes, its name, that of what it is
@@ -170,22 +187,43 @@ class Predictor {
 
 }  // namespace
 
+namespace {
+
+/// Of one coordinate of the pipeline's axis.
+int64_t handed_on(const Prediction& step, int rank) {
+  int64_t all = 0;
+  for (const PlannedMessage& message : step.messages)
+    all += message.volume() * givers_on(rank, !message.what.down, step.pipeline->rank_of_stage, message.what.among);
+  return all;
+}
+
+/// In collectives, by one coordinate of an axis.
+int64_t sent_by(const Prediction& step, AxisId axis, int rank) {
+  int64_t all = 0;
+  for (const PlannedCollective& one : step.collectives) {
+    const std::vector<int64_t>& some = one.senders.coordinates;
+    if (some.empty() || one.senders.axis != axis || std::ranges::count(some, rank) > 0) all += volume(one);
+  }
+  return all;
+}
+
+}  // namespace
+
 int64_t bytes_handed_on(const Prediction& step) {
   int64_t most = 0;
-  const std::vector<int> home = step.pipeline ? step.pipeline->rank_of_stage : std::vector<int>{};
-  for (const int rank : home) {
-    int64_t all = 0;
-    for (const PlannedMessage& message : step.messages)
-      all += message.volume() * givers_on(rank, !message.what.down, home, message.what.among);
-    most = std::max(most, all);
-  }
+  if (step.pipeline)
+    for (const int rank : step.pipeline->rank_of_stage) most = std::max(most, handed_on(step, rank));
   return most;
 }
 
 int64_t bytes_sent(const Prediction& step) {
-  int64_t bytes = bytes_handed_on(step);
-  for (const PlannedCollective& one : step.collectives) bytes += volume(one);
-  return bytes;
+  int64_t most = 0;
+  if (step.pipeline)
+    for (const int rank : step.pipeline->rank_of_stage)
+      most = std::max(most, handed_on(step, rank) + sent_by(step, step.pipeline->axis, rank));
+  else
+    for (const PlannedCollective& one : step.collectives) most += volume(one);
+  return most;
 }
 
 Prediction predict(const ShardedGraph& sharded, const std::vector<uint32_t>& calls) {

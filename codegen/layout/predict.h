@@ -29,6 +29,7 @@ struct PlannedCollective {
   std::string path;  // of a gradient its parameter's; empty where the spec has no name for it
   ValueId moved;     // as the movement leaves it
   uint32_t call;     // collectives with one number are made in one call
+  Where senders;     // the coordinates of an axis that send something; none: all do, or by turns
 };
 
 /// What the stages of a pipeline hand on, once a micro-batch.
@@ -53,7 +54,8 @@ struct Prediction {
 
 /// Bytes of a step that the stage which hands on most does: of two stages one sends on and the other back.
 int64_t bytes_handed_on(const Prediction&);
-/// Bytes sent in a step: in each collective by the rank that sends most, between stages as `bytes_handed_on` says.
+/// Bytes sent in a step: in each collective by the rank that sends most, between stages as `bytes_handed_on` says. Of
+/// the stages of a pipeline that one counts which sends most of both.
 int64_t bytes_sent(const Prediction&);
 
 /// `calls`, if given, is by reshard step the first of those that are made in one call, which costs their latency once.

@@ -24,6 +24,7 @@ struct PlannedPipeline {
   int64_t micro_batches;
   std::vector<int> rank_of_stage;
   Simulation run;     // in seconds
+  AxisId axis = 0;    // that they lie along
   int32_t slots = 1;  // of a stage for each message, at least: what its gradients need too is kept longer
 
   const PlannedRank& slowest() const;
