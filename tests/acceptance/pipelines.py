@@ -137,6 +137,9 @@ def check_seen(report, bench):
     report.true("--info", re.search(r"pipeline +1f1b over pipe, 6 micro-batches, at most 2 of them in a stage\n", text), text)
     report.true("--info --json", json.loads(execute(program, "--info", "--json").stdout)["pipeline"] == {"axis": "pipe", "schedule": "1f1b", "micro_batches": 6, "in_flight": 2})
     execute(program, "-n", 2, f"{bench.folder}/run.yaml", "train.steps=3", "log.trace.steps=2", "--run-dir", f"{bench.folder}/seen")
+    with open(f"{bench.folder}/seen/summary.json") as file:
+        summary = json.load(file)
+    report.check("bytes that the stage sends which sends most, measured less predicted", abs(summary["measured"]["bytes_sent_per_step"] - summary["predicted"]["bytes_sent_per_step"]), 0)
     with open(f"{bench.folder}/seen/trace.json") as file:
         events = json.load(file)
     events = events["traceEvents"] if isinstance(events, dict) else events
