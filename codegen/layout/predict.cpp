@@ -76,7 +76,7 @@ class Predictor {
     result_.communication_seconds += seconds * static_cast<double>(times);
   }
 
-  /// To one coordinate all others send; else those who have it, if these are not all.
+  /// To one coordinate all others send, and one to all of them; else those send who have it, if these are not all.
   Where senders(const Node& reshard, const ReshardStep& step) const {
     const auto is_some = [](const Where& where) { return !where.coordinates.empty(); };
     if (!is_some(step.at)) {
@@ -84,6 +84,7 @@ class Predictor {
       const auto some = std::ranges::find_if(at, is_some);
       return some == at.end() ? Where{} : *some;
     }
+    if (step.kind == CollectiveKind::broadcast) return {step.at.axis, {step.at.coordinates.front()}};
     if (step.kind != CollectiveKind::reduce) return step.at;
     Where others{step.at.axis};
     for (int64_t c = 0; c < sharded_.layout.mesh.axes[step.at.axis].size; ++c)
