@@ -1,6 +1,7 @@
 // placer.h: the state of layout/place.cpp: the sharded graph that is being built beside the graph that is read.
 #pragma once
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ struct Choice {
 /// Of an earlier walk over the same graph: what ops took, by node, which those in front of the first place in the walk
 /// (LayoutFacts::place_of) where something is decided otherwise take again.
 struct EarlierChoices {
-  const std::vector<Choice>& by_node;
-  size_t until;
+  std::span<const Choice> by_node = {};
+  size_t until = 0;
 };
 
 class Placer {

@@ -34,7 +34,6 @@ class Predictor {
     body(graph_.root(), 1, 1);
     result_.pipeline = planned_pipeline(sharded_);
     if (const std::optional<PlannedPipeline>& pipeline = result_.pipeline) {
-      result_.pipeline->axis = sharded_.layout.pipeline.axis;
       const PlannedRank& slowest = pipeline->slowest();
       result_.compute_seconds = pipeline->costs.outside_compute + static_cast<double>(pipeline->micro_batches) *
                                                                       (slowest.seconds() - slowest.work.communication);
@@ -185,10 +184,6 @@ class Predictor {
   std::map<NodeId, std::vector<const ReshardStep*>> rings_;  // by op: what goes round while it works
   Prediction result_;
 };
-
-}  // namespace
-
-namespace {
 
 /// Of one coordinate of the pipeline's axis.
 int64_t handed_on(const Prediction& step, int rank) {

@@ -65,7 +65,9 @@ std::optional<PlannedPipeline> planned_pipeline(const ShardedGraph& sharded) {
   std::optional<PipelineCosts> costs = pipeline_costs(sharded);
   if (!costs) return std::nullopt;
   const Pipeline& pipeline = sharded.layout.pipeline;
-  return planned_pipeline(*std::move(costs), pipeline.lists, pipeline.cut, pipeline.waiting);
+  PlannedPipeline planned = planned_pipeline(*std::move(costs), pipeline.lists, pipeline.cut, pipeline.waiting);
+  planned.axis = pipeline.axis;
+  return planned;
 }
 
 }  // namespace mesh

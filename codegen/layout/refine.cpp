@@ -42,7 +42,7 @@ class Refiner {
   Refiner(const Graph& graph, const Layout& layout, const Machine& machine)
       : planner_(std::make_shared<ReshardPlanner>(graph, layout.mesh, machine)),
         facts_(std::make_shared<LayoutFacts>(graph, layout, machine, *planner_)),
-        best_(*facts_, decisions_, EarlierChoices{{}, 0}),
+        best_(*facts_, decisions_, EarlierChoices{}),
         cost_(best_.graph) {}
 
   /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
@@ -206,7 +206,7 @@ ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& mach
 
 ShardedGraph place_once(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner) {
   LayoutFacts facts(graph, layout, machine, planner);
-  return Placer(facts, {}, {{}, 0}, false).run();
+  return Placer(facts, {}, {}, false).run();
 }
 
 }  // namespace mesh
