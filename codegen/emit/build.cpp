@@ -139,10 +139,11 @@ command -v "$cxx" >/dev/null || missing "there is no C++ compiler \`$cxx\`: inst
 command -v pkg-config >/dev/null || missing "there is no pkg-config: install it"
 flags=$(pkg-config --cflags --libs --static meshrt) ||
   missing "the runtime was not found: set MESHRT to the folder that it was installed to"
+precompiled=$(pkg-config --variable=precompiled meshrt)
 # The numbers must not depend on what the compiler fuses: no -ffast-math, no contraction.
 # shellcheck disable=SC2086
 exec "$cxx" -std=c++20 -O3 -march="${{TARGET:-{2}}}" -ffp-contract=off -fno-math-errno ${{CXXFLAGS:-}} \
-  {0}.cpp -o {0} $flags
+  ${{precompiled:+"-I$precompiled"}} {0}.cpp -o {0} $flags
 )sh",
                      name, no_tools, target);
 }

@@ -28,7 +28,14 @@ SPLITS = SPLITS[::len(SPLITS) // 200]
 TOGETHER = 5  # programs in one translation unit: the runtime's headers take longer than a program
 # As build.sh compiles, into a library that tests/emit/run_emitted.cpp loads.
 COMPILE = ["c++", "-std=c++20", "-O3", f"-march={os.environ.get('TARGET', 'native')}", "-ffp-contract=off", "-fno-math-errno",
-           "-shared", "-fPIC", "-I", f"{TOP}/runtime/include"]
+           *os.environ.get("CXXFLAGS", "").split(), "-shared", "-fPIC", "-I", f"{TOP}/runtime/include"]
+
+
+def precompile(folder):
+    """Parses the runtime's headers once for all units that are compiled with -I of this folder."""
+    header = os.path.join(folder, "meshrt", "emitted.h.gch")
+    os.makedirs(os.path.dirname(header))
+    execute(*COMPILE, "-x", "c++-header", "-include", "meshrt/emitted.h", os.devnull, "-o", header, timeout=600)
 
 
 def runner():
@@ -85,11 +92,21 @@ def compare(folder, graphs):
         file.write('#include "meshrt/emitted.h"\n')
         for name in specs:
             file.write(f'namespace {name} {{\n#include "{name}/{name}.cpp"\n}}\nextern "C" meshrt::Program* make_{name}() {{ return {name}::make().release(); }}\n')
-    execute(*COMPILE, f"{unit}.cpp", "-o", f"{unit}.so", timeout=600)
+    execute(*COMPILE[:1], "-I", folder, *COMPILE[1:], f"{unit}.cpp", "-o", f"{unit}.so", timeout=600)
     done = subprocess.run([runner(), f"{unit}.so", *(f"{name}={path}" for name, path in specs.items())], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=300, env={**os.environ, "MESHRT_TIMEOUT": "60"})
     found = {name: re.search(rf"(?m)^{name}: (.*)$", done.stdout) for name in specs}
     return {name: line[1] if line else f"exit code {done.returncode}: {done.stderr[-1500:]}" for name, line in found.items()}
+
+
+def compare_all(pool, folder, graphs):
+    """As `compare`, of any number of graphs."""
+    if len(graphs) > TOGETHER:
+        precompile(folder)
+    found = {}
+    for part in pool.map(lambda first: compare(folder, graphs[first:first + TOGETHER]), range(0, len(graphs), TOGETHER)):
+        found.update(part)
+    return found
 
 
 def run(small):
@@ -98,9 +115,7 @@ def run(small):
     print(f"seed {SEED}, {count} graphs, f32, each under a random layout of 1 to 8 ranks; those that once failed; single constructs; movements of one tensor; lookups and experts under a split")
     graphs = [*range(count), *sorted(glob.glob(ONCE_FAILED)), *CONSTRUCTS, *MOVED, *(SPLITS[::67] if small else SPLITS)]
     with scratch() as folder, ThreadPoolExecutor(2) as pool:
-        found = {}
-        for part in pool.map(lambda first: compare(folder, graphs[first:first + TOGETHER]), range(0, len(graphs), TOGETHER)):
-            found.update(part)
+        found = compare_all(pool, folder, graphs)
     for name, verdict in found.items():
         report.true(name, verdict.startswith("equal: "), verdict)
     report.true("few graphs without a valid layout", len(found) >= len(graphs) - 0.05 * count, f"{len(graphs) - len(found)} of {len(graphs)}")

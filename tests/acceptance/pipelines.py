@@ -219,7 +219,7 @@ def run(small):
 
     with scratch() as folder:
         bench = Bench(folder)
-        report.attempt("grid", action(check_grid, folder, 48 if small else 1))
+        report.attempt("grid", action(check_grid, folder, 72 if small else 1))
         report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[1:8:2] if small else LAYOUTS))
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("tied", action(check_tied, folder))

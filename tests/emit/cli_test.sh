@@ -115,6 +115,12 @@ for list in '[ w.safetensors, "a/b.safetensors" ], names: n.yaml }' "
     grep -q "$file" "$work/here/good.yaml" || { echo "FAILED: here/good.yaml lacks $file"; cat "$work/here/good.yaml"; failed=1; }
   done
 done
+# What programs include is parsed already, whatever the level of optimization; with flags of another kind it is parsed anew.
+build_folder=$(dirname "$meshc")/../..
+if [ -e "$build_folder/runtime/precompiled/meshrt/emitted.h.gch" ]; then
+  expect 0 '! .*/precompiled/meshrt/emitted.h.gch' env MESHRT="$build_folder" CXXFLAGS='-H -O1' sh "$work/here/build.sh"
+  expect 0 'x .*/precompiled/meshrt/emitted.h.gch' env MESHRT="$build_folder" CXXFLAGS='-H -O1 -fno-exceptions' sh "$work/here/build.sh"
+fi
 expect 0 'wrote the bundle' "$meshc" build "$work/good.mesh" -o "$work/bundle" --bundle --target x86-64-v3
 sh -n "$work/bundle/build.sh" && sh -n "$work/bundle/runtime/build.sh" || { echo "FAILED: a script of the bundle"; failed=1; }
 grep -q x86-64-v3 "$work/bundle/build.sh" || { echo "FAILED: --target is not in build.sh"; failed=1; }
