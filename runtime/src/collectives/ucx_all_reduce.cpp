@@ -131,20 +131,26 @@ void sum_small(const UcxCall& exchange, const Call& call) {
 
 Task ucx_all_reduce(UcxCall exchange, const Call& call, HeadOfQueue& head) {
   exchange.announce();
-  co_await exchange.finished();
-  co_await head;
   if (call.bytes <= UcxCall::small_payload) {
+    co_await exchange.finished();
+    co_await head;
     sum_small(exchange, call);
     co_return;
   }
   Rounds rounds(exchange, call);
   const int64_t count = rounds.count();
+  // The first pieces follow the announcement at once, else a short call would take a round trip more. They are looked
+  // at when all announcements are known to be of this call.
+  const bool at_once = head.met();
+  if (at_once) rounds.exchange_pieces(0);
+  co_await exchange.finished();
+  co_await head;
   for (int64_t round = 0; round < count + 2; ++round) {
     if (round >= 2) {
       co_await exchange.finished(Rounds::sums_lane(round - 2));
       rounds.take_sums(round - 2);
     }
-    if (round < count) rounds.exchange_pieces(round);
+    if (round < count && !(round == 0 && at_once)) rounds.exchange_pieces(round);
     if (round >= 1 && round <= count) {
       co_await exchange.finished(Rounds::pieces_lane(round - 1));
       rounds.exchange_sums(round - 1);

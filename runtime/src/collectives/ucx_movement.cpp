@@ -1,7 +1,8 @@
 // Everything but all-reduce over UCX: every pair exchanges its pieces directly, in rounds of at most
 // UcxCall::round_bytes a pair, so that buffers for packing stay small. A member of a group of k sends k - 1 messages a
 // round; runs that are contiguous are sent and received in place, those of several values are packed. Sums wait for the
-// pieces of all members and are taken as over shared memory.
+// pieces of all members and are taken as over shared memory. The first round follows the announcement at once, where no
+// earlier call is under way: it is looked at when all announcements are known to be of this call.
 #include <algorithm>
 
 #include "collectives/ucx_rounds.h"
@@ -10,6 +11,8 @@ namespace meshrt {
 
 namespace {
 
+constexpr int pieces_lane = 1;
+
 // The one value of a call whose bytes from or to a member lie side by side: it needs no packing.
 bool is_contiguous(const Call& call, const Piece& piece) { return call.items().size() == 1 && piece.rows == 1; }
 
@@ -17,17 +20,14 @@ bool is_contiguous(const Call& call, const Piece& piece) { return call.items().s
 
 Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head) {
   exchange.announce();
-  co_await exchange.finished();
-  co_await head;
-  if (call.kind == Kind::barrier) co_return;
+  if (call.kind == Kind::barrier) {
+    co_await exchange.finished();
+    co_await head;
+    co_return;
+  }
   const int me = call.me;
   const int64_t round_bytes = UcxCall::round_bytes(call.members);
   const Item& only = call.items().front();
-  if (!call.sums())
-    for (const Item& item : call.items()) {
-      const Piece to = destination_piece(call, item, me, me);
-      copy_piece(item.destination, to, item.source, source_piece(call, item, me, me), 0, to.bytes());
-    }
   const auto incoming_bytes = [&](int member) {
     int64_t bytes = 0;
     for (const Item& item : call.items()) bytes += destination_piece(call, item, member, me).bytes();
@@ -38,7 +38,7 @@ Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head) {
     largest = std::max({largest, piece_bytes(call, me, member), incoming_bytes(member)});
   const BufferPool::Buffer incoming = exchange.room(call.members * round_bytes),
                            outgoing = exchange.room(call.members * round_bytes);
-  for (int64_t round = 0; round < rounds_of(largest, round_bytes); ++round) {
+  const auto post = [&](int64_t round) {
     const auto step = static_cast<uint32_t>(round + 1);
     for (int member = 0; member < call.members; ++member) {
       if (member == me) continue;
@@ -46,7 +46,7 @@ Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head) {
       const Range range = round_of(round, incoming_bytes(member), round_bytes);
       std::byte* to = is_contiguous(call, piece) && !call.sums() ? only.destination + piece.offset + range.begin
                                                                  : incoming.data() + member * round_bytes;
-      exchange.receive(member, step, to, range.bytes());
+      exchange.receive(member, step, to, range.bytes(), pieces_lane);
     }
     for (int i = 1; i < call.members; ++i) {
       const int member = (me + i) % call.members;
@@ -59,9 +59,21 @@ Task ucx_movement(UcxCall exchange, const Call& call, HeadOfQueue& head) {
         pack_pieces(call, packed, member, range.begin, range.end);
         from = packed;
       }
-      exchange.send(member, step, from, range.bytes());
+      exchange.send(member, step, from, range.bytes(), pieces_lane);
     }
-    co_await exchange.finished();
+  };
+  const bool at_once = head.met();
+  if (at_once) post(0);
+  co_await exchange.finished();
+  co_await head;
+  if (!call.sums())
+    for (const Item& item : call.items()) {
+      const Piece to = destination_piece(call, item, me, me);
+      copy_piece(item.destination, to, item.source, source_piece(call, item, me, me), 0, to.bytes());
+    }
+  for (int64_t round = 0; round < rounds_of(largest, round_bytes); ++round) {
+    if (round > 0 || !at_once) post(round);
+    co_await exchange.finished(pieces_lane);
     if (call.sums()) {
       sum_round(
           call, incoming.data(), round_bytes, round_of(round, piece_bytes(call, me, me), round_bytes),

@@ -73,8 +73,12 @@ void UcxWorker::check(ucs_status_t status, const char* action, Cause cause) cons
 }
 
 void UcxWorker::add(Batch& batch, ucs_status_ptr_t request, const char* action) {
-  if (UCS_PTR_IS_ERR(request)) check(UCS_PTR_STATUS(request), action, Cause::peer_died);
-  if (request) batch.requests_.push_back(request);
+  if (UCS_PTR_IS_ERR(request)) {
+    batch.refused_ = UCS_PTR_STATUS(request);
+    batch.action_ = action;
+  } else if (request) {
+    batch.requests_.push_back(request);
+  }
 }
 
 ucp_ep_h UcxWorker::endpoint(int rank) {
@@ -120,6 +124,7 @@ void UcxWorker::receive(Batch& batch, uint64_t tag, void* data, size_t bytes) {
 }
 
 void UcxWorker::progress(Batch& batch) {
+  check(batch.refused_, batch.action_, Cause::peer_died);
   while (ucx_.worker_progress(worker_) != 0) {}
   for (size_t i = 0; i < batch.requests_.size();) {
     const ucs_status_t status = ucx_.request_check_status(batch.requests_[i]);

@@ -25,14 +25,17 @@ class UcxWorker {
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
 
-  /// Messages under way. A buffer belongs to UCX until finished() is true.
+  /// Messages under way. A buffer belongs to UCX until finished() is true. What could not be posted is told by
+  /// progress(): what other messages say of the peer may explain it.
   class Batch {
    public:
-    bool finished() const { return requests_.empty(); }
+    bool finished() const { return requests_.empty() && refused_ == UCS_OK; }
 
    private:
     friend class UcxWorker;
     std::vector<void*> requests_;
+    ucs_status_t refused_ = UCS_OK;
+    const char* action_ = nullptr;  // that was refused
   };
 
   void set_timeout(double seconds) { policy_.set_timeout(seconds); }
@@ -49,7 +52,7 @@ class UcxWorker {
 
  private:
   void check(ucs_status_t status, const char* action, Cause cause = Cause::environment) const;
-  void add(Batch& batch, ucs_status_ptr_t request, const char* action);
+  static void add(Batch& batch, ucs_status_ptr_t request, const char* action);
   ucp_ep_h endpoint(int rank);
 
   UcxLibrary ucx_;
