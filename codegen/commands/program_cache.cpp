@@ -29,18 +29,14 @@ fs::path cache_folder() {
 /// What the binary is made of beside the text: how it is compiled, and the library that is linked into it.
 std::string build_key(const std::string& name) {
   std::string key = build_script(name);
-  for (const char* variable : {"CXX", "CXXFLAGS", "TARGET"})
+  for (const char* variable : compile_variables)
     if (const char* value = std::getenv(variable)) key += fmt::format("{}={}\n", variable, value);
   const std::string runtime = find_runtime();
   key += runtime + "\n" + meshrt::cpu_instructions() + "\n";  // hosts of several kinds may share the folder
   std::error_code ignored;
-  for (const char* library : {"runtime/libmeshrt.a", "lib/libmeshrt.a", "lib/x86_64-linux-gnu/libmeshrt.a",
-                              "lib/aarch64-linux-gnu/libmeshrt.a"}) {
-    const fs::path path = fs::path(runtime) / library;
-    if (!fs::exists(path, ignored)) continue;
+  if (const fs::path path = runtime_library(runtime); !path.empty())
     key += fmt::format("{} {}\n", fs::file_size(path, ignored),
                        fs::last_write_time(path, ignored).time_since_epoch().count());
-  }
   return key;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -71,6 +72,14 @@ std::string find_runtime() {
   for (; folder.has_relative_path(); folder = folder.parent_path())
     if (!package_folder(folder).empty()) return folder.string();
   return "";
+}
+
+fs::path runtime_library(const std::string& runtime) {
+  std::error_code ignored;
+  for (const char* library : {"runtime/libmeshrt.a", "lib/libmeshrt.a", "lib/x86_64-linux-gnu/libmeshrt.a",
+                              "lib/aarch64-linux-gnu/libmeshrt.a"})
+    if (fs::exists(fs::path(runtime) / library, ignored)) return fs::path(runtime) / library;
+  return {};
 }
 
 std::string relocated(const std::string& text, const fs::path& from, const fs::path& to,
@@ -148,6 +157,24 @@ exec "$cxx" -std=c++20 -O3 -march="${{TARGET:-{2}}}" -ffp-contract=off -fno-math
                      name, no_tools, target);
 }
 
+namespace {
+
+/// A program of the same text is another one: made with an older runtime, or not as the user says now.
+bool is_outdated(const fs::path& program) {
+  const auto is_set = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
+  };
+  if (std::ranges::any_of(compile_variables, is_set)) return true;
+  std::error_code absent;
+  const fs::file_time_type made = fs::last_write_time(program, absent);
+  if (absent) return true;
+  const fs::file_time_type runtime = fs::last_write_time(runtime_library(find_runtime()), absent);
+  return !absent && runtime > made;
+}
+
+}  // namespace
+
 bool build_program(const BuildPlan& plan) {
   const fs::path folder = fs::absolute(plan.folder);
   std::error_code error;
@@ -171,7 +198,7 @@ bool build_program(const BuildPlan& plan) {
     write_if_changed(folder / name, text);
   }
   if (!plan.compile) return true;
-  if (!changed && fs::exists(program) && !fs::exists(log)) return true;
+  if (!changed && !is_outdated(program) && !fs::exists(log)) return true;
 
   const auto [status, signal] = run_compiler(script, log, find_runtime());
   if (signal != 0) {

@@ -1,6 +1,7 @@
 // build.h: an emitted program as a folder that builds: NAME.cpp, build.sh, the run file as NAME.yaml, the binary NAME,
 // and what the folder of a run will tell of it: plan.txt, plan.json, spec/.
 #pragma once
+#include <array>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -19,9 +20,10 @@ struct BuildPlan {
                                                   // names in the folder by where they are
 };
 
-/// Writes what changed and compiles if anything did. Throws meshrt::Failure (Cause::environment) where the folder
-/// cannot be written, or where there is no compiler or no runtime; std::logic_error where the compiler rejects the
-/// program, with the path of its messages. Returns false when the user interrupted the compiler.
+/// Writes what changed and compiles if anything did, or the runtime has since, or the user says how to compile. Throws
+/// meshrt::Failure (Cause::environment) where the folder cannot be written, or where there is no compiler or no
+/// runtime; std::logic_error where the compiler rejects the program, with the path of its messages. Returns false when
+/// the user interrupted the compiler.
 bool build_program(const BuildPlan&);
 
 /// Copies BuildPlan::along into the folder. Throws meshrt::Failure (Cause::environment).
@@ -30,6 +32,12 @@ void copy_along(const BuildPlan&, const std::filesystem::path& folder);
 /// The folder of the runtime for $MESHRT: what the user has set there, else the build tree or the installation that
 /// this meshc belongs to; empty where it belongs to none.
 std::string find_runtime();
+
+/// The library of a runtime that programs are linked with; empty where there is none.
+std::filesystem::path runtime_library(const std::string& runtime);
+
+/// What a user may set to compile otherwise.
+constexpr std::array<const char*, 3> compile_variables = {"CXX", "CXXFLAGS", "TARGET"};
 
 /// Where pkg-config finds meshrt in a build tree or an installation; empty where it is in neither.
 std::string package_folder(const std::string& runtime);
