@@ -85,9 +85,9 @@ struct EntryWork {
   std::vector<std::string> values = {};  // that it must give: outputs, or of the step what fetch and verify ask for
   bool of_samples = false;               // ValuesEntry::of_samples
   Graph graph = {};
-  bool is_complete = false;  // its graph was made of the training step's
-  int64_t after_steps = 0;   // Entry::after_steps
-  StoredId begins = {};      // Entry::begins, where the name does not say it
+  bool begins_complete = false;  // its graph was made of the training step's: it needs no pass of the model
+  int64_t after_steps = 0;       // Entry::after_steps
+  StoredId begins = {};          // Entry::begins, where the name does not say it
   std::vector<Region> regions = {};
   ShardedGraph sharded = {};
   bool is_step() const { return purpose.kind == Purpose::Kind::train; }
@@ -160,7 +160,8 @@ Layout one_rank(Compilation& c, const LayoutOptions& chosen) {
   return alone;
 }
 
-/// Layout and machine of all entries.
+/// Layout and machine of all entries: chosen once the dims of the first one are known, before anything is done that a
+/// layout decides.
 void choose_layout(Compilation& c) {
   const CompileRequest& request = c.request;
   if (!request.machine_file.empty())
@@ -212,7 +213,6 @@ void generate_entry(Compilation& c) {
 
 void elaborate_entry(Compilation& c) {
   EntryWork& entry = c.entry;
-  if (entry.is_complete) return;
   if (!c.generation.empty()) return generate_entry(c);
   std::optional<Graph> graph = elaborated(c, entry.values, entry.purpose, c.sink);
   if (!graph) return;
@@ -241,7 +241,6 @@ void take_one_replica(Compilation& c) {
 
 /// One form for what a spec may write in several. What a layout may split stays apart.
 void recognise_ops(Compilation& c) {
-  if (c.entry.is_complete) return;
   if (!c.layout) choose_layout(c);
   if (c.layout && c.layout->replicas && c.entry.is_step() && !c.sink.has_errors()) take_one_replica(c);
   if (c.request.plain || c.sink.has_errors()) return;
@@ -254,13 +253,12 @@ void recognise_ops(Compilation& c) {
 
 /// What writes a sequence reads each weight once a position: to cast it would cost more than it saves.
 void narrow_entry(Compilation& c) {
-  if (c.entry.is_complete || c.entry.purpose.kind == Purpose::Kind::generate) return;
+  if (c.entry.purpose.kind == Purpose::Kind::generate) return;
   if (c.precision.products == Type::bf16) narrow_products(c.entry.graph);
 }
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
 void differentiate_entry(Compilation& c) {
-  if (c.entry.is_complete) return;
   Graph& graph = c.entry.graph;
   const bool generates = c.entry.purpose.kind == Purpose::Kind::generate;
   const Replicas* replicas = c.layout->replicas && !generates ? &c.layout->replicas : nullptr;
@@ -278,7 +276,6 @@ void differentiate_entry(Compilation& c) {
 }
 
 void complete_entry(Compilation& c) {
-  if (c.entry.is_complete) return;
   Graph& graph = c.entry.graph;
   const bool apart = c.entry.is_step() && c.layout->replicas;
   if (apart) run_by_replicas(graph, c.sink);
@@ -333,7 +330,8 @@ void lower_entries(Compilation& c) {
 
 // ---- their list
 
-enum class Of : uint8_t { spec, entry, program };
+/// What a pass is of; `model` of an entry whose graph is still to become complete.
+enum class Of : uint8_t { spec, model, entry, program };
 
 struct CompilerPass {
   Of of;
@@ -367,15 +365,15 @@ const CompilerPass passes[] = {
        return c.program.files.empty() ? std::string() : print(c.program.files[c.program.spec]);
      },
      [](const Compilation&, const char*) {}},
-    {Of::entry, "graph", "typed ops on global tensors with named dims: blocks inlined, sizes known", elaborate_entry,
+    {Of::model, "graph", "typed ops on global tensors with named dims: blocks inlined, sizes known", elaborate_entry,
      graph_text, check_graph},
-    {Of::entry, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
+    {Of::model, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
      graph_text, check_graph},
-    {Of::entry, "narrowed", "the same with the operands of products in bf16, where the precision says so", narrow_entry,
+    {Of::model, "narrowed", "the same with the operands of products in bf16, where the precision says so", narrow_entry,
      graph_text, check_graph},
-    {Of::entry, "differentiated", "with gradients: loops that run backwards, stashes, I and W apart",
+    {Of::model, "differentiated", "with gradients: loops that run backwards, stashes, I and W apart",
      differentiate_entry, graph_text, check_graph},
-    {Of::entry, "complete", "with clipping, optimizer and updates; composite ops written out", complete_entry,
+    {Of::model, "complete", "with clipping, optimizer and updates; composite ops written out", complete_entry,
      graph_text, check_graph},
     {Of::entry, "regions", "the same as regions: what goes into F, R, I and W of each, and out of them",
      cut_into_regions, [](const Compilation& c) { return print_regions(c.entry.graph, c.entry.regions); },
@@ -385,12 +383,13 @@ const CompilerPass passes[] = {
     {Of::program, "program", "what one rank executes: buffers, loop nests, calls, collectives", lower_entries,
      [](const Compilation& c) { return print_program(c.result.program); }, check_program}};
 
-/// Whether to go on: not after an error, nor after the pass at which the request stops.
+/// Runs all passes of that (of an entry those of its model, too). Whether to go on: not after an error, nor after the
+/// pass at which the request stops.
 bool run(Compilation& c, Of of) {
   const std::string entry = of == Of::entry ? c.entry.name : "";
   for (const CompilerPass& pass : passes) {
-    if (pass.of != of) continue;
-    pass.run(c);
+    if (pass.of != of && (pass.of != Of::model || of != Of::entry)) continue;
+    if (pass.of != Of::model || !c.entry.begins_complete) pass.run(c);
     if (c.sink.has_errors() && of != Of::spec) return false;  // the tree of a spec with mistakes is there all the same
     pass.verify(c, pass.name);
     if (c.request.dump) c.request.dump(entry, pass.name, pass.print(c));
@@ -428,7 +427,7 @@ std::vector<EntryWork> entries_of_replicas(const Compilation& c) {
   EntryWork begin{"begin.replicas", "each replica begins with the model", {Purpose::Kind::begin}};
   begin.graph = begin_replicas(step);
   begin.begins = first_of_replicas(step);
-  outer.is_complete = begin.is_complete = true;
+  outer.begins_complete = begin.begins_complete = true;
   return {outer, begin};
 }
 

@@ -40,7 +40,7 @@ class Placer {
   void node(NodeId);
   void read(NodeId);
   void update(NodeId);
-  bool adds_up(NodeId);
+  bool place_adding_up(NodeId);
   void complete_gradients(NodeId);
   Choice choose(NodeId);
   Choice cheapest(const OpContext&, std::shared_ptr<const PricedStrategies>);
