@@ -53,6 +53,7 @@
 #include "frontend/lint_levels.h"
 #include "frontend/print_ast.h"
 #include "meshrt/generation.h"
+#include "meshrt/log.h"
 
 namespace mesh {
 namespace {
@@ -468,23 +469,30 @@ bool compile_all(Compilation& c) {
   return !c.sink.has_errors();
 }
 
-/// What a rank may take at most, by the budget and by the memory that there is.
-std::optional<int64_t> most_memory(const Compilation& c) {
-  std::optional<int64_t> most = memory_of_rank(c.request, c.machine, c.layout->mesh);
-  for (const Limit& limit : c.budget)
-    if (limit.what == Limit::What::memory) most = std::min(most.value_or(limit.bytes), limit.bytes);
-  return most;
-}
+int64_t peak_of(const Compilation& c) { return c.result.program.memory.arena + c.result.program.memory.own; }
 
 /// Where a rank would hold more than it may, and less if keys and values of attention went round: whether it was
 /// compiled so. A search for what `auto` stands for has looked at that itself.
-bool lets_keys_go_round(const Compilation& c, Compilation& with_rings) {
-  const auto peak = [](const Compilation& of) { return of.result.program.memory.arena + of.result.program.memory.own; };
-  if (!c.layout || c.request.one_rank || c.request.generate || c.request.dump || c.result.found) return false;
-  const std::optional<int64_t> most = most_memory(c);
-  if (!most || c.result.program.routines.empty() || peak(c) <= *most) return false;
-  with_rings.rings = rings_for_memory(c.result.sharded());
-  return !with_rings.rings.empty() && compile_all(with_rings) && peak(with_rings) < peak(c);
+bool compile_with_rings(const Compilation& c, Compilation& with_rings) {
+  if (c.request.one_rank || c.request.generate || c.result.found || c.result.program.routines.empty()) return false;
+  const std::optional<MemoryLimit> most = memory_limit(c.request, c.machine, c.layout->mesh, c.budget);
+  if (!most || peak_of(c) <= most->bytes) return false;
+  const std::string because =
+      fmt::format("gathered, a rank would hold {}, and {}", meshrt::bytes_text(peak_of(c)), most->text);
+  with_rings.rings = rings_for_memory(c.result.sharded(), because);
+  return !with_rings.rings.empty() && compile_all(with_rings) && peak_of(with_rings) < peak_of(c);
+}
+
+/// What memory asks for is known at the end alone: whoever looks at passes sees those of the program that comes of it.
+std::vector<Rule> rings_of_whole_program(const Compilation& c) {
+  if (!c.layout || c.sink.has_errors() || !memory_limit(c.request, c.machine, c.layout->mesh, c.budget)) return {};
+  CompileRequest request = c.request;
+  request.stop_after.clear();
+  request.dump = nullptr;
+  DiagnosticSink heard, heard_of_rings;  // what is wrong behind the pass is not asked
+  Compilation whole{request, c.sources, heard}, with_rings{request, c.sources, heard_of_rings};
+  if (!compile_all(whole) || !compile_with_rings(whole, with_rings)) return {};
+  return std::move(with_rings.rings);
 }
 
 }  // namespace
@@ -496,12 +504,15 @@ std::vector<std::pair<std::string, std::string>> pass_names() {
 }
 
 std::optional<Compiled> compile(const CompileRequest& request, SourceMap& sources, DiagnosticSink& sink) {
-  DiagnosticSink heard = with_levels_of(sink);
-  Compilation c{request, sources, heard};
-  const bool complete = compile_all(c);
-  DiagnosticSink heard_of_rings = with_levels_of(sink);
-  Compilation with_rings{request, sources, heard_of_rings};
-  const bool smaller = complete && lets_keys_go_round(c, with_rings);
+  DiagnosticSink heard = with_levels_of(sink), heard_of_rings = with_levels_of(sink);
+  Compilation c{request, sources, heard}, with_rings{request, sources, heard_of_rings};
+  bool complete = compile_all(c), smaller = false;
+  if (!request.dump) {
+    smaller = complete && compile_with_rings(c, with_rings);
+  } else if (with_rings.rings = rings_of_whole_program(c); !with_rings.rings.empty()) {
+    complete = compile_all(with_rings);
+    smaller = true;
+  }
   for (Diagnostic& one : (smaller ? heard_of_rings : heard).diagnostics()) sink.add(std::move(one));
   if (!complete) return std::nullopt;
   if (smaller) c.result = std::move(with_rings.result);
