@@ -46,25 +46,25 @@ class Attention:
                 text = (f"mean[{shared}]({text})" if shared else text) + f"[{along} as {keys}]"
             scope.line(f"{name} = {text}")
             names.append(name)
-        score, keep = f"dot[{head}]({names[0]}, {names[1]}) * 0.7", self.mask_of_positions(along, keys)
+        keep, sees = self.mask_of_positions(along, keys)
+        score = f"dot[{head}]({names[0]}, {names[1]}) * 0.7"
         self.seen("attention")
         self.attentions.append((along, keys))
         text = f"dot[{keys}](softmax[{keys}]({f'mask({score}, {keep})' if keep else score}), {names[2]})"
-        return text, value[1] + (() if head in value[1] else (head,)), (value[2] | {head}) - {shared}
+        return text, value[1] + (() if head in value[1] else (head,)), (value[2] | {head}) - {shared} if sees else frozenset()
 
     def mask_of_positions(self, along, keys):
+        """(a mask or none, whether each query sees a key)"""
         query, key, far = f"position[{along}]", f"position[{keys}]", self.random.randint(1, self.sizes[along] - 1)
-        kind = self.random.choice(["", "causal", "causal", "window", "both"])
-        if kind == "window":
-            self.seen("attention in a window")
-            return self.random.choice([f"{query} - {far} <= {key} and {key} - {far} <= {query}", f"{key} < {query} + {far + 1} and {query} < {key} + {far + 1}"])
-        if kind == "both":
-            self.seen("attention in a causal window")
-            return self.random.choice([f"{query} >= {key} and {query} - {far} <= {key}", f"{query} < {key} + {far + 1} and {key} <= {query}"])
-        if kind:
-            self.seen("causal attention")
-            return self.random.choice([f"{query} >= {key}", f"{key} <= {query}", f"not ({key} > {query})"])
-        return ""
+        kinds = {"window": [f"{query} - {far} <= {key} and {key} - {far} <= {query}", f"{key} < {query} + {far + 1} and {query} < {key} + {far + 1}"],
+                 "causal window": [f"{query} >= {key} and {query} - {far} <= {key}", f"{query} < {key} + {far + 1} and {key} <= {query}"],
+                 "causal": [f"{query} >= {key}", f"{key} <= {query}", f"not ({key} > {query})"],
+                 "band beside the diagonal": [f"{query} > {key}", f"{query} < {key}", f"{query} > {key} and {query} - {far} <= {key}", f"{key} + 1 <= {query} and {query} <= {key} + {far}"]}
+        kind = self.random.choice(["", "causal", *kinds])
+        if not kind:
+            return "", True
+        self.seen("causal attention" if kind == "causal" else f"attention in a {kind}")
+        return self.random.choice(kinds[kind]), kind != "band beside the diagonal"
 
     def layers(self, scope, value, along, head):
         """A loop of layers, each with weights of its own."""
