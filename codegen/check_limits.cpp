@@ -265,6 +265,19 @@ std::optional<int64_t> memory_of_rank(const CompileRequest& request, const Machi
   return memory_of_host(machine) / ranks_of_host(machine, mesh);
 }
 
+std::optional<MemoryLimit> memory_limit(const CompileRequest& request, const Machine& machine, const MeshShape& mesh,
+                                        const std::vector<Limit>& budget) {
+  std::optional<MemoryLimit> least;
+  if (const std::optional<int64_t> bytes = memory_of_rank(request, machine, mesh))
+    least = {*bytes, request.memory ? fmt::format("--memory gives it {}", bytes_text(*bytes))
+                                    : fmt::format("a host of machine `{}` has {} for each of its {} ranks",
+                                                  machine.name, bytes_text(*bytes), ranks_of_host(machine, mesh))};
+  for (const Limit& limit : budget)
+    if (limit.what == Limit::What::memory && (!least || limit.bytes < least->bytes))
+      least = {limit.bytes, fmt::format("the layout's budget allows {}", bytes_text(limit.bytes))};
+  return least;
+}
+
 void check_limits(const CompileRequest& request, const std::vector<Limit>& budget, Compiled& compiled,
                   const SourceMap& sources, DiagnosticSink& sink) {
   if (!request.wanted.empty() || request.plain || request.one_rank) return;

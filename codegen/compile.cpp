@@ -53,6 +53,7 @@
 #include "frontend/lint_levels.h"
 #include "frontend/print_ast.h"
 #include "meshrt/generation.h"
+#include "meshrt/log.h"
 
 namespace mesh {
 namespace {
@@ -85,9 +86,9 @@ struct EntryWork {
   std::vector<std::string> values = {};  // that it must give: outputs, or of the step what fetch and verify ask for
   bool of_samples = false;               // ValuesEntry::of_samples
   Graph graph = {};
-  bool is_complete = false;  // its graph was made of the training step's
-  int64_t after_steps = 0;   // Entry::after_steps
-  StoredId begins = {};      // Entry::begins, where the name does not say it
+  bool begins_complete = false;  // its graph was made of the training step's: it needs no pass of the model
+  int64_t after_steps = 0;       // Entry::after_steps
+  StoredId begins = {};          // Entry::begins, where the name does not say it
   std::vector<Region> regions = {};
   ShardedGraph sharded = {};
   bool is_step() const { return purpose.kind == Purpose::Kind::train; }
@@ -160,7 +161,8 @@ Layout one_rank(Compilation& c, const LayoutOptions& chosen) {
   return alone;
 }
 
-/// Layout and machine of all entries.
+/// Layout and machine of all entries: chosen once the dims of the first one are known, before anything is done that a
+/// layout decides.
 void choose_layout(Compilation& c) {
   const CompileRequest& request = c.request;
   if (!request.machine_file.empty())
@@ -212,7 +214,6 @@ void generate_entry(Compilation& c) {
 
 void elaborate_entry(Compilation& c) {
   EntryWork& entry = c.entry;
-  if (entry.is_complete) return;
   if (!c.generation.empty()) return generate_entry(c);
   std::optional<Graph> graph = elaborated(c, entry.values, entry.purpose, c.sink);
   if (!graph) return;
@@ -241,7 +242,6 @@ void take_one_replica(Compilation& c) {
 
 /// One form for what a spec may write in several. What a layout may split stays apart.
 void recognise_ops(Compilation& c) {
-  if (c.entry.is_complete) return;
   if (!c.layout) choose_layout(c);
   if (c.layout && c.layout->replicas && c.entry.is_step() && !c.sink.has_errors()) take_one_replica(c);
   if (c.request.plain || c.sink.has_errors()) return;
@@ -254,13 +254,12 @@ void recognise_ops(Compilation& c) {
 
 /// What writes a sequence reads each weight once a position: to cast it would cost more than it saves.
 void narrow_entry(Compilation& c) {
-  if (c.entry.is_complete || c.entry.purpose.kind == Purpose::Kind::generate) return;
+  if (c.entry.purpose.kind == Purpose::Kind::generate) return;
   if (c.precision.products == Type::bf16) narrow_products(c.entry.graph);
 }
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.
 void differentiate_entry(Compilation& c) {
-  if (c.entry.is_complete) return;
   Graph& graph = c.entry.graph;
   const bool generates = c.entry.purpose.kind == Purpose::Kind::generate;
   const Replicas* replicas = c.layout->replicas && !generates ? &c.layout->replicas : nullptr;
@@ -278,7 +277,6 @@ void differentiate_entry(Compilation& c) {
 }
 
 void complete_entry(Compilation& c) {
-  if (c.entry.is_complete) return;
   Graph& graph = c.entry.graph;
   const bool apart = c.entry.is_step() && c.layout->replicas;
   if (apart) run_by_replicas(graph, c.sink);
@@ -333,7 +331,8 @@ void lower_entries(Compilation& c) {
 
 // ---- their list
 
-enum class Of : uint8_t { spec, entry, program };
+/// What a pass is of; `model` of an entry whose graph is still to become complete.
+enum class Of : uint8_t { spec, model, entry, program };
 
 struct CompilerPass {
   Of of;
@@ -367,15 +366,15 @@ const CompilerPass passes[] = {
        return c.program.files.empty() ? std::string() : print(c.program.files[c.program.spec]);
      },
      [](const Compilation&, const char*) {}},
-    {Of::entry, "graph", "typed ops on global tensors with named dims: blocks inlined, sizes known", elaborate_entry,
+    {Of::model, "graph", "typed ops on global tensors with named dims: blocks inlined, sizes known", elaborate_entry,
      graph_text, check_graph},
-    {Of::entry, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
+    {Of::model, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
      graph_text, check_graph},
-    {Of::entry, "narrowed", "the same with the operands of products in bf16, where the precision says so", narrow_entry,
+    {Of::model, "narrowed", "the same with the operands of products in bf16, where the precision says so", narrow_entry,
      graph_text, check_graph},
-    {Of::entry, "differentiated", "with gradients: loops that run backwards, stashes, I and W apart",
+    {Of::model, "differentiated", "with gradients: loops that run backwards, stashes, I and W apart",
      differentiate_entry, graph_text, check_graph},
-    {Of::entry, "complete", "with clipping, optimizer and updates; composite ops written out", complete_entry,
+    {Of::model, "complete", "with clipping, optimizer and updates; composite ops written out", complete_entry,
      graph_text, check_graph},
     {Of::entry, "regions", "the same as regions: what goes into F, R, I and W of each, and out of them",
      cut_into_regions, [](const Compilation& c) { return print_regions(c.entry.graph, c.entry.regions); },
@@ -385,12 +384,13 @@ const CompilerPass passes[] = {
     {Of::program, "program", "what one rank executes: buffers, loop nests, calls, collectives", lower_entries,
      [](const Compilation& c) { return print_program(c.result.program); }, check_program}};
 
-/// Whether to go on: not after an error, nor after the pass at which the request stops.
+/// Runs all passes of that (of an entry those of its model, too). Whether to go on: not after an error, nor after the
+/// pass at which the request stops.
 bool run(Compilation& c, Of of) {
   const std::string entry = of == Of::entry ? c.entry.name : "";
   for (const CompilerPass& pass : passes) {
-    if (pass.of != of) continue;
-    pass.run(c);
+    if (pass.of != of && (pass.of != Of::model || of != Of::entry)) continue;
+    if (pass.of != Of::model || !c.entry.begins_complete) pass.run(c);
     if (c.sink.has_errors() && of != Of::spec) return false;  // the tree of a spec with mistakes is there all the same
     pass.verify(c, pass.name);
     if (c.request.dump) c.request.dump(entry, pass.name, pass.print(c));
@@ -428,7 +428,7 @@ std::vector<EntryWork> entries_of_replicas(const Compilation& c) {
   EntryWork begin{"begin.replicas", "each replica begins with the model", {Purpose::Kind::begin}};
   begin.graph = begin_replicas(step);
   begin.begins = first_of_replicas(step);
-  outer.is_complete = begin.is_complete = true;
+  outer.begins_complete = begin.begins_complete = true;
   return {outer, begin};
 }
 
@@ -469,23 +469,30 @@ bool compile_all(Compilation& c) {
   return !c.sink.has_errors();
 }
 
-/// What a rank may take at most, by the budget and by the memory that there is.
-std::optional<int64_t> most_memory(const Compilation& c) {
-  std::optional<int64_t> most = memory_of_rank(c.request, c.machine, c.layout->mesh);
-  for (const Limit& limit : c.budget)
-    if (limit.what == Limit::What::memory) most = std::min(most.value_or(limit.bytes), limit.bytes);
-  return most;
-}
+int64_t peak_of(const Compilation& c) { return c.result.program.memory.arena + c.result.program.memory.own; }
 
 /// Where a rank would hold more than it may, and less if keys and values of attention went round: whether it was
 /// compiled so. A search for what `auto` stands for has looked at that itself.
-bool lets_keys_go_round(const Compilation& c, Compilation& with_rings) {
-  const auto peak = [](const Compilation& of) { return of.result.program.memory.arena + of.result.program.memory.own; };
-  if (!c.layout || c.request.one_rank || c.request.generate || c.request.dump || c.result.found) return false;
-  const std::optional<int64_t> most = most_memory(c);
-  if (!most || c.result.program.routines.empty() || peak(c) <= *most) return false;
-  with_rings.rings = rings_for_memory(c.result.sharded());
-  return !with_rings.rings.empty() && compile_all(with_rings) && peak(with_rings) < peak(c);
+bool compile_with_rings(const Compilation& c, Compilation& with_rings) {
+  if (c.request.one_rank || c.request.generate || c.result.found || c.result.program.routines.empty()) return false;
+  const std::optional<MemoryLimit> most = memory_limit(c.request, c.machine, c.layout->mesh, c.budget);
+  if (!most || peak_of(c) <= most->bytes) return false;
+  const std::string because =
+      fmt::format("gathered, a rank would hold {}, and {}", meshrt::bytes_text(peak_of(c)), most->text);
+  with_rings.rings = rings_for_memory(c.result.sharded(), because);
+  return !with_rings.rings.empty() && compile_all(with_rings) && peak_of(with_rings) < peak_of(c);
+}
+
+/// What memory asks for is known at the end alone: whoever looks at passes sees those of the program that comes of it.
+std::vector<Rule> rings_of_whole_program(const Compilation& c) {
+  if (!c.layout || c.sink.has_errors() || !memory_limit(c.request, c.machine, c.layout->mesh, c.budget)) return {};
+  CompileRequest request = c.request;
+  request.stop_after.clear();
+  request.dump = nullptr;
+  DiagnosticSink heard, heard_of_rings;  // what is wrong behind the pass is not asked
+  Compilation whole{request, c.sources, heard}, with_rings{request, c.sources, heard_of_rings};
+  if (!compile_all(whole) || !compile_with_rings(whole, with_rings)) return {};
+  return std::move(with_rings.rings);
 }
 
 }  // namespace
@@ -497,12 +504,15 @@ std::vector<std::pair<std::string, std::string>> pass_names() {
 }
 
 std::optional<Compiled> compile(const CompileRequest& request, SourceMap& sources, DiagnosticSink& sink) {
-  DiagnosticSink heard = with_levels_of(sink);
-  Compilation c{request, sources, heard};
-  const bool complete = compile_all(c);
-  DiagnosticSink heard_of_rings = with_levels_of(sink);
-  Compilation with_rings{request, sources, heard_of_rings};
-  const bool smaller = complete && lets_keys_go_round(c, with_rings);
+  DiagnosticSink heard = with_levels_of(sink), heard_of_rings = with_levels_of(sink);
+  Compilation c{request, sources, heard}, with_rings{request, sources, heard_of_rings};
+  bool complete = compile_all(c), smaller = false;
+  if (!request.dump) {
+    smaller = complete && compile_with_rings(c, with_rings);
+  } else if (with_rings.rings = rings_of_whole_program(c); !with_rings.rings.empty()) {
+    complete = compile_all(with_rings);
+    smaller = true;
+  }
   for (Diagnostic& one : (smaller ? heard_of_rings : heard).diagnostics()) sink.add(std::move(one));
   if (!complete) return std::nullopt;
   if (smaller) c.result = std::move(with_rings.result);

@@ -187,6 +187,7 @@ std::string SpecOptions::canonical_command() const {
   add("--set", joined(parse_numbers(sets)));
   add("--precision", precision);
   add("--machine", fs::path(machine).filename().string());
+  add("--memory", memory);
   if (find_nonfinite) command += " --find-nonfinite";
   return command;
 }

@@ -12,6 +12,7 @@
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cost.h"
 #include "codegen/layout/predict.h"
+#include "codegen/layout/rules.h"
 #include "codegen/program/combine.h"
 #include "codegen/program/exposed.h"
 #include "meshrt/log.h"
@@ -57,6 +58,14 @@ std::string found_text(const Compiled& compiled) {
   return fmt::format("found by search, {}\n{}\n", how_sure(found), in_columns(rows));
 }
 
+/// Rules that no spec says, with what asks for them.
+std::string added_text(const ShardedGraph& sharded) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Rule* rule : added_rules(sharded.layout))
+    rows.push_back({"  " + rule_text(sharded.graph, sharded.layout.mesh, *rule), rule->because});
+  return rows.empty() ? "" : fmt::format("memory asks for\n{}\n", in_columns(rows));
+}
+
 Json collectives_json(const MeshShape& mesh, const Prediction& prediction, const SourceMap& sources) {
   Json all = Json::array();
   for (const PlannedCollective& c : prediction.collectives) {
@@ -96,6 +105,8 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   plan["mesh"] = {{"name", mesh.name}, {"ranks", mesh.ranks()}, {"axes", Json::object()}};
   for (const MeshAxis& axis : mesh.axes) plan["mesh"]["axes"][axis.name] = axis.size;
   if (compiled.found) plan["found"] = found_json(*compiled.found);
+  for (const Rule* rule : added_rules(sharded.layout))
+    plan["added"].push_back({{"rule", rule_text(graph, mesh, *rule)}, {"why", rule->because}});
   plan["tensors"] = Json::array();
   for (const PlannedTensor& tensor : planned_tensors(graph)) {
     const ValueType& type = graph.type(tensor.value);
@@ -192,7 +203,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   for (const MeshAxis& axis : mesh.axes) text += fmt::format(" {}: {}", axis.name, axis.size);
   text += fmt::format(" }}   layout {}   machine {}\n\n{}values\n",
                       sharded.layout.name.empty() ? "(none)" : sharded.layout.name, sharded.machine.name,
-                      found_text(compiled));
+                      found_text(compiled) + added_text(sharded));
 
   std::vector<PlannedTensor> tensors = planned_tensors(graph);
   size_t wide = 4;

@@ -7,6 +7,7 @@
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/declared.h"
+#include "codegen/layout/rules.h"
 
 namespace mesh {
 namespace {
@@ -40,9 +41,14 @@ class Way {
   bool rule() {
     const Rule* rule = declared_.rule(value_, dim_);
     if (rule == nullptr || rule->axes != axes_of(value_, dim_)) return false;
-    causes_.push_back({fmt::format("a rule says so of {}: `{} -> {}`", called(value_),
-                                   dims_text(graph_, rule->dims, " * "), rule->written),
-                       rule->span});
+    if (!rule->because.empty())
+      causes_.push_back(
+          {fmt::format("memory asks for `{}`: {}", rule_text(graph_, sharded_.layout.mesh, *rule), rule->because),
+           rule->span});
+    else
+      causes_.push_back({fmt::format("a rule says so of {}: `{} -> {}`", called(value_),
+                                     dims_text(graph_, rule->dims, " * "), rule->written),
+                         rule->span});
     return true;
   }
 

@@ -81,17 +81,18 @@ struct Attention {
     const bool dealt = queries.placement.deal && !queries.placement.axes.empty();
     const std::string query_begin = dealt ? "0" : context.names.begin(queries),
                       key_begin = step.ring ? "0" : context.names.begin(held(step.k, step.op.key));
-    const bool more = dealt || step.op.window > 0 || query_begin != "0" || key_begin != "0";
+    const bool causal = step.op.least == 0;
+    const bool more = dealt || (step.op.least && !causal) || step.op.most || query_begin != "0" || key_begin != "0";
     out.line(fmt::format("{}meshrt::AttentionShape {} = meshrt::attention_shape({}, {}, {}, {}, {}, {}, {}, {}, {});",
                          more ? "" : "const ", name, batch.empty() ? "1" : extent_along(context, step.log_sum, batch),
                          head_count, own_keys ? head_count : "1", extent(step.q, step.op.query),
                          extent(step.k, step.op.key), extent(step.q, step.op.head_dim),
-                         extent(step.v, step.op.value_dim), number_text(step.op.scale),
-                         step.op.causal ? "true" : "false"));
+                         extent(step.v, step.op.value_dim), number_text(step.op.scale), causal ? "true" : "false"));
     const auto set = [&](const char* key, const std::string& value) {
       out.line(name + "." + key + " = " + value + ";");
     };
-    if (step.op.window > 0) set("window", std::to_string(step.op.window));
+    if (step.op.least && !causal) set("least", std::to_string(*step.op.least));
+    if (step.op.most) set("most", std::to_string(*step.op.most));
     if (query_begin != "0") set("query_begin", query_begin);
     if (key_begin != "0") set("key_begin", key_begin);
     if (dealt) set("query_at", context.names.indices(queries) + ".data()");

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "codegen/emit/emit_parts.h"
+#include "codegen/layout/rules.h"
 #include "codegen/program/branches.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/overlap.h"
@@ -73,23 +75,6 @@ TrafficTable count_traffic(const Program& program) {
   return most;
 }
 
-std::string rule_text(const Program& program, const Rule& rule) {
-  const auto dim_name = [&](DimId id) { return program.sharded.graph.dim(id).name; };
-  std::vector<std::string> dims, axes, unless;
-  for (const DimId id : rule.dims) dims.push_back(dim_name(id));
-  for (const AxisId axis : rule.axes) axes.push_back(program.sharded.layout.mesh.axes[axis].name);
-  for (const DimId id : rule.unless) unless.push_back(dim_name(id));
-  const std::string part = dims.size() == 1 ? "" : dims[rule.part] + " of ";
-  std::string text = fmt::format("{}{} -> {}", part, fmt::join(dims, " * "),
-                                 axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, " * ")));
-  if (!unless.empty()) text += fmt::format(" unless {}", fmt::join(unless, ", "));
-  text += owns_text(rule.deal);
-  if (rule.scope != RuleScope::general) text = std::string(name_of(rule.scope)) + " { " + text + " }";
-  if (rule.pin) text = "tensor " + rule.pin->text() + " { " + text + " }";
-  if (rule.in) text = "in " + rule.in->text() + " { " + text + " }";
-  return text;
-}
-
 std::string mesh_text(const MeshShape& mesh) {
   std::vector<std::string> axes;
   for (const MeshAxis& axis : mesh.axes) axes.push_back(fmt::format("{}: {}", axis.name, axis.size));
@@ -120,7 +105,7 @@ void emit_header(EmitContext& context, CppWriter& out, const EmitOptions& option
   row("dims", fmt::format("{}", fmt::join(dims, ", ")));
   const MeshShape& mesh = context.mesh();
   row("mesh", mesh.axes.empty() ? "one rank" : mesh_text(mesh));
-  for (const Rule& rule : program.sharded.layout.rules) rules.push_back(rule_text(program, rule));
+  for (const Rule& rule : program.sharded.layout.rules) rules.push_back(rule_text(graph, mesh, rule));
   if (!program.sharded.layout.name.empty())
     row("layout", fmt::format("{}: {}", program.sharded.layout.name,
                               rules.empty() ? "no rules" : fmt::format("{}", fmt::join(rules, "; "))));

@@ -1,5 +1,7 @@
 #include "codegen/graph/band.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -76,6 +78,15 @@ bool Band::meets(IndexRange along_first, IndexRange along_second) const {
   const int64_t smallest = along_first.begin - (along_second.end - 1),
                 largest = along_first.end - 1 - along_second.begin;
   return (!least || largest >= *least) && (!most || smallest <= *most);
+}
+
+std::string band_text(const std::string& first, const std::string& second, std::optional<int64_t> least,
+                      std::optional<int64_t> most) {
+  if (!least && !most) return "";
+  if (least == 0) return most ? fmt::format(", causal, window {}", *most + 1) : ", causal";
+  if (least && most && *least == -*most) return fmt::format(", window {}", *most + 1);
+  return fmt::format(", {} - {}{}{}", first, second, least ? fmt::format(" from {}", *least) : "",
+                     most ? fmt::format(" to {}", *most) : "");
 }
 
 std::optional<Band> band_of(const Graph& graph, ValueId keep, DimId second) {

@@ -229,8 +229,8 @@ struct AttentionOp {           // (q, k, v) -> (out, log_sum)
   DimId query, key, head_dim;  // q[.., query, head_dim], k[.., key, head_dim], v[.., key, value_dim]; of the other dims
   DimId value_dim;             // of q both k and v may lack one: the queries along it read the same keys
   double scale;
-  bool causal;         // position[query] >= position[key]
-  int64_t window = 0;  // > 0: and abs(position[query] - position[key]) < window
+  // least <= position[query] - position[key] <= most; unset: whatever it is. A query that sees no key gives 0.
+  std::optional<int64_t> least = {}, most = {};
   bool operator==(const AttentionOp&) const = default;
 };
 struct AttentionGradientOp {

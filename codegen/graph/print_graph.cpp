@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "codegen/graph/band.h"
 #include "codegen/graph/op.h"
 
 namespace mesh {
@@ -177,8 +178,8 @@ std::string op_text(const Graph& graph, const Op& op) {
           [&](const LogSoftmaxOp& o) { return of({o.dim}); },
           [&](const LogSumExpOp& o) { return of(o.dims); },
           [&](const AttentionOp& o) {
-            return fmt::format("attention[{}, {}{}{}]", graph.dim(o.query).name, graph.dim(o.key).name,
-                               o.causal ? ", causal" : "", o.window > 0 ? fmt::format(", window {}", o.window) : "");
+            return fmt::format("attention[{}, {}{}]", graph.dim(o.query).name, graph.dim(o.key).name,
+                               band_text(graph.dim(o.query).name, graph.dim(o.key).name, o.least, o.most));
           },
           [&](const AttentionGradientOp& o) {
             return fmt::format("attention_gradient[{}, {}]", graph.dim(o.forward.query).name,

@@ -59,8 +59,8 @@ class AttentionBinder {
     shape.head = binding.extent(find(step.q, step.op.head_dim));
     shape.value_head = binding.extent(find(step.v, step.op.value_dim));
     shape.scale = step.op.scale;
-    shape.causal = step.op.causal;
-    shape.window = step.op.window;
+    shape.least = step.op.least.value_or(shape.least);
+    shape.most = step.op.most.value_or(shape.most);
     for (size_t i = 0; i + inner_ < batch_.size(); ++i) turns.push_back(binding.extent(batch_[i]));
     if (shape.head != binding.extent(find(step.k, step.op.head_dim))) fault("q and k hold different parts of a head");
   }

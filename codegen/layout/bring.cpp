@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "codegen/graph/builder.h"
+#include "codegen/graph/dims.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/placer.h"
@@ -262,6 +263,25 @@ std::string Placer::completion_reason(const ReshardStep& step, ValueId id, const
   return fmt::format("{}needed by {}", text, need);
 }
 
+/// With what memory has to do with it, where no rule of the spec says that the dim goes round.
+std::string Placer::ring_reason(const ReshardStep& step, ValueId id, const Placement& after,
+                                const std::string& need) const {
+  const DimId dim = graph_.type(id).dims[step.from_dim];
+  const auto added = std::ranges::find_if(
+      layout_.rules, [&](const Rule& rule) { return !rule.because.empty() && has(rule.dims, dim); });
+  std::string text =
+      fmt::format("`{}` is split over `{}`, and ", graph_.dim(dim).name, axes_text(layout_.mesh, step.axes));
+  const int64_t others = layout_.mesh.size(step.axes) - 1;
+  const bool all = static_cast<int64_t>(step.meets.size()) == others;
+  if (!after.circulates())
+    text += all ? "every rank adds to each part as it comes by" : "the ranks that meet a part add to it as it comes by";
+  else if (all) text += fmt::format("{} meets all of it, part by part", need);
+  else
+    text += fmt::format("{} meets {} of the {} other parts: its mask hides those that are farther", need,
+                        step.meets.size(), others);
+  return added == layout_.rules.end() ? text : fmt::format("{}; {}", text, added->because);
+}
+
 std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement& after, const Placement& to,
                            const std::string& need) const {
   const auto dim = [&](int at) { return graph_.dim(graph_.type(id).dims[at]).name; };
@@ -324,20 +344,7 @@ std::string Placer::reason(const ReshardStep& step, ValueId id, const Placement&
       return fmt::format("halo exchange: `{}` is split over `{}`, and each part is read with {} before it and {} after",
                          dim(step.from_dim), over, margin.before, margin.after);
     }
-    case CollectiveKind::ring:
-      if (const int64_t others = layout_.mesh.size(step.axes) - 1; static_cast<int64_t>(step.meets.size()) < others)
-        return after.circulates()
-                   ? fmt::format(
-                         "`{}` is split over `{}`, and {} meets {} of the {} other parts: its mask hides those "
-                         "that are farther",
-                         dim(step.from_dim), over, need, step.meets.size(), others)
-                   : fmt::format("`{}` is split over `{}`, and the ranks that meet a part add to it as it comes by",
-                                 dim(step.from_dim), over);
-      if (after.circulates())
-        return fmt::format("`{}` is split over `{}`, and {} meets all of it, part by part", dim(step.from_dim), over,
-                           need);
-      return fmt::format("`{}` is split over `{}`, and every rank adds to each part as it comes by", dim(step.from_dim),
-                         over);
+    case CollectiveKind::ring: return ring_reason(step, id, after, need);
     case CollectiveKind::broadcast:
       if (step.at.owner)
         return fmt::format("`{}` is split over `{}`, so one rank has each turn's part, and {} needs it on all",

@@ -63,6 +63,7 @@ struct Rule {
   size_t part = 0;           // which of `dims` the axes are for
   std::string written = {};  // its right side in the spec, axes of one rank included: "data * model"
   meshrt::Deal deal = {};    // how elements are dealt to the ranks of its axes
+  std::string because = {};  // of one that the compiler adds to those of the spec: why
 };
 
 /// A loop whose turns are layers of a pipeline.

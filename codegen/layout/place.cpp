@@ -1,3 +1,6 @@
+// place.cpp: one walk over a graph, which places its values op by op.
+#include "codegen/layout/place.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -106,9 +109,9 @@ void Placer::update(NodeId id) {
   emit(id);
 }
 
-/// entering + x of a carry that only adds up: the sum lies as x does, partial or not. A gradient that the rules split
-/// is so already within the turn: whole it would need the memory that they save.
-bool Placer::adds_up(NodeId id) {
+/// Places entering + x of a carry that only adds up; another node: false. The sum lies as x does, partial or not. A
+/// gradient that the rules split is so already within the turn: whole it would need the memory that they save.
+bool Placer::place_adding_up(NodeId id) {
   if (graph_.node(id).inputs.size() != 2 || !adding_up_.count(graph_.node(id).inputs[0])) return false;
   const Node node = graph_.node(id);
   const ValueId entering = node.inputs[0];
@@ -175,7 +178,7 @@ void Placer::complete_gradients(NodeId id) {
 }
 
 void Placer::node(NodeId id) {
-  if (adds_up(id)) return;
+  if (place_adding_up(id)) return;
   // Positions, literals and what is computed from them alone are made wherever they are needed.
   const std::vector<ValueId>& inputs = graph_.node(id).inputs;
   if (graph_.node(id).results.size() == 1 &&
@@ -387,6 +390,11 @@ std::string Placer::describe(const Node& node) const {
   }
   return name.empty() ? fmt::format("`{}`", op_text(graph_, node.op))
                       : fmt::format("`{}` of `{}`", op_text(graph_, node.op), name);
+}
+
+ShardedGraph place_once(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner) {
+  LayoutFacts facts(graph, layout, machine, planner);
+  return Placer(facts, {}, {}, false).run();
 }
 
 }  // namespace mesh

@@ -1,6 +1,7 @@
-// place.h: gives every value of a graph a placement and inserts the movements of data between them. One pass in order
-// of execution: rules bind what they name; for the rest each op takes the cheapest strategy, counting the movements of
-// its operands and results on the named machine.
+// place.h: gives every value of a graph a placement and inserts the movements of data between them. One walk in order
+// of execution (Placer): rules bind what they name; for the rest each op takes the cheapest strategy, counting the
+// movements of its operands and results on the named machine. An op does not see what is behind it, so the graph is
+// placed several times (refine.cpp).
 #pragma once
 #include "codegen/graph/graph.h"
 #include "codegen/layout/machine.h"
@@ -10,9 +11,10 @@
 
 namespace mesh {
 
+/// The best of several walks.
 ShardedGraph place(const Graph&, const Layout&, const Machine&);
 
-/// The same without a second look at anything, and without labels: at most so good, in a fraction of the time.
+/// One walk, without labels: at most so good, in a fraction of the time.
 /// `planner` is of these dims, mesh and machine.
 ShardedGraph place_once(const Graph&, const Layout&, const Machine&, ReshardPlanner& planner);
 

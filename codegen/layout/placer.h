@@ -40,7 +40,7 @@ class Placer {
   void node(NodeId);
   void read(NodeId);
   void update(NodeId);
-  bool adds_up(NodeId);
+  bool place_adding_up(NodeId);
   void complete_gradients(NodeId);
   Choice choose(NodeId);
   Choice cheapest(const OpContext&, std::shared_ptr<const PricedStrategies>);
@@ -79,6 +79,7 @@ class Placer {
   double seconds(ValueId, const Placement& to);
   std::string reason(const ReshardStep&, ValueId, const Placement& after, const Placement& to,
                      const std::string& need) const;
+  std::string ring_reason(const ReshardStep&, ValueId, const Placement& after, const std::string& need) const;
   std::string completion_reason(const ReshardStep&, ValueId, const std::string& need) const;
   Span rule_of(const ReshardStep&, ValueId) const;
 

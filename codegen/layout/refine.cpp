@@ -1,4 +1,5 @@
-// refine.cpp: places a graph several times, and keeps what costs least.
+// refine.cpp: places a graph several times, and keeps what costs least. A try is one walk under some Decisions
+// (decisions.h); read `run` and `improve` first, which say what is tried in which order.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -48,11 +49,11 @@ class Refiner {
   /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
   ShardedGraph run() {
     if (cost_.communication == 0) return placed(decisions_);
-    if (graph().nodes.size() > most_nodes) return hidden_behind_turns();
+    if (graph().nodes.size() > most_nodes) return placed_with_sums_in_turns();
     Refiner wide = *this;
     if (wide.try_each({&Decisions::splits_any})) wide.improve();
     improve();
-    return (wide.cost_.communication < cost_.communication ? wide : *this).hidden_behind_turns();
+    return (wide.cost_.communication < cost_.communication ? wide : *this).placed_with_sums_in_turns();
   }
 
  private:
@@ -90,6 +91,7 @@ class Refiner {
     return first;
   }
 
+  /// Tries what is few before what is many, each beside what helped before.
   void improve() {
     choose_freedom();
     add_partial_terms_first();
@@ -99,22 +101,24 @@ class Refiner {
     look_ahead(true);
   }
 
+  /// Whether it was.
   bool take_if_cheaper(const std::shared_ptr<LayoutFacts>& facts, const Decisions& decisions) {
     const size_t same_until = facts == facts_ ? first_difference(decisions) : 0;
     if (same_until == everywhere) return false;
-    Try placed(*facts, decisions, {best_.choices, same_until});
-    const PlacedCost cost(placed.graph);
+    Try tried(*facts, decisions, {best_.choices, same_until});
+    const PlacedCost cost(tried.graph);
     if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
     if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
     facts_ = facts;
     decisions_ = decisions;
-    best_ = std::move(placed);
+    best_ = std::move(tried);
     cost_ = cost;
     return true;
   }
 
-  /// What takes longer, but is not waited for, is no try like others.
-  ShardedGraph hidden_behind_turns() {
+  /// The best, with sums of loops completed turn by turn, where later turns hide that. It takes longer, but is not
+  /// waited for, which PlacedCost does not see: so it is no try like others.
+  ShardedGraph placed_with_sums_in_turns() {
     Decisions decisions = decisions_;
     for (const auto& [stack, lies] : completed_in_turns(best_.graph)) decisions.lies.insert_or_assign(stack, lies);
     return placed(decisions);
@@ -202,11 +206,6 @@ ShardedGraph place(const Graph& graph, const Layout& layout, const Machine& mach
   label_added(placed);  // what was tried in vain needs neither labels nor a look
   verify_graph(placed.graph, "place");
   return placed;
-}
-
-ShardedGraph place_once(const Graph& graph, const Layout& layout, const Machine& machine, ReshardPlanner& planner) {
-  LayoutFacts facts(graph, layout, machine, planner);
-  return Placer(facts, {}, {}, false).run();
 }
 
 }  // namespace mesh

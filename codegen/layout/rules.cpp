@@ -1,8 +1,12 @@
 #include "codegen/layout/rules.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "codegen/graph/dims.h"
+#include "codegen/layout/placement.h"
 
 namespace mesh {
 
@@ -36,6 +40,30 @@ bool side_by_side(const std::vector<DimId>& merged, const std::vector<DimId>& di
 }
 
 }  // namespace
+
+std::string rule_text(const Graph& graph, const MeshShape& mesh, const Rule& rule) {
+  const auto dim_name = [&](DimId id) { return graph.dim(id).name; };
+  std::vector<std::string> dims, axes, unless;
+  for (const DimId id : rule.dims) dims.push_back(dim_name(id));
+  for (const AxisId axis : rule.axes) axes.push_back(mesh.axes[axis].name);
+  for (const DimId id : rule.unless) unless.push_back(dim_name(id));
+  const std::string part = dims.size() == 1 ? "" : dims[rule.part] + " of ";
+  std::string text = fmt::format("{}{} -> {}", part, fmt::join(dims, " * "),
+                                 axes.empty() ? "none" : fmt::format("{}", fmt::join(axes, " * ")));
+  if (!unless.empty()) text += fmt::format(" unless {}", fmt::join(unless, ", "));
+  text += owns_text(rule.deal);
+  if (rule.scope != RuleScope::general) text = std::string(name_of(rule.scope)) + " { " + text + " }";
+  if (rule.pin) text = "tensor " + rule.pin->text() + " { " + text + " }";
+  if (rule.in) text = "in " + rule.in->text() + " { " + text + " }";
+  return text;
+}
+
+std::vector<const Rule*> added_rules(const Layout& layout) {
+  std::vector<const Rule*> added;
+  for (const Rule& rule : layout.rules)
+    if (!rule.because.empty()) added.push_back(&rule);
+  return added;
+}
 
 bool lies_under(const Glob& in, const std::string& path) {
   if (in.matches(path)) return true;

@@ -19,6 +19,11 @@ enum class ValueKind : uint8_t { input, parameter, gradient, optimizer, state, a
 /// by side, and answers for the part of it that its axes are for.
 const Rule* rule_for(const Layout&, ValueKind, const std::string& path, const std::vector<DimId>& dims, DimId dim);
 
+/// As a layout would say it: `params { embed -> data }`, `key -> ctx unless seq { owns: "zigzag" }`.
+std::string rule_text(const Graph&, const MeshShape&, const Rule&);
+/// Those that no spec says.
+std::vector<const Rule*> added_rules(const Layout&);
+
 /// The same rules where a step runs by micro-batches: what is said of samples holds of each micro-batch, but what makes
 /// replicas of the samples holds of these.
 Layout for_micro_batches(const Layout&, const MicroBatches&);

@@ -1,5 +1,6 @@
 // sort.cpp: sorting along one dim, and its gradient, which places elements at indices: all that the compiler knows of
-// them. That dim stays whole; all others may be split. The runtime does the work (meshrt/sort.h).
+// them. That dim stays whole; all others may be split. The runtime does the work (meshrt/sort.h). To read from the end:
+// the definitions name all functions; `sort` and `top_k`, below them, are what a spec calls.
 #include "codegen/ops/sort.h"
 
 #include <fmt/format.h>
@@ -26,8 +27,8 @@ namespace {
 extern const OpKind sort_kind, place_kind;
 extern const StepDefinition sort_step, place_step;
 
-/// Of an op, and of its step.
-Sort sorted_by(const auto& op) { return {op.dims[0], op.dims[1], op.numbers[0] != 0}; }
+/// What a DefinedOp or a DefinedStep stands for: the reverse of Sort::op.
+Sort sorted_by(const auto& of) { return {of.dims[0], of.dims[1], of.numbers[0] != 0}; }
 Sort sorted_by(const Node& node) { return sorted_by(std::get<DefinedOp>(node.op)); }
 
 /// (indices: index(to), x) -> zero but for x's elements, each at its index along `to` in the place of `from`.

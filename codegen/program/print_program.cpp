@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "codegen/graph/band.h"
 #include "codegen/program/branches.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/step.h"
@@ -226,10 +227,9 @@ class Printer {
   }
   std::string text(const AttentionStep& a) const {
     const std::string of = fmt::format("q {} k {} v {}", access(a.q), access(a.k), access(a.v));
-    const std::string how =
-        fmt::format("[{} over {}{}{}{}]", dim(a.op.query), dim(a.op.key), a.op.causal ? ", causal" : "",
-                    a.op.window > 0 ? fmt::format(", window {}", a.op.window) : "",
-                    a.ring ? ", in a ring over " + axes(a.ring->axes) : "");
+    const std::string how = fmt::format("[{} over {}{}{}]", dim(a.op.query), dim(a.op.key),
+                                        band_text(dim(a.op.query), dim(a.op.key), a.op.least, a.op.most),
+                                        a.ring ? ", in a ring over " + axes(a.ring->axes) : "");
     if (!a.backward)
       return fmt::format("attention {} {} -> {}, log sum {} for each [{}]", how, of, access(a.out), access(a.log_sum),
                          names(a.batch));

@@ -27,7 +27,7 @@ class Recogniser {
     for (ValueId id : names) --uses_[id];  // a name alone is no use
   }
 
-  /// The parts of dot[key](softmax[key](mask(dot[head_dim](q, k) * scale, causal)), v), if `id` is that.
+  /// The parts of dot[key](softmax[key](mask(dot[head_dim](q, k) * scale, keep)), v), if `id` is that.
   struct Match {
     AttentionOp op;
     ValueId q, k, v;
@@ -99,16 +99,14 @@ class Recogniser {
     return without(of_keys, q).empty() && without(of_keys, of_values).empty() && without(of_values, of_keys).empty();
   }
 
-  /// Whether a mask of positions leaves each query the keys at its own one and before, those nearer than a window, or
-  /// both.
+  /// Whether a mask is one of positions that leaves each query the keys so far from it, and some query any.
   bool masked(AttentionOp& op, ValueId keep) const {
     const std::optional<Band> band = band_of(graph_, keep, op.key);
-    if (!band) return false;
+    if (!band || (band->least && band->most && *band->least > *band->most)) return false;
     op.query = band->first;
-    op.causal = band->least == 0;
-    if (!band->most) return op.causal;
-    op.window = *band->most + 1;
-    return op.window > 0 && (op.causal || band->least == -*band->most);
+    op.least = band->least;
+    op.most = band->most;
+    return band->meets({0, graph_.dim(op.query).size}, {0, graph_.dim(op.key).size});
   }
 
   Graph& graph_;

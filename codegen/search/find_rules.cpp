@@ -79,11 +79,18 @@ class Search {
     return true;
   }
 
+  /// Whether it, or the same dealt otherwise, is the best so far.
+  bool compile_dealt(const FoundRules& rules) {
+    bool better = compile(rules);
+    for (const FoundRules& way : trials_.dealt(rules)) better = compile(way) || better;
+    return better;
+  }
+
   /// All sets that are made of a rule of each slot, or none.
   void go_through(const FoundRules& rules, size_t slot) {
     if (spent()) return;
     if (slot == choices_.slots().size()) {
-      compile(rules);
+      compile_dealt(rules);
       return;
     }
     go_through(rules, slot + 1);
@@ -190,7 +197,8 @@ class Search {
   /// What estimates say is best is compiled; then what lies around the best of that, until nothing is better.
   void climb(const std::vector<Slot>& slots) {
     std::sort(estimates_.begin(), estimates_.end());
-    for (size_t i = 0; i < std::min(estimates_.size(), most_compiled) && !spent(); ++i) compile(estimates_[i].rules);
+    for (size_t i = 0; i < std::min(estimates_.size(), most_compiled) && !spent(); ++i)
+      compile_dealt(estimates_[i].rules);
     for (bool better = best_.has_value(); better && !spent();) {
       better = false;
       std::vector<Score> around;
@@ -198,7 +206,7 @@ class Search {
         if (auto score = estimate(change)) around.push_back(std::move(*score));
       std::sort(around.begin(), around.end());
       for (size_t i = 0; i < std::min(around.size(), most_neighbours) && !spent(); ++i)
-        better = compile(around[i].rules) || better;
+        better = compile_dealt(around[i].rules) || better;
     }
   }
 
@@ -261,6 +269,10 @@ FoundSet smallest(Trials& trials, std::optional<int64_t> memory, FoundSet found)
     less.erase(less.begin() + static_cast<std::ptrdiff_t>(i));
     if (as_good(less)) take(std::move(less));
   }
+  FoundRules in_blocks = found.rules;
+  for (FoundRule& rule : in_blocks)
+    std::erase_if(rule.attributes, [](const auto& attribute) { return attribute.first == "owns"; });
+  if (in_blocks != found.rules && as_good(in_blocks)) take(std::move(in_blocks));
   for (size_t i = 0; i < found.rules.size(); ++i)
     for (size_t word = found.rules[i].unless.size(); word-- > 0;) {
       FoundRules less = found.rules;

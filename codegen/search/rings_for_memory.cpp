@@ -10,7 +10,7 @@ namespace {
 
 class Rings {
  public:
-  explicit Rings(const ShardedGraph& step) : step_(step), graph_(step.graph) {
+  Rings(const ShardedGraph& step, const std::string& because) : step_(step), graph_(step.graph), because_(because) {
     for (const Node& node : graph_.nodes)
       if (!node.inputs.empty() && !std::holds_alternative<LoopOp>(node.op))
         for (const Factor& factor : definition(node.op).factors(graph_, node))
@@ -39,16 +39,20 @@ class Rings {
       rule.unless = {own};
       rule.written = axes_text(step_.layout.mesh, split.axes);
       rule.deal = split.deal;
+      rule.because = because_;
       rules.push_back(std::move(rule));
     }
   }
 
   const ShardedGraph& step_;
   const Graph& graph_;
+  const std::string& because_;
 };
 
 }  // namespace
 
-std::vector<Rule> rings_for_memory(const ShardedGraph& step) { return Rings(step).rules; }
+std::vector<Rule> rings_for_memory(const ShardedGraph& step, const std::string& because) {
+  return Rings(step, because).rules;
+}
 
 }  // namespace mesh

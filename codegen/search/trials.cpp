@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cut.h"
 #include "codegen/layout/divided.h"
@@ -39,6 +40,18 @@ int64_t stored_bytes(const ShardedGraph& placed) {
   for (const Stored& stored : placed.graph.stored)
     bytes += local_bytes(placed.graph, placed.layout.mesh, stored.type, placed.placement(stored.value));
   return bytes;
+}
+
+/// Of each op the dims whose pairs it does not all work on: queries and keys under a mask.
+std::set<std::set<std::string>> banded_dims(const Graph& graph) {
+  std::set<std::set<std::string>> banded;
+  for (const Node& node : graph.nodes) {
+    if (node.inputs.empty() || std::holds_alternative<LoopOp>(node.op)) continue;
+    for (const Factor& factor : definition(node.op).factors(graph, node))
+      if (factor.band && (factor.band->least || factor.band->most))
+        banded.insert({graph.dim(factor.band->first).name, graph.dim(factor.band->second).name});
+  }
+  return banded;
 }
 
 }  // namespace
@@ -88,8 +101,31 @@ Trials::Prepared& Trials::prepared(const Layout& layout) {
   };
   made.graph = step_graph(request_.model, layout, ask, request_.sources, sink);
   work_ += 10 * static_cast<int64_t>(request_.model.nodes.size());
+  if (made.graph) made.banded = banded_dims(*made.graph);
   if (made.graph && nodes_ == 0) nodes_ = static_cast<int64_t>(made.graph->nodes.size());
   return made;
+}
+
+std::vector<FoundRules> Trials::dealt(const FoundRules& rules) {
+  if (std::ranges::all_of(prepared_, [](const Prepared& one) { return one.banded.empty(); })) return {};
+  DiagnosticSink sink = deaf();
+  const std::optional<Layout> found = layout(rules, sink);
+  if (!found) return {};
+  std::vector<FoundRules> ways{rules};
+  for (const std::set<std::string>& dims : prepared(*found).banded)
+    for (size_t i = ways.size(); i-- > 0;) {
+      FoundRules way = ways[i];
+      bool differs = false;
+      for (FoundRule& rule : way) {
+        if (rule.axes.empty() || !rule.attributes.empty() || rule.dims.size() > 1 || !dims.contains(rule.dims.front()))
+          continue;
+        rule.attributes.emplace_back("owns", "\"zigzag\"");
+        differs = true;
+      }
+      if (differs) ways.push_back(std::move(way));
+    }
+  ways.erase(ways.begin());
+  return ways;
 }
 
 ReshardPlanner& Trials::planner(Prepared& step, const Layout& layout) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ class Trials {
   /// Null for rules that no layout may have, or that the compiler cannot follow.
   const Outcome* outcome(const FoundRules&);
 
+  /// Of rules that were tried: the same with `owns: "zigzag"` behind those of dims whose pairs a mask takes away
+  /// unevenly (Factor::band), of each such mask or several.
+  std::vector<FoundRules> dealt(const FoundRules&);
+
   /// Nodes that were placed and lowered so far: the same on every machine.
   int64_t work() const { return work_; }
   /// Sets of rules that were looked at.
@@ -66,9 +71,10 @@ class Trials {
       DimId dim, beside;
       bool answer;
     };
-    std::vector<Asked> asked;    // whether the layout may split them (rewrites/recognise.h)
-    std::string others;          // what else of the layout they read
-    std::optional<Graph> graph;  // nothing: it cannot be
+    std::vector<Asked> asked;                     // whether the layout may split them (rewrites/recognise.h)
+    std::string others;                           // what else of the layout they read
+    std::optional<Graph> graph;                   // nothing: it cannot be
+    std::set<std::set<std::string>> banded = {};  // dims along which ops work on pairs beside a diagonal alone
     std::map<std::string, std::pair<std::unique_ptr<Layout>, std::unique_ptr<ReshardPlanner>>> planners;  // by mesh
   };
   Prepared& prepared(const Layout&);

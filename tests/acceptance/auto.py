@@ -100,6 +100,49 @@ def check_language(report, folder):
     report.true("auto: --write makes a file of layouts", "are equal" in execute(meshc(), "verify", path, f"{folder}/beside.mesh", "--layout", "found2").stdout)
 
 
+ATTENTION = """dim batch = 1, seq = 2048, key = seq, embed = 64, head_dim = 64
+
+model Long {
+  input x : real[batch, seq, embed]
+  param wq, wk, wv : real[embed, head_dim] = fan_in[embed]
+  q = dot[embed](x, wq)
+  k = dot[embed](x, wk)[seq as key]
+  v = dot[embed](x, wv)[seq as key]
+  y = dot[key](softmax[key](MASKED), v)
+  loss = mean[batch, seq, head_dim](y ^ 2)
+  minimize loss with sgd(lr: 0.1)
+}
+
+mesh line { ctx: 4 }
+
+layout default on line { auto }
+layout blocks on line { seq -> ctx; key -> ctx unless seq }
+layout zigzag on line { seq -> ctx { owns: "zigzag" }; key -> ctx unless seq { owns: "zigzag" } }
+"""
+
+
+def check_deal(report, folder):
+    """Positions under a causal mask are dealt in zigzag where they are split; others lie in blocks."""
+    score = "dot[head_dim](q, k)"
+    for name, masked in (("causal", f"mask({score}, position[seq] >= position[key])"), ("full", score)):
+        path = f"{folder}/{name}.mesh"
+        with open(path, "w") as file:
+            file.write(ATTENTION.replace("MASKED", masked))
+        plans = {layout: json.loads(execute(meshc(), "plan", path, "--layout", layout, "--json").stdout) for layout in ("default", "blocks", "zigzag")}
+        seconds = {layout: plan["predicted_seconds"] for layout, plan in plans.items()}
+        rules = [rule["rule"] for rule in plans["default"]["found"]["rules"]]
+        report.true(f"deal: {name}", ('seq -> ctx { owns: "zigzag" }' in rules) == (name == "causal") and any("seq" in rule and "-> ctx" in rule for rule in rules), rules)
+        report.true(f"deal: {name}: not slower than by hand", seconds["default"] <= min(seconds["blocks"], seconds["zigzag"]) * (1 + 1e-9), seconds)
+        if name == "causal":
+            report.check("deal: of blocks' time", seconds["default"] / seconds["blocks"], 0.7)
+        with open(path, "a") as file:
+            file.write("\n" + execute(meshc(), "layout", path, "--mesh", "ctx=4").stdout)
+        written = json.loads(execute(meshc(), "plan", path, "--layout", "found", "--json").stdout)
+        report.true(f"deal: {name}: the rules as they are written place all values alike", all(written[key] == plans["default"][key] for key in ("tensors", "collectives", "memory", "predicted_seconds")))
+        done = execute(meshc(), "verify", path, "--layout", "found", "--set", "seq=90", code=None)
+        report.true(f"deal: {name}: equals one rank", done.returncode == 0 and "are equal" in done.stdout, done.stdout + done.stderr)
+
+
 def check_memory(report, folder):
     """With less and less memory the step is slower, what is found has room, and at the end there is an error that says what it takes."""
     path = f"{folder}/memory.mesh"
@@ -125,6 +168,7 @@ def run(small=False):
     report = Report()
     with scratch() as folder:
         report.attempt("language", lambda: check_language(report, folder))
+        report.attempt("deal", lambda: check_deal(report, folder))
         report.attempt("memory", lambda: check_memory(report, folder))
         for name, meshes in SPECS[-1:] if small else SPECS:
             for mesh in meshes[:1] if small else meshes:

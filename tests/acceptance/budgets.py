@@ -187,6 +187,22 @@ layout whole on line { seq -> ctx; key -> none }
 """
 
 
+def check_rings_are_told(report, path, machine, peak):
+    """Where memory asks for rings, that and the limit are said; passes show the program that is built."""
+    options = (path, "--machine", machine, "--memory", f"{peak - 1}B")
+    why = f"gathered, a rank would hold {peak / 2**20:.1f} MiB, and --memory gives it {(peak - 1) / 2**20:.1f} MiB"
+    plan = execute(meshc(), "plan", *options).stdout
+    report.true("plan: the rule that memory asks for, and why", f"memory asks for\n  key -> ctx unless seq  {why}\n" in plan, plan[:500])
+    report.true("plan: each ring's reason", plan.count("  ring ") == plan.count(f"; {why}\n") > 0, plan)
+    report.true("plan --json: the same", json.loads(execute(meshc(), "plan", *options, "--json").stdout)["added"] == [{"rule": "key -> ctx unless seq", "why": why}])
+    value = execute(meshc(), "explain", path, "k", *options[1:]).stdout
+    report.true("explain: the same", f"    memory asks for `key -> ctx unless seq`: {why}\n" in value, value)
+    passes = {name: execute(meshc(), "ir", name, *options).stdout for name in ("graph", "sharded", "program", "cpp")}
+    report.true("ir: passes of the program with rings", all("ring" in passes[name] for name in ("sharded", "program", "cpp")) and not any("all_gather" in text for text in passes.values()), passes)
+    report.true("ir: the passes before, as without", passes["graph"] == execute(meshc(), "ir", "graph", path).stdout)
+    report.true("the emitted program names the rule and the limit", f"--memory {peak - 1}B\n" in passes["cpp"] and "layout    default: seq -> ctx; key -> ctx unless seq\n" in passes["cpp"], passes["cpp"][:800])
+
+
 def check_rings(report, folder):
     """Keys and values are gathered where that takes less time, as messages of parts do that take long, unless a rank has no room for them."""
     path, slow = f"{folder}/x.mesh", f"{folder}/slow.yaml"
@@ -202,6 +218,7 @@ def check_rings(report, folder):
     report.true("with room for all keys they are gathered", kinds == {"all_gather"}, kinds)
     kinds, less, said = planned("--memory", f"{peak - 1}B")
     report.true("without, they go round", kinds == {"ring"} and less < peak and said == "", (kinds, less, peak, said))
+    check_rings_are_told(report, path, slow, peak)
     kinds, _, said = planned("--memory", f"{less - 1}B")
     report.true("as they do where that is not enough", kinds == {"ring"} and "over_memory" in said, (kinds, said))
     kinds, _, said = planned("--memory", f"{peak - 1}B", "--layout", "whole")

@@ -49,7 +49,7 @@ class Verdict:
 
 def placements(path, one):
     """What the layout makes of loops, where it may have made something of them."""
-    if not (one.features["a loop of sums"] and one.features["turns at their owners"]):
+    if not (one.features["a loop of sums"] and one.features["turns at their owners"]) and not one.features["attention"]:
         return Counter()
     done = subprocess.run([meshc(), "ir", path, "sharded", *MIXING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
     return features.of_placements(done.stdout)

@@ -45,6 +45,7 @@ const std::vector<Case>& cases() {
       {"ring_cross", "tests/program/ring.mesh", "all", {{"ctx", 3}}, {}, "f32", "Cross"},
       {"ring_near", "tests/program/ring.mesh", "own", {{"ctx", 5}}, {}, "f64", "Near"},
       {"ring_near_zigzag", "tests/program/ring.mesh", "zigzag", {{"ctx", 4}}, {}, "f64", "Near"},
+      {"ring_before", "tests/program/ring.mesh", "zigzag", {{"ctx", 4}}, {}, "f64", "Before"},
       {"ring_shared", "tests/program/ring.mesh", "own", {{"ctx", 3}}, {}, "f32", "Shared"},
       {"mlp_watched", "specs/mlp.mesh", "both", {{"rows", 2}, {"columns", 2}}, small_mlp, "f32", "", watched},
       {"gpt_watched", "specs/gpt.mesh", "default", {{"data", 2}, {"model", 2}}, small_gpt, "f64", "", watched},

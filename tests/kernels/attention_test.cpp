@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention_kernel.h"
@@ -45,8 +46,7 @@ struct Tensor4 {
 
 bool sees(const AttentionShape& s, int64_t query, int64_t key) {
   const int64_t q = s.query_begin + query, k = s.key_begin + key;
-  if (s.causal && k > q) return false;
-  return s.window == 0 || std::abs(q - k) < s.window;
+  return q - k >= s.least && q - k <= s.most;
 }
 
 template <class T>
@@ -211,8 +211,8 @@ class AttentionKernel : public testing::Test {
     const double error = worst_error(p);
     worst_ = std::max(worst_, error);
     ASSERT_LT(error, bound) << "queries " << s.queries << " keys " << s.keys << " head " << s.head << " value_head "
-                            << s.value_head << " causal " << s.causal << " window " << s.window << " at "
-                            << s.query_begin << ", " << s.key_begin;
+                            << s.value_head << " keys from " << s.least << " to " << s.most << " at " << s.query_begin
+                            << ", " << s.key_begin;
   }
   // The same of keys that come in parts, through what programs call.
   template <class Change = void (*)(Problem<T>&)>
@@ -228,8 +228,8 @@ class AttentionKernel : public testing::Test {
       const double error = worst_error(p);
       worst_ = std::max(worst_, error);
       ASSERT_LT(error, bound) << "queries " << s.queries << " keys " << s.keys << " in " << begin.size() - 1
-                              << " parts, first " << first << ", causal " << s.causal << " window " << s.window
-                              << " at " << s.query_begin << ", " << s.key_begin;
+                              << " parts, first " << first << ", keys from " << s.least << " to " << s.most << " at "
+                              << s.query_begin << ", " << s.key_begin;
     }
   }
   void TearDown() override { std::printf("worst error %.2g of the largest element, bound %.2g\n", worst_, bound); }
@@ -248,47 +248,51 @@ AttentionShape plain(int64_t queries, int64_t keys, int64_t head) {
   return s;
 }
 
+/// No mask, causal, windows, both, strictly before and after, and bands beside the diagonal.
+constexpr int64_t any = AttentionShape::unbounded;
+constexpr std::pair<int64_t, int64_t> masks[] = {{-any, any}, {0, any},  {0, 0},    {0, 4},    {0, 32},     {0, 63},
+                                                 {-4, 4},     {-32, 32}, {-63, 63}, {1, any},  {1, 7},      {-any, 0},
+                                                 {-any, -1},  {-9, -3},  {20, 40},  {64, any}, {-any, -70}, {-2, 11}};
+
 TYPED_TEST(AttentionKernel, EverySmallExtent) {
   for (int64_t n = 1; n <= 40; ++n) {
     AttentionShape s = plain(n, 41 - n, 1 + n * 7 % 40);
     this->check(s);
-    s.causal = true, s.keys = n, s.value_head = 1 + n * 11 % 37;
+    s.least = 0, s.keys = n, s.value_head = 1 + n * 11 % 37;
     this->check(s);
     if (this->HasFatalFailure()) return;
   }
 }
 
 TYPED_TEST(AttentionKernel, Masks) {
-  for (const int64_t window : {0, 1, 5, 33, 64})
+  for (const auto& [least, most] : masks)
     for (const int64_t query_begin : {0, 7, 40, 300})
-      for (const int64_t key_begin : {0, 9, 64})
-        for (const bool causal : {false, true}) {
-          AttentionShape s = plain(75, 90, 16);
-          s.batch = 1, s.window = window, s.query_begin = query_begin, s.key_begin = key_begin, s.causal = causal;
-          this->check(s);
-          if (this->HasFatalFailure()) return;
-        }
+      for (const int64_t key_begin : {0, 9, 64}) {
+        AttentionShape s = plain(75, 90, 16);
+        s.batch = 1, s.least = least, s.most = most, s.query_begin = query_begin, s.key_begin = key_begin;
+        this->check(s);
+        if (this->HasFatalFailure()) return;
+      }
 }
 
 TYPED_TEST(AttentionKernel, QueryHeadsShareKeyHeads) {
   AttentionShape s = plain(50, 50, 24);
-  s.heads = 6, s.causal = true;
+  s.heads = 6, s.least = 0;
   this->check(s);
   s.key_heads = 1;
   this->check(s);
 }
 
 TYPED_TEST(AttentionKernel, KeysInParts) {
-  for (const int64_t window : {0, 1, 5, 33})
-    for (const int64_t query_begin : {0, 20, 61, 300})
-      for (const bool causal : {false, true}) {
-        AttentionShape s = plain(37, 90, 16);
-        s.heads = 4, s.value_head = 9, s.window = window, s.query_begin = query_begin, s.causal = causal;
-        for (const std::vector<int64_t>& begin :
-             {std::vector<int64_t>{0, 90}, {0, 45, 90}, {0, 31, 32, 90}, {0, 1, 40, 71, 90}})
-          this->check_parts(s, begin);
-        if (this->HasFatalFailure()) return;
-      }
+  for (const auto& [least, most] : masks)
+    for (const int64_t query_begin : {0, 20, 61, 300}) {
+      AttentionShape s = plain(37, 90, 16);
+      s.heads = 4, s.value_head = 9, s.least = least, s.most = most, s.query_begin = query_begin;
+      for (const std::vector<int64_t>& begin :
+           {std::vector<int64_t>{0, 90}, {0, 45, 90}, {0, 31, 32, 90}, {0, 1, 40, 71, 90}})
+        this->check_parts(s, begin);
+      if (this->HasFatalFailure()) return;
+    }
 }
 
 // Scores so far apart that a part counts for nothing beside another, whichever comes first.
@@ -305,7 +309,7 @@ TYPED_TEST(AttentionKernel, PartsOfUnlikeWeight) {
 
 TYPED_TEST(AttentionKernel, LongSequence) {
   AttentionShape s = plain(300, 300, 64);
-  s.batch = 1, s.causal = true;
+  s.batch = 1, s.least = 0;
   this->check(s);
 }
 

@@ -109,6 +109,9 @@ TEST(Ring, sends_what_a_window_reaches) {
   EXPECT_EQ(sent_forward(compiled(request_of("Near", "zigzag", 4, "24"))), sent(12));
   EXPECT_EQ(sent_forward(compiled(request_of("Near", "own", 12, "24"))), sent(2));
   EXPECT_EQ(sent_forward(compiled(request_of("Near", "own", 24, "24"))), sent(2));
+  // Of keys that lie 2 to 5 before a query those of a part of 2 go to the next three; their values are x itself.
+  const std::vector<int64_t> before = sent_forward(compiled(request_of("Before", "own", 12, "24")));
+  EXPECT_EQ(before.back(), 6 * 4 * 8 * 4);
   EXPECT_EQ(sent_forward(compiled(request_of("Causal", "own", 4, "24"))),
             (std::vector{18 * row * head_dim, 18 * row * value}));
 }

@@ -64,6 +64,15 @@ INSTANTIATE_TEST_SUITE_P(
                       Rings{"Cross", "samples", {}, 4}, Rings{"Cross", "heads", {{"model", 2}, {"ctx", 3}}, 4},
                       Rings{"Cross", "both", {}, 4}, Rings{"Cross", "both", {{"x", 4}, {"y", 2}}, 2}));
 
+// The first rows see no key.
+INSTANTIATE_TEST_SUITE_P(Before, Ring,
+                         ::testing::Values(Rings{"Before", "own", {{"ctx", 2}}, 4},
+                                           Rings{"Before", "own", {{"ctx", 5}}, 4},
+                                           Rings{"Before", "own", {{"ctx", 11}}, 4},
+                                           Rings{"Before", "zigzag", {{"ctx", 3}}, 4},
+                                           Rings{"Before", "rounds", {{"ctx", 2}}, 4},
+                                           Rings{"Before", "samples", {}, 4}, Rings{"Before", "heads", {}, 4}));
+
 INSTANTIATE_TEST_SUITE_P(
     SharedKeys, Ring,
     ::testing::Values(Rings{"Near", "own", {{"ctx", 2}}, 2}, Rings{"Near", "own", {{"ctx", 3}}, 2},

@@ -1,8 +1,10 @@
-// layout.cpp: what a search has found for `auto`, the layout's budget, and what the compiler had to say.
+// layout.cpp: what a search has found for `auto` and memory asks for, the layout's budget, and what the compiler had to
+// say.
 #include <fmt/format.h>
 
 #include "codegen/commands/page/facts.h"
 #include "codegen/commands/page/html.h"
+#include "codegen/layout/rules.h"
 
 namespace mesh::page {
 
@@ -17,6 +19,13 @@ std::string layout(Facts& facts) {
     std::vector<html::Row> rows;
     for (const FoundLayout::Line& line : found->lines) rows.push_back({{code(line.text), escaped(line.cost)}});
     text += html::table("Rules that were found by search: " + how_sure(*found), {{"Rule"}, {"What it is worth"}}, rows);
+  }
+  const ShardedGraph& sharded = facts.compiled.sharded();
+  if (const std::vector<const Rule*> added = added_rules(sharded.layout); !added.empty()) {
+    std::vector<html::Row> rows;
+    for (const Rule* rule : added)
+      rows.push_back({{code(rule_text(sharded.graph, sharded.layout.mesh, *rule)), escaped(rule->because)}});
+    text += html::table("Rules that memory asks for", {{"Rule"}, {"Why"}}, rows);
   }
   if (!facts.compiled.budget.empty()) {
     std::vector<html::Row> rows;

@@ -30,12 +30,7 @@ Types infer_attention(const Graph& graph, const Node& node) {
 }
 
 /// The pairs of queries and keys that its mask leaves.
-Band band_of(const AttentionOp& op) {
-  Band band{op.query, op.key};
-  if (op.window > 0) band = {op.query, op.key, 1 - op.window, op.window - 1};
-  if (op.causal) band.least = 0;
-  return band;
-}
+Band band_of(const AttentionOp& op) { return {op.query, op.key, op.least, op.most}; }
 
 std::vector<Factor> factors_of(const Graph& graph, const Node& node, const AttentionOp& op) {
   std::vector<Factor> factors = factors_but_whole(graph, node, {op.key, op.head_dim, op.value_dim});

@@ -43,14 +43,14 @@ std::vector<ValueId> dot_gradient(GraphBuilder& build, NodeId id, std::span<cons
     std::vector<DimId> both;
     for (DimId dim : dims)
       if (has(graph.type(left).dims, dim) && has(graph.type(right).dims, dim)) both.push_back(dim);
-    const auto alone = [&](ValueId of) {
+    const auto summed = [&](ValueId side) {
       std::vector<DimId> own;
       for (DimId dim : dims)
-        if (!has(both, dim) && has(graph.type(of).dims, dim)) own.push_back(dim);
-      if (!own.empty()) of = build.reduce(Reduce::sum, build.cast(of, computed_in(graph.type(of).element)), own);
-      return build.narrow(of, element);
+        if (!has(both, dim) && has(graph.type(side).dims, dim)) own.push_back(dim);
+      if (!own.empty()) side = build.reduce(Reduce::sum, build.cast(side, computed_in(graph.type(side).element)), own);
+      return build.narrow(side, element);
     };
-    const ValueId l = alone(left), r = alone(right);
+    const ValueId l = summed(left), r = summed(right);
     const auto dims_of_product = [&](ValueId first, ValueId second) {
       std::vector<DimId> all = without(graph.type(first).dims, both);
       for (DimId dim : without(graph.type(second).dims, both))
@@ -71,7 +71,9 @@ std::string product_name(const Op&, size_t) { return "product"; }
 
 Reduction dot_reduction(const Op& op) { return {Reduce::sum, std::get<DotOp>(op).dims}; }
 
-/// The wish, else the logical order, where that is plain; else loops' dims, rows, columns.
+/// An order is plain where the kernel writes it as one matrix or as a loop over matrices: the left operand's own dims
+/// (rows) side by side as they lie there, the right one's (columns) alike, and what both have not innermost. The wish
+/// is taken, else the logical order, where that is plain; else what both have (loops over products), rows, columns.
 Dims dot_order(const MemoryOrders& orders, const Node& node, size_t) {
   const Dims& contracted = std::get<DotOp>(node.op).dims;
   const Dims &a = orders.of(node.inputs[0]), &b = orders.of(node.inputs[1]);

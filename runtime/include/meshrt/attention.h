@@ -13,13 +13,14 @@ struct HeadStrides {
 
 /// Extents and mask. Query head h reads key head h / (heads / key_heads).
 struct AttentionShape {
+  static constexpr int64_t unbounded = int64_t(1) << 60;  ///< farther than any positions are apart
   int64_t batch = 0, heads = 0, key_heads = 0;
   int64_t queries = 0, keys = 0;
-  int64_t head = 0;                        ///< of q and k
-  int64_t value_head = 0;                  ///< of v and out
-  double scale = 1;                        ///< of the scores, usually 1 / sqrt(head)
-  bool causal = false;                     ///< a query sees keys at its own position and before
-  int64_t window = 0;                      ///< if not 0: and only those nearer than this, on either side
+  int64_t head = 0;            ///< of q and k
+  int64_t value_head = 0;      ///< of v and out
+  double scale = 1;            ///< of the scores, usually 1 / sqrt(head)
+  int64_t least = -unbounded;  ///< a query sees keys whose position is less than its own by so much or more,
+  int64_t most = unbounded;    ///< and by no more than this; least = 0 is a causal mask
   int64_t query_begin = 0, key_begin = 0;  ///< global positions of query 0 and key 0 of this part
   const int64_t* query_at = nullptr;       ///< of all queries, ascending, where they are not neighbours
   bool adds = false;                       ///< these keys join others: see below

@@ -81,10 +81,11 @@ struct Heads {
   HeadStrides strides = {};
 };
 
-/// Extents of attention, in the order of AttentionShape; `window`, where queries and keys begin are left at 0.
+/// Extents of attention, in the order of AttentionShape. How far a query sees otherwise, and where queries and keys
+/// begin, is left open.
 inline AttentionShape attention_shape(int64_t batch, int64_t heads, int64_t key_heads, int64_t queries, int64_t keys,
                                       int64_t head, int64_t value_head, double scale, bool causal) {
-  return {batch, heads, key_heads, queries, keys, head, value_head, scale, causal};
+  return {batch, heads, key_heads, queries, keys, head, value_head, scale, causal ? 0 : -AttentionShape::unbounded};
 }
 
 template <class T>

@@ -29,10 +29,8 @@ T* at(T* tensor, const HeadStrides& strides, int64_t batch, int64_t head) {
 /// Whether the mask hides all keys from all queries.
 bool sees_nothing(const AttentionShape& s) {
   if (s.queries == 0 || s.keys == 0) return true;
-  const int64_t end = s.key_begin + s.keys;
   // Queries from `first` on and before `past` see some.
-  const int64_t first = s.causal ? s.key_begin : s.window > 0 ? s.key_begin - s.window + 1 : INT64_MIN;
-  const int64_t past = s.window > 0 ? end + s.window - 1 : INT64_MAX;
+  const int64_t first = s.key_begin + s.least, past = s.key_begin + s.keys + s.most;
   if (!s.query_at) return s.query_begin + s.queries <= first || s.query_begin >= past;
   const int64_t* const at = std::lower_bound(s.query_at, s.query_at + s.queries, first);
   return at == s.query_at + s.queries || *at >= past;

@@ -16,14 +16,8 @@ struct Visible {
 inline Visible visible(const AttentionShape& s, int64_t query) {
   const int64_t position = s.query_at ? s.query_at[query] : s.query_begin + query;
   const int64_t at = position - s.key_begin;  // the query's place among the keys
-  int64_t begin = 0, end = s.keys;
-  if (s.causal) end = smaller(end, at + 1);
-  if (s.window) {
-    begin = larger(begin, at - s.window + 1);
-    end = smaller(end, at + s.window);
-  }
-  begin = smaller(begin, s.keys);
-  return {begin, larger(begin, end)};
+  const int64_t begin = smaller(larger(0, at - s.most), s.keys);
+  return {begin, larger(begin, smaller(s.keys, at - s.least + 1))};
 }
 
 // Queries of this part before global position `position`.
@@ -40,13 +34,8 @@ inline int64_t queries_before(const AttentionShape& s, int64_t position) {
 
 // Queries [begin, end) of this part that see at least one of keys [first, last).
 inline Visible seeing(const AttentionShape& s, int64_t first, int64_t last) {
-  int64_t begin = 0, end = s.queries;
-  if (s.causal) begin = queries_before(s, s.key_begin + first);
-  if (s.window) {
-    begin = larger(begin, queries_before(s, s.key_begin + first - s.window + 1));
-    end = queries_before(s, s.key_begin + last + s.window - 1);
-  }
-  return {begin, larger(begin, end)};
+  const int64_t begin = queries_before(s, s.key_begin + first + s.least);
+  return {begin, larger(begin, queries_before(s, s.key_begin + last + s.most))};
 }
 
 // One head of one sequence: row i at at + i * row, unit stride within.

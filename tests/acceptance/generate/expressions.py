@@ -1,6 +1,7 @@
 """Random statements of a model: each binds one name from names bound before. Values stay small, and no gradient is zero but for rounding."""
 from collections import Counter
 
+from .attention import Attention
 from .blocks import Blocks
 from .bodies import Bodies
 from .brackets import LIMIT, Brackets
@@ -14,7 +15,7 @@ SMOOTH = ["tanh({0})", "sigmoid({0})", "sin({0})", "cos({0})", "relu({0})", "gel
 NUMBER = "0.4"  # stands for a value of samples where they may not mix
 
 
-class Expressions(Brackets, Bodies, Blocks, States):
+class Expressions(Brackets, Bodies, Blocks, States, Attention):
     def __init__(self, random, sizes, aliases, merged, parts, sums, edges, loops):
         """sizes: every dim's; aliases: {dim: another of the same size}; merged: {product: (slow, fast)}; parts: {dim: one as large or smaller};
         sums: {sum: (first, second)}; edges: {dim: its edge}; loops: dims for repeat."""
@@ -23,6 +24,7 @@ class Expressions(Brackets, Bodies, Blocks, States):
         self.count, self.inputs, self.blocks, self.blocks_open = 0, [], [], []
         self.features = Counter()  # what was drawn, by its name
         self.named = []  # what a layout may pin: (pattern, dims)
+        self.attentions = []  # (the dim of queries, that of keys)
         self.renames = []  # those made at once: {old dim: new dim}
         self.generics, self.generics_called = [], set()  # blocks for any dim: (name, whether it owns parameters, results)
         self.every = False  # what is bound in a loop or block always has a part in what leaves it

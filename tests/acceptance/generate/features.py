@@ -5,13 +5,14 @@ from collections import Counter
 
 OF_MODELS = {"renames at once", "renames in a circle", "renames that give names on", "changes of several kinds at once", "one value renamed twice", "a value and its neighbour",
              "a product renamed before and after", "an instance called again", "a block without parameters called again", "a block called again in a loop", "a block of two results",
+             "attention", "causal attention", "attention in a window", "attention in a causal window", "attention in a band beside the diagonal", "attention of queries that share keys", "attention in layers",
              "a carry that is a product", "a loop of sums", "several loops", "a state in a loop", "a state with running values", "a metric of a state before its step",
              "a metric of a state after its step", "a metric of a state, named and written out"}
 OF_LAYOUTS = {"pins alone", "pins of one input alone", "micro-batches", "micro-batches with split moments", "micro-batches with split gradients", "micro-batches with split parameters",
               "two axes in both orders", "sizes that do not divide", "fewer than parts", "loops computed again", "dims of both sides of renames on one axis",
               "dims dealt in zigzag", "dims dealt in rounds", "turns at their owners", "turns of parameters alone at their owners", "turns dealt in zigzag or rounds"}
 
-OF_PLACEMENTS = {"turns that ranks have among them"}
+OF_PLACEMENTS = {"turns that ranks have among them", "attention as one op", "attention as one op in a loop", "keys in a ring", "keys in a ring in zigzag"}
 OF_MESSAGES = {"micro-batches of samples that mix"}
 
 
@@ -21,7 +22,10 @@ def of_messages(text):
 
 def of_placements(text):
     """Of `meshc ir SPEC sharded`."""
-    return Counter({"turns that ranks have among them": 1} if "varying over" in text else {})
+    attends = re.search(r"(?m)^( *).* = attention\[", text)
+    found = {"turns that ranks have among them": "varying over" in text, "attention as one op": attends, "attention as one op in a loop": attends and len(attends[1]) > 2,
+             "keys in a ring": "in a ring" in text, "keys in a ring in zigzag": "zigzag in a ring" in text}
+    return Counter({name: 1 for name, there in found.items() if there})
 
 
 def of_layout(text, axes, sizes):

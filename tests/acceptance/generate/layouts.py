@@ -125,6 +125,15 @@ def dealt(random, line):
     return RULE.sub(one, line)
 
 
+def ring(random, attentions, axes, samples):
+    """Queries over an axis, and perhaps keys, which then go round, in blocks or dealt; samples over another."""
+    axis, (queries, keys) = random.choice(list(axes)), random.choice(attentions)
+    deal = random.choice(["", "", " { owns: \"zigzag\" }", " { owns: \"rounds\", rounds: 2 }"])
+    lines = [f"{queries} -> {axis}{deal}"] + ([f"{keys} -> {axis} unless {queries}{deal}"] if random.random() < 0.7 else [])
+    others = [a for a in axes if a != axis]
+    return lines + ([f"batch -> {random.choice(others)}"] if others and samples > 1 and random.random() < 0.6 else [])
+
+
 def by_rules(random, dims, axes, named):
     lines, users = rules(random, dims, axes, random.choice([0.2, 0.4, 0.7]), named)
     scopes = []
@@ -149,6 +158,10 @@ def layout(random, dims, samples=1, loops=(), model=None):
     if model and loops and random.random() < 0.3:
         lines = among(random, dims, axes, loops, model.named)
         extras(random, lines, samples, [], often=False)
+        return written(axes, lines), axes
+    if model and model.attentions and random.random() < 0.6:
+        lines = ring(random, model.attentions, axes, samples)
+        extras(random, lines, samples, list(loops), often=False)
         return written(axes, lines), axes
     if model and model.renames and random.random() < 0.25:
         kind, lines = 0.5, exchange(random, model.renames, axes)

@@ -20,11 +20,11 @@ class Spec:
 
 
 class Drawn:
-    """A random model without a layout: its text, sizes of dims, those that may be split, values that may be pinned, renames at once, features."""
+    """A random model without a layout: its text, sizes of dims, those that may be split, values that may be pinned, renames at once, dims of attentions, features."""
 
     def __init__(self, dims, body, make, splittable):
         self.text, self.sizes, self.named, self.features = "\n".join(dims + body), make.sizes, make.named, make.features
-        self.renames, self.apart = make.renames, make.apart
+        self.renames, self.attentions, self.apart = make.renames, make.attentions, make.apart
         self.splittable = [d for d in splittable if any(re.search(rf"\b{d}\b", line) for line in body)]
 
 
@@ -66,6 +66,8 @@ def model(seed, every=False, draws=True):
     scope.values.append(("x0", tuple(dims), frozenset(dims)))
     for _ in range(random.randint(4, 14)):
         make.step(scope)
+    if not every and randoms.Random(f"{seed} attention").random() < 0.3:
+        make.attention(scope)
     # The loss is a sum of means of squares: of the last values and of a few others, or of `every` one, so that nothing is computed in vain.
     used = scope.values[-2:] + [make.pick(scope) for _ in range(2)]
     if every:
