@@ -269,6 +269,7 @@ void differentiate_entry(Compilation& c) {
   if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
   else if (replicas) declare_evaluated_parts(graph, replicas->count, replicas->span);
   if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
+  graph.micro_batches.by_stages = cut && c.layout->pipeline;
   ComputedAgain again;
   if (c.entry.is_step()) again = group_turns(graph, c.layout->remat);
   if (cut) carry_through_loops(graph, for_groups(*c.layout, graph));
