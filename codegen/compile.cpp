@@ -481,7 +481,7 @@ std::optional<int64_t> most_memory(const Compilation& c) {
 /// Where a rank would hold more than it may, and less if keys and values of attention went round: whether it was
 /// compiled so. A search for what `auto` stands for has looked at that itself.
 bool lets_keys_go_round(const Compilation& c, Compilation& with_rings) {
-  const auto peak = [](const Compilation& of) { return of.result.program.memory.arena + of.result.program.memory.own; };
+  const auto peak = [](const Compilation& of) { return of.result.program.memory.peak(); };
   if (!c.layout || c.request.one_rank || c.request.generate || c.request.dump || c.result.found) return false;
   const std::optional<int64_t> most = most_memory(c);
   if (!most || c.result.program.routines.empty() || peak(c) <= *most) return false;
