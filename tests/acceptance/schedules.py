@@ -197,7 +197,7 @@ def check_emitted(report, folder, lists, count):
             layout = [f"{folder}/{name}.mesh", "--layout", "listed"]
         done = execute(meshc(), "build", f"{folder}/deep.mesh", *layout, f"{folder}/deep.yaml", "--precision", "f64", "-A", "uneven_stages", "-A", "oversubscribed", "-o", f"{folder}/{name}", code=None)
         if done.returncode != 0:
-            report.true(f"{name}: refused for its lists", re.search(r"error\[E041[19]\]", done.stderr), done.stderr[-300:])
+            report.true(f"{name}: refused for its lists", re.search(r"error\[E0423\]", done.stderr), done.stderr[-300:])
             return None
         execute(f"{folder}/{name}/deep", "-n", max(1, len(lists_)), "--threads", f"{folder}/deep.yaml", f"log.jsonl={folder}/{name}.jsonl", cwd=folder)
         shutil.rmtree(f"{folder}/{name}")
