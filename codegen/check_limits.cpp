@@ -15,7 +15,7 @@ namespace {
 
 using meshrt::bytes_text;
 
-int64_t peak_of(const Compiled& compiled) { return compiled.program.memory.arena + compiled.program.memory.own; }
+int64_t peak_of(const Compiled& compiled) { return compiled.program.memory.peak(); }
 
 std::string over_text(const Limit& limit, const MeshShape& mesh) {
   return limit.over ? fmt::format(" over `{}`", mesh.axes[*limit.over].name) : "";
@@ -63,13 +63,26 @@ class Checker {
       compiled_.room = Room{1, peak, *request_.memory};
     } else if (machine.node_memory_gib > 0) {
       const int64_t ranks = ranks_of_host(machine, mesh_);
-      compiled_.room = Room{ranks, ranks * peak, memory_of_host(machine)};
+      compiled_.room = Room{ranks, needed_of_host(ranks), memory_of_host(machine)};
     }
     const bool heard = !request_.on_trial && sink_.lint_level("over_memory") != LintLevel::allow;
     if (heard && compiled_.room && !compiled_.room->fits()) no_room(*compiled_.room);
   }
 
  private:
+  /// By the host whose ranks take most.
+  int64_t needed_of_host(int64_t ranks) const {
+    const MemoryPlan& memory = compiled_.program.memory;
+    if (memory.used.empty()) return ranks * memory.peak();
+    int64_t most = 0, of_host = 0;
+    for (int64_t rank = 0; rank < mesh_.ranks(); ++rank) {
+      if (rank % ranks == 0) of_host = 0;
+      of_host += static_cast<int64_t>(memory.used[static_cast<size_t>(index_over(mesh_, memory.axes, rank))].bytes());
+      most = std::max(most, of_host);
+    }
+    return most;
+  }
+
   std::string whose() const { return fmt::format("the budget of layout `{}`", compiled_.sharded().layout.name); }
 
   void broken(size_t index) {
@@ -138,9 +151,12 @@ class Checker {
                          bytes_text(room.bytes))
             : sink_.lint("over_memory", Span{}, "{} ranks of a host hold {}, and a host of machine `{}` has {}",
                          room.ranks, bytes_text(room.needed), compiled_.sharded().machine.name, bytes_text(room.bytes));
-    report.note(
-        fmt::format("{} too much{}", bytes_text(room.needed - room.bytes),
-                    room.ranks > 1 ? fmt::format("; each rank holds {}", bytes_text(room.needed / room.ranks)) : ""));
+    report.note(fmt::format(
+        "{} too much{}", bytes_text(room.needed - room.bytes),
+        room.ranks > 1
+            ? fmt::format("; {} holds {}", compiled_.program.memory.used.empty() ? "each rank" : "the largest rank",
+                          bytes_text(peak_of(compiled_)))
+            : ""));
     largest(report);
     tell_way_out(
         report, for_memory(),

@@ -268,6 +268,7 @@ void differentiate_entry(Compilation& c) {
   if (replicas && c.entry.is_step()) declare_replicas(graph, replicas->count, replicas->span);
   else if (replicas) declare_evaluated_parts(graph, replicas->count, replicas->span);
   if (cut) declare_micro_batches(graph, c.layout->accumulate, c.layout->accumulate_span);
+  graph.micro_batches.by_stages = cut && c.layout->pipeline;
   ComputedAgain again;
   if (c.entry.is_step()) again = group_turns(graph, c.layout->remat);
   if (cut) carry_through_loops(graph, for_groups(*c.layout, graph));
@@ -469,7 +470,7 @@ bool compile_all(Compilation& c) {
   return !c.sink.has_errors();
 }
 
-int64_t peak_of(const Compilation& c) { return c.result.program.memory.arena + c.result.program.memory.own; }
+int64_t peak_of(const Compilation& c) { return c.result.program.memory.peak(); }
 
 /// Where a rank would hold more than it may, and less if keys and values of attention went round: whether it was
 /// compiled so. A search for what `auto` stands for has looked at that itself.

@@ -46,12 +46,41 @@ nlohmann::ordered_json memory_json(const Program& program) {
         bytes += found->second;
     return bytes;
   };
-  return {{"peak", program.memory.arena + program.memory.own},
+  return {{"peak", program.memory.peak()},
           {"params", of({BufferKind::parameter, BufferKind::state, BufferKind::cache})},
           {"grads", of({BufferKind::gradient})},
           {"optimizer", of({BufferKind::optimizer})},
           {"activations", of({BufferKind::activation, BufferKind::input, BufferKind::result})},
           {"workspace", of({BufferKind::workspace})}};
+}
+
+nlohmann::ordered_json memory_of_ranks_json(const Program& program) {
+  const MeshShape& mesh = program.sharded.layout.mesh;
+  nlohmann::ordered_json ranks;
+  for (size_t index = 0; index < program.memory.used.size(); ++index) {
+    nlohmann::ordered_json at;
+    int64_t stride = mesh.size(program.memory.axes);
+    for (const AxisId axis : program.memory.axes) {
+      stride /= mesh.axes[axis].size;
+      at[mesh.axes[axis].name] = static_cast<int64_t>(index) / stride % mesh.axes[axis].size;
+    }
+    ranks.push_back({{"at", at}, {"bytes", program.memory.used[index].bytes()}});
+  }
+  return ranks;
+}
+
+std::string memory_of_ranks_text(const Program& program) {
+  constexpr size_t most = 8;  // that are listed
+  if (program.memory.used.empty()) return "";
+  std::vector<int64_t> bytes;
+  for (const meshrt::RankMemory& one : program.memory.used) bytes.push_back(static_cast<int64_t>(one.bytes()));
+  std::string text;
+  if (bytes.size() > most)
+    text = fmt::format("{} to {}", meshrt::bytes_text(std::ranges::min(bytes)),
+                       meshrt::bytes_text(std::ranges::max(bytes)));
+  else
+    for (const int64_t one : bytes) text += (text.empty() ? "" : ", ") + meshrt::bytes_text(one);
+  return fmt::format("by {}: {}", axes_text(program.sharded.layout.mesh, program.memory.axes), text);
 }
 
 const PlannedCollective* largest_collective(const Prediction& step) {

@@ -21,6 +21,10 @@ std::vector<PlannedTensor> planned_tensors(const Graph&);
 
 /// Bytes of the largest rank: its peak, and what that is by kind.
 nlohmann::ordered_json memory_json(const Program&);
+/// Bytes of each rank, by the coordinates on which they depend; null where all take the same.
+nlohmann::ordered_json memory_of_ranks_json(const Program&);
+/// "by pipe: 132.9 MiB, 53.2 MiB"; "" where all take the same.
+std::string memory_of_ranks_text(const Program&);
 
 /// The one that sends most in a step; null where nothing is sent.
 const PlannedCollective* largest_collective(const Prediction&);

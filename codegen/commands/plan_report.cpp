@@ -142,6 +142,7 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
                           {"collectives", collectives_json(mesh, after, sources)}};
   }
   plan["memory"] = memory_json(compiled.program);
+  if (const Json ranks = memory_of_ranks_json(compiled.program); !ranks.is_null()) plan["memory"]["ranks"] = ranks;
   plan["budget"] = budget_of(compiled, sources);
   if (const auto& room = compiled.room)
     plan["room"] = {{"ranks", room->ranks}, {"needed", room->needed}, {"bytes", room->bytes}, {"fits", room->fits()}};
@@ -240,6 +241,7 @@ std::string plan_text(const Compiled& compiled, const SourceMap& sources) {
   text += "\nmemory of the largest rank\n";
   for (const auto& [kind, bytes] : memory.items())
     text += fmt::format("  {:12} {:>12}\n", kind, meshrt::bytes_text(bytes.get<int64_t>()));
+  if (const std::string ranks = memory_of_ranks_text(compiled.program); !ranks.empty()) text += "  " + ranks + "\n";
   if (compiled.room) text += fmt::format("  {}\n", room_text(*compiled.room));
   text += budget_text(compiled);
   text += fmt::format("\nflops of a step, all ranks: {:.4g}\n", p.flops);

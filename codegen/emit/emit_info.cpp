@@ -67,6 +67,35 @@ void emit_memory_kinds(const Program& program, CppWriter& out) {
   }
 }
 
+/// Of one coordinate, in KiB; as many to a line as go.
+void emit_ranges(size_t index, const char* space, const std::vector<meshrt::MemoryRange>& ranges, CppWriter& out) {
+  constexpr size_t kib = 1024, room = CppWriter::width - 50;
+  std::string text;
+  const auto end = [&] {
+    if (!text.empty()) out.line(fmt::format("meshrt::add_used(info, {}, \"{}\", \"{}\");", index, space, text));
+    text.clear();
+  };
+  for (const meshrt::MemoryRange& one : ranges) {
+    const std::string range = fmt::format("{}-{}", one.begin / kib, (one.end + kib - 1) / kib);
+    if (text.size() + range.size() > room) end();
+    text += (text.empty() ? "" : " ") + range;
+  }
+  end();
+}
+
+/// What ranks use of their memory, where these are unlike parts.
+void emit_used_memory(const Program& program, CppWriter& out) {
+  const MemoryPlan& memory = program.memory;
+  std::vector<std::string> axes;
+  for (const AxisId axis : memory.axes) axes.push_back(string_literal(program.sharded.layout.mesh.axes[axis].name));
+  emit_list(out, "memory_axes", axes);
+  if (!axes.empty()) out.line(fmt::format("info.used_memory.resize({});", memory.used.size()));
+  for (size_t i = 0; i < memory.used.size(); ++i) {
+    emit_ranges(i, "arena", memory.used[i].arena, out);
+    emit_ranges(i, "own", memory.used[i].own, out);
+  }
+}
+
 void emit_sites(EmitContext& context, CppWriter& out) {
   for (const Span span : context.sites) {
     if (!span.known()) {
@@ -134,6 +163,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     out.line("info.arena_bytes = arena_bytes;");
     out.line("info.own_bytes = own_bytes;");
     emit_memory_kinds(program, out);
+    emit_used_memory(program, out);
     emit_sites(context, out);
     out.line("return info;");
   }

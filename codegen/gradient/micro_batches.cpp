@@ -25,7 +25,9 @@ namespace {
 constexpr const char* alone = "compute it in a `repeat` of its own, without samples";
 
 /// The attribute of a rule that says so.
-const char* cut_by(const MicroBatches& parts) { return parts.by_replicas ? "sync" : "accumulate"; }
+const char* cut_by(const MicroBatches& parts) {
+  return parts.by_replicas ? "sync" : parts.by_stages ? "microbatches" : "accumulate";
+}
 
 /// Builds the step anew, node by node in the order in which they run now. A node that comes to its place is made to
 /// read what stands there for the values that it read: inside a loop a micro-batch for an input, after a loop a total
@@ -337,8 +339,9 @@ void run_by_micro_batches(Graph& graph, DiagnosticSink& sink) {
   const SampleSums& sums = *found;
   if (const auto& coupled = sums.coupled()) {
     const Node& node = graph.node(coupled->node);
-    sink.error("E0413", node.span, "this cannot be computed by micro-batches: {}", coupled->why)
-        .here("`{}`", op_text(graph, node.op))
+    auto report = sink.error("E0413", node.span, "this cannot be computed by micro-batches: {}", coupled->why);
+    if (!node.scope.empty()) report.note(fmt::format("in `{}`", node.scope));
+    report.here("`{}`", op_text(graph, node.op))
         .label(parts.span, "cuts the batch")
         .help(coupled->beside          ? alone
               : !coupled->cure.empty() ? coupled->cure

@@ -219,7 +219,7 @@ std::optional<SampleKind> SampleSums::reduced(NodeId id, size_t r) {
         std::ranges::any_of(dims, [&](DimId d) { return d && !is_name(d); }))
       couple(id, "it needs all samples at once");
     for (size_t i = 0; i < at.inputs.size(); ++i)
-      if (incomplete(kinds_[at.inputs[i].index])) couple(id, "it uses a sum over samples before it is complete");
+      if (incomplete(kinds_[at.inputs[i].index])) uses_early(id);
     if (!factor.results[r]) kind = kind_of(factor.reduce);
   }
   return kind;
@@ -249,9 +249,22 @@ SampleKind SampleSums::passed_on(NodeId id) {
            fmt::format("it adds a sum over samples to a value without `{}` that a loop beside values of samples gives",
                        graph_.dim(names_[0]).name),
            true);
-  if (!passes || std::ranges::any_of(at.inputs, [&](ValueId v) { return open(v) && !adds(v); }))
-    couple(id, "it uses a sum over samples before it is complete");
+  if (!passes || std::ranges::any_of(at.inputs, [&](ValueId v) { return open(v) && !adds(v); })) uses_early(id);
   return SampleKind::sum;
+}
+
+/// In a turn of a loop: what a sum of the root is read by comes after the loop over micro-batches.
+void SampleSums::uses_early(NodeId id) {
+  const auto& loop = std::get<LoopOp>(graph_.node(graph_.body(graph_.node(id).body).owner).op);
+  const std::string &samples = graph_.dim(names_[0]).name, &turns = graph_.dim(loop.dim).name;
+  couple(id,
+         fmt::format("in a turn of `repeat {}` it uses a sum over all samples of `{}`, of which a part of a batch has "
+                     "only its own",
+                     turns, samples),
+         false,
+         fmt::format("compute it of each chunk of the batch alone (`x[{} as chunk * sample]`, as `ghost_batch_norm` "
+                     "does), or outside of `repeat {}`, where `-A batch_coupled` allows it",
+                     samples, turns));
 }
 
 void SampleSums::couple(NodeId id, std::string why, bool beside, std::string cure) {

@@ -52,6 +52,7 @@ class SampleSums {
   void op(NodeId);
   std::optional<SampleKind> reduced(NodeId, size_t result);
   SampleKind passed_on(NodeId);
+  void uses_early(NodeId);
   void couple(NodeId, std::string why, bool beside = false, std::string cure = {});
   bool is_name(DimId dim) const;
   bool has_samples(ValueId id) const;

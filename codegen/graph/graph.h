@@ -378,8 +378,8 @@ struct Bound {
 /// Where replicas train apart (replicas.h) each has a part of the samples, and `time` counts the replicas.
 struct MicroBatches {
   DimId samples, time, micro;
-  Span span;  // of `accumulate: 4`, or of `sync: 500`
-  bool by_replicas = false;
+  Span span;  // of `accumulate: 4`, of `microbatches: 8`, or of `sync: 500`
+  bool by_replicas = false, by_stages = false;
   struct Name {
     DimId samples, micro;
   };

@@ -132,6 +132,8 @@ meshrt::ProgramInfo program_info(const Program& program, const SourceMap* source
   if (graph.objective) info.rate = replaced_rate(graph.objective->rate);
   info.arena_bytes = static_cast<size_t>(program.memory.arena);
   info.own_bytes = static_cast<size_t>(program.memory.own);
+  for (const AxisId axis : program.memory.axes) info.memory_axes.push_back(layout.mesh.axes[axis].name);
+  info.used_memory = program.memory.used;
   for (const ReshardStep& step : program.sharded.steps) {  // Site::id counts the movements
     meshrt::ProgramInfo::SourceSpan site{"", 0, 0, step.reason};
     if (sources && step.rule.known()) {

@@ -226,7 +226,8 @@ class Job {
   void run_rank(meshrt::Rank& rank) {
     const bool other = request_.other_rank == rank.rank();
     InterpretedProgram program(other ? *request_.other : request_.program, request_.sources);
-    rank.allocate(program.info().arena_bytes, program.info().own_bytes);
+    rank.allocate(program.info().arena_bytes, program.info().own_bytes,
+                  [&](int of) { return meshrt::memory_of(program.info(), of); });
     if (request_.poison) {
       std::memset(rank.arena(), 0xff, rank.arena_bytes());
       std::memset(rank.own(), 0xff, rank.own_bytes());

@@ -56,15 +56,21 @@ ValueId Placer::nearest(ValueId id, const Placement& to) {
   return best;
 }
 
-/// Outside of a loop nobody has its turn: what a loop's turn needs of there, all ranks that may have a turn need.
+/// Outside of a loop nobody has its turn: what a loop's turn needs of there, all ranks that may have a turn need. Where
+/// the value lies at some coordinates that have all turns among them, it stays there.
 Placement Placer::without_turns_of_others(ValueId id, Placement to) const {
+  std::vector<Where> stays;
   std::erase_if(to.at, [&](const Where& where) {
     if (!where.owner) return false;
     NodeId loop = graph_.body(graph_.value(id).body).owner;
     while (loop && std::get<LoopOp>(graph_.node(loop).op).dim != where.owner.dim)
       loop = graph_.body(graph_.node(loop).body).owner;
+    const Where* now = loop ? nullptr : placement(id).where(where.axis);
+    if (now && has_all_turns(graph_, layout_.mesh, *now, where.owner)) stays.push_back(*now);
     return !loop;
   });
+  to.at.insert(to.at.end(), stays.begin(), stays.end());
+  std::ranges::sort(to.at);
   return to;
 }
 

@@ -45,15 +45,15 @@ class Needed {
       const auto* loop = std::get_if<LoopOp>(&node.op);
       if (loop) find(loop->body);
       if (node.part == Part::update || (body == graph_.root() && !loop)) continue;
-      const int64_t at = coordinate(id);
-      for_each_read(node, [&](ValueId value) { coordinates_[value].insert(at); });
+      const std::vector<int64_t> at = coordinates(id);
+      for_each_read(node, [&](ValueId value) { coordinates_[value].insert(at.begin(), at.end()); });
     }
   }
 
-  int64_t coordinate(NodeId id) const {
-    const std::vector<Where> at = stages_.must_lie(id);
+  std::vector<int64_t> coordinates(NodeId id) const {
+    const std::vector<Where> at = stages_.ever_at(id);
     const auto where = std::ranges::find(at, axis_, &Where::axis);
-    return where == at.end() || where->owner || where->coordinates.size() != 1 ? all : where->coordinates.front();
+    return where == at.end() ? std::vector<int64_t>{all} : where->coordinates;
   }
 
   const Graph& graph_;

@@ -1,5 +1,6 @@
 // owned_parameters.h: parameters that only some coordinates of a pipeline's axis hold, as only their stages read them:
-// those of the embedding in front of the loop, of the head behind it, a table that both read.
+// those of the embedding in front of the loop, of the head behind it, a table that both read, what the turns of one of
+// several loops share.
 #pragma once
 #include <cstdint>
 #include <map>

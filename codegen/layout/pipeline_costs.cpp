@@ -46,6 +46,7 @@ class Costs {
     for (const PipelineLoop& loop : sharded_.layout.pipeline.loops) costs_.loops.push_back(loop.turns);
     costs_.turns.resize(costs_.loops.size());
     costs_.gaps.resize(costs_.loops.size() + 1);
+    costs_.held_at.resize(sharded_.layout.pipeline.lists.ranks.size());
     for (const NodeId id : graph_.body(stages_.body()).nodes) {
       const Node& node = graph_.node(id);
       const auto* loop = std::get_if<LoopOp>(&node.op);
@@ -108,28 +109,31 @@ class Costs {
     return elements * static_cast<int64_t>(meshrt::size_of(type.element));
   }
 
-  /// The work of a turn of the loop by whose dim stages have the value, of the ends that alone have it, or of each
-  /// rank.
-  std::vector<StageWork*> holders(ValueId value) {
+  /// With a turn of the loop by whose dim stages have the value, with the ends that alone have it, the coordinates that
+  /// have turns which do, or with each rank.
+  void hold(ValueId value) {
+    const int64_t held = bytes(value);
     for (const DimId dim : graph_.type(value).dims)
-      if (sharded_.layout.pipeline.loop_over(dim)) return {&turn_of(dim)};
+      if (sharded_.layout.pipeline.loop_over(dim)) {
+        turn_of(dim).held += held;
+        return;
+      }
     const Where* where = sharded_.placement(value).where(sharded_.layout.pipeline.axis);
-    if (!where || where->owner) return {&costs_.each};
-    std::vector<StageWork*> all;
+    if (!where || where->owner) {
+      costs_.each.held += held;
+      return;
+    }
     std::set<int64_t> left(where->coordinates.begin(), where->coordinates.end());
     for (size_t gap = 0; gap < costs_.gaps.size(); ++gap)
-      if (left.erase(stages_.at_gap(gap).coordinates.front()) > 0) all.push_back(&costs_.gaps[gap]);
-    return all;
+      if (left.erase(stages_.at_gap(gap).coordinates.front()) > 0) costs_.gaps[gap].held += held;
+    for (const int64_t coordinate : left) costs_.held_at[static_cast<size_t>(coordinate)] += held;
   }
 
   void held() {
-    const auto add = [&](ValueId value) {
-      for (StageWork* holder : holders(value)) holder->held += bytes(value);
-    };
     for (const Stored& stored : graph_.stored)
-      if (stored.kind != StoredKind::input) add(stored.value);
+      if (stored.kind != StoredKind::input) hold(stored.value);
     const NodeId time = graph_.body(stages_.body()).owner;
-    for (const LoopOp::Carry& sum : std::get<LoopOp>(graph_.node(time).op).carries) add(sum.result);
+    for (const LoopOp::Carry& sum : std::get<LoopOp>(graph_.node(time).op).carries) hold(sum.result);
   }
 
   /// What the divided loop stacks for its gradients, what F of the ends leaves to their B, and I to W.
@@ -159,7 +163,7 @@ class Costs {
     if (among.first == among.last) return;
     const size_t number = sharded_.layout.pipeline.loop_over(loop.dim).value();
     for (const LoopOp::Carry& carry : loop.carries) {
-      if (sharded_.placement(carry.result).at.empty()) continue;
+      if (!is_handed_on(sharded_.placement(carry.result))) continue;
       const int64_t sent = bytes(carry.entering);
       const double seconds =
           collective_seconds(sharded_.machine, sharded_.layout.mesh, {axis}, CollectiveKind::permute, sent);
@@ -240,7 +244,7 @@ PipelineModel model_of(const PipelineCosts& costs, const PipelineSchedule& sched
   // Gradients, and where F keeps only a copy of what came into the stage, what it hands on.
   const int32_t slots = slots_of_messages(schedule, with_messages(schedule, pipeline.waiting).value().waiting);
   model.messages = schedule.stages > 1 ? (again ? 2 : 1) * slots : 0;
-  if (memory) model.memory = *memory - costs.each.held - kept * costs.each.kept;
+  if (memory) model.memory = *memory - costs.each.held - std::ranges::max(costs.held_at) - kept * costs.each.kept;
   return model;
 }
 

@@ -36,6 +36,7 @@ struct PipelineCosts {
   std::vector<StageWork> turns;  // by loop, of one turn
   std::vector<StageWork> gaps;   // what stands in front of each loop, and at the end what stands behind all of them
   StageWork each;                // what every rank does
+  std::vector<int64_t> held_at;  // by coordinate: bytes that it holds beside all these, as it has turns of some loop
   std::vector<int32_t> loops;    // how many turns each has
   std::vector<StageMessage> crossings;
   double outside_compute = 0;  // seconds of a step beside the pipeline, of the rank that has most: the update

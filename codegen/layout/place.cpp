@@ -129,6 +129,10 @@ bool Placer::place_adding_up(NodeId id) {
     if (!where || !where->varying) turn = lies;  // made outside of the loop
     for (const AxisId axis : own->axes) lies.partial.push_back({axis, Reduce::sum});
     std::ranges::sort(lies.partial);
+    // Of a pipeline's loop that is not all stages' only those have terms that have turns.
+    if (const auto& loop = std::get<LoopOp>(graph_.node(graph_.body(node.body).owner).op); stages_.is_divided(loop))
+      for (const Where& some : stages_.with_turns(loop)) lies.at.push_back(some);
+    std::ranges::sort(lies.at);
   }
   x = bring(x, turn, describe(node));
   adding_up_[entering] = x;

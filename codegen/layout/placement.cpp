@@ -50,6 +50,18 @@ std::vector<Where> varying_turns(DimId dim, const DimPlacement& split) {
   return at;
 }
 
+bool has_all_turns(const Graph& graph, const MeshShape& mesh, const Where& some, const TurnOwner& owner) {
+  if (some.owner) return false;
+  int64_t inner = 1;  // parts of one coordinate
+  for (auto axis = owner.axes.rbegin(); *axis != some.axis; ++axis) inner *= mesh.axes[*axis].size;
+  const int64_t turns = graph.dim(owner.dim).size, parts = mesh.size(owner.axes);
+  for (int64_t part = 0; part < parts; ++part)
+    if (meshrt::part_extent(turns, owner.deal, part, parts) > 0 &&
+        std::ranges::count(some.coordinates, part / inner % mesh.axes[some.axis].size) == 0)
+      return false;
+  return true;
+}
+
 int64_t coordinate_at(const MeshShape& mesh, const Where& where, int64_t turns, int64_t turn) {
   const TurnOwner& owner = where.owner;
   if (!owner) return where.coordinates.front();

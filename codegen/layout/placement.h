@@ -77,6 +77,8 @@ using Range = meshrt::IndexRange;
 std::vector<Where> owners_of_turn(DimId dim, const DimPlacement& split);
 /// The same of a loop whose turns ranks make each for itself.
 std::vector<Where> varying_turns(DimId dim, const DimPlacement& split);
+/// Whether no other coordinate of the axis ever has a turn.
+bool has_all_turns(const Graph&, const MeshShape&, const Where& some, const TurnOwner&);
 /// The coordinate that such a place means in a turn of the loop, which has `turns`; of a single one without a loop
 /// that.
 int64_t coordinate_at(const MeshShape&, const Where&, int64_t turns, int64_t turn);

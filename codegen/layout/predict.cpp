@@ -71,8 +71,26 @@ class Predictor {
     result_.collectives.push_back({step.kind, step.axes, group, moved_name(node), step.bytes, times,
                                    times / step.turns * step.busy, seconds, phase_of(node.part), node.span, node.scope,
                                    step.reason, step.rule, moved.kind, moved.path, node.results[0], call,
-                                   senders(node, step)});
+                                   senders(node, step), bytes_of_stages(node.inputs[0], step)});
     result_.communication_seconds += seconds * static_cast<double>(times);
+  }
+
+  /// Stages have unlike numbers of turns of what they move each among its own ranks.
+  std::vector<int64_t> bytes_of_stages(ValueId moved, const ReshardStep& step) const {
+    const Pipeline& pipeline = sharded_.layout.pipeline;
+    if (!pipeline || contains(step.axes, pipeline.axis)) return {};
+    const std::vector<DimId>& dims = graph_.type(moved).dims;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const DimPlacement& split = sharded_.placement(moved).dims[i];
+      if (split.axes != std::vector{pipeline.axis}) continue;
+      const MeshShape& mesh = sharded_.layout.mesh;
+      const int64_t size = graph_.dim(dims[i]).size, most = largest_extent(mesh, size, split);
+      std::vector<int64_t> bytes;
+      for (int64_t stage = 0; stage < mesh.axes[pipeline.axis].size; ++stage)
+        bytes.push_back(step.bytes * positions_of_part(mesh, size, split, stage).size() / most);
+      return std::ranges::count(bytes, step.bytes) == std::ssize(bytes) ? std::vector<int64_t>{} : bytes;
+    }
+    return {};
   }
 
   /// To one coordinate all others send, and one to all of them; else those send who have it, if these are not all.
@@ -198,7 +216,8 @@ int64_t sent_by(const Prediction& step, AxisId axis, int rank) {
   int64_t all = 0;
   for (const PlannedCollective& one : step.collectives) {
     const std::vector<int64_t>& some = one.senders.coordinates;
-    if (some.empty() || one.senders.axis != axis || std::ranges::count(some, rank) > 0) all += volume(one);
+    if (!some.empty() && one.senders.axis == axis && std::ranges::count(some, rank) == 0) continue;
+    all += one.bytes_of_stages.empty() ? volume(one) : one.bytes_of_stages[static_cast<size_t>(rank)] * one.sending;
   }
   return all;
 }

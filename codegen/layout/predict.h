@@ -30,6 +30,7 @@ struct PlannedCollective {
   ValueId moved;     // as the movement leaves it
   uint32_t call;     // collectives with one number are made in one call
   Where senders;     // the coordinates of an axis that send something; none: all do, or by turns
+  std::vector<int64_t> bytes_of_stages = {};  // what `bytes` is at each coordinate of a pipeline's axis, if not alike
 };
 
 /// What the stages of a pipeline hand on, once a micro-batch.

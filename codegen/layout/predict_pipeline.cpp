@@ -53,6 +53,7 @@ PlannedPipeline planned_pipeline(PipelineCosts given, const PipelineSchedule& sc
     rank.kept += in_flight[stage].kept * work.kept;
     if (again && stage > 0) rank.kept += in_flight[stage].inputs * costs.boundary_after(before);
   }
+  for (size_t i = 0; i < planned.ranks.size(); ++i) planned.ranks[i].work.held += costs.held_at[i];
   planned.run = simulate(schedule, times);
   for (size_t i = 0; i < planned.ranks.size(); ++i) {
     planned.ranks[i].idle_seconds = planned.run.idle[i];

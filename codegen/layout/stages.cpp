@@ -98,6 +98,15 @@ std::vector<Where> Stages::comers(const LoopOp& loop) const {
   return {some};
 }
 
+std::vector<Where> Stages::with_turns(const LoopOp& loop) const {
+  const std::vector<meshrt::IndexRange> turns = turns_of_stages(pipeline_, number_of(loop));
+  std::set<int64_t> some;
+  for (size_t stage = 0; stage < turns.size(); ++stage)
+    if (turns[stage].size() > 0) some.insert(home_[stage]);
+  if (some.size() == pipeline_.lists.ranks.size()) return {};
+  return {{pipeline_.axis, {some.begin(), some.end()}, {}}};
+}
+
 Where Stages::end(const LoopOp& loop, bool last) const {
   const StageRange through = range(loop);
   return at_stage(last != loop.reverse ? through.last : through.first);
@@ -168,6 +177,16 @@ std::vector<Where> Stages::must_lie(NodeId id) const {
   const StagePlace at = place(id);
   if (at.kind != StagePlace::Kind::gap) return {};
   return {at_stage(stage_of_gap(at.gap))};
+}
+
+std::vector<Where> Stages::ever_at(NodeId id) const {
+  for (NodeId around = id; body_ && around && graph_->node(around).body != body_;) {
+    const BodyId body = graph_->node(around).body;
+    if (body == graph_->root()) break;
+    around = graph_->body(body).owner;
+    if (divided_.contains(body)) return with_turns(std::get<LoopOp>(graph_->node(around).op));
+  }
+  return must_lie(id);
 }
 
 /// `several` stands for a conflict, `each` for what every stage has a part of; unknown yet are nodes that depend on

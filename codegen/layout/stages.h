@@ -42,6 +42,8 @@ class Stages {
   StageRange range(const LoopOp&) const;
   /// These, where they are not all.
   std::vector<Where> comers(const LoopOp&) const;
+  /// The coordinates that have any turn of a divided loop, where these are not all.
+  std::vector<Where> with_turns(const LoopOp&) const;
   /// The coordinate at which a divided loop's carries begin, or end.
   Where end(const LoopOp&, bool last) const;
   /// The coordinate that has what stands in front of a loop, or behind the last one.
@@ -55,6 +57,8 @@ class Stages {
   std::optional<int32_t> stage_of(ValueId) const;
   /// Where a node of any body must be computed; empty: wherever it likes.
   std::vector<Where> must_lie(NodeId) const;
+  /// The coordinates that compute it in some turn; empty: all may.
+  std::vector<Where> ever_at(NodeId) const;
   StagePlace place(NodeId) const;
   /// Of the node that makes the value; of what a divided loop leaves, the gap behind it.
   StagePlace place_of(ValueId) const;
@@ -91,6 +95,9 @@ class Stages {
   std::map<BodyId, Divided> divided_;
   std::map<NodeId, StagePlace> places_;
 };
+
+/// Whether stages hand on what a divided loop's carry comes to, which lies so: each adds up its own terms of a sum.
+inline bool is_handed_on(const Placement& result) { return !result.at.empty() && !result.is_partial(); }
 
 /// Where the layout's schedule has R, what F would leave to the gradients is computed by R
 /// (gradient/recompute_forward.h).

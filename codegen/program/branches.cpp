@@ -78,9 +78,10 @@ RankClasses::RankClasses(const Program& program) : program_(program), classes_{{
       for (const CollectiveStep& one : movements(step))
         if (one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::reduce) ask(one.at);
     });
+  axes_.assign(axes.begin(), axes.end());
   turns_.assign(turns.begin(), turns.end());
   const MeshShape& mesh = program.sharded.layout.mesh;
-  for (const AxisId axis : axes) {
+  for (const AxisId axis : axes_) {
     const size_t known = classes_.size();
     for (int64_t coordinate = 1; coordinate < mesh.axes[axis].size; ++coordinate)
       for (size_t i = 0; i < known; ++i)

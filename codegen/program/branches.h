@@ -41,6 +41,9 @@ class RankClasses {
   /// Those of `in`, which execute the step, that read or write by the access: of a broadcast's operand and a reduce's
   /// result one rank, of a slot in the end all that take turns.
   RankSet touching(const Step&, const Access&, Use, const RankSet& in) const;
+  /// The axes by whose coordinates steps tell ranks apart, and one of the ranks of a class.
+  const std::vector<AxisId>& axes() const { return axes_; }
+  int64_t rank(size_t of) const { return classes_[of].rank; }
   /// Where the ranks of a class lie along an axis by which steps tell them apart.
   int coordinate(size_t of, AxisId axis) const {
     return static_cast<int>(program_.sharded.layout.mesh.coordinate(classes_[of].rank, axis));
@@ -54,6 +57,7 @@ class RankClasses {
   RankSet at(const Where&) const;
 
   const Program& program_;
+  std::vector<AxisId> axes_;
   std::vector<Where> turns_;  // that depend on the turn of a loop
   std::vector<Class> classes_;
 };

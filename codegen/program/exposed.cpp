@@ -101,7 +101,7 @@ StepTime step_time(const Program& program, const Prediction& prediction) {
 
 StepCost step_cost(const ShardedGraph& sharded, const Program& program) {
   const Prediction step = predict(sharded, calls_of_reshards(program));
-  return {step_time(program, step).total(), program.memory.arena + program.memory.own, bytes_sent(step)};
+  return {step_time(program, step).total(), program.memory.peak(), bytes_sent(step)};
 }
 
 }  // namespace mesh

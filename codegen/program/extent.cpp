@@ -37,6 +37,24 @@ int64_t largest_extent(const Program& program, const LocalDim& local) {
   return largest_extent(mesh_of(program), size_of(program, local.dim), local.placement);
 }
 
+int64_t largest_extent(const Program& program, const LocalDim& local, const std::vector<AxisId>& axes, int64_t rank) {
+  const MeshShape& mesh = mesh_of(program);
+  const std::vector<AxisId>& split = local.placement.axes;
+  std::vector<int64_t> ranks{rank};  // one for each part that is at its coordinates
+  for (const AxisId axis : split) {
+    if (contains(axes, axis)) continue;
+    const size_t known = ranks.size();
+    for (int64_t step = 1; step < mesh.axes[axis].size; ++step)
+      for (size_t i = 0; i < known; ++i) {
+        const int64_t here = mesh.coordinate(ranks[i], axis), there = (here + step) % mesh.axes[axis].size;
+        ranks.push_back(ranks[i] + (there - here) * mesh.axes[axis].stride);
+      }
+  }
+  int64_t most = 0;
+  for (const int64_t one : ranks) most = std::max(most, local_extent(program, local, one));
+  return most;
+}
+
 bool is_even(const Program& program, const LocalDim& local) {
   return is_even(mesh_of(program), size_of(program, local.dim), local.placement);
 }
@@ -62,6 +80,13 @@ int64_t largest_elements(const Program& program, const Buffer& buffer) {
   int64_t elements = 1;
   for (const LocalDim& dim : buffer.dims) elements *= largest_extent(program, dim);
   return elements;
+}
+
+int64_t largest_elements(const Program& program, const Buffer& buffer, const std::vector<AxisId>& axes, int64_t rank) {
+  const int64_t all = largest_elements(program, buffer);
+  if (buffer.dims.empty()) return all;
+  const LocalDim& slots = buffer.dims[0];
+  return all / std::max<int64_t>(1, largest_extent(program, slots)) * largest_extent(program, slots, axes, rank);
 }
 
 int64_t slot(const Program& program, const Access& access, size_t k, int64_t turn, int64_t rank) {

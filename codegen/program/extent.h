@@ -21,6 +21,8 @@ LocalDim without_margin(const LocalDim&);
 int64_t local_extent(const Program&, const LocalDim&, int64_t rank);
 /// The number that the rank with most of them holds.
 int64_t largest_extent(const Program&, const LocalDim&);
+/// The same among the ranks that lie where `rank` does along these axes.
+int64_t largest_extent(const Program&, const LocalDim&, const std::vector<AxisId>& axes, int64_t rank);
 /// Whether all ranks hold equally many: then the extent is a compile-time constant.
 bool is_even(const Program&, const LocalDim&);
 
@@ -32,6 +34,9 @@ int64_t stride(const Program&, const Buffer&, size_t position, int64_t rank);
 int64_t local_elements(const Program&, const Buffer&, int64_t rank);
 /// Elements that the largest rank holds.
 int64_t largest_elements(const Program&, const Buffer&);
+/// The same among the ranks that lie where `rank` does along these axes: slots of the first dim, each as large as the
+/// largest rank's.
+int64_t largest_elements(const Program&, const Buffer&, const std::vector<AxisId>& axes, int64_t rank);
 /// The slot of leading dim k in a turn: among those that the rank has, 0 for what another one has.
 int64_t slot(const Program&, const Access&, size_t k, int64_t turn, int64_t rank);
 /// The dims that remain after the turns of an access.

@@ -27,6 +27,8 @@ void fuse(Program& program) {
   }
   renew_in_place(program);
   coalesce(program);
+  fuse_carries(program);
+  join_terms(program);
   // Neighbours first, so that a value is computed beside its reader; then over the calls in between.
   for (size_t before = 0; before != count_steps(program);) {
     before = count_steps(program);

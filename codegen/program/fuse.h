@@ -22,13 +22,15 @@ void join_branches(Program&);
 void fuse_epilogues(Program&);
 /// fuse_column_sums.cpp: sums of a product's right operand become its column sum.
 void fuse_column_sums(Program&);
-/// fuse_carries.cpp: products write loops' carries in place.
+/// fuse_carries.cpp: loops' carries are written, and added to, in place.
 void fuse_carries(Program&);
 /// fuse_nests.cpp: merges nests of one body; those with other steps in between only if `across` is set.
 void fuse_nests(Program&, bool across);
 /// coalesce.cpp: what is copied is made where the copy lies; gradients of lookups are added to other gradients in
 /// place.
 void coalesce(Program&);
+/// join_terms.cpp: terms of a sum that no rank has two of lie where the sum does.
+void join_terms(Program&);
 /// renew.cpp: caches that are renewed element by element are renewed where they lie.
 void renew_in_place(Program&);
 /// simplify.cpp: computes cheap values again in later passes of a nest in place of storing them; removes stores that

@@ -1,5 +1,5 @@
 // fuse_carries.cpp: where the last step of a turn copies a product's result into a carry, the product writes the carry
-// itself.
+// itself; where a turn begins with a copy of the carry, adds to that and copies it back, it adds to the carry.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -21,9 +21,10 @@ class CarryFuser {
   void run() {
     for_each_list(program_, [&](Steps& steps) {
       for (size_t i = 0; i + 1 < steps.size(); ++i) {
-        const std::optional<size_t> copy = write_carry(steps, i);
-        if (!copy) continue;
-        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(*copy));
+        const std::optional<size_t> written = write_carry(steps, i), updated = update_carry(steps, i);
+        if (!written && !updated) continue;
+        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(written ? *written : *updated));
+        if (updated) steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i--));
         uses_ = MemoryUses(program_);
       }
     });
@@ -63,14 +64,43 @@ class CarryFuser {
     return static_cast<size_t>(at - steps.begin());
   }
 
-  /// Where the step copies all of `made` to, and does nothing else.
-  const Access* copied_to(const Step& step, const Access& made) const {
+  /// The step that copies back what step `i` has copied of a carry, and others have added to since.
+  std::optional<size_t> update_carry(Steps& steps, size_t i) {
+    const std::optional<Copy> begins = copy_of(steps[i]);
+    if (!begins) return {};
+    const auto [carry, made] = *begins;
+    for (const Access& one : {carry, made})
+      if (!one.turns.empty() || !one.maps.empty() || is_view(one) || keep_[root(one)]) return {};
+    if (program_.buffer(carry.buffer).type != program_.buffer(made.buffer).type || !only_here(steps, made)) return {};
+    std::optional<size_t> back;
+    for (size_t k = 0; k < steps.size(); ++k) {
+      if (k == i) continue;
+      if ((k < i || back) && touches(steps[k], made)) return {};
+      if (k < i || back || !touches(steps[k], carry)) continue;
+      if (const Access* to = copied_to(steps[k], made); !to || *to != carry) return {};
+      back = k;
+    }
+    if (back) use_instead(program_, steps, made, carry);
+    return back;
+  }
+
+  struct Copy {
+    Access from, to;
+  };
+  /// Of a step that copies all of something, and does nothing else.
+  std::optional<Copy> copy_of(const Step& step) const {
     const auto* nest = std::get_if<Nest>(&step.what);
-    if (!nest || nest->passes.size() != 1 || !nest->outer.empty()) return nullptr;
+    if (!nest || nest->passes.size() != 1 || !nest->outer.empty()) return {};
     const Pass& pass = nest->passes[0];
     const auto* load = pass.scalars.size() == 1 ? std::get_if<Scalar::Load>(&pass.scalars[0].what) : nullptr;
-    const bool copies = load && load->access == made && pass.stores.size() == 1;
-    return copies && same_dims(program_, pass.stores[0].to, made) ? &pass.stores[0].to : nullptr;
+    if (!load || pass.stores.size() != 1 || !same_dims(program_, pass.stores[0].to, load->access)) return {};
+    return Copy{load->access, pass.stores[0].to};
+  }
+
+  /// Where the step copies all of `made` to, and does nothing else.
+  const Access* copied_to(const Step& step, const Access& made) const {
+    const std::optional<Copy> copy = copy_of(step);
+    return copy && copy->from == made ? &std::get<Nest>(step.what).passes[0].stores[0].to : nullptr;
   }
 
   /// Whether the product can have its result in the carry's memory: it reads it only to add to it, which is what

@@ -166,7 +166,7 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
   plan_memory(program, options.share_memory);
   overlap_collectives(early, true);
   plan_memory(early, options.share_memory);
-  const auto bytes = [](const Program& of) { return of.memory.arena + of.memory.own; };
+  const auto bytes = [](const Program& of) { return of.memory.peak(); };
   return bytes(early) > bytes(program) ? program : early;
 }
 

@@ -99,7 +99,7 @@ void Lowering::leave(const LoopOp& op, const std::vector<Access>& carries, const
 
 /// Whether stages of a pipeline hand it on: not what each adds up for itself.
 bool Lowering::is_handed_on(const LoopOp& op, const LoopOp::Carry& carry) const {
-  return stages_.is_divided(op) && !sharded_.placement(carry.result).at.empty();
+  return stages_.is_divided(op) && mesh::is_handed_on(sharded_.placement(carry.result));
 }
 
 /// What stages have handed on, or hand on.

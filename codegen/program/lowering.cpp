@@ -124,8 +124,11 @@ void Lowering::lower_node(NodeId id) {
   std::visit(Visit{*this, node}, node.op);
 }
 
-/// Whether all stages of a rank make it for themselves, as what is needed in front of one loop and behind another.
+/// Whether all stages of a rank make it for themselves, as what is needed in front of one loop and behind another, and
+/// what they add up of their turns.
 bool Lowering::is_of_each_stage(ValueId value) const {
+  const auto over_stages = [&](const Partial& sum) { return sum.axis == sharded_.layout.pipeline.axis; };
+  if (std::ranges::any_of(sharded_.placement(value).partial, over_stages)) return true;
   return graph_.value(value).body == stages_.body() && stages_.place_of(value) == StagePlace{};
 }
 

@@ -16,7 +16,12 @@ int64_t aligned(int64_t bytes) { return (bytes + alignment - 1) / alignment * al
 
 class Plan {
  public:
-  Plan(Program& program, bool share) : program_(program), life_(lifetimes(program)), slot_(program.buffers.size()) {
+  Plan(Program& program, bool share)
+      : program_(program),
+        classes_(program),
+        life_(lifetimes(program)),
+        slot_(program.buffers.size()),
+        bytes_at_(classes_.count()) {
     std::iota(slot_.begin(), slot_.end(), 0);
     for (Lifetime& life : life_)
       if (!share && life.routine >= 0) life.routine = -1;
@@ -81,15 +86,43 @@ class Plan {
 
   // ---- offsets
 
+  /// What always lives lies first, then what is larger. Where values are of some ranks alone, what more of them have
+  /// may lie in front instead, so that the use of the others ends before: of both what takes less.
   void place() {
+    for (Buffer& buffer : program_.buffers) buffer.elements = largest_elements(program_, buffer);
+    for (size_t alike = 0; alike < classes_.count(); ++alike)
+      for (size_t i = 0; i < program_.buffers.size(); ++i) bytes_at_[alike].push_back(bytes_at(i, alike));
+    place_in_order([](size_t) { return 0; });
+    if (program_.memory.used.empty()) return;
+    const MemoryPlan memory = program_.memory;
+    std::vector<int64_t> offsets;
+    for (const Buffer& buffer : program_.buffers) offsets.push_back(buffer.offset);
+    place_in_order([this](size_t buffer) {
+      const RankSet& ranks = life_[buffer].ranks;
+      return ranks.empty() ? 0 : std::ranges::count(ranks, false);
+    });
+    if (cost(program_.memory) < cost(memory)) return;
+    program_.memory = memory;
+    for (size_t i = 0; i < offsets.size(); ++i) program_.buffers[i].offset = offsets[i];
+  }
+
+  /// What the rank that uses most does, then what all do.
+  static std::pair<int64_t, size_t> cost(const MemoryPlan& memory) {
+    size_t all = 0;
+    for (const meshrt::RankMemory& one : memory.used) all += one.bytes();
+    return {memory.peak(), all};
+  }
+
+  /// By what comes last as `late` says, then by what always lives and by size.
+  template <class Late>
+  void place_in_order(Late late) {
+    program_.memory = {};
     std::vector<size_t> order;
-    for (size_t i = 0; i < program_.buffers.size(); ++i) {
-      Buffer& buffer = program_.buffers[i];
-      buffer.elements = largest_elements(program_, buffer);
-      if (!buffer.view_of && slot(i) == i && life_[i].routine != -2) order.push_back(i);
-    }
+    for (size_t i = 0; i < program_.buffers.size(); ++i)
+      if (!program_.buffers[i].view_of && slot(i) == i && life_[i].routine != -2) order.push_back(i);
     const auto is_shared = [&](size_t i) { return life_[i].routine != -1; };
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      if (late(a) != late(b)) return late(a) < late(b);
       if (is_shared(a) != is_shared(b)) return is_shared(b);
       return is_shared(a) && bytes(a) > bytes(b);
     });
@@ -113,38 +146,88 @@ class Plan {
     }
     for (size_t i = 0; i < program_.buffers.size(); ++i)
       if (slot(i) != i) program_.buffers[i].offset = program_.buffers[slot(i)].offset;
+    find_used(placed);
+  }
+
+  // ---- what ranks use
+
+  void find_used(const std::vector<size_t>& placed) {
+    MemoryPlan& memory = program_.memory;
+    if (classes_.count() == 1) return;
+    std::map<int64_t, meshrt::RankMemory> by_rank;
+    for (size_t alike = 0; alike < classes_.count(); ++alike) {
+      meshrt::RankMemory& used = by_rank[classes_.rank(alike)];
+      for (const size_t i : placed) {
+        if (!life_[i].ranks.empty() && !life_[i].ranks[alike]) continue;
+        const auto begin = static_cast<size_t>(program_.buffers[i].offset);
+        auto& ranges = program_.buffers[i].space == Space::arena ? used.arena : used.own;
+        ranges.push_back({begin, begin + static_cast<size_t>(bytes_at_[alike][i])});
+      }
+    }
+    for (auto& [rank, used] : by_rank)
+      for (auto* ranges : {&used.arena, &used.own}) *ranges = in_pages(std::move(*ranges));
+    const MeshShape& mesh = program_.sharded.layout.mesh;
+    for (const AxisId axis : classes_.axes())
+      if (std::ranges::any_of(by_rank, [&](const auto& one) {
+            return one.second != by_rank.at(one.first - mesh.coordinate(one.first, axis) * mesh.axes[axis].stride);
+          }))
+        memory.axes.push_back(axis);
+    if (memory.axes.empty()) return;
+    memory.used.resize(static_cast<size_t>(mesh.size(memory.axes)));
+    for (auto& [rank, used] : by_rank)
+      memory.used[static_cast<size_t>(index_over(mesh, memory.axes, rank))] = std::move(used);
+  }
+
+  /// As pages that become memory: of gaps only whole ones are left out.
+  static std::vector<meshrt::MemoryRange> in_pages(std::vector<meshrt::MemoryRange> ranges) {
+    const auto last = std::ranges::max_element(ranges, {}, &meshrt::MemoryRange::end);
+    const size_t end = last == ranges.end() ? 0 : last->end;
+    for (meshrt::MemoryRange& range : ranges)
+      if (range.begin != range.end)
+        range = {range.begin / meshrt::huge_page * meshrt::huge_page,
+                 std::min(end, (range.end + meshrt::huge_page - 1) / meshrt::huge_page * meshrt::huge_page)};
+    return meshrt::joined_ranges(std::move(ranges));
+  }
+
+  /// On the ranks of a class.
+  int64_t bytes_at(size_t buffer, size_t alike) const {
+    if (classes_.count() == 1) return bytes(buffer);
+    const Buffer& of = program_.buffers[buffer];
+    const int64_t elements = largest_elements(program_, of, classes_.axes(), classes_.rank(alike));
+    return std::min(bytes(buffer), aligned(elements * static_cast<int64_t>(meshrt::size_of(of.type))));
   }
 
   /// By kind: what always lives, and what lives at the step at which most does; gaps count as workspace.
   void account() {
     int64_t most = -1;
-    const RankClasses classes(program_);
     for (int routine = 0; routine < static_cast<int>(program_.routines.size()); ++routine) {
       int last = 0;
       for (const Lifetime& life : life_)
         if (life.routine == routine) last = std::max(last, life.last);
       for (int step = 0; step <= last; ++step)
-        for (size_t alike = 0; alike < classes.count(); ++alike) {
+        for (size_t alike = 0; alike < classes_.count(); ++alike) {
           Lifetime now{routine, step, step};
-          now.ranks.resize(classes.count());
+          now.ranks.resize(classes_.count());
           now.ranks[alike] = true;
           std::map<BufferKind, int64_t> kinds;
           int64_t sum = 0;
           for (size_t i = 0; i < life_.size(); ++i) {
             if (program_.buffers[i].view_of || slot(i) != i || !life_[i].meets(now)) continue;
-            kinds[program_.buffers[i].kind] += bytes(i);
-            sum += bytes(i);
+            kinds[program_.buffers[i].kind] += bytes_at_[alike][i];
+            sum += bytes_at_[alike][i];
           }
           if (sum > most) most = sum, program_.memory.by_kind = std::move(kinds);
         }
     }
-    const int64_t gaps = program_.memory.arena + program_.memory.own - std::max<int64_t>(most, 0);
+    const int64_t gaps = program_.memory.peak() - std::max<int64_t>(most, 0);
     if (gaps > 0) program_.memory.by_kind[BufferKind::workspace] += gaps;
   }
 
   Program& program_;
+  const RankClasses classes_;
   std::vector<Lifetime> life_;
-  std::vector<size_t> slot_;  // by buffer: whose place it takes, itself where none
+  std::vector<size_t> slot_;                    // by buffer: whose place it takes, itself where none
+  std::vector<std::vector<int64_t>> bytes_at_;  // by class of ranks and buffer
 };
 
 }  // namespace

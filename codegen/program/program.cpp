@@ -14,6 +14,12 @@ const EntryPoint* Program::entry(std::string_view name) const {
   return found == entries.end() ? nullptr : &*found;
 }
 
+int64_t MemoryPlan::peak() const {
+  int64_t most = used.empty() ? arena + own : 0;
+  for (const meshrt::RankMemory& one : used) most = std::max(most, static_cast<int64_t>(one.bytes()));
+  return most;
+}
+
 bool has_bf16(const Program& program) {
   return std::ranges::find(program.buffers, Type::bf16, &Buffer::type) != program.buffers.end();
 }

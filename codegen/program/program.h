@@ -13,6 +13,7 @@
 #include "codegen/graph/graph.h"
 #include "codegen/layout/sharded_graph.h"
 #include "codegen/schedule/schedule.h"
+#include "meshrt/rank_memory.h"
 
 namespace mesh {
 
@@ -419,8 +420,12 @@ struct EntryPoint {
 
 /// Memory of the largest rank, bytes.
 struct MemoryPlan {
-  int64_t arena = 0, own = 0;
+  int64_t arena = 0, own = 0;  // addresses, the same on every rank
   std::map<BufferKind, int64_t> by_kind;
+  std::vector<AxisId> axes;              // by whose coordinates ranks use unlike parts of these; none: all use all
+  std::vector<meshrt::RankMemory> used;  // by the index over these axes
+  /// Bytes of the rank that uses most.
+  int64_t peak() const;
 };
 
 struct Program {

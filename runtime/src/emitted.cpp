@@ -93,4 +93,14 @@ void add_memory(ProgramInfo& info, std::string_view memory) {
   for (size_t k = known; k < info.memory.size(); ++k) info.memory[k].second *= 1024;
 }
 
+void add_used(ProgramInfo& info, size_t index, std::string_view space, std::string_view ranges) {
+  RankMemory& memory = info.used_memory[index];
+  const auto bytes = [](std::string_view kib) { return 1024 * static_cast<size_t>(std::stoull(std::string(kib))); };
+  while (!ranges.empty()) {
+    std::string_view one = take(ranges, ' ');
+    const size_t begin = bytes(take(one, '-'));
+    (space == "arena" ? memory.arena : memory.own).push_back({begin, bytes(one)});
+  }
+}
+
 }  // namespace meshrt

@@ -16,18 +16,27 @@ Rank::Rank(int rank, int ranks, std::unique_ptr<Transport> transport)
 Rank::~Rank() = default;
 
 void Rank::allocate(size_t arena, size_t own) {
+  allocate(arena, own, [&](int) { return RankMemory{{{0, arena}}, {{0, own}}}; });
+}
+
+void Rank::allocate(size_t arena, size_t own, const UsedMemory& used) {
   if (arena_ || own_memory_) throw Failure(Cause::usage, "a rank allocates its memory once");
   const Placement& placement = transport_->placement();
-  const size_t here = placement.neighbours(rank_).size();
-  const std::string who = placement.one_host() ? fmt::format("this job of {} ranks", here)
-                                               : fmt::format("the part of {} ranks on this host", here);
-  require_memory((round_to_huge(arena) + round_to_huge(own) + transport_->own_bytes()) * here, who.c_str());
-  arena_ = transport_->allocate_arena(arena);
+  const std::vector<int> here = placement.neighbours(rank_);
+  const std::string who = placement.one_host() ? fmt::format("this job of {} ranks", here.size())
+                                               : fmt::format("the part of {} ranks on this host", here.size());
+  size_t needed = transport_->own_bytes() * here.size();
+  for (const int neighbour : here) {
+    const RankMemory memory = used(neighbour);
+    needed += huge_bytes(memory.arena) + huge_bytes(memory.own);
+  }
+  require_memory(needed, who.c_str());
+  arena_ = transport_->allocate_arena(arena, used);
   arena_bytes_ = arena;
   own_memory_ = std::make_unique<Mapping>(own, -1);
   own_ = own_memory_->data();
   own_bytes_ = own;
-  touch(own_, own_memory_->bytes());
+  touch_ranges(own_, used(rank_).own);
 }
 
 namespace {

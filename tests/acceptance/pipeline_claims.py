@@ -76,6 +76,33 @@ def check_memory(report, folder):
         shutil.rmtree(f"{folder}/memory")
 
 
+def check_memory_of_stages(report, folder, small):
+    """Stages that have a large table and stages that have not: each rank has what was planned for it, to 5 %, and those between the ends nothing of the table."""
+    size = dict(batch=8, seq=16, embed=512, heads=8, head_dim=64, layer=12, vocab=16384)
+    table = 4 * size["vocab"] * size["embed"]
+    np.random.default_rng(7).integers(0, size["vocab"], 8 * 16 * 3 + 1).astype(np.uint16).tofile(f"{folder}/few.bin")
+    with open(f"{folder}/few.yaml", "w") as file:
+        file.write("data: { token: {file: few.bin, type: u16, window: seq}, target: {of: token, shift: 1} }\ntrain: { steps: 2 }\n")
+    for cut in ("(3, 3, 3, 3)",) if small else ("(3, 3, 3, 3)", "(2, 3, 6, 1)"):
+        with open(f"{folder}/stages.mesh", "w") as file:
+            file.write(f"mesh four {{ pipe: 4 }}\nlayout stages on four {{ layer -> pipe {{ microbatches: 4, cut: {cut} }} }}\n")
+        spec = [f"{TOP}/specs/gpt.mesh", f"{folder}/stages.mesh", "--layout", "stages", *sets(**size)]
+        memory = planned(*spec)["memory"]
+        ranks = [rank["bytes"] for rank in memory["ranks"]]
+        report.true(f"{cut}: memory is planned for each stage", [rank["at"] for rank in memory["ranks"]] == [{"pipe": i} for i in range(4)] and max(ranks) == memory["peak"], memory)
+        if cut == "(3, 3, 3, 3)":  # of the ends each has the table, its moments and its gradient, nothing of them twice
+            report.check(f"{cut}: an end has more than its neighbour, in tables", round(max(ranks[0] - ranks[1], ranks[3] - ranks[2]) / table, 2), 4.5)
+            report.true(f"{cut}: as much as four tables", min(ranks[0] - ranks[1], ranks[3] - ranks[2]) >= 4 * table, ranks)
+        execute(meshc(), "build", *spec, f"{folder}/few.yaml", "-o", f"{folder}/stages")
+        for transport in ("arena",) if small else ("arena", "ucx"):
+            execute(f"{folder}/stages/gpt", "-n", 4, f"{folder}/few.yaml", "--run-dir", f"{folder}/stages-run", env={"MESHRT_TRANSPORT": transport} if transport == "ucx" else {}, cwd=folder)
+            with open(f"{folder}/stages-run/summary.json") as file:
+                measured = json.load(file)["measured"]["memory_bytes_of_ranks"]
+            for rank, (plan, found) in enumerate(zip(ranks, measured)):
+                report.check(f"{cut}, {transport}: memory of stage {rank}, {found} measured, {plan} planned: relative difference", round(abs(found / plan - 1), 4), 0.05)
+            shutil.rmtree(f"{folder}/stages-run")
+
+
 # Schedule, chunks, remat.
 SLEEPING = [("gpipe", 1, "none"), ("1f1b", 1, "none"), ("eager_1f1b", 1, "none"), ("interleaved", 2, "none"), ("looped_bfs", 2, "none"), ("circular", 2, "none"),
             ("zb_h1", 1, "none"), ("zb_h2", 1, "none"), ("zb_v", 2, "none"), ("gpipe", 1, "stage"), ("1f1b", 1, "stage"), ("1f1b", 1, "except_last"), ("zb_h1", 1, "stage")]

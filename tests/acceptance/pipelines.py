@@ -130,6 +130,80 @@ def check_tied(report, folder):
                 report.true(f"{name}: stages between hold none of it", all(one <= stages[0]["held_bytes"] - 4 * bytes_ for one in between), [stage["held_bytes"] for stage in stages])
 
 
+# Every turn of the first loop reads `mix`, and nothing else does.
+SHARED = """dim batch = 16, embed = 8, out = embed, enc = 4, dec = 4
+model Shared {
+  input x, y : real[batch, embed]
+  param mix : real[embed, out] = fan_in[embed]
+  h = x
+  repeat enc {
+    param w : real[embed, out] = fan_in[embed]
+    h = h + tanh(dot[embed](dot[embed](h, w)[out as embed], mix)[out as embed])
+  }
+  g = h
+  repeat dec {
+    param v : real[embed, out] = fan_in[embed]
+    g = g + tanh(dot[embed](g, v)[out as embed])
+  }
+  loss = mean[batch, embed]((g - y) ^ 2)
+  minimize loss with adamw(lr: 1e-2, clip: 0.1)
+}
+mesh line { data: 1, pipe: 4 }
+layout default on line { batch -> data; enc, dec -> pipe { microbatches: 4 } }
+layout zero on line { batch -> data; enc, dec -> pipe { microbatches: 4, schedule: "zb_h1" } }
+layout again on line { batch -> data; enc, dec -> pipe { microbatches: 4, schedule: "gpipe", remat: "stage" } }
+layout uneven on line { batch -> data; enc, dec -> pipe { microbatches: 4, cut: (1, 4, 2, 1) } }
+"""
+
+
+def check_shared_by_turns(report, folder):
+    """A parameter that the turns of one of two loops share: held by the stages that have turns of it, its gradients added up by these, its norm counted once."""
+    spec = f"{folder}/shared.mesh"
+    with open(spec, "w") as file:
+        file.write(SHARED)
+    for layout, among in (("default", [0, 1]), ("zero", [0, 1]), ("again", [0, 1]), ("uneven", [0, 1])):
+        for data in (1, 2):
+            name, options = f"layout {layout}, {data} x 4", ("--layout", layout, "--mesh", f"data={data},pipe=4")
+            plan = json.loads(execute(meshc(), "plan", spec, *options, "--json").stdout)
+            held = [tensor for tensor in plan["tensors"] if tensor["name"] in ("mix", "mix.moment1", "mix.moment2")]
+            report.true(f"{name}: who holds it and its moments", len(held) == 3 and all(one.get("at") == {"pipe": among} for one in held), [one.get("at") for one in held])
+            sums = [one for one in plan["collectives"] if one["tensor"] == "d_mix" and one["kind"] != "term"]
+            members = data * len(among)
+            report.true(f"{name}: one all-reduce of its gradients, by these", [(one["kind"], one["group_size"], one["bytes"]) for one in sums] == [("all_reduce", members, 2 * (members - 1) * held[0]["bytes"] // members)], sums)
+            stages = plan["pipeline"]["stages"]
+            if layout == "default":  # parameter, moments, gradient; the last one has the loss
+                report.true(f"{name}: the others hold none of it", [stages[0]["held_bytes"] - stage["held_bytes"] for stage in stages] == [0, 0, 4 * held[0]["bytes"], 4 * held[0]["bytes"] - 4], [stage["held_bytes"] for stage in stages])
+            said = execute(meshc(), "verify", spec, *options, "--precision", "f64", "--bound", "1e-9").stdout
+            report.true(f"{name}: values and gradients of one rank", re.search(r"all \d+ values are equal", said), said[-300:])
+    for name in "xy":
+        np.save(f"{folder}/{name}.npy", np.random.default_rng(SEED + len(name)).standard_normal((64, 8)).astype(np.float32))
+    with open(f"{folder}/shared.yaml", "w") as file:
+        file.write("data: { x: {file: x.npy}, y: {file: y.npy} }\nlog: { every: 1, watch: [grad_norm, \"grad(mix)\"] }\n")
+    logs = {}
+    for mesh, ranks in (("data=1,pipe=1", 1), ("data=1,pipe=4", 4), ("data=1,pipe=3", 3), ("data=2,pipe=2", 4)):
+        out = f"{folder}/shared-{mesh}"
+        execute(meshc(), "build", spec, f"{folder}/shared.yaml", "--mesh", mesh, "--precision", "f64", "-A", "oversubscribed", "-o", out)
+
+        def train(folder_, steps, *keys):
+            execute(f"{out}/shared", "-n", ranks, f"{folder}/shared.yaml", f"train.steps={steps}", f"log.jsonl={out}/log.jsonl", f"checkpoint.dir={out}/{folder_}", "--run-dir", f"{out}/run-{folder_}", *keys)
+            return [numbers_of(line) for line in json_lines(f"{out}/log.jsonl") if "step" in line]
+
+        logs[mesh] = train("whole", 6)
+        report.check(f"{mesh}: losses and norms of 6 steps against one rank, relative", float(f"{largest_difference(logs['data=1,pipe=1'], logs[mesh]):.1e}"), 1e-9)
+        if ranks > 1:
+            with open(f"{out}/run-whole/summary.json") as file:
+                summary = json.load(file)
+            report.check(f"{mesh}: bytes sent in a step, measured less predicted", abs(summary["measured"]["bytes_sent_per_step"] - summary["predicted"]["bytes_sent_per_step"]), 0)
+        if mesh == "data=1,pipe=4":
+            train("first", 3)
+        first = f"{folder}/shared-data=1,pipe=4/first"
+        if os.path.exists(first):
+            os.remove(f"{out}/log.jsonl")
+            rest = train("rest", 6, f"checkpoint.resume={first}")
+            apart = largest_difference([line for line in logs["data=1,pipe=4"] if line["step"] > 3], [line for line in rest if line["step"] > 3])
+            report.check(f"{mesh}: steps 4 to 6 from the checkpoint of four stages, relative", float(f"{apart:.1e}"), 1e-9)
+
+
 def check_seen(report, bench):
     """What people see of a pipeline."""
     program = bench.program("turns", "pipe=2")
@@ -223,9 +297,11 @@ def run(small):
         report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[1:8:2] if small else LAYOUTS))
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("tied", action(check_tied, folder))
+        report.attempt("shared by turns", action(check_shared_by_turns, folder))
         report.attempt("seen", action(check_seen, bench))
         report.attempt("deaths", action(check_deaths, bench, 5 if small else 1))
         report.attempt("largest models", action(claims.check_largest_models, small))
+        report.attempt("memory of stages", action(claims.check_memory_of_stages, folder, small))
         report.attempt("models", action(claims.check_models, folder, small))
         if not small:  # what a machine that does other work besides would answer otherwise
             report.attempt("time to plan", action(claims.check_time_to_plan))

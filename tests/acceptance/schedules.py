@@ -1,4 +1,5 @@
-"""Random lists of pipelines, with communication: `meshc schedule` accepts those that a run with rendezvous brings to the right end, and no others.
+"""Random lists of pipelines, with communication: `meshc schedule` accepts those that a run with rendezvous brings to the right end, and no others. Of those that come
+right, a layout takes the ones whose stages lie and take their micro-batches as it can: built with them, programs train on threads as one rank does.
 
 The run here knows no rules of schedules: ranks make their lists, a send ends when its receive has begun, and what is computed is the set of
 (stage, micro-batch) that a value is made of. The end is right when every stage has the gradient of every micro-batch once.
@@ -6,9 +7,12 @@ The run here knows no rules of schedules: ranks make their lists, a send ends wh
 import os
 import random
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
-from common import Report, meshc, scratch
+import numpy as np
+
+from common import Report, json_lines, meshc, scratch
 from common import run as execute
 
 SEED = 20261123
@@ -158,6 +162,62 @@ def mutate(lists, random_):
     return lists
 
 
+# Sizes that all micro-batches and stages of the lists divide.
+DEEP = """dim batch = 60, embed = 3, out = embed, layer = 12
+model Deep {
+  input x, y : real[batch, embed]
+  h = x
+  repeat layer {
+    param w : real[embed, out] = fan_in[embed]
+    h = h + tanh(dot[embed](h, w))[out as embed]
+  }
+  loss = mean[batch, embed]((h - y) ^ 2)
+  minimize loss with sgd(lr: 0.1)
+}
+"""
+
+
+def check_emitted(report, folder, lists, count):
+    """Programs that are built with lists, as many as `count`; which layouts refuse, they do with an error about the list."""
+    with open(f"{folder}/deep.mesh", "w") as file:
+        file.write(DEEP)
+    with open(f"{folder}/deep.yaml", "w") as file:
+        file.write("data: { x: {file: x.npy}, y: {file: y.npy} }\ntrain: { steps: 3 }\nlog: { every: 1, watch: [grad_norm] }\n")
+    for name in "xy":
+        np.save(f"{folder}/{name}.npy", np.random.default_rng(ord(name)).standard_normal((180, 3)).astype(np.float32))
+
+    def trained(name, lists_):
+        """Losses and norms by step; nothing where the layout refuses the lists."""
+        layout = []
+        if lists_:
+            with open(f"{folder}/{name}.csv", "w") as file:
+                file.write(written(lists_))
+            with open(f"{folder}/{name}.mesh", "w") as file:
+                file.write(f'mesh line {{ pipe: {len(lists_)} }}\nlayout listed on line {{ layer -> pipe {{ microbatches: {1 + max(one for actions in lists_ for _, _, one in actions)}, schedule: "{name}.csv" }} }}\n')
+            layout = [f"{folder}/{name}.mesh", "--layout", "listed"]
+        done = execute(meshc(), "build", f"{folder}/deep.mesh", *layout, f"{folder}/deep.yaml", "--precision", "f64", "-A", "uneven_stages", "-A", "oversubscribed", "-o", f"{folder}/{name}", code=None)
+        if done.returncode != 0:
+            report.true(f"{name}: refused for its lists", re.search(r"error\[E0423\]", done.stderr), done.stderr[-300:])
+            return None
+        execute(f"{folder}/{name}/deep", "-n", max(1, len(lists_)), "--threads", f"{folder}/deep.yaml", f"log.jsonl={folder}/{name}.jsonl", cwd=folder)
+        shutil.rmtree(f"{folder}/{name}")
+        return [(line["loss"], line["watch"]["grad_norm"]) for line in json_lines(f"{folder}/{name}.jsonl") if "watch" in line]
+
+    one = np.array(trained("one", []))
+    right = 0
+    for number, lists_ in enumerate(lists):
+        if right == count:
+            break
+        found = trained(f"listed-{number}", lists_)
+        if found is None:
+            continue
+        right += 1
+        apart = float(np.max(np.abs(np.array(found) / one - 1))) if len(found) == 3 else float("inf")
+        if apart > 1e-9:
+            report.check(f"list {number}: losses and norms of 3 steps against one rank, relative" + "\n" + written(lists_), apart, 1e-9)
+    report.check("lists with which programs train on threads as one rank does (f64, 1e-9)", right, count, right == count)
+
+
 def run(small):
     report = Report()
     count = 200 if small else 2000
@@ -191,4 +251,5 @@ def run(small):
         report.check("lists that come right, of all", sum(right), "a tenth to nine tenths", count * 0.1 < sum(right) < count * 0.9)
         report.check("lists of which the command says what the run does", sum(v == w for v, w in zip(verdicts, right)), count,
                      verdicts == right)
+        check_emitted(report, folder, [one for one, comes in zip(lists, right) if comes and len(one) > 1], 3 if small else 100)
     return report

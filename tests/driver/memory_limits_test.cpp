@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "fit_mean.h"
 #include "meshrt/driver.h"
+#include "meshrt/emitted.h"
 #include "meshrt/launch.h"
+#include "report/memory_use.h"
 #include "test_files.h"
 
 namespace meshrt {
@@ -85,17 +88,60 @@ TEST_F(MemoryLimitsTest, NamesKindsAndAWayOut) {
   info.arena_bytes = 2'000'000;
   info.own_bytes = 3'000'000;
   info.memory = {{"parameter", 1'000'000}, {"optimizer", 1'000'000}, {"activation", 3'000'000}};
-  EXPECT_EQ(memory_problem(info, 2, {10'000'000, "this host has"}), "");
+  const std::array both{0, 1};
+  EXPECT_EQ(memory_problem(info, both, {10'000'000, "this host has"}), "");
   EXPECT_EQ(
-      memory_problem(info, 2, {9'999'999, "this host has"}),
+      memory_problem(info, both, {9'999'999, "this host has"}),
       "2 ranks of `Gpt` need 9.5 MiB on this host, 4.8 MiB each, but this host has 9.5 MiB\n"
       "a rank holds: parameter 976.6 KiB, optimizer 976.6 KiB, activation 2.9 MiB\n"
       "a smaller batch, `batch -> AXIS { accumulate: N }`, or a layout that splits more of the activations, makes "
       "it less");
+  info.mesh = {{"pipe", 2, 1}};
+  info.memory_axes = {"pipe"};
+  info.used_memory = {{{{0, 2'000'000}}, {{0, 3'000'000}}}, {{{0, 1'000'000}}, {}}};
+  EXPECT_EQ(memory_problem(info, both, {6'000'000, "this host has"}), "");
+  EXPECT_THAT(memory_problem(info, both, {5'999'999, "this host has"}),
+              HasSubstr("2 ranks of `Gpt` need 5.7 MiB on this host, at most 4.8 MiB each"));
+  EXPECT_EQ(memory_problem(info, std::array{1}, {1'000'000, "this host has"}), "");
   info.memory[1].second = 4'000'000;
   EXPECT_THAT(
-      memory_problem(info, 1, {1, "Slurm grants"}),
+      memory_problem(info, std::array{0}, {1, "Slurm grants"}),
       testing::AllOf(HasSubstr("1 rank of `Gpt` needs 4.8 MiB"), HasSubstr("splits parameters and optimizer state")));
+}
+
+TEST_F(MemoryLimitsTest, ProgramsTellWhatRanksUse) {
+  ProgramInfo info;
+  info.mesh = {{"data", 2, 3}, {"pipe", 3, 1}};
+  info.arena_bytes = 5000;
+  info.own_bytes = 100;
+  EXPECT_EQ(memory_of(info, 4), (RankMemory{{{0, 5000}}, {{0, 100}}}));
+  EXPECT_EQ(most_memory(info), 5100u);
+  info.memory_axes = {"pipe"};
+  info.used_memory.resize(3);
+  add_used(info, 1, "arena", "0-2");
+  add_used(info, 1, "arena", "4-5 6-8");
+  add_used(info, 1, "own", "3-4");
+  EXPECT_EQ(memory_of(info, 4), (RankMemory{{{0, 2048}, {4096, 5120}, {6144, 8192}}, {{3072, 4096}}}));
+  EXPECT_EQ(memory_of(info, 5), RankMemory{});
+  EXPECT_EQ(most_memory(info), 6u * 1024);
+  EXPECT_EQ(joined_ranges({{8, 9}, {3, 5}, {5, 6}, {7, 7}, {4, 5}}), (std::vector<MemoryRange>{{3, 6}, {8, 9}}));
+}
+
+TEST_F(MemoryLimitsTest, OnlyWhatARankUsesBecomesMemory) {
+  constexpr size_t mib = mebi;
+  const auto used = [](int rank) {
+    return rank == 0 ? RankMemory{{{0, 3 * mib}, {32 * mib, 34 * mib}}, {}} : RankMemory{{}, {{60 * mib, 64 * mib}}};
+  };
+  std::array<int64_t, 4> bytes{};
+  const int code = launch_threads(2, [&](Rank& rank) {
+    rank.allocate(64 * mib, 64 * mib, used);
+    const auto at = static_cast<size_t>(2 * rank.rank());
+    bytes[at] = resident(rank.arena(), rank.arena_bytes());
+    bytes[at + 1] = resident(rank.own(), rank.own_bytes());
+    return 0;
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(bytes, testing::ElementsAre(6 * mib, 0, 0, 4 * mib)) << "in pages of 2 MiB";
 }
 
 TEST_F(MemoryLimitsTest, ARunThatDoesNotFitEndsBeforeItsFirstStep) {

@@ -136,6 +136,49 @@ TEST(OwnedParameters, take_no_memory_of_stages_between) {
   EXPECT_EQ(ranks[3].work.held - ranks[1].work.held, 4 * (table + 2 * vector) + 8) << "head, gain, shift, the loss";
 }
 
+/// The same of the addresses that ranks use: those are the same on all, and what some stages have lies behind.
+TEST(OwnedParameters, are_no_memory_of_stages_between) {
+  CompileRequest request = ends("turns", {{"pipe", 4}});
+  request.set["vocab"] = "1000000";
+  const MemoryPlan memory = compiled(request).program.memory;
+  ASSERT_EQ(memory.used.size(), 4U);
+  const size_t table = 4 * 1'000'000 * sizeof(double), little = 8 * meshrt::huge_page;
+  for (const int between : {1, 2}) EXPECT_LE(memory.used[between].bytes(), little) << between;
+  for (const int end : {0, 3}) EXPECT_GE(memory.used[end].bytes(), 4 * table) << "parameter, moments, gradient";
+  EXPECT_LE(memory.used[0].bytes(), 4 * table + little);
+  EXPECT_EQ(memory.peak(), static_cast<int64_t>(memory.used[3].bytes())) << "which has the logits besides";
+}
+
+/// Of terms that no rank has two of nothing is added: each is made where the sum lies.
+TEST(OwnedParameters, have_gradients_whose_terms_lie_where_their_sum_does) {
+  for (const int64_t stages : {2, 3, 4}) {
+    const Program program = compiled(ends("turns", {{"pipe", stages}})).program;
+    EXPECT_EQ(std::ranges::count(program.buffers, "d_shift", &Buffer::name), 1) << stages;
+    for (const Routine& routine : program.routines)
+      for_each_step(routine.steps, [&](const Step& step) {
+        EXPECT_FALSE(std::holds_alternative<FillStep>(step.what)) << "what is no term";
+      });
+  }
+}
+
+/// What the turns of one of two loops share its stages hold.
+TEST(OwnedParameters, lie_at_the_stages_of_a_loop_whose_turns_share_them) {
+  for (const auto& [layout, shared, in_both] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{{"turns", "pipe 0 or 1", ""},
+                                                                      {"half", "pipe 0 or 1", ""},
+                                                                      {"again", "pipe 0 or 1", ""},
+                                                                      {"cut", "pipe 0 or 1", ""},
+                                                                      {"alone", "pipe 1 or 2", "pipe 1 or 2 or 3"}}) {
+    CompileRequest request = ends(layout, {{"data", 2}, {"pipe", layout == "alone" ? 5 : 4}});
+    request.files = {SHARED};
+    const Program program = compiled(request).program;
+    EXPECT_EQ(place_of(program, "mix"), shared) << layout;
+    EXPECT_EQ(place_of(program, "mix.moment2"), shared) << layout;
+    EXPECT_EQ(place_of(program, "scale"), in_both) << layout;
+    tests::expect_as_one_rank(request, layout);
+  }
+}
+
 TEST(OwnedParameters, of_several_stages_count_once_in_the_norm) {
   for (const int64_t stages : {3, 4}) {
     tests::expect_as_one_rank(ends("both", {{"data", 2}, {"pipe", stages}}), "both");

@@ -326,5 +326,7 @@ class Emitted final : public Program {
 void add_dims(ProgramInfo& info, std::string_view dims);
 /// And what its memory holds, in KiB: "input 8, parameter 3352".
 void add_memory(ProgramInfo& info, std::string_view memory);
+/// And what the ranks of a coordinate use of a space's addresses, "arena" or "own", in KiB: "0-2048 6144-8192".
+void add_used(ProgramInfo& info, size_t index, std::string_view space, std::string_view ranges);
 
 }  // namespace meshrt

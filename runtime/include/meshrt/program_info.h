@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "meshrt/rank_memory.h"
+
 namespace meshrt {
 
 struct MeshAxis {
@@ -54,7 +56,9 @@ struct ProgramInfo {
   };
   std::vector<Watched> watched;  ///< norms that a training step gives after its metrics
   std::vector<EntryInfo> entries;
-  size_t arena_bytes = 0, own_bytes = 0;
+  size_t arena_bytes = 0, own_bytes = 0;  ///< addresses, the same on every rank
+  std::vector<std::string> memory_axes;   ///< of the mesh, by which ranks use unlike parts of these; none: all use all
+  std::vector<RankMemory> used_memory;    ///< by the coordinates along these axes, the first slowest
   std::vector<std::pair<std::string, int64_t>> memory;  ///< bytes of the largest rank by what they hold
   struct SourceSpan {
     std::string file;
@@ -63,5 +67,10 @@ struct ProgramInfo {
   };
   std::vector<SourceSpan> sites;  ///< what Site::id points to
 };
+
+/// What a rank uses of its memory.
+RankMemory memory_of(const ProgramInfo&, int rank);
+/// Of the rank that uses most.
+size_t most_memory(const ProgramInfo&);
 
 }  // namespace meshrt

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "meshrt/rank_memory.h"
+
 namespace meshrt {
 
 /// One mesh axis as ranks see it: `size` coordinates whose ranks lie `stride` apart.
@@ -58,6 +60,8 @@ class Rank {
   /// every rank calls it with the same `arena`. Throws Failure (Cause::memory) that names the bytes when there is not
   /// enough.
   void allocate(size_t arena, size_t own);
+  /// The same where ranks use unlike parts of it: these alone are touched, and counted.
+  void allocate(size_t arena, size_t own, const UsedMemory& used);
   std::byte* arena() const { return arena_; }
   std::byte* own() const { return own_; }
   size_t arena_bytes() const { return arena_bytes_; }

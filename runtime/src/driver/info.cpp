@@ -33,8 +33,8 @@ std::string info_text(const ProgramInfo& info) {
   for (const ProgramInfo::Watched& one : info.watched) watched.push_back(one.name);
   line("watches", fmt::format("{}", fmt::join(watched, ", ")));
   line("rate", fmt::format("{}", info.rate));
-  line("memory", fmt::format("{} a rank, {} of them shared", bytes_text(info.arena_bytes + info.own_bytes),
-                             bytes_text(info.arena_bytes)));
+  line("memory",
+       fmt::format("{} a rank, {} of them shared", bytes_text(most_memory(info)), bytes_text(info.arena_bytes)));
   return text;
 }
 

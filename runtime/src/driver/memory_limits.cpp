@@ -27,19 +27,26 @@ std::string way_out(const std::string& largest) {
 
 }  // namespace
 
-std::string memory_problem(const ProgramInfo& info, int local_ranks, const MemoryLimit& limit) {
-  const auto rank_bytes = static_cast<int64_t>(info.arena_bytes + info.own_bytes);
-  if (rank_bytes * local_ranks <= limit.bytes) return "";
+std::string memory_problem(const ProgramInfo& info, std::span<const int> ranks, const MemoryLimit& limit) {
+  int64_t all_bytes = 0, largest_bytes = 0;
+  for (const int rank : ranks) {
+    const auto bytes = static_cast<int64_t>(memory_of(info, rank).bytes());
+    all_bytes += bytes;
+    largest_bytes = std::max(largest_bytes, bytes);
+  }
+  if (all_bytes <= limit.bytes) return "";
+  const bool alike = all_bytes == largest_bytes * static_cast<int64_t>(ranks.size());
   std::string kinds, largest;
   int64_t most = -1;
   for (const auto& [kind, bytes] : info.memory) {
     kinds += fmt::format("{}{} {}", kinds.empty() ? "\na rank holds: " : ", ", kind, bytes_text(bytes));
     if (bytes > most) most = bytes, largest = kind;
   }
-  return fmt::format("{} of `{}` {} on this host, {} each, but {} {}{}\n{}",
-                     local_ranks == 1 ? "1 rank" : fmt::format("{} ranks", local_ranks), info.name,
-                     fmt::format("need{} {}", local_ranks == 1 ? "s" : "", bytes_text(rank_bytes * local_ranks)),
-                     bytes_text(rank_bytes), limit.whose, bytes_text(limit.bytes), kinds, way_out(largest));
+  return fmt::format("{} of `{}` {} on this host, {}{} each, but {} {}{}\n{}",
+                     ranks.size() == 1 ? "1 rank" : fmt::format("{} ranks", ranks.size()), info.name,
+                     fmt::format("need{} {}", ranks.size() == 1 ? "s" : "", bytes_text(all_bytes)),
+                     alike ? "" : "at most ", bytes_text(largest_bytes), limit.whose, bytes_text(limit.bytes), kinds,
+                     way_out(largest));
 }
 
 void check_memory(Rank& rank, const ProgramInfo& info) {
@@ -48,7 +55,9 @@ void check_memory(Rank& rank, const ProgramInfo& info) {
   const std::optional<MemoryLimit> limit = memory_limit();
   const std::vector<uint64_t> hosts = hosts_of_ranks(rank);
   if (!limit) return;
-  const auto local = static_cast<int>(std::ranges::count(hosts, hosts[rank.rank()]));
+  std::vector<int> local;
+  for (int other = 0; other < rank.ranks(); ++other)
+    if (hosts[other] == hosts[rank.rank()]) local.push_back(other);
   if (const std::string problem = memory_problem(info, local, *limit); !problem.empty())
     throw Failure(Cause::memory, problem);
 }

@@ -40,7 +40,7 @@ void prepare(Rank& rank, Program& program) {
   name_sites(places_of(info));
   check_nodes(rank, info);
   check_memory(rank, info);
-  rank.allocate(info.arena_bytes, info.own_bytes);
+  rank.allocate(info.arena_bytes, info.own_bytes, [&](int of) { return memory_of(info, of); });
   program.bind(rank);
 }
 

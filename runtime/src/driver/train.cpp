@@ -276,7 +276,7 @@ int dry_run(Rank& rank, Program& program, const RunFile& run, const DriverOption
     throw Failure(Cause::mismatch, fmt::format("an all-reduce of 1 over {} ranks gave {}", rank.ranks(), ranks));
   if (rank.rank() == 0)
     tell_on(options.out, "dry run of `{}`: {} rank{}, {} each: ok\n", info.name, rank.ranks(),
-            rank.ranks() == 1 ? "" : "s", bytes_text(info.arena_bytes + info.own_bytes));
+            rank.ranks() == 1 ? "" : "s", bytes_text(most_memory(info)));
   return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "meshrt/collectives.h"
@@ -13,6 +14,7 @@
 #include "report/gather.h"
 #include "report/memory_use.h"
 #include "system/host_name.h"
+#include "transport/transport.h"
 
 namespace meshrt {
 
@@ -24,6 +26,34 @@ std::string time_text(double seconds) {
   return seconds >= 1      ? fmt::format("{:.2f} s", seconds)
          : seconds >= 1e-3 ? fmt::format("{:.2f} ms", seconds * 1e3)
                            : fmt::format("{:.0f} us", seconds * 1e6);
+}
+
+/// Bytes of each rank: its two blocks, and its share of what else its process has for itself. Ranks that are threads
+/// have one process together.
+std::vector<int64_t> memory_of_ranks(Rank& rank, const MemoryUse& use) {
+  const int64_t arena = resident(rank.arena(), rank.arena_bytes()), own = resident(rank.own(), rank.own_bytes());
+  const Json here = {{"process", fmt::format("{} of {}", getpid(), host_name())},
+                     {"blocks", arena + own},
+                     {"private", rank.transport().shares_arenas() ? own : arena + own},
+                     {"all", use.own}};
+  std::vector<Json> ranks;
+  struct Process {
+    int64_t blocks = 0, ranks = 0;
+  };
+  std::map<std::string, Process> processes;
+  for (const std::string& text : gather_texts(rank, "memory", here.dump())) {
+    ranks.push_back(Json::parse(text));
+    Process& process = processes[ranks.back()["process"]];
+    process.blocks += ranks.back()["private"].get<int64_t>();
+    ++process.ranks;
+  }
+  std::vector<int64_t> bytes;
+  for (const Json& one : ranks) {
+    const Process& process = processes[one["process"]];
+    const int64_t beside = std::max<int64_t>(0, one["all"].get<int64_t>() - process.blocks);
+    bytes.push_back(one["blocks"].get<int64_t>() + beside / process.ranks);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -42,20 +72,17 @@ std::optional<Predicted> read_prediction(const std::string& plan_json) {
 Measured most_of_all(Rank& rank, double seconds, int64_t sent) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  // Ranks that are threads have one process together.
-  const std::string process = fmt::format("{} of {}", getpid(), host_name());
-  const auto together = std::ranges::count(gather_texts(rank, "summary", process), process);
   const MemoryUse use = memory_use();
-  const int64_t arena = resident(rank.arena(), rank.arena_bytes());
+  const std::vector<int64_t> of_ranks = memory_of_ranks(rank, use);
   std::array numbers = {seconds,
                         static_cast<double>(sent),
-                        static_cast<double>(use.own / together + arena),
+                        static_cast<double>(of_ranks[static_cast<size_t>(rank.rank())]),
                         static_cast<double>(use.libraries),
                         static_cast<double>(use.files),
                         static_cast<double>(usage.ru_maxrss) * 1024};
   all_reduce(rank, world(rank), {-1, "summary"}, numbers.data(), numbers.size(), Type::f64, Reduce::max);
   const auto bytes = [&](size_t i) { return static_cast<int64_t>(numbers[i]); };
-  return {numbers[0], bytes(1), bytes(2), bytes(3), bytes(4), bytes(5)};
+  return {numbers[0], bytes(1), bytes(2), bytes(3), bytes(4), bytes(5), of_ranks};
 }
 
 std::string summary_text(const std::optional<Predicted>& predicted, const Measured& measured) {
@@ -82,6 +109,7 @@ std::string summary_json(const std::optional<Predicted>& predicted, const Measur
   summary["measured"]["libraries_bytes"] = measured.libraries;
   summary["measured"]["files_bytes"] = measured.files;
   summary["measured"]["resident_bytes"] = measured.resident;
+  summary["measured"]["memory_bytes_of_ranks"] = measured.memory_of_ranks;
   for (const TopLine& line : lines)
     summary["lines"].push_back({{"file", line.place.substr(0, line.place.rfind(':'))},
                                 {"line", std::stoi(line.place.substr(line.place.rfind(':') + 1))},

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "meshrt/program_info.h"
 #include "meshrt/rank.h"
@@ -25,8 +26,9 @@ struct Measured {
   double seconds = 0;  ///< a step, without the first
   int64_t sent = 0;    ///< a step
   int64_t memory = 0;  ///< of a rank's own: the program's two blocks, and what the runtime needs beside them
-  int64_t libraries = 0, files = 0;  ///< the program and its libraries; data and other files that are mapped
-  int64_t resident = 0;              ///< of a process at most, all of it
+  int64_t libraries = 0, files = 0;           ///< the program and its libraries; data and other files that are mapped
+  int64_t resident = 0;                       ///< of a process at most, all of it
+  std::vector<int64_t> memory_of_ranks = {};  ///< each rank's own, as `memory`
 };
 
 /// The most of all ranks. Collective; memory is found here.

@@ -29,7 +29,10 @@ class HostsTransport : public Transport {
                  const WaitPolicy& policy);
   ~HostsTransport() override { drop_calls(); }
 
-  std::byte* allocate_arena(size_t bytes) override { return shared_.allocate_arena(bytes); }
+  std::byte* allocate_arena(size_t bytes, const UsedMemory& used) override {
+    return shared_.allocate_arena(bytes, used);
+  }
+  bool shares_arenas() const override { return shared_.shares_arenas(); }
   size_t own_bytes() const override { return ucx_.own_bytes(); }
   Task task_of(const Group& group, const Call& call, HeadOfQueue& head) override;
   bool run_at_once(const Group& group, const Call& call) override {

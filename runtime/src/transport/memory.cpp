@@ -56,12 +56,30 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
+namespace {
+
+std::vector<MemoryRange> huge_ranges(std::span<const MemoryRange> ranges) {
+  std::vector<MemoryRange> huge;
+  for (const MemoryRange& range : ranges)
+    huge.push_back({range.begin / huge_page * huge_page, round_to_huge(range.end)});
+  return joined_ranges(std::move(huge));
+}
+
+}  // namespace
+
 void touch(std::byte* data, size_t bytes) {
   for (size_t at = 0; at < bytes; at += 4096) *reinterpret_cast<volatile std::byte*>(data + at) = std::byte{0};
 }
 
-void make_huge(std::byte* data, size_t bytes) {
-  if (bytes >= huge_page) madvise(data, bytes / huge_page * huge_page, madv_collapse);
+size_t huge_bytes(std::span<const MemoryRange> ranges) { return RankMemory{huge_ranges(ranges), {}}.bytes(); }
+
+void touch_ranges(std::byte* data, std::span<const MemoryRange> ranges) {
+  for (const MemoryRange& range : huge_ranges(ranges)) touch(data + range.begin, range.end - range.begin);
+}
+
+void make_huge(std::byte* data, std::span<const MemoryRange> ranges) {
+  for (const MemoryRange& range : huge_ranges(ranges))
+    madvise(data + range.begin, range.end - range.begin, madv_collapse);
 }
 
 void require_memory(size_t bytes, const char* what) {

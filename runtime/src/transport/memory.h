@@ -3,10 +3,12 @@
 // Linux 6.1): MADV_HUGEPAGE alone succeeds and does nothing while shmem_enabled is `never`, the kernel's default.
 #pragma once
 #include <cstddef>
+#include <span>
+
+#include "meshrt/rank_memory.h"
 
 namespace meshrt {
 
-constexpr size_t huge_page = size_t{2} << 20;
 constexpr size_t round_to_huge(size_t bytes) { return (bytes + huge_page - 1) / huge_page * huge_page; }
 
 /// A mapping at a 2 MiB boundary, unmapped with the object.
@@ -28,11 +30,16 @@ class Mapping {
   size_t bytes_ = 0;
 };
 
+/// The bytes of the huge pages in which the ranges lie.
+size_t huge_bytes(std::span<const MemoryRange>);
+
 /// Writes a zero to every page, so that it exists, near the core that runs this.
 void touch(std::byte* data, size_t bytes);
+/// The same of the huge pages in which the ranges lie.
+void touch_ranges(std::byte* data, std::span<const MemoryRange>);
 
 /// Asks for huge pages under touched memory. Without them everything works, slower.
-void make_huge(std::byte* data, size_t bytes);
+void make_huge(std::byte* data, std::span<const MemoryRange>);
 
 /// Throws Failure (Cause::memory) with both numbers when memory_limit.h tells fewer bytes.
 void require_memory(size_t bytes, const char* what);

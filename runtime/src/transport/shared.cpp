@@ -82,7 +82,7 @@ void SharedTransport::job_barrier() {
   }
 }
 
-std::byte* SharedTransport::allocate_arena(size_t bytes) {
+std::byte* SharedTransport::allocate_arena(size_t bytes, const UsedMemory& used) {
   memory_->area(rank_).arena_bytes.store(bytes + 1, std::memory_order_release);
   job_barrier();  // nobody touches memory before all have found that there is enough
   for (const int other : memory_->members())
@@ -94,14 +94,15 @@ std::byte* SharedTransport::allocate_arena(size_t bytes) {
   std::byte* arenas = memory_->map_arenas(stride_);
   if (!arenas) return nullptr;
   arena_ = arenas + stride_ * memory_->place(rank_);
-  touch(arena_, stride_);
+  touch_ranges(arena_, used(rank_).arena);
   if (memory_->of_threads()) {
     job_barrier();
     return arena_;
   }
-  make_huge(arena_, stride_);
+  make_huge(arena_, used(rank_).arena);
   job_barrier();
-  make_huge(arenas, stride_ * memory_->members().size());  // the others' huge pages into this process's page table
+  for (const int other : memory_->members())  // the others' huge pages into this process's page table
+    make_huge(arenas + stride_ * static_cast<size_t>(memory_->place(other)), used(other).arena);
   return arena_;
 }
 

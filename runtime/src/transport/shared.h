@@ -52,7 +52,8 @@ class SharedTransport : public Transport {
       std::function<void()> meanwhile = [] {});
   ~SharedTransport() override;
 
-  std::byte* allocate_arena(size_t bytes) override;
+  std::byte* allocate_arena(size_t bytes, const UsedMemory& used) override;
+  bool shares_arenas() const override { return !memory_->of_threads(); }
   Task task_of(const Group& group, const Call& call, HeadOfQueue& head) override;
   bool run_at_once(const Group& group, const Call& call) override;
   const WaitPolicy& policy(const Group&) override { return policy_; }

@@ -52,8 +52,10 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
 
   /// Memory of this rank that peers of the same transport may read and write where it is shared; zeroed, 2 MiB aligned.
-  /// Collective, called once.
-  virtual std::byte* allocate_arena(size_t bytes) = 0;
+  /// Only what ranks use of it becomes memory. Collective, called once.
+  virtual std::byte* allocate_arena(size_t bytes, const UsedMemory& used) = 0;
+  /// Whether processes share the arenas: then none is memory of a process alone.
+  virtual bool shares_arenas() const { return false; }
   /// The most memory that it takes for itself, beside that.
   virtual size_t own_bytes() const { return 0; }
 

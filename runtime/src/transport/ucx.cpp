@@ -12,11 +12,11 @@ UcxTransport::UcxTransport(std::shared_ptr<Control> control, const WaitPolicy& p
   policy_.first_looks = 16;  // each of them progresses the worker
 }
 
-std::byte* UcxTransport::allocate_arena(size_t bytes) {
+std::byte* UcxTransport::allocate_arena(size_t bytes, const UsedMemory& used) {
   // Nobody touches memory before all have found that there is enough.
   worker_.control().exchange({}, policy_.timeout, [] {});
   arena_ = Mapping(bytes, -1);
-  touch(arena_.data(), arena_.bytes());
+  touch_ranges(arena_.data(), used(worker_.control().welcome().rank).arena);
   return arena_.data();
 }
 

@@ -17,7 +17,7 @@ class UcxTransport : public Transport {
   UcxTransport(std::shared_ptr<Control> control, const WaitPolicy& policy);
   ~UcxTransport() override { drop_calls(); }
 
-  std::byte* allocate_arena(size_t bytes) override;
+  std::byte* allocate_arena(size_t bytes, const UsedMemory& used) override;
   Task task_of(const Group& group, const Call& call, HeadOfQueue& head) override;
   const WaitPolicy& policy(const Group&) override { return policy_; }
   const std::atomic<uint32_t>& aborted() const override;

@@ -1,0 +1,131 @@
+// join_terms.cpp: a sum whose terms are made on different ranks, none of which has two of them, as the stages of a
+// pipeline make those of a gradient. On each rank all terms but its own are -0: they are one value there, which lies
+// where the sum does, and nothing is added.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "codegen/program/accesses.h"
+#include "codegen/program/branches.h"
+#include "codegen/program/extent.h"
+#include "codegen/program/fuse.h"
+#include "codegen/program/single_map.h"
+#include "codegen/program/walk.h"
+
+namespace mesh {
+namespace {
+
+bool is_nothing(const Step& step) {
+  const auto* fill = std::get_if<FillStep>(&step.what);
+  return fill && fill->value == 0 && std::signbit(fill->value);
+}
+
+class TermJoiner {
+ public:
+  explicit TermJoiner(Program& program) : program_(program), keep_(outlive_routine(program)), classes_(program) {}
+
+  /// Whether a sum was joined.
+  bool run() {
+    find_uses();
+    for (const Sum& sum : sums_)
+      if (join(sum)) return true;
+    return false;
+  }
+
+ private:
+  /// Of a buffer's memory, in the order of the program.
+  struct UseAt {
+    int step;
+    RankSet ranks;
+    bool is_nothing;
+    bool is_plain;  // of all of it, by its own name
+  };
+  struct Sum {
+    const Step* step;
+    int number;
+    RankSet ranks;
+    std::vector<Access> terms;
+    Access to;
+  };
+
+  void find_uses() {
+    int number = 0;
+    for (const Routine& routine : program_.routines) {
+      std::vector<RankSet> ranks{classes_.all()};
+      walk(
+          routine.steps, [&](const Step& step) { add(step, number++, ranks.back()); },
+          [&](const Step& step, const Steps&) { ranks.push_back(classes_.entering(step, ranks.back())); },
+          [&](const Step&, const Steps&) { ranks.pop_back(); });
+    }
+  }
+
+  void add(const Step& step, int number, const RankSet& ranks) {
+    if (has_bodies(step)) return;
+    for_each_access(step, [&](const Access& access, Use) {
+      const BufferId memory = storage(program_, access.buffer);
+      uses_[memory].push_back(
+          {number, ranks, is_nothing(step), access.buffer == memory && access.turns.empty() && access.maps.empty()});
+    });
+    const std::optional<SingleMap> map = single_map(step);
+    if (!map || map->function != MapFunction::add || !map->load(0) || !map->load(1)) return;
+    sums_.push_back({&step, number, ranks, {*map->load(0), *map->load(1)}, map->to});
+  }
+
+  /// The ranks that make the term; nothing where it cannot lie where the sum does.
+  std::optional<RankSet> makers(const Sum& sum, const Access& term) const {
+    const Buffer &of_term = program_.buffer(term.buffer), &of_sum = program_.buffer(sum.to.buffer);
+    if (keep_[term.buffer.index] || of_term.type != of_sum.type || of_term.dims != of_sum.dims) return {};
+    RankSet makers(classes_.count()), others(classes_.count());
+    for (const UseAt& use : uses_.at(storage(program_, term.buffer))) {
+      if (!use.is_plain || use.step > sum.number) return {};
+      if (use.step < sum.number) unite(use.is_nothing ? others : makers, use.ranks);
+    }
+    if (intersect(makers, others)) return {};
+    unite(others, makers);
+    return includes(others, sum.ranks) ? std::optional(makers) : std::nullopt;
+  }
+
+  bool join(const Sum& sum) {
+    const auto first = makers(sum, sum.terms[0]), second = makers(sum, sum.terms[1]);
+    if (!first || !second || intersect(*first, *second) || sum.terms[0] == sum.terms[1]) return false;
+    for (const UseAt& use : uses_.at(storage(program_, sum.to.buffer)))
+      if (!use.is_plain || use.step < sum.number) return false;
+    const auto is_term = [&](const Access& access) { return std::ranges::count(sum.terms, access) > 0; };
+    if (std::ranges::any_of(sum.terms,
+                            [&](const Access& term) { return program_.buffer(term.buffer).space == Space::arena; }))
+      program_.buffer(sum.to.buffer).space = Space::arena;
+    for_each_list(program_, [&](Steps& steps) {
+      std::erase_if(steps, [&](const Step& step) {
+        const auto* fill = std::get_if<FillStep>(&step.what);
+        const auto* branch = std::get_if<BranchStep>(&step.what);
+        return &step == sum.step || (fill && is_nothing(step) && is_term(fill->to)) || (branch && branch->body.empty());
+      });
+    });
+    for (Routine& routine : program_.routines)
+      for_each_step(routine.steps, [&](Step& step) {
+        if (!has_bodies(step))
+          for_each_access(step, [&](Access& access, Use) {
+            if (is_term(access)) access = sum.to;
+          });
+      });
+    return true;
+  }
+
+  Program& program_;
+  const std::vector<bool> keep_;
+  const RankClasses classes_;
+  std::map<BufferId, std::vector<UseAt>> uses_;
+  std::vector<Sum> sums_;
+};
+
+}  // namespace
+
+void join_terms(Program& program) {
+  bool any = false;
+  for (const Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](const Step& step) { any = any || is_nothing(step); });
+  while (any && TermJoiner(program).run()) {}
+}
+
+}  // namespace mesh
