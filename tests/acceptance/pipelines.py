@@ -1,7 +1,6 @@
 """Emitted pipelines: one to four stages a rank or several, with data and model parallelism, six schedules: the same loss as threads, over the arena and over UCX, bit by bit, and
-one rank's curve and parameters; every schedule and remat interpreted; checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row; and
+one rank's curve and parameters; cells of a grid of schedules and remats (pipeline_cells.py); checkpoints of four stages on fewer; a rank that is killed or stopped at an action of its row; and
 what is claimed in numbers (pipeline_claims.py)."""
-import itertools
 import json
 import os
 import re
@@ -12,6 +11,7 @@ import time
 import numpy as np
 
 from checkpoints import same
+import pipeline_cells as cells
 import pipeline_claims as claims
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
@@ -156,7 +156,7 @@ layout uneven on line { batch -> data; enc, dec -> pipe { microbatches: 4, cut: 
 """
 
 
-def check_shared_by_turns(report, folder):
+def check_shared_by_turns(report, folder, small):
     """A parameter that the turns of one of two loops share: held by the stages that have turns of it, its gradients added up by these, its norm counted once."""
     spec = f"{folder}/shared.mesh"
     with open(spec, "w") as file:
@@ -180,7 +180,7 @@ def check_shared_by_turns(report, folder):
     with open(f"{folder}/shared.yaml", "w") as file:
         file.write("data: { x: {file: x.npy}, y: {file: y.npy} }\nlog: { every: 1, watch: [grad_norm, \"grad(mix)\"] }\n")
     logs = {}
-    for mesh, ranks in (("data=1,pipe=1", 1), ("data=1,pipe=4", 4), ("data=1,pipe=3", 3), ("data=2,pipe=2", 4)):
+    for mesh, ranks in (("data=1,pipe=1", 1), ("data=1,pipe=4", 4), ("data=1,pipe=3", 3), ("data=2,pipe=2", 4))[:2 if small else 4]:
         out = f"{folder}/shared-{mesh}"
         execute(meshc(), "build", spec, f"{folder}/shared.yaml", "--mesh", mesh, "--precision", "f64", "-A", "oversubscribed", "-o", out)
 
@@ -258,31 +258,6 @@ def check_deaths(report, bench, every):
                 report.true(f"{name}: exit code {done.returncode}, {time.monotonic() - start:.1f} s", good and not left, left if good else done.stderr[:600])
 
 
-SCHEDULES = ["gpipe", "1f1b", "eager_1f1b", "interleaved", "looped_bfs", "circular", "zb_h1", "zb_h2", "zb_v"]
-IN_CHUNKS = ["interleaved", "looped_bfs", "circular", "zb_v"]
-GROUPS = '"every 2"'  # of single loops and stages
-REMATS = ['"none"', '"layer"', '"stage"', '"except_last"', "{values}", GROUPS]
-# A model, sizes that leave each stage a turn, the rules of its layout besides the pipeline, and blocks that may be computed again.
-GRID = [("gpt", dict(batch=8, seq=6, embed=8, heads=2, head_dim=4, ffn=12, vocab=16, layer=8), "batch -> data; heads, ffn, vocab -> model", "layer", "(layer.attn, layer.feed)"),
-        ("translate", dict(batch=8, source=6, target=7, embed=8, heads=2, head_dim=4, vocab=16, enc=4, dec=4), "batch -> data; heads, ffn, vocab -> model", "enc, dec", "(enc.feed, dec.cross)")]
-
-
-def check_grid(report, folder, every):
-    """Every schedule with every remat, on every mesh of up to 8 ranks with up to 4 stages: all values and gradients of a step are those of one rank, in f64."""
-    cells = [(spec, size, rules, loops, schedule, remat.format(values=values), mesh) for spec, size, rules, loops, values in GRID for schedule in SCHEDULES for remat in REMATS
-             for mesh in itertools.product((1, 2, 4), (1, 2), (1, 2)) if np.prod(mesh) <= 8 and not (remat == GROUPS and ("," in loops or schedule in IN_CHUNKS))]
-    np.random.default_rng(SEED).shuffle(cells)
-    print(f"{len(cells[::every])} of {len(cells)} cells", flush=True)
-    for spec, size, rules, loops, schedule, remat, (pipe, data, model) in cells[::every]:
-        name = f"{spec}, {schedule}, remat {remat}, pipe {pipe} x data {data} x model {model}"
-        with open(f"{folder}/grid.mesh", "w") as file:
-            file.write(f"mesh grid {{ pipe: {pipe}, data: {data}, model: {model} }}\n"
-                       f'layout cell on grid {{ {rules}; {loops} -> pipe {{ microbatches: 4, schedule: "{schedule}", remat: {remat} }} }}\n')
-        said = execute(meshc(), "verify", f"{TOP}/specs/{spec}.mesh", f"{folder}/grid.mesh", "--layout", "cell", "--precision", "f64", "--bound", "1e-9", "-A", "idle_ranks", *sets(**size))
-        good = re.search(r"all \d+ values are equal", said.stdout)
-        report.true(name, good, "" if good else said.stdout[-300:])
-
-
 def run(small):
     report = Report()
     own_memory()
@@ -293,11 +268,12 @@ def run(small):
 
     with scratch() as folder:
         bench = Bench(folder)
-        report.attempt("grid", action(check_grid, folder, 72 if small else 1))
+        report.attempt("grid", action(cells.check_grid, folder, 72 if small else 1))
+        report.attempt("cells emitted", action(cells.check_emitted, folder, *((1, 1) if small else (60, 20))))
         report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[1:8:2] if small else LAYOUTS))
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("tied", action(check_tied, folder))
-        report.attempt("shared by turns", action(check_shared_by_turns, folder))
+        report.attempt("shared by turns", action(check_shared_by_turns, folder, small))
         report.attempt("seen", action(check_seen, bench))
         report.attempt("deaths", action(check_deaths, bench, 5 if small else 1))
         report.attempt("largest models", action(claims.check_largest_models, small))
