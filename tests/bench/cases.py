@@ -2,11 +2,13 @@
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 
 import numpy as np
 
+import stage_trace
 from common import meshc, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -77,6 +79,31 @@ class NarrowGpt(Gpt):
 
     def peer(self, steps):
         return [*super().peer(steps), "bf16"]
+
+
+class PipelinedGpt(Gpt):
+    """Sixteen sequences in eight micro-batches, through two stages."""
+    peer_name, micro_batches = "torch.distributed.pipelining", 8
+
+    def prepare(self):
+        super().prepare()
+        self.batch = 2 * self.micro_batches
+        with open(f"{self.folder}/stages.mesh", "w") as file:
+            file.write(f'mesh stages {{ pipe: {self.ranks} }}\nlayout stages on stages {{ layer -> pipe {{ microbatches: {self.micro_batches}, schedule: "1f1b" }} }}\n')
+        self.build_options = (f"{self.folder}/stages.mesh", "--layout", "stages", "--set", f"batch={self.batch}")
+        np.random.default_rng(1).integers(0, 4096, self.batch * 256 * (STEPS + 1) + 1).astype(np.uint16).tofile(f"{self.folder}/tokens.bin")
+        plan = json.loads(run(meshc(), "plan", f"{HERE}/{self.spec}.mesh", *self.build_options, "--json").stdout)
+        self.turns = [stage["turns"] for stage in plan["pipeline"]["stages"]]
+
+    def peer(self, steps):
+        return [f"{HERE}/peers/torch_pipeline.py", f"{self.folder}/weights.safetensors", f"{self.folder}/tokens.bin", steps, self.batch, self.micro_batches, self.turns[0]]
+
+    def limit(self):
+        """ms of a step of the slower stage's passes, beside the turns in which a pipeline of as equal stages fills and empties."""
+        run(f"{self.folder}/program/{self.spec}", "-n", self.ranks, f"{self.folder}/run.yaml", f"log.trace.steps={STEPS}", "--run-dir", f"{self.folder}/run")
+        slower = max(sum(passes.values()) for passes in stage_trace.work(stage_trace.actions(f"{self.folder}/run")).values())
+        shutil.rmtree(f"{self.folder}/run")
+        return 1e3 * slower * (self.micro_batches + self.ranks - 1) / self.micro_batches
 
 
 class Perceptron(Case):

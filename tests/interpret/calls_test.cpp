@@ -276,7 +276,7 @@ TEST(Attention, EqualsItsDefinition) {
                  d_out = made.buffer("d_out", Type::f64, of_query), d_q = made.buffer("d_q", Type::f64, of_query),
                  d_k = made.buffer("d_k", Type::f64, of_key), d_v = made.buffer("d_v", Type::f64, of_key);
   AttentionStep step{};
-  step.op = {query, key, head, head, 0.35, true, 0};
+  step.op = {.query = query, .key = key, .head_dim = head, .value_dim = head, .scale = 0.35, .least = 0};
   step.q = {q, {}}, step.k = {k, {}}, step.v = {v, {}}, step.out = {out, {}}, step.log_sum = {log_sum, {}};
   step.batch = {batch, kv, group};
   AttentionStep back = step;
