@@ -6,6 +6,7 @@ import subprocess
 
 from common import TOP, Report, meshc, scratch
 from common import run as execute
+from long_attention import CAUSAL, SCORES, model
 
 WORSE = 1.05  # of the best layout by hand
 # spec, meshes; layouts by hand whose mesh has the same axes are compared with what is found on it.
@@ -102,16 +103,7 @@ def check_language(report, folder):
 
 ATTENTION = """dim batch = 1, seq = 2048, key = seq, embed = 64, head_dim = 64
 
-model Long {
-  input x : real[batch, seq, embed]
-  param wq, wk, wv : real[embed, head_dim] = fan_in[embed]
-  q = dot[embed](x, wq)
-  k = dot[embed](x, wk)[seq as key]
-  v = dot[embed](x, wv)[seq as key]
-  y = dot[key](softmax[key](MASKED), v)
-  loss = mean[batch, seq, head_dim](y ^ 2)
-  minimize loss with sgd(lr: 0.1)
-}
+MODEL
 
 mesh line { ctx: 4 }
 
@@ -123,11 +115,10 @@ layout zigzag on line { seq -> ctx { owns: "zigzag" }; key -> ctx unless seq { o
 
 def check_deal(report, folder):
     """Positions under a causal mask are dealt in zigzag where they are split; others lie in blocks."""
-    score = "dot[head_dim](q, k)"
-    for name, masked in (("causal", f"mask({score}, position[seq] >= position[key])"), ("full", score)):
+    for name, masked in (("causal", CAUSAL), ("full", SCORES)):
         path = f"{folder}/{name}.mesh"
         with open(path, "w") as file:
-            file.write(ATTENTION.replace("MASKED", masked))
+            file.write(ATTENTION.replace("MODEL\n", model(masked)))
         plans = {layout: json.loads(execute(meshc(), "plan", path, "--layout", layout, "--json").stdout) for layout in ("default", "blocks", "zigzag")}
         seconds = {layout: plan["predicted_seconds"] for layout, plan in plans.items()}
         rules = [rule["rule"] for rule in plans["default"]["found"]["rules"]]

@@ -7,6 +7,7 @@ import subprocess
 
 from common import Report, meshc, scratch
 from common import run as execute
+from long_attention import CAUSAL, model
 
 SPEC = """dim batch = 1024, pixel = 256, hidden = 128, class = 16
 
@@ -167,23 +168,13 @@ def check_memory(report, folder):
     report.true("--memory without a unit: wrong usage", "16GiB" in wrong.stderr, wrong.stderr)
 
 
-ATTENTION = """dim batch = 8, seq = 256, key = seq, embed = 64, head_dim = 64
+ATTENTION = f"""dim batch = 8, seq = 256, key = seq, embed = 64, head_dim = 64
 
-model Long {
-  input x : real[batch, seq, embed]
-  param wq, wk, wv : real[embed, head_dim] = fan_in[embed]
-  q = dot[embed](x, wq)
-  k = dot[embed](x, wk)[seq as key]
-  v = dot[embed](x, wv)[seq as key]
-  y = dot[key](softmax[key](mask(dot[head_dim](q, k), position[seq] >= position[key])), v)
-  loss = mean[batch, seq, head_dim](y ^ 2)
-  minimize loss with sgd(lr: 0.1)
-}
+{model(CAUSAL)}
+mesh line {{ ctx: 8 }}
 
-mesh line { ctx: 8 }
-
-layout default on line { seq -> ctx }
-layout whole on line { seq -> ctx; key -> none }
+layout default on line {{ seq -> ctx }}
+layout whole on line {{ seq -> ctx; key -> none }}
 """
 
 
