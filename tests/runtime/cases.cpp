@@ -11,6 +11,7 @@
 #include <random>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "meshrt/collectives.h"
@@ -408,6 +409,46 @@ class Cases {
     take(0, 0);
     return part;
   }
+  // The busiest as counted element by element, where each has one member alone before.
+  void expect_busiest(const std::vector<MovedDim>& dims, const std::string& what) {
+    int64_t count = 1;
+    for (const MovedDim& dim : dims) count *= dim.size;
+    Bytes numbers(static_cast<size_t>(count) * sizeof(int64_t));
+    for (int64_t i = 0; i < count; ++i) put(numbers.data() + i * static_cast<int64_t>(sizeof i), i);
+    const auto elements_of = [&](int member, bool after) {
+      const Bytes part = held(Type::i64, numbers, dims, after, group_.members[static_cast<size_t>(member)]);
+      std::vector<int64_t> elements(part.size() / sizeof(int64_t));
+      std::memcpy(elements.data(), part.data(), part.size());
+      return elements;
+    };
+    std::vector<int> holder(static_cast<size_t>(count), -1);
+    for (int member = 0; member < members(); ++member)
+      for (const int64_t element : elements_of(member, false)) {
+        if (std::exchange(holder[static_cast<size_t>(element)], member) >= 0) return;
+      }
+    std::vector<std::map<int, int64_t>> given(static_cast<size_t>(members()));  // by receiver
+    std::vector<int64_t> senders(given.size(), 0);
+    for (int member = 0; member < members(); ++member)
+      for (const int64_t element : elements_of(member, true)) {
+        int64_t& elements = given[static_cast<size_t>(holder[static_cast<size_t>(element)])][member];
+        if (elements++ == 0 && holder[static_cast<size_t>(element)] != member) ++senders[static_cast<size_t>(member)];
+      }
+    std::array<int64_t, 3> most{};
+    for (int member = 0; member < members(); ++member) {
+      int64_t sent = 0, kept = 0, messages = 0;
+      for (const auto& [receiver, elements] : given[static_cast<size_t>(member)]) {
+        (receiver == member ? kept : sent) += elements;
+        messages += receiver != member;
+      }
+      most = {std::max(most[0], sent), std::max(most[1], kept),
+              std::max({most[2], messages, senders[static_cast<size_t>(member)]})};
+    }
+    const Redistribution::Busiest found = Redistribution::busiest(group_, dims);
+    if (std::array{found.sent, found.kept, found.messages} != most)
+      throw std::runtime_error(fmt::format("busiest {}: sends {}, keeps {}, exchanges {} messages, not {}, {}, {}",
+                                           what, found.sent, found.kept, found.messages, most[0], most[1], most[2]));
+  }
+
   void redistributed(Type type, const std::vector<MovedDim>& dims, const std::string& what) {
     int64_t count = 1;
     for (const MovedDim& dim : dims) count *= dim.size;
@@ -417,6 +458,7 @@ class Cases {
     std::byte* to = buffer(static_cast<int64_t>(wanted.size()));
     redistribute(rank_, group_, {13, "moved"}, from, to, Redistribution(group_, dims), type);
     expect(wanted, to, title("redistribute", type, count, what.c_str()));
+    if (me() == 0 && type == Type::f32) expect_busiest(dims, what);
   }
 
   // Every way to deal a dim to the members becomes every other; and, of what one member holds whole, the order.

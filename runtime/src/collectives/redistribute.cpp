@@ -102,35 +102,6 @@ Redistribution::Redistribution(const Group& group, const std::vector<MovedDim>& 
   exchanges_ = std::make_shared<const Exchanges>(std::move(made));
 }
 
-Redistribution::Busiest Redistribution::busiest(const Group& group, const std::vector<MovedDim>& dims) {
-  struct Load {
-    int64_t sent = 0, kept = 0, to = 0, from = 0;  // elements, members
-  };
-  std::vector<Load> loads(static_cast<size_t>(group.size()));
-  Shares(group, dims).each([&](int sender, int receiver, std::span<const Common* const> common) {
-    int64_t elements = 1;
-    for (const Common* one : common) elements *= one->elements;
-    Load& load = loads[static_cast<size_t>(sender)];
-    (sender == receiver ? load.kept : load.sent) += elements;
-    if (sender == receiver) return;
-    ++load.to;
-    ++loads[static_cast<size_t>(receiver)].from;
-  });
-  Busiest most;
-  for (const Load& load : loads) {
-    most.sent = std::max(most.sent, load.sent);
-    most.kept = std::max(most.kept, load.kept);
-    most.messages = std::max({most.messages, load.to, load.from});
-  }
-  return most;
-}
-
-int64_t Redistribution::least_messages(const std::vector<MovedDim>& dims) {
-  int64_t senders = 1;
-  for (const MovedDim& dim : dims) senders *= most_senders(dim);
-  return std::max<int64_t>(0, senders - 1);  // one may be itself
-}
-
 void reorder(const void* from, void* to, const Redistribution& plan, Type type) {
   const auto size = static_cast<int64_t>(size_of(type));
   const Moved& kept = plan.exchanges_->kept;

@@ -28,6 +28,7 @@ class DimShares {
   std::span<const Common> of(int64_t part_after) const { return shares_[static_cast<size_t>(part_after)]; }
   int64_t before(int64_t part) const { return before_[static_cast<size_t>(part)]; }  // elements of it
   int64_t after(int64_t part) const { return after_[static_cast<size_t>(part)]; }
+  int64_t parts_before() const { return static_cast<int64_t>(before_.size()); }
   int64_t parts_after() const { return static_cast<int64_t>(after_.size()); }
 
  private:
@@ -48,9 +49,12 @@ class Shares {
   /// Extents of what a member holds, by dim.
   std::vector<int64_t> held_before(int member) const;
   std::vector<int64_t> held_after(int member) const;
+  /// How many members hold each part before.
+  int64_t copies() const { return static_cast<int64_t>(copies_.size()); }
+  const DimShares& of_dim(size_t dim) const { return shares_[dim]; }
+  int64_t part(int member, const Split&) const;
 
  private:
-  int64_t part(int member, const Split&) const;
   int place_of_copy(int member) const;
 
   const Group& group_;
