@@ -326,7 +326,10 @@ void place_entry(Compilation& c) {
 
 void lower_entries(Compilation& c) {
   c.result.spec_hash = hash_of(c.request, c.sources, *c.layout, c.rings);
-  c.result.program = lower(c.result.entries, {!c.request.plain, !c.request.plain});
+  const std::optional<MemoryLimit> most = memory_limit(c.request, c.machine, c.layout->mesh, c.budget);
+  c.result.program = lower(c.result.entries, {.fuse = !c.request.plain,
+                                              .share_memory = !c.request.plain,
+                                              .memory = most ? std::optional(most->bytes) : std::nullopt});
   fits_a_rank(c.result.program, c.sink);
 }
 
@@ -547,7 +550,7 @@ std::optional<Compiled> step_program(const Graph& step, const Layout& layout, co
   place_graph(c);
   if (sink.has_errors()) return std::nullopt;
   c.result.entries.push_back({"train", "one optimizer step", std::move(c.entry.sharded)});
-  c.result.program = lower(c.result.entries);
+  c.result.program = lower(c.result.entries, {.memory = memory_of_rank(request, machine, layout.mesh)});
   fits_a_rank(c.result.program, sink);
   if (sink.has_errors()) return std::nullopt;
   return std::move(c.result);

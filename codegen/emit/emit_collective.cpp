@@ -215,8 +215,24 @@ std::string planned(EmitContext& context, std::span<const CollectiveStep> call, 
                                     [&](const EmittedPlan& plan) { return plan.call == text && plan.loops == loops; });
   if (known == context.plans.end())
     known = context.plans.insert(known, {context.names.reserve(plan_name(context, call)), text, loops});
-  return known->name + indices(loops, [&](LoopId loop) { return context.names.turn(loop); });
+  const auto& other = call.front().other_turn;
+  return known->name + indices(loops, [&](LoopId loop) {
+           if (const auto only = context.only_turns.find(loop); only != context.only_turns.end()) return only->second;
+           const std::string& turn = context.names.turn(loop);
+           return other && other->loop == loop ? turn + (other->away > 0 ? " + 1" : " - 1") : turn;
+         });
 }
+
+/// "if (l > 0) ": whether the loop has the turn that the call is of.
+std::string where_there_is(EmitContext& context, const CollectiveStep& call) {
+  if (!call.other_turn) return "";
+  const std::string& turn = context.names.turn(call.other_turn->loop);
+  if (call.other_turn->away < 0) return fmt::format("if ({} > 0) ", turn);
+  return fmt::format("if ({} + 1 < {}) ", turn, context.names.size(context.names.loop_dim(call.other_turn->loop)));
+}
+
+/// Why it is there is said where it is made first.
+bool is_told(const CollectiveStep& call) { return call.phase != CollectiveStep::Phase::wait && !call.other_turn; }
 
 /// What is done with a plan.
 const char* action_of(CollectiveStep::Phase phase) {
@@ -334,16 +350,16 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
     if (step.kind == CollectiveKind::redistribute) out.comment("  " + why.reason);
     return out.line(own_call(context, step));
   }
-  if (step.phase != CollectiveStep::Phase::wait) emit_reason(context, out, why);
-  out.line(
-      fmt::format("{}.{}();", planned(context, {&step, 1}, plan_call(context, step, span)), action_of(step.phase)));
+  if (is_told(step)) emit_reason(context, out, why);
+  out.line(fmt::format("{}{}.{}();", where_there_is(context, step),
+                       planned(context, {&step, 1}, plan_call(context, step, span)), action_of(step.phase)));
 }
 
 void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& step, Span span) {
   const CollectiveStep& first = step.collectives.front();
   int64_t bytes = 0;
   for (const CollectiveStep& one : step.collectives) bytes += context.program.sharded.steps[one.step].bytes;
-  if (first.phase != CollectiveStep::Phase::wait) {
+  if (is_told(first)) {
     out.comment(fmt::format("  {} over {} ({} ranks) of {} values in one call, {}:", name_of(first.kind),
                             quoted_axes(context.mesh(), first.axes),
                             group_size(context.mesh(), context.program.sharded.steps[first.step]),
@@ -351,8 +367,8 @@ void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& ste
     emit_reasons(context, out, step);
     context.cause_before.clear();
   }
-  out.line(fmt::format("{}.{}();", planned(context, step.collectives, plan_call(context, step, span)),
-                       action_of(first.phase)));
+  out.line(fmt::format("{}{}.{}();", where_there_is(context, first),
+                       planned(context, step.collectives, plan_call(context, step, span)), action_of(first.phase)));
 }
 
 void emit_plans(EmitContext& context, CppWriter& out) {

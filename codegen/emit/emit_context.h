@@ -81,6 +81,8 @@ struct EmitContext {
   /// Of the loops around it whose bodies have a variable with the slot of their turn: the period of the ring that it
   /// is a slot of, or 0 where it is among the rank's own turns.
   std::map<LoopId, int64_t> slots = {};
+  /// Of loops around it of which one turn alone is made, without a variable: that turn.
+  std::map<LoopId, std::string> only_turns = {};
   bool find_nonfinite = false;                         // a check after every step
   std::set<const Step*> meanwhile = {};                // steps with collectives under way
   bool polls = false;                                  // the step being written is one of them

@@ -176,6 +176,7 @@ class RoutineEmitter {
 
   void write_control(CppWriter& out, Scope& scope, const ForStep& loop, const std::string& prefix) {
     if (loop.order) return write_pipeline(out, loop, prefix);
+    if (loop.only != ForStep::Only::every) return write_only(out, scope, loop, prefix);
     const auto block = out.block(head_of(loop));
     const Within within(*this, loop);
     CppWriter body(out.depth());
@@ -189,6 +190,15 @@ class RoutineEmitter {
     }
     declare_slot(out, loop, body.text());
     out.insert(body.text());
+  }
+
+  /// What is started before a loop for its first turn, or waited for behind it: a line each, without a loop.
+  void write_only(CppWriter& out, Scope& scope, const ForStep& loop, const std::string& prefix) {
+    const Within within(*this, loop);
+    const int64_t turn = loop.only == ForStep::Only::first ? loop.first_turn() : loop.last_turn();
+    context_.only_turns[loop.loop] = turn == 0 ? "0" : context_.names.size(loop.dim) + " - 1";
+    write_steps(out, scope, loop.body, 0, loop.body.size(), prefix);
+    context_.only_turns.erase(loop.loop);
   }
 
   /// The loop is around what is written while this is there.

@@ -52,7 +52,9 @@ TrafficTable count_traffic(const Program& program) {
             tables[i][{CollectiveKind::ring, ring->axes}].add(around.back().turns, program.sharded.steps[one].bytes);
     const std::span<const CollectiveStep> call = movements(step);
     if (call.empty() || call.front().phase == CollectiveStep::Phase::wait || call.front().axes.empty()) return;
-    const auto& [turns, ranks] = around.back();
+    const std::vector<bool>& ranks = around.back().ranks;
+    // What is started for the next turn is not in the last one.
+    const int64_t turns = around.back().turns - (call.front().other_turn ? around[around.size() - 2].turns : 0);
     for (size_t i = 0; i < tables.size(); ++i) {
       if (!ranks[i]) continue;
       Traffic& traffic = tables[i][{call.front().kind, call.front().axes}];
@@ -64,7 +66,7 @@ TrafficTable count_traffic(const Program& program) {
     const auto* loop = std::get_if<ForStep>(&step.what);
     const int64_t turns = loop == nullptr ? 1
                           : loop->own     ? largest_extent(program, {loop->dim, *loop->own})
-                                          : loop->turns;
+                                          : loop->made();
     around.push_back({around.back().turns * turns, classes.entering(step, around.back().ranks)});
   };
   walk(program.routines[program.step().run].steps, count, enter, [&](const Step&, const Steps&) { around.pop_back(); });

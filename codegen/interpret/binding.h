@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct Binding {
   std::vector<int64_t> loop_extent;  // by LoopId: how many turns it has
   std::map<DimId, LoopId> loops;     // around the steps that are being bound
   meshrt::StepInput input;           // of the step under way
-  /// By CollectiveStep::step: what was started last, for its wait.
-  std::map<uint32_t, std::shared_ptr<class PlannedCall>> started;
+  /// By CollectiveStep::step and what it moves: its start and its wait may stand in either order, in several lists.
+  std::map<std::tuple<uint32_t, BufferId, BufferId>, std::shared_ptr<class PlannedCall>> calls;
 
   Binding(const Program&, meshrt::Rank&);
   /// Where the buffer's memory begins.

@@ -332,15 +332,24 @@ MakePlan maker(Binding& binding, const CombinedStep& step) {
 template <class Kind>
 Task planned(Binding& binding, const Kind& step, std::span<const CollectiveStep> call) {
   const CollectiveStep& first = call.front();
-  if (first.phase == Phase::wait) {
-    const auto started = binding.started.find(first.step);
-    if (started == binding.started.end()) fault(binding, first, "it is waited for and was not started");
-    return [made = started->second] { made->now().wait(); };
-  }
-  const auto made = std::make_shared<PlannedCall>(binding, call, maker(binding, step));
+  std::shared_ptr<PlannedCall>& known = binding.calls[{first.step, first.from.buffer, first.to.buffer}];
+  if (!known) known = std::make_shared<PlannedCall>(binding, call, maker(binding, step));
+  const std::shared_ptr<PlannedCall> made = known;
   if (first.phase == Phase::whole) return [made] { made->now().run(); };
-  binding.started[first.step] = made;
-  return [made] { made->now().start(); };
+  const auto act = [made, starts = first.phase == Phase::start] {
+    if (starts) made->now().start();
+    else made->now().wait();
+  };
+  if (!first.other_turn) return act;
+  int64_t& turn = binding.turns[first.other_turn->loop.index];
+  const int64_t turns = binding.loop_extent[first.other_turn->loop.index];
+  return [act, &turn, turns, away = first.other_turn->away] {
+    const int64_t own = turn, other = own + away;
+    if (other < 0 || other >= turns) return;
+    turn = other;
+    act();
+    turn = own;
+  };
 }
 
 }  // namespace

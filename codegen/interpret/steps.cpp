@@ -51,6 +51,10 @@ Task bind_step(Binding& binding, const ForStep& loop) {
   binding.loops = around;
   int64_t& turn = binding.turns[loop.loop.index];
   std::vector<Range> ranges{loop.own ? binding.range({loop.dim, *loop.own}) : Range{0, loop.turns}};
+  if (loop.only != ForStep::Only::every) {
+    const int64_t only = loop.only == ForStep::Only::first ? loop.first_turn() : loop.last_turn();
+    ranges = {Range{only, only + 1}};
+  }
   if (loop.stage) {
     const ShardedGraph& sharded = binding.program.sharded;
     ranges = turns_of_stages(sharded.graph, sharded.layout.pipeline, loop.dim);

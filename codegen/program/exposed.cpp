@@ -21,8 +21,16 @@ class Clock {
       if (!moved.empty()) {
         collective(moved.front());
       } else if (const ForStep* loop = std::get_if<ForStep>(&step.what)) {
+        if (hands_over(*loop)) {
+          for (int64_t turn = 0; turn < loop->turns; ++turn) {
+            is_first_ = turn == 0;
+            is_last_ = turn == loop->turns - 1;
+            run(loop->body);
+          }
+          continue;
+        }
         if (const int left = left_open(loop->body); left != 0) {
-          for (int64_t turn = 0; turn < (left < 0 ? 1 : loop->turns); ++turn) run(loop->body);  // the last one is last
+          for (int64_t turn = 0; turn < (left < 0 ? 1 : loop->made()); ++turn) run(loop->body);  // the last one is last
           continue;
         }
         Clock turn(program_, calls_);  // turns are alike: each begins with what its steps start
@@ -42,6 +50,12 @@ class Clock {
 
  private:
   using Phase = CollectiveStep::Phase;
+
+  /// Whether turns start, or wait for, what other turns move.
+  static bool hands_over(const ForStep& loop) {
+    return std::ranges::any_of(
+        loop.body, [](const Step& step) { return !movements(step).empty() && movements(step).front().other_turn; });
+  }
 
   /// How many more calls are started in the body than waited for.
   static int left_open(const Steps& body) {
@@ -63,6 +77,7 @@ class Clock {
   }
 
   void collective(const CollectiveStep& first) {
+    if (first.other_turn && (first.phase == Phase::start ? is_last_ : is_first_)) return;
     double& ends = ends_[first.step];
     if (first.phase != Phase::wait) {
       const auto seconds = calls_.find(first.step);
@@ -78,6 +93,7 @@ class Clock {
   const std::map<uint32_t, double>& calls_;  // seconds of one execution
   std::map<uint32_t, double> ends_;          // of those that were started
   double now_ = 0, all_end_ = 0, waited_ = 0;
+  bool is_first_ = true, is_last_ = true;  // of the turns of the innermost loop that hands calls over
 };
 
 }  // namespace

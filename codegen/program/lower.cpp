@@ -6,6 +6,7 @@
 #include "codegen/program/accesses.h"
 #include "codegen/program/bound.h"
 #include "codegen/program/combine.h"
+#include "codegen/program/exposed.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/fuse.h"
 #include "codegen/program/lower_entry.h"
@@ -146,6 +147,25 @@ Program lowered(std::span<const Entry> entries, const LowerOptions& options, boo
   return program;
 }
 
+/// Within turns of loops: collectives start early where that takes no memory at the peak.
+Program overlapped(Program program, const LowerOptions& options) {
+  Program early = program;
+  overlap_collectives(program, false);
+  plan_memory(program, options.share_memory);
+  overlap_collectives(early, true);
+  plan_memory(early, options.share_memory);
+  return early.memory.peak() > program.memory.peak() ? program : early;
+}
+
+/// Whether to have places of turns in use from turn to turn saves waiting, a hundredth of the step where it takes
+/// memory, and there is room.
+bool pays(const Program& within, const Program& between, const LowerOptions& options) {
+  const bool takes_memory = between.memory.peak() > within.memory.peak();
+  if (takes_memory && options.memory && between.memory.peak() > *options.memory) return false;
+  const double seconds = step_cost(within.sharded, within).seconds;
+  return seconds - step_cost(between.sharded, between).seconds > (takes_memory ? 0.01 * seconds : 0);
+}
+
 }  // namespace
 
 Program lower(std::span<const Entry> entries, const LowerOptions& options) {
@@ -161,13 +181,13 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
     plan_memory(program, options.share_memory);
     return program;
   }
-  Program early = program;
-  overlap_collectives(program, false);
-  plan_memory(program, options.share_memory);
-  overlap_collectives(early, true);
-  plan_memory(early, options.share_memory);
-  const auto bytes = [](const Program& of) { return of.memory.peak(); };
-  return bytes(early) > bytes(program) ? program : early;
+  Program shared = program;
+  overlap_turns(program, false);
+  program = overlapped(std::move(program), options);
+  overlap_turns(shared, false);
+  if (!overlap_turns(shared, true)) return program;
+  shared = overlapped(std::move(shared), options);
+  return pays(program, shared, options) ? shared : program;
 }
 
 }  // namespace mesh

@@ -71,8 +71,9 @@ class Curve {
         program_.routines[routine_].steps, [&](const Step& step) { next += has_bodies(step) ? 0 : 1; },
         [&](const Step& step, const Steps&) {
           const auto* loop = std::get_if<ForStep>(&step.what);
-          open.push_back(loop ? curve.loops.size() : none);
-          if (loop) curve.loops.push_back({loop->dim, loop->turns, next, next});
+          const bool whole = loop && loop->only == ForStep::Only::every;
+          open.push_back(whole ? curve.loops.size() : none);
+          if (whole) curve.loops.push_back({loop->dim, loop->turns, next, next});
         },
         [&](const Step&, const Steps&) {
           if (open.back() != none && next > 0) curve.loops[open.back()].last = next - 1;

@@ -19,17 +19,6 @@ bool is_in(const Step& step, Phase phase) {
   return !moved.empty() && moved.front().phase == phase;
 }
 
-/// Where a call that step `from` starts must have ended: before a step that touches its buffers, before the end of the
-/// forward part, which another entry may execute by itself, and of the list.
-size_t first_need(const Program& program, std::span<const Step> steps, size_t from, const Step& call) {
-  const bool forward = part_of(steps[from]) == Part::forward;
-  size_t at = from + 1;
-  while (at < steps.size() && !std::holds_alternative<UntilStep>(steps[at].what) &&
-         (part_of(steps[at]) == Part::forward) == forward && !common_memory(program, call, steps[at]))
-    ++at;
-  return at;
-}
-
 double seconds_of(const Program& program, const Step& call) {
   double seconds = 0;
   for (const CollectiveStep& one : movements(call)) seconds += program.sharded.steps[one.step].seconds;
@@ -65,16 +54,8 @@ void overlap(const Program& program, Steps& steps, bool early) {
     const auto at = [&](size_t index) { return steps.begin() + static_cast<std::ptrdiff_t>(index); };
     const auto computes = [](const Step& step) { return movements(step).empty(); };
     if (std::none_of(at(begin), at(i), computes) && std::none_of(at(i + 1), at(need), computes)) continue;
-    Step wait = steps[i];
+    Step wait = wait_for(steps[i], steps, need);
     for (CollectiveStep& one : movements(steps[i])) one.phase = Phase::start;
-    for (CollectiveStep& one : movements(wait)) one.phase = Phase::wait;
-    // It stands with the step that needs it, of the same block instance.
-    const Step& beside = need < steps.size() ? steps[need] : steps.back();
-    wait.part = need < steps.size() && (part_of(beside) == Part::forward) != (wait.part == Part::forward)
-                    ? part_of(steps[need - 1])
-                    : part_of(beside);
-    wait.scope = has_bodies(beside) ? "" : beside.scope;
-    wait.notes.clear();
     steps.insert(at(need), std::move(wait));
     if (begin == i) continue;
     steps[i].scope = steps[begin].scope;
@@ -82,48 +63,13 @@ void overlap(const Program& program, Steps& steps, bool early) {
   }
 }
 
-/// Collectives of a loop's body for which its later turns need not wait.
-bool outlasts_turn(const Program& program, const ForStep& loop, size_t call) {
-  const Step& step = loop.body[call];
-  if (!is_in(step, Phase::whole)) return false;
-  if (within_node(program.sharded.machine, program.sharded.layout.mesh, movements(step).front().axes)) return false;
-  for (size_t i = call + 1; i < loop.body.size(); ++i)
-    if (common_memory(program, step, loop.body[i])) return false;
-  return std::ranges::all_of(loop.body,
-                             [&](const Step& other) { return keeps_to_its_turn(program, step, other, loop.loop); });
-}
-
-/// The loops of a list whose turns all are executed on every rank.
-void wait_behind_loops(const Program& program, Steps& steps) {
-  for (size_t i = 0; i < steps.size(); ++i) {
-    auto* loop = std::get_if<ForStep>(&steps[i].what);
-    if (!loop || loop->own || loop->stage || loop->order || loop->turns < 2 || loop->body.empty() ||
-        std::holds_alternative<UntilStep>(loop->body.back().what))
-      continue;
-    std::vector<size_t> calls;
-    for (size_t at = 0; at < loop->body.size(); ++at)
-      if (outlasts_turn(program, *loop, at)) calls.push_back(at);
-    for (const size_t at : calls) {
-      loop = std::get_if<ForStep>(&steps[i].what);
-      Step& call = loop->body[at];
-      ForStep waits{loop->loop, loop->dim, loop->turns, loop->reverse, {call}};
-      for (CollectiveStep& one : movements(call)) one.phase = Phase::start;
-      for (CollectiveStep& one : movements(waits.body.front())) one.phase = Phase::wait;
-      waits.body.front().notes.clear();
-      Step behind = steps[i];
-      behind.what = std::move(waits);
-      behind.notes.clear();
-      const size_t need = first_need(program, steps, i, call);
-      steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(need), std::move(behind));
-    }
-  }
-}
-
 /// How many more calls are under way behind the steps than before.
 int find_meanwhile(const Steps& steps, bool around, std::set<const Step*>& found) {
   int started = 0;
   for (const Step& step : steps) {
-    if (is_in(step, Phase::wait)) --started;
+    const auto moved = movements(step);
+    const bool own = !moved.empty() && !moved.front().other_turn;  // what other turns started they wait for as well
+    if (own && is_in(step, Phase::wait)) --started;
     if (around || started > 0) found.insert(&step);
     const auto* loop = std::get_if<ForStep>(&step.what);
     const bool messages = loop && loop->order;
@@ -133,7 +79,7 @@ int find_meanwhile(const Steps& steps, bool around, std::set<const Step*>& found
       if (left > 0 && !within) find_meanwhile(*body, true, found);  // while the next turns are executed
       started += left;
     }
-    if (is_in(step, Phase::start)) ++started;
+    if (own && is_in(step, Phase::start)) ++started;
   }
   return started;
 }
@@ -144,6 +90,27 @@ std::span<CollectiveStep> movements(Step& step) {
   if (auto* one = std::get_if<CollectiveStep>(&step.what)) return {one, 1};
   if (auto* several = std::get_if<CombinedStep>(&step.what)) return several->collectives;
   return {};
+}
+
+size_t first_need(const Program& program, std::span<const Step> steps, size_t from, const Step& call) {
+  const bool forward = part_of(steps[from]) == Part::forward;
+  size_t at = from + 1;
+  while (at < steps.size() && !std::holds_alternative<UntilStep>(steps[at].what) &&
+         (part_of(steps[at]) == Part::forward) == forward && !common_memory(program, call, steps[at]))
+    ++at;
+  return at;
+}
+
+Step wait_for(const Step& call, std::span<const Step> steps, size_t need) {
+  Step wait = call;
+  for (CollectiveStep& one : movements(wait)) one.phase = Phase::wait;
+  const Step& beside = need < steps.size() ? steps[need] : steps.back();  // of the same block instance
+  wait.part = need < steps.size() && (part_of(beside) == Part::forward) != (call.part == Part::forward)
+                  ? part_of(steps[need - 1])
+                  : part_of(beside);
+  wait.scope = has_bodies(beside) ? "" : beside.scope;
+  wait.notes.clear();
+  return wait;
 }
 
 std::span<const CollectiveStep> movements(const Step& step) {
@@ -172,7 +139,6 @@ bool keeps_to_its_turn(const Program& program, const Step& call, const Step& ste
 }
 
 void overlap_collectives(Program& program, bool early) {
-  for_each_list(program, [&](Steps& steps) { wait_behind_loops(program, steps); });
   for_each_list(program, [&](Steps& steps) { overlap(program, steps, early); });
 }
 

@@ -1,7 +1,7 @@
 // overlap.h: collectives that are under way while other steps are executed: started where they stand or before, waited
-// for where what they move is needed first, or overwritten. Start and wait stand in one list of steps, or the start in
-// a loop's body and the wait in a loop over the same turns behind it; in between nobody touches their buffers. The wait
-// has the accesses of the start, so buffers live until then.
+// for where what they move is needed first, or overwritten. Start and wait stand in one list of steps; or the start in
+// a loop's body and the wait in a loop over the same turns behind it; or in different turns of a loop (overlap_turns).
+// In between nobody touches their buffers. The wait has the accesses of the start, so buffers live until then.
 #pragma once
 #include <set>
 #include <span>
@@ -19,10 +19,23 @@ std::span<const CollectiveStep> movements(const Step&);
 /// Of a step that sends while it computes what goes round; null of others.
 const AttentionStep::Ring* ring_of(const Step&);
 
+/// Of collectives between hosts in bodies of loops, those that may be under way from one turn to the next. What each
+/// turn leaves in a place of its own is waited for behind the loop. If `shared`, so that places which the turns share
+/// live as long as the loop: what a turn gathers of memory that the loop does not change is started when the turn
+/// before is done with the place for it, and what it sums up from such a place is waited for when the next turn writes
+/// it; the first turn's is started before the loop, the last one's waited for behind it. Whether there are any.
+bool overlap_turns(Program&, bool shared);
+
 /// Starts every collective with steps that compute something before what it moves is needed. Those whose time these
-/// steps do not hide are started as much earlier as hides it, if `early`, which takes memory. Those between hosts of
-/// which each turn of a loop makes one, in a slot that no other turn uses, are waited for behind the loop.
+/// steps do not hide are started as much earlier as hides it, if `early`, which takes memory.
 void overlap_collectives(Program&, bool early);
+
+/// Where a call that step `from` of a list starts must have ended: before a step that touches its buffers, before the
+/// end of the forward part, which another entry may execute by itself, and of the list.
+size_t first_need(const Program&, std::span<const Step>, size_t from, const Step& call);
+
+/// The step that waits for a call at `need` in a list, with the step that needs it.
+Step wait_for(const Step& call, std::span<const Step>, size_t need);
 
 /// Where in the list the collective is waited for that step `start` starts; the list's size: nowhere.
 size_t wait_of(std::span<const Step>, size_t start);

@@ -250,7 +250,8 @@ class Printer {
   std::string text(const DefinedStep& s) const { return s.definition->text(program_, s); }
   std::string text(const CollectiveStep& c) const {
     static constexpr const char* phases[] = {"", " start", " wait"};
-    const std::string phase = phases[static_cast<size_t>(c.phase)];
+    std::string phase = phases[static_cast<size_t>(c.phase)];
+    if (c.other_turn) phase += c.phase == CollectiveStep::Phase::start ? " of the next turn" : " of the turn before";
     if (c.kind == CollectiveKind::halo) {
       const LocalDim& local = c.before[static_cast<size_t>(c.from_dim)];
       const std::string over = axes(c.axes);
@@ -293,7 +294,9 @@ class Printer {
     if (loop.stage) own += ", those of the stage";
     const std::string order =
         loop.order ? ", as the stages of " + axes({loop.order->axis}) + " have them in their lists" : "";
-    return fmt::format("for {} {}{}{}{}", dim(loop.dim), loop.turns, loop.reverse ? " backwards" : "", own, order);
+    static constexpr const char* made[] = {"", ", the first alone", ", the last alone"};
+    return fmt::format("for {} {}{}{}{}{}", dim(loop.dim), loop.turns, loop.reverse ? " backwards" : "",
+                       made[static_cast<size_t>(loop.only)], own, order);
   }
   std::string text(const ActionStep& action) const {
     switch (action.kind) {

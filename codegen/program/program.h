@@ -260,6 +260,14 @@ struct CollectiveStep {
   Where at = {};
   uint32_t step;  // index into ShardedGraph::steps: bytes, reason
   enum class Phase : uint8_t { whole, start, wait } phase = Phase::whole;  // see overlap.h
+  /// Set: it starts or waits for what another turn of the loop around it moves: that turn's number is `away` more, +1
+  /// or -1. Where the loop has no such turn nothing is done.
+  struct OtherTurn {
+    LoopId loop;
+    int away;
+    bool operator==(const OtherTurn&) const = default;
+  };
+  std::optional<OtherTurn> other_turn = {};
 };
 
 /// Several collectives that differ only in what they move (kind, axes, reduce, element type and phase are equal), made
@@ -326,7 +334,14 @@ struct ForStep {
   /// Set: the body is ActionSteps, which each rank executes as its list says. What a turn's F leaves to its B, or is
   /// sent, lies in a ring of slots, of which there are as many as turns that need it at a time (pipeline_slots.h).
   std::optional<PipelineOrder> order = {};
+  /// Only the first or the last turn of the loop with this number is made: what its other turns take over, or leave.
+  enum class Only : uint8_t { every, first, last } only = Only::every;
   std::array<Steps*, 1> bodies() { return {&body}; }
+  /// How many turns are made of a loop that all ranks make alike.
+  int64_t made() const { return only == Only::every ? turns : 1; }
+  /// The turn before all others, or behind them.
+  int64_t first_turn() const { return reverse ? turns - 1 : 0; }
+  int64_t last_turn() const { return reverse ? 0 : turns - 1; }
 };
 
 /// Which of a rank's several stages, in their order, is under way.

@@ -26,15 +26,17 @@ class CallVerifier {
  private:
   struct Call {
     const Step* step;
-    LoopId loop = {};  // set: each turn of it has started one
+    LoopId loop = {};  // set: its turns have started it
   };
+  enum class Turn : uint8_t { first, middle, last, any };
 
   /// Follows the steps of a list. Those of a loop that waits may wait for what the turns of an earlier one have
   /// started, `behind`. What is under way when they have been executed.
-  std::vector<Call> open_after(std::span<const Step> steps, std::span<const Call> behind) {
+  std::vector<Call> open_after(std::span<const Step> steps, std::span<const Call> behind, Turn turn = Turn::any) {
     std::vector<Call> started(behind.begin(), behind.end());
     for (const Step& step : steps) {
       const auto moved = movements(step);
+      if (!moved.empty() && does_nothing(moved.front(), turn)) continue;
       if (!moved.empty() && moved.front().phase == Phase::wait) {
         const auto own =
             std::ranges::find_if(started, [&](const Call& call) { return same(movements(*call.step), moved); });
@@ -43,26 +45,49 @@ class CallVerifier {
         continue;
       }
       const auto* inner = std::get_if<ForStep>(&step.what);
+      const bool hands_over = inner && std::ranges::any_of(inner->body, [](const Step& one) {
+                                return !movements(one).empty() && movements(one).front().other_turn;
+                              });
       std::vector<Call> awaited;
-      if (inner && only_waits(*inner))
+      if (inner && (hands_over || only_waits(*inner)))
         std::ranges::copy_if(started, std::back_inserter(awaited),
                              [&](const Call& call) { return call.loop == inner->loop; });
-      if (awaited.empty())
-        for (const Call& call : started)
-          if (const BufferId both = common_memory(program_, *call.step, step)) touches(step, both, *call.step);
+      for (const Call& call : started) {
+        const bool is_awaited = !awaited.empty() && (!hands_over || call.loop == inner->loop);
+        if (is_awaited) continue;
+        if (const BufferId both = common_memory(program_, *call.step, step)) touches(step, both, *call.step);
+      }
       if (!moved.empty() && moved.front().phase == Phase::start) started.push_back({&step});
+      if (hands_over) {
+        for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
+        for (const Call& call : open_after_turns(*inner, std::move(awaited)))
+          started.push_back({call.step, inner->loop});
+        continue;
+      }
       for (const Steps* body : bodies(step)) {
         const LoopId turns = inner && !inner->order && !inner->own ? inner->loop : LoopId{};
         const std::vector<Call> left = open_after(*body, awaited);
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
         for (const Call& call : left) {
           if (!turns) say("{} is never waited for", *call.step);
-          else if (!call.loop) next_turns(*body, *call.step, turns);
+          else if (!call.loop && inner->only == ForStep::Only::every) next_turns(*body, *call.step, turns);
           started.push_back({call.step, turns});
         }
       }
     }
     return started;
+  }
+
+  /// Of a loop whose turns start and wait for each other's.
+  std::vector<Call> open_after_turns(const ForStep& loop, std::vector<Call> open) {
+    for (const Turn turn : {Turn::first, Turn::middle, Turn::last})
+      if (turn != Turn::middle || loop.turns > 2) open = open_after(loop.body, open, turn);
+    return open;
+  }
+
+  /// Of what there is no such turn.
+  static bool does_nothing(const CollectiveStep& one, Turn turn) {
+    return one.other_turn && turn == (one.phase == Phase::start ? Turn::last : Turn::first);
   }
 
   static bool only_waits(const ForStep& loop) {
@@ -78,12 +103,14 @@ class CallVerifier {
   }
 
   void touches(const Step& step, BufferId both, const Step& call) {
-    messages.push_back(fmt::format("{} touches {} while this is under way: {}", summary(program_, step),
-                                   program_.buffer(both).name, summary(program_, call)));
+    add(fmt::format("{} touches {} while this is under way: {}", summary(program_, step), program_.buffer(both).name,
+                    summary(program_, call)));
   }
 
-  void say(fmt::format_string<std::string> what, const Step& step) {
-    messages.push_back(fmt::format(what, summary(program_, step)));
+  void say(fmt::format_string<std::string> what, const Step& step) { add(fmt::format(what, summary(program_, step))); }
+
+  void add(std::string message) {  // turns of a loop have the same to say
+    if (std::ranges::find(messages, message) == messages.end()) messages.push_back(std::move(message));
   }
 
   static bool same(std::span<const CollectiveStep> a, std::span<const CollectiveStep> b) {
