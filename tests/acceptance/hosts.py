@@ -187,6 +187,27 @@ def overlaps(report, folder):
             report.true(f"sums turn by turn on two hosts, {name}: the bits of sums at the end, on one", len(found) == 5 and found == whole, found)
 
 
+def gathers_ahead(report, folder):
+    """Parameters split over hosts are gathered for the next turn while this one computes, and their gradients scattered during the next one: the bits of the program that waits."""
+    with open(f"{folder}/apart.yaml", "w") as file:
+        file.write("name: apart\nnode: { ranks: 2 }\ngflops: { f64: 0.1 }\nnetwork: { latency_us: 200, gbs: 0.1 }\n")
+    zero = [f"{TOP}/specs/gpt.mesh", "--layout", "zero", *sets(**{**GPT, "layer": 3}), "--precision", "f64"]
+    execute(meshc(), "build", *zero, "--machine", f"{folder}/apart.yaml", "-o", f"{folder}/ahead")
+    execute(meshc(), "build", *zero, "-o", f"{folder}/waits")
+    whole, _ = curve(folder, "waits", 5, f"{folder}/waits/gpt", "-n", 4)
+    with open(f"{folder}/ahead/gpt.cpp") as file:
+        text = file.read()
+    report.true("turns gather for the next one, in both directions", "if (l + 1 < layer) all_gather" in text and "if (l > 0) all_gather" in text)
+    report.true("and wait for what the one before scattered", re.search(r"if \(l \+ 1 < layer\) reduce_scatter_\w+\[l \+ 1\]\.wait", text))
+    report.true("the others do not", "if (l" not in open(f"{folder}/waits/gpt.cpp").read())
+    here, _ = curve(folder, "ahead", 5, f"{folder}/ahead/gpt", "-n", 4)
+    report.true("gathered ahead on one host: the bits of the program that waits", len(here) == 5 and here == whole, here)
+    with Network(folder, 2, delay=0.002) as net:
+        for name, env in (("overlapped", {}), ("MESHRT_NO=overlap", {"MESHRT_NO": "overlap"})):
+            found, _ = curve(folder, "ahead", 5, *net.meshrun(MESHRUN), f"{folder}/ahead/gpt", env=env)
+            report.true(f"gathered ahead on two hosts, 2 ms apart, {name}: the bits of the program that waits", len(found) == 5 and found == whole, found)
+
+
 def measures(report, folder):
     """`machine --measure` on two hosts of two ranks tells what joins them from what joins the ranks of one."""
     with Network(folder, 2) as net:
@@ -231,6 +252,7 @@ def run(small):
             trains(report, folder, small)
             fails(report, folder, small)
             overlaps(report, folder)
+            gathers_ahead(report, folder)
             measures(report, folder)
             refuses(report, folder)
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "codegen/compile.h"
@@ -46,6 +48,62 @@ Program between_hosts() {
   std::optional<Compiled> made = compile(request, sources, sink);
   if (!made) throw std::runtime_error(sink.diagnostics().front().message);
   return std::move(made->program);
+}
+
+/// Parameters, gradients and moments are split over hosts: a turn of a loop gathers what it reads, and scatters sums.
+Program apart(std::optional<int64_t> memory = {}) {
+  CompileRequest request;
+  request.files = {SPECS "/gpt.mesh"};
+  request.layout = "zero";
+  request.mesh = {{"data", 2}};
+  request.machine_file = APART;
+  request.memory = memory;
+  SourceMap sources;
+  DiagnosticSink sink;
+  std::optional<Compiled> made = compile(request, sources, sink);
+  if (!made) throw std::runtime_error(sink.diagnostics().front().message);
+  return std::move(made->program);
+}
+
+double exposed_seconds(const Program& program) {
+  return mesh::exposed_seconds(program, predict(program.sharded, calls_of_reshards(program)));
+}
+
+/// A loop of the training step whose turns start and wait for each other's, in the list around it.
+struct Turns {
+  Steps* steps = nullptr;
+  size_t loop = 0;
+  ForStep& of(size_t at) const { return std::get<ForStep>((*steps)[at].what); }
+  Steps& body() const { return of(loop).body; }
+  /// In the body.
+  size_t call(Phase phase, bool of_other_turn) const {
+    const auto found = std::ranges::find_if(body(), [&](const Step& step) {
+      return !movements(step).empty() && movements(step).front().phase == phase &&
+             movements(step).front().other_turn.has_value() == of_other_turn;
+    });
+    if (found == body().end()) throw std::logic_error("the loop has no such call");
+    return static_cast<size_t>(found - body().begin());
+  }
+  void erase(size_t at) const { body().erase(body().begin() + static_cast<std::ptrdiff_t>(at)); }
+  /// The first loop beside it of which this turn alone is made.
+  void erase_only(ForStep::Only only) const {
+    const auto found = std::ranges::find_if(*steps, [&](const Step& step) {
+      const auto* other = std::get_if<ForStep>(&step.what);
+      return other && other->loop == of(loop).loop && other->only == only;
+    });
+    if (found == steps->end()) throw std::logic_error("nothing stands beside the loop");
+    steps->erase(found);
+  }
+};
+
+/// The forward loop, or the one backwards.
+Turns turns_of(Program& program, bool backwards) {
+  Steps& steps = program.routines[program.step().run].steps;
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (const auto* loop = std::get_if<ForStep>(&steps[i].what);
+        loop && loop->only == ForStep::Only::every && loop->reverse == backwards && loop->body.size() > 10)
+      return {&steps, i};
+  throw std::logic_error("the program has no such loop");
 }
 
 /// The loop of a list whose turns start `calls` that are waited for behind it, and the loop that waits.
@@ -102,6 +160,15 @@ Pair find_pair(Program& program, const IsWanted& is_wanted) {
 
 Pair any_pair(Program& program) {
   return find_pair(program, [](const Steps&, size_t, size_t) { return true; });
+}
+
+/// Whether two buffers lie, in part, at the same addresses.
+bool share_bytes(const Program& program, const Access& a, const Access& b) {
+  const Buffer &one = program.buffer(storage(program, a.buffer)), &other = program.buffer(storage(program, b.buffer));
+  const auto end = [](const Buffer& of) {
+    return of.offset + of.elements * static_cast<int64_t>(meshrt::size_of(of.type));
+  };
+  return &one != &other && one.space == other.space && one.offset < end(other) && other.offset < end(one);
 }
 
 TEST(Overlap, starts_and_waits_where_nothing_in_between_needs_the_result) {
@@ -190,6 +257,83 @@ TEST(Overlap, the_verifier_finds_a_turn_that_touches_what_another_has_under_way)
   expect_message(program, "while this is under way");
 }
 
+TEST(Overlap, turns_gather_for_the_next_one_and_sum_up_during_it) {
+  Program program = apart();
+  EXPECT_EQ(verify_program(program), std::vector<std::string>{});
+  for (const bool backwards : {false, true}) {
+    const Turns turns = turns_of(program, backwards);
+    std::map<uint32_t, std::multiset<std::pair<Phase, int>>> calls;
+    for (const Step& step : turns.body())
+      for (const CollectiveStep& one : movements(step))
+        calls[one.step].insert({one.phase, one.other_turn ? one.other_turn->away : 0});
+    const int next = backwards ? -1 : 1;
+    int gathers = 0, sums = 0;
+    for (const auto& [step, phases] : calls) {
+      const bool gathered = program.sharded.steps[step].kind == CollectiveKind::all_gather;
+      (gathered ? gathers : sums) += 1;
+      if (gathered) EXPECT_EQ(phases, (std::multiset<std::pair<Phase, int>>{{Phase::start, next}, {Phase::wait, 0}}));
+      else EXPECT_EQ(phases, (std::multiset<std::pair<Phase, int>>{{Phase::start, 0}, {Phase::wait, -next}}));
+    }
+    EXPECT_EQ(gathers, backwards ? 8 : 10);  // backwards nothing reads the biases
+    EXPECT_EQ(sums, backwards ? 10 : 0);
+  }
+}
+
+TEST(Overlap, turns_hand_over_only_where_their_memory_has_room) {
+  const Program program = apart();
+  const Program small = apart(program.memory.peak() - 1);
+  EXPECT_LT(small.memory.peak(), program.memory.peak());
+  EXPECT_LT(exposed_seconds(program), 0.25 * exposed_seconds(small));
+}
+
+/// By the plan's offsets alone: from turn to turn nobody else uses the place that a call of another turn moves.
+TEST(Overlap, places_of_turns_are_nobody_elses_while_the_loop_is_made) {
+  Program program = apart();
+  int compared = 0;
+  for (const bool backwards : {false, true}) {
+    const Turns turns = turns_of(program, backwards);
+    for (const Step& call : turns.body()) {
+      if (movements(call).empty() || !movements(call).front().other_turn) continue;
+      for_each_access(std::as_const((*turns.steps)[turns.loop]), [&](const Access& used, Use) {
+        for_each_access(call, [&](const Access& moved, Use) {
+          EXPECT_FALSE(share_bytes(program, used, moved))
+              << program.buffer(used.buffer).name << " and " << program.buffer(moved.buffer).name;
+          ++compared;
+        });
+      });
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
+TEST(Overlap, the_verifier_finds_turns_that_are_not_handed_what_they_wait_for) {
+  const Program whole = apart();
+  Program program = whole;
+  turns_of(program, false).erase_only(ForStep::Only::first);
+  expect_message(program, "waits for what was not started");
+  program = whole;
+  const Turns forward = turns_of(program, false);
+  forward.erase(forward.call(Phase::start, true));
+  expect_message(program, "waits for what was not started");
+  program = whole;
+  turns_of(program, true).erase_only(ForStep::Only::last);
+  expect_message(program, "is never waited for");
+}
+
+TEST(Overlap, the_verifier_finds_a_turn_that_uses_a_place_too_early) {
+  const Program whole = apart();
+  Program program = whole;
+  const Turns forward = turns_of(program, false);
+  const size_t starts = forward.call(Phase::start, true);
+  std::swap(forward.body()[starts], forward.body()[starts - 1]);  // before the step that reads this turn's
+  expect_message(program, "while this is under way");
+  program = whole;
+  const Turns back = turns_of(program, true);
+  const size_t waits = back.call(Phase::wait, true);
+  std::swap(back.body()[waits], back.body()[waits + 1]);  // behind the step that writes this turn's
+  expect_message(program, "while this is under way");
+}
+
 TEST(Exposed, is_less_where_turns_hide_the_sums_of_those_before) {
   Program program = between_hosts();
   const Prediction step = predict(program.sharded, calls_of_reshards(program));
@@ -203,13 +347,6 @@ TEST(Exposed, is_less_where_turns_hide_the_sums_of_those_before) {
 /// By the plan's offsets alone: what is moved lies in no memory that a step in between uses for something else.
 TEST(Overlap, memory_is_nobody_elses_until_the_wait) {
   Program program = overlapping();
-  const auto share_bytes = [&](const Access& a, const Access& b) {
-    const Buffer &one = program.buffer(storage(program, a.buffer)), &other = program.buffer(storage(program, b.buffer));
-    const auto end = [](const Buffer& of) {
-      return of.offset + of.elements * static_cast<int64_t>(meshrt::size_of(of.type));
-    };
-    return &one != &other && one.space == other.space && one.offset < end(other) && other.offset < end(one);
-  };
   int compared = 0;
   for_each_list(program, [&](Steps& steps) {
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -218,7 +355,7 @@ TEST(Overlap, memory_is_nobody_elses_until_the_wait) {
       for (size_t k = i + 1; k < wait_of(steps, i); ++k)
         for_each_access(std::as_const(steps[k]), [&](const Access& used, Use) {
           for_each_access(std::as_const(steps[i]), [&](const Access& moved, Use) {
-            EXPECT_FALSE(share_bytes(used, moved))
+            EXPECT_FALSE(share_bytes(program, used, moved))
                 << program.buffer(used.buffer).name << " and " << program.buffer(moved.buffer).name;
             ++compared;
           });
