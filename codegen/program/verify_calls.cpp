@@ -78,11 +78,28 @@ class CallVerifier {
     return started;
   }
 
-  /// Of a loop whose turns start and wait for each other's.
+  /// Of a loop whose turns start and wait for each other's. What no turn waits for outlasts them all.
   std::vector<Call> open_after_turns(const ForStep& loop, std::vector<Call> open) {
-    for (const Turn turn : {Turn::first, Turn::middle, Turn::last})
-      if (turn != Turn::middle || loop.turns > 2) open = open_after(loop.body, open, turn);
+    std::vector<Call> lasting;
+    for (const Turn turn : {Turn::first, Turn::middle, Turn::last}) {
+      if (turn == Turn::middle && loop.turns < 3) continue;
+      const std::vector<Call> left = open_after(loop.body, open, turn);
+      open.clear();
+      for (const Call& call : left) (is_awaited_in(loop.body, call) ? open : lasting).push_back(call);
+    }
+    for (const Call& call : lasting) {
+      if (std::ranges::find(open, call.step, &Call::step) != open.end()) continue;  // of another turn
+      if (!call.loop) next_turns(loop.body, *call.step, loop.loop);
+      open.push_back(call);
+    }
     return open;
+  }
+
+  static bool is_awaited_in(const Steps& body, const Call& call) {
+    return std::ranges::any_of(body, [&](const Step& step) {
+      const auto moved = movements(step);
+      return !moved.empty() && moved.front().phase == Phase::wait && same(movements(*call.step), moved);
+    });
   }
 
   /// Of what there is no such turn.

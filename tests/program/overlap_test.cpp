@@ -51,12 +51,12 @@ Program between_hosts() {
 }
 
 /// Parameters, gradients and moments are split over hosts: a turn of a loop gathers what it reads, and scatters sums.
-Program apart(std::optional<int64_t> memory = {}) {
+Program apart(std::optional<int64_t> memory = {}, const std::string& layout = "zero") {
   CompileRequest request;
-  request.files = {SPECS "/gpt.mesh"};
-  request.layout = "zero";
+  request.files = {SPECS "/gpt.mesh", APART};
+  request.layout = layout;
   request.mesh = {{"data", 2}};
-  request.machine_file = APART;
+  request.machine_file = APART_HOSTS;
   request.memory = memory;
   SourceMap sources;
   DiagnosticSink sink;
@@ -277,6 +277,31 @@ TEST(Overlap, turns_gather_for_the_next_one_and_sum_up_during_it) {
     EXPECT_EQ(gathers, backwards ? 8 : 10);  // backwards nothing reads the biases
     EXPECT_EQ(sums, backwards ? 10 : 0);
   }
+}
+
+TEST(Overlap, turns_hand_over_beside_sums_that_outlast_the_loop_and_within_micro_batches) {
+  Program some = apart({}, "some");
+  EXPECT_EQ(verify_program(some), std::vector<std::string>{});
+  const Turns turns = turns_of(some, true);
+  turns.call(Phase::wait, true);
+  std::set<uint32_t> started, waited;
+  for (const Step& step : turns.body())
+    for (const CollectiveStep& one : movements(step))
+      if (!one.other_turn) (one.phase == Phase::start ? started : waited).insert(one.step);
+  std::set<uint32_t> waited_later;
+  for (const Step& step : turns.body())
+    for (const CollectiveStep& one : movements(step))
+      if (one.other_turn && one.phase == Phase::wait) waited_later.insert(one.step);
+  const auto outlasts = [&](uint32_t step) { return !waited.contains(step) && !waited_later.contains(step); };
+  EXPECT_GT(std::ranges::count_if(started, outlasts), 0);
+
+  Program parts = apart({}, "parts");
+  EXPECT_EQ(verify_program(parts), std::vector<std::string>{});
+  int handed_over = 0;
+  for_each_list(parts, [&](Steps& steps) {
+    for (const Step& step : steps) handed_over += !movements(step).empty() && movements(step).front().other_turn;
+  });
+  EXPECT_GT(handed_over, 20);
 }
 
 TEST(Overlap, turns_hand_over_only_where_their_memory_has_room) {
