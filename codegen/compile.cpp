@@ -45,6 +45,7 @@
 #include "codegen/program/verify_program.h"
 #include "codegen/rewrites/divisible_loops.h"
 #include "codegen/rewrites/narrow.h"
+#include "codegen/rewrites/narrow_parameters.h"
 #include "codegen/rewrites/recognise.h"
 #include "codegen/rewrites/sink_renames.h"
 #include "codegen/search/find_layout.h"
@@ -255,6 +256,7 @@ void recognise_ops(Compilation& c) {
 /// What writes a sequence reads each weight once a position: to cast it would cost more than it saves.
 void narrow_entry(Compilation& c) {
   if (c.entry.purpose.kind == Purpose::Kind::generate) return;
+  if (c.precision.params == Type::bf16) narrow_parameters(c.entry.graph, Type::bf16);
   if (c.precision.products == Type::bf16) narrow_products(c.entry.graph);
 }
 
@@ -374,8 +376,8 @@ const CompilerPass passes[] = {
      graph_text, check_graph},
     {Of::model, "recognised", "the same with attention as one op and dims renamed as late as possible", recognise_ops,
      graph_text, check_graph},
-    {Of::model, "narrowed", "the same with the operands of products in bf16, where the precision says so", narrow_entry,
-     graph_text, check_graph},
+    {Of::model, "narrowed", "the same with parameters and operands of products in bf16, where the precision says so",
+     narrow_entry, graph_text, check_graph},
     {Of::model, "differentiated", "with gradients: loops that run backwards, stashes, I and W apart",
      differentiate_entry, graph_text, check_graph},
     {Of::model, "complete", "with clipping, optimizer and updates; composite ops written out", complete_entry,

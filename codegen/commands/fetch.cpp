@@ -72,6 +72,12 @@ std::vector<std::string> chosen_parameters(const std::vector<std::string>& names
   return chosen;
 }
 
+// NumPy has no bf16: its numbers come as f32.
+meshrt::Array readable(const meshrt::Array& array) {
+  return array.type == meshrt::Type::bf16 ? fit_array(array, meshrt::Type::f32, array.shape, {}, -1, "a parameter")
+                                          : array;
+}
+
 void save_parameters(const std::string& file, const Graph& graph, const Arrays& stored) {
   if (file.empty()) return;
   std::vector<meshrt::NamedArray> tensors;
@@ -137,7 +143,7 @@ int fetch(FetchOptions options) {
   // Without --steps nothing is updated: the parameters are those of before the step.
   const Arrays& stored = options.steps > 0 ? result.after : result.before;
   Arrays arrays = std::move(options.evaluate ? result.outputs : result.wanted);
-  for (const std::string& path : parameters) arrays[fmt::format("param({})", path)] = stored.at(path);
+  for (const std::string& path : parameters) arrays[fmt::format("param({})", path)] = readable(stored.at(path));
   save_parameters(options.save_params, graph, stored);
 
   if (!arrays.empty()) std::filesystem::create_directories(options.out);

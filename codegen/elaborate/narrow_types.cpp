@@ -10,11 +10,6 @@ namespace {
 
 bool is_narrow_value(const Elaboration& e, ValueId value) { return e.type(value).element == Type::bf16; }
 
-bool takes_narrow(const Node& node) {
-  return is_elementwise(node.op) || definition(node.op).multiplies_bf16 || is_spread(node.op) || is_view(node.op) ||
-         std::holds_alternative<LoopOp>(node.op);
-}
-
 void widen(Elaboration& e, ValueId& value) {
   if (value && is_narrow_value(e, value)) value = e.build.cast(value, Type::f32);
 }
@@ -25,9 +20,12 @@ void check_narrow_types(Elaboration& e) {
   for (const Stored& stored : e.graph.stored)
     if (stored.type.element == Type::bf16)
       not_built(e, stored.span, "a parameter, state or input of bf16",
-                fmt::format("keep `{0}` as `f32`, and cast it where it is read: `bf16({0})`", stored.path));
+                stored.kind == StoredKind::parameter
+                    ? fmt::format("keep `{}` as `f32`: `precision NAME {{ params: bf16 }}` keeps all parameters so",
+                                  stored.path)
+                    : fmt::format("keep `{0}` as `f32`, and cast it where it is read: `bf16({0})`", stored.path));
   for (const Node& node : e.graph.nodes) {
-    if (takes_narrow(node)) continue;
+    if (definition(node.op).narrow != Narrow::refused) continue;
     const auto narrow = [&](ValueId value) { return is_narrow_value(e, value); };
     if (std::ranges::any_of(node.inputs, narrow))
       not_built(e, node.span, "`" + simple_name(node.op) + "` of bf16", "cast what it reads: `f32(...)`");

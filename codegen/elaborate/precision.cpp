@@ -17,10 +17,9 @@ using meshrt::Type;
 struct PrecisionKey {
   const char *key, *meaning;
 };
-constexpr std::array precision_keys = {
-    PrecisionKey{"compute", "what products read their operands in"},
-    PrecisionKey{"params", "what parameters, their gradients and moments are kept in"},
-    PrecisionKey{"reduce", "what sums are added up in, over ranks too"}};
+constexpr std::array precision_keys = {PrecisionKey{"compute", "what products read their operands in"},
+                                       PrecisionKey{"params", "what parameters are kept in"},
+                                       PrecisionKey{"reduce", "what sums are added up in, over ranks too"}};
 
 /// "`compute`, `params` and `reduce`"
 std::string keys_text() {
@@ -53,8 +52,8 @@ class PrecisionResolver {
     const auto* path = ast::as<ast::Path>(*one.value);
     const std::string name = path && path->simple() ? path->parts.front().text : "";
     if (name == "f32") return;
-    if (name == "bf16" && key == "compute") {
-      precision.products = Type::bf16;
+    if (name == "bf16" && key != "reduce") {
+      (key == "compute" ? precision.products : precision.params) = Type::bf16;
       return;
     }
     if (name == "bf16" || name == "f16") return not_built(one, name);
@@ -62,7 +61,9 @@ class PrecisionResolver {
     if (name == "f64") report.here("f64 is for the whole program").help("`--precision f64` computes all of it in f64");
     else
       report.here("{}", known->meaning)
-          .help(key == "compute" ? "it is `f32`, or `bf16` for products of half the bytes" : "it is `f32`");
+          .help(key == "compute"  ? "it is `f32`, or `bf16` for products of half the bytes"
+                : key == "params" ? "it is `f32`, or `bf16` for half the memory"
+                                  : "it is `f32`");
   }
 
   void unknown(const ast::Attribute& one) {
@@ -77,8 +78,8 @@ class PrecisionResolver {
     const std::string& key = one.key.text;
     auto report = sink_.error("E0901", one.value->span, "`{}: {}` is not built yet", key, type);
     report.here("this version cannot compile it");
-    if (key == "compute") report.help("`compute: bf16` is: it has the range of f32, so that no loss need be scaled");
-    else report.help(fmt::format("`{}: f32` goes with `compute: bf16`", key));
+    if (key == "reduce") report.help("`reduce: f32` goes with `compute: bf16` and `params: bf16`");
+    else report.help(fmt::format("`{}: bf16` is: it has the range of f32, so that no loss need be scaled", key));
   }
 
   DiagnosticSink& sink_;

@@ -8,10 +8,11 @@
 
 namespace mesh {
 
-/// What a program computes in. All else is f32, but where all of it is f64.
+/// What a program computes in, and keeps. All else is f32, but where all of it is f64.
 struct Precision {
   bool f64 = false;                           // for tests
   meshrt::Type products = meshrt::Type::f32;  // what they read their operands in
+  meshrt::Type params = meshrt::Type::f32;    // what parameters are kept in
 };
 
 /// The one called so, of the spec's blocks, "f32" or "f64"; an empty name is f32. Reports every mistake of the blocks,

@@ -42,7 +42,7 @@ class Differentiator {
       gradients[id] = gradient;
       // In the parameter's order of dims, as whoever fetches it expects: the first operand with all dims decides.
       if (graph_.type(gradient).dims != stored.type.dims) {
-        const ValueId ones = build.broadcast(build.literal(1, stored.type.element), stored.type.dims);
+        const ValueId ones = build.broadcast(build.literal(1, computed_in(stored.type.element)), stored.type.dims);
         gradient = build.multiply(ones, gradient);
       }
       graph_.value(gradient).name = "d_" + stored.path;

@@ -86,6 +86,11 @@ ValueId GraphBuilder::narrow(ValueId of, Type element) {
   return id;
 }
 
+ValueId GraphBuilder::computed(ValueId of) {
+  const ValueType& type = graph.type(of);
+  return cast(of, computed_in(type.element), type.index_of);
+}
+
 ValueId GraphBuilder::in_order(ValueId of, const std::vector<DimId>& dims) {
   if (graph.type(of).dims == dims) return of;
   const ValueType type{graph.type(of).element, graph.type(of).index_of, dims};

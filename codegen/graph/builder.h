@@ -41,6 +41,7 @@ class GraphBuilder {
   ValueId map(MapFunction, std::vector<ValueId> inputs);
   ValueId cast(ValueId, Type element, DimId index_of = {});  // nothing if it has the type already
   ValueId narrow(ValueId, Type element);                     // the same, named after what it is: "x_bf16"
+  ValueId computed(ValueId);                                 // the same in what arithmetic on it is done in
   ValueId in_order(ValueId,
                    const std::vector<DimId>& dims);  // the same dims in this logical order; nothing if they stand so
   ValueId broadcast(ValueId, std::span<const DimId> dims);  // nothing if `dims` is empty

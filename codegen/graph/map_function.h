@@ -51,6 +51,7 @@ enum class MapFunction : uint8_t {
   gelu_slope,
   gelu_tanh_slope,
   silu_slope,  // derivatives that are cheaper whole
+  round_bf16,  // (a, u) -> a to one of its neighbours in bf16, the upper one where u in [0, 1) says so
   where,       // (condition, a, b)
   cast,        // (a) -> the result's element type
   copy,        // (a): used for stop_gradient

@@ -25,6 +25,12 @@ bool is_elementwise(const Op& op) { return order_kind(op) == MemoryOrder::Kind::
 
 bool is_spread(const Op& op) { return order_kind(op) == MemoryOrder::Kind::spread; }
 
+bool widens(const Graph& graph, const Node& node) {
+  if (!is_elementwise(node.op) || node.inputs.size() != 1) return false;
+  const Type from = graph.type(node.inputs[0]).element;
+  return computed_in(from) != from && graph.type(node.results[0]).element == computed_in(from);
+}
+
 bool is_addition(const Op& op) { return combining(op) == Reduce::sum; }
 
 bool is_given(const Graph& graph, const Node& node) {

@@ -82,6 +82,14 @@ enum class Effort : uint8_t {
   product  // many operations an element
 };
 
+/// What it does with operands of a type in which numbers are only kept and moved, as bf16.
+enum class Narrow : uint8_t {
+  refused,    // nothing: it has to be given f32
+  handed_on,  // its result has these numbers, or some of them
+  rounded,    // it computes in f32, and rounds what comes of that
+  multiplied  // it adds up their products in f32, which its one result is
+};
+
 /// Where a value that lowering meets is no memory but a formula, computed by each of its readers. All false: never.
 struct Formula {
   bool always = false;
@@ -160,8 +168,7 @@ struct OpDefinition {
   /// Multiplications and additions of one execution on the whole tensors.
   Said<double (*)(const Graph&, const Node&)> flops;
   Said<Effort (*)(const Op&)> effort;
-  /// Whether it multiplies operands of bf16 and adds the products up in f32, which its one result is.
-  Said<bool> multiplies_bf16;
+  Said<Narrow> narrow;
 
   // ---- its lowering
   /// Whether it reads its operands element by element, so that these may be formulas; else they must be in memory.
@@ -199,6 +206,8 @@ std::optional<Regrouping> regrouping(const Op&);
 bool is_elementwise(const Op&);
 /// It has no memory of its own, and lies as its readers like: its operand's elements repeated, or one number.
 bool is_spread(const Op&);
+/// The same numbers in what arithmetic on them is done in.
+bool widens(const Graph&, const Node&);
 /// As which reduction two operands become one, element by element: x + y is a sum. Nothing for other ops.
 std::optional<Reduce> combining(const Op&);
 /// x + y, element by element.

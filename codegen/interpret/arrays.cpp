@@ -54,6 +54,12 @@ void put_integer(std::byte* to, Type type, int64_t value) {
   }
 }
 
+void put_real(std::byte* to, Type type, double value) {
+  if (type == Type::f64) return put(to, value);
+  if (type == Type::bf16) return put(to, meshrt::Bfloat16(static_cast<float>(value)));
+  put(to, static_cast<float>(value));
+}
+
 // "[3, 0]": where element `at` of a row-major array lies.
 std::string place_of(int64_t at, const std::vector<int64_t>& shape) {
   std::vector<int64_t> index(shape.size());
@@ -63,7 +69,7 @@ std::string place_of(int64_t at, const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
+bool is_real(Type type) { return type == Type::f32 || type == Type::f64 || type == Type::bf16; }
 
 double element(Type type, const std::byte* at) {
   if (type == Type::f32) return get<float>(at);
@@ -88,8 +94,7 @@ meshrt::Array fit_array(const meshrt::Array& from, Type type, const std::vector<
     throw Failure(Cause::data, fmt::format("{} has shape [{}], but needs [{}]", what, fmt::join(from.shape, ", "),
                                            fmt::join(dims, ", ")));
   }
-  const bool has_floats = is_real(from.type) || from.type == Type::bf16;
-  if ((has_floats && !is_real(type)) || from.type == Type::f16)
+  if ((is_real(from.type) && !is_real(type)) || from.type == Type::f16)
     throw Failure(Cause::data, fmt::format("{} holds {} numbers, but needs {}: convert the array first", what,
                                            meshrt::name_of(from.type), meshrt::name_of(type)));
   meshrt::Array made = make_array(type, shape);
@@ -100,9 +105,7 @@ meshrt::Array fit_array(const meshrt::Array& from, Type type, const std::vector<
     const std::byte* const at = from.data.data() + i * from_bytes;
     std::byte* const to = made.data.data() + i * to_bytes;
     if (is_real(type)) {
-      const double value = element(from.type, at);
-      if (type == Type::f64) put(to, value);
-      else put(to, static_cast<float>(value));
+      put_real(to, type, element(from.type, at));
       continue;
     }
     const int64_t value = integer(from.type, at);

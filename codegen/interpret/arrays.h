@@ -10,7 +10,7 @@
 
 namespace mesh {
 
-/// f32 or f64: the types that hold floats here.
+/// f32, f64 or bf16: the types that hold floats here.
 bool is_real(Type);
 
 /// Zeros of this type and shape.

@@ -28,6 +28,7 @@ void put(meshrt::Array& array, int64_t at, double value) {
   switch (array.type) {
     case Type::f32: return write(static_cast<float>(value));
     case Type::f64: return write(value);
+    case Type::bf16: return write(meshrt::Bfloat16(static_cast<float>(value)));
     case Type::i32: return write(static_cast<int32_t>(value));
     case Type::i64: return write(static_cast<int64_t>(value));
     case Type::u8:

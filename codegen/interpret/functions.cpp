@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "meshrt/activation.h"
+#include "meshrt/bfloat16.h"
 #include "meshrt/lanes.h"
 #include "meshrt/math.h"
 
@@ -153,6 +154,8 @@ ChunkFunction of_type(MapFunction function, Type result) {
     return logical(function);
   } else {
     if (const ChunkFunction loop = arithmetic<A>(function)) return loop;
+    if constexpr (std::is_same_v<A, float>)
+      if (function == MapFunction::round_bf16) return binary<A, A>([](A x, A u) { return meshrt::round_bf16(x, u); });
     if constexpr (std::is_floating_point_v<A>) return analytic<A>(function);
     return nullptr;
   }

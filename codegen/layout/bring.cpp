@@ -15,7 +15,9 @@ namespace mesh {
 
 /// A parameter's copy is made anew for forward, backward and update, so that it need not be kept.
 Placer::Phase Placer::phase_of_copies(ValueId id) const {
-  const ReadOp* read = std::get_if<ReadOp>(&graph_.node(graph_.value(id).producer).op);
+  const Node* made = &graph_.node(graph_.value(id).producer);
+  while (widens(graph_, *made)) made = &graph_.node(graph_.value(made->inputs[0]).producer);
+  const ReadOp* read = std::get_if<ReadOp>(&made->op);
   if (!read || !consumer_ || graph_.stored[read->stored.index].kind != StoredKind::parameter) return 0;
   const Part part = graph_.node(consumer_).part;
   return part == Part::forward ? 0 : part == Part::update ? 2 : 1;
@@ -153,13 +155,13 @@ ValueId Placer::materialise_at(ValueId id, const Placement& to) {
   return made;
 }
 
-/// Views and broadcasts are free: the movement happens before them, where other users may share it and the value is
-/// smaller. What their operand must be for that; nothing where the movement cannot happen there.
+/// Views, broadcasts and what widens numbers are free: the movement happens before them, where other users may share it
+/// and the value is smaller. What their operand must be for that; nothing where the movement cannot happen there.
 std::optional<Placement> Placer::before_view(ValueId id, const Placement& to) {
   const Node& node = graph_.node(graph_.value(id).producer);
   if (to.has_margins() && !is_rename(node.op)) return {};
   std::optional<Placement> from = mesh::before_view(graph_, layout_.mesh, node, to);
-  if (!from && is_spread(node.op)) from = operand_placement(graph_, node, 0, to);
+  if (!from && (is_spread(node.op) || widens(graph_, node))) from = operand_placement(graph_, node, 0, to);
   if (!from || is_free(node.inputs[0])) return {};
   const Placement& now = placement(home(node.inputs[0]));
   if (now.partial != placement(id).partial || now.at != placement(id).at) return {};

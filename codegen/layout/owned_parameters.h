@@ -9,6 +9,7 @@
 
 #include "codegen/graph/graph.h"
 #include "codegen/layout/mesh.h"
+#include "codegen/layout/placement.h"
 
 namespace mesh {
 

@@ -328,7 +328,7 @@ constexpr OpDefinition definition_called(std::string_view name, ops::Types (*inf
       .causality = combine_horizon,
       .flops = products,
       .effort = ops::costs<Effort::lookup>,
-      .multiplies_bf16 = false,
+      .narrow = Narrow::refused,
       .reads_elements = ops::in_memory,
       .formula = ops::no_formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, order, nullptr},

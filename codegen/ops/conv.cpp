@@ -186,7 +186,7 @@ constinit const OpKind conv_kind{
             .causality = conv_causality,
             .flops = conv_flops,
             .effort = ops::costs<Effort::product>,
-            .multiplies_bf16 = false,
+            .narrow = Narrow::refused,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
             .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, conv_order, conv_wish},

@@ -17,7 +17,7 @@ std::map<StoredId, ValueId> gradients_of(const Graph& graph) {
 ValueId sum_of_squares(GraphBuilder& build, ValueId value, StoredId of) {
   std::vector<DimId> dims = build.graph.type(value).dims;
   if (const MicroBatches& parts = build.graph.micro_batches; parts.by_replicas) std::erase(dims, parts.time);
-  const ValueId squares = build.reduce(Reduce::sum, build.map(MapFunction::square, {value}), dims);
+  const ValueId squares = build.reduce(Reduce::sum, build.map(MapFunction::square, {build.computed(value)}), dims);
   build.graph.value(squares).label = "squares_" + build.graph.stored[of.index].path;
   return squares;
 }

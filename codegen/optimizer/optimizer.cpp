@@ -4,6 +4,7 @@
 
 #include "codegen/graph/builder.h"
 #include "codegen/optimizer/norms.h"
+#include "codegen/optimizer/write.h"
 
 namespace mesh {
 namespace {
@@ -56,16 +57,16 @@ class Optimizer {
     const Stored stored = graph_.stored[parameter.stored.index];
     const Settings of{parameter.values, objective_.values};
     const std::string& optimizer = objective_.optimizer;
-    type_ = stored.type.element;
+    type_ = computed_in(stored.type.element);
     const std::string& path = graph_.stored[parameter_of(graph_, parameter.stored).index].path;
     build_.scope = path.substr(0, path.rfind('.') == std::string::npos ? 0 : path.rfind('.'));
     rate_ = parameter.rate ? build_.value(RateOp(*parameter.rate), {}) : common_rate_;
-    ValueId p = stored.value;
+    ValueId p = build_.computed(stored.value);
     const double decay = of("weight_decay");
     if (decay != 0 && (optimizer == "adamw" || optimizer == "lion"))
       p = build_.multiply(p, build_.cast(build_.subtract(number(1, Type::f64), build_.multiply(rate_, decay)), type_));
     else if (decay != 0) gradient = build_.add(gradient, build_.multiply(p, decay));
-    build_.append(UpdateOp{parameter.stored}, {build_.subtract(p, step(parameter.stored, gradient, of))});
+    write(build_, parameter.stored, build_.subtract(p, step(parameter.stored, gradient, of)));
   }
 
   ValueId step(StoredId parameter, ValueId gradient, const Settings& of) {
@@ -207,7 +208,7 @@ class Optimizer {
     const ValueId excess = build_.multiply(root_mean_square(x, own), 1 / of("threshold"));
     ValueId rate = build_.divide(build_.cast(rate_, type_), build_.map(F::maximum, {excess, number(1, type_)}));
     if (of("scale_by_parameter") != 0) {
-      const ValueId scale = root_mean_square(stored.value, own);
+      const ValueId scale = root_mean_square(build_.computed(stored.value), own);
       rate = build_.multiply(rate, build_.map(F::maximum, {scale, number(of("smallest_scale"), type_)}));
     }
     const ValueId step = build_.multiply(x, rate);

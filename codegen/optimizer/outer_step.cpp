@@ -5,6 +5,7 @@
 #include "codegen/graph/builder.h"
 #include "codegen/graph/rewrite.h"
 #include "codegen/graph/verify_graph.h"
+#include "codegen/optimizer/write.h"
 
 namespace mesh {
 namespace {
@@ -58,8 +59,9 @@ void store_outer_momentum(Graph& graph, const OuterStep& outer) {
     const Stored shared = graph.stored[parameter.shared.index];
     GraphBuilder build(graph);
     build.span = shared.span;
-    const StoredId id =
-        build.stored(StoredKind::optimizer, shared.path + momentum_suffix, shared.type, {}, parameter.shared);
+    ValueType type = shared.type;
+    type.element = computed_in(type.element);
+    const StoredId id = build.stored(StoredKind::optimizer, shared.path + momentum_suffix, type, {}, parameter.shared);
     graph.stored[id.index].stacked = shared.stacked;
   }
 }
@@ -71,11 +73,12 @@ Graph outer_step(const Graph& step, const OuterStep& outer) {
   const auto count = static_cast<double>(graph.dim(graph.micro_batches.time).size);
   for (const Parameter& parameter : trained(step)) {
     const Stored shared = graph.stored[parameter.shared.index];
-    const ValueId sum = build.reduce(Reduce::sum, graph.stored[parameter.own.index].value, replica);
+    const ValueId sum = build.reduce(Reduce::sum, build.computed(graph.stored[parameter.own.index].value), replica);
     graph.value(sum).label = "sum_" + shared.path;
     const ValueId mean = build.multiply(sum, 1 / count);
     graph.value(mean).label = "mean_" + shared.path;
-    const ValueId gradient = build.subtract(shared.value, build.in_order(mean, shared.type.dims));
+    const ValueId had = build.computed(shared.value);
+    const ValueId gradient = build.subtract(had, build.in_order(mean, shared.type.dims));
     ValueId change = gradient;
     if (outer.momentum != 0) {
       const auto buffer = std::ranges::find(graph.stored, shared.path + momentum_suffix, &Stored::path);
@@ -83,9 +86,8 @@ Graph outer_step(const Graph& step, const OuterStep& outer) {
       build.append(UpdateOp{StoredId{static_cast<uint32_t>(buffer - graph.stored.begin())}}, {now});
       change = outer.nesterov ? build.add(gradient, build.multiply(now, outer.momentum)) : now;
     }
-    const ValueId next = build.subtract(shared.value, build.multiply(change, outer.rate));
-    build.append(UpdateOp{parameter.shared}, {next});
-    hand_to_replicas(build, parameter, next);
+    const ValueId next = build.subtract(had, build.multiply(change, outer.rate));
+    hand_to_replicas(build, parameter, write(build, parameter.shared, next));
   }
   verify_graph(graph, "outer_step");
   return graph;

@@ -1,5 +1,7 @@
 #include "codegen/program/program.h"
 
+#include "codegen/program/walk.h"
+
 namespace mesh {
 
 Program::Program() = default;
@@ -22,6 +24,16 @@ int64_t MemoryPlan::peak() const {
 
 bool has_bf16(const Program& program) {
   return std::ranges::find(program.buffers, Type::bf16, &Buffer::type) != program.buffers.end();
+}
+
+bool multiplies_bf16(const Program& program) {
+  bool found = false;
+  for (const Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](const Step& step) {
+      const auto* product = std::get_if<ProductStep>(&step.what);
+      found = found || (product != nullptr && program.buffer(product->a.buffer).type == Type::bf16);
+    });
+  return found;
 }
 
 }  // namespace mesh

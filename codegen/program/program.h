@@ -465,7 +465,9 @@ struct Program {
   const Buffer& buffer(BufferId id) const { return buffers[id.index]; }
 };
 
-/// Whether it keeps numbers in bf16, as products read them.
+/// Whether it keeps numbers in bf16.
 bool has_bf16(const Program&);
+/// Whether products read them.
+bool multiplies_bf16(const Program&);
 
 }  // namespace mesh

@@ -38,7 +38,7 @@ class Narrower {
  private:
   const Node& producer(ValueId value) const { return graph_.node(graph_.value(value).producer); }
 
-  static bool is_product(const Node& node) { return definition(node.op).multiplies_bf16; }
+  static bool is_product(const Node& node) { return definition(node.op).narrow == Narrow::multiplied; }
 
   /// Whether the product adds up: an outer one, that lacks no dim of an operand, would gain nothing.
   bool adds_up(const Node& product) const {
@@ -71,10 +71,12 @@ class Narrower {
     return *node;
   }
 
-  /// The value in bf16, for `reader`. Of a view it is the same view of what that views.
+  /// The value in bf16, for `reader`. Of a view it is the same view of what that views, and what was widened is there.
   ValueId narrow(ValueId value, const Node& reader) {
     if (const auto known = narrow_.find(value); known != narrow_.end()) return known->second;
     const Node from = producer(value);
+    if (widens(graph_, from) && graph_.type(from.inputs[0]).element == Type::bf16)
+      return narrow_[value] = from.inputs[0];
     const bool views = is_view(from.op) && graph_.value(value).name.empty();
     const ValueId inner = views ? narrow(from.inputs[0], reader) : value;
     GraphBuilder build = beside(graph_, reader);

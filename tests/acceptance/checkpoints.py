@@ -19,11 +19,11 @@ from network import permitted
 SEED = 20261120
 GPT = dict(batch=12, seq=16, embed=48, heads=6, head_dim=8, layer=2, vocab=64)
 MESHES = {"four": ("data=2,model=2", 4), "one": ("data=1,model=1", 1), "two": ("data=1,model=2", 2), "three": ("data=3,model=1", 3)}
-TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "BOOL": np.uint8}
+TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "BOOL": np.uint8}
 
 
 def read_file(path):
-    """The tensors of a safetensors file."""
+    """The tensors of a safetensors file; of bf16, which NumPy does not have, the bits."""
     with open(path, "rb") as file:
         bytes_ = file.read()
     length = struct.unpack("<Q", bytes_[:8])[0]

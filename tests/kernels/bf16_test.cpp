@@ -57,6 +57,36 @@ TEST(Bfloat16, RoundsToTheNearestTiesToEven) {
   }
 }
 
+// Of every 16 bits that a draw may have, a number goes up with as many as it has below its last place in bf16.
+TEST(Bfloat16, RoundsByChanceToOneOfTwoNeighboursAndToItselfOnAverage) {
+  for (const float x : {1.0F, -1.0F, 0.1F, -3.14159F, 1e-30F, 5e-41F, 0x1.fffffep0F, 0x1.02p0F, 0.0F, -0.0F}) {
+    const uint32_t bits = std::bit_cast<uint32_t>(x);
+    const float near = from_bits(bits & 0xffff0000), far = from_bits((bits & 0xffff0000) + 0x10000);
+    uint32_t gone_far = 0;
+    for (uint32_t draw = 0; draw < 65536; ++draw) {
+      const float rounded = round_bf16(x, static_cast<float>(draw) * 0x1p-16F);
+      ASSERT_TRUE(rounded == near || rounded == far) << x << " to " << rounded;
+      gone_far += rounded == far && near != far;
+    }
+    EXPECT_EQ(gone_far, bits & 0xffff) << x;
+    const double mean = near + (static_cast<double>(far) - near) * gone_far / 65536;
+    EXPECT_EQ(mean, static_cast<double>(x));
+    EXPECT_EQ(std::signbit(round_bf16(x, 0.999F)), std::signbit(x));
+  }
+}
+
+TEST(Bfloat16, ByChanceWhatIsBf16InfiniteOrNotANumberStays) {
+  for (uint32_t upper = 0; upper < 65536; ++upper) {
+    const float x = from_bits(upper << 16);
+    for (const float u : {0.0F, 0.5F, 0x1.fffffep-1F}) {
+      const float rounded = round_bf16(x, u);
+      if (std::isnan(x)) ASSERT_TRUE(std::isnan(rounded));
+      else ASSERT_EQ(std::bit_cast<uint32_t>(rounded), upper << 16);
+    }
+  }
+  EXPECT_TRUE(std::isnan(round_bf16(from_bits(0x7f800001), 0)));  // whose upper half alone would be infinity
+}
+
 using Narrow = Product<float, Bfloat16>;
 using NarrowKernel = void (*)(const Narrow&);
 

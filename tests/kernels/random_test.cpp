@@ -113,6 +113,7 @@ TEST(Initialise, FollowsRoleKindAndPath) {
   float weight[6], gain[4] = {}, input[2] = {5, 5};
   double state[3] = {7, 7, 7};
   int32_t count[2] = {9, 9};
+  Bfloat16 narrow[6], half[2];
   const auto tensor = [](const char* name, Role role, Type type, std::vector<LocalDim> dims, void* data,
                          Initial initial) {
     Tensor t;
@@ -125,10 +126,18 @@ TEST(Initialise, FollowsRoleKindAndPath) {
       tensor("g", Role::parameter, Type::f32, {{"a", 4, 0, 4, {}}}, gain, {Kind::ones}),
       tensor("i", Role::input, Type::f32, {{"n", 2, 0, 2, {}}}, input, {}),
       tensor("s", Role::state, Type::f64, {{"n", 3, 0, 3, {}}}, state, {}),
+      tensor("n", Role::parameter, Type::bf16, {{"a", 4, 1, 3, {}}, {"b", 3, 0, 3, {}}}, narrow,
+             {Kind::truncated_normal, 0, 1}),
+      tensor("h", Role::parameter, Type::bf16, {{"n", 2, 0, 2, {}}}, half, {Kind::constant, 0.5, 0}),
       tensor("c", Role::state, Type::i32, {{"n", 2, 0, 2, {}}}, count, {Kind::constant, 4, 0})};
   initialise(all, 42);
   const RandomKey key(42, "w");
   for (int e = 0; e < 6; ++e) EXPECT_EQ(weight[e], normal<float>(key, 3 + e));
+  float wide[6];  // bf16 begins with the numbers of f32, rounded
+  const Part parts[] = {{4, 1, 3}, {3, 0, 3}};
+  fill_truncated_normal(wide, parts, RandomKey(42, "n"), 0, 1);
+  for (int e = 0; e < 6; ++e) EXPECT_EQ(narrow[e].bits, Bfloat16(wide[e]).bits);
+  for (const Bfloat16 x : half) EXPECT_EQ(static_cast<float>(x), 0.5F);
   for (const float x : gain) EXPECT_EQ(x, 1);
   for (const float x : input) EXPECT_EQ(x, 5);
   for (const double x : state) EXPECT_EQ(x, 0);

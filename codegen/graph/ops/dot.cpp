@@ -134,7 +134,7 @@ const OpDefinition& definition_of(const DotOp&) {
       .causality = dot_causality,
       .flops = dot_flops,
       .effort = costs<Effort::product>,
-      .multiplies_bf16 = true,
+      .narrow = Narrow::multiplied,
       .reads_elements = in_memory,
       .formula = no_formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, dot_order, dot_wish},

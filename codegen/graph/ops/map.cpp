@@ -84,9 +84,8 @@ double map_flops(const Graph& graph, const Node& node) {
 /// d times the derivative of `function` by operand `which`, over the result's dims; unset where it is zero everywhere.
 ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t which) {
   using F = MapFunction;
-  const auto computed = [&](ValueId value) { return build.cast(value, computed_in(build.graph.type(value).element)); };
-  const ValueId y = computed(node.results[0]), a = computed(node.inputs[0]);
-  const ValueId b = node.inputs.size() > 1 ? computed(node.inputs[1]) : ValueId{};
+  const ValueId y = build.computed(node.results[0]), a = build.computed(node.inputs[0]);
+  const ValueId b = node.inputs.size() > 1 ? build.computed(node.inputs[1]) : ValueId{};
   const Type element = build.graph.type(y).element;
   const auto number = [&](double value) { return build.literal(value, element); };
   const auto times = [&](ValueId slope) { return build.multiply(d, slope); };
@@ -210,7 +209,7 @@ const OpDefinition& definition_of(const MapOp&) {
       .causality = map_horizon,
       .flops = map_flops,
       .effort = effort,
-      .multiplies_bf16 = false,
+      .narrow = Narrow::rounded,
       .reads_elements = in_nests,
       .formula = formula,
       .memory_order = MemoryOrder{MemoryOrder::Kind::elementwise, nullptr, nullptr},

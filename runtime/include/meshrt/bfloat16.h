@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "meshrt/math.h"
+
 namespace meshrt {
 
 struct Bfloat16 {
@@ -23,5 +25,13 @@ struct Bfloat16 {
     return static_cast<uint16_t>((is_nan ? bits | 0x400000 : nearest) >> 16);
   }
 };
+
+/// x to one of the two numbers of bf16 beside it, with `u` uniform in [0, 1): the farther away from 0 as likely as x is
+/// near it, so that the mean of many is x. What is bf16, infinite or NaN stays so.
+MESHRT_INLINE float round_bf16(float x, float u) {
+  const uint32_t bits = detail::bits(x), added = bits + static_cast<uint32_t>(static_cast<int32_t>(u * 65536));
+  const bool is_finite = (bits & 0x7f800000) != 0x7f800000;
+  return detail::select(is_finite, detail::number<float>(added & 0xffff0000), x);
+}
 
 }  // namespace meshrt

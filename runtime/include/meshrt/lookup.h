@@ -23,7 +23,7 @@ void take(const Lookup& lookup, const T* table, const Index* ids, int64_t count,
     const int64_t id = static_cast<int64_t>(ids[i]);
     T* __restrict to = result + i * result_row;
     if (id < lookup.begin || id >= lookup.end) {
-      for (int64_t c = 0; c < width; ++c) to[c] = 0;
+      for (int64_t c = 0; c < width; ++c) to[c] = T(0);
       continue;
     }
     const T* from = table + (id - lookup.begin) * table_row;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "files/elements.h"
 #include "meshrt/failure.h"
 #include "meshrt/npy.h"
 #include "meshrt/program.h"
@@ -71,14 +72,22 @@ Outputs::Outputs(Rank& rank, Program& program, const RunFile& run) : rank_(rank)
 void Outputs::write(int64_t step, bool last) const {
   for (const Written& one : written_) {
     if (one.every > 0 ? step % one.every != 0 : !last) continue;
-    const std::vector<std::byte> whole = gather_tensor(rank_, *one.tensor);
+    std::vector<std::byte> whole = gather_tensor(rank_, *one.tensor);
     if (rank_.rank() != 0) continue;
+    Type type = one.tensor->type;
+    if (type == Type::bf16) {  // which NumPy does not have
+      const auto count = static_cast<int64_t>(whole.size() / size_of(type));
+      std::vector<std::byte> wide(static_cast<size_t>(count) * sizeof(float));
+      convert(whole.data(), {number_of(type)}, count, Type::f32, -1, wide.data());
+      type = Type::f32;
+      whole = std::move(wide);
+    }
     std::vector<int64_t> shape;
     for (const LocalDim& dim : one.tensor->dims) shape.push_back(dim.size);
     const std::filesystem::path path = file_at(one.file, step);
     std::error_code ignored;  // write_npy tells what is wrong
     std::filesystem::create_directories(path.parent_path(), ignored);
-    write_npy(path.string(), one.tensor->type, shape, whole);
+    write_npy(path.string(), type, shape, whole);
   }
 }
 

@@ -1,5 +1,6 @@
 // initialise.cpp: the first values of parameters and state, from the seed and each tensor's path.
 #include <algorithm>
+#include <array>
 
 #include "files/tensor_runs.h"
 #include "meshrt/failure.h"
@@ -27,27 +28,50 @@ bool is_random(const Initial& initial) {
   return initial.kind == Kind::normal || initial.kind == Kind::truncated_normal || initial.kind == Kind::uniform;
 }
 
+/// What the whole tensor has at `parts`.
 template <class T>
-void fill_real(const Tensor& tensor, uint64_t seed) {
+void draw(const Tensor& tensor, uint64_t seed, T* to, std::span<const Part> parts) {
   const RandomKey key(seed, tensor.name);
   const Initial& initial = tensor.initial;
-  const auto draw = [&](T* to, std::span<const Part> parts) {
-    switch (initial.kind) {
-      case Initial::Kind::normal: return fill_normal(to, parts, key, initial.a, initial.b);
-      case Initial::Kind::truncated_normal: return fill_truncated_normal(to, parts, key, initial.a, initial.b);
-      default: return fill_uniform(to, parts, key, initial.a, initial.b);
-    }
-  };
-  T* const to = static_cast<T*>(tensor.data);
-  if (!is_random(initial)) return fill_constant<T>(tensor);
-  std::vector<Part> parts;
-  for (const LocalDim& dim : tensor.dims) parts.push_back({dim.size, dim.begin, dim.end});
-  if (std::ranges::none_of(tensor.dims, [](const LocalDim& dim) { return bool(dim.deal); })) return draw(to, parts);
+  switch (initial.kind) {
+    case Initial::Kind::normal: return fill_normal(to, parts, key, initial.a, initial.b);
+    case Initial::Kind::truncated_normal: return fill_truncated_normal(to, parts, key, initial.a, initial.b);
+    default: return fill_uniform(to, parts, key, initial.a, initial.b);
+  }
+}
+
+/// visit(part, element of this rank's memory) for stretches that lie in one piece in the whole tensor and here.
+template <class Visit>
+void for_each_stretch(const Tensor& tensor, const Visit& visit) {
   int64_t elements = 1;
   for (const LocalDim& dim : tensor.dims) elements *= dim.size;
   for_each_run(extents_of(tensor), 0, tensor.local_elements(), [&](int64_t whole, int64_t at, int64_t count) {
-    const Part run{elements, whole, whole + count};
-    draw(to + at, {&run, 1});
+    visit(Part{elements, whole, whole + count}, at);
+  });
+}
+
+template <class T>
+void fill_real(const Tensor& tensor, uint64_t seed) {
+  if (!is_random(tensor.initial)) return fill_constant<T>(tensor);
+  T* const to = static_cast<T*>(tensor.data);
+  std::vector<Part> parts;
+  for (const LocalDim& dim : tensor.dims) parts.push_back({dim.size, dim.begin, dim.end});
+  const bool dealt = std::ranges::any_of(tensor.dims, [](const LocalDim& dim) { return bool(dim.deal); });
+  if (!dealt) return draw(tensor, seed, to, parts);
+  for_each_stretch(tensor, [&](const Part& part, int64_t at) { draw(tensor, seed, to + at, {&part, 1}); });
+}
+
+/// The numbers that f32 has, rounded to the nearest.
+void fill_bfloat16(const Tensor& tensor, uint64_t seed) {
+  if (!is_random(tensor.initial)) return fill_constant<Bfloat16>(tensor);
+  std::array<float, 4096> drawn;
+  for_each_stretch(tensor, [&](Part part, int64_t at) {
+    for (auto* to = static_cast<Bfloat16*>(tensor.data) + at; part.begin < part.end;) {
+      const Part some{part.size, part.begin, std::min(part.end, part.begin + static_cast<int64_t>(drawn.size()))};
+      draw(tensor, seed, drawn.data(), {&some, 1});
+      for (int64_t i = 0; i < some.end - some.begin; ++i) *to++ = Bfloat16(drawn[static_cast<size_t>(i)]);
+      part.begin = some.end;
+    }
   });
 }
 
@@ -57,6 +81,7 @@ void fill(const Tensor& tensor, uint64_t seed) {
   const bool random = is_random(tensor.initial);
   if (tensor.type == Type::f32) return fill_real<float>(tensor, seed);
   if (tensor.type == Type::f64) return fill_real<double>(tensor, seed);
+  if (tensor.type == Type::bf16) return fill_bfloat16(tensor, seed);
   if (kind == Kind::zeros) {
     std::fill_n(static_cast<std::byte*>(tensor.data),
                 static_cast<size_t>(tensor.local_elements()) * size_of(tensor.type), std::byte(0));
@@ -70,7 +95,7 @@ void fill(const Tensor& tensor, uint64_t seed) {
       default: break;
     }
   throw Failure(Cause::usage, "`" + tensor.name + "` is " + name_of(tensor.type) +
-                                  ": only f32 and f64 can start from random numbers, bf16 and f16 only from zeros; "
+                                  ": only f32, f64 and bf16 can start from random numbers, f16 only from zeros; "
                                   "declare it f32 and cast where it is used");
 }
 
