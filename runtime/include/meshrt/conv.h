@@ -47,7 +47,10 @@ extern template void conv_weights(const WindowDim&, const WindowDim&, const Wind
                                   const double*, const double*, double*);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx2", "oneDNN 2.6.3 avx2" or
-/// "own avx2, from 8 channels on oneDNN 2.6.3 avx2".
+/// "own avx2, where it is faster oneDNN 2.6.3 avx2".
 std::string conv_name();
+
+/// Why oneDNN is not there; empty where it is, or where MESHRT_CONV asks for our own kernels.
+std::string why_no_onednn();
 
 }  // namespace meshrt

@@ -8,6 +8,7 @@
 #include "conv_choice.h"
 #include "conv_onednn.h"
 #include "conv_own.h"
+#include "instruction_set.h"
 #include "meshrt/failure.h"
 #include "meshrt/profile.h"
 
@@ -20,7 +21,7 @@ struct Found {
 };
 
 Found find_onednn() {
-  if (wanted_conv_implementation() == ConvImplementation::own) return {nullptr, "MESHRT_CONV=own"};
+  if (wanted_conv_implementation() == ConvImplementation::own) return {nullptr, ""};
   try {
     return {std::make_unique<const OneDnn>(open_onednn()), ""};
   } catch (const Failure& failure) {
@@ -35,10 +36,11 @@ const Found& onednn() {
   return found;
 }
 
-/// oneDNN, where it is to run convolutions of this class; null: our own kernels.
-const OneDnn* library_for(ConvClass shape) {
+/// oneDNN, where it is to run this one; null: our own kernels.
+const OneDnn* library_for(const ConvCall<float>& call) {
   static const std::optional<ConvImplementation> wanted = wanted_conv_implementation();
-  if (wanted.value_or(fastest(instruction_set(), shape)) == ConvImplementation::own) return nullptr;
+  const ConvClass shape = class_of(call.windows, call.extents);
+  if (wanted.value_or(fastest(instruction_set(), shape, call.makes)) == ConvImplementation::own) return nullptr;
   return onednn().library.get();
 }
 
@@ -47,7 +49,7 @@ void run(const ConvCall<T>& call) {
   const Timed timed(&StepProfile::products,
                     [&] { return TraceLabel{call.makes == ConvResult::w ? "convolution, weights" : "convolution"}; });
   if constexpr (std::is_same_v<T, float>)
-    if (const OneDnn* library = library_for(class_of(call.extents)); library && convolve_onednn(*library, call)) return;
+    if (const OneDnn* library = library_for(call); library && convolve_onednn(*library, call)) return;
   convolve_own(call);
 }
 
@@ -86,9 +88,11 @@ template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&,
 
 std::string conv_name() {
   const std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
-  if (wanted_conv_implementation() == ConvImplementation::own || !onednn().library) return own;
+  if (!onednn().library) return own;
   const std::string& library = onednn().library->name;
-  return wanted_conv_implementation() ? library : own + ", from 8 channels on " + library;
+  return wanted_conv_implementation() ? library : own + ", where it is faster " + library;
 }
+
+std::string why_no_onednn() { return onednn().why_not; }
 
 }  // namespace meshrt

@@ -11,19 +11,18 @@ enum class ConvImplementation : uint8_t { own, onednn };
 
 /// Kinds of convolutions whose best implementation may differ.
 enum class ConvClass : uint8_t {
-  by_channels,  ///< each channel is a group of its own
-  narrow,       ///< fewer than 8 channels, of a group, on a side
-  wide,
+  lines_by_channels,  ///< windows along one dim, and each channel is a group of its own
+  by_channels,        ///< along several
+  sparse_points,      ///< windows of one element, which leave out others
+  narrow,             ///< fewer than 32 channels of a group, on a side
+  strided,            ///< windows that begin further apart than one element
+  dense,
 };
 
-inline ConvClass class_of(const ConvExtents& extents) {
-  constexpr int64_t few = 8;
-  if (extents.groups > 1 && extents.in == 1 && extents.out == 1) return ConvClass::by_channels;
-  return extents.in < few || extents.out < few ? ConvClass::narrow : ConvClass::wide;
-}
+ConvClass class_of(const WindowDims& windows, const ConvExtents& extents);
 
 /// The table: what is fastest where oneDNN is there, in f32.
-ConvImplementation fastest(InstructionSet level, ConvClass shape);
+ConvImplementation fastest(InstructionSet level, ConvClass shape, ConvResult makes);
 
 /// What MESHRT_CONV asks for; nothing: the table. Throws Failure for another word than `own` and `onednn`.
 std::optional<ConvImplementation> wanted_conv_implementation();
