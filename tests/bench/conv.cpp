@@ -73,7 +73,7 @@ void measure(const meshrt::OneDnn& dnn, const Shape& s, ConvResult makes, int tu
 
 int main(int argc, char** argv) {
   const int turns = argc > 1 ? std::atoi(argv[1]) : 15;
-  const meshrt::OneDnn dnn = meshrt::open_onednn();
+  const meshrt::OneDnn& dnn = meshrt::onednn();
   std::printf("gigaflops a second, one thread: ours against %s (ratio above 1: ours is faster)\n", dnn.name.c_str());
   const Shape shapes[] = {{2, 8, 56, 1, 64, 64, 3, 1},   {2, 32, 28, 1, 1, 32, 3, 1},   {2, 32, 14, 1, 32, 32, 3, 1},
                           {2, 32, 14, 1, 32, 64, 3, 2},  {2, 32, 7, 1, 64, 64, 3, 1},   {2, 1, 224, 1, 3, 64, 7, 2},

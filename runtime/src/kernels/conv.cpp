@@ -1,7 +1,6 @@
 // conv.cpp: chooses who computes a convolution.
 #include "meshrt/conv.h"
 
-#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -16,14 +15,14 @@ namespace meshrt {
 namespace {
 
 struct Found {
-  std::unique_ptr<const OneDnn> library;
+  const OneDnn* library = nullptr;
   std::string why_not;  ///< when there is none
 };
 
-Found find_onednn() {
+Found look_for_library() {
   if (wanted_conv_implementation() == ConvImplementation::own) return {nullptr, ""};
   try {
-    return {std::make_unique<const OneDnn>(open_onednn()), ""};
+    return {&onednn(), ""};
   } catch (const Failure& failure) {
     if (wanted_conv_implementation() != ConvImplementation::onednn) return {nullptr, failure.what()};
     throw Failure(Cause::environment, std::string("MESHRT_CONV=onednn, but ") + failure.what() +
@@ -31,8 +30,8 @@ Found find_onednn() {
   }
 }
 
-const Found& onednn() {
-  static const Found& found = *new Found(find_onednn());  // threads that compute may outlive statics
+const Found& library() {
+  static const Found found = look_for_library();
   return found;
 }
 
@@ -41,7 +40,7 @@ const OneDnn* library_for(const ConvCall<float>& call) {
   static const std::optional<ConvImplementation> wanted = wanted_conv_implementation();
   const ConvClass shape = class_of(call.windows, call.extents);
   if (wanted.value_or(fastest(instruction_set(), shape, call.makes)) == ConvImplementation::own) return nullptr;
-  return onednn().library.get();
+  return library().library;
 }
 
 template <class T>
@@ -49,7 +48,7 @@ void run(const ConvCall<T>& call) {
   const Timed timed(&StepProfile::products,
                     [&] { return TraceLabel{call.makes == ConvResult::w ? "convolution, weights" : "convolution"}; });
   if constexpr (std::is_same_v<T, float>)
-    if (const OneDnn* library = library_for(call); library && convolve_onednn(*library, call)) return;
+    if (const OneDnn* dnn = library_for(call); dnn && convolve_onednn(*dnn, call)) return;
   convolve_own(call);
 }
 
@@ -88,11 +87,11 @@ template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&,
 
 std::string conv_name() {
   const std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
-  if (!onednn().library) return own;
-  const std::string& library = onednn().library->name;
-  return wanted_conv_implementation() ? library : own + ", where it is faster " + library;
+  if (!library().library) return own;
+  const std::string& name = library().library->name;
+  return wanted_conv_implementation() ? name : own + ", where it is faster " + name;
 }
 
-std::string why_no_onednn() { return onednn().why_not; }
+std::string why_no_onednn() { return library().why_not; }
 
 }  // namespace meshrt

@@ -111,6 +111,11 @@ dnnl::Stream OneDnn::stream() const {
   return mine.stream;
 }
 
+const OneDnn& onednn() {
+  static const OneDnn& opened = *new OneDnn(open_onednn());  // threads that compute may outlive statics
+  return opened;
+}
+
 void require_success(OneDnn::Status status, const char* call) {
   if (status == out_of_memory) throw std::bad_alloc();
   if (status != dnnl::success)

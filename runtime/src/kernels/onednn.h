@@ -91,6 +91,9 @@ struct OneDnn {
 /// none that can be used.
 OneDnn open_onednn();
 
+/// The process's, opened at the first call, which throws as open_onednn does.
+const OneDnn& onednn();
+
 /// Throws Failure (Cause::environment), or std::bad_alloc, where oneDNN says that a call went wrong.
 void require_success(OneDnn::Status, const char* call);
 
