@@ -1,5 +1,6 @@
 #include "codegen/program/program.h"
 
+#include "codegen/program/step.h"
 #include "codegen/program/walk.h"
 
 namespace mesh {
@@ -28,10 +29,23 @@ bool has_bf16(const Program& program) {
 
 bool multiplies_bf16(const Program& program) {
   bool found = false;
+  const auto is_narrow = [&](const Access& access) { return program.buffer(access.buffer).type == Type::bf16; };
   for (const Routine& routine : program.routines)
     for_each_step(routine.steps, [&](const Step& step) {
       const auto* product = std::get_if<ProductStep>(&step.what);
-      found = found || (product != nullptr && program.buffer(product->a.buffer).type == Type::bf16);
+      const auto* defined = std::get_if<DefinedStep>(&step.what);
+      found = found || (product && is_narrow(product->a)) ||
+              (defined && defined->definition->convolves && is_narrow(defined->reads.front()));
+    });
+  return found;
+}
+
+bool has_convolutions(const Program& program) {
+  bool found = false;
+  for (const Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](const Step& step) {
+      const auto* defined = std::get_if<DefinedStep>(&step.what);
+      found = found || (defined && defined->definition->convolves);
     });
   return found;
 }

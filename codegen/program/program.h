@@ -467,7 +467,9 @@ struct Program {
 
 /// Whether it keeps numbers in bf16.
 bool has_bf16(const Program&);
-/// Whether products read them.
+/// Whether products or convolutions read them.
 bool multiplies_bf16(const Program&);
+/// Whether a step is a convolution.
+bool has_convolutions(const Program&);
 
 }  // namespace mesh
