@@ -134,6 +134,7 @@ void emit_info(EmitContext& context, CppWriter& out, const EmitOptions& options)
     set("machine", program.sharded.machine.name);
     set("precision", options.precision);
     if (has_bf16(program)) out.line("info.bf16 = true;");
+    if (has_convolutions(program)) out.line("info.convolves = true;");
     std::vector<std::string> mesh, samples, watched, metrics, outputs;
     for (const MeshAxis& axis : context.mesh().axes)
       mesh.push_back(fmt::format("{{{}, {}, {}{}}}", string_literal(axis.name), axis.size, axis.stride,

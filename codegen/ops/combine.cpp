@@ -302,6 +302,7 @@ constexpr StepDefinition step_called(std::string_view name) {
   return {
       .name = name,
       .is_light = false,
+      .convolves = false,
       .text = combine_step_text,
       .verify = verify_combine,
       .shapes = combine_shapes,

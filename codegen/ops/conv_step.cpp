@@ -114,6 +114,7 @@ Task bind_conv_step(Binding& binding, const DefinedStep& step) {
 constinit const StepDefinition conv_step{
     .name = "conv",
     .is_light = false,
+    .convolves = true,
     .text = conv_step_text,
     .verify = verify_conv_step,
     .shapes = conv_step_shapes,

@@ -115,6 +115,7 @@ Task bind_pool_step(Binding& binding, const DefinedStep& step) {
 constinit const StepDefinition pool_step{
     .name = "pool",
     .is_light = false,
+    .convolves = false,
     .text = pool_step_text,
     .verify = verify_pool_step,
     .shapes = pool_step_shapes,

@@ -166,6 +166,7 @@ Task bind_route(Binding& binding, const DefinedStep& step) {
 constinit const StepDefinition route_step{
     .name = "route",
     .is_light = false,
+    .convolves = false,
     .text = route_step_text,
     .verify = verify_route,
     .shapes = route_shapes,

@@ -283,6 +283,7 @@ Task bind_place(Binding& binding, const DefinedStep& step) {
 constinit const StepDefinition sort_step{
     .name = "sort",
     .is_light = false,
+    .convolves = false,
     .text = sort_step_text,
     .verify = verify_sort,
     .shapes = sort_shapes,
@@ -293,6 +294,7 @@ constinit const StepDefinition sort_step{
 constinit const StepDefinition place_step{
     .name = "place",
     .is_light = false,
+    .convolves = false,
     .text = place_step_text,
     .verify = verify_place,
     .shapes = place_shapes,

@@ -1,5 +1,8 @@
 #include "codegen/program/program.h"
 
+#include "codegen/program/step.h"
+#include "codegen/program/walk.h"
+
 namespace mesh {
 
 Program::Program() = default;
@@ -22,6 +25,16 @@ int64_t MemoryPlan::peak() const {
 
 bool has_bf16(const Program& program) {
   return std::ranges::find(program.buffers, Type::bf16, &Buffer::type) != program.buffers.end();
+}
+
+bool has_convolutions(const Program& program) {
+  bool found = false;
+  for (const Routine& routine : program.routines)
+    for_each_step(routine.steps, [&](const Step& step) {
+      const auto* defined = std::get_if<DefinedStep>(&step.what);
+      found = found || (defined && defined->definition->convolves);
+    });
+  return found;
 }
 
 }  // namespace mesh

@@ -452,5 +452,7 @@ struct Program {
 
 /// Whether it keeps numbers in bf16, as products read them.
 bool has_bf16(const Program&);
+/// Whether a step is a convolution.
+bool has_convolutions(const Program&);
 
 }  // namespace mesh

@@ -18,6 +18,8 @@ struct StepDefinition {
   Said<std::string_view> name;
   /// It takes no longer than a collective may wait: see program/combine.h.
   Said<bool> is_light;
+  /// It is computed by what runs convolutions, which a program tells.
+  Said<bool> convolves;
   /// As dumps and errors print it, in a line.
   Said<std::string (*)(const Program&, const DefinedStep&)> text;
   /// Says what is wrong with it. That it reads and writes equal parts of each dim is checked for all steps.

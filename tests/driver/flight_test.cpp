@@ -8,6 +8,7 @@
 
 #include "driver/same_job.h"
 #include "fit_mean.h"
+#include "meshrt/conv.h"
 #include "meshrt/driver.h"
 #include "meshrt/gemm.h"
 #include "meshrt/launch.h"
@@ -238,6 +239,10 @@ TEST(SameJob, NamesTheFirstDifference) {
   const std::string mine = identity_of(info, run);
   EXPECT_EQ(first_difference({mine, mine, mine}), "");
   EXPECT_NE(mine.find("\nproducts: " + multiply_name() + "\n"), std::string::npos);  // ranks of other kernels differ
+  EXPECT_EQ(mine.find("convolutions"), std::string::npos);
+  ProgramInfo convolving = info;
+  convolving.convolves = true;
+  EXPECT_NE(identity_of(convolving, run).find("\nconvolutions: " + conv_name() + "\n"), std::string::npos);
   EXPECT_EQ(first_difference({mine, mine, identity_of(info, with("train: { steps: 5, seed: 1 }\n"))}),
             "rank 2 reads another run file: it has `  steps: 5` where rank 0 has `  steps: 4`");
   EXPECT_EQ(first_difference({mine, identity_of(info, with("train: { steps: 4 }\n"))}),

@@ -10,6 +10,7 @@
 
 #include "driver/finite_watch.h"
 #include "fit_mean.h"
+#include "meshrt/conv.h"
 #include "meshrt/driver.h"
 #include "meshrt/gemm.h"
 #include "meshrt/launch.h"
@@ -459,6 +460,14 @@ TEST(Info, TellsTheProgramAsTextAndJson) {
   EXPECT_EQ(json["dims"]["batch"], 6);
   EXPECT_EQ(json["products"], multiply_name());
   EXPECT_TRUE(json["pipeline"].is_null());
+}
+
+TEST(Info, TellsWhatRunsConvolutions) {
+  ProgramInfo info = FitMean(4).info();
+  EXPECT_TRUE(nlohmann::json::parse(info_json(info))["conv"].is_null());
+  info.convolves = true;
+  EXPECT_NE(info_text(info).find("\n  conv       " + conv_name() + "\n"), std::string::npos) << info_text(info);
+  EXPECT_EQ(nlohmann::json::parse(info_json(info))["conv"], conv_name());
 }
 
 TEST(Info, TellsThePipeline) {

@@ -146,6 +146,7 @@ Task bind(Binding& binding, const DefinedStep& step) {
 constinit const StepDefinition neighbour_step{
     .name = "neighbour product",
     .is_light = false,
+    .convolves = false,
     .text = step_text,
     .verify = verify,
     .shapes = shapes,

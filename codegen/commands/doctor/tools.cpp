@@ -9,6 +9,7 @@
 
 #include "codegen/commands/doctor/findings.h"
 #include "codegen/emit/build.h"
+#include "meshrt/conv.h"
 #include "meshrt/gemm.h"
 
 namespace mesh {
@@ -52,6 +53,13 @@ Finding blas() {
   return {Health::slow, "OpenBLAS", "not installed; " + used, "apt-get install libopenblas0"};
 }
 
+Finding convolutions() {
+  const std::string used = "convolutions here: " + meshrt::conv_name();
+  const std::string why_not = meshrt::why_no_onednn();
+  if (why_not.empty()) return {Health::good, "oneDNN", used, ""};
+  return {Health::slow, "oneDNN", why_not + "; " + used, "apt-get install libdnnl2, for models that convolve"};
+}
+
 /// One line for all: a laptop needs none of them.
 Finding launchers() {
   std::string found;
@@ -63,7 +71,9 @@ Finding launchers() {
 }  // namespace
 
 std::vector<Finding> look_at_tools() {
-  return {compiler(), needed("pkg-config", "pkg-config", "apt-get install pkg-config"), runtime(), blas(), launchers()};
+  return {compiler(),     needed("pkg-config", "pkg-config", "apt-get install pkg-config"),
+          runtime(),      blas(),
+          convolutions(), launchers()};
 }
 
 }  // namespace mesh

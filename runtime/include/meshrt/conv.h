@@ -1,10 +1,13 @@
 // conv.h: convolution, and what its gradients are: of the three tensors that it relates any one from the two others.
 //   x [batch, wide.., groups, in], w [kernel.., groups, in, out], y [batch, narrow.., groups, out], row-major:
 //   y = sum over k and in of x * w at the wide element that the window meets (window.h).
-// A sum is one chain of fused multiply-adds in order of k, then of channels (of `conv_weights` in order of batch, then
-// of the narrow element): its bits do not depend on which parts of the dims a rank holds.
+// By our own kernels a sum is one chain of fused multiply-adds in order of k, then of channels (of `conv_weights` in
+// order of batch, then of the narrow element): its bits do not depend on which parts of the dims a rank holds. oneDNN,
+// which runs what it is measured faster at (conv_choice.cpp; MESHRT_CONV=own or onednn overrides), gives the same bits
+// for the same extents alone, on any number of threads.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "meshrt/window.h"
 
@@ -42,5 +45,12 @@ extern template void conv_weights(const WindowDim&, const WindowDim&, const Wind
                                   const float*, const float*, float*);
 extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
                                   const double*, const double*, double*);
+
+/// Which implementations run, for messages and for ranks to compare: "own avx2", "oneDNN 2.6.3 avx2" or
+/// "own avx2, where it is faster oneDNN 2.6.3 avx2".
+std::string conv_name();
+
+/// Why oneDNN is not there; empty where it is, or where MESHRT_CONV asks for our own kernels.
+std::string why_no_onednn();
 
 }  // namespace meshrt

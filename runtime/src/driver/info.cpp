@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "meshrt/conv.h"
 #include "meshrt/driver.h"
 #include "meshrt/gemm.h"
 #include "meshrt/log.h"
@@ -26,6 +27,7 @@ std::string info_text(const ProgramInfo& info) {
   line("machine", info.machine);
   line("precision", info.precision);
   line("products", multiply_name(info.bf16));
+  if (info.convolves) line("conv", conv_name());
   line("dims", fmt::format("{}", fmt::join(dims, ", ")));
   line("samples", info.sample_dim);
   line("metrics", fmt::format("{}", fmt::join(info.metrics, ", ")));
@@ -62,6 +64,7 @@ std::string info_json(const ProgramInfo& info) {
                        {"machine", info.machine},
                        {"precision", info.precision},
                        {"products", multiply_name(info.bf16)},
+                       {"conv", info.convolves ? Json(conv_name()) : Json(nullptr)},
                        {"dims", dims},
                        {"sample_dim", info.sample_dim},
                        {"metrics", info.metrics},

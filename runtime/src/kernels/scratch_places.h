@@ -14,7 +14,8 @@ enum ScratchPlace {
   route_order_scratch,
   conv_patch_scratch,
   conv_weights_scratch,
-  conv_result_scratch
+  conv_result_scratch,
+  conv_library_scratch
 };
 
 }  // namespace meshrt

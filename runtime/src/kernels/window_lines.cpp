@@ -3,13 +3,9 @@
 #include <algorithm>
 
 namespace meshrt {
-namespace {
 
-/// Of what is held, the elements that lie within the dim.
 int64_t first_inside(const Held& held) { return std::max<int64_t>(0, -held.begin); }
 int64_t end_inside(const Held& held) { return std::min(held.count, held.size - held.begin); }
-
-}  // namespace
 
 std::vector<WindowLine> lines_to_narrow(const WindowDim& window) {
   WindowLine line{window.narrow.count, 0, 1, window.stride, first_inside(window.wide), end_inside(window.wide), {}, {}};

@@ -11,6 +11,10 @@
 
 namespace meshrt {
 
+/// Of what is held, the places of the elements that lie within the dim.
+int64_t first_inside(const Held& held);
+int64_t end_inside(const Held& held);
+
 /// Along one dim, the elements target_begin + target_step * t of the target, t < count, as the rank holds it: each
 /// takes source_step * t + bases[i] of the source for the i-th of its taps, if that is in [source_begin, source_end).
 struct WindowLine {

@@ -1,0 +1,12 @@
+// conv_onednn.h: convolutions by oneDNN, on all threads of the rank: cut into pieces, which depend on the sizes alone
+// and each of which one thread computes, so that the bits are the same for every number of threads.
+#pragma once
+#include "conv_call.h"
+#include "onednn.h"
+
+namespace meshrt {
+
+/// False, and nothing is done, where oneDNN has no kernel of its own for a piece.
+bool convolve_onednn(const OneDnn& dnn, const ConvCall<float>& call);
+
+}  // namespace meshrt

@@ -1,0 +1,12 @@
+// conv_own.h: convolutions by our own kernels, on all threads of the rank.
+#pragma once
+#include "conv_call.h"
+
+namespace meshrt {
+
+template <class T>
+void convolve_own(const ConvCall<T>& call);
+extern template void convolve_own(const ConvCall<float>&);
+extern template void convolve_own(const ConvCall<double>&);
+
+}  // namespace meshrt
