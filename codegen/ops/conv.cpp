@@ -61,7 +61,7 @@ ops::Types infer_conv(const Graph& graph, const Node& node) {
       ops::require(has(rest.x, dim) + has(rest.w, dim) + has(rest.y, dim) >= 2, graph, node,
                    "a dim stands in one tensor alone");
   ops::require_same_element(graph, node, 1);
-  return {{ops::operand(graph, node, 0).element, {}, conv.result}};
+  return {{computed_in(ops::operand(graph, node, 0).element), {}, conv.result}};
 }
 
 WindowSide side_of(ConvTensor tensor) {
@@ -77,12 +77,14 @@ std::vector<Factor> conv_factors(const Graph& graph, const Node& node) {
   return window_factors(graph, node, conv.windows, operands, {side_of(conv.makes)}, {0});
 }
 
+/// Where the operands are bf16, d becomes that too.
 std::vector<ValueId> conv_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
                                    const std::vector<bool>& wanted) {
   const Node node = build.graph.node(id);
   const Conv conv = Conv::of(node);
+  const ValueId made_d = build.narrow(d[0], build.graph.type(node.inputs[0]).element);
   const auto value_of = [&](ConvTensor tensor) {
-    return tensor == conv.makes ? d[0] : node.inputs[operand_of(conv.makes, tensor)];
+    return tensor == conv.makes ? made_d : node.inputs[operand_of(conv.makes, tensor)];
   };
   std::vector<ValueId> result(2);
   for (const ConvTensor made : tensors) {
@@ -186,7 +188,7 @@ constinit const OpKind conv_kind{
             .causality = conv_causality,
             .flops = conv_flops,
             .effort = ops::costs<Effort::product>,
-            .multiplies_bf16 = false,
+            .multiplies_bf16 = true,
             .reads_elements = ops::in_memory,
             .formula = ops::no_formula,
             .memory_order = MemoryOrder{MemoryOrder::Kind::anchored, conv_order, conv_wish},

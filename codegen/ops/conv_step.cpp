@@ -51,8 +51,9 @@ void verify_conv_step(const Program& program, const DefinedStep& step, const Say
     say("has a tensor whose dims do not lie as the kernel reads them");
   verify_windows(program, step, of.windows(), of.conv.makes == ConvTensor::x, say);
   for (const Access* access : {&step.reads[0], &step.reads[1]})
-    if (program.buffer(access->buffer).type != program.buffer(step.writes[0].buffer).type)
-      say("meets another element type than its result has");
+    if (program.buffer(access->buffer).type != program.buffer(step.reads[0].buffer).type ||
+        computed_in(program.buffer(access->buffer).type) != program.buffer(step.writes[0].buffer).type)
+      say("meets another element type than its result is computed from");
   for (const LocalDim& local : dims_of(program, of.access(ConvTensor::w)))
     if (has(kernel_dims(of.conv.windows), local.dim) && local.placement != DimPlacement{})
       say("has a part of its windows alone");
@@ -79,7 +80,7 @@ void emit_conv_step(EmitContext& context, CppWriter& out, const DefinedStep& ste
                        address(context, step.writes[0])));
 }
 
-template <class T>
+template <class T, class In = T>
 Task conv_step_bound(Binding& binding, const DefinedStep& step) {
   const ConvStep of{binding.program, step};
   const ConvDims dims = of.dims();
@@ -91,18 +92,19 @@ Task conv_step_bound(Binding& binding, const DefinedStep& step) {
                                     extent(ConvTensor::w, dims.groups(windows)),
                                     extent(ConvTensor::w, dims.in(windows)), extent(ConvTensor::w, dims.out(windows))};
   using Call = void (*)(const meshrt::WindowDim&, const meshrt::WindowDim&, const meshrt::WindowDim&,
-                        const meshrt::ConvExtents&, const T* first, const T* second, T* result);
-  constexpr std::array<Call, 3> calls{meshrt::conv<T>, meshrt::conv_transpose<T>, meshrt::conv_weights<T>};
+                        const meshrt::ConvExtents&, const In* first, const In* second, T* result);
+  constexpr std::array<Call, 3> calls{meshrt::conv<T, In>, meshrt::conv_transpose<T, In>, meshrt::conv_weights<T, In>};
   return [&binding, call = calls[static_cast<size_t>(of.conv.makes)], held = bound_windows(binding, of.windows()),
           extents, first = Pointer(binding, step.reads[0]), second = Pointer(binding, step.reads[1]),
           result = Pointer(binding, step.writes[0])] {
-    call(held[0], held[1], held[2], extents, reinterpret_cast<const T*>(first.at(binding)),
-         reinterpret_cast<const T*>(second.at(binding)), reinterpret_cast<T*>(result.at(binding)));
+    call(held[0], held[1], held[2], extents, reinterpret_cast<const In*>(first.at(binding)),
+         reinterpret_cast<const In*>(second.at(binding)), reinterpret_cast<T*>(result.at(binding)));
   };
 }
 
 Task bind_conv_step(Binding& binding, const DefinedStep& step) {
-  switch (const Type type = binding.buffer(step.writes[0]).type) {
+  switch (const Type type = binding.buffer(step.reads[0]).type) {
+    case Type::bf16: return conv_step_bound<float, meshrt::Bfloat16>(binding, step);
     case Type::f32: return conv_step_bound<float>(binding, step);
     case Type::f64: return conv_step_bound<double>(binding, step);
     default: internal_error(std::string("the interpreter has no convolutions of ") + meshrt::name_of(type));

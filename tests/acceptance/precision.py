@@ -8,6 +8,8 @@ import equality
 from checkpoints import read_file, tensors, write_file
 from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
+from oracle import windows
+from oracle.windows import Window
 
 SEED = 20261125
 MIXED = "precision mixed { compute: bf16, params: f32, reduce: f32 }\n"
@@ -27,6 +29,31 @@ model Products {
   loss = sum[row, col]((nn + nt + tn + tt) * t)
   minimize loss with sgd(lr: 1)
 }
+"""
+# A convolution, one of each channel by itself, and a transposed one; the gradients of each are convolutions too.
+CONVOLUTIONS = MIXED + """
+dim b = 3, h = 9, w = 8, h2 = 5, w2 = 9, c = 5, o = 34, ky = 3, kx = 2
+model Convolutions {
+  input t : real[b, h2, w2, o]
+  input s : real[b, h2, w2, c]
+  input r : real[b, h, w, c]
+  param x, of_each : real[b, h, w, c] = zeros
+  param y          : real[b, h2, w2, o] = zeros
+  param k, back    : real[ky, kx, c, o] = zeros
+  param each       : real[ky, kx, c] = zeros
+  dense = conv[h: ky stride 2 as h2, w: kx as w2, c](x, k, pad: 1)
+  apart = conv[h: ky stride 2 as h2, w: kx as w2](of_each, each, pad: 1)
+  wide  = conv_transpose[h2: ky stride 2 as h, w2: kx as w, o](y, back, pad: 1)
+  loss = sum[b, h2, w2, o](dense * t) + sum[b, h2, w2, c](apart * s) + sum[b, h, w, c](wide * r)
+  minimize loss with sgd(lr: 1)
+}
+mesh single { only: 1 }
+mesh pair { m: 2 }
+layout one on single { }
+layout pictures on pair { b -> m }
+layout rows on pair { h, h2 -> m }
+layout filters on pair { o -> m }
+layout channels on pair { c -> m }
 """
 SHAPES = [(1, 1, 1), (7, 2, 1), (37, 301, 23), (64, 256, 96), (5, 1100, 130)]
 MORE_SHAPES = [(1, 513, 40), (200, 3, 1), (33, 64, 33), (130, 1030, 37), (16, 2000, 16), (96, 96, 300), (2, 700, 700), (300, 17, 8)]
@@ -98,6 +125,44 @@ def products(report, folder, random, small):
     report.check(f"{title}: last places of bf16 of the sum of absolute products from f64", float(f"{oracle.places:.2e}"), 2)
     report.check(f"{title}: the same relative to that sum, as f32 adds up", float(f"{oracle.relative:.1e}"), 1e-6)
     report.true("products in f32 would be farther from them, so operands are rounded", oracle.unlike_f32 > 1e-3, f"{oracle.unlike_f32:.1e}")
+
+
+def convolutions(report, folder, random):
+    """Values and gradients against NumPy in f64 on rounded operands, and the layouts."""
+    spec = f"{folder}/convolutions.mesh"
+    with open(spec, "w") as file:
+        file.write(CONVOLUTIONS)
+    b, h, w, h2, w2, c, o, ky, kx = 3, 9, 8, 5, 9, 5, 34, 3, 2
+    shapes = {"x": (b, h, w, c), "of_each": (b, h, w, c), "y": (b, h2, w2, o), "k": (ky, kx, c, o), "back": (ky, kx, c, o), "each": (ky, kx, c)}
+    params, inputs = ({name: (random.normal(size=shape) * 10.0 ** random.integers(-2, 3, shape)).astype(np.float32) for name, shape in some.items()}
+                      for some in (shapes, {"t": (b, h2, w2, o), "s": (b, h2, w2, c), "r": (b, h, w, c)}))
+    write_file(f"{folder}/params.safetensors", params)
+    out = f"{folder}/convolutions"
+    names = ["dense", "apart", "wide"]
+    execute(meshc(), "fetch", spec, *names, "grad(**)", "--layout", "one", "--precision", "mixed", "--params", f"{folder}/params.safetensors", *equality.feeds(folder, inputs), "--out", out)
+    moving = (Window(h, ky, 2, 1, 1, 1), Window(w, kx, 1, 1, 1, 1))
+
+    def expected(of):
+        """Of the tensors as `of` has them, those with one group and those whose channels are groups."""
+        x, y, k, back, t, r = (np.expand_dims(of(name), -2 if name in "xytr" else -3) for name in ("x", "y", "k", "back", "t", "r"))
+        each_x, each, s = (of(name)[..., None] for name in ("of_each", "each", "s"))
+        each = each[..., None]
+        return {"dense": windows.conv(x, k, moving), "grad(x)": windows.conv_transpose(t, k, moving), "grad(k)": windows.conv_weights(x, t, moving),
+                "apart": windows.conv(each_x, each, moving), "grad(of_each)": windows.conv_transpose(s, each, moving), "grad(each)": windows.conv_weights(each_x, s, moving),
+                "wide": windows.conv_transpose(y, back, moving), "grad(y)": windows.conv(r, back, moving), "grad(back)": windows.conv_weights(r, y, moving)}
+
+    given = {name: array.astype(np.float64) for name, array in (params | inputs).items()}
+    rounded, sizes, wide = (expected(of) for of in (lambda name: bf16(given[name]).astype(np.float64), lambda name: abs(bf16(given[name]).astype(np.float64)), given.get))
+    error = unlike_f32 = 0.0
+    for name, value in rounded.items():
+        got = np.load(f"{out}/{name}.npy").reshape(value.shape)
+        magnitude = np.maximum(sizes[name], 2.0**-100)
+        error, unlike_f32 = max(error, np.max(abs(got - value) / magnitude)), max(unlike_f32, np.max(abs(got - wide[name]) / magnitude))
+    report.check(f"{len(rounded)} convolutions and gradients: relative to the sum of absolute products, as f32 adds up", float(f"{error:.1e}"), 1e-6)
+    report.true("convolutions in f32 would be farther from them, so operands are rounded", unlike_f32 > 1e-3, f"{unlike_f32:.1e}")
+    for layout in ("pictures", "rows", "filters", "channels"):
+        done = execute(meshc(), "verify", spec, "--layout", layout, "--precision", "mixed", code=None)
+        report.true(f"convolutions, {layout}: all values equal one rank's", done.returncode == 0, "" if done.returncode == 0 else done.stdout + done.stderr)
 
 
 class Model:
@@ -235,6 +300,7 @@ def run(small):
     random = np.random.default_rng(SEED)
     with scratch() as folder:
         report.attempt("products", lambda: products(report, folder, random, small))
+        report.attempt("convolutions", lambda: convolutions(report, folder, random))
         report.attempt("models", lambda: models(report, folder, random, small))
         report.attempt("steps in parts", lambda: steps_in_parts(report, folder, small))
         report.attempt("checkpoints", lambda: checkpoints(report, folder, random))

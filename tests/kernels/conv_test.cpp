@@ -126,14 +126,15 @@ void for_each_product(const ConvCase& c, F f) {
 }
 
 /// Its tensors: random numbers, and none at all in held places that lie outside of a dim.
-template <class T>
+template <class T, class In = T>
 struct ConvTensors {
-  std::vector<T> x, w, y;
+  std::vector<In> x, w, y;  // what is read
+  std::vector<T> result;
 
   ConvTensors(const ConvCase& c, std::mt19937& random) {
     const auto& [batch, groups, in, out] = c.extents;
     const auto side = [&](Held WindowDim::*held, int64_t channels) {
-      std::vector<T> values;
+      std::vector<In> values;
       const auto& [p, q, r] = c.windows;
       for (int64_t sample = 0; sample < batch; ++sample)
         for (int64_t a = 0; a < (p.*held).count; ++a)
@@ -141,7 +142,7 @@ struct ConvTensors {
             for (int64_t d = 0; d < (r.*held).count; ++d)
               for (int64_t i = 0; i < channels; ++i)
                 values.push_back(inside(p.*held, a) && inside(q.*held, b) && inside(r.*held, d) ? number(random)
-                                                                                                : nothing);
+                                                                                                : In(nothing));
       return values;
     };
     x = side(&WindowDim::wide, groups * in), y = side(&WindowDim::narrow, groups * out);
@@ -149,27 +150,29 @@ struct ConvTensors {
     for (const WindowDim& window : c.windows) count *= window.kernel;
     for (int64_t i = 0; i < count; ++i) w.push_back(number(random));
     // The result's own numbers must not matter.
-    for (T& value : c.makes == ConvResult::x ? x : c.makes == ConvResult::w ? w : y) value = nothing;
+    result.assign((c.makes == ConvResult::x ? x : c.makes == ConvResult::w ? w : y).size(), T(nothing));
   }
 
-  ConvCall<T> call(const ConvCase& c) {
-    const std::vector<T>&first = c.makes == ConvResult::x ? y : x, &second = c.makes == ConvResult::w ? y : w;
-    return {c.makes, c.windows, c.extents, first.data(), second.data(), result(c).data()};
+  ConvCall<T, In> call(const ConvCase& c) {
+    const std::vector<In>&first = c.makes == ConvResult::x ? y : x, &second = c.makes == ConvResult::w ? y : w;
+    return {c.makes, c.windows, c.extents, first.data(), second.data(), result.data()};
   }
-  std::vector<T>& result(const ConvCase& c) { return c.makes == ConvResult::x ? x : c.makes == ConvResult::w ? w : y; }
 
  private:
-  static constexpr T nothing = std::numeric_limits<T>::quiet_NaN();
+  static constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
   static bool inside(const Held& held, int64_t at) { return held.begin + at >= 0 && held.begin + at < held.size; }
-  static T number(std::mt19937& random) { return T(std::uniform_real_distribution<float>(-1, 1)(random)); }
+  static In number(std::mt19937& random) { return In(std::uniform_real_distribution<float>(-1, 1)(random)); }
 };
 
 /// Each sum is within what so many roundings can do to it.
-template <class T>
-void expect_definition(const ConvCase& c, const ConvTensors<T>& given, const std::vector<T>& got) {
+template <class T, class In>
+void expect_definition(const ConvCase& c, const ConvTensors<T, In>& given) {
+  const std::vector<T>& got = given.result;
   std::vector<double> sum(got.size()), size(got.size()), terms(got.size());
   for_each_product(c, [&](int64_t x, int64_t w, int64_t y) {
-    const auto at = [](const std::vector<T>& values, int64_t i) { return double(values[static_cast<size_t>(i)]); };
+    const auto at = [](const std::vector<In>& values, int64_t i) {
+      return static_cast<double>(static_cast<T>(values[static_cast<size_t>(i)]));
+    };
     const size_t to = static_cast<size_t>(c.makes == ConvResult::x ? x : c.makes == ConvResult::w ? w : y);
     const double product = c.makes == ConvResult::x   ? at(given.y, y) * at(given.w, w)
                            : c.makes == ConvResult::w ? at(given.x, x) * at(given.y, y)
@@ -208,29 +211,34 @@ void for_each_case(int count, F f) {
   }
 }
 
-template <class T>
+template <class T, class In = T>
 void expect_own() {
   for_each_case(600, [](const ConvCase& c, std::mt19937& random) {
-    ConvTensors<T> tensors(c, random);
+    ConvTensors<T, In> tensors(c, random);
     convolve_own(tensors.call(c));
-    expect_definition(c, tensors, tensors.result(c));
+    expect_definition(c, tensors);
   });
 }
 
 TEST(Conv, OursIsTheDefinition) { expect_own<float>(); }
 TEST(Conv, OursIsTheDefinitionInF64) { expect_own<double>(); }
+TEST(Conv, OursIsTheDefinitionOfRoundedNumbers) { expect_own<float, Bfloat16>(); }
 
 /// What a program calls, whatever runs it.
-TEST(Conv, OfProgramsIsTheDefinition) {
+template <class T, class In = T>
+void expect_calls_of_programs() {
   for_each_case(600, [](const ConvCase& c, std::mt19937& random) {
-    ConvTensors<float> tensors(c, random);
-    const ConvCall<float> call = tensors.call(c);
+    ConvTensors<T, In> tensors(c, random);
+    const ConvCall<T, In> call = tensors.call(c);
     const auto& [slow, middle, fast] = c.windows;
-    constexpr std::array calls{conv<float>, conv_transpose<float>, conv_weights<float>};
+    constexpr std::array calls{conv<T, In>, conv_transpose<T, In>, conv_weights<T, In>};
     calls[static_cast<size_t>(c.makes)](slow, middle, fast, c.extents, call.first, call.second, call.result);
-    expect_definition(c, tensors, tensors.result(c));
+    expect_definition(c, tensors);
   });
 }
+
+TEST(Conv, OfProgramsIsTheDefinition) { expect_calls_of_programs<float>(); }
+TEST(Conv, OfProgramsIsTheDefinitionOfRoundedNumbers) { expect_calls_of_programs<float, Bfloat16>(); }
 
 class ConvByOneDnn : public testing::Test {
  protected:
@@ -241,16 +249,20 @@ class ConvByOneDnn : public testing::Test {
   const OneDnn* dnn = nullptr;
 };
 
-TEST_F(ConvByOneDnn, IsTheDefinition) {
+template <class In>
+void expect_onednn(const OneDnn& dnn) {
   std::array<int, 3> done{};
   for_each_case(1500, [&](const ConvCase& c, std::mt19937& random) {
-    ConvTensors<float> tensors(c, random);
-    if (!convolve_onednn(*dnn, tensors.call(c))) return;
+    ConvTensors<float, In> tensors(c, random);
+    if (!convolve_onednn(dnn, tensors.call(c))) return;
     ++done[static_cast<size_t>(c.makes)];
-    expect_definition(c, tensors, tensors.result(c));
+    expect_definition(c, tensors);
   });
-  EXPECT_THAT(done, testing::Each(testing::Gt(100)));  // of sizes like most of these it has no kernel of its own
+  EXPECT_THAT(done, testing::Each(testing::Gt(50)));  // of sizes like most of these it has no kernel of its own
 }
+
+TEST_F(ConvByOneDnn, IsTheDefinition) { expect_onednn<float>(*dnn); }
+TEST_F(ConvByOneDnn, IsTheDefinitionOfRoundedNumbers) { expect_onednn<Bfloat16>(*dnn); }
 
 /// Large enough to be cut into pieces: samples, and rows of few samples.
 const std::vector<ConvCase>& large_cases() {
@@ -274,13 +286,13 @@ void expect_same_on_threads(const std::function<bool(const ConvCall<float>&)>& r
     SCOPED_TRACE(text_of(c));
     ConvTensors<float> tensors(c, random);
     if (!run(tensors.call(c))) continue;
-    const std::vector<float> alone = tensors.result(c);
-    expect_definition(c, tensors, alone);
+    const std::vector<float> alone = tensors.result;
+    expect_definition(c, tensors);
     for (const int count : {2, 3, 4, 7}) {
       const Threads threads(count);
-      std::fill(tensors.result(c).begin(), tensors.result(c).end(), std::numeric_limits<float>::quiet_NaN());
+      std::fill(tensors.result.begin(), tensors.result.end(), std::numeric_limits<float>::quiet_NaN());
       run(tensors.call(c));
-      ASSERT_EQ(tensors.result(c), alone) << count << " threads";
+      ASSERT_EQ(tensors.result, alone) << count << " threads";
     }
   }
 }

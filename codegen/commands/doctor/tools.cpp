@@ -54,7 +54,7 @@ Finding blas() {
 }
 
 Finding convolutions() {
-  const std::string used = "convolutions here: " + meshrt::conv_name();
+  const std::string used = "convolutions here: " + meshrt::conv_name(true);
   const std::string why_not = meshrt::why_no_onednn();
   if (why_not.empty()) return {Health::good, "oneDNN", used, ""};
   return {Health::slow, "oneDNN", why_not + "; " + used, "apt-get install libdnnl2, for models that convolve"};

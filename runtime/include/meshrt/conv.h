@@ -1,14 +1,16 @@
 // conv.h: convolution, and what its gradients are: of the three tensors that it relates any one from the two others.
 //   x [batch, wide.., groups, in], w [kernel.., groups, in, out], y [batch, narrow.., groups, out], row-major:
 //   y = sum over k and in of x * w at the wide element that the window meets (window.h).
-// By our own kernels a sum is one chain of fused multiply-adds in order of k, then of channels (of `conv_weights` in
-// order of batch, then of the narrow element): its bits do not depend on which parts of the dims a rank holds. oneDNN,
-// which runs what it is measured faster at (conv_choice.cpp; MESHRT_CONV=own or onednn overrides), gives the same bits
-// for the same extents alone, on any number of threads.
+// Tensors of another type `In` are bf16, and the result is f32, in which products of two of them are exact and added
+// up. By our own kernels a sum is one chain of fused multiply-adds in order of k, then of channels (of `conv_weights`
+// in order of batch, then of the narrow element): its bits do not depend on which parts of the dims a rank holds.
+// oneDNN, which runs what it is measured faster at (conv_choice.cpp; MESHRT_CONV=own or onednn overrides), gives the
+// same bits for the same extents alone, on any number of threads.
 #pragma once
 #include <cstdint>
 #include <string>
 
+#include "meshrt/bfloat16.h"
 #include "meshrt/window.h"
 
 namespace meshrt {
@@ -19,19 +21,19 @@ struct ConvExtents {
 };
 
 /// y from x and w. Of x are needed the elements that the windows of y meet.
-template <class T>
-void conv(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&, const T* x,
-          const T* w, T* y);
+template <class T, class In>
+void conv(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&, const In* x,
+          const In* w, T* y);
 
 /// x from y and w, the transpose of `conv`: each x gets what the y whose windows meet it have of it.
-template <class T>
+template <class T, class In>
 void conv_transpose(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&,
-                    const T* y, const T* w, T* x);
+                    const In* y, const In* w, T* x);
 
 /// w from x and y: summed over batch and the narrow elements.
-template <class T>
-void conv_weights(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&, const T* x,
-                  const T* y, T* w);
+template <class T, class In>
+void conv_weights(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents&,
+                  const In* x, const In* y, T* w);
 
 extern template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const float*,
                           const float*, float*);
@@ -45,10 +47,17 @@ extern template void conv_weights(const WindowDim&, const WindowDim&, const Wind
                                   const float*, const float*, float*);
 extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
                                   const double*, const double*, double*);
+extern template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Bfloat16*,
+                          const Bfloat16*, float*);
+extern template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                    const Bfloat16*, const Bfloat16*, float*);
+extern template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&,
+                                  const Bfloat16*, const Bfloat16*, float*);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx2", "oneDNN 2.6.3 avx2" or
-/// "own avx2, where it is faster oneDNN 2.6.3 avx2".
-std::string conv_name();
+/// "own avx2, where it is faster oneDNN 2.6.3 avx2"; of a program that has them in bf16: ", bf16 own by vdpbf16ps", or
+/// ", bf16 widened" to f32.
+std::string conv_name(bool with_bf16 = false);
 
 /// Why oneDNN is not there; empty where it is, or where MESHRT_CONV asks for our own kernels.
 std::string why_no_onednn();

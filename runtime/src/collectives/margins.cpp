@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectives/make_call.h"
+#include "meshrt/bfloat16.h"
 #include "meshrt/failure.h"
 #include "transport/call.h"
 
@@ -67,7 +68,7 @@ void write_number(double value, Type type, std::byte* to) {
     case Type::i64: return write(static_cast<int64_t>(value));
     case Type::u8: return write(static_cast<uint8_t>(value));
     case Type::boolean: return write(value != 0);
-    case Type::bf16:
+    case Type::bf16: return write(Bfloat16(static_cast<float>(value)));
     case Type::f16: break;
   }
   throw Failure(Cause::usage, std::string("no margins hold numbers of ") + name_of(type));

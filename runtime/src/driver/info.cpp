@@ -27,7 +27,7 @@ std::string info_text(const ProgramInfo& info) {
   line("machine", info.machine);
   line("precision", info.precision);
   line("products", multiply_name(info.bf16));
-  if (info.convolves) line("conv", conv_name());
+  if (info.convolves) line("conv", conv_name(info.bf16));
   line("dims", fmt::format("{}", fmt::join(dims, ", ")));
   line("samples", info.sample_dim);
   line("metrics", fmt::format("{}", fmt::join(info.metrics, ", ")));
@@ -64,7 +64,7 @@ std::string info_json(const ProgramInfo& info) {
                        {"machine", info.machine},
                        {"precision", info.precision},
                        {"products", multiply_name(info.bf16)},
-                       {"conv", info.convolves ? Json(conv_name()) : Json(nullptr)},
+                       {"conv", info.convolves ? Json(conv_name(info.bf16)) : Json(nullptr)},
                        {"dims", dims},
                        {"sample_dim", info.sample_dim},
                        {"metrics", info.metrics},

@@ -36,15 +36,17 @@ const Found& library() {
 }
 
 /// oneDNN, where it is to run this one; null: our own kernels.
-const OneDnn* library_for(const ConvCall<float>& call) {
+template <class In>
+const OneDnn* library_for(const ConvCall<float, In>& call) {
   static const std::optional<ConvImplementation> wanted = wanted_conv_implementation();
+  if (!wanted && std::is_same_v<In, Bfloat16> && instruction_set() >= InstructionSet::avx512_bf16) return nullptr;
   const ConvClass shape = class_of(call.windows, call.extents);
   if (wanted.value_or(fastest(instruction_set(), shape, call.makes)) == ConvImplementation::own) return nullptr;
   return library().library;
 }
 
-template <class T>
-void run(const ConvCall<T>& call) {
+template <class T, class In>
+void run(const ConvCall<T, In>& call) {
   const Timed timed(&StepProfile::products,
                     [&] { return TraceLabel{call.makes == ConvResult::w ? "convolution, weights" : "convolution"}; });
   if constexpr (std::is_same_v<T, float>)
@@ -54,22 +56,22 @@ void run(const ConvCall<T>& call) {
 
 }  // namespace
 
-template <class T>
-void conv(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents& extents, const T* x,
-          const T* w, T* y) {
-  run(ConvCall<T>{ConvResult::y, {slow, middle, fast}, extents, x, w, y});
+template <class T, class In>
+void conv(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents& extents,
+          const In* x, const In* w, T* y) {
+  run(ConvCall<T, In>{ConvResult::y, {slow, middle, fast}, extents, x, w, y});
 }
 
-template <class T>
+template <class T, class In>
 void conv_transpose(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents& extents,
-                    const T* y, const T* w, T* x) {
-  run(ConvCall<T>{ConvResult::x, {slow, middle, fast}, extents, y, w, x});
+                    const In* y, const In* w, T* x) {
+  run(ConvCall<T, In>{ConvResult::x, {slow, middle, fast}, extents, y, w, x});
 }
 
-template <class T>
+template <class T, class In>
 void conv_weights(const WindowDim& slow, const WindowDim& middle, const WindowDim& fast, const ConvExtents& extents,
-                  const T* x, const T* y, T* w) {
-  run(ConvCall<T>{ConvResult::w, {slow, middle, fast}, extents, x, y, w});
+                  const In* x, const In* y, T* w) {
+  run(ConvCall<T, In>{ConvResult::w, {slow, middle, fast}, extents, x, y, w});
 }
 
 template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const float*, const float*,
@@ -84,8 +86,17 @@ template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&,
                            const float*, float*);
 template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const double*,
                            const double*, double*);
+template void conv(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Bfloat16*,
+                   const Bfloat16*, float*);
+template void conv_transpose(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Bfloat16*,
+                             const Bfloat16*, float*);
+template void conv_weights(const WindowDim&, const WindowDim&, const WindowDim&, const ConvExtents&, const Bfloat16*,
+                           const Bfloat16*, float*);
 
-std::string conv_name() {
+std::string conv_name(bool with_bf16) {
+  if (with_bf16)
+    return conv_name(false) +
+           (instruction_set() >= InstructionSet::avx512_bf16 ? ", bf16 own by vdpbf16ps" : ", bf16 widened");
   const std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
   if (!library().library) return own;
   const std::string& name = library().library->name;

@@ -7,12 +7,12 @@ namespace meshrt {
 enum class ConvResult : uint8_t { y, x, w };
 
 /// The result from the two other tensors, in the order x, w; y, w; or x, y.
-template <class T>
+template <class T, class In = T>
 struct ConvCall {
   ConvResult makes;
   WindowDims windows;
   ConvExtents extents;
-  const T *first, *second;
+  const In *first, *second;
   T* result;
 };
 

@@ -1,17 +1,18 @@
 #include "conv_kernel.h"
 
-#include "simd.h"
+#include "multiplicand.h"
 
 namespace meshrt::MESHRT_ISA {
 
-template <class T>
-void multiply_add(int64_t n, const T* a, const T* b, T* c) {
+template <class T, class In>
+void multiply_add(int64_t n, const In* a, const In* b, T* c) {
   int64_t i = 0;
-  for (; i + lanes<T> <= n; i += lanes<T>) store(c + i, fma(load(a + i), load(b + i), load(c + i)));
-  for (; i < n; ++i) c[i] = detail::fma(a[i], b[i], c[i]);
+  for (; i + lanes<T> <= n; i += lanes<T>) store(c + i, fma(load_as<T>(a + i), load_as<T>(b + i), load(c + i)));
+  for (; i < n; ++i) c[i] = detail::fma(static_cast<T>(a[i]), static_cast<T>(b[i]), c[i]);
 }
 
 template void multiply_add(int64_t, const float*, const float*, float*);
 template void multiply_add(int64_t, const double*, const double*, double*);
+template void multiply_add(int64_t, const Bfloat16*, const Bfloat16*, float*);
 
 }  // namespace meshrt::MESHRT_ISA

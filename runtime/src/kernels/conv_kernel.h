@@ -2,14 +2,17 @@
 #pragma once
 #include <cstdint>
 
+#include "meshrt/bfloat16.h"
+
 namespace meshrt {
 
-#define MESHRT_DECLARE_MULTIPLY_ADD(isa)                                             \
-  namespace isa {                                                                    \
-  template <class T>                                                                 \
-  void multiply_add(int64_t n, const T* a, const T* b, T* c);                        \
-  extern template void multiply_add(int64_t, const float*, const float*, float*);    \
-  extern template void multiply_add(int64_t, const double*, const double*, double*); \
+#define MESHRT_DECLARE_MULTIPLY_ADD(isa)                                                \
+  namespace isa {                                                                       \
+  template <class T, class In>                                                          \
+  void multiply_add(int64_t n, const In* a, const In* b, T* c);                         \
+  extern template void multiply_add(int64_t, const float*, const float*, float*);       \
+  extern template void multiply_add(int64_t, const double*, const double*, double*);    \
+  extern template void multiply_add(int64_t, const Bfloat16*, const Bfloat16*, float*); \
   }
 
 // multiply_add: c[i] = a[i] * b[i] + c[i], rounded once.

@@ -1,6 +1,7 @@
 #include "conv_onednn.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "conv_primitive.h"
@@ -19,6 +20,12 @@ constexpr int64_t least_samples = 16;                                     // few
 
 float* scratch(ScratchPlace place, size_t bytes) {
   return static_cast<float*>(Scratch::mine().bytes(place, std::max<size_t>(bytes, 1)));
+}
+
+/// to [count] = from [count], and its end.
+template <class In>
+float* widen(const In* from, int64_t count, float* to) {
+  return std::transform(from, from + count, to, [](In x) { return static_cast<float>(x); });
 }
 
 /// One side's tensor as the rank holds it: [batch, held.., channels].
@@ -72,9 +79,10 @@ struct Piece {
   int64_t weights = 0;  ///< where its weights begin among those of all primitives
 };
 
+template <class In>
 class OneDnnConvolution {
  public:
-  OneDnnConvolution(const OneDnn& dnn, const ConvCall<float>& call)
+  OneDnnConvolution(const OneDnn& dnn, const ConvCall<float, In>& call)
       : dnn_(dnn),
         call_(call),
         x_(call.windows, &WindowDim::wide, call.extents.groups * call.extents.in),
@@ -98,7 +106,8 @@ class OneDnnConvolution {
   void run() {
     if (call_.makes == ConvResult::w) return sum_weights();
     float* const weights = scratch(conv_weights_scratch, static_cast<size_t>(weights_bytes_));
-    for (const Piece& piece : firsts_) piece.primitive->reorder(call_.second, weights + piece.weights);
+    const float* const plain = whole_weights();
+    for (const Piece& piece : firsts_) piece.primitive->reorder(plain, weights + piece.weights);
     for_each_piece([&](const Piece& piece) { side(piece, weights + piece.weights); });
   }
 
@@ -111,9 +120,7 @@ class OneDnnConvolution {
     const int64_t work = multiplications(call_.windows, call_.extents);
     int64_t wanted = std::max<int64_t>(work / piece_multiplications, 1);
     if (call_.makes == ConvResult::w) {
-      const auto& [batch, groups, in, out] = call_.extents;
-      int64_t bytes = groups * in * out * int64_t(sizeof(float));
-      for (const WindowDim& window : call_.windows) bytes *= window.kernel;
+      const int64_t bytes = elements_of_weights() * int64_t(sizeof(float));
       wanted = std::min({wanted, most_sums, std::max<int64_t>(most_bytes_of_sums / bytes, 1)});
     }
     const int64_t batch = call_.extents.batch, rows = made_.held[cut_];
@@ -174,13 +181,30 @@ class OneDnnConvolution {
     });
   }
 
+  int64_t elements_of_weights() const {
+    int64_t count = call_.extents.groups * call_.extents.in * call_.extents.out;
+    for (const WindowDim& window : call_.windows) count *= window.kernel;
+    return count;
+  }
+
+  const float* whole_weights() const {
+    if constexpr (std::is_same_v<In, float>) return call_.second;
+    else {
+      const int64_t count = elements_of_weights();
+      float* const copy = scratch(conv_result_scratch, static_cast<size_t>(count) * sizeof(float));
+      widen(call_.second, count, copy);
+      return copy;
+    }
+  }
+
   /// The box of a tensor, where it lies or as a copy.
-  static const float* read(const float* tensor, const Side& side, const Box& box, ScratchPlace place) {
-    if (box.is_whole(side)) return tensor + box.begin(side);
+  static const float* read(const In* tensor, const Side& side, const Box& box, ScratchPlace place) {
+    if constexpr (std::is_same_v<In, float>)
+      if (box.is_whole(side)) return tensor + box.begin(side);
     const int64_t row = box.dims[2].count * side.channels;
     float* const copy = scratch(place, static_cast<size_t>(box.elements(side.channels)) * sizeof(float));
     float* to = copy;
-    box.for_each_row(side, [&](int64_t at) { to = std::copy_n(tensor + at, row, to); });
+    box.for_each_row(side, [&](int64_t at) { to = widen(tensor + at, row, to); });
     return copy;
   }
 
@@ -206,9 +230,7 @@ class OneDnnConvolution {
   /// Each piece's weights, then their sum in order of the pieces.
   void sum_weights() {
     std::erase_if(pieces_, [](const Piece& piece) { return !piece.primitive; });
-    int64_t count = call_.extents.groups * call_.extents.in * call_.extents.out;
-    for (const WindowDim& window : call_.windows) count *= window.kernel;
-    if (pieces_.empty()) return static_cast<void>(std::fill_n(call_.result, count, 0.0f));
+    if (pieces_.empty()) return static_cast<void>(std::fill_n(call_.result, elements_of_weights(), 0.0f));
     const int64_t each_count = weights_bytes_ / int64_t(sizeof(float));
     float* const sums = scratch(conv_weights_scratch, pieces_.size() * static_cast<size_t>(weights_bytes_));
     for_each_piece([&](const Piece& piece) {
@@ -228,7 +250,7 @@ class OneDnnConvolution {
   }
 
   const OneDnn& dnn_;
-  const ConvCall<float>& call_;
+  const ConvCall<float, In>& call_;
   const Side x_, y_, made_;
   size_t cut_ = 0;  // the slowest dim of the result that has more than one element
   std::vector<Piece> pieces_;
@@ -238,14 +260,18 @@ class OneDnnConvolution {
 
 }  // namespace
 
-bool convolve_onednn(const OneDnn& dnn, const ConvCall<float>& call) {
+template <class In>
+bool convolve_onednn(const OneDnn& dnn, const ConvCall<float, In>& call) {
   if (multiplications(call.windows, call.extents) == 0) return false;
   for (const WindowDim& window : call.windows)
     if (window.wide.count == 0) return false;
-  OneDnnConvolution convolution(dnn, call);
+  OneDnnConvolution<In> convolution(dnn, call);
   if (!convolution.plan()) return false;
   convolution.run();
   return true;
 }
+
+template bool convolve_onednn(const OneDnn&, const ConvCall<float>&);
+template bool convolve_onednn(const OneDnn&, const ConvCall<float, Bfloat16>&);
 
 }  // namespace meshrt

@@ -4,6 +4,8 @@
 // tiles: channels side by side are a vector.
 #include "conv_own.h"
 
+#include <type_traits>
+
 #include "conv_kernel.h"
 #include "gemm_kernel.h"
 #include "instruction_set.h"
@@ -26,20 +28,27 @@ T* scratch(ScratchPlace place, int64_t count) {
 }
 
 /// Our own, for sums that are one chain; only where that is a call an element the library's.
-template <class T>
-void multiply_own(const Product<T>& p) {
+template <class T, class In>
+auto own_multiply() {
+  using Kernel = void (*)(const Product<T, In>&);
 #if defined(__x86_64__)
-  using Kernel = void (*)(const Product<T>&);
-  static const auto own = choose<Kernel>(meshrt::multiply<T>, avx2::multiply<T>, avx512::multiply<T>);
-  own(p);
+  if constexpr (std::is_same_v<In, Bfloat16>)
+    if (instruction_set() >= InstructionSet::avx512_bf16) return Kernel(avx512_bf16::multiply<T, In>);
+  return choose<Kernel>(meshrt::multiply<T, In>, avx2::multiply<T, In>, avx512::multiply<T, In>);
 #else
-  meshrt::multiply(p);
+  return Kernel(meshrt::multiply<T, In>);
 #endif
 }
 
-template <class T>
+template <class T, class In>
+void multiply_own(const Product<T, In>& p) {
+  static const auto own = own_multiply<T, In>();
+  own(p);
+}
+
+template <class T, class In>
 auto multiply_add() {
-  static const auto chosen = choose<void (*)(int64_t, const T*, const T*, T*)>(MESHRT_VARIANTS(multiply_add<T>));
+  static const auto chosen = choose<void (*)(int64_t, const In*, const In*, T*)>(MESHRT_VARIANTS(multiply_add<T, In>));
   return chosen;
 }
 
@@ -55,7 +64,7 @@ int64_t block_of(int64_t inner) {
 }
 
 /// From one side's channels to the other's, of one class.
-template <class T>
+template <class T, class In>
 class Convolution {
  public:
   Convolution(const WindowDims& windows, const ConvExtents& extents, bool to_wide, const WindowClass& lines)
@@ -69,7 +78,7 @@ class Convolution {
         patches_(lines, held(windows, to_wide ? &WindowDim::narrow : &WindowDim::wide), extents.batch, extents.groups,
                  from_) {}
 
-  void run(const T* source, const T* w, T* target) const {
+  void run(const In* source, const In* w, T* target) const {
     if (patches_.pixels() == 0) return;
     if (from_ == 1 && to_ == 1 && extents_.groups > 1) return by_channels(source, w, target);
     for (int64_t g = 0; g < extents_.groups; ++g) group(g, source, w, target);
@@ -95,21 +104,21 @@ class Convolution {
   }
 
   /// [taps * from, to] of a group.
-  const T* weights(int64_t g, const T* w) const {
+  const In* weights(int64_t g, const In* w) const {
     if (!to_wide_ && extents_.groups == 1) return w;
-    T* packed = scratch<T>(conv_weights_scratch, patches_.inner() * to_);
-    T* at = packed;
+    In* packed = scratch<In>(conv_weights_scratch, patches_.inner() * to_);
+    In* at = packed;
     for_each_kernel_element([&](int64_t k) {
-      const T* from = w + (k * extents_.groups + g) * extents_.in * extents_.out;
+      const In* from = w + (k * extents_.groups + g) * extents_.in * extents_.out;
       for (int64_t i = 0; i < from_; ++i)
         for (int64_t j = 0; j < to_; ++j) *at++ = to_wide_ ? from[j * extents_.out + i] : from[i * extents_.out + j];
     });
     return packed;
   }
 
-  void group(int64_t g, const T* source, const T* w, T* target) const {
+  void group(int64_t g, const In* source, const In* w, T* target) const {
     const int64_t inner = patches_.inner();
-    Product<T> p;
+    Product<T, In> p;
     p.inner = inner, p.cols = to_;
     p.b = weights(g, w), p.b_row = to_;
     p.a_row = patches_.is_source() ? extents_.groups * from_ : inner;
@@ -119,11 +128,11 @@ class Convolution {
   }
 
   /// Pixels begin .. end of a group; `p` has its weights.
-  void stretch(int64_t g, int64_t begin, int64_t end, const T* source, Product<T> p, T* target) const {
+  void stretch(int64_t g, int64_t begin, int64_t end, const In* source, Product<T, In> p, T* target) const {
     const int64_t inner = patches_.inner();
     const bool in_place = patches_.is_source();
-    const int64_t block = in_place ? end - begin : std::min(end - begin, block_of<T>(inner));
-    T* const patch = in_place ? nullptr : scratch<T>(conv_patch_scratch, block * inner);
+    const int64_t block = in_place ? end - begin : std::min(end - begin, block_of<In>(inner));
+    In* const patch = in_place ? nullptr : scratch<In>(conv_patch_scratch, block * inner);
     T* const made = is_whole() ? nullptr : scratch<T>(conv_result_scratch, block * to_);
     for (int64_t first = begin; first < end; first += block) {
       poll();
@@ -141,16 +150,16 @@ class Convolution {
     }
   }
 
-  void by_channels(const T* source, const T* w, T* target) const {
-    std::vector<const T*> of_tap;
+  void by_channels(const In* source, const In* w, T* target) const {
+    std::vector<const In*> of_tap;
     for_each_kernel_element([&](int64_t k) { of_tap.push_back(w + k * extents_.groups); });
-    const auto add = multiply_add<T>();
+    const auto add = multiply_add<T, In>();
     const int64_t work = patches_.taps() * extents_.groups;
     patches_.share_pixels(work, [&](int64_t, int64_t sample, int64_t a, int64_t b, int64_t c) {
       T* const to = pixel(target, sample, a, b, c);
       std::fill_n(to, extents_.groups, T(0));
       patches_.for_each_tap(source, sample, a, b, c,
-                            [&](size_t tap, const T* from) { add(extents_.groups, from, of_tap[tap], to); });
+                            [&](size_t tap, const In* from) { add(extents_.groups, from, of_tap[tap], to); });
     });
   }
 
@@ -159,25 +168,25 @@ class Convolution {
   const bool to_wide_;
   const int64_t from_, to_;
   const std::array<int64_t, 3> kernel_, target_;
-  const Patches<T> patches_;
+  const Patches<In> patches_;
 };
 
-template <class T>
-void from_side_to_side(const ConvCall<T>& call) {
+template <class T, class In>
+void from_side_to_side(const ConvCall<T, In>& call) {
   const bool to_wide = call.makes == ConvResult::x;
   for (const WindowClass& lines : window_classes(call.windows, to_wide))
-    Convolution<T>(call.windows, call.extents, to_wide, lines).run(call.first, call.second, call.result);
+    Convolution<T, In>(call.windows, call.extents, to_wide, lines).run(call.first, call.second, call.result);
 }
 
 /// w [taps, channels], of which each is a group of its own.
-template <class T>
-void weights_by_channels(const Patches<T>& patches, int64_t channels, const T* x, const T* y, T* w) {
-  const auto add = multiply_add<T>();
+template <class T, class In>
+void weights_by_channels(const Patches<In>& patches, int64_t channels, const In* x, const In* y, T* w) {
+  const auto add = multiply_add<T, In>();
   std::fill_n(w, patches.taps() * channels, T(0));
   share(channels, least_channels, [&](int64_t begin, int64_t end) {
-    const T* of = y + begin;
+    const In* of = y + begin;
     patches.for_each_pixel(0, patches.pixels(), [&](int64_t sample, int64_t a, int64_t b, int64_t c) {
-      patches.for_each_tap(x, sample, a, b, c, [&](size_t tap, const T* from) {
+      patches.for_each_tap(x, sample, a, b, c, [&](size_t tap, const In* from) {
         add(end - begin, from + begin, of, w + static_cast<int64_t>(tap) * channels + begin);
       });
       of += channels;
@@ -185,21 +194,21 @@ void weights_by_channels(const Patches<T>& patches, int64_t channels, const T* x
   });
 }
 
-template <class T>
-void weights(const ConvCall<T>& call) {
+template <class T, class In>
+void weights(const ConvCall<T, In>& call) {
   const auto& [makes, windows, extents, x, y, w] = call;
   const auto [batch, groups, in, out] = extents;
   const WindowClass lines = window_classes(windows, false).front();
-  const Patches<T> patches(lines, held(windows, &WindowDim::wide), batch, groups, in);
+  const Patches<In> patches(lines, held(windows, &WindowDim::wide), batch, groups, in);
   if (in == 1 && out == 1 && groups > 1) return weights_by_channels(patches, groups, x, y, w);
   const int64_t pixels = patches.pixels(), inner = patches.inner();
   const bool in_place = patches.is_source();
-  const int64_t block = in_place ? pixels : std::min(pixels, block_of<T>(inner));
-  T* const patch = in_place ? nullptr : scratch<T>(conv_patch_scratch, block * inner);
+  const int64_t block = in_place ? pixels : std::min(pixels, block_of<In>(inner));
+  In* const patch = in_place ? nullptr : scratch<In>(conv_patch_scratch, block * inner);
   for (int64_t g = 0; g < groups; ++g) {
     T* const sum = groups == 1 ? w : scratch<T>(conv_result_scratch, inner * out);
     if (pixels == 0) std::fill_n(sum, inner * out, T(0));
-    Product<T> p;
+    Product<T, In> p;
     p.rows = inner, p.cols = out;
     p.a_row = 1, p.a_col = in_place ? groups * in : inner;
     p.b_row = groups * out;
@@ -217,7 +226,7 @@ void weights(const ConvCall<T>& call) {
       p.accumulate = first > 0;
       const int64_t least = least_multiplications / std::max<int64_t>(p.inner * out, 1);
       share(inner, std::max(least_pixels, least), [&](int64_t begin, int64_t end) {
-        Product<T> rows = p;
+        Product<T, In> rows = p;
         rows.rows = end - begin, rows.a += begin, rows.c += begin * out;
         multiply_own(rows);
       });
@@ -230,13 +239,14 @@ void weights(const ConvCall<T>& call) {
 
 }  // namespace
 
-template <class T>
-void convolve_own(const ConvCall<T>& call) {
+template <class T, class In>
+void convolve_own(const ConvCall<T, In>& call) {
   if (call.makes == ConvResult::w) weights(call);
   else from_side_to_side(call);
 }
 
 template void convolve_own(const ConvCall<float>&);
 template void convolve_own(const ConvCall<double>&);
+template void convolve_own(const ConvCall<float, Bfloat16>&);
 
 }  // namespace meshrt

@@ -4,9 +4,10 @@
 
 namespace meshrt {
 
-template <class T>
-void convolve_own(const ConvCall<T>& call);
+template <class T, class In>
+void convolve_own(const ConvCall<T, In>& call);
 extern template void convolve_own(const ConvCall<float>&);
 extern template void convolve_own(const ConvCall<double>&);
+extern template void convolve_own(const ConvCall<float, Bfloat16>&);
 
 }  // namespace meshrt
