@@ -7,12 +7,12 @@ namespace mesh {
 
 namespace {
 
-using Work = std::vector<Action>;
+using Actions = std::vector<Action>;
 
 /// `ahead` forward passes, then one of each in turn, then what is left of the backward passes.
-Work alternate(const Work& forward, const Work& backward, size_t ahead) {
+Actions alternate(const Actions& forward, const Actions& backward, size_t ahead) {
   ahead = std::min(ahead, forward.size());
-  Work actions(forward.begin(), forward.begin() + static_cast<int64_t>(ahead));
+  Actions actions(forward.begin(), forward.begin() + static_cast<int64_t>(ahead));
   for (size_t k = 0; k < backward.size(); ++k) {
     if (ahead + k < forward.size()) actions.push_back(forward[ahead + k]);
     actions.push_back(backward[k]);
@@ -20,8 +20,8 @@ Work alternate(const Work& forward, const Work& backward, size_t ahead) {
   return actions;
 }
 
-Work passes(ActionKind kind, int32_t stage, int32_t micro_batches) {
-  Work actions;
+Actions passes(ActionKind kind, int32_t stage, int32_t micro_batches) {
+  Actions actions;
   for (int32_t one = 0; one < micro_batches; ++one) actions.push_back({kind, stage, one});
   return actions;
 }
@@ -56,7 +56,7 @@ PipelineSchedule make_interleaved(const ScheduleShape& shape) {
   const std::vector<int32_t> rounds = rounds_of(shape);
   PipelineSchedule schedule{shape.ranks * shape.chunks, shape.micro_batches, {}};
   for (int32_t rank = 0; rank < shape.ranks; ++rank) {
-    Work forward, backward;
+    Actions forward, backward;
     for (size_t round = 0; round + 1 < rounds.size(); ++round)
       for (int32_t chunk = 0; chunk < shape.chunks; ++chunk)
         for (int32_t one = rounds[round]; one < rounds[round + 1]; ++one) {
