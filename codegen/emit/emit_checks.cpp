@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/program/extent.h"
+#include "codegen/program/overlap.h"
 
 namespace mesh {
 
@@ -80,11 +81,11 @@ void check_stored(EmitContext& context, CppWriter& out) {
 
 void check_made(EmitContext& context, CppWriter& out, const Step& step) {
   std::set<std::string> seen;
+  const OfItsTurn turn(context, movements(step));
   std::string turns;
   for (const LoopId loop : context.loops)
-    turns +=
-        fmt::format("{}{{{}, {}}}", turns.empty() ? "" : ", ",
-                    string_literal(context.graph().dim(context.names.loop_dim(loop)).name), context.names.turn(loop));
+    turns += fmt::format("{}{{{}, {}}}", turns.empty() ? "" : ", ",
+                         string_literal(context.graph().dim(context.names.loop_dim(loop)).name), context.turn(loop));
   for (const Access& access : made_by(step)) {
     const Buffer& buffer = context.program.buffer(access.buffer);
     // Metrics after the loss are shown and lead no further: `exp(loss)` may be infinite while all is well.
@@ -97,7 +98,7 @@ void check_made(EmitContext& context, CppWriter& out, const Step& step) {
     std::string name = buffer.path.empty() ? buffer.name : buffer.path;
     if (name.ends_with(".stash") || name.ends_with("_stash")) name.resize(name.size() - 6);
     const Span span = step.spans.empty() ? buffer.span : step.spans.back();
-    const std::string line = check(context, span, name, access, turns);
+    const std::string line = turn.where + check(context, span, name, access, turns);
     if (seen.insert(line).second) out.line(line);
   }
 }

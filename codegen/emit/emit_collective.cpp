@@ -215,20 +215,7 @@ std::string planned(EmitContext& context, std::span<const CollectiveStep> call, 
                                     [&](const EmittedPlan& plan) { return plan.call == text && plan.loops == loops; });
   if (known == context.plans.end())
     known = context.plans.insert(known, {context.names.reserve(plan_name(context, call)), text, loops});
-  const auto& other = call.front().other_turn;
-  return known->name + indices(loops, [&](LoopId loop) {
-           if (const auto only = context.only_turns.find(loop); only != context.only_turns.end()) return only->second;
-           const std::string& turn = context.names.turn(loop);
-           return other && other->loop == loop ? turn + (other->away > 0 ? " + 1" : " - 1") : turn;
-         });
-}
-
-/// "if (l > 0) ": whether the loop has the turn that the call is of.
-std::string where_there_is(EmitContext& context, const CollectiveStep& call) {
-  if (!call.other_turn) return "";
-  const std::string& turn = context.names.turn(call.other_turn->loop);
-  if (call.other_turn->away < 0) return fmt::format("if ({} > 0) ", turn);
-  return fmt::format("if ({} + 1 < {}) ", turn, context.names.size(context.names.loop_dim(call.other_turn->loop)));
+  return known->name + indices(loops, [&](LoopId loop) { return context.turn(loop); });
 }
 
 /// Why it is there is said where it is made first.
@@ -247,14 +234,21 @@ const char* action_of(CollectiveStep::Phase phase) {
 /// What is planned stands outside of the loops' bodies, without their variables.
 class OutsideOfLoops {
  public:
-  explicit OutsideOfLoops(EmitContext& context) : context_(context), slots_(std::exchange(context.slots, {})) {}
-  ~OutsideOfLoops() { context_.slots = std::move(slots_); }
+  explicit OutsideOfLoops(EmitContext& context)
+      : context_(context),
+        slots_(std::exchange(context.slots, {})),
+        other_turns_(std::exchange(context.other_turns, {})) {}
+  ~OutsideOfLoops() {
+    context_.slots = std::move(slots_);
+    context_.other_turns = std::move(other_turns_);
+  }
   OutsideOfLoops(const OutsideOfLoops&) = delete;
   OutsideOfLoops& operator=(const OutsideOfLoops&) = delete;
 
  private:
   EmitContext& context_;
   std::map<LoopId, int64_t> slots_;
+  std::map<LoopId, std::string> other_turns_;
 };
 
 /// Of one value, what plans its movement.
@@ -351,8 +345,9 @@ void emit_collective(EmitContext& context, CppWriter& out, const CollectiveStep&
     return out.line(own_call(context, step));
   }
   if (is_told(step)) emit_reason(context, out, why);
-  out.line(fmt::format("{}{}.{}();", where_there_is(context, step),
-                       planned(context, {&step, 1}, plan_call(context, step, span)), action_of(step.phase)));
+  const OfItsTurn turn(context, {&step, 1});
+  out.line(fmt::format("{}{}.{}();", turn.where, planned(context, {&step, 1}, plan_call(context, step, span)),
+                       action_of(step.phase)));
 }
 
 void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& step, Span span) {
@@ -367,8 +362,9 @@ void emit_combined(EmitContext& context, CppWriter& out, const CombinedStep& ste
     emit_reasons(context, out, step);
     context.cause_before.clear();
   }
-  out.line(fmt::format("{}{}.{}();", where_there_is(context, first),
-                       planned(context, step.collectives, plan_call(context, step, span)), action_of(first.phase)));
+  const OfItsTurn turn(context, step.collectives);
+  out.line(fmt::format("{}{}.{}();", turn.where, planned(context, step.collectives, plan_call(context, step, span)),
+                       action_of(first.phase)));
 }
 
 void emit_plans(EmitContext& context, CppWriter& out) {

@@ -129,7 +129,7 @@ std::string horner(const std::vector<std::pair<std::string, std::string>>& indic
 std::string slot(EmitContext& context, const Access& access, size_t k) {
   const TurnIndex& turn = access.turns[k];
   if (!turn.loop) return std::to_string(turn.offset);
-  std::string text = context.names.turn(turn.loop);
+  std::string text = in_parentheses(context.turn(turn.loop));
   const LocalDim& local = context.program.buffer(access.buffer).dims[k];
   const bool split = !local.placement.axes.empty();
   const auto known = context.slots.find(turn.loop);
@@ -140,6 +140,25 @@ std::string slot(EmitContext& context, const Access& access, size_t k) {
   if (turn.offset > 0) text = fmt::format("({} + {})", text, turn.offset);
   if (turn.period == 0) return text;
   return text + " % " + context.names.extent(context.program.buffer(access.buffer).dims[k]);
+}
+
+const std::string& EmitContext::turn(LoopId loop) const {
+  const auto other = other_turns.find(loop);
+  return other == other_turns.end() ? names.turn(loop) : other->second;
+}
+
+OfItsTurn::OfItsTurn(EmitContext& context, std::span<const CollectiveStep> call) : context_(context) {
+  if (call.empty() || !call.front().other_turn) return;
+  loop_ = call.front().other_turn->loop;
+  const std::string turn = context.names.turn(loop_);
+  const bool later = call.front().other_turn->away > 0;
+  where = later ? fmt::format("if ({} + 1 < {}) ", turn, context.names.size(context.names.loop_dim(loop_)))
+                : fmt::format("if ({} > 0) ", turn);
+  context.other_turns[loop_] = turn + (later ? " + 1" : " - 1");
+}
+
+OfItsTurn::~OfItsTurn() {
+  if (loop_) context_.other_turns.erase(loop_);
 }
 
 const std::string& owners(EmitContext& context, DimId dim, const DimPlacement& split) {

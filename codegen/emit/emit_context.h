@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,8 +82,8 @@ struct EmitContext {
   /// Of the loops around it whose bodies have a variable with the slot of their turn: the period of the ring that it
   /// is a slot of, or 0 where it is among the rank's own turns.
   std::map<LoopId, int64_t> slots = {};
-  /// Of loops around it of which one turn alone is made, without a variable: that turn.
-  std::map<LoopId, std::string> only_turns = {};
+  /// Of loops whose turn is another one than their variable says, or that have none there: that turn, "l + 1".
+  std::map<LoopId, std::string> other_turns = {};
   bool find_nonfinite = false;                         // a check after every step
   std::set<const Step*> meanwhile = {};                // steps with collectives under way
   bool polls = false;                                  // the step being written is one of them
@@ -92,6 +93,8 @@ struct EmitContext {
   std::map<BufferId, std::string> outlined_rows = {};  // of slices: how far apart their rows are
   std::optional<BufferId> returned = {};               // and the number that it returns
 
+  /// The turn of a loop: "l", or another one.
+  const std::string& turn(LoopId) const;
   const Graph& graph() const { return program.sharded.graph; }
   const MeshShape& mesh() const { return program.sharded.layout.mesh; }
   /// The call site of a span, for meshrt::Site.
@@ -106,6 +109,21 @@ struct EmitContext {
   std::string origin(Span) const;
   /// The spec's statement at a span, as one line: "score = dot[head_dim](q, k)"; "" for an unknown span.
   std::string statement(Span) const;
+};
+
+/// While it is there, what is written is of the turn that a call of collectives is of; of none the one under way.
+class OfItsTurn {
+ public:
+  OfItsTurn(EmitContext&, std::span<const CollectiveStep> call);
+  ~OfItsTurn();
+  OfItsTurn(const OfItsTurn&) = delete;
+  OfItsTurn& operator=(const OfItsTurn&) = delete;
+  /// "if (l > 0) ", where the loop has that turn; "" of the turn under way.
+  std::string where;
+
+ private:
+  EmitContext& context_;
+  LoopId loop_ = {};
 };
 
 /// The number as a C++ literal of the type.

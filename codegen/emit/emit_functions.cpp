@@ -196,9 +196,9 @@ class RoutineEmitter {
   void write_only(CppWriter& out, Scope& scope, const ForStep& loop, const std::string& prefix) {
     const Within within(*this, loop);
     const int64_t turn = loop.only == ForStep::Only::first ? loop.first_turn() : loop.last_turn();
-    context_.only_turns[loop.loop] = turn == 0 ? "0" : context_.names.size(loop.dim) + " - 1";
+    context_.other_turns[loop.loop] = turn == 0 ? "0" : context_.names.size(loop.dim) + " - 1";
     write_steps(out, scope, loop.body, 0, loop.body.size(), prefix);
-    context_.only_turns.erase(loop.loop);
+    context_.other_turns.erase(loop.loop);
   }
 
   /// The loop is around what is written while this is there.

@@ -25,6 +25,7 @@ struct ComparedValue {
   double largest = 0;     // the largest finite |b| of the reference
   bool nan = false;       // one of them has a NaN, beside which nothing can be compared
   bool equal = false;     // no NaN, and the difference is within the bound
+  bool as_f32 = false;    // or it is no more than bf16 itself changes
 };
 
 struct Comparison {
@@ -52,6 +53,11 @@ struct CompareOptions {
   std::optional<int64_t> other_rank = {};
   bool digest = false;
 };
+/// Where roundings to bf16 add up over many layers, two orders of a sum lie farther apart than that, as bf16 then does
+/// from f32. So what differs counts as equal where the reference, compiled in f32, differs from itself by half as much
+/// or more: two independent roundings do not often differ by more than twice what each does.
+void allow_as_f32(Comparison&, const Comparison& reference_in_f32);
+
 Comparison compare_programs(const Program&, const Program& reference, const CompareOptions& = {});
 
 }  // namespace mesh

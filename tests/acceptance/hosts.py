@@ -202,6 +202,9 @@ def gathers_ahead(report, folder):
     report.true("the others do not", "if (l" not in open(f"{folder}/waits/gpt.cpp").read())
     here, _ = curve(folder, "ahead", 5, f"{folder}/ahead/gpt", "-n", 4)
     report.true("gathered ahead on one host: the bits of the program that waits", len(here) == 5 and here == whole, here)
+    execute(meshc(), "build", *zero, "--machine", f"{folder}/apart.yaml", "--find-nonfinite", "-o", f"{folder}/looks")
+    here, _ = curve(folder, "looks", 5, f"{folder}/looks/gpt", "-n", 4)
+    report.true("and with a look at each number that a turn is given: the same", len(here) == 5 and here == whole, here)
     with Network(folder, 2, delay=0.002) as net:
         for name, env in (("overlapped", {}), ("MESHRT_NO=overlap", {"MESHRT_NO": "overlap"})):
             found, _ = curve(folder, "ahead", 5, *net.meshrun(MESHRUN), f"{folder}/ahead/gpt", env=env)
