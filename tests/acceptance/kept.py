@@ -1,15 +1,14 @@
 """Parameters kept in bf16 (`params: bf16`): updates bit by bit against NumPy with Philox, under layouts and optimizers; what stochastic rounding is for; files; bytes."""
 import json
-import os
 
 import numpy as np
 
 import equality
 from checkpoints import tensors, write_file
-from common import TOP, Report, json_lines, meshc, scratch, sets
+from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
 from noise import uniform
-from precision import bf16
+from precision import bf16, train
 
 SEED = 20261126
 PRECISIONS = "precision stored { compute: bf16, params: bf16 }\nprecision kept { params: bf16 }\n"
@@ -156,18 +155,6 @@ def models(report, folder, random, small):
         report.check(f"gpt {precision}: loss of step {steps} from that in f32", float(f"{abs(one - wide) / wide:.1e}"), 0.01)
         for layout in ["zero_1"] if small else equality.NAMES:
             report.check(f"gpt {precision} {layout}: loss of step {steps} from that of one rank", float(f"{abs(loss(layout, precision) - one) / one:.1e}"), 0.005)
-
-
-def train(folder, layout, precision, title, *more):
-    """Losses of 8 steps of a built gpt, or of those after a checkpoint; its checkpoints are in a folder called as `title`."""
-    program = f"{folder}/{layout}-{precision}"
-    if not os.path.exists(program):
-        execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", f"{folder}/more.mesh", *sets(**equality.GPT), "--layout", layout, "--precision", precision, "-o", program)
-    with open(f"{folder}/run.yaml", "w") as file:
-        file.write(f"data:\n  token: {{ file: {folder}/tokens.bin, type: u16, window: seq }}\n  target: {{ of: token, shift: 1 }}\n"
-                   f"train: {{ steps: 8 }}\ncheckpoint: {{ dir: {folder}/{title}, every: 4 }}\nlog: {{ every: 1, jsonl: {folder}/{title}.jsonl }}\n")
-    execute(f"{program}/gpt", "-n", 1 if layout == "one" else 2, f"{folder}/run.yaml", *more)
-    return [line["loss"] for line in json_lines(f"{folder}/{title}.jsonl") if "loss" in line]
 
 
 def files(report, folder, random):

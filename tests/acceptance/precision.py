@@ -239,10 +239,10 @@ def steps_in_parts(report, folder, small):
 
 
 def train(folder, layout, precision, title, *more):
-    """Losses of 8 steps of a built gpt, or of those after a checkpoint; its checkpoints are in a folder called as `title`."""
+    """Losses of 8 steps of a built gpt under a layout of more.mesh, or of those after a checkpoint; its checkpoints are in a folder called as `title`."""
     program = f"{folder}/{layout}-{precision}"
     if not os.path.exists(program):
-        execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", more_layouts(folder), *sets(**equality.GPT), "--layout", layout, "--precision", precision, "-o", program)
+        execute(meshc(), "build", f"{TOP}/specs/gpt.mesh", f"{folder}/more.mesh", *sets(**equality.GPT), "--layout", layout, "--precision", precision, "-o", program)
     with open(f"{folder}/run.yaml", "w") as file:
         file.write(f"data:\n  token: {{ file: {folder}/tokens.bin, type: u16, window: seq }}\n  target: {{ of: token, shift: 1 }}\n"
                    f"train: {{ steps: 8 }}\ncheckpoint: {{ dir: {folder}/{title}, every: 4 }}\nlog: {{ every: 1, jsonl: {folder}/{title}.jsonl }}\n")
@@ -252,6 +252,7 @@ def train(folder, layout, precision, title, *more):
 
 def checkpoints(report, folder, random):
     """They know no precision: all is f32, and what one precision writes, another reads."""
+    more_layouts(folder)
     random.integers(0, 64, 4000).astype(np.uint16).tofile(f"{folder}/tokens.bin")
     whole = train(folder, "sharded", "mixed", "whole")
     resume = f"checkpoint.resume={folder}/whole/step-4"

@@ -1,17 +1,14 @@
 // conv.cpp: our convolutions against oneDNN's, both on one thread, taken in turns in one run: gigaflops a second and
 // their ratio, medians over the turns.
 //   tests/bench/conv [turns]
-#include <time.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <random>
 #include <vector>
 
 #include "kernels/conv_onednn.h"
 #include "kernels/conv_own.h"
+#include "timing.h"
 
 namespace {
 
@@ -23,23 +20,6 @@ struct Shape {
   int dims;
   int64_t batch, size, groups, in, out, kernel, stride;
 };
-
-double seconds(const std::function<void()>& work) {
-  // The thread's own time, so that other load on the machine counts for little.
-  const auto now = [] {
-    timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-  };
-  const double start = now();
-  work();
-  return now() - start;
-}
-
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
-}
 
 void measure(const meshrt::OneDnn& dnn, const Shape& s, ConvResult makes, int turns) {
   const int64_t narrow = (s.size + 2 * (s.kernel / 2) - s.kernel) / s.stride + 1;

@@ -5,14 +5,14 @@
 #include "meshrt/gemm.h"
 
 #include <cblas.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <random>
 #include <vector>
+
+#include "timing.h"
 
 extern "C" {
 void openblas_set_num_threads(int threads);
@@ -25,23 +25,6 @@ struct Shape {
   const char* form;  // NN: a [rows, inner], b [inner, cols]; NT: b lies transposed; TN: a lies transposed
   int64_t rows, cols, inner;
 };
-
-double seconds(const std::function<void()>& work) {
-  // The thread's own time, so that other load on the machine counts for little.
-  const auto now = [] {
-    timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-  };
-  const double start = now();
-  work();
-  return now() - start;
-}
-
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
-}
 
 void blas(const Shape& s, const float* a, const float* b, float* c, bool a_turned, bool b_turned) {
   cblas_sgemm(CblasRowMajor, a_turned ? CblasTrans : CblasNoTrans, b_turned ? CblasTrans : CblasNoTrans, int(s.rows),
