@@ -21,7 +21,7 @@ CLEAN = os.path.join(BUILD, "clean.json")  # hashes of what was clean
 TOGETHER = 8
 PARSER = "frontend/antlr"  # the one folder that includes ANTLR's headers, which clang 14 refuses
 # Options of gcc alone, warnings (clang's own differ), and what a command is about.
-DROPPED = re.compile(r"-[cW]|-M|-fdiagnostics|-fpch")
+DROPPED = re.compile(r"-[cW]|-M|-fdiagnostics|-fpch|-finstrument|--param|-fno-(?!math-errno)")
 # gcc has _Float16 on every x86-64, clang 14 where the processor computes with it.
 ADDED = ["-mavx512fp16"] if platform.machine() == "x86_64" else []
 # A finding in another file of the unit counts too; that they are included is the unit's doing.

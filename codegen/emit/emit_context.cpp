@@ -44,7 +44,8 @@ std::string EmitContext::group(const std::vector<AxisId>& axes, const Where* som
   std::string name = "over";
   for (const AxisId axis : axes) name += "_" + identifier(mesh().axes[axis].name);
   if (some) name += fmt::format("_at_{}", fmt::join(some->coordinates, "_"));
-  return groups.emplace_back(names.reserve(name), axes, indices).name;
+  groups.push_back({names.reserve(name), axes, indices});
+  return groups.back().name;
 }
 
 std::string EmitContext::constant(const std::string& type, const std::string& name, const std::string& value) {
