@@ -51,12 +51,6 @@ class Clock {
  private:
   using Phase = CollectiveStep::Phase;
 
-  /// Whether turns start, or wait for, what other turns move.
-  static bool hands_over(const ForStep& loop) {
-    return std::ranges::any_of(
-        loop.body, [](const Step& step) { return !movements(step).empty() && movements(step).front().other_turn; });
-  }
-
   /// How many more calls are started in the body than waited for.
   static int left_open(const Steps& body) {
     int left = 0;

@@ -181,10 +181,9 @@ Program lower(std::span<const Entry> entries, const LowerOptions& options) {
     plan_memory(program, options.share_memory);
     return program;
   }
-  Program shared = program;
   overlap_turns(program, false);
+  Program shared = program;
   program = overlapped(std::move(program), options);
-  overlap_turns(shared, false);
   if (!overlap_turns(shared, true)) return program;
   shared = overlapped(std::move(shared), options);
   return pays(program, shared, options) ? shared : program;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "codegen/layout/cost.h"
 #include "codegen/program/accesses.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/walk.h"
@@ -140,6 +139,11 @@ bool keeps_to_its_turn(const Program& program, const Step& call, const Step& ste
 
 void overlap_collectives(Program& program, bool early) {
   for_each_list(program, [&](Steps& steps) { overlap(program, steps, early); });
+}
+
+bool hands_over(const ForStep& loop) {
+  return std::ranges::any_of(
+      loop.body, [](const Step& step) { return !movements(step).empty() && movements(step).front().other_turn; });
 }
 
 size_t wait_of(std::span<const Step> steps, size_t start) {

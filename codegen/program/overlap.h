@@ -37,6 +37,9 @@ size_t first_need(const Program&, std::span<const Step>, size_t from, const Step
 /// The step that waits for a call at `need` in a list, with the step that needs it.
 Step wait_for(const Step& call, std::span<const Step>, size_t need);
 
+/// Whether turns of the loop start, or wait for, what other turns move.
+bool hands_over(const ForStep&);
+
 /// Where in the list the collective is waited for that step `start` starts; the list's size: nowhere.
 size_t wait_of(std::span<const Step>, size_t start);
 

@@ -45,20 +45,18 @@ class CallVerifier {
         continue;
       }
       const auto* inner = std::get_if<ForStep>(&step.what);
-      const bool hands_over = inner && std::ranges::any_of(inner->body, [](const Step& one) {
-                                return !movements(one).empty() && movements(one).front().other_turn;
-                              });
+      const bool handing = inner && hands_over(*inner);
       std::vector<Call> awaited;
-      if (inner && (hands_over || only_waits(*inner)))
+      if (inner && (handing || only_waits(*inner)))
         std::ranges::copy_if(started, std::back_inserter(awaited),
                              [&](const Call& call) { return call.loop == inner->loop; });
       for (const Call& call : started) {
-        const bool is_awaited = !awaited.empty() && (!hands_over || call.loop == inner->loop);
+        const bool is_awaited = !awaited.empty() && (!handing || call.loop == inner->loop);
         if (is_awaited) continue;
         if (const BufferId both = common_memory(program_, *call.step, step)) touches(step, both, *call.step);
       }
       if (!moved.empty() && moved.front().phase == Phase::start) started.push_back({&step});
-      if (hands_over) {
+      if (handing) {
         for (const Call& call : awaited) std::erase_if(started, [&](const Call& one) { return one.step == call.step; });
         for (const Call& call : open_after_turns(*inner, std::move(awaited)))
           started.push_back({call.step, inner->loop});
