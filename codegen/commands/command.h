@@ -36,6 +36,7 @@ struct UsageError : std::runtime_error {
 /// All commands, in the order of the help.
 std::vector<Command> commands();
 
+Command bench_command();
 Command build_command();
 Command check_command();
 Command ckpt_command();

@@ -73,13 +73,9 @@ bool is_planned(const Json& plan) { return !plan.contains("error"); }
 
 }  // namespace
 
-std::vector<Json> plan_all(Session& session) {
-  CompileRequest request = session.request;
-  session.request.stop_after = "graph";
-  session.compile();
-  if (session.failed()) return {};
-  DiagnosticSink unheard;  // that compilation has reported
-  const SourceProgram program = load_program(request.files, session.sources, unheard);
+std::vector<Json> plans_of_layouts(CompileRequest request, const DiagnosticSink& levels, SourceMap& sources) {
+  DiagnosticSink unheard;
+  const SourceProgram program = load_program(request.files, sources, unheard);
   const Declarations declared = declarations_of(program, unheard);
   const std::optional<int64_t> ranks = std::exchange(request.ranks, {});
   std::vector<Json> plans;
@@ -87,13 +83,21 @@ std::vector<Json> plan_all(Session& session) {
     for (const Sizes& sizes : meshes_of(declared.mesh(layout->mesh.text), ranks)) {
       request.layout = layout->name.text;
       request.mesh = sizes;
-      plans.push_back(planned(request, layout->mesh.text, session.sink, session.sources));
+      plans.push_back(planned(request, layout->mesh.text, levels, sources));
     }
   std::ranges::stable_sort(plans, [](const Json& a, const Json& b) {
     if (is_planned(a) != is_planned(b)) return is_planned(a);
     return is_planned(a) && a["predicted_seconds"].get<double>() < b["predicted_seconds"].get<double>();
   });
   return plans;
+}
+
+std::vector<Json> plan_all(Session& session) {
+  CompileRequest request = session.request;
+  session.request.stop_after = "graph";
+  session.compile();
+  if (session.failed()) return {};
+  return plans_of_layouts(std::move(request), session.sink, session.sources);
 }
 
 std::string table_of_plans(const std::vector<Json>& plans) {

@@ -7,9 +7,13 @@
 
 namespace mesh {
 
-/// The plans of all layouts, the fastest first, without their tensors and collectives. With `-n N` each layout is
-/// planned on every mesh of N ranks that has its axes, else on the mesh of the spec. What cannot be planned comes last,
-/// with the first error in place of numbers. Nothing, and a report, where the model itself is wrong.
+/// The plans of all layouts of the request's files, the fastest first, without their tensors and collectives. With `-n
+/// N` each layout is planned on every mesh of N ranks that has its axes, else on the mesh of the spec. What cannot be
+/// planned comes last, with the first error in place of numbers. Lints are at the `levels` of that sink; nothing is
+/// reported.
+std::vector<nlohmann::ordered_json> plans_of_layouts(CompileRequest, const DiagnosticSink& levels, SourceMap&);
+
+/// The same, with a report on the model itself. Nothing where that is wrong.
 std::vector<nlohmann::ordered_json> plan_all(Session&);
 
 /// The same as a table for people.

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "codegen/emit/compiler_process.h"
+#include "codegen/emit/child_process.h"
 #include "codegen/emit/pattern.h"
 #include "codegen/graph/builder.h"
 #include "meshrt/failure.h"
@@ -200,7 +200,10 @@ bool build_program(const BuildPlan& plan) {
   if (!plan.compile) return true;
   if (!changed && !is_outdated(program) && !fs::exists(log)) return true;
 
-  const auto [status, signal] = run_compiler(script, log, find_runtime());
+  const std::string runtime = find_runtime();
+  const std::map<std::string, std::string> environment =
+      runtime.empty() ? std::map<std::string, std::string>{} : std::map<std::string, std::string>{{"MESHRT", runtime}};
+  const auto [status, signal] = run_child({"/bin/sh", script}, log, environment);
   if (signal != 0) {
     fmt::print(stderr, "SIG{} has ended the compiler: {} is not built\n", sigabbrev_np(signal), plan.name);
     return false;

@@ -12,7 +12,7 @@ from common import run as execute
 from oracle import safetensors
 from processes import alive, wait_until
 
-COMMANDS = {"check", "plan", "layout", "diff", "run", "build", "evaluate", "predict", "fetch", "generate", "score", "verify", "ckpt", "data", "fmt", "ir", "ops", "reshard", "schedule", "explain", "new", "machine", "slurm", "doctor"}
+COMMANDS = {"bench", "check", "plan", "layout", "diff", "run", "build", "evaluate", "predict", "fetch", "generate", "score", "verify", "ckpt", "data", "fmt", "ir", "ops", "reshard", "schedule", "explain", "new", "machine", "slurm", "doctor"}
 # A small perceptron over two ranks, in which collectives complete sums.
 SMALL = ("--layout", "both", "--set", "batch=8", "--set", "hidden=16")
 

@@ -1,4 +1,4 @@
-#include "codegen/emit/compiler_process.h"
+#include "codegen/emit/child_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -45,32 +45,38 @@ class TakenSignals {
   sigset_t set_{}, before_{};
 };
 
-[[noreturn]] void become_compiler(const std::string& script, const std::string& log, const std::string& runtime) {
+[[noreturn]] void become(const std::vector<std::string>& command, const std::string& log,
+                         const std::map<std::string, std::string>& environment) {
   constexpr int not_started = 127;
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (!runtime.empty()) setenv("MESHRT", runtime.c_str(), 1);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
+  arguments.push_back(nullptr);
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
   if (file >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0)
-    execl("/bin/sh", "sh", script.c_str(), nullptr);
+    execv(arguments.front(), arguments.data());
   _exit(not_started);
 }
 
 }  // namespace
 
-// It is a process group of its own, so that one signal reaches the compiler's own children too.
-CompilerEnd run_compiler(const std::filesystem::path& script, const std::filesystem::path& log,
-                         const std::string& runtime) {
+// It is a process group of its own, so that one signal reaches the child's own children too.
+ChildEnd run_child(const std::vector<std::string>& command, const std::filesystem::path& log,
+                   const std::map<std::string, std::string>& environment) {
   const TakenSignals signals;
   const pid_t child = fork();
   if (child < 0)
-    throw meshrt::Failure(meshrt::Cause::environment, "cannot start the C++ compiler: there is no room for a process");
+    throw meshrt::Failure(meshrt::Cause::environment,
+                          "cannot start " + command.front() + ": there is no room for a process");
   if (child == 0) {
     signals.restore();
-    become_compiler(script, log, runtime);
+    become(command, log, environment);
   }
   setpgid(child, child);  // whichever of the two comes first
-  CompilerEnd end;
+  ChildEnd end;
   while (waitpid(child, &end.status, WNOHANG) == 0) {
     const int number = signals.wait();
     if (number == SIGCHLD) continue;
