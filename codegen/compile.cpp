@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "codegen/alternatives.h"
 #include "codegen/check_limits.h"
 #include "codegen/elaborate/elaborate.h"
 #include "codegen/elaborate/precision.h"
@@ -519,7 +520,9 @@ std::optional<Compiled> compile(const CompileRequest& request, SourceMap& source
     complete = compile_all(with_rings);
     smaller = true;
   }
-  for (Diagnostic& one : (smaller ? heard_of_rings : heard).diagnostics()) sink.add(std::move(one));
+  std::vector<Diagnostic> told = (smaller ? heard_of_rings : heard).diagnostics();
+  if (!complete && !request.on_trial) price_alternatives(request, sources, sink, told);
+  for (Diagnostic& one : told) sink.add(std::move(one));
   if (!complete) return std::nullopt;
   if (smaller) c.result = std::move(with_rings.result);
   check_limits(request, c.budget, c.result, sources, sink);

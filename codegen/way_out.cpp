@@ -193,15 +193,20 @@ bool cuts_batch(const Change& change) { return change.shown.find("accumulate: ")
 
 }  // namespace
 
-void try_changes(const CompileRequest& request, const SourceMap& sources, const std::vector<Change>& changes,
-                 size_t most, const DiagnosticSink& told, const std::function<void(const Change&, Compiled&&)>& visit) {
+std::optional<Compiled> compiled_with(const Change& change, const CompileRequest& request, const SourceMap& sources,
+                                      DiagnosticSink& found) {
   CompileRequest trial = from_memory(request);
   trial.on_trial = trial.past_limits = true;
   trial.dump = nullptr;
+  SourceMap edited = changed(sources, change);
+  return compile(trial, edited, found);
+}
+
+void try_changes(const CompileRequest& request, const SourceMap& sources, const std::vector<Change>& changes,
+                 size_t most, const DiagnosticSink& told, const std::function<void(const Change&, Compiled&&)>& visit) {
   for (size_t i = 0; i < std::min(changes.size(), most); ++i) {
-    SourceMap edited = changed(sources, changes[i]);
     DiagnosticSink found = with_levels_of(told);
-    std::optional<Compiled> compiled = compile(trial, edited, found);
+    std::optional<Compiled> compiled = compiled_with(changes[i], request, sources, found);
     if (compiled && warnings(found) <= warnings(told)) visit(changes[i], *std::move(compiled));
   }
 }

@@ -35,6 +35,9 @@ using Proposals = std::function<std::vector<Change>(const SourceMap&, const Comp
 std::optional<WayOut> find_way_out(const CompileRequest&, const SourceMap&, const Compiled&, const Proposals&,
                                    const DiagnosticSink& told, const Excess&, int64_t now, int most);
 
+/// What the spec compiles to with one change; nothing where it does not. What is said of it goes into the sink.
+std::optional<Compiled> compiled_with(const Change&, const CompileRequest&, const SourceMap&, DiagnosticSink&);
+
 /// Each of the first so many changes alone: calls `visit` with the result where the spec then compiles without a new
 /// warning.
 void try_changes(const CompileRequest&, const SourceMap&, const std::vector<Change>&, size_t most,

@@ -60,6 +60,11 @@ DiagnosticBuilder& DiagnosticBuilder::fix(Span span, std::string replacement) {
   return *this;
 }
 
+DiagnosticBuilder& DiagnosticBuilder::alternative(Span span, std::string replacement) {
+  if (diagnostic_ != nullptr) diagnostic_->alternatives.push_back(Fix{span, std::move(replacement)});
+  return *this;
+}
+
 DiagnosticBuilder DiagnosticSink::error(std::string code, Span span, std::string message) {
   return report(Level::error, std::move(code), span, std::move(message));
 }
@@ -116,7 +121,7 @@ std::vector<Diagnostic> DiagnosticSink::diagnostics() const {
 }
 
 DiagnosticBuilder DiagnosticSink::report(Level level, std::string code, Span span, std::string message) {
-  reported_.push_back(Diagnostic{level, std::move(code), std::move(message), {Label{span, "", true}}, {}, {}, {}});
+  reported_.push_back(Diagnostic{level, std::move(code), std::move(message), {Label{span, "", true}}, {}, {}, {}, {}});
   return DiagnosticBuilder(&reported_.back());
 }
 

@@ -50,6 +50,7 @@ struct Diagnostic {
   std::vector<std::string> notes;
   std::vector<std::string> helps;
   std::vector<Fix> fixes;
+  std::vector<Fix> alternatives;  // each would do alone; whoever compiles says in `helps` what each costs
 
   Span span() const { return labels.empty() ? Span{} : labels.front().span; }
 };
@@ -76,6 +77,7 @@ class DiagnosticBuilder {
   DiagnosticBuilder& note(std::string text);
   DiagnosticBuilder& help(std::string text);
   DiagnosticBuilder& fix(Span span, std::string replacement);
+  DiagnosticBuilder& alternative(Span span, std::string replacement);
 
   template <class First, class... Rest>
   DiagnosticBuilder& here(fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {

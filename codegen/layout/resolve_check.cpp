@@ -166,10 +166,24 @@ class Checker {
     report.here("conflicts in {} : {}", called(subject), to_string(graph_, subject.type));
     if (first.span != second.span) report.label(first.span, "first use");
     report.label(subject.span, "here");
-    const std::string unless = second.unless.empty() ? "" : dims_text(graph_, second.unless) + ", ";
-    report.help(fmt::format("keep `{0}` whole wherever `{1}` is split: `{0} -> {2} unless {3}{1}`",
-                            dims_text(graph_, second.dims, " * "), graph_.dim(first.dims.front()).name, second.written,
-                            unless));
+    const std::string dims = dims_text(graph_, second.dims, " * ");
+    if (first.span == second.span) {
+      report.help(fmt::format("split one of them alone: `{} -> {}`", dims, second.written));
+      return;
+    }
+    report.help(fmt::format("keep `{}` whole wherever `{}` is split: `{}`", dims, graph_.dim(first.dims.front()).name,
+                            less(second, first)));
+    report.alternative(second.span, less(second, first));
+    report.alternative(first.span, less(first, second));
+  }
+
+  /// A rule that leaves the axis to another one: of a tensor alone, by none; else where there is no dim of that.
+  std::string less(const Rule& rule, const Rule& other) const {
+    const std::string dims = dims_text(graph_, rule.dims, " * ");
+    if (rule.pin) return dims + " -> none";
+    return fmt::format("{} -> {} unless {}{}", dims, rule.written,
+                       rule.unless.empty() ? "" : dims_text(graph_, rule.unless) + ", ",
+                       graph_.dim(other.dims.front()).name);
   }
 
   /// Turns that ranks may make for themselves are split even where no value has their dim.

@@ -1,0 +1,14 @@
+// alternatives.h: rules that contradict each other: what a step takes with either of them.
+#pragma once
+#include <vector>
+
+#include "codegen/compile.h"
+
+namespace mesh {
+
+/// Compiles the spec with each of the alternatives that diagnostics have (frontend/diagnostic.h), and has those that
+/// compile take the place of their helps, the fastest step first, with its time, bytes and memory.
+void price_alternatives(const CompileRequest&, const SourceMap&, const DiagnosticSink& levels,
+                        std::vector<Diagnostic>&);
+
+}  // namespace mesh
