@@ -46,6 +46,7 @@
 #include "codegen/program/verify_program.h"
 #include "codegen/rewrites/divisible_loops.h"
 #include "codegen/rewrites/narrow.h"
+#include "codegen/rewrites/narrow_gradients.h"
 #include "codegen/rewrites/narrow_parameters.h"
 #include "codegen/rewrites/recognise.h"
 #include "codegen/rewrites/sink_renames.h"
@@ -286,6 +287,7 @@ void complete_entry(Compilation& c) {
   if (apart) run_by_replicas(graph, c.sink);
   else run_by_micro_batches(graph, c.sink);
   if (c.sink.has_errors()) return;
+  if (c.entry.is_step() && c.precision.sums == Type::bf16) narrow_gradients(graph, Type::bf16);
   if (c.entry.is_step()) {
     want_norm(graph, c.request.wanted);
     append_watched(graph, c.request.watch);

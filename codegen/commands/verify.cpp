@@ -162,7 +162,9 @@ int verify(const VerifyOptions& options) {
     if (one.exit_code == 0 && !one.equal() && options.compare.bound == 0 && has_bf16(both->program)) {
       const std::optional<Program> in_f32 = reference_in_f32(options, wanted);
       if (!in_f32) return exit_diagnostics;
-      allow_as_f32(one, compare_programs(both->reference, *in_f32, options.compare));
+      CompareOptions beside_f32 = options.compare;
+      beside_f32.any_precision = true;
+      allow_as_f32(one, compare_programs(both->reference, *in_f32, beside_f32));
     }
     found = found ? merged(*found, one) : one;
     if (found->exit_code != 0) break;
@@ -180,7 +182,8 @@ Command verify_command() {
           "named\n"
           "value, every gradient, every parameter after the step and the metrics. In f64 unless --precision says "
           "otherwise:\n"
-          "differences may be 1e-9 (f32: 1e-5; with products in bf16: 1/64, or twice what f32 differs there) of a "
+          "differences may be 1e-9 (f32: 1e-5; in bf16: 1/64, where ranks add up in it 1/16, or twice what f32 differs "
+          "there) of a "
           "tensor's\n"
           "largest number.\n"
           "Exit code 0: all equal; 1: something differs.",

@@ -19,7 +19,7 @@ struct PrecisionKey {
 };
 constexpr std::array precision_keys = {PrecisionKey{"compute", "what products read their operands in"},
                                        PrecisionKey{"params", "what parameters are kept in"},
-                                       PrecisionKey{"reduce", "what sums are added up in, over ranks too"}};
+                                       PrecisionKey{"reduce", "what ranks add up gradients in"}};
 
 /// "`compute`, `params` and `reduce`"
 std::string keys_text() {
@@ -52,18 +52,18 @@ class PrecisionResolver {
     const auto* path = ast::as<ast::Path>(*one.value);
     const std::string name = path && path->simple() ? path->parts.front().text : "";
     if (name == "f32") return;
-    if (name == "bf16" && key != "reduce") {
-      (key == "compute" ? precision.products : precision.params) = Type::bf16;
+    if (name == "bf16") {
+      (key == "compute" ? precision.products : key == "params" ? precision.params : precision.sums) = Type::bf16;
       return;
     }
-    if (name == "bf16" || name == "f16") return not_built(one, name);
+    if (name == "f16") return not_built(one);
     auto report = sink_.error("E0342", one.value->span, "`{}` of a precision is no such type", key);
     if (name == "f64") report.here("f64 is for the whole program").help("`--precision f64` computes all of it in f64");
     else
       report.here("{}", known->meaning)
           .help(key == "compute"  ? "it is `f32`, or `bf16` for products of half the bytes"
                 : key == "params" ? "it is `f32`, or `bf16` for half the memory"
-                                  : "it is `f32`");
+                                  : "it is `f32`, or `bf16` for half the bytes");
   }
 
   void unknown(const ast::Attribute& one) {
@@ -74,12 +74,11 @@ class PrecisionResolver {
     else report.help("it has " + keys_text());
   }
 
-  void not_built(const ast::Attribute& one, const std::string& type) {
+  void not_built(const ast::Attribute& one) {
     const std::string& key = one.key.text;
-    auto report = sink_.error("E0901", one.value->span, "`{}: {}` is not built yet", key, type);
-    report.here("this version cannot compile it");
-    if (key == "reduce") report.help("`reduce: f32` goes with `compute: bf16` and `params: bf16`");
-    else report.help(fmt::format("`{}: bf16` is: it has the range of f32, so that no loss need be scaled", key));
+    sink_.error("E0901", one.value->span, "`{}: f16` is not built yet", key)
+        .here("this version cannot compile it")
+        .help(fmt::format("`{}: bf16` is: it has the range of f32, so that no loss need be scaled", key));
   }
 
   DiagnosticSink& sink_;

@@ -13,6 +13,7 @@ struct Precision {
   bool f64 = false;                           // for tests
   meshrt::Type products = meshrt::Type::f32;  // what they read their operands in
   meshrt::Type params = meshrt::Type::f32;    // what parameters are kept in
+  meshrt::Type sums = meshrt::Type::f32;      // what ranks add up gradients in
 };
 
 /// The one called so, of the spec's blocks, "f32" or "f64"; an empty name is f32. Reports every mistake of the blocks,

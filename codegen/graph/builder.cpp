@@ -79,6 +79,12 @@ ValueId GraphBuilder::cast(ValueId of, Type element, DimId index_of) {
   return id;
 }
 
+ValueId GraphBuilder::cast_part(ValueId of, Type element) {
+  const ValueId id = map(MapFunction::cast_part, {of});
+  graph.value(id).type.element = element;
+  return id;
+}
+
 ValueId GraphBuilder::narrow(ValueId of, Type element) {
   const ValueId id = cast(of, element);
   if (const std::string name = known_as(graph, of); id != of && !name.empty())

@@ -40,6 +40,7 @@ class GraphBuilder {
   ValueId literal(double value, Type element);
   ValueId map(MapFunction, std::vector<ValueId> inputs);
   ValueId cast(ValueId, Type element, DimId index_of = {});  // nothing if it has the type already
+  ValueId cast_part(ValueId, Type element);                  // of a part of a sum over ranks
   ValueId narrow(ValueId, Type element);                     // the same, named after what it is: "x_bf16"
   ValueId computed(ValueId);                                 // the same in what arithmetic on it is done in
   ValueId in_order(ValueId,

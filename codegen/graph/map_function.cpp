@@ -54,6 +54,7 @@ const MapFunctionInfo& info(MapFunction function) {
       {F::round_bf16, "round_bf16", 2, false, true, 4, "meshrt::round_bf16($0, $1)"},
       {F::where, "where", 3, false, true, 1, "$0 ? $1 : $2"},
       {F::cast, "cast", 1, false, true, 0, "static_cast<$type>($0)"},
+      {F::cast_part, "cast_part", 1, false, true, 0, "static_cast<$type>($0)"},
       {F::copy, "copy", 1, false, true, 0, "$0"},
   };
   static_assert(std::size(table) == static_cast<size_t>(F::copy) + 1);

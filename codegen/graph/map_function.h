@@ -54,6 +54,7 @@ enum class MapFunction : uint8_t {
   round_bf16,  // (a, u) -> a to one of its neighbours in bf16, the upper one where u in [0, 1) says so
   where,       // (condition, a, b)
   cast,        // (a) -> the result's element type
+  cast_part,   // the same of a part of a sum over ranks, which is added up in that type
   copy,        // (a): used for stop_gradient
 };
 
@@ -68,5 +69,10 @@ struct MapFunctionInfo {
   std::string_view cpp;
 };
 const MapFunctionInfo& info(MapFunction);
+
+/// Whether the result's element type is what the function is about.
+inline bool is_cast(MapFunction function) {
+  return function == MapFunction::cast || function == MapFunction::cast_part;
+}
 
 }  // namespace mesh

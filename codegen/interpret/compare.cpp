@@ -43,14 +43,17 @@ double values_of(const Graph& graph, const ValueType& type) {
   return type.element == Type::boolean ? 2 : type.element == Type::u8 ? 256 : 100;
 }
 
-ComparedValue compare(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference,
-                      double bound) {
-  if (given.type != reference.type || given.shape != reference.shape)
-    internal_error("the two programs have different types for " + name);
+ComparedValue compare(const std::string& name, const meshrt::Array& given, const meshrt::Array& reference, double bound,
+                      bool any_precision) {
+  const bool same_type =
+      given.type == reference.type || (any_precision && is_real(given.type) && is_real(reference.type));
+  if (!same_type || given.shape != reference.shape) internal_error("the two programs have different types for " + name);
   ComparedValue result{name, given.type, given.shape};
-  const size_t bytes = meshrt::size_of(given.type);
-  for (size_t i = 0; i < given.data.size(); i += bytes) {
-    const double a = element(given.type, given.data.data() + i), b = element(given.type, reference.data.data() + i);
+  const auto number = [](const meshrt::Array& of, int64_t i) {
+    return element(of.type, of.data.data() + static_cast<size_t>(i) * meshrt::size_of(of.type));
+  };
+  for (int64_t i = 0; i < given.elements(); ++i) {
+    const double a = number(given, i), b = number(reference, i);
     result.nan = result.nan || std::isnan(a) || std::isnan(b);
     result.difference = std::max(result.difference, difference_of(a, b));
     if (std::isfinite(b)) result.largest = std::max(result.largest, std::fabs(b));
@@ -121,7 +124,9 @@ Comparison compare_programs(const Program& program, const Program& reference, co
     request.steps = request.planned_steps = options.steps;
     return interpret(request);
   };
-  const double bound = options.bound == 0 && has_bf16(program) ? bf16_bound : options.bound;
+  const double bound = options.bound != 0 || !has_bf16(program) ? options.bound
+                       : adds_up_bf16(program)                  ? bf16_parts_bound
+                                                                : bf16_bound;
   Comparison result;
   const InterpretResult expected = run(reference);
   result.exit_code = expected.exit_code;
@@ -134,11 +139,14 @@ Comparison compare_programs(const Program& program, const Program& reference, co
   result.digests = given.digests;
 
   const Graph& graph = program.sharded.graph;
+  const auto add = [&](const std::string& name, const meshrt::Array& mine, const meshrt::Array& theirs) {
+    result.values.push_back(compare(name, mine, theirs, bound, options.any_precision));
+  };
   const auto compare_metric = [&](const std::string& of, size_t i, double mine, double theirs) {
     meshrt::Array one = make_array(graph.type(graph.metrics[i].value).element, {}), other = one;
     put(one, 0, mine);
     put(other, 0, theirs);
-    result.values.push_back(compare(of + graph.metrics[i].name, one, other, bound));
+    add(of + graph.metrics[i].name, one, other);
   };
   for (size_t i = 0; i < graph.metrics.size(); ++i) {
     compare_metric("metric ", i, given.metrics.back()[i], expected.metrics.back()[i]);
@@ -147,17 +155,16 @@ Comparison compare_programs(const Program& program, const Program& reference, co
   for (const auto& [name, array] : given.wanted) {
     const auto found = expected.wanted.find(name);
     if (found == expected.wanted.end()) internal_error("only one of the two programs has " + name);
-    result.values.push_back(compare(name, array, found->second, bound));
+    add(name, array, found->second);
   }
-  for (const auto& [name, array] : given.outputs)
-    result.values.push_back(compare("output " + name, array, expected.outputs.at(name), bound));
+  for (const auto& [name, array] : given.outputs) add("output " + name, array, expected.outputs.at(name));
   const auto kind_of = [](StoredKind kind) {
     return kind == StoredKind::parameter ? "param" : kind == StoredKind::state ? "state" : "optimizer";
   };
   for (const Stored& stored : graph.stored)
     if (stored.kind != StoredKind::input)
-      result.values.push_back(compare(fmt::format("{}({})", kind_of(stored.kind), stored.path),
-                                      given.after.at(stored.path), expected.after.at(stored.path), bound));
+      add(fmt::format("{}({})", kind_of(stored.kind), stored.path), given.after.at(stored.path),
+          expected.after.at(stored.path));
   return result;
 }
 

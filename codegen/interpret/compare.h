@@ -38,16 +38,19 @@ struct Comparison {
 };
 
 /// Differences may be `bound` times the largest number of the reference. 0: 1e-9 for f64, 1e-5 for f32, and
-/// `bf16_bound` in a program that has bf16. Integers and bools must be equal. Two orders of a sum differ by less than
-/// bf16 can say, and yet may be rounded to two neighbours, 2^-8 apart: an operand of a product is then off by half a
-/// percent, and what follows is rounded again. Four such steps.
+/// `bf16_bound` or `bf16_parts_bound` in a program that has bf16. Integers and bools must be equal. Two orders of a sum
+/// differ by less than bf16 can say, and yet may be rounded to two neighbours, 2^-8 apart: an operand of a product is
+/// then off by half a percent, and what follows is rounded again. Four such steps.
 inline constexpr double bf16_bound = 0x1p-6;
+/// The same where ranks add up parts in bf16: what a part is rounded by may be much beside a sum in which parts cancel.
+inline constexpr double bf16_parts_bound = 0x1p-4;
 
 struct CompareOptions {
   uint64_t seed = 1;
   int64_t steps = 1;
   double bound = 0;
-  double scale = 1;  // of real inputs
+  double scale = 1;            // of real inputs
+  bool any_precision = false;  // the reference may keep in f32 what the other has in bf16
   // A program that one rank runs in place of the compared one.
   const Program* other = nullptr;
   std::optional<int64_t> other_rank = {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/graph/op.h"
 #include "codegen/layout/owned_parameters.h"
 
 namespace mesh {
@@ -9,11 +10,28 @@ namespace {
 
 DimPlacement split_of(const Rule& rule) { return {rule.axes, rule.deal}; }
 
+/// A gradient, what it is widened of where ranks add it up in fewer bits (rewrites/narrow_gradients.h), and the sum
+/// over micro-batches that this is made of.
+std::vector<ValueId> parts_of_gradient(const Graph& graph, ValueId gradient) {
+  std::vector<ValueId> parts{gradient};
+  const auto producer = [&](ValueId value) -> const Node& { return graph.node(graph.value(value).producer); };
+  if (!widens(graph, producer(gradient))) return parts;
+  parts.push_back(producer(gradient).inputs[0]);
+  if (const Node& node = producer(parts.back()); is_elementwise(node.op)) {
+    const auto* loop = std::get_if<LoopOp>(&producer(node.inputs[0]).op);
+    if (loop && loop->dim == graph.micro_batches.time) parts.push_back(node.inputs[0]);
+  }
+  return parts;
+}
+
 }  // namespace
 
 Declared::Declared(const Graph& graph, const Layout& layout) : graph_(graph), layout_(layout) {
   for (const auto& [name, value] : graph.names)
-    if (name.starts_with("grad(")) gradients_[value] = name.substr(5, name.size() - 6);
+    if (name.starts_with("grad(")) {
+      const std::string path = name.substr(5, name.size() - 6);
+      for (const ValueId part : parts_of_gradient(graph, value)) gradients_[part] = path;
+    }
   find_gradients_of_turns(graph.root());
 }
 

@@ -98,7 +98,7 @@ int Lowering::scalar(Pass& pass, ValueId value, const Names& names) {
     int operator()(const ShiftOp&) const { return loaded(to.shifted(node)); }
     int operator()(const PadOp&) const { return loaded(to.padded(node)); }
     int operator()(const MapOp& op) const {
-      if (op.function == MapFunction::cast) return to.convert(pass, operand(), type);
+      if (is_cast(op.function)) return to.convert(pass, operand(), type);
       std::vector<int> operands;
       for (ValueId input : node.inputs)
         operands.push_back(to.convert(pass, to.scalar(pass, input, names), computed_in(to.graph_.type(input).element)));

@@ -24,7 +24,15 @@ int64_t MemoryPlan::peak() const {
 }
 
 bool has_bf16(const Program& program) {
-  return std::ranges::find(program.buffers, Type::bf16, &Buffer::type) != program.buffers.end();
+  const auto is_narrow = [](const Value& value) { return value.type.element == Type::bf16; };
+  return std::ranges::any_of(program.sharded.graph.values, is_narrow);
+}
+
+bool adds_up_bf16(const Program& program) {
+  return std::ranges::any_of(program.sharded.graph.nodes, [](const Node& node) {
+    const auto* map = std::get_if<MapOp>(&node.op);
+    return map && map->function == MapFunction::cast_part;
+  });
 }
 
 bool multiplies_bf16(const Program& program) {

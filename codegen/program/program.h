@@ -465,8 +465,10 @@ struct Program {
   const Buffer& buffer(BufferId id) const { return buffers[id.index]; }
 };
 
-/// Whether it keeps numbers in bf16.
+/// Whether it rounds numbers to bf16.
 bool has_bf16(const Program&);
+/// Whether ranks add up parts that are in bf16.
+bool adds_up_bf16(const Program&);
 /// Whether products or convolutions read them.
 bool multiplies_bf16(const Program&);
 /// Whether a step is a convolution.

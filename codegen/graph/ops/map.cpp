@@ -49,7 +49,7 @@ Types infer_map(const Graph& graph, const Node& node) {
       break;
     }
   if (info(function).to_boolean) return {ValueType{Type::boolean, {}, all}};
-  if (function == MapFunction::cast && !node.results.empty()) {  // who builds a cast says of which type
+  if (is_cast(function) && !node.results.empty()) {  // who builds a cast says of which type
     const ValueType& type = graph.type(node.results[0]);
     return {ValueType{type.element, type.index_of, all}};
   }
@@ -67,8 +67,10 @@ PartialRule map_partial(const Graph& graph, const Node& node) {
     case MapFunction::multiply: return PartialRule::each;
     case MapFunction::divide:
     case MapFunction::negate:
+    case MapFunction::cast_part:
     case MapFunction::copy: return PartialRule::first;
-    // Cutting fractions off, or what does not fit, is not linear; and sums are added up in what they are computed in.
+    // Cutting fractions off, or what does not fit, is not linear; and sums are added up in what they are computed in,
+    // but for those of narrow parts.
     case MapFunction::cast: {
       const Type type = graph.type(node.results[0]).element;
       return is_float(type) && computed_in(type) == type ? PartialRule::first : PartialRule::completes;
@@ -134,6 +136,7 @@ ValueId derivative(GraphBuilder& build, const Node& node, ValueId d, size_t whic
       if (which == 0) return {};
       return which == 1 ? choose(a, d, number(0)) : choose(a, number(0), d);
     case F::cast:
+    case F::cast_part:
       return is_float(build.graph.type(a).element) && is_float(element) ? build.cast(d, build.graph.type(a).element)
                                                                         : ValueId{};  // narrowing passes d on
     // Slopes stand in gradients only, comparisons and rounding are flat, a copy stops the gradient.
@@ -169,7 +172,7 @@ std::optional<double> number(const Graph& graph, const Node& node, const NumberO
     of.push_back(*number);
   }
   // Only where the number survives: a cast to a narrower type is left to run time.
-  if (function_of(node) == MapFunction::cast)
+  if (is_cast(function_of(node)))
     return rounded(of[0]) == of[0] || type == Type::f64 ? std::optional(of[0]) : std::nullopt;
   for (double& number : of) number = rounded(number);
   switch (function_of(node)) {  // exact operations of the hardware alone: one rounding, of f32 even by way of f64
@@ -186,7 +189,7 @@ Effort effort(const Op& op) { return info(std::get<MapOp>(op).function).cheap ? 
 
 Formula formula(const Op& op) {
   const MapFunction function = std::get<MapOp>(op).function;
-  return {.always = function == MapFunction::cast || function == MapFunction::copy,
+  return {.always = is_cast(function) || function == MapFunction::copy,
           .of_formulas = info(function).cheap,
           .in_parts = true};
 }

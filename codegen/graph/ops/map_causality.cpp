@@ -33,6 +33,7 @@ std::optional<PositionSum> position_of(F function, std::span<const Horizon> of) 
       return of[0].number() ? std::optional(scaled(*of[1].position, *of[0].number())) : std::nullopt;
     case F::divide: return number && *number != 0 ? std::optional(scaled(a, 1 / *number)) : std::nullopt;
     case F::cast:
+    case F::cast_part:
     case F::copy: return a;
     default: return {};
   }
@@ -96,6 +97,7 @@ std::optional<double> of_number(F function, double number) {
     case F::negate: return -number;
     case F::exp: return std::exp(number);
     case F::cast:
+    case F::cast_part:
     case F::copy: return number;
     default: return {};
   }
