@@ -134,7 +134,7 @@ class Convolution(Case):
         return [f"{HERE}/peers/torch_convolution.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/x.npy", steps, self.ranks]
 
 
-class Residual(Case):
+class ResidualNetwork(Case):
     """specs/resnet.mesh, pictures over ranks; PyTorch with as many threads."""
     spec, spec_folder, peer_name = "resnet", f"{TOP}/specs", "PyTorch, two threads"
     data = "data: { image: { file: images.npy }, label: { file: labels.npy } }\n"
