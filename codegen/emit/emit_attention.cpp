@@ -1,5 +1,5 @@
-// emit_attention.cpp: attention as one call. Of the dims beside positions and features (batches, heads) the last two in
-// the order of log_sum are the kernel's own loops, the others are `for` loops around it.
+// emit_attention.cpp: attention as one call. Of the dims beside positions and features, in the order of log_sum, heads
+// (head_dims) and the one before them are the kernel's own loops, the others are `for` loops around it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,14 +19,14 @@ struct Attention {
   EmitContext& context;
   const AttentionStep& step;
   std::vector<LocalDim> loops;      // around the kernel
-  std::vector<DimId> batch, heads;  // the kernel's own; none or one each
+  std::vector<DimId> batch, heads;  // the kernel's own; of batch one at most
 
   Attention(EmitContext& context, const AttentionStep& step) : context(context), step(step) {
     const std::span<const LocalDim> dims = dims_of(context.program, step.log_sum);
     if (dims.size() != step.batch.size() + 1 || dims.back().dim != step.op.query)
       internal_error("the log-sums of attention do not have the queries innermost");
-    loops.assign(dims.begin(), dims.end() - 1);
-    if (!loops.empty()) heads = {loops.back().dim}, loops.pop_back();
+    for (const LocalDim& head : head_dims(context.program, step)) heads.push_back(head.dim);
+    loops.assign(dims.begin(), dims.end() - 1 - static_cast<std::ptrdiff_t>(heads.size()));
     if (!loops.empty()) batch = {loops.back().dim}, loops.pop_back();
   }
 

@@ -326,6 +326,17 @@ ScalarEmitter::Expression ScalarEmitter::apply(const Scalar& scalar, const Scala
   return expression;
 }
 
+/// Whether `a ? b : c` would read or compute in a branch, which keeps a loop from becoming vector instructions.
+bool ScalarEmitter::chooses_computed(const Scalar& scalar, const Scalar::Apply& apply) const {
+  if (!pass_.reductions.empty()) return false;  // sums in lanes are written as they read best
+  const auto computed = [&](int operand) {
+    return !written_[static_cast<size_t>(operand)].named &&
+           !std::holds_alternative<Scalar::Literal>(pass_.scalars[static_cast<size_t>(operand)].what);
+  };
+  return (scalar.type == Type::f32 || scalar.type == Type::f64) &&
+         (computed(apply.operands[1]) || computed(apply.operands[2]));
+}
+
 ScalarEmitter::Expression ScalarEmitter::compose(const Scalar& scalar, const Scalar::Apply& apply) const {
   const MapFunctionInfo& function = info(apply.function);
   const std::string type = cpp_type(scalar.type);
@@ -339,19 +350,22 @@ ScalarEmitter::Expression ScalarEmitter::compose(const Scalar& scalar, const Sca
     return {"meshrt::rounded(" + written_[first].text + ")", name_precedence, result.constant};
   if (apply.function == MapFunction::cast && scalar.type == Type::bf16)
     return {type + "(" + written_[first].text + ")", name_precedence, result.constant};
-  for (size_t at = 0; at < function.cpp.size(); ++at) {
-    if (function.cpp[at] != '$') {
-      result.text += function.cpp[at];
+  const bool selects = apply.function == MapFunction::where && chooses_computed(scalar, apply);
+  const std::string_view pattern = selects ? "meshrt::where<$type>($0, $1, $2)" : function.cpp;
+  if (selects) result.precedence = name_precedence;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] != '$') {
+      result.text += pattern[at];
       continue;
     }
-    if (function.cpp.substr(at).starts_with("$type")) {
+    if (pattern.substr(at).starts_with("$type")) {
       result.text += type;
       at += 4;
       continue;
     }
-    const auto operand = static_cast<size_t>(function.cpp[++at] - '0');
+    const auto operand = static_cast<size_t>(pattern[++at] - '0');
     const Expression& inner = written_[static_cast<size_t>(apply.operands[operand])];
-    const bool wrap = needs_parentheses(apply.function, operand, inner.precedence, inner.text);
+    const bool wrap = !selects && needs_parentheses(apply.function, operand, inner.precedence, inner.text);
     result.text += wrap ? "(" + inner.text + ")" : inner.text;
   }
   // Arithmetic on a narrow integer is done in int.

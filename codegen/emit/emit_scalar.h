@@ -54,6 +54,7 @@ class ScalarEmitter {
   std::string draw(const Scalar::Random&, Type, Preludes&);
   Expression apply(const Scalar&, const Scalar::Apply&, Preludes&);
   Expression compose(const Scalar&, const Scalar::Apply&) const;
+  bool chooses_computed(const Scalar&, const Scalar::Apply&) const;
   std::set<int> overwritten_loads(const std::vector<int>& uses, const std::vector<size_t>& used_at) const;
   void bind(int scalar, Preludes&);
   std::string name_for(int scalar) const;

@@ -227,7 +227,7 @@ struct LogSumExpOp {
 // Recognised (rewrites/recognise.cpp): softmax(mask(q k * scale)) v, never storing scores.
 struct AttentionOp {           // (q, k, v) -> (out, log_sum)
   DimId query, key, head_dim;  // q[.., query, head_dim], k[.., key, head_dim], v[.., key, value_dim]; of the other dims
-  DimId value_dim;             // of q both k and v may lack one: the queries along it read the same keys
+  DimId value_dim;             // of q both k and v may lack some: the queries along these read the same keys
   double scale;
   // least <= position[query] - position[key] <= most; unset: whatever it is. A query that sees no key gives 0.
   std::optional<int64_t> least = {}, most = {};

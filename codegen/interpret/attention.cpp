@@ -1,5 +1,5 @@
-// attention.cpp: attention bound to one rank. Of the dims beside positions and features (batches, heads) the
-// last two in the order of log_sum are the kernel's own loops, the others are loops around it.
+// attention.cpp: attention bound to one rank. Of the dims beside positions and features, in the order of log_sum, heads
+// (head_dims) and the one before them are the kernel's own loops, the others are loops around it.
 #include "meshrt/attention.h"
 
 #include <algorithm>
@@ -40,12 +40,12 @@ class AttentionBinder {
       if (std::ranges::find(step.batch, held.dim) == step.batch.end()) fault("log_sum has a dim that q lacks");
       batch_.push_back(held);
     }
-    inner_ = std::min<size_t>(2, batch_.size());
+    const std::span<const LocalDim> heads = head_dims(binding.program, step);
+    outer_ = batch_.size() - heads.size();
     const auto key_has = [&](size_t i) { return has(step.k, batch_[i].dim); };
     for (size_t i = 0; i < batch_.size(); ++i) {
       if (key_has(i) != has(step.v, batch_[i].dim)) fault("k and v do not have the same dims");
-      if (step.backward && !key_has(i) && i + 1 != batch_.size())
-        fault("k lacks a dim that is not the innermost of the heads");
+      if (step.backward && !key_has(i) && i < outer_) fault("k lacks a dim that is not innermost of the heads");
     }
     const LocalDim query = find(step.q, step.op.query), key = find(step.k, step.op.key);
     shape.queries = binding.extent(query);
@@ -53,15 +53,16 @@ class AttentionBinder {
     else shape.query_begin = binding.range(query).begin;
     shape.keys = binding.extent(key);
     shape.key_begin = binding.range(key).begin;
-    shape.heads = batch_.empty() ? 1 : binding.extent(batch_.back());
+    shape.heads = 1;
+    for (const LocalDim& head : heads) shape.heads *= binding.extent(head);
     shape.key_heads = batch_.empty() || key_has(batch_.size() - 1) ? shape.heads : 1;
-    shape.batch = inner_ == 2 ? binding.extent(batch_[batch_.size() - 2]) : 1;
+    shape.batch = outer_ > 0 ? binding.extent(batch_[outer_ - 1]) : 1;
     shape.head = binding.extent(find(step.q, step.op.head_dim));
     shape.value_head = binding.extent(find(step.v, step.op.value_dim));
     shape.scale = step.op.scale;
     shape.least = step.op.least.value_or(shape.least);
     shape.most = step.op.most.value_or(shape.most);
-    for (size_t i = 0; i + inner_ < batch_.size(); ++i) turns.push_back(binding.extent(batch_[i]));
+    for (size_t i = 0; i + 1 < outer_; ++i) turns.push_back(binding.extent(batch_[i]));
     if (shape.head != binding.extent(find(step.k, step.op.head_dim))) fault("q and k hold different parts of a head");
   }
 
@@ -73,7 +74,7 @@ class AttentionBinder {
     Operand made{Pointer(binding_, access), {}, {}};
     made.strides.seq = stride_of(access, seq);
     if (!batch_.empty()) made.strides.head = stride_of(access, batch_.back().dim);
-    if (inner_ == 2) made.strides.batch = stride_of(access, batch_[batch_.size() - 2].dim);
+    if (outer_ > 0) made.strides.batch = stride_of(access, batch_[outer_ - 1].dim);
     for (size_t i = 0; i < turns.size(); ++i) made.outer.push_back(stride_of(access, batch_[i].dim));
     return made;
   }
@@ -112,7 +113,7 @@ class AttentionBinder {
   const AttentionStep& step_;
   Type type_;
   std::vector<LocalDim> batch_;  // in the order of log_sum
-  size_t inner_ = 0;             // how many of them are the kernel's
+  size_t outer_ = 0;             // how many of them stand in front of the heads
 };
 
 // run() for all turns of the loops around the kernel.

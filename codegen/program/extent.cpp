@@ -104,6 +104,17 @@ std::span<const LocalDim> dims_of(const Program& program, const Access& access) 
   return std::span(program.buffer(access.buffer).dims).subspan(access.turns.size());
 }
 
+std::span<const LocalDim> head_dims(const Program& program, const AttentionStep& step) {
+  const std::span<const LocalDim> all = dims_of(program, step.log_sum), keys = dims_of(program, step.k),
+                                  batch = all.first(all.size() - 1);
+  const auto is_shared = [&](const LocalDim& held) {
+    return std::ranges::find(keys, held.dim, &LocalDim::dim) == keys.end();
+  };
+  size_t count = 0;
+  while (count < batch.size() && is_shared(batch[batch.size() - 1 - count])) ++count;
+  return batch.last(std::min(std::max<size_t>(count, 1), batch.size()));
+}
+
 const IndexMap* map_at(const Access& access, size_t position) {
   for (const IndexMap& map : access.maps)
     if (map.position == position) return &map;

@@ -42,6 +42,10 @@ int64_t slot(const Program&, const Access&, size_t k, int64_t turn, int64_t rank
 /// The dims that remain after the turns of an access.
 std::span<const LocalDim> dims_of(const Program&, const Access&);
 
+/// Of the dims that stand in front of the queries in an attention's log-sums, those that are one dim of heads to its
+/// kernel: all that keys lack, whose queries share them and lie side by side in memory; else the last one.
+std::span<const LocalDim> head_dims(const Program&, const AttentionStep&);
+
 /// The map of an access at a position of its buffer's dims, null where there is none.
 const IndexMap* map_at(const Access&, size_t position);
 

@@ -1,6 +1,7 @@
 // lower_call.cpp: what the runtime does as a whole: lookups, attention, and movements between ranks.
 #include <algorithm>
 
+#include "codegen/graph/dims.h"
 #include "codegen/program/extent.h"
 #include "codegen/program/lookup_dims.h"
 #include "codegen/program/lowering.h"
@@ -49,16 +50,16 @@ std::vector<DimId> batch_of(const Program& program, const Access& q, const Atten
 
 }  // namespace
 
-/// Where the numbers of a head lie side by side, as the kernels read and write them.
-Access Lowering::with_innermost(const Access& from, DimId dim) {
-  return in_order(from, order_with_innermost(from, dim));
-}
-
-std::vector<DimId> Lowering::order_with_innermost(const Access& access, DimId dim) const {
-  std::vector<DimId> order;
-  for (const LocalDim& local : dims_of(program_, access))
-    if (local.dim != dim) order.push_back(local.dim);
-  order.push_back(dim);
+/// As the kernels read and write them: the numbers of a head lie side by side, and so do the heads that share keys.
+std::vector<DimId> Lowering::order_of_heads(const Access& access, const std::vector<DimId>& shared,
+                                            DimId innermost) const {
+  Dims order;
+  for (const LocalDim& local : dims_of(program_, access)) {
+    if (local.dim == innermost || has(order, local.dim)) continue;
+    if (has(shared, local.dim)) order.insert(order.end(), shared.begin(), shared.end());
+    else order.push_back(local.dim);
+  }
+  order.push_back(innermost);
   return order;
 }
 
@@ -80,18 +81,25 @@ void Lowering::lower_attention_gradient(const Node& node) {
 /// there.
 void Lowering::attend(const Node& node, AttentionStep& step, const std::vector<AttentionResult>& results) {
   const AttentionOp& op = step.op;
-  step.q = with_innermost(in_memory(node.inputs[0]), op.head_dim);
-  step.k = with_innermost(in_memory(node.inputs[1]), op.head_dim);
-  step.v = with_innermost(in_memory(node.inputs[2]), op.value_dim);
+  const Dims &keys = graph_.type(node.inputs[1]).dims,
+             &rows = graph_.type(step.backward ? node.inputs[4] : node.results[1]).dims;
+  const Dims shared = filtered(rows, [&](DimId dim) { return dim != op.query && !has(keys, dim); });
+  const auto heads = [&](ValueId value, DimId innermost) {
+    const Access from = in_memory(value);
+    return in_order(from, order_of_heads(from, shared, innermost));
+  };
+  step.q = heads(node.inputs[0], op.head_dim);
+  step.k = heads(node.inputs[1], op.head_dim);
+  step.v = heads(node.inputs[2], op.value_dim);
   if (step.backward) {
-    step.out = with_innermost(in_memory(node.inputs[3]), op.value_dim);
+    step.out = heads(node.inputs[3], op.value_dim);
     step.log_sum = in_memory(node.inputs[4]);
-    step.d_out = with_innermost(in_memory(node.inputs[5]), op.value_dim);
+    step.d_out = heads(node.inputs[5], op.value_dim);
   }
   std::vector<CopyStep> copies;
   for (const auto& [to, index, innermost] : results) {
     const Access result = allocate(node.results[index]);
-    const std::vector<DimId> order = order_with_innermost(result, innermost);
+    const std::vector<DimId> order = order_of_heads(result, shared, innermost);
     *to = lies_in(result, order) ? result : turned(result, order);
     if (*to != result) copies.push_back({*to, result});
   }

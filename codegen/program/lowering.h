@@ -144,8 +144,7 @@ class Lowering {
     DimId innermost;
   };
   void attend(const Node&, AttentionStep&, const std::vector<AttentionResult>&);
-  Access with_innermost(const Access& from, DimId);
-  std::vector<DimId> order_with_innermost(const Access&, DimId) const;
+  std::vector<DimId> order_of_heads(const Access&, const std::vector<DimId>& shared, DimId innermost) const;
   std::optional<AttentionStep::Ring> ring_of(const Node&, const AttentionStep&);
   void lower_reshard(const Node&);
   void lower_ring(const Node&);

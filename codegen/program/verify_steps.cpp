@@ -216,6 +216,11 @@ class StepVerifier {
     std::vector<Access> all{a.q, a.k, a.v, a.out, a.log_sum};
     if (a.backward) all.insert(all.end(), {a.d_out, a.d_q, a.d_k, a.d_v});
     same_parts(all);
+    const std::span<const LocalDim> heads = head_dims(program_, a);
+    for (const Access* of : a.backward ? std::vector{&a.q, &a.out, &a.d_out, &a.d_q} : std::vector{&a.q, &a.out})
+      if (std::ranges::search(dims_of(program_, *of), heads, {}, &LocalDim::dim, &LocalDim::dim).empty() &&
+          !heads.empty())
+        say(fmt::format("has heads of {} that share keys apart in memory", to_string(program_, *of)));
     if (a.ring) ring(a);
   }
   /// Keys are split as the queries are, whose ranks then meet all of them; places for parts lie as these do.

@@ -83,10 +83,10 @@ class Recogniser {
     const std::vector<DimId>&q = graph_.type(found.q).dims, &k = graph_.type(found.k).dims,
           &v = graph_.type(found.v).dims;
     if (has(q, op.key) || !has(k, op.key) || !has(v, op.key)) return false;
-    // v brings one dim of its own. The query's dim is one that keys lack; they may lack one more, of queries that share
+    // v brings one dim of its own. The query's dim is one that keys lack; along others that they lack, queries share
     // them.
     const std::vector<DimId> rows = without(without(q, {op.head_dim}), k), own = without(v, weight.dims);
-    if (own.size() != 1 || rows.empty() || rows.size() > 2) return false;
+    if (own.size() != 1 || rows.empty()) return false;
     op.value_dim = own[0];
     if (may_split_(op.head_dim, {}) || may_split_(op.value_dim, {})) return false;
     op.query = *std::ranges::max_element(

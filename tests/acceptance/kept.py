@@ -7,7 +7,7 @@ import equality
 from checkpoints import tensors, write_file
 from common import TOP, Report, meshc, scratch, sets
 from common import run as execute
-from noise import uniform
+from oracle.philox import uniform
 from precision import bf16, train
 
 SEED = 20261126

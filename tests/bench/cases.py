@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 
 import stage_trace
-from common import meshc, run
+from common import TOP, meshc, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS = 12
@@ -22,13 +22,13 @@ def peer_environment(core_type):
 
 class Case:
     """A program of ours and its peer in a folder. `ranks` ranks of one core each, or as many threads."""
-    precision = "f32"
+    precision, spec_folder = "f32", HERE
 
     def __init__(self, folder, python, ranks):
         self.folder, self.python, self.ranks = f"{folder}/{type(self).__name__}-{ranks}", python, ranks
         os.makedirs(self.folder)
         self.prepare()
-        run(meshc(), "build", f"{HERE}/{self.spec}.mesh", *self.build_options, "--precision", self.precision, "-o", f"{self.folder}/program")
+        run(meshc(), "build", f"{self.spec_folder}/{self.spec}.mesh", *self.build_options, "--precision", self.precision, "-o", f"{self.folder}/program")
         with open(f"{self.folder}/run.yaml", "w") as file:
             file.write(f"{self.data}train: {{ steps: {STEPS}, params: weights.safetensors }}\n"
                        f"log: {{ every: 1, jsonl: {self.folder}/ours.jsonl, profile: true }}\n")
@@ -132,3 +132,19 @@ class Convolution(Case):
 
     def peer(self, steps):
         return [f"{HERE}/peers/torch_convolution.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/x.npy", steps, self.ranks]
+
+
+class ResidualNetwork(Case):
+    """specs/resnet.mesh, pictures over ranks; PyTorch with as many threads."""
+    spec, spec_folder, peer_name = "resnet", f"{TOP}/specs", "PyTorch, two threads"
+    data = "data: { image: { file: images.npy }, label: { file: labels.npy } }\n"
+
+    def prepare(self):
+        self.build_options = ("--mesh", f"all={self.ranks}")
+        run(self.python, f"{HERE}/peers/torch_resnet.py", "weights", f"{self.folder}/weights.safetensors")
+        random, pictures = np.random.default_rng(1), 64 * STEPS
+        np.save(f"{self.folder}/images.npy", random.integers(0, 256, (pictures, 28, 28), np.uint8))
+        np.save(f"{self.folder}/labels.npy", random.integers(0, 10, pictures, np.int32))
+
+    def peer(self, steps):
+        return [f"{HERE}/peers/torch_resnet.py", "train", f"{self.folder}/weights.safetensors", f"{self.folder}/images.npy", f"{self.folder}/labels.npy", steps, self.ranks]

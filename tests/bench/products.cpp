@@ -1,6 +1,6 @@
-// products.cpp: the matrix products of one training step of gpt2_384.mesh, perceptron.mesh or convolution.mesh (the
-// argument) on one of two ranks, by OpenBLAS, and nothing else: the floor below which a step that computes whole
-// products cannot come. Of a convolution, its patches and weights.
+// products.cpp: the matrix products of one training step of gpt2_384.mesh, perceptron.mesh, convolution.mesh or
+// resnet.mesh (the argument) on one of two ranks, by OpenBLAS, and nothing else: the floor below which a step that
+// computes whole products cannot come. Of a convolution, its patches and weights.
 // Prints "median X ms".
 #include <cblas.h>
 
@@ -20,20 +20,20 @@ struct Product {
   int rows, cols, inner, times;
 };
 
-/// y = x w: forward, gradient of x, gradient of w.
-void linear(std::vector<Product>& all, int in, int out, int times) {
-  all.push_back({false, false, tokens, out, in, times});
-  all.push_back({false, true, tokens, in, out, times});
-  all.push_back({true, false, in, out, tokens, times});
+/// y = x w of so many rows: forward, gradient of x, gradient of w.
+void linear(std::vector<Product>& all, int rows, int in, int out, int times) {
+  all.push_back({false, false, rows, out, in, times});
+  all.push_back({false, true, rows, in, out, times});
+  all.push_back({true, false, in, out, rows, times});
 }
 
 std::vector<Product> of_gpt() {
   std::vector<Product> products;
-  linear(products, width, 3 * width, layers);
-  linear(products, width, width, layers);
-  linear(products, width, ffn, layers);
-  linear(products, ffn, width, layers);
-  linear(products, width, vocab, 1);
+  linear(products, tokens, width, 3 * width, layers);
+  linear(products, tokens, width, width, layers);
+  linear(products, tokens, width, ffn, layers);
+  linear(products, tokens, ffn, width, layers);
+  linear(products, tokens, width, vocab, 1);
   const int attention = layers * sequences * heads;  // two products forward, four backward, each a head
   products.push_back({false, true, seq, seq, head_dim, 2 * attention});
   products.push_back({false, false, seq, head_dim, seq, 2 * attention});
@@ -57,12 +57,26 @@ std::vector<Product> of_convolution() {
   return {{false, false, pixels, filters, patch, 2}, {true, false, patch, filters, pixels, 1}};
 }
 
+/// Half of the pictures; nothing needs the gradient of the pictures themselves.
+std::vector<Product> of_resnet() {
+  constexpr int pictures = 32, large = pictures * 28 * 28, middle = pictures * 14 * 14, small = pictures * 7 * 7;
+  constexpr int kernel = 3 * 3, wide = 32, deep = 64, classes = 10, units = 2;
+  std::vector<Product> products = {{false, false, large, wide, kernel, 1}, {true, false, kernel, wide, large, 1}};
+  linear(products, middle, kernel * wide, wide, 2 * units);
+  linear(products, small, kernel * wide, deep, 1);
+  linear(products, small, kernel * deep, deep, 1);
+  linear(products, small, wide, deep, 1);
+  linear(products, pictures, deep, classes, 1);
+  return products;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const std::string_view spec = count > 1 ? arguments[1] : "gpt2_384";
   const std::vector<Product> products = spec == "perceptron"    ? of_perceptron()
                                         : spec == "convolution" ? of_convolution()
+                                        : spec == "resnet"      ? of_resnet()
                                                                 : of_gpt();
   size_t most = 0;
   for (const Product& p : products)

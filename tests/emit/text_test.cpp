@@ -50,6 +50,15 @@ TEST(Text, gpt_is_as_long_for_96_layers_as_for_2) {
   EXPECT_LE(lines_of(emitted(find_case("gpt_data"))), most_lines);
 }
 
+/// A gradient that relu lets through or not is read in either case: reading it in a branch, a loop would not become
+/// vector instructions.
+TEST(Text, reads_what_a_condition_lets_through_without_a_branch) {
+  const std::string text = emitted(find_case("windows_samples"));
+  EXPECT_NE(text.find("meshrt::where<float>("), std::string::npos);
+  for (size_t at = 0; (at = text.find("> 0.0f ? ", at)) != std::string::npos; ++at)
+    EXPECT_EQ(text.substr(at, text.find(';', at) - at).find('['), std::string::npos) << text.substr(at, 80);
+}
+
 /// Of gradients of lookups too, which are calls of their own.
 TEST(Text, looks_at_what_a_lookup_gives_back) {
   const Case& gpt = find_case("gpt_one");

@@ -1,7 +1,7 @@
 // attention.cpp: softmax(mask(q k * scale)) v in one, of which only the log-sum-exp of each row is kept for the
 // gradient. The head's dim stays whole; batch, heads and query positions may be split, and with the latter the keys,
 // whose parts then go round: each rank's queries meet one after the other. Heads of queries may share those of keys:
-// along a dim that keys and values lack.
+// along dims that keys and values lack.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {

@@ -36,12 +36,16 @@ PartialRule reduce_partial(const Graph&, const Node& node) {
   return std::get<ReduceOp>(node.op).reduce == Reduce::sum ? PartialRule::first : PartialRule::completes;
 }
 
-/// Sum: d spread over the reduced dims. Max and min: d goes to the entries that equal the result, shared among ties.
+/// Sum: d spread over the reduced dims, which lie as those that were added up. Max and min: d goes to the entries that
+/// equal the result, shared among ties.
 std::vector<ValueId> reduce_gradient(GraphBuilder& build, NodeId id, std::span<const ValueId> d,
                                      const std::vector<bool>&) {
   const ReduceOp op = std::get<ReduceOp>(build.graph.node(id).op);
-  if (op.reduce == Reduce::sum) return {build.broadcast(d[0], op.dims)};
   const ValueId x = build.graph.node(id).inputs[0], result = build.graph.node(id).results[0];
+  if (op.reduce == Reduce::sum) {
+    const std::vector<DimId> order = build.graph.type(x).dims;
+    return {build.in_order(build.broadcast(d[0], op.dims), order)};
+  }
   const Type element = build.graph.type(x).element;
   const ValueId chosen = build.cast(build.map(MapFunction::equal, {x, result}), element);
   const ValueId share = build.divide(d[0], build.reduce(Reduce::sum, chosen, op.dims));

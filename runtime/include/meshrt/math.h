@@ -109,6 +109,11 @@ template <class T>
 MESHRT_INLINE T maximum(T a, T b) {
   return a < b ? b : a;
 }
+/// `yes` where the condition holds, else `no`; both are computed, so that loops over this become vector instructions.
+template <class T>
+MESHRT_INLINE T where(bool condition, T yes, T no) {
+  return detail::select(condition, yes, no);
+}
 /// The smaller of two; `a` where they are equal or one is NaN.
 template <class T>
 MESHRT_INLINE T minimum(T a, T b) {

@@ -33,17 +33,17 @@ class Attention:
 
     def attended(self, scope, value, along, head):
         """(text, dims, dims along which it varies) of what queries make of keys and values, which are made of one value."""
-        keys, shared = self.aliases[along], None
+        keys, shared = self.aliases[along], []
         groups = [d for d in value[1] if d not in (along, head, "batch")]
         if groups and self.random.random() < 0.5:
-            shared = self.random.choice(groups)
+            shared = self.random.sample(groups, self.random.randint(1, len(groups)))
             self.seen("attention of queries that share keys")
         names = []
         for part in range(3):
             weight, name = self.parameter(scope, [head])[0], self.name("q")
             text = f"({value[0]} * {weight})" if head in value[1] else f"outer({value[0]}, {weight})"
             if part > 0:
-                text = (f"mean[{shared}]({text})" if shared else text) + f"[{along} as {keys}]"
+                text = (f"mean[{', '.join(shared)}]({text})" if shared else text) + f"[{along} as {keys}]"
             scope.line(f"{name} = {text}")
             names.append(name)
         keep, sees = self.mask_of_positions(along, keys)
@@ -51,7 +51,7 @@ class Attention:
         self.seen("attention")
         self.attentions.append((along, keys))
         text = f"dot[{keys}](softmax[{keys}]({f'mask({score}, {keep})' if keep else score}), {names[2]})"
-        return text, value[1] + (() if head in value[1] else (head,)), (value[2] | {head}) - {shared} if sees else frozenset()
+        return text, value[1] + (() if head in value[1] else (head,)), (value[2] | {head}) - set(shared) if sees else frozenset()
 
     def mask_of_positions(self, along, keys):
         """(a mask or none, whether each query sees a key)"""

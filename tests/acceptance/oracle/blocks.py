@@ -67,6 +67,19 @@ def cases():
                    {"p1": "batch seq kv group head_dim", "p2": "batch key kv head_dim", "p3": "batch key kv ffn"}, "batch seq kv group ffn", shared,
                    dims={**GPT_DIMS, "seq": "6", "kv": "2", "group": "2", "ffn": "2"})
 
+    # The same along two dims.
+    for where, order in (("together", "batch seq kv more group"), ("apart", "batch more seq kv group")):
+        q = order.replace("more", "h").replace("group", "g").replace("kv", "v").replace("batch", "b").replace("seq", "s").replace(" ", "")
+
+        def shared_twice(v, q=q):
+            score = np.einsum(f"{q}d,btvd->{q}t", v.p1, v.p2) * np.longdouble("0.7")
+            rows = np.arange(6).reshape([-1 if dim == "s" else 1 for dim in q + "t"])
+            return np.einsum(f"{q}t,btvo->{q}o", r.softmax(score, -1, rows >= np.arange(6)), v.p3)
+
+        yield Case(f"shared keys along two dims, {where}", "y = dot[key](softmax[key](mask(dot[head_dim](p1, p2) * 0.7, position[seq] >= position[key])), p3)",
+                   {"p1": f"{order} head_dim", "p2": "batch key kv head_dim", "p3": "batch key kv ffn"}, f"{order} ffn", shared_twice,
+                   dims={**GPT_DIMS, "seq": "6", "kv": "2", "group": "2", "more": "3", "ffn": "2"})
+
     def layers(v):
         h = v.p1
         for i in range(2):
