@@ -48,7 +48,7 @@ class Refiner {
 
   /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
   ShardedGraph run() {
-    if (cost_.communication == 0) return placed(decisions_);
+    if (best_.graph.movements.empty()) return placed(decisions_);
     if (graph().nodes.size() > most_nodes) return placed_with_sums_in_turns();
     Refiner wide = *this;
     if (wide.try_each({&Decisions::splits_any})) wide.improve();

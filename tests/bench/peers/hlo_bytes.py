@@ -1,4 +1,4 @@
-"""Bytes that a device sends in a step, of XLA's compiled text.
+"""Bytes that a device sends in a step, and the operations of its products, of XLA's compiled text.
 
 Of k ranks in a group: all-reduce 2 (k - 1) / k of what is reduced, reduce-scatter and all-gather (k - 1) / k of the whole, all-to-all (k - 1) / k of a
 device's part, a permute all of it. What a loop does counts as often as it turns. An all-reduce of which every reader takes a k-th alone counts as the
@@ -49,6 +49,10 @@ def parts(text):
     return found
 
 
+def shape(text):
+    return [int(d) for d in re.search(r"\[([\d,]*)\]", text)[1].split(",") if d]
+
+
 def computations(text):
     """({name: [instruction]}, the entry's name)"""
     found, entry, current = {}, None, None
@@ -64,12 +68,18 @@ def computations(text):
 
 
 def group_size(instruction, devices):
+    """By its replica groups: `mesh['a'=2,'b'=4] {'b'}`, `mesh['a'=8] {'a':(1)4}`, `[2,4]<=[8]` or `{{0,1},{2,3}}`; without, all devices."""
     attributes = instruction.attributes
-    if iota := re.search(r"replica_groups=\[(\d+),(\d+)\]", attributes):
-        return int(iota[2])
-    if listed := re.search(r"replica_groups=\{\{([\d,]*)\}", attributes):
-        return len(listed[1].split(",")) if listed[1] else devices
-    return devices
+    if "replica_groups=" not in attributes or "replica_groups={}" in attributes or "replica_groups={{}}" in attributes:
+        return devices
+    if named := re.search(r"replica_groups=mesh\[([^\]]*)\]\s*\{([^}]*)\}", attributes):
+        sizes = {axis: int(size) for axis, size in re.findall(r"'(\w+)'=(\d+)", named[1])}
+        return math.prod(int(part) if part else sizes[axis] for axis, part in re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", named[2]))
+    if counted := re.search(r"replica_groups=\[(\d+),(\d+)\]<=", attributes):
+        return int(counted[2])
+    if listed := re.search(r"replica_groups=\{\{([\d,]+)\}", attributes):
+        return len(listed[1].split(","))
+    raise ValueError(f"unknown groups: {instruction.name}{attributes[:300]}")
 
 
 class Program:
@@ -77,10 +87,11 @@ class Program:
         self.devices = devices
         self.computations, self.entry = computations(text)
         self.sent = []  # (kind, bytes, times)
-
-    def run(self):
+        self.flops = 0
         self.walk(self.entry, 1)
-        return sum(bytes_sent * times for _, bytes_sent, times in self.sent)
+
+    def bytes_sent(self):
+        return round(sum(bytes_sent * times for _, bytes_sent, times in self.sent))
 
     def turns(self, loop):
         if known := re.search(r'known_trip_count":\{"n":"(\d+)"', loop.attributes):
@@ -96,6 +107,8 @@ class Program:
             if one.kind == "while":
                 self.walk(re.search(r"body=%?([\w.-]+)", one.attributes)[1], times * self.turns(one))
                 continue
+            if one.kind in ("dot", "convolution"):
+                self.flops += times * self.flops_of(one, name)
             kind = one.kind.removesuffix("-start")
             if kind in KINDS:
                 self.sent += [(k, b, times) for k, b in self.bytes_of(kind, one, name) if b]
@@ -103,6 +116,16 @@ class Program:
             for called in one.called():
                 if called in self.computations and one.kind not in ("reduce", "reduce-window", "scatter", "sort", "map", "select-and-scatter"):
                     self.walk(called, times)
+
+    def flops_of(self, product, computation):
+        """Of a dot by the contracted dims of its left operand, of a convolution by its kernel without the channels that it makes."""
+        of = {i.name: i.type for i in self.computations[computation]}
+        made = parts(product.type)[0][0]
+        if product.kind == "dot":
+            dims = shape(of[product.operands[0]])
+            return 2 * made * math.prod(dims[int(at)] for at in re.search(r"lhs_contracting_dims=\{([\d,]*)\}", product.attributes)[1].split(",") if at)
+        kernel, labels = shape(of[product.operands[1]]), re.search(r"dim_labels=\w+_(\w+)->", product.attributes)[1]
+        return 2 * made * math.prod(kernel) // kernel[labels.index("o")]
 
     def bytes_of(self, kind, one, computation):
         k = group_size(one, self.devices)

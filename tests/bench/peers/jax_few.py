@@ -3,7 +3,8 @@
 
   jax_few.py FOLDER [--only SPEC:LAYOUT] [--text FOLDER]
 
-{"case": .., "host shardy": {"bytes": .., "kinds": {..}}, "host gspmd": .., "tpu": ..}; `tpu` where libtpu compiles ahead of time. --text also keeps the
+{"case": .., "host shardy": {"bytes": .., "flops": .., "kinds": {..}}, "host gspmd": .., "tpu": ..}, of a device: what it sends, the operations of
+its products, how many collectives of which kind; `tpu` where libtpu compiles ahead of time. --text also keeps the
 compiled texts. What no annotation names is said to be whole where it is stored (inputs, parameters before and after the step) and left open elsewhere.
 """
 import argparse
@@ -73,11 +74,10 @@ def measured(text, devices, keep=None):
         with open(keep, "w") as file:
             file.write(text)
     program = hlo_bytes.Program(text, devices)
-    total = program.run()
     kinds = collections.Counter()
     for kind, _, times in program.sent:
         kinds[kind] += times
-    return {"bytes": round(total), "kinds": dict(kinds)}
+    return {"bytes": program.bytes_sent(), "flops": program.flops, "kinds": dict(kinds)}
 
 
 def main():
