@@ -38,7 +38,7 @@ def attend(q, k, v):
 
 def attention(v, pin):
     q, k, w = (jnp.einsum("bse,ehd->bshd", v["x"], v[name]) for name in ("wq", "wk", "wv"))
-    return mean_square(jnp.einsum("bshd,hde->bse", attend(q, k, w), v["wo"]) - v["t"])
+    return mean_square(pin("y", "batch seq embed", jnp.einsum("bshd,hde->bse", attend(q, k, w), v["wo"])) - v["t"])
 
 
 def grouped(v, pin):
@@ -66,7 +66,7 @@ def residual(v, pin):
         return h + jax.nn.relu(h @ w["layer.up"]) @ w["layer.down"], None
 
     h, _ = jax.lax.scan(layer, v["x"], {name: v[name] for name in ("layer.up", "layer.down")})
-    return mean_square(h - v["t"])
+    return mean_square(pin("y", "n e", 2 * h) - v["t"])
 
 
 def table(v, pin):
@@ -94,14 +94,14 @@ def experts(v, pin):
 def carry(v, pin):
     drive = jnp.swapaxes(v["x"] @ v["wx"], 0, 1)
     h, _ = jax.lax.scan(lambda h, now: (jnp.tanh(now + h @ v["wh"]), None), jnp.zeros(drive.shape[1:]), drive)
-    return mean_square(h)
+    return mean_square(pin("z", "batch cell", 2 * h))
 
 
 def image(v, pin):
     def conv(x, kernel):
         return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
-    return mean_square(conv(jax.nn.relu(conv(v["x"], v["k1"])), v["k2"]) - v["t"])
+    return mean_square(pin("y", "batch row column deep", conv(jax.nn.relu(conv(v["x"], v["k1"])), v["k2"])) - v["t"])
 
 
 def diamond(v, pin):
