@@ -53,7 +53,7 @@ class Refiner {
     Refiner wide = *this;
     if (wide.try_each({&Decisions::splits_any})) wide.improve();
     improve();
-    return (wide.cost_.communication < cost_.communication ? wide : *this).placed_with_sums_in_turns();
+    return (wide.cost_.seconds < cost_.seconds ? wide : *this).placed_with_sums_in_turns();
   }
 
  private:
@@ -108,7 +108,8 @@ class Refiner {
     Try tried(*facts, decisions, {best_.choices, same_until});
     const PlacedCost cost(tried.graph);
     if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
-    if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
+    if (cost.communication > cost_.communication * (1 + 1e-9)) return false;
+    if (cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
     facts_ = facts;
     decisions_ = decisions;
     best_ = std::move(tried);

@@ -180,7 +180,13 @@ class Movements {
       of_turn.dims.erase(of_turn.dims.begin());
       if (const auto own = in_order(of_turn, {dims.begin() + 1, dims.end()}, graph_.type(turn->second).dims))
         cut_from_start(turn->second, *own, all);
-    } else if (node.results.size() == 1) {
+    } else if (const auto stack = stack_of_.find(value); stack != stack_of_.end()) {
+      const std::vector<DimId>& dims = graph_.type(stack->second).dims;
+      if (auto own = in_order(added, graph_.type(value).dims, {dims.begin() + 1, dims.end()})) {
+        own->dims.insert(own->dims.begin(), DimPlacement{});
+        cut_from_start(stack->second, *own, all);
+      }
+    } else if (!std::holds_alternative<LoopOp>(node.op) && value == node.results[0]) {  // others follow it
       all.seconds +=
           work_.seconds(placed_.graph.node(made)) * turns_around(value) * (1 - 1 / static_cast<double>(parts));
       for (size_t i = 0; i < node.inputs.size(); ++i)
@@ -210,7 +216,7 @@ class Movements {
       if (const auto lies = in_order(from, graph_.type(value).dims, graph_.type(entering).dims))
         add({{entering, *lies}});
     for (const ReshardStep* step : steps_of(moved))
-      if (step->kind == CollectiveKind::all_reduce) scatter(value, to, step->axes);
+      if (step->kind == CollectiveKind::all_reduce) scatter(value, to, step->axes, moved.user);
     if (moved.user && moved.user.index < graph_.nodes.size())
       for (std::map<NodeId, int>& group : products_.of(moved.user)) add(Wish{{}, std::move(group)});
   }
@@ -228,13 +234,15 @@ class Movements {
   }
 
   /// A partial sum that was completed everywhere: along each dim that somebody slices over these axes, so that each
-  /// rank throws the sums of others away.
-  void scatter(ValueId value, const Placement& whole, const std::vector<AxisId>& axes) {
+  /// rank throws the sums of others away; for a product along any, so that not each rank multiplies all of it.
+  void scatter(ValueId value, const Placement& whole, const std::vector<AxisId>& axes, NodeId reader) {
     const DeclaredAxes declared = declared_.of(value);
+    const bool multiplied = reader && reader.index < graph_.nodes.size() && is_product(graph_.node(reader));
     for (size_t i = 0; i < whole.dims.size(); ++i) {
       if (declared[i] && !declared_.may_lie_otherwise(value)) continue;
       const DimId dim = known(graph_.type(value).dims[i]);
-      if (std::ranges::none_of(axes, [&](AxisId axis) { return sliced_.contains({dim, axis}); })) continue;
+      const auto sliced = [&](AxisId axis) { return sliced_.contains({dim, axis}); };
+      if (!multiplied && std::ranges::none_of(axes, sliced)) continue;
       if (whole.dims[i].deal) continue;  // of so many ranks
       Placement lies = whole;
       auto& split = lies.dims[i].axes;
@@ -243,9 +251,11 @@ class Movements {
     }
   }
 
+  static bool is_product(const Node& node) { return definition(node.op).effort(node.op) == Effort::product; }
+
   /// What a partial sum is made of: split as its result shall be, it leaves no sum to complete, for all of its readers.
   void source(const Node& product, const Placement& result) {
-    if (definition(product.op).effort(product.op) != Effort::product || product.results.size() != 1) return;
+    if (!is_product(product) || product.results.size() != 1) return;
     for (size_t i = 0; i < product.inputs.size(); ++i) {
       const Placement lies = operand_placement(graph_, product, i, result);
       if (std::ranges::all_of(lies.dims, [](const DimPlacement& dim) { return dim.axes.empty(); })) continue;

@@ -12,12 +12,10 @@ def sizes(text):
 
 
 def layouts(text):
-    """{layout: ({axis: size}, {value: {dim: [axis]}})}, in order; without those by hand, which say what another layout leaves open."""
+    """{layout: ({axis: size}, {value: {dim: [axis]}})}, in order."""
     meshes = {name: {axis: int(size) for axis, size in re.findall(r"(\w+): (\d+)", axes)} for name, axes in re.findall(r"^mesh (\w+) \{(.*)\}$", text, re.M)}
     found = {}
     for name, mesh, rules in re.findall(r"^layout (\w+) on (\w+) \{(.*)\}", text, re.M):
-        if name.endswith("_by_hand"):
-            continue
         pins = {}
         for values, inside in re.findall(r"tensor ([\w., ]+?) \{([^}]*)\}", rules):
             of = {dim: axes.split(" * ") for dim, axes in re.findall(r"(\w+) -> ([\w* ]*\w)", inside)}
