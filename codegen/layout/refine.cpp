@@ -95,10 +95,11 @@ class Refiner {
   void improve() {
     choose_freedom();
     add_partial_terms_first();
-    look_ahead(false);
+    look_ahead(Ahead::alone);
     sends_no_more_ = true;
     try_each({&Decisions::frees_neighbours, &Decisions::keeps_made, &Decisions::stretches});
-    look_ahead(true);
+    look_ahead(Ahead::together);
+    look_ahead(Ahead::in_parts);
   }
 
   /// Whether it was.
@@ -163,20 +164,24 @@ class Refiner {
     return loop && std::ranges::find(loop->carries, value, &LoopOp::Carry::entering) != loop->carries.end();
   }
 
-  /// Tries the ways to do without the dearest movements, until so many in a row did not help or enough was tried: at
-  /// first those that each concern one value, then also those by which products decide `together`.
-  void look_ahead(bool together) {
+  /// Which ways are looked for: at first those to do without movements that each concern one value, then also those by
+  /// which products decide together, at last also those to do without work that all ranks repeat.
+  enum class Ahead { alone, together, in_parts };
+
+  /// Tries the ways to do without what costs most, until so many in a row did not help or enough was tried.
+  void look_ahead(Ahead ahead) {
     const size_t enough = std::min<size_t>(most_nodes / graph().nodes.size(), 24);
     size_t left = enough;
     for (;;) {
-      const bool found = std::ranges::any_of(wishes(graph(), best_.graph), [&](const std::vector<Wish>& ways) {
+      const auto wanted = wishes(graph(), best_.graph, ahead == Ahead::in_parts);
+      const bool found = std::ranges::any_of(wanted, [&](const std::vector<Wish>& ways) {
         const double before = cost_.seconds;
         const Decisions base = decisions_;
         for (const Wish& way : ways) {
           Decisions decisions = base;
           for (const auto& [value, lies] : way.lies) decisions.lies.insert_or_assign(value, lies);
           for (const auto& [op, operand] : way.moves_only) decisions.moves_only.insert_or_assign(op, operand);
-          if (!together && !way.moves_only.empty()) continue;
+          if (ahead == Ahead::alone && !way.moves_only.empty()) continue;
           if (left == 0 || !tried_.insert(decisions).second) continue;
           --left;
           take_if_cheaper(facts_, decisions);

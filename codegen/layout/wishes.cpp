@@ -39,13 +39,14 @@ std::optional<Placement> in_order(const Placement& placement, const std::vector<
 
 class Movements {
  public:
-  Movements(const Graph& graph, const ShardedGraph& placed)
+  Movements(const Graph& graph, const ShardedGraph& placed, bool in_parts)
       : graph_(graph),
         placed_(placed),
         mesh_(placed.layout.mesh),
         declared_(graph, placed.layout),
         products_(graph),
-        work_(placed) {
+        work_(placed),
+        in_parts_(in_parts) {
     for (const Node& node : graph.nodes) {
       if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
         for (size_t i = 0; i < rename->from.size(); ++i) same_[known(rename->from[i])] = known(rename->to[i]);
@@ -128,7 +129,7 @@ class Movements {
     double seconds = 0;
   };
 
-  /// Nothing where something is sent.
+  /// Nothing where something is sent, or nobody asks.
   Repeated repeated_for(const Movement& moved) const {
     Repeated result;
     const ValueId value = origin(moved.from);
@@ -136,7 +137,7 @@ class Movements {
       return step->kind == CollectiveKind::slice && step->to_dim >= 0 && !step->at.varying;
     };
     const std::vector<const ReshardStep*> steps = steps_of(moved);
-    if (!value || !std::ranges::all_of(steps, cuts)) return result;
+    if (!in_parts_ || !value || !std::ranges::all_of(steps, cuts)) return result;
     Placement added = Placement::whole(graph_.type(value).dims.size());
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
       auto& axes = added.dims[static_cast<size_t>((*step)->to_dim)].axes;
@@ -237,7 +238,8 @@ class Movements {
   /// rank throws the sums of others away; for a product along any, so that not each rank multiplies all of it.
   void scatter(ValueId value, const Placement& whole, const std::vector<AxisId>& axes, NodeId reader) {
     const DeclaredAxes declared = declared_.of(value);
-    const bool multiplied = reader && reader.index < graph_.nodes.size() && is_product(graph_.node(reader));
+    const bool multiplied =
+        in_parts_ && reader && reader.index < graph_.nodes.size() && is_product(graph_.node(reader));
     for (size_t i = 0; i < whole.dims.size(); ++i) {
       if (declared[i] && !declared_.may_lie_otherwise(value)) continue;
       const DimId dim = known(graph_.type(value).dims[i]);
@@ -337,6 +339,7 @@ class Movements {
   const Declared declared_;
   const ProductGroups products_;
   const Work work_;
+  const bool in_parts_;
   std::map<DimId, DimId> same_;                        // by renames: another name of a dim
   std::set<std::pair<DimId, AxisId>> sliced_;          // what somebody wants a part of
   std::map<ValueId, ValueId> entering_, stack_of_;     // of results of carries, of turns of slices
@@ -349,8 +352,8 @@ class Movements {
 
 }  // namespace
 
-std::vector<std::vector<Wish>> wishes(const Graph& graph, const ShardedGraph& placed) {
-  return Movements(graph, placed).run();
+std::vector<std::vector<Wish>> wishes(const Graph& graph, const ShardedGraph& placed, bool in_parts) {
+  return Movements(graph, placed, in_parts).run();
 }
 
 }  // namespace mesh
