@@ -147,6 +147,7 @@ Json plan_json(const Compiled& compiled, const SourceMap& sources) {
   if (const auto& room = compiled.room)
     plan["room"] = {{"ranks", room->ranks}, {"needed", room->needed}, {"bytes", room->bytes}, {"fits", room->fits()}};
   plan["flops"] = prediction.flops;
+  plan["product_flops_of_a_rank"] = prediction.product_flops;
   plan["communication_bytes"] = bytes_sent(prediction);
   plan["compute_seconds"] = prediction.compute_seconds;
   plan["communication_seconds"] = prediction.communication_seconds;

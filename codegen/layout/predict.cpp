@@ -181,6 +181,8 @@ class Predictor {
   void work(NodeId id, int64_t times, int64_t on_a_rank) {
     const Node& node = graph_.node(id);
     result_.flops += definition(node.op).flops(graph_, node) * static_cast<double>(times);
+    if (definition(node.op).effort(node.op) == Effort::product)
+      result_.product_flops += work_.flops(node) * static_cast<double>(on_a_rank);
     const double seconds = work_.seconds(node);
     result_.compute_seconds += static_cast<double>(on_a_rank) * seconds;
     if (const auto rings = rings_.find(id); rings != rings_.end())

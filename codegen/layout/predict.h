@@ -45,6 +45,7 @@ inline int64_t volume(const PlannedCollective& one) { return one.bytes * one.sen
 
 struct Prediction {
   double flops = 0;                            // of the whole model, one step
+  double product_flops = 0;                    // of products, by the rank that has most of each
   double compute_seconds = 0;                  // of the slowest rank
   double communication_seconds = 0;            // all of it, also what computation hides (program/exposed.h)
   double hidden_seconds = 0;                   // of that, what goes round while an op works on it

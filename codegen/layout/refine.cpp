@@ -1,6 +1,7 @@
 // refine.cpp: places a graph several times, and keeps what costs least. A try is one walk under some Decisions
 // (decisions.h); read `run` and `improve` first, which say what is tried in which order.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <set>
@@ -48,16 +49,23 @@ class Refiner {
 
   /// Twice, for ops may split what nobody asks for or not: that helps here and leads astray there.
   ShardedGraph run() {
-    if (cost_.communication == 0) return placed(decisions_);
+    if (best_.graph.movements.empty()) return placed(decisions_);
     if (graph().nodes.size() > most_nodes) return placed_with_sums_in_turns();
     Refiner wide = *this;
     if (wide.try_each({&Decisions::splits_any})) wide.improve();
     improve();
-    return (wide.cost_.communication < cost_.communication ? wide : *this).placed_with_sums_in_turns();
+    return (wide.is_better_than(*this) ? wide : *this).placed_with_sums_in_turns();
   }
 
  private:
   const Graph& graph() const { return facts_->graph; }
+
+  /// That which takes less time; of two that hardly differ, that which communicates less.
+  bool is_better_than(const Refiner& other) const {
+    const double seconds = cost_.seconds, others = other.cost_.seconds;
+    if (std::abs(seconds - others) > 0.01 * std::max(seconds, others)) return seconds < others;
+    return cost_.communication < other.cost_.communication;
+  }
 
   /// Placed as decided, with what each op took.
   struct Try {
@@ -95,10 +103,12 @@ class Refiner {
   void improve() {
     choose_freedom();
     add_partial_terms_first();
-    look_ahead(false);
+    look_ahead(Ahead::alone);
     sends_no_more_ = true;
     try_each({&Decisions::frees_neighbours, &Decisions::keeps_made, &Decisions::stretches});
-    look_ahead(true);
+    look_ahead(Ahead::together);
+    slack_ = 1e-9, least_gain_ = 1e-2;
+    look_ahead(Ahead::in_parts);
   }
 
   /// Whether it was.
@@ -108,7 +118,8 @@ class Refiner {
     Try tried(*facts, decisions, {best_.choices, same_until});
     const PlacedCost cost(tried.graph);
     if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
-    if (cost.communication > cost_.communication || cost.seconds >= cost_.seconds * (1 - 1e-9)) return false;
+    if (cost.communication > cost_.communication * (1 + slack_)) return false;
+    if (cost.seconds >= cost_.seconds * (1 - least_gain_)) return false;
     facts_ = facts;
     decisions_ = decisions;
     best_ = std::move(tried);
@@ -162,20 +173,24 @@ class Refiner {
     return loop && std::ranges::find(loop->carries, value, &LoopOp::Carry::entering) != loop->carries.end();
   }
 
-  /// Tries the ways to do without the dearest movements, until so many in a row did not help or enough was tried: at
-  /// first those that each concern one value, then also those by which products decide `together`.
-  void look_ahead(bool together) {
+  /// Which ways are looked for: at first those to do without movements that each concern one value, then also those by
+  /// which products decide together, at last also those to do without work that all ranks repeat.
+  enum class Ahead { alone, together, in_parts };
+
+  /// Tries the ways to do without what costs most, until so many in a row did not help or enough was tried.
+  void look_ahead(Ahead ahead) {
     const size_t enough = std::min<size_t>(most_nodes / graph().nodes.size(), 24);
     size_t left = enough;
     for (;;) {
-      const bool found = std::ranges::any_of(wishes(graph(), best_.graph), [&](const std::vector<Wish>& ways) {
+      const auto wanted = wishes(graph(), best_.graph, ahead == Ahead::in_parts);
+      const bool found = std::ranges::any_of(wanted, [&](const std::vector<Wish>& ways) {
         const double before = cost_.seconds;
         const Decisions base = decisions_;
         for (const Wish& way : ways) {
           Decisions decisions = base;
           for (const auto& [value, lies] : way.lies) decisions.lies.insert_or_assign(value, lies);
           for (const auto& [op, operand] : way.moves_only) decisions.moves_only.insert_or_assign(op, operand);
-          if (!together && !way.moves_only.empty()) continue;
+          if (ahead == Ahead::alone && !way.moves_only.empty()) continue;
           if (left == 0 || !tried_.insert(decisions).second) continue;
           --left;
           take_if_cheaper(facts_, decisions);
@@ -194,6 +209,8 @@ class Refiner {
   std::shared_ptr<LayoutFacts> facts_;       // shared with who decides otherwise
   Decisions decisions_;
   std::set<Decisions> tried_;
+  // A sum that is scattered and gathered takes as long as a completed one, but two calls: only for work that counts.
+  double slack_ = 0, least_gain_ = 1e-9;
   bool sends_no_more_ = false;  // what the latency of calls alone would gain may be lost where calls are combined
   Try best_;
   PlacedCost cost_;

@@ -8,6 +8,7 @@
 #include "codegen/layout/declared.h"
 #include "codegen/layout/product_groups.h"
 #include "codegen/layout/strategy.h"
+#include "codegen/layout/work.h"
 
 namespace mesh {
 namespace {
@@ -38,15 +39,23 @@ std::optional<Placement> in_order(const Placement& placement, const std::vector<
 
 class Movements {
  public:
-  Movements(const Graph& graph, const ShardedGraph& placed)
-      : graph_(graph), placed_(placed), mesh_(placed.layout.mesh), declared_(graph, placed.layout), products_(graph) {
+  Movements(const Graph& graph, const ShardedGraph& placed, bool in_parts)
+      : graph_(graph),
+        placed_(placed),
+        mesh_(placed.layout.mesh),
+        declared_(graph, placed.layout),
+        products_(graph),
+        work_(placed),
+        in_parts_(in_parts) {
     for (const Node& node : graph.nodes) {
       if (const RenameOp* rename = std::get_if<RenameOp>(&node.op))
         for (size_t i = 0; i < rename->from.size(); ++i) same_[known(rename->from[i])] = known(rename->to[i]);
       if (const LoopOp* loop = std::get_if<LoopOp>(&node.op)) {
         for (const auto& carry : loop->carries) entering_[carry.result] = carry.entering;
+        for (const auto& carry : loop->carries) carries_[carry.entering] = &carry;
         for (const auto& carry : loop->carries) leaves_as_[carry.leaving].push_back(carry.entering);
         for (const auto& slice : loop->slices) stack_of_[slice.turn] = slice.stacked;
+        for (const auto& collect : loop->collects) turn_of_[collect.stacked] = collect.turn;
         for (const auto& collect : loop->collects) stacks_.push_back(collect.stacked);
       }
     }
@@ -62,9 +71,9 @@ class Movements {
     std::vector<std::pair<double, const Movement*>> dear;
     double all = 0;
     for (const Movement& moved : placed_.movements) {
-      const double seconds = seconds_of(moved);
+      const double seconds = seconds_of(moved), repeated = repeated_for(moved).seconds;
       all += seconds;
-      if (seconds > 0) dear.emplace_back(seconds, &moved);
+      if (seconds + repeated > 0) dear.emplace_back(seconds + repeated, &moved);
     }
     std::ranges::stable_sort(dear, std::greater<>{}, &std::pair<double, const Movement*>::first);
     std::vector<std::vector<Wish>> result;
@@ -93,9 +102,13 @@ class Movements {
     double seconds = 0;
     for (const ReshardStep* step : steps_of(moved))
       if (step->kind != CollectiveKind::ring) seconds += step->seconds;
-    for (NodeId loop = graph_of(moved.from).owner; loop; loop = placed_.graph.body(placed_.graph.node(loop).body).owner)
-      seconds *= static_cast<double>(turns_made(placed_, std::get<LoopOp>(placed_.graph.node(loop).op)));
-    return seconds;
+    return seconds * turns_around(moved.from);
+  }
+  double turns_around(ValueId value) const {
+    double turns = 1;
+    for (NodeId loop = graph_of(value).owner; loop; loop = placed_.graph.body(placed_.graph.node(loop).body).owner)
+      turns *= static_cast<double>(turns_made(placed_, std::get<LoopOp>(placed_.graph.node(loop).op)));
+    return turns;
   }
   const Body& graph_of(ValueId value) const { return placed_.graph.body(placed_.graph.value(value).body); }
 
@@ -109,9 +122,83 @@ class Movements {
     return copy;
   }
 
+  /// How values would lie that are whole only to be cut for who reads them, and the work that ranks then do for all of
+  /// them: what a claim costs that does not reach back.
+  struct Repeated {
+    Lies lies;
+    double seconds = 0;
+  };
+
+  /// Nothing where something is sent, or nobody asks.
+  Repeated repeated_for(const Movement& moved) const {
+    Repeated result;
+    const ValueId value = origin(moved.from);
+    const auto cuts = [](const ReshardStep* step) {
+      return step->kind == CollectiveKind::slice && step->to_dim >= 0 && !step->at.varying;
+    };
+    const std::vector<const ReshardStep*> steps = steps_of(moved);
+    if (!in_parts_ || !value || !std::ranges::all_of(steps, cuts)) return result;
+    Placement added = Placement::whole(graph_.type(value).dims.size());
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+      auto& axes = added.dims[static_cast<size_t>((*step)->to_dim)].axes;
+      axes.insert(axes.end(), (*step)->axes.begin(), (*step)->axes.end());
+    }
+    cut_from_start(value, added, result);
+    return result;
+  }
+
+  /// `value` and what it is made of are also split over the axes `added`, as far back as nothing is.
+  void cut_from_start(ValueId value, const Placement& added, Repeated& all) const {
+    if (const auto carry = entering_.find(value); carry != entering_.end()) {
+      const auto own = in_order(added, graph_.type(value).dims, graph_.type(carry->second).dims);
+      if (own) cut_from_start(carry->second, *own, all);
+      return;
+    }
+    if (all.lies.contains(value) || home(value).dims.size() != added.dims.size()) return;  // a free value
+    Placement lies = complete(home(value));
+    int64_t parts = 1;
+    for (size_t i = 0; i < lies.dims.size(); ++i) {
+      auto& axes = lies.dims[i].axes;
+      const std::vector<AxisId>& more = added.dims[i].axes;
+      const auto taken = [&](AxisId axis) { return home(value).uses(axis); };
+      if (more.empty()) continue;
+      if (lies.dims[i].deal || std::ranges::any_of(more, taken)) return;
+      axes.insert(axes.end(), more.begin(), more.end());
+      if (graph_.dim(graph_.type(value).dims[i]).size < mesh_.size(axes)) return;
+      parts *= mesh_.size(more);
+    }
+    if (parts == 1) return;
+    all.lies[value] = lies;
+    const NodeId made = graph_.value(value).producer;
+    const Node& node = graph_.node(made);
+    if (const auto carry = carries_.find(value); carry != carries_.end()) {
+      for (const ValueId other : {carry->second->initial, carry->second->leaving})
+        if (const auto own = in_order(added, graph_.type(value).dims, graph_.type(other).dims))
+          cut_from_start(other, *own, all);
+    } else if (const auto turn = turn_of_.find(value); turn != turn_of_.end()) {
+      const std::vector<DimId>& dims = graph_.type(value).dims;
+      Placement of_turn = added;
+      of_turn.dims.erase(of_turn.dims.begin());
+      if (const auto own = in_order(of_turn, {dims.begin() + 1, dims.end()}, graph_.type(turn->second).dims))
+        cut_from_start(turn->second, *own, all);
+    } else if (const auto stack = stack_of_.find(value); stack != stack_of_.end()) {
+      const std::vector<DimId>& dims = graph_.type(stack->second).dims;
+      if (auto own = in_order(added, graph_.type(value).dims, {dims.begin() + 1, dims.end()})) {
+        own->dims.insert(own->dims.begin(), DimPlacement{});
+        cut_from_start(stack->second, *own, all);
+      }
+    } else if (!std::holds_alternative<LoopOp>(node.op) && value == node.results[0]) {  // others follow it
+      all.seconds +=
+          work_.seconds(placed_.graph.node(made)) * turns_around(value) * (1 - 1 / static_cast<double>(parts));
+      for (size_t i = 0; i < node.inputs.size(); ++i)
+        cut_from_start(node.inputs[i], operand_placement(graph_, node, i, added), all);
+    }
+  }
+
   void avoid(const Movement& moved) {
     const ValueId value = origin(moved.from);
     if (!value) return;
+    if (const Repeated repeated = repeated_for(moved); repeated.seconds > 0) add(repeated.lies);
     const Placement from = complete(placed_.placement(moved.from)), to = complete(placed_.placement(moved.to));
     const Node& producer = graph_.node(graph_.value(value).producer);
     before_views(value, to);
@@ -130,7 +217,7 @@ class Movements {
       if (const auto lies = in_order(from, graph_.type(value).dims, graph_.type(entering).dims))
         add({{entering, *lies}});
     for (const ReshardStep* step : steps_of(moved))
-      if (step->kind == CollectiveKind::all_reduce) scatter(value, to, step->axes);
+      if (step->kind == CollectiveKind::all_reduce) scatter(value, to, step->axes, moved.user);
     if (moved.user && moved.user.index < graph_.nodes.size())
       for (std::map<NodeId, int>& group : products_.of(moved.user)) add(Wish{{}, std::move(group)});
   }
@@ -148,13 +235,16 @@ class Movements {
   }
 
   /// A partial sum that was completed everywhere: along each dim that somebody slices over these axes, so that each
-  /// rank throws the sums of others away.
-  void scatter(ValueId value, const Placement& whole, const std::vector<AxisId>& axes) {
+  /// rank throws the sums of others away; for a product along any, so that not each rank multiplies all of it.
+  void scatter(ValueId value, const Placement& whole, const std::vector<AxisId>& axes, NodeId reader) {
     const DeclaredAxes declared = declared_.of(value);
+    const bool multiplied =
+        in_parts_ && reader && reader.index < graph_.nodes.size() && is_product(graph_.node(reader));
     for (size_t i = 0; i < whole.dims.size(); ++i) {
       if (declared[i] && !declared_.may_lie_otherwise(value)) continue;
       const DimId dim = known(graph_.type(value).dims[i]);
-      if (std::ranges::none_of(axes, [&](AxisId axis) { return sliced_.contains({dim, axis}); })) continue;
+      const auto sliced = [&](AxisId axis) { return sliced_.contains({dim, axis}); };
+      if (!multiplied && std::ranges::none_of(axes, sliced)) continue;
       if (whole.dims[i].deal) continue;  // of so many ranks
       Placement lies = whole;
       auto& split = lies.dims[i].axes;
@@ -163,9 +253,11 @@ class Movements {
     }
   }
 
+  static bool is_product(const Node& node) { return definition(node.op).effort(node.op) == Effort::product; }
+
   /// What a partial sum is made of: split as its result shall be, it leaves no sum to complete, for all of its readers.
   void source(const Node& product, const Placement& result) {
-    if (definition(product.op).effort(product.op) != Effort::product || product.results.size() != 1) return;
+    if (!is_product(product) || product.results.size() != 1) return;
     for (size_t i = 0; i < product.inputs.size(); ++i) {
       const Placement lies = operand_placement(graph_, product, i, result);
       if (std::ranges::all_of(lies.dims, [](const DimPlacement& dim) { return dim.axes.empty(); })) continue;
@@ -246,9 +338,13 @@ class Movements {
   const MeshShape& mesh_;
   const Declared declared_;
   const ProductGroups products_;
+  const Work work_;
+  const bool in_parts_;
   std::map<DimId, DimId> same_;                        // by renames: another name of a dim
   std::set<std::pair<DimId, AxisId>> sliced_;          // what somebody wants a part of
   std::map<ValueId, ValueId> entering_, stack_of_;     // of results of carries, of turns of slices
+  std::map<ValueId, ValueId> turn_of_;                 // of what loops collect
+  std::map<ValueId, const LoopOp::Carry*> carries_;    // by what enters a turn
   std::map<ValueId, std::vector<ValueId>> leaves_as_;  // the carries that a value leaves a turn as
   std::vector<ValueId> stacks_;                        // what loops collect; sorted
   std::vector<Wish> ways_;
@@ -256,8 +352,8 @@ class Movements {
 
 }  // namespace
 
-std::vector<std::vector<Wish>> wishes(const Graph& graph, const ShardedGraph& placed) {
-  return Movements(graph, placed).run();
+std::vector<std::vector<Wish>> wishes(const Graph& graph, const ShardedGraph& placed, bool in_parts) {
+  return Movements(graph, placed, in_parts).run();
 }
 
 }  // namespace mesh

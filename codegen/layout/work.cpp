@@ -25,28 +25,41 @@ bool Work::is_stored_by_product(const Node& node) const {
 }
 
 /// The axes that split any operand or result split the work.
-double Work::seconds(const Node& node) const {
-  if (std::holds_alternative<LoopOp>(node.op) || std::holds_alternative<ReshardOp>(node.op)) return 0;
-  double flops = definition(node.op).flops(graph_, node);
-  if (flops == 0) return 0;
+std::vector<AxisId> Work::splitting(const Node& node) const {
   std::vector<AxisId> axes;
-  double bytes = 0;
   const auto consider = [&](ValueId value) {
-    const Placement& placement = sharded_.placement(value);
-    for (const DimPlacement& dim : placement.dims)
+    for (const DimPlacement& dim : sharded_.placement(value).dims)
       for (AxisId axis : dim.axes)
         if (!contains(axes, axis)) axes.push_back(axis);
-    bytes += static_cast<double>(local_bytes(graph_, sharded_.layout.mesh, graph_.type(value), placement));
   };
   for (const ValueId input : node.inputs) consider(input);
   for (const ValueId output : node.results) consider(output);
-  const double share = static_cast<double>(sharded_.layout.mesh.size(axes));
+  return axes;
+}
+
+double Work::flops(const Node& node) const {
+  if (std::holds_alternative<LoopOp>(node.op) || std::holds_alternative<ReshardOp>(node.op)) return 0;
+  double flops = definition(node.op).flops(graph_, node);
+  if (flops == 0) return 0;
   if (definition(node.op).effort(node.op) == Effort::product)
     flops *= largest_share(graph_, sharded_.layout.mesh, node, definition(node.op).factors(graph_, node),
                            sharded_.placement(node.inputs[0]));
+  return flops / static_cast<double>(sharded_.layout.mesh.size(splitting(node)));
+}
+
+double Work::seconds(const Node& node) const {
+  const double of_rank = flops(node);
+  if (of_rank == 0) return 0;
+  double bytes = 0;
+  const auto touch = [&](ValueId value) {
+    bytes +=
+        static_cast<double>(local_bytes(graph_, sharded_.layout.mesh, graph_.type(value), sharded_.placement(value)));
+  };
+  for (const ValueId input : node.inputs) touch(input);
+  for (const ValueId output : node.results) touch(output);
   const ValueId operand = node.inputs.empty() ? node.results[0] : node.inputs[0];  // none: random numbers
   const double touched = is_stored_by_product(node) ? 0 : touched_bytes(graph_, node, bytes);
-  return compute_seconds(sharded_.machine, graph_.type(operand).element, flops / share, touched);
+  return compute_seconds(sharded_.machine, graph_.type(operand).element, of_rank, touched);
 }
 
 }  // namespace mesh

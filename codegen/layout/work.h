@@ -11,9 +11,12 @@ class Work {
   explicit Work(const ShardedGraph&);
   /// Of one execution on the named machine; nothing for loops, whose bodies have the work, and for movements.
   double seconds(const Node&) const;
+  /// Its operations.
+  double flops(const Node&) const;
 
  private:
   bool is_stored_by_product(const Node&) const;
+  std::vector<AxisId> splitting(const Node&) const;
 
   const ShardedGraph& sharded_;
   const Graph& graph_;

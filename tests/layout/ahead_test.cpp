@@ -9,7 +9,7 @@
 namespace mesh {
 namespace {
 
-int64_t sent_by(const std::string& model, const std::string& layout) {
+Prediction predicted(const std::string& model, const std::string& layout) {
   CompileRequest request;
   request.files = {AHEAD};
   request.model = model;
@@ -18,9 +18,12 @@ int64_t sent_by(const std::string& model, const std::string& layout) {
   DiagnosticSink sink;
   const std::optional<Compiled> compiled = compile(request, sources, sink);
   EXPECT_TRUE(compiled) << model;
+  return compiled ? predict(compiled->sharded()) : Prediction{};
+}
+
+int64_t sent_by(const std::string& model, const std::string& layout) {
   int64_t bytes = 0;
-  if (compiled)
-    for (const PlannedCollective& one : predict(compiled->sharded()).collectives) bytes += one.bytes * one.count;
+  for (const PlannedCollective& one : predicted(model, layout).collectives) bytes += one.bytes * one.count;
   return bytes;
 }
 
@@ -75,6 +78,12 @@ TEST(Ahead, WhatTwoPartialSumsAreMadeOfIsMovedInTheirPlace) {
 TEST(Ahead, RulesReachThroughRenames) {
   EXPECT_EQ(sent_by("Renamed", "renamed"),
             2 * scattered(512 * 64) + 3 * all_reduced(32 * 64) + loss);  // k, d_k, weights
+}
+
+TEST(Ahead, WhatALateValueIsMadeOfIsComputedInParts) {
+  const int64_t products = (1 + 8) * (2 + 2 + 2) - 1;  // two a layer, each with two gradients, but for that of x
+  EXPECT_EQ(predicted("Late", "late").product_flops, products * 2.0 * 1024 * 256 * 512 / 4);
+  EXPECT_EQ(sent_by("Late", "late"), (1 + 8) * 2 * all_reduced(256 * 512) + loss);  // gradients of the parameters
 }
 
 /// h + a + b + c, of which a and c are of one kind.
