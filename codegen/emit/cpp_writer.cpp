@@ -44,13 +44,15 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// Whether `Name x{...}` may stand here: a name before the brace that opens.
+/// Whether `Name x{...}` or `Name x = {...}` may stand here: a name or a sign before the brace that opens.
 bool opens_initializer(std::string_view code, size_t at) {
-  return code[at] == '{' && at > 0 && (std::isalnum(static_cast<unsigned char>(code[at - 1])) || code[at - 1] == '_');
+  if (code[at] != '{' || at == 0) return false;
+  return std::isalnum(static_cast<unsigned char>(code[at - 1])) || code[at - 1] == '_' ||
+         code.substr(0, at).ends_with(" = ");
 }
 
 /// Where the outermost parentheses of a call open that closes at the end of the statement, or the braces of
-/// `Name x{...}`; or nothing.
+/// `Name x{...}` or `Name x = {...}`; or nothing.
 std::optional<size_t> last_call(std::string_view code) {
   std::vector<size_t> open;
   std::optional<size_t> outermost;
@@ -149,7 +151,8 @@ void CppWriter::line(std::string_view code) {
   if (code.size() <= room()) return put(code);
   const std::optional<size_t> open = last_call(code);
   const size_t sign = code.find(" = ");
-  const size_t assignment = sign < open.value_or(code.size()) ? sign : code.npos;
+  const bool lists = open && sign + 3 == *open && code[*open] == '{';  // with which the sign stays
+  const size_t assignment = sign < open.value_or(code.size()) && !lists ? sign : code.npos;
   const bool breaks_at_assignment = assignment != code.npos && code.size() - assignment - 3 + call_indent <= room();
   if (open && !breaks_at_assignment) {
     // Arguments below one another behind the parenthesis; below the statement where that takes fewer lines.

@@ -47,6 +47,10 @@ TEST(CppWriter, breaks_between_what_is_in_the_braces_of_a_long_declaration) {
   out.line("const Owners name{" + argument + ", " + argument + ", " + argument + "};");
   EXPECT_EQ(out.text(),
             "const Owners name{" + argument + ", " + argument + ",\n                  " + argument + "};\n");
+  CppWriter with_sign;
+  with_sign.line("const Owners name = {" + argument + ", " + argument + ", " + argument + "};");
+  EXPECT_EQ(with_sign.text(),
+            "const Owners name = {" + argument + ", " + argument + ",\n                     " + argument + "};\n");
 }
 
 TEST(CppWriter, breaks_a_long_assignment_after_the_sign) {

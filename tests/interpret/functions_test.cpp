@@ -121,9 +121,11 @@ TEST(Functions, GiveTheBitsOfEmittedLoops) {
 TEST(Functions, ExistForEveryTypeThatHasThem) {
   std::set<std::pair<MapFunction, Type>> known;
   for (const EmittedFunction& emitted : emitted_functions()) known.emplace(emitted.function, emitted.operand);
+  const std::set<MapFunction> of_graphs{MapFunction::cast_part};  // which programs write as a cast
   const std::set<MapFunction> logical{MapFunction::logical_and, MapFunction::logical_or, MapFunction::logical_not};
   for (int f = 0; f <= static_cast<int>(MapFunction::copy); ++f) {
     const auto function = static_cast<MapFunction>(f);
+    if (of_graphs.contains(function)) continue;
     for (const Type type : {Type::f32, Type::f64})
       EXPECT_EQ(known.contains({function, type}),
                 !logical.contains(function) && (type == Type::f32 || function != MapFunction::round_bf16))
