@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 
 #include "codegen/commands/bench/trial_input.h"
@@ -53,17 +54,23 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
-/// Steps of rank 0 behind those to warm up.
+/// Steps of rank 0 behind those to warm up. What happens beside a few of them (a file written, another process) leaves
+/// the parts alone: those are of the half of the steps that lie about the median.
 void read_steps(const fs::path& path, Trial& trial) {
+  std::vector<std::pair<double, StepParts>> steps;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const nlohmann::json step = nlohmann::json::parse(line);
     if (!step.contains("breakdown_ms") || step["step"].get<int64_t>() <= warm_up_steps) continue;
     trial.seconds.push_back(step["seconds_per_step"]);
-    for (const auto& [name, part] : step_parts) trial.parts.*part += step["breakdown_ms"][name].get<double>() * 1e-3;
+    StepParts& parts = steps.emplace_back(trial.seconds.back(), StepParts()).second;
+    for (const auto& [name, part] : step_parts) parts.*part = step["breakdown_ms"][name].get<double>() * 1e-3;
   }
-  if (trial.seconds.empty()) throw std::logic_error("the program has logged no step");
-  for (const auto& [name, part] : step_parts) trial.parts.*part /= static_cast<double>(trial.seconds.size());
+  if (steps.empty()) throw std::logic_error("the program has logged no step");
+  std::ranges::sort(steps, {}, &std::pair<double, StepParts>::first);
+  const std::span middle = std::span(steps).subspan(steps.size() / 4, (steps.size() + 1) / 2);
+  for (const auto& [seconds, parts] : middle)
+    for (const auto& [name, part] : step_parts) trial.parts.*part += parts.*part / static_cast<double>(middle.size());
 }
 
 /// What each rank did in the steps that were traced.

@@ -49,7 +49,7 @@ struct CostlyLine {
 struct Trial {
   bool random_data = false;       // in place of files that the run file names
   std::vector<double> seconds;    // of each step, in order
-  StepParts parts;                // of rank 0: means over these steps
+  StepParts parts;                // of rank 0: means over the half of them about the median
   std::vector<StepParts> ranks;   // of all ranks, in the last of them; `data` is not known there
   std::vector<CostlyLine> lines;  // of the spec, the costliest first
   int64_t memory = 0, bytes = 0;  // of a rank, and that it sends in a step, as measured
