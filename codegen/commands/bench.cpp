@@ -49,16 +49,14 @@ std::optional<OnMachine> planned_for(Session& session, const std::string& machin
   session.request.machine_file = machine;
   session.request.past_limits = true;
   std::optional<Compiled> compiled = quietly(session, session.request);
-  DiagnosticSink unheard;
-  const std::optional<Machine> rates = read_machine(machine, session.sources, unheard);
-  if (!compiled || !rates) return std::nullopt;
+  if (!compiled) return std::nullopt;
   Prediction step = predict(compiled->sharded(), calls_of_reshards(compiled->program));
   const StepTime time = step_time(compiled->program, step);
   CompileRequest alone = session.request;
   alone.one_rank = true;
   const std::optional<Compiled> reference = quietly(session, alone);
   const double flops = reference ? predict(reference->sharded()).flops : step.flops;
-  return OnMachine{std::move(*compiled), *rates, std::move(step), time, flops};
+  return OnMachine{std::move(*compiled), std::move(step), time, flops};
 }
 
 int bench(const BenchOptions& options) {

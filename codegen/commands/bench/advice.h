@@ -12,10 +12,10 @@ namespace mesh {
 /// The program on the machine at hand, as predicted.
 struct OnMachine {
   Compiled compiled;
-  Machine machine;
   Prediction step;
   StepTime time;
   double model_flops;  // of a step that computes nothing twice
+  const Machine& machine() const { return compiled.sharded().machine; }
   int64_t ranks() const { return compiled.sharded().layout.mesh.ranks(); }
   /// Of one rank, of the type in which products are computed.
   double flops_per_second() const;

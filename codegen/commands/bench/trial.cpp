@@ -54,6 +54,11 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
+nlohmann::json json_in(const fs::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
+}
+
 /// Steps of rank 0 behind those to warm up. What happens beside a few of them (a file written, another process) leaves
 /// the parts alone: those are of the half of the steps that lie about the median.
 void read_steps(const fs::path& path, Trial& trial) {
@@ -81,7 +86,7 @@ void read_ranks(const fs::path& path, Trial& trial) {
                                                             {"collective", &StepParts::collectives},
                                                             {"waiting", &StepParts::waiting}};
   std::vector<int64_t> steps;
-  const nlohmann::json trace = nlohmann::json::parse(text_of(path));
+  const nlohmann::json trace = json_in(path);
   for (const nlohmann::json& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
     const size_t rank = event["pid"];
@@ -100,7 +105,7 @@ void read_ranks(const fs::path& path, Trial& trial) {
 }
 
 void read_summary(const fs::path& path, Trial& trial) {
-  const nlohmann::json summary = nlohmann::json::parse(text_of(path));
+  const nlohmann::json summary = json_in(path);
   trial.memory = summary["measured"]["memory_bytes"];
   trial.bytes = summary["measured"]["bytes_sent_per_step"];
   for (const nlohmann::json& line : summary["lines"])
@@ -125,7 +130,7 @@ std::optional<Trial> try_steps(const Session& session, const SpecOptions& spec, 
       cached_program(program_name(spec), emitted_text(session, spec, compiled), texts_of_run(session, compiled));
   if (!program) return std::nullopt;
   Trial trial;
-  trial.random_data = write_trial_input(session, spec, compiled, warm_up_steps, steps, scratch);
+  trial.random_data = write_trial_input(session, spec, compiled, steps, scratch);
   std::vector<std::string> command{program->string(), scratch / "run.yaml", "--color=never",
                                    fmt::format("--run-dir={}", (scratch / "run").string())};
   if (const int64_t ranks = compiled.sharded().layout.mesh.ranks(); ranks > 1)

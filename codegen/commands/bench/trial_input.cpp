@@ -50,17 +50,17 @@ YAML::Node random_data(const Program& program, const ScratchFolder& scratch) {
 
 }  // namespace
 
-bool write_trial_input(const Session& session, const SpecOptions& spec, const Compiled& compiled, int64_t warm_up,
-                       int64_t steps, const ScratchFolder& scratch) {
+bool write_trial_input(const Session& session, const SpecOptions& spec, const Compiled& compiled, int64_t steps,
+                       const ScratchFolder& scratch) {
   const std::optional<YAML::Node> given = data_of_user(session, spec, compiled);
   YAML::Node run;
   run["data"] = given ? *given : random_data(compiled.program, scratch);
-  const int64_t last = warm_up + steps;
+  const int64_t last = warm_up_steps + steps;
   run["train"]["steps"] = last;
   run["log"]["every"] = 1;
   run["log"]["profile"] = true;
   run["log"]["nonfinite"] = "ignore";
-  run["log"]["trace"]["steps"] = fmt::format("{}..{}", std::max(warm_up, last - traced_steps) + 1, last);
+  run["log"]["trace"]["steps"] = fmt::format("{}..{}", std::max(warm_up_steps, last - traced_steps) + 1, last);
   run["log"]["trace"]["file"] = (scratch / "trace.json").string();
   YAML::Emitter text;
   text << run;

@@ -11,7 +11,6 @@ namespace mesh {
 /// Its data is the user's where the run file gives every input files that are there; else random numbers, of one batch
 /// that comes again at every step. Says whether they are random. Throws meshrt::Failure (Cause::data) where the user's
 /// run file is wrong, or its files do not fit the program.
-bool write_trial_input(const Session&, const SpecOptions&, const Compiled&, int64_t warm_up, int64_t steps,
-                       const ScratchFolder&);
+bool write_trial_input(const Session&, const SpecOptions&, const Compiled&, int64_t steps, const ScratchFolder&);
 
 }  // namespace mesh
