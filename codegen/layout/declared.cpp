@@ -95,7 +95,7 @@ bool Declared::may_lie_otherwise(ValueId id) const {
 }
 
 DeclaredAxes Declared::of(ValueId id) const {
-  DeclaredAxes result;
+  std::vector<std::optional<DimPlacement>> result;
   // What the update computes on the way follows the optimizer's state: it is no activation.
   const Node& producer = graph_.node(graph_.value(id).producer);
   if (producer.part == Part::update && !std::holds_alternative<ReadOp>(producer.op))

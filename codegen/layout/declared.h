@@ -13,7 +13,7 @@ namespace mesh {
 
 /// For each dim of a value: how it must be split (perhaps not at all), or nothing where propagation and cost may
 /// choose.
-using DeclaredAxes = std::vector<std::optional<DimPlacement>>;
+using DeclaredAxes = SharedList<std::optional<DimPlacement>>;
 
 class Declared {
  public:

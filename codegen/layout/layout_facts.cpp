@@ -17,6 +17,7 @@ LayoutFacts::LayoutFacts(Graph of, const Layout& under, const Machine& on, Resha
       margins(graph),
       factors_(graph.nodes.size()),
       beside_(graph.nodes.size()),
+      rings_(graph.nodes.size()),
       places_(graph.nodes.size()),
       ends_(graph.nodes.size()),
       known_(graph.nodes.size()) {
@@ -27,6 +28,20 @@ LayoutFacts::LayoutFacts(Graph of, const Layout& under, const Machine& on, Resha
     const bool lives = made && ends_[made.index] > 0;
     declared_axes_.push_back(lives ? declared.of(ValueId{i}) : DeclaredAxes{});
   }
+  for (size_t i = 0; i < graph.nodes.size(); ++i) rings_[i] = rings_of(graph.nodes[i], factors_[i]);
+}
+
+std::vector<AxisId> LayoutFacts::rings_of(const Node& node, const std::vector<Factor>& factors) const {
+  std::vector<AxisId> axes;
+  for (const Factor& factor : factors)
+    for (size_t i = 1; factor.circulates && i < node.inputs.size(); ++i) {
+      const std::vector<DimId>& dims = graph.type(node.inputs[i]).dims;
+      const auto dim = std::ranges::find(dims, factor.operands[i]);
+      if (factor.operands[i] == factor.operands[0] || dim == dims.end()) continue;
+      const auto& ruled = declared_axes(node.inputs[i])[static_cast<size_t>(dim - dims.begin())];
+      if (ruled) axes.insert(axes.end(), ruled->axes.begin(), ruled->axes.end());
+    }
+  return axes;
 }
 
 void LayoutFacts::walk(BodyId body, size_t& place) {
@@ -48,6 +63,8 @@ bool LayoutFacts::may_stretch(NodeId id) const {
 }
 
 const DeclaredAxes& LayoutFacts::declared_axes(ValueId id) const { return declared_axes_[id.index]; }
+
+const std::vector<AxisId>& LayoutFacts::ruled_rings(NodeId id) const { return rings_[id.index]; }
 
 size_t LayoutFacts::place_of(NodeId id) const { return places_[id.index]; }
 

@@ -25,6 +25,8 @@ class LayoutFacts {
   /// Whether it joins, cuts or regroups a dim (Decisions::stretches).
   bool may_stretch(NodeId) const;
   const DeclaredAxes& declared_axes(ValueId) const;
+  /// Axes over which rules split what may go round while a node works on it.
+  const std::vector<AxisId>& ruled_rings(NodeId) const;
   /// Where a node, or the end of a loop, comes in the walk over all bodies.
   size_t place_of(NodeId) const;
   size_t end_of_loop(NodeId) const;
@@ -44,6 +46,7 @@ class LayoutFacts {
 
  private:
   void walk(BodyId, size_t& place);
+  std::vector<AxisId> rings_of(const Node&, const std::vector<Factor>&) const;
 
   struct Known {
     Surroundings surroundings;
@@ -54,6 +57,7 @@ class LayoutFacts {
   std::vector<std::vector<Factor>> factors_;  // by node
   std::vector<bool> beside_;                  // by node
   std::vector<DeclaredAxes> declared_axes_;   // by value
+  std::vector<std::vector<AxisId>> rings_;    // by node
   std::vector<size_t> places_, ends_;         // by node
   size_t first_stretched_ = std::numeric_limits<size_t>::max();
   std::vector<std::vector<Known>> known_;  // by node

@@ -138,7 +138,7 @@ bool Placer::place_adding_up(NodeId id) {
   adding_up_[entering] = x;
   // The carry's dims may be listed in another order than x's, which may lack some: these are whole.
   const std::vector<DimId>&from = graph_.type(x).dims, &to = graph_.type(entering).dims;
-  Placement carried{std::vector<DimPlacement>(to.size()), lies.partial, lies.at};
+  Placement carried{SharedList<DimPlacement>(to.size()), lies.partial, lies.at};
   for (size_t i = 0; i < to.size(); ++i)
     if (const auto at = std::ranges::find(from, to[i]); at != from.end())
       carried.dims[i] = lies.dims[at - from.begin()];
@@ -196,7 +196,7 @@ void Placer::node(NodeId id) {
 }
 
 Choice Placer::choose(NodeId id) {
-  const Node node = graph_.node(id);
+  const Node& node = graph_.node(id);
   OpContext op{{}, graph_, layout_.mesh, node, facts_.factors(id), facts_.margins};
   op.must_lie = must_lie(id);
   op.stretches = decisions_.stretches && facts_.may_stretch(id);
@@ -207,7 +207,7 @@ Choice Placer::choose(NodeId id) {
     op.declared.push_back(inner_[result.index] ? facts_.declared_axes(result) : op.bound.back());
     op.summed.push_back(summed_[result.index]);
   }
-  op.in_ring = ruled_rings(op);
+  op.in_ring = facts_.ruled_rings(id);
   Choice best = cheapest(op, facts_.strategies(op, id));
   const bool open = decisions_.splits_any && !decisions_.moves_only.contains(id);
   for (bool better = open && best.operands > 0; better;) {
@@ -247,21 +247,6 @@ Choice Placer::cheapest(const OpContext& op, std::shared_ptr<const PricedStrateg
   }
   if (best.seconds == never && !of->all.empty()) internal_error("no strategy can split " + op_text(graph_, op.node.op));
   return best;
-}
-
-/// Axes over which rules split what may go round while the op works on it.
-std::vector<AxisId> Placer::ruled_rings(const OpContext& op) const {
-  std::vector<AxisId> axes;
-  for (const Factor& factor : op.factors)
-    for (size_t i = 1; factor.circulates && i < op.node.inputs.size(); ++i) {
-      const std::vector<DimId>& dims = graph_.type(op.node.inputs[i]).dims;
-      const auto dim = std::ranges::find(dims, factor.operands[i]);
-      if (factor.operands[i] == factor.operands[0] || dim == dims.end()) continue;
-      const DeclaredAxes& rules = facts_.declared_axes(op.node.inputs[i]);
-      const auto& ruled = rules[static_cast<size_t>(dim - dims.begin())];
-      if (ruled) axes.insert(axes.end(), ruled->axes.begin(), ruled->axes.end());
-    }
-  return axes;
 }
 
 /// In its part of the step, which is what counts: what is kept for a later part is read there as well.
@@ -321,19 +306,19 @@ DeclaredAxes Placer::bound(ValueId id) const {
 }
 
 void Placer::settle(const Choice& choice, NodeId id) {
-  const Node node = graph_.node(id);
   const PricedStrategy& taken = *choice.taken;
-  const std::string what = tells_ ? describe(node) : "";
+  const std::string what = tells_ ? describe(graph_.node(id)) : "";
+  const std::vector<ValueId> results = graph_.node(id).results;
   if (tells_)
-    for (size_t r = 0; r < node.results.size(); ++r)
-      if (taken.natural[r].is_partial()) tell_partial(node, id, choice, r, what);
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const ValueId brought = bring(node.inputs[i], choice.needs(i), what);
+    for (size_t r = 0; r < results.size(); ++r)
+      if (taken.natural[r].is_partial()) tell_partial(id, choice, r, what);
+  for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
+    const ValueId brought = bring(graph_.node(id).inputs[i], choice.needs(i), what);
     graph_.node(id).inputs[i] = brought;
   }
   emit(id);
-  for (size_t r = 0; r < node.results.size(); ++r) {
-    const ValueId result = node.results[r];
+  for (size_t r = 0; r < results.size(); ++r) {
+    const ValueId result = results[r];
     const Placement &natural = taken.natural[r], &kept = taken.kept[r];
     set_placement(result, natural, what);
     if (kept == natural) continue;
@@ -351,7 +336,8 @@ void Placer::settle(const Choice& choice, NodeId id) {
 }
 
 /// Why result `r` is partial, for those who complete it: what the operands were partial for, and what the op contracts.
-void Placer::tell_partial(const Node& node, NodeId id, const Choice& choice, size_t r, const std::string& what) {
+void Placer::tell_partial(NodeId id, const Choice& choice, size_t r, const std::string& what) {
+  const Node& node = graph_.node(id);
   std::map<AxisId, Contraction> because;
   for (size_t i = 0; i < node.inputs.size(); ++i)
     if (const auto found = partial_because_.find(home(node.inputs[i])); found != partial_because_.end())

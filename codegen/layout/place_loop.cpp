@@ -24,7 +24,7 @@ Placement turn_of(DimId loop, Placement stacked, bool varies) {
   for (const Where& where : varies ? varying_turns(loop, stacked.dims[0]) : owners_of_turn(loop, stacked.dims[0]))
     stacked.at.push_back(where);
   std::ranges::sort(stacked.at);
-  stacked.dims.erase(stacked.dims.begin());
+  stacked.dims.pop_front();
   return stacked;
 }
 
@@ -34,7 +34,7 @@ Placement stack_of(DimId loop, Placement turn, const DimPlacement* own) {
   for (const Where& where : turn.at)
     if (where.owner.dim == loop) split = {where.owner.axes, where.owner.deal};
   std::erase_if(turn.at, [&](const Where& where) { return where.owner.dim == loop; });
-  turn.dims.insert(turn.dims.begin(), split);
+  turn.dims.push_front(split);
   return turn;
 }
 
@@ -144,7 +144,7 @@ ValueId Placer::collected(const LoopOp& loop, const LoopOp::Collect& kept) {
   turn = bring(turn, everywhere, "what is kept of it");
   if (const auto decided = decisions_.lies.find(kept.stacked); decided != decisions_.lies.end()) {
     Placement lies = decided->second;
-    lies.dims.erase(lies.dims.begin());
+    lies.dims.pop_front();
     for (const Where& where : placement(turn).at) lies = without_axes(lies, {where.axis});
     if (own) lies = without_axes(lies, own->axes);
     lies.at = placement(turn).at;

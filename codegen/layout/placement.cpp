@@ -25,7 +25,8 @@ bool Placement::has_margins() const {
 
 Placement Placement::without_margins() const {
   Placement result = *this;
-  for (DimPlacement& dim : result.dims) dim.margin = {};
+  if (has_margins())
+    for (DimPlacement& dim : result.dims) dim.margin = {};
   return result;
 }
 
@@ -33,7 +34,8 @@ bool Placement::circulates() const { return std::ranges::any_of(dims, &DimPlacem
 
 Placement Placement::without_circulation() const {
   Placement result = *this;
-  for (DimPlacement& dim : result.dims) dim.meets = {};
+  if (circulates())
+    for (DimPlacement& dim : result.dims) dim.meets = {};
   return result;
 }
 

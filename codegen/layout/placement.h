@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/layout/mesh.h"
+#include "codegen/layout/shared_list.h"
 #include "meshrt/deal.h"
 
 namespace mesh {
@@ -54,12 +55,12 @@ struct Where {
 
 /// Axes that appear nowhere hold equal copies.
 struct Placement {
-  std::vector<DimPlacement> dims;  // one for each dim of the value's type, in its order
+  SharedList<DimPlacement> dims;  // one for each dim of the value's type, in its order
   std::vector<Partial> partial;    // sorted by axis
   std::vector<Where> at;           // sorted by axis; empty: everywhere
   auto operator<=>(const Placement&) const = default;
 
-  static Placement whole(size_t dims) { return {std::vector<DimPlacement>(dims), {}, {}}; }
+  static Placement whole(size_t dims) { return {SharedList<DimPlacement>(dims), {}, {}}; }
   bool uses(AxisId axis) const;      // by a dim or a partial, or only some of its coordinates
   const Where* where(AxisId) const;  // null: all coordinates
   bool is_partial() const { return !partial.empty(); }

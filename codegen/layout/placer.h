@@ -44,9 +44,8 @@ class Placer {
   void complete_gradients(NodeId);
   Choice choose(NodeId);
   Choice cheapest(const OpContext&, std::shared_ptr<const PricedStrategies>);
-  std::vector<AxisId> ruled_rings(const OpContext&) const;
   void settle(const Choice&, NodeId);
-  void tell_partial(const Node&, NodeId, const Choice&, size_t result, const std::string& what);
+  void tell_partial(NodeId, const Choice&, size_t result, const std::string& what);
   DeclaredAxes bound(ValueId) const;
   void find_inner_values();
   // place_loop.cpp

@@ -8,7 +8,7 @@
 
 namespace mesh {
 
-using DimPlacements = std::vector<DimPlacement>;
+using DimPlacements = SharedList<DimPlacement>;
 
 /// The axes along which elements move, in order: not those that cut a dim alike on both sides, before all others of it.
 std::vector<AxisId> moving_axes(const DimPlacements& before, const DimPlacements& after);

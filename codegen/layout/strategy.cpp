@@ -434,12 +434,13 @@ Placement target(const DeclaredAxes& declared, const Placement& natural) {
   for (const auto& split : declared)
     if (split) used.insert(used.end(), split->axes.begin(), split->axes.end());
   for (size_t i = 0; i < declared.size(); ++i) {
-    auto& axes = placement.dims[i].axes;
+    const std::vector<AxisId>& axes = natural.dims[i].axes;
     if (declared[i]) {
-      placement.dims[i] = *declared[i];
+      if (natural.dims[i] != *declared[i]) placement.dims[i] = *declared[i];
     } else {  // an open dim keeps what the ruled ones do not claim
-      const auto claimed = std::find_if(axes.begin(), axes.end(), [&](AxisId a) { return contains(used, a); });
-      remove_axes(placement.dims[i], {claimed, axes.end()});
+      const auto claimed = std::ranges::find_if(axes, [&](AxisId axis) { return contains(used, axis); });
+      const bool as_dealt = axes.empty() && natural.dims[i].deal;
+      if (claimed != axes.end() || as_dealt) remove_axes(placement.dims[i], {claimed, axes.end()});
     }
   }
   std::erase_if(placement.partial, [&](const Partial& p) { return contains(used, p.axis); });

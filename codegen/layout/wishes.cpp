@@ -178,13 +178,13 @@ class Movements {
     } else if (const auto turn = turn_of_.find(value); turn != turn_of_.end()) {
       const std::vector<DimId>& dims = graph_.type(value).dims;
       Placement of_turn = added;
-      of_turn.dims.erase(of_turn.dims.begin());
+      of_turn.dims.pop_front();
       if (const auto own = in_order(of_turn, {dims.begin() + 1, dims.end()}, graph_.type(turn->second).dims))
         cut_from_start(turn->second, *own, all);
     } else if (const auto stack = stack_of_.find(value); stack != stack_of_.end()) {
       const std::vector<DimId>& dims = graph_.type(stack->second).dims;
       if (auto own = in_order(added, graph_.type(value).dims, {dims.begin() + 1, dims.end()})) {
-        own->dims.insert(own->dims.begin(), DimPlacement{});
+        own->dims.push_front({});
         cut_from_start(stack->second, *own, all);
       }
     } else if (!std::holds_alternative<LoopOp>(node.op) && value == node.results[0]) {  // others follow it
@@ -315,7 +315,7 @@ class Movements {
       const std::vector<DimId>& dims = graph_.type(stack->second).dims;
       auto own = in_order(lies, graph_.type(value).dims, {dims.begin() + 1, dims.end()});
       if (!own) return {};
-      own->dims.insert(own->dims.begin(), DimPlacement{});
+      own->dims.push_front({});
       return std::pair(stack->second, *own);
     }
     if (is_stack(value)) {

@@ -31,7 +31,7 @@ def corpus(folder):
 
 def run(small):
     report = Report()
-    count = 2000 if small else 100_000
+    count = 1000 if small else 100_000
     with scratch() as folder, ThreadPoolExecutor(2) as pool:
         files = corpus(folder)
         print(f"seed {SEED}, {count} mutants of {len(files)} specs")

@@ -19,7 +19,8 @@ def run(small):
             text = file.read()
         layouts = re.findall(r"^layout (\w+)", text, re.M)
         report.true(f"{name}: formatted", execute(meshc(), "fmt", "--check", path, code=None).returncode == 0)
-        report.attempt(name, lambda path=path: execute(meshc(), "check", path))
+        if not small:  # the plan of a layout says as much of it
+            report.attempt(name, lambda path=path: execute(meshc(), "check", path))
         for layout in layouts[:: -(-len(layouts) // SMALL)] if small else layouts:
             def verify(path=path, layout=layout, name=name):
                 plan = execute(meshc(), "plan", path, "--layout", layout).stdout
