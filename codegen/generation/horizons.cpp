@@ -10,9 +10,9 @@
 namespace mesh {
 namespace {
 
-class Walk {
+class IndexWalk {
  public:
-  Walk(const Graph& graph, StoredId input, DimId dim, std::optional<KnownIndex> index)
+  IndexWalk(const Graph& graph, StoredId input, DimId dim, std::optional<KnownIndex> index)
       : graph_(graph), input_(input), dim_(dim), index_(index) {
     found.of.resize(graph.values.size());
     body(graph.root());
@@ -99,7 +99,7 @@ class Walk {
 }  // namespace
 
 Horizons horizons_of(const Graph& graph, StoredId input, DimId dim, std::optional<KnownIndex> index) {
-  return Walk(graph, input, dim, index).found;
+  return IndexWalk(graph, input, dim, index).found;
 }
 
 }  // namespace mesh

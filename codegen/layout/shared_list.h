@@ -1,5 +1,5 @@
-// shared_list.h: a list whose copies share its elements until one of them is changed: placements are copied and compared
-// far more often than changed.
+// shared_list.h: a list whose copies share its elements until one of them is changed: placements are copied and
+// compared far more often than changed.
 #pragma once
 #include <algorithm>
 #include <compare>

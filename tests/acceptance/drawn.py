@@ -109,7 +109,7 @@ def run(small, count=None):
     """`count` draws; each is equal to one rank or refused."""
     report = Report()
     enough = 400
-    count = count or (20 if small else enough)
+    count = count or (12 if small else enough)
     traits, refused = Counter(), Counter()
     for number in range(count):
         one = Draw(number)

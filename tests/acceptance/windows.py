@@ -317,7 +317,7 @@ def verified(folder, number, one, layout):
 def under_layouts(report, folder, pool, small):
     cases = [(one, layout) for one in SPLITS for layout in layouts_of(one)]
     if small:
-        cases = random.Random(SEED).sample(cases, 80)
+        cases = random.Random(SEED).sample(cases, 60)
     good = 0
     for (one, layout), (_, problem) in zip(cases, pool.map(lambda at: verified(folder, at[0], *at[1]), enumerate(cases))):
         good += not problem
@@ -406,7 +406,7 @@ layout default on line { RULE -> all }
 
 def emitted_alike(report, folder, pool, small):
     cases = [(one, layout) for one in SPLITS for layout in layouts_of(one)]
-    chosen = random.Random(SEED + 1).sample(cases, 5 if small else 200)
+    chosen = random.Random(SEED + 1).sample(cases, 3 if small else 200)
     paths = []
     for number, (one, layout) in enumerate(chosen):
         paths.append(os.path.join(folder, f"emitted{number}.mesh"))
