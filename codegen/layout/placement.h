@@ -56,8 +56,8 @@ struct Where {
 /// Axes that appear nowhere hold equal copies.
 struct Placement {
   SharedList<DimPlacement> dims;  // one for each dim of the value's type, in its order
-  std::vector<Partial> partial;    // sorted by axis
-  std::vector<Where> at;           // sorted by axis; empty: everywhere
+  std::vector<Partial> partial;   // sorted by axis
+  std::vector<Where> at;          // sorted by axis; empty: everywhere
   auto operator<=>(const Placement&) const = default;
 
   static Placement whole(size_t dims) { return {SharedList<DimPlacement>(dims), {}, {}}; }
