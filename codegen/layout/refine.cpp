@@ -117,8 +117,9 @@ class Refiner {
     if (same_until == everywhere) return false;
     Try tried(*facts, decisions, {best_.choices, same_until});
     const PlacedCost cost(tried.graph);
-    if (sends_no_more_ && cost.bytes > cost_.bytes) return false;
-    if (cost.communication > cost_.communication * (1 + slack_)) return false;
+    const bool much_faster = cost.seconds < cost_.seconds * (1 - worth_sending_more);
+    if (sends_no_more_ && cost.bytes > cost_.bytes && !much_faster) return false;
+    if (cost.communication > cost_.communication * (1 + slack_) && !much_faster) return false;
     if (cost.seconds >= cost_.seconds * (1 - least_gain_)) return false;
     facts_ = facts;
     decisions_ = decisions;
@@ -202,6 +203,7 @@ class Refiner {
     }
   }
 
+  static constexpr double worth_sending_more = 0.2;  // of the time
   static constexpr size_t everywhere = std::numeric_limits<size_t>::max();
   static constexpr size_t most_nodes = 15'000;  // placed in vain one after the other, about
 

@@ -15,11 +15,17 @@ BOUND = 1.03
 SLACK = 64  # bytes: losses and other single numbers
 
 # What sends or multiplies more, and is predicted to take less time than what XLA sends and multiplies would take alone; why.
+SPLITS_WORK = "ranks share the work and send what they make; XLA has each of them multiply more of it"
 FASTER = {
     "attention late_positions": "keys go round while queries are worked on; XLA has each rank compute what all need",
+    "block one_weight": SPLITS_WORK,
     "chain late": "a sum is completed; XLA gathers what it is made of, and each rank multiplies all of it",
+    "chain start": SPLITS_WORK,
+    "diamond late": SPLITS_WORK,
     "grouped keys": "a sum is completed; XLA gathers what it is made of, and each rank multiplies all of it",
+    "mlp both": SPLITS_WORK,
     "mlp last": "samples are split over both axes; XLA has each rank of `model` compute the same",
+    "mlp weights": SPLITS_WORK,
 }
 # What sends more and takes no less time: bytes, and why. None of it may grow.
 KNOWN = {
