@@ -268,14 +268,14 @@ def run(small):
 
     with scratch() as folder:
         bench = Bench(folder)
-        report.attempt("grid", action(cells.check_grid, folder, 72 if small else 1))
+        report.attempt("grid", action(cells.check_grid, folder, 110 if small else 1))
         report.attempt("cells emitted", action(cells.check_emitted, folder, *((1, 1) if small else (60, 20))))
         report.attempt("layouts", action(check_layouts, bench, 8, LAYOUTS[1:8:2] if small else LAYOUTS))
         report.attempt("checkpoints", action(check_checkpoints, bench))
         report.attempt("tied", action(check_tied, folder))
         report.attempt("shared by turns", action(check_shared_by_turns, folder, small))
         report.attempt("seen", action(check_seen, bench))
-        report.attempt("deaths", action(check_deaths, bench, 5 if small else 1))
+        report.attempt("deaths", action(check_deaths, bench, 8 if small else 1))
         report.attempt("largest models", action(claims.check_largest_models, small))
         report.attempt("memory of stages", action(claims.check_memory_of_stages, folder, small))
         report.attempt("models", action(claims.check_models, folder, small))

@@ -52,11 +52,21 @@ def unet(report, folder):
 
 
 def mixtral(report, folder, text, small):
-    log = os.path.join(folder, "mixtral.jsonl")
+    """Then beside one expert for all, as large as those together to which a byte goes: a dense model of as many active parameters."""
     steps = 60 if small else 500
-    more = [f"train.steps={steps}", "validation.steps=4"]
-    execute(meshc(), "run", f"{TOP}/specs/mixtral.mesh", f"data.token.file={text}", f"validation.token.file={text}", f"log.jsonl={log}", *more, timeout=1800)
-    report.check(f"mixtral: validation loss in nats after {steps} steps", round(validations(log)[-1]["loss"], 4), 3.3 if small else 2.0)
+
+    def trained(name, **sizes):
+        log = os.path.join(folder, f"{name}.jsonl")
+        execute(meshc(), "run", f"{TOP}/specs/mixtral.mesh", *sets(**sizes), f"data.token.file={text}", f"validation.token.file={text}", f"log.jsonl={log}",
+                f"train.steps={steps}", f"validation.steps={4 if small else 40}", timeout=1800)
+        return validations(log)[-1]
+
+    found = trained("mixtral")
+    report.check(f"mixtral: validation loss in nats after {steps} steps", round(found["loss"], 4), 3.3 if small else 2.0)
+    if not small:
+        dense = trained("dense", expert=1, pick=1)
+        report.check("mixtral: validation perplexity, and that of the dense model", round(found["perplexity"], 3), round(dense["perplexity"], 3),
+                     found["perplexity"] < dense["perplexity"])
 
 
 def translate(report, folder, small):

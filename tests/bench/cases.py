@@ -22,7 +22,7 @@ def peer_environment(core_type):
 
 class Case:
     """A program of ours and its peer in a folder. `ranks` ranks of one core each, or as many threads."""
-    precision, spec_folder = "f32", HERE
+    precision, spec_folder, params = "f32", HERE, ", params: weights.safetensors"
 
     def __init__(self, folder, python, ranks):
         self.folder, self.python, self.ranks = f"{folder}/{type(self).__name__}-{ranks}", python, ranks
@@ -30,7 +30,7 @@ class Case:
         self.prepare()
         run(meshc(), "build", f"{self.spec_folder}/{self.spec}.mesh", *self.build_options, "--precision", self.precision, "-o", f"{self.folder}/program")
         with open(f"{self.folder}/run.yaml", "w") as file:
-            file.write(f"{self.data}train: {{ steps: {STEPS}, params: weights.safetensors }}\n"
+            file.write(f"{self.data}train: {{ steps: {STEPS}{self.params} }}\n"
                        f"log: {{ every: 1, jsonl: {self.folder}/ours.jsonl, profile: true }}\n")
 
     def ours(self):

@@ -99,7 +99,7 @@ double least_of_all(const Model& model, bool with_scope) {
 /// GRAPHS of them, else a few.
 int graphs() {
   const char* asked = std::getenv("GRAPHS");
-  return asked ? std::atoi(asked) : 4;
+  return asked ? std::atoi(asked) : 3;
 }
 
 TEST(Search, FindsTheBestOfAllRulesOrSaysThatItIsNotProved) {
