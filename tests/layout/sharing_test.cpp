@@ -29,10 +29,14 @@ std::vector<Sent> collectives_sent(const std::string& model, const std::string& 
   return sent;
 }
 
+/// Each rank adds up a part of the sum and reads its neighbours there; all need its gradient. The loss is a number.
 TEST(Sharing, ANeighbourIsReadOfTheSumThatOthersRead) {
-  const int64_t all_of_h = 8 * 64 * 32 * 4 * 2 * 3 / 4;  // an all_reduce of four ranks
+  const int64_t others = 8 * 64 * 32 * 4 * 3 / 4;  // what four ranks scatter, or gather, of `h`
   EXPECT_EQ(collectives_sent("Neighbour", "words"),
-            (std::vector<Sent>{{"forward", CollectiveKind::all_reduce, all_of_h, 1}}));
+            (std::vector<Sent>{{"backward", CollectiveKind::all_gather, others, 1},
+                               {"forward", CollectiveKind::all_reduce, 6, 1},
+                               {"forward", CollectiveKind::reduce_scatter, others, 1},
+                               {"forward", CollectiveKind::slice, 0, 1}}));
 }
 
 TEST(Sharing, ARenameIsPlacedAlikeBeforeAProductAndAfterIt) {
