@@ -17,7 +17,7 @@ from common import TOP, Report, json_lines, meshc, scratch
 from common import run as execute
 from texts import printed
 
-LESSONS = 19
+LESSONS = 20
 LINES = range(20, 41)
 
 
