@@ -316,8 +316,9 @@ def verified(folder, number, one, layout):
 
 def under_layouts(report, folder, pool, small):
     cases = [(one, layout) for one in SPLITS for layout in layouts_of(one)]
-    if small:
-        cases = random.Random(SEED).sample(cases, 60)
+    if small:  # some, and those of windows side by side on four ranks, of which some own none
+        beside = [(one, layout) for one, layout in cases if one.windows[0].stride == one.windows[0].kernel > 1 and "x: 4" in str(layout)]
+        cases = random.Random(SEED).sample(cases, 60) + beside
     good = 0
     for (one, layout), (_, problem) in zip(cases, pool.map(lambda at: verified(folder, at[0], *at[1]), enumerate(cases))):
         good += not problem

@@ -38,6 +38,7 @@ class Patches {
   /// f(pixel's place in batch, and along each line), for pixels first .. first + n.
   template <class F>
   void for_each_pixel(int64_t first, int64_t n, F f) const {
+    if (n == 0) return;  // of a rank that owns none there are no lines
     int64_t rest = first;
     int64_t c = rest % lines_[2].count, b = (rest /= lines_[2].count) % lines_[1].count,
             a = (rest /= lines_[1].count) % lines_[0].count, sample = rest / lines_[0].count;
