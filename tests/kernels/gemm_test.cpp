@@ -196,7 +196,7 @@ TYPED_TEST(Gemm, FewRowsAreReadWhereTheyLie) {
   const int64_t extents[][2] = {{2500, 70}, {1153, 300}, {40, 600}, {33, 17}, {5003, 35}};
   for (int64_t rows = 1; rows <= 17; ++rows)
     for (const auto& [cols, inner] : extents)
-      for (int repeat = 0; repeat < 2; ++repeat) {
+      for (int repeat = 0; repeat < 4; ++repeat) {
         c.make(rows, cols, inner);
         c.check(all);
         if (this->HasFatalFailure()) return;

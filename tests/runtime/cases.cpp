@@ -41,7 +41,7 @@ class Cases {
     for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{7}, int64_t{1000}, most})
       for (const Type type : all_types)
         for (const bool in_arena : {true, false}) {
-          if (!is_tried(type, size) || (!in_arena && !is_tried_elsewhere(type))) continue;
+          if (!is_tried(type, size)) continue;
           in_arena_ = in_arena;
           salt_ += 17;
           made_.clear();
@@ -74,8 +74,6 @@ class Cases {
     if (six && members() < 6) return false;
     return type == Type::f64 || type == Type::bf16 || type == Type::u8;
   }
-  // What lies outside of the arena is copied there, as bytes: types of unlike width do.
-  static bool is_tried_elsewhere(Type type) { return type == Type::f32 || type == Type::bf16 || type == Type::u8; }
 
   int members() const { return group_.size(); }
   int me() const { return group_.index; }
