@@ -117,9 +117,9 @@ class Refiner {
     if (same_until == everywhere) return false;
     Try tried(*facts, decisions, {best_.choices, same_until});
     const PlacedCost cost(tried.graph);
-    const bool much_faster = cost.seconds < cost_.seconds * (1 - worth_sending_more);
-    if (sends_no_more_ && cost.bytes > cost_.bytes && !much_faster) return false;
-    if (cost.communication > cost_.communication * (1 + slack_) && !much_faster) return false;
+    const bool sends_more =
+        (sends_no_more_ && cost.bytes > cost_.bytes) || cost.communication > cost_.communication * (1 + slack_);
+    if (sends_more && cost.seconds >= cost_.seconds * (1 - worth_sending_more)) return false;
     if (cost.seconds >= cost_.seconds * (1 - least_gain_)) return false;
     facts_ = facts;
     decisions_ = decisions;
