@@ -8,6 +8,9 @@ os.environ.setdefault("MESHRT_RUNS", "none")  # runs of tests leave no folders
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+# For programs that measure their memory. `meson test` lets malloc fill what it gives, so that pages are there that nobody uses.
+unfilled = {"MALLOC_PERTURB_": "0"}
+
 
 def meshc():
     """The meshc under test: $MESHC, or that of the test build."""

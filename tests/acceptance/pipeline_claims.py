@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 
-from common import TOP, meshc, sets
+from common import TOP, meshc, sets, unfilled
 from common import run as execute
 
 TRANSFORMER = f"{TOP}/tests/acceptance/pipelines/transformer.mesh"
@@ -68,7 +68,7 @@ def check_memory(report, folder):
         with open(f"{folder}/memory.mesh", "w") as file:
             file.write(f"mesh four {{ pipe: 4 }}\nlayout memory on four {{ layer -> pipe {{ microbatches: 8, {rule} }} }}\n")
         execute(meshc(), "run", f"{TOP}/specs/gpt.mesh", f"{folder}/memory.mesh", f"{folder}/many.yaml", "--layout", "memory", *sets(**size), "--run-dir", f"{folder}/memory",
-                env={"MESHRT_RUNS": ""}, cwd=folder)
+                env={"MESHRT_RUNS": "", **unfilled}, cwd=folder)
         with open(f"{folder}/memory/summary.json") as file:
             summary = json.load(file)
         plan, measured = (summary[kind]["memory_bytes"] for kind in ("predicted", "measured"))
@@ -95,7 +95,7 @@ def check_memory_of_stages(report, folder, small):
             report.true(f"{cut}: as much as four tables", min(ranks[0] - ranks[1], ranks[3] - ranks[2]) >= 4 * table, ranks)
         execute(meshc(), "build", *spec, f"{folder}/few.yaml", "-o", f"{folder}/stages")
         for transport in ("arena",) if small else ("arena", "ucx"):
-            execute(f"{folder}/stages/gpt", "-n", 4, f"{folder}/few.yaml", "--run-dir", f"{folder}/stages-run", env={"MESHRT_TRANSPORT": transport} if transport == "ucx" else {}, cwd=folder)
+            execute(f"{folder}/stages/gpt", "-n", 4, f"{folder}/few.yaml", "--run-dir", f"{folder}/stages-run", env={**unfilled, **({"MESHRT_TRANSPORT": transport} if transport == "ucx" else {})}, cwd=folder)
             with open(f"{folder}/stages-run/summary.json") as file:
                 measured = json.load(file)["measured"]["memory_bytes_of_ranks"]
             for rank, (plan, found) in enumerate(zip(ranks, measured)):

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as xml
 
 import numpy as np
 
-from common import TOP, Report, json_lines, meshc, scratch, sets
+from common import TOP, Report, json_lines, meshc, scratch, sets, unfilled
 from common import run as execute
 from processes import wait_until
 
@@ -146,15 +146,16 @@ def check_summary(report, folder):
 
 
 def check_memory(report, folder, environment):
-    """What a rank measures of its memory is what was planned, to 5 %, for sizes beside which the runtime's own does not count."""
+    """What a rank measures of its memory is what was planned, to 5 %, for sizes beside which the runtime's own does not count; a checkpoint's copies are told apart."""
     large = dict(batch=16, seq=256, embed=256, heads=8, head_dim=32, layer=6, vocab=256)
-    for mesh in ("data=2,model=1", "data=2,model=2"):
-        execute(meshc(), "run", f"{TOP}/specs/gpt.mesh", *sets(**large), "there/run.yaml", "train.steps=3", "validation=", "--mesh", mesh, "--run-dir", f"large-{mesh}", env=environment, cwd=folder)
+    for mesh, kept in [("data=2,model=1", []), ("data=2,model=2", ["checkpoint.dir=large"])]:
+        execute(meshc(), "run", f"{TOP}/specs/gpt.mesh", *sets(**large), "there/run.yaml", "train.steps=3", "validation=", *kept, "--mesh", mesh, "--run-dir", f"large-{mesh}", env={**environment, **unfilled}, cwd=folder)
         with open(f"{folder}/large-{mesh}/summary.json") as file:
             summary = json.load(file)
         planned, measured = (summary[kind]["memory_bytes"] for kind in ("predicted", "measured"))
         report.check(f"{mesh}: memory of a rank, {measured} measured, {planned} planned: relative difference", abs(measured / planned - 1), 0.05)
         report.true("libraries and files are told apart", summary["measured"]["libraries_bytes"] > 1 << 20 and summary["measured"]["resident_bytes"] > measured, summary["measured"])
+        report.true("copies that a checkpoint is written from", (summary["measured"]["checkpoint_copies_bytes"] > 1 << 20) == bool(kept), summary["measured"])
 
 
 def check_profile(report, folder, environment):

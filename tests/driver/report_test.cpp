@@ -354,9 +354,10 @@ TEST_F(ReportTest, ComparesWithThePlan) {
       read_prediction(R"({"predicted_seconds": 0.002, "communication_bytes": 305, "memory": {"peak": 4000000}})");
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->sent, 305);
-  EXPECT_EQ(summary_text(plan, {0.0031, 305, 5'000'000, 9'000'000, 2'000'000, 0}),
+  EXPECT_EQ(summary_text(plan, {0.0031, 305, 5'000'000, 9'000'000, 2'000'000, 3'000'000}),
             "a step 2.00 ms predicted, 3.10 ms measured; sent by a rank 305 B predicted, 305 B measured; memory of a "
-            "rank 3.8 MiB predicted, 4.8 MiB measured, beside 8.6 MiB of libraries and 1.9 MiB of files");
+            "rank 3.8 MiB predicted, 4.8 MiB measured, beside 8.6 MiB of libraries, 2.9 MiB of copies for checkpoints "
+            "and 1.9 MiB of files");
   EXPECT_EQ(summary_text({}, {2.5, 0, 5'000'000}),
             "a step 2.50 s; sent by a rank 0 B; memory of a rank 4.8 MiB, beside 0 B of libraries and 0 B of files");
   EXPECT_FALSE(read_prediction("").has_value());

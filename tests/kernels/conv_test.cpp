@@ -264,6 +264,28 @@ void expect_onednn(const OneDnn& dnn) {
 TEST_F(ConvByOneDnn, IsTheDefinition) { expect_onednn<float>(*dnn); }
 TEST_F(ConvByOneDnn, IsTheDefinitionOfRoundedNumbers) { expect_onednn<Bfloat16>(*dnn); }
 
+// Windows that begin far in front of the slowest of three dims, and some that reach over both its ends.
+TEST_F(ConvByOneDnn, OfDeepWindowsIsTheDefinition) {
+  const WindowDim same{{3, 0, 3}, {3, 0, 3}, 3, 1, 1, 1};
+  std::mt19937 random(conv_seed);
+  for (int64_t kernel = 2; kernel <= 5; ++kernel)
+    for (int64_t stride = 1; stride <= 3; ++stride)
+      for (int64_t size = 1; size <= 6; ++size)
+        for (int64_t before = 0; before < kernel; ++before)
+          for (int64_t after = 0; after < kernel; ++after) {
+            const int64_t room = size + before + after - kernel, windows = room / stride + 1;
+            if (room < 0 || room % stride != 0) continue;
+            const WindowDim deep{{size, 0, size}, {windows, 0, windows}, kernel, stride, 1, before};
+            for (const ConvResult makes : {ConvResult::y, ConvResult::x, ConvResult::w}) {
+              const ConvCase c{makes, {deep, same, same}, {2, 1, 16, 16}};
+              SCOPED_TRACE(text_of(c));
+              ConvTensors<float> tensors(c, random);
+              if (convolve_onednn(*dnn, tensors.call(c))) expect_definition(c, tensors);
+              if (HasFatalFailure()) return;
+            }
+          }
+}
+
 /// Large enough to be cut into pieces: samples, and rows of few samples.
 const std::vector<ConvCase>& large_cases() {
   static const std::vector<ConvCase> cases = [] {

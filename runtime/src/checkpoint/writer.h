@@ -74,6 +74,8 @@ class CheckpointWriter {
   void begin(const Moment& moment, const Course& course = {}, bool best = false);
   /// Whether a checkpoint is under way: the same on every rank.
   bool busy() const { return stage_ != Stage::idle; }
+  /// Bytes of the copies that are written while the run goes on.
+  int64_t copied() const { return static_cast<int64_t>(copy_.bytes()); }
   /// Whether this rank's thread still works.
   bool working() const { return busy() && background_.running(); }
   /// Collective, while busy, when no rank works any more: goes on to the next stage. An outcome ends the checkpoint.

@@ -49,6 +49,8 @@ class Checkpoints {
   void last(const Moment& moment, bool best = false);
   /// On rank 0: the checkpoint of `step` is that of the best evaluation; none is, where it is not there.
   void mark_best(int64_t step) const;
+  /// Bytes that this rank has for copies of its tensors, which are written while it goes on.
+  int64_t copied() const { return writer_ ? writer_->copied() : 0; }
   /// Waits for the checkpoint under way.
   void finish();
 

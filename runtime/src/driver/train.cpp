@@ -257,7 +257,7 @@ int train(Rank& rank, Program& program, const RunFile& run, const DriverOptions&
                                            : fmt::format("the parameters are in {}", checkpoints.newest()));
   if (log && !checkpoints.best().empty())
     log->note(fmt::format("those of the best evaluation are in {}", checkpoints.best()));
-  for (const std::string& news : report.finish())
+  for (const std::string& news : report.finish(checkpoints.copied()))
     if (log) log->note(news);
   return stopped.empty() || !run.checkpoint.folder.given() ? 0 : exit_stopped;
 }

@@ -66,6 +66,16 @@ struct WeightsDims {
   }
 };
 
+/// oneDNN's kernel for AVX-512 (2.6) that makes weights of three dims counts wrong along the slowest one, and writes
+/// where nothing is its own, where windows begin more than a stride in front of the dim, and do not come to its begin
+/// by whole strides or reach over both its ends.
+bool counts_wrong(const ConvShape& shape, std::string_view kernel) {
+  const ConvShape::Dim& slow = shape.dims[0];
+  return shape.makes == ConvResult::w && first_moving(shape) == 0 && kernel.starts_with("jit:avx512") &&
+         slow.before > slow.stride &&
+         (slow.before % slow.stride != 0 || slow.wide < (slow.kernel - 1) * slow.dilation + 1);
+}
+
 auto key_of(const ConvShape& shape) {
   const ConvExtents& e = shape.extents;
   return std::tuple(shape.makes, e.batch, e.groups, e.in, e.out, shape.dims);
@@ -125,7 +135,7 @@ bool ConvPrimitive::make(const ConvShape& shape) {
   require_success(dnn_.primitive_desc_query(desc, dnnl::implementation, 0, static_cast<void*>(&name)),
                   "primitive_desc_query");
   const std::string_view kernel = name;
-  if (!kernel.starts_with("jit") && !kernel.starts_with("brg")) {
+  if ((!kernel.starts_with("jit") && !kernel.starts_with("brg")) || counts_wrong(shape, kernel)) {
     dnn_.primitive_desc_destroy(desc);
     return false;
   }

@@ -115,11 +115,11 @@ std::string RunReport::plan() const {
   }
 }
 
-std::vector<std::string> RunReport::finish() {
+std::vector<std::string> RunReport::finish(int64_t copies) {
   std::vector<std::string> news;
   if (trace_ && trace_->finish()) news.push_back(trace_news());
   if (steps_ == 0) return news;
-  const Measured measured = most_of_all(rank_, seconds_ / static_cast<double>(steps_), sent_);
+  const Measured measured = most_of_all(rank_, seconds_ / static_cast<double>(steps_), sent_, copies);
   if (rank_.rank() != 0) return news;
   const std::vector<TopLine> lines = top_lines(lines_, steps_);
   for (const std::string& text : top_lines_text(lines)) news.push_back(text);

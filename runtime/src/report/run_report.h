@@ -34,9 +34,10 @@ class RunReport {
   StepProfile step(int64_t step, const std::function<void()>& run);
   /// After every step: news for the log, if there are any. Collective.
   std::string after(int64_t step);
-  /// At the end: what is to be told, a line each. A file that cannot be written is told at once, and fails no run.
+  /// At the end: what is to be told, a line each; `copies` are bytes of tensors that checkpoints are written from. A
+  /// file that cannot be written is told at once, and fails no run.
   /// Collective.
-  std::vector<std::string> finish();
+  std::vector<std::string> finish(int64_t copies);
 
  private:
   std::string make_folder(const RunFile& run, const DriverOptions& options);

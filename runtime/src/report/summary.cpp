@@ -28,13 +28,13 @@ std::string time_text(double seconds) {
                            : fmt::format("{:.0f} us", seconds * 1e6);
 }
 
-/// Bytes of each rank: its two blocks, and its share of what else its process has for itself. Ranks that are threads
-/// have one process together.
-std::vector<int64_t> memory_of_ranks(Rank& rank, const MemoryUse& use) {
+/// Bytes of each rank: its two blocks, and its share of what else its process has for itself, but for `copies` of each
+/// rank. Ranks that are threads have one process together.
+std::vector<int64_t> memory_of_ranks(Rank& rank, const MemoryUse& use, int64_t copies) {
   const int64_t arena = resident(rank.arena(), rank.arena_bytes()), own = resident(rank.own(), rank.own_bytes());
   const Json here = {{"process", fmt::format("{} of {}", getpid(), host_name())},
                      {"blocks", arena + own},
-                     {"private", rank.transport().shares_arenas() ? own : arena + own},
+                     {"private", copies + (rank.transport().shares_arenas() ? own : arena + own)},
                      {"all", use.own}};
   std::vector<Json> ranks;
   struct Process {
@@ -69,20 +69,21 @@ std::optional<Predicted> read_prediction(const std::string& plan_json) {
   return predicted;
 }
 
-Measured most_of_all(Rank& rank, double seconds, int64_t sent) {
+Measured most_of_all(Rank& rank, double seconds, int64_t sent, int64_t copies) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const MemoryUse use = memory_use();
-  const std::vector<int64_t> of_ranks = memory_of_ranks(rank, use);
+  const std::vector<int64_t> of_ranks = memory_of_ranks(rank, use, copies);
   std::array numbers = {seconds,
                         static_cast<double>(sent),
                         static_cast<double>(of_ranks[static_cast<size_t>(rank.rank())]),
                         static_cast<double>(use.libraries),
                         static_cast<double>(use.files),
+                        static_cast<double>(copies),
                         static_cast<double>(usage.ru_maxrss) * 1024};
   all_reduce(rank, world(rank), {-1, "summary"}, numbers.data(), numbers.size(), Type::f64, Reduce::max);
   const auto bytes = [&](size_t i) { return static_cast<int64_t>(numbers[i]); };
-  return {numbers[0], bytes(1), bytes(2), bytes(3), bytes(4), bytes(5), of_ranks};
+  return {numbers[0], bytes(1), bytes(2), bytes(3), bytes(4), bytes(5), bytes(6), of_ranks};
 }
 
 std::string summary_text(const std::optional<Predicted>& predicted, const Measured& measured) {
@@ -91,11 +92,13 @@ std::string summary_text(const std::optional<Predicted>& predicted, const Measur
                      : fmt::format("{} {}", what, after);
   };
   const Predicted p = predicted.value_or(Predicted{});
-  return fmt::format("{}; {}; {}, beside {} of libraries and {} of files",
+  const std::string copies =
+      measured.copies > 0 ? fmt::format(", {} of copies for checkpoints", bytes_text(measured.copies)) : "";
+  return fmt::format("{}; {}; {}, beside {} of libraries{} and {} of files",
                      pair("a step", time_text(p.seconds), time_text(measured.seconds)),
                      pair("sent by a rank", bytes_text(p.sent), bytes_text(measured.sent)),
                      pair("memory of a rank", bytes_text(p.memory), bytes_text(measured.memory)),
-                     bytes_text(measured.libraries), bytes_text(measured.files));
+                     bytes_text(measured.libraries), copies, bytes_text(measured.files));
 }
 
 std::string summary_json(const std::optional<Predicted>& predicted, const Measured& measured,
@@ -108,6 +111,7 @@ std::string summary_json(const std::optional<Predicted>& predicted, const Measur
   summary["measured"] = numbers(measured);
   summary["measured"]["libraries_bytes"] = measured.libraries;
   summary["measured"]["files_bytes"] = measured.files;
+  summary["measured"]["checkpoint_copies_bytes"] = measured.copies;
   summary["measured"]["resident_bytes"] = measured.resident;
   summary["measured"]["memory_bytes_of_ranks"] = measured.memory_of_ranks;
   for (const TopLine& line : lines)

@@ -27,12 +27,13 @@ struct Measured {
   int64_t sent = 0;    ///< a step
   int64_t memory = 0;  ///< of a rank's own: the program's two blocks, and what the runtime needs beside them
   int64_t libraries = 0, files = 0;           ///< the program and its libraries; data and other files that are mapped
+  int64_t copies = 0;                         ///< of a rank's tensors, while a checkpoint of them is written
   int64_t resident = 0;                       ///< of a process at most, all of it
   std::vector<int64_t> memory_of_ranks = {};  ///< each rank's own, as `memory`
 };
 
-/// The most of all ranks. Collective; memory is found here.
-Measured most_of_all(Rank& rank, double seconds, int64_t sent);
+/// The most of all ranks. Collective; memory is found here, `copies` excepted, bytes that this rank's process has.
+Measured most_of_all(Rank& rank, double seconds, int64_t sent, int64_t copies);
 
 /// "step 1.6 ms predicted, 2.0 ms measured · sent ... · memory ..." for people, and as JSON.
 std::string summary_text(const std::optional<Predicted>& predicted, const Measured& measured);
