@@ -221,7 +221,7 @@ TEST(Flight, ARunRecordsItsRanks) {
   };
   train_until(-1);
   EXPECT_THAT(postmortem(folder.path("r")), testing::StartsWith("every rank has ended in order\n"));
-  EXPECT_THAT(postmortem(folder.path("r")), HasSubstr("step 4  all_reduce of 'summary' (6 x f64, max)"));
+  EXPECT_THAT(postmortem(folder.path("r")), HasSubstr("step 4  all_reduce of 'summary' (7 x f64, max)"));
   train_until(3);
   EXPECT_THAT(postmortem(folder.path("r")), testing::StartsWith("rank 0 failed: `loss` is nan at step 3"));
 }

@@ -14,16 +14,13 @@
 
 #include "meshrt/channel.h"
 #include "meshrt/failure.h"
+#include "require.h"
 
 namespace meshrt::test {
 
 namespace {
 
 constexpr int micro_batches = 8;
-
-void require(bool fits, const std::string& what) {
-  if (!fits) throw std::runtime_error(what);
-}
 
 /// Buffers of one end, with room between them that nobody may touch: it is NaN.
 class Room {

@@ -7,14 +7,11 @@
 
 #include "meshrt/collectives.h"
 #include "meshrt/failure.h"
+#include "require.h"
 
 namespace meshrt::test {
 
 namespace {
-
-void require(bool fits, const std::string& what) {
-  if (!fits) throw std::runtime_error(what);
-}
 
 float sum_over(Rank& rank, const Group& group) {
   float data = static_cast<float>(rank.rank() + 1);

@@ -15,19 +15,19 @@ namespace meshrt::test {
 
 namespace {
 
-struct Case {
+struct PlannedCall {
   const char* name;
   std::function<Plan(float* in, float* out)> plan;
   std::function<void(float* in, float* out)> call;
 };
 
 constexpr int64_t total = 6000, several = 70;  // more values than one call takes
-constexpr Type type = Type::f32;
+constexpr Type f32 = Type::f32;
 constexpr Reduce op = Reduce::sum;
 
 /// The cases of one group; `begin` and `sides` stay as long as they.
-std::vector<Case> cases(Rank& rank, const Group& group, std::span<const int64_t> begin,
-                        std::span<const int64_t> sides) {
+std::vector<PlannedCall> cases(Rank& rank, const Group& group, std::span<const int64_t> begin,
+                               std::span<const int64_t> sides) {
   const Site site{1, "planned"};
   const int me = group.index, k = group.size(), next = (me + 1) % k, before = (me + k - 1) % k;
   const Blocks blocks{1, begin, 1};
@@ -47,18 +47,18 @@ std::vector<Case> cases(Rank& rank, const Group& group, std::span<const int64_t>
 #name, [=, &rank, &group](float* in, [[maybe_unused]] float* out) { return plan_##name(rank, group, site, __VA_ARGS__); }, \
    [=, &rank, &group](float* in, [[maybe_unused]] float* out) { name(rank, group, site, __VA_ARGS__); } \
   }
-  return {CASE(all_reduce, in, 2, type, op),
-          CASE(all_reduce, in, total, type, op),
-          CASE(all_reduce, wholes(in), type, op),
-          CASE(reduce_scatter, in, out, blocks, type, op),
-          CASE(reduce_scatter, scattered(in, out), type, op),
-          CASE(all_gather, in, out, blocks, type),
-          CASE(all_gather, gathered(in, out), type),
-          CASE(all_to_all, in, out, exchange, type),
-          CASE(broadcast, in, total, type, k - 1),
-          CASE(permute, in, total, next, out, total, before, type),
-          CASE(exchange_margins, in, begin, margins, type),
-          CASE(redistribute, in, out, dealt, type),
+  return {CASE(all_reduce, in, 2, f32, op),
+          CASE(all_reduce, in, total, f32, op),
+          CASE(all_reduce, wholes(in), f32, op),
+          CASE(reduce_scatter, in, out, blocks, f32, op),
+          CASE(reduce_scatter, scattered(in, out), f32, op),
+          CASE(all_gather, in, out, blocks, f32),
+          CASE(all_gather, gathered(in, out), f32),
+          CASE(all_to_all, in, out, exchange, f32),
+          CASE(broadcast, in, total, f32, k - 1),
+          CASE(permute, in, total, next, out, total, before, f32),
+          CASE(exchange_margins, in, begin, margins, f32),
+          CASE(redistribute, in, out, dealt, f32),
           {"barrier", [=, &rank, &group](float*, float*) { return plan_barrier(rank, group, site); },
            [=, &rank, &group](float*, float*) { barrier(rank, group, site); }}};
 #undef CASE
@@ -82,7 +82,7 @@ void run_plans(Rank& rank) {
   auto* const data = reinterpret_cast<float*>(rank.arena());
   float *const in = data, *const out = data + room, *const plain_in = data + 2 * room,
                *const plain_out = data + 3 * room;
-  for (const Case& one : cases(rank, group, begin, sides)) {
+  for (const PlannedCall& one : cases(rank, group, begin, sides)) {
     std::fill_n(data, 4 * room, 0.0F);
     Plan plan = one.plan(in, out);
     for (int turn = 0; turn < 6; ++turn) {
