@@ -78,17 +78,19 @@ void Placer::start_adding_up(const LoopOp& loop) {
       adding_up_[carry.entering] = {};
 }
 
-/// As the rules say; open dims as the carry begins.
+/// As the rules say; open dims as the carry begins. Over no axis whose ranks have other turns.
 Placement Placer::carry_placement(const LoopOp::Carry& carry) {
   const auto declared = bound(carry.entering);
   Placement result = Placement::whole(declared.size());
-  std::vector<AxisId> used;
+  std::vector<AxisId> used, varied;
+  for (const Where& where : varying_in(graph_, divided_, graph_.value(carry.entering).body))
+    varied.push_back(where.axis);
   for (size_t i = 0; i < declared.size(); ++i)
     if (declared[i]) {
       result.dims[i] = *declared[i];
       used.insert(used.end(), declared[i]->axes.begin(), declared[i]->axes.end());
     }
-  if (is_free(carry.initial)) return result;
+  if (is_free(carry.initial)) return without_axes(result, varied);
   const ValueId initial = home(carry.initial);
   const Placement begins = reordered(placement(initial), graph_.type(initial).dims, graph_.type(carry.entering).dims);
   for (size_t i = 0; i < declared.size(); ++i) {
@@ -97,7 +99,7 @@ Placement Placer::carry_placement(const LoopOp::Carry& carry) {
                                      [&](AxisId a) { return std::find(used.begin(), used.end(), a) != used.end(); }))
       result.dims[i] = {axes, begins.dims[i].deal};
   }
-  return result;
+  return without_axes(result, varied);
 }
 
 /// What a turn leaves in its slot of the stack, where a rule splits the loop's dim: at the rank that owns the turn.
@@ -188,11 +190,9 @@ void Placer::loop(NodeId id) {
   LoopOp op = std::get<LoopOp>(graph_.node(id).op);
   const NodeId last = until(graph_, op) ? graph_.body(op.body).nodes.back() : NodeId{};
   start_adding_up(op);
-  const DimPlacement* own = own_turns(op.body);
   for (auto& carry : op.carries) {
     if (adding_up_.count(carry.entering)) continue;
     Placement begins = carry_placement(carry);
-    if (own) begins = without_axes(begins, own->axes);
     begins.at = must_lie(id);
     Placement lies = begins, ends = begins;
     if (stages_.is_divided(op)) {  // it goes from stage to stage
@@ -238,7 +238,7 @@ void Placer::loop(NodeId id) {
     collect.turn = collected(op, collect);
     std::vector<DimId> rest(graph_.type(collect.stacked).dims.begin() + 1, graph_.type(collect.stacked).dims.end());
     const Placement stacked =
-        stack_of(op.dim, reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest), own);
+        stack_of(op.dim, reordered(placement(collect.turn), graph_.type(collect.turn).dims, rest), own_turns(op.body));
     set_placement(collect.stacked, stacked, "the stack of its turns");
     if (partial_because_.count(collect.turn)) partial_because_[collect.stacked] = partial_because_[collect.turn];
   }

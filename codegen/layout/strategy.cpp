@@ -455,10 +455,13 @@ Placement operand_placement(const Graph& graph, const Node& node, size_t operand
   for (const Factor& factor : definition(node.op).factors(graph, node)) {
     if (!factor.operands[operand] || !factor.results[0] || factor.circulates) continue;
     const size_t from = std::find(result_dims.begin(), result_dims.end(), factor.results[0]) - result_dims.begin();
+    const DimPlacement& lies = result.dims[from];
+    const bool merged = std::ranges::any_of(lies.axes, [&](AxisId axis) { return placement.uses(axis); });
+    if (merged) continue;  // and a slower dim has the axes
     DimPlacement& part =
         placement
             .dims[static_cast<size_t>(std::find(dims.begin(), dims.end(), factor.operands[operand]) - dims.begin())];
-    part = result.dims[from];
+    part = lies;
     if (factor.margin) part.margin = factor.margin;
   }
   return placement;

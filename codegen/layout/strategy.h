@@ -51,7 +51,8 @@ struct Strategy {
 /// What a result is kept as: ruled dims as ruled, the others as the op gives them.
 Placement target(const DeclaredAxes&, const Placement& natural);
 
-/// What an op's operand must be so that its one result has placement `result`, where factors correspond.
+/// What an op's operand must be so that its one result has placement `result`, where factors correspond; of dims that
+/// it merges the slowest has the merged one's axes.
 Placement operand_placement(const Graph&, const Node&, size_t operand, const Placement& result);
 /// How the operand of a rename, split or merge lies where its result does so; nothing where that cannot be said.
 std::optional<Placement> before_view(const Graph&, const MeshShape&, const Node& view, const Placement& result);
