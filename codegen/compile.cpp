@@ -34,6 +34,7 @@
 #include "codegen/layout/stage_carries.h"
 #include "codegen/layout/stage_movements.h"
 #include "codegen/layout/stages.h"
+#include "codegen/layout/verify_placements.h"
 #include "codegen/model_of_replica.h"
 #include "codegen/optimizer/norms.h"
 #include "codegen/optimizer/outer_step.h"
@@ -362,6 +363,7 @@ void check_regions(const Graph& graph, const std::vector<Region>& regions, const
 void check_sharded(const Compilation& c, const char* pass) {
   const Graph& graph = c.entry.sharded.graph;
   verify_graph(graph, pass);
+  verify_placements(c.entry.sharded, pass);
   check_regions(graph, regions_of(graph), pass);
 }
 void check_program(const Compilation& c, const char* pass) {
