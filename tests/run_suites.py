@@ -4,10 +4,11 @@
 Ends with "N passed, N failed". Each meson test is a suite of gtest cases or a script; a suite counts its cases.
 """
 import argparse
-import contextlib
+import glob
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -49,12 +50,12 @@ def log_of(build, log):
     return os.path.join(TOP, build, "meson-logs", f"{log}.json")
 
 
-def meson_test(build, log, arguments, give_way=0):
-    """`meson test` in a build directory, begun; it writes meson-logs/LOG.json and leaves other processes the cores by so much."""
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(log_of(build, log))
+def meson_test(build, log, arguments):
+    """`meson test` in a build directory, begun; it writes meson-logs/LOG.json, with a wrapper LOG-WRAPPER.json."""
+    for old in glob.glob(os.path.join(TOP, build, "meson-logs", f"{log}*.json")):
+        os.remove(old)
     return subprocess.Popen(["meson", "test", "-C", build, "--no-rebuild", "--logbase", log, *arguments], cwd=TOP,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=lambda: os.nice(give_way))
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def run_meson(build, counts, arguments=()):
@@ -69,9 +70,10 @@ def run_all(build, counts):
     """Runs all tests of a build directory. Those of suite `alone` have bounds in seconds: they come one by one, and the others, two at a
     time, leave them the cores as they want them. So a core whose rank waits for a deadline is not idle."""
     started = time.time()
-    beside = meson_test(build, "together", ["--num-processes", "2", "--no-suite", "alone"], give_way=10)
+    give_way = ["--wrapper", shlex.quote(os.path.join(TOP, "tests", "give_way")), "--timeout-multiplier", "4"]
+    beside = meson_test(build, "together", ["--num-processes", "2", "--no-suite", "alone", *give_way])
     alone = meson_test(build, "alone", ["--num-processes", "1", "--suite", "alone"])
-    count = count_suites(build, "alone", alone, counts) + count_suites(build, "together", beside, counts)
+    count = count_suites(build, "alone", alone, counts) + count_suites(build, "together-give_way", beside, counts)
     say(f"{build}: {count} suites in {time.time() - started:.0f} s")
 
 
