@@ -35,8 +35,7 @@ class RunReport {
   /// After every step: news for the log, if there are any. Collective.
   std::string after(int64_t step);
   /// At the end: what is to be told, a line each; `copies` are bytes of tensors that checkpoints are written from. A
-  /// file that cannot be written is told at once, and fails no run.
-  /// Collective.
+  /// file that cannot be written is told at once, and fails no run. Collective.
   std::vector<std::string> finish(int64_t copies);
 
  private:
