@@ -18,9 +18,10 @@ import torch
 import torch.nn.functional as F
 
 from oracle.philox import normal
+from oracle.torch_optim import cosine
 from weights_file import read_safetensors
 
-NOISE, RATE = 0.5, 1e-3
+NOISE, PEAK, WARMUP = 0.5, 4e-3, 100
 
 
 def parameter(array):
@@ -85,10 +86,11 @@ def main():
     batch, steps, seed, threads = map(int, sys.argv[4:])
     torch.set_num_threads(threads)
     model, pictures = UNet(read_safetensors(path)), np.load(training)
-    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+    optimizer, rate = torch.optim.Adam(model.parameters()), cosine(PEAK, WARMUP, steps)
     losses, start = [], time.perf_counter()
     for step in range(1, steps + 1):
         clean = clean_rows(pictures, (step - 1) * batch, batch)
+        optimizer.param_groups[0]["lr"] = rate(step)
         optimizer.zero_grad(set_to_none=True)
         loss = ((model(clean + noise(seed, step, tuple(clean.shape))) - clean) ** 2).mean()
         loss.backward()
