@@ -115,10 +115,10 @@ class Prefetch {
 // One tile of c at (i, j) of rows x cols, which may be smaller than the register tile; then it takes a way round.
 template <class T, class In, class M>
 void store_tile(const Product<T, In>& p, int64_t steps, Left<M> a, const M* b, int64_t b_row, int64_t i, int64_t j,
-                int64_t rows, int64_t cols, bool accumulate) {
+                int64_t rows, int64_t cols, bool accumulate, const T* const* beside) {
   constexpr int width = tile_cols<T>;
   T* c = p.c + i * p.c_row + j;
-  if (cols == width) return tile_of(rows, steps, a, b, b_row, c, p.c_row, accumulate);
+  if (cols == width) return tile_of(rows, steps, a, b, b_row, c, p.c_row, accumulate, 0, beside);
   alignas(64) T edge[tile_rows * width];
   if (accumulate)
     for (int64_t r = 0; r < rows; ++r)
@@ -126,6 +126,26 @@ void store_tile(const Product<T, In>& p, int64_t steps, Left<M> a, const M* b, i
   tile_of(rows, steps, a, b, b_row, edge, int64_t(width), accumulate);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t x = 0; x < cols; ++x) c[r * p.c_row + x] = edge[r * width + x];
+}
+
+// What the epilogue reads and writes from element `at` of c on, beside c; then a null.
+template <class T>
+MESHRT_INLINE void list_beside(const Epilogue<T>& f, int64_t at, const T* (&beside)[4]) {
+  int n = 0;
+  if (f.slope) beside[n++] = f.slope + at;
+  if (f.times) beside[n++] = f.times + at;
+  if (f.plus) beside[n++] = f.plus + at;
+  beside[n] = nullptr;
+}
+
+// Fetches the tile of c at (i, j), as far as there are rows up to `end` and columns up to `past`: a tile that is added
+// to is read before anything else happens.
+template <class T, class In>
+void fetch_c(const Product<T, In>& p, int64_t i, int64_t end, int64_t j, int64_t past) {
+  const int64_t rows = smaller(tile_rows, end - i), cols = smaller(tile_cols<T>, past - j);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t x = 0; x < cols; x += line_bytes / int64_t(sizeof(T)))
+      __builtin_prefetch(p.c + (i + r) * p.c_row + j + x);
 }
 
 // Rows of the left operand for one stretch of the inner extent: a tile of them as in Left, tile i begins i * next
@@ -149,7 +169,7 @@ void multiply_rows(const Product<T, In>& p, const Right<T, In>& b, int64_t begin
   M* panels = scratch<M>(panel_scratch, max_steps * group);
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
     const int64_t inner = smaller(chunk, p.inner - k), steps = steps_of<T, In>(inner);
-    const bool last = k + inner == p.inner, accumulate = k > 0 || p.accumulate;
+    const bool follows = !plain && k + inner == p.inner, accumulate = k > 0 || p.accumulate;
     const LeftRows<M> a = left_of(k, inner);
     for (int64_t j = first; j < p.cols; j += group) {
       poll();
@@ -166,12 +186,15 @@ void multiply_rows(const Product<T, In>& p, const Right<T, In>& b, int64_t begin
         for (int64_t q = j; q < past; q += width) {
           next.step();
           const int64_t cols = smaller(width, past - q);
-          if (!accumulate)
-            for (int64_t r = 0; r < rows; ++r)
-              for (int64_t x = 0; x < cols; x += line_bytes / int64_t(sizeof(T)))
-                __builtin_prefetch(p.c + (i + r) * p.c_row + q + x, 1);
-          store_tile(p, steps, here, panels + (q - j) * steps, width, i, q, rows, cols, accumulate);
-          if (last && !plain) epilogue_tile(p.epilogue, p.c, p.c_row, i, q, rows, cols);
+          if (accumulate) {
+            const bool more = q + width < past;
+            fetch_c(p, more ? i : i + tile_rows, end, more ? q + width : j, past);
+          }
+          const T* beside[4];
+          if (follows) list_beside(p.epilogue, i * p.c_row + q, beside);
+          store_tile(p, steps, here, panels + (q - j) * steps, width, i, q, rows, cols, accumulate,
+                     follows ? beside : nullptr);
+          if (follows) epilogue_tile(p.epilogue, p.c, p.c_row, i, q, rows, cols);
         }
       }
     }

@@ -24,12 +24,27 @@ MESHRT_INLINE M read(const M* at) {
   return value;
 }
 
+// Fetches what lies at the places of a tile.
+template <class T, int R = tile_rows, int V = tile_vectors>
+MESHRT_INLINE void fetch_tile(const T* c, int64_t c_row) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int l = 0; l < V * vector_bytes / line_bytes; ++l)
+      __builtin_prefetch(c + r * c_row + l * (line_bytes / int(sizeof(T))));
+}
+
+// Steps before the end of a tile's sum at which c, and what is wanted beside it, are brought into the first-level
+// cache: some thousand multiplications before they are wanted, but after most of b has passed through that cache.
+inline constexpr int64_t ending_steps = 1024 / (tile_rows * tile_vectors);
+
 // c [R, V registers] (+)= a · b over `inner`, held in registers; rows of b lie b_row apart, rows of c c_row apart. M is
-// what a and b are given as (multiplicand.h).
+// what a and b are given as (multiplicand.h). `beside`, a list with a null at its end, are arrays whose elements at the
+// places of c are wanted when the tile is whole.
 // Where it `fetches`, what lies `ahead` elements behind what it reads of b is brought into the second-level cache.
 template <class T, int R, int V = tile_vectors, bool fetches = false, class M = T>
 [[gnu::noinline]] void tile(int64_t inner, Left<M> a, const M* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
-                            [[maybe_unused]] int64_t ahead = 0) {
+                            [[maybe_unused]] int64_t ahead = 0, const T* const* beside = nullptr) {
   constexpr int n = lanes<T>, lines = V * vector_bytes / line_bytes;
   Vector<T> sum[R][V];
 #pragma GCC unroll 16
@@ -46,22 +61,31 @@ template <class T, int R, int V = tile_vectors, bool fetches = false, class M = 
   const M* rows[(R + 3) / 4];
 #pragma GCC unroll 4
   for (int r = 0; r < R; r += 4) rows[r / 4] = a.at + r * a.row;
-#pragma GCC unroll 2
-  for (int64_t k = 0; k < inner; ++k, b += b_row) {
-    Vector<M> line[V];
-#pragma GCC unroll 8
-    for (int v = 0; v < V; ++v) line[v] = load(b + v * n);
-    if constexpr (fetches)
-#pragma GCC unroll 8
-      for (int l = 0; l < lines; ++l) __builtin_prefetch(b + ahead + l * (line_bytes / int(sizeof(M))), 0, 2);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const Vector<M> x = splat(read(rows[r / 4] + (r % 4) * a.row));
-#pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) sum[r][v] = fma(x, line[v], sum[r][v]);
+  int64_t k = 0;
+  for (int part = 0; part < 2; ++part) {
+    const int64_t end = part == 0 ? inner - ending_steps : inner;
+    if (part == 1) {
+      fetch_tile<T, R, V>(c, c_row);
+      if (beside)
+        for (; *beside; ++beside) fetch_tile<T, R, V>(*beside, c_row);
     }
+#pragma GCC unroll 2
+    for (; k < end; ++k, b += b_row) {
+      Vector<M> line[V];
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) line[v] = load(b + v * n);
+      if constexpr (fetches)
+#pragma GCC unroll 8
+        for (int l = 0; l < lines; ++l) __builtin_prefetch(b + ahead + l * (line_bytes / int(sizeof(M))), 0, 2);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const Vector<M> x = splat(read(rows[r / 4] + (r % 4) * a.row));
+#pragma GCC unroll 8
+        for (int v = 0; v < V; ++v) sum[r][v] = fma(x, line[v], sum[r][v]);
+      }
 #pragma GCC unroll 4
-    for (int r = 0; r < R; r += 4) rows[r / 4] += a.col;
+      for (int r = 0; r < R; r += 4) rows[r / 4] += a.col;
+    }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -72,9 +96,9 @@ template <class T, int R, int V = tile_vectors, bool fetches = false, class M = 
 // The same for a number of rows known only now, 1 .. R.
 template <class T, int R = tile_rows, int V = tile_vectors, bool fetches = false, class M = T>
 inline void tile_of(int64_t rows, int64_t inner, Left<M> a, const M* b, int64_t b_row, T* c, int64_t c_row,
-                    bool accumulate, int64_t ahead = 0) {
-  if (rows == R) return tile<T, R, V, fetches>(inner, a, b, b_row, c, c_row, accumulate, ahead);
-  if constexpr (R > 1) tile_of<T, R - 1, V, fetches>(rows, inner, a, b, b_row, c, c_row, accumulate, ahead);
+                    bool accumulate, int64_t ahead = 0, const T* const* beside = nullptr) {
+  if (rows == R) return tile<T, R, V, fetches>(inner, a, b, b_row, c, c_row, accumulate, ahead, beside);
+  if constexpr (R > 1) tile_of<T, R - 1, V, fetches>(rows, inner, a, b, b_row, c, c_row, accumulate, ahead, beside);
 }
 
 }  // namespace meshrt::MESHRT_ISA
