@@ -51,6 +51,27 @@ inline void activate_row(Activation activation, T* c, T* slope, int64_t cols) {
   }
 }
 
+// One row of c [cols] = (c scale + bias) times + plus; what is null is left out.
+template <class T>
+MESHRT_INLINE void linear_row(T* row, T scale, const T* bias, const T* times, const T* plus, int64_t cols) {
+  constexpr int n = lanes<T>;
+  int64_t x = 0;
+  for (; x + n <= cols; x += n) {
+    Vector<T> value = load(row + x);
+    if (scale != 1) value *= scale;
+    if (bias) value += load(bias + x);
+    if (times) value *= load(times + x);
+    if (plus) value += load(plus + x);
+    store(row + x, value);
+  }
+  for (; x < cols; ++x) {
+    if (scale != 1) row[x] *= scale;
+    if (bias) row[x] += bias[x];
+    if (times) row[x] *= times[x];
+    if (plus) row[x] += plus[x];
+  }
+}
+
 // c [rows, cols] at row i, column j of the product's result. Not where it is called: with the columns of a tile known,
 // gcc writes out all turns of these loops before it could make vectors of them, and an activation takes ten times as
 // long.
@@ -59,16 +80,17 @@ template <class T>
                                   int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t at = (i + r) * c_row + j;
-    T* __restrict row = c + at;
-    if (f.scale != 1)
-      for (int64_t x = 0; x < cols; ++x) row[x] *= f.scale;
-    if (f.bias)
-      for (int64_t x = 0; x < cols; ++x) row[x] += f.bias[j + x];
+    T* const row = c + at;
+    const T* const bias = f.bias ? f.bias + j : nullptr;
+    const T* const times = f.times ? f.times + at : nullptr;
+    const T* const plus = f.plus ? f.plus + at : nullptr;
+    if (f.activation == Activation::none && !f.slope) {
+      linear_row(row, f.scale, bias, times, plus, cols);
+      continue;
+    }
+    if (f.scale != 1 || bias) linear_row<T>(row, f.scale, bias, nullptr, nullptr, cols);
     activate_row(f.activation, row, f.slope ? f.slope + at : nullptr, cols);
-    if (f.times)
-      for (int64_t x = 0; x < cols; ++x) row[x] *= f.times[at + x];
-    if (f.plus)
-      for (int64_t x = 0; x < cols; ++x) row[x] += f.plus[at + x];
+    if (times || plus) linear_row<T>(row, 1, nullptr, times, plus, cols);
   }
 }
 
