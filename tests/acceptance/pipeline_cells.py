@@ -3,6 +3,7 @@ with dropout, tied tables and clipped gradients, as threads, over the arena and 
 import itertools
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -32,23 +33,28 @@ def name_of(cell):
     return f"{spec}, {schedule}, remat {remat}, pipe {pipe} x data {data} x model {model}"
 
 
-def asked(folder, cell):
-    """What meshc is told of a cell, after a command."""
+def asked(folder, cell, name="grid"):
+    """What meshc is told of a cell, after a command; its layout is written to `name`.mesh."""
     spec, size, rules, loops, schedule, remat, (pipe, data, model) = cell
-    with open(f"{folder}/grid.mesh", "w") as file:
+    with open(f"{folder}/{name}.mesh", "w") as file:
         file.write(f"mesh grid {{ pipe: {pipe}, data: {data}, model: {model} }}\n"
                    f'layout cell on grid {{ {rules}; {loops} -> pipe {{ microbatches: 4, schedule: "{schedule}", remat: {remat} }} }}\n')
-    return [f"{TOP}/specs/{spec}.mesh", f"{folder}/grid.mesh", "--layout", "cell", "-A", "idle_ranks", *sets(**size)]
+    return [f"{TOP}/specs/{spec}.mesh", f"{folder}/{name}.mesh", "--layout", "cell", "-A", "idle_ranks", *sets(**size)]
 
 
 def check_grid(report, folder, every):
     """All values and gradients of a step are those of one rank, in f64."""
     cells = shuffled(SEED)
-    print(f"{len(cells[::every])} of {len(cells)} cells", flush=True)
-    for cell in cells[::every]:
-        said = execute(meshc(), "verify", *asked(folder, cell), "--precision", "f64", "--bound", "1e-9")
-        good = re.search(r"all \d+ values are equal", said.stdout)
-        report.true(name_of(cell), good, "" if good else said.stdout[-300:])
+    chosen = cells[::every]
+    print(f"{len(chosen)} of {len(cells)} cells", flush=True)
+
+    def verify(number):
+        return execute(meshc(), "verify", *asked(folder, chosen[number], f"grid{number}"), "--precision", "f64", "--bound", "1e-9").stdout
+
+    with ThreadPoolExecutor(2) as pool:
+        for cell, said in zip(chosen, pool.map(verify, range(len(chosen))), strict=True):
+            good = re.search(r"all \d+ values are equal", said)
+            report.true(name_of(cell), good, "" if good else said[-300:])
 
 
 # ---- emitted
