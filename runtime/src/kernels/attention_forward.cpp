@@ -68,7 +68,7 @@ void head_forward(const AttentionShape& s, Head<const T> q, const T* keys, Head<
     for (int64_t r = 0; r < rows; ++r) {
       const T log_of_sum =
           softmax_row(memory.strip + r * strip_row, visible(s, i + r), first, end, T(s.scale), inverse + r);
-      if (s.adds) {
+      if (log_sum && s.adds) {
         const Shares<T> shares = join(log_sum + i + r, log_of_sum);
         kept[r] = shares.others;
         inverse[r] *= shares.these;

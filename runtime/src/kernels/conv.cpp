@@ -97,7 +97,7 @@ std::string conv_name(bool with_bf16) {
   if (with_bf16)
     return conv_name(false) +
            (instruction_set() >= InstructionSet::avx512_bf16 ? ", bf16 own by vdpbf16ps" : ", bf16 widened");
-  const std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
+  std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
   if (!library().library) return own;
   const std::string& name = library().library->name;
   return wanted_conv_implementation() ? name : own + ", where it is faster " + name;

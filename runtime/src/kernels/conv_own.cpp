@@ -219,13 +219,13 @@ void weights(const ConvCall<T, In>& call) {
       if (in_place) p.a = x + first * p.a_col + g * in;
       else p.a = patch;
       if (!in_place)
-        share(p.inner, least_pixels, [&](int64_t begin, int64_t end) {
+        share(p.inner, least_pixels, [&, x = x](int64_t begin, int64_t end) {
           patches.gather(x, g, first + begin, end - begin, patch + begin * inner);
         });
       p.b = y + first * p.b_row + g * out;
       p.accumulate = first > 0;
       const int64_t least = least_multiplications / std::max<int64_t>(p.inner * out, 1);
-      share(inner, std::max(least_pixels, least), [&](int64_t begin, int64_t end) {
+      share(inner, std::max(least_pixels, least), [&, out = out](int64_t begin, int64_t end) {
         Product<T, In> rows = p;
         rows.rows = end - begin, rows.a += begin, rows.c += begin * out;
         multiply_own(rows);

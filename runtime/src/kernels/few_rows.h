@@ -159,15 +159,15 @@ template <class T, int R, int C>
 // The same product for all R rows and all columns but the last few; gives the first column that is left to do.
 template <class T, int R>
 int64_t multiply_along_columns(const Product<T>& p) {
-  constexpr int C = R <= 2 ? 2 : 1;  // squares side by side, so that enough sums are under way
-  constexpr int64_t width = C * lanes<T>;
+  constexpr int squares = R <= 2 ? 2 : 1;  // side by side, so that enough sums are under way
+  constexpr int64_t width = squares * lanes<T>;
   const Left<T> a = {p.a, p.a_row, p.a_col};
   int64_t j = 0;
   for (; j + width <= p.cols; j += width) {
     poll();
     const T* b = p.b + j * p.b_col;
     const T* next = j + 2 * width <= p.cols ? b + width * p.b_col : b;
-    tile_of_columns<T, R, C>(p.inner, a, b, p.b_col, next, p.c + j, p.c_row, p.accumulate);
+    tile_of_columns<T, R, squares>(p.inner, a, b, p.b_col, next, p.c + j, p.c_row, p.accumulate);
     if (!is_plain(p.epilogue)) epilogue_tile(p.epilogue, p.c, p.c_row, 0, j, R, width);
   }
   return j;

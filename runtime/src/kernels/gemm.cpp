@@ -23,7 +23,9 @@ struct Found {
 
 Found find_blas() {
   try {
-    return {std::make_unique<const Blas>(), ""};
+    Found found;
+    found.library = std::make_unique<const Blas>();
+    return found;
   } catch (const Failure& failure) {
     if (wanted_implementation() != Implementation::openblas) return {nullptr, failure.what()};
     throw Failure(Cause::environment, std::string("MESHRT_GEMM=openblas, but ") + failure.what() +
@@ -162,7 +164,7 @@ template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Ba
 namespace {
 
 std::string name_of_wide() {
-  const std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
+  std::string own = std::string("own ") + choose<const char*>("portable", "avx2", "avx512");
   if (!may_use_blas() || !blas().library) return own;
   const std::string library = "openblas " + blas().library->core();
   const bool all = wanted_implementation() || instruction_set() == InstructionSet::portable;

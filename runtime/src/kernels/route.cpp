@@ -31,7 +31,7 @@ void route(const Routing& routing, const int32_t* chosen, const T* weight, int32
     for (int64_t choice = 0; choice < choices; ++choice) {
       if (weight != nullptr) {
         // NaN is smaller than all.
-        const auto of = [&](int32_t token) {
+        const auto of = [&, tokens = tokens, choices = choices](int32_t token) {
           const T w = weight[(o * tokens + token) * choices + choice];
           return w == w ? w : -std::numeric_limits<T>::infinity();
         };
