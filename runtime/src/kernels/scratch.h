@@ -13,7 +13,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// At least `size` bytes, on a page, or on 2 MiB where the size allows huge pages; contents undefined. A later call
+  /// At least `size` bytes, on 2 MiB, and in huge pages where the size allows them; contents undefined. A later call
   /// with the same `place` gives the same memory, or moves it to make it larger. Throws std::bad_alloc.
   void* bytes(int place, size_t size);
 
