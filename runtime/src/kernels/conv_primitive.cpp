@@ -141,6 +141,7 @@ bool ConvPrimitive::make(const ConvShape& shape) {
   }
   const bool of_weights = shape.makes == ConvResult::w;
   // These descriptions live as long as the primitive's, which is for ever.
+  description_ = desc;
   weights_ = dnn_.primitive_desc_query_md(desc, of_weights ? dnnl::weights_gradient_desc : dnnl::weights_desc, 0);
   scratchpad_ = dnn_.primitive_desc_query_md(desc, dnnl::scratchpad_desc, 0);
   weights_bytes_ = dnn_.memory_desc_get_size(weights_);

@@ -59,6 +59,7 @@ class ConvPrimitive {
   const OneDnn& dnn_;
   ConvResult makes_;
   dnnl::MemoryDesc x_, y_, plain_weights_;
+  dnnl::PrimitiveDesc description_ = nullptr;  // what the two after it point into
   const dnnl::MemoryDesc *weights_ = nullptr, *scratchpad_ = nullptr;
   size_t weights_bytes_ = 0, scratch_bytes_ = 0;
   dnnl::Primitive convolution_ = nullptr, reorder_ = nullptr;

@@ -11,10 +11,10 @@ namespace meshrt {
 /// Types and numbers of that interface.
 namespace dnnl {
 struct MemoryDesc {  // room for a dnnl_memory_desc_t, of 696 bytes
-  alignas(16) std::byte bytes[1024];
+  alignas(8) std::byte bytes[1024];
 };
 struct ConvolutionDesc {  // room for a dnnl_convolution_desc_t, of 5976 bytes
-  alignas(16) std::byte bytes[8192];
+  alignas(8) std::byte bytes[8192];
 };
 using Engine = struct dnnl_engine*;
 using Stream = struct dnnl_stream*;

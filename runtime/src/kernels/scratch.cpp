@@ -1,5 +1,6 @@
 #include "scratch.h"
 
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include <cstdint>
@@ -26,11 +27,22 @@ void* map(size_t size) {
   return start + before;
 }
 
+// The address sanitizer knows of memory that is mapped no bounds but those it is told of.
+void allow(void* at, size_t size, size_t of) {
+  ASAN_UNPOISON_MEMORY_REGION(at, size);
+  ASAN_POISON_MEMORY_REGION(static_cast<char*>(at) + size, of - size);
+}
+
+void unmap(void* at, size_t size) {
+  allow(at, size, size);
+  munmap(at, size);
+}
+
 }  // namespace
 
 Scratch::~Scratch() {
   for (const Block& block : blocks_)
-    if (block.at) munmap(block.at, block.size);
+    if (block.at) unmap(block.at, block.size);
 }
 
 Scratch& Scratch::mine() {
@@ -40,7 +52,12 @@ Scratch& Scratch::mine() {
 
 void* Scratch::bytes(int place, size_t size) {
   Block& block = blocks_[place];
-  if (size <= block.size) return block.at;
+  if (size > block.size) grow(block, size);
+  allow(block.at, size, block.size);
+  return block.at;
+}
+
+void Scratch::grow(Block& block, size_t size) {
   // A little more than some huge pages has small ones at its end: another huge one would be resident as a whole.
   const size_t below = size / huge_page * huge_page,
                rounded = size - below > huge_page / 2 ? below + huge_page : round_to(page, size),
@@ -48,9 +65,8 @@ void* Scratch::bytes(int place, size_t size) {
   void* const at = map(rounded);
   if (in_huge > 0) madvise(at, in_huge, MADV_HUGEPAGE);
   if (rounded > in_huge) madvise(static_cast<char*>(at) + in_huge, rounded - in_huge, MADV_NOHUGEPAGE);
-  if (block.at) munmap(block.at, block.size);
+  if (block.at) unmap(block.at, block.size);
   block = {at, rounded};
-  return at;
 }
 
 }  // namespace meshrt

@@ -27,6 +27,8 @@ class Scratch {
     void* at = nullptr;
     size_t size = 0;
   };
+  static void grow(Block& block, size_t size);
+
   Block blocks_[places];
 };
 

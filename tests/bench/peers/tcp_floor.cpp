@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,7 +36,9 @@ int connected(int rank, const char* address) {
   int link = -1;
   if (rank == 0) {
     const int door = socket(AF_INET, SOCK_STREAM, 0);
+    const timeval patience{30, 0};
     setsockopt(door, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(door, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (bind(door, where, sizeof at) != 0 || listen(door, 1) != 0) fail("listen");
     link = accept(door, nullptr, nullptr);
     close(door);
