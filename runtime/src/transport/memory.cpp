@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "meshrt/failure.h"
+#include "system/map_at_huge_page.h"
 #include "system/memory_limit.h"
 
 namespace meshrt {
@@ -27,14 +28,8 @@ constexpr int madv_collapse = 25;  // not in the headers of Debian 12
 
 Mapping::Mapping(size_t bytes, int fd) : bytes_(round_to_huge(bytes)) {
   if (bytes_ == 0) return;
-  // Room with slack, so that a 2 MiB boundary lies inside; the slack is given back at once.
-  void* room = mmap(nullptr, bytes_ + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) refuse(bytes_, "reserve addresses for");
-  auto* start = static_cast<std::byte*>(room);
-  const size_t before = -reinterpret_cast<uintptr_t>(start) % huge_page;
-  data_ = start + before;
-  if (before) munmap(start, before);
-  munmap(data_ + bytes_, huge_page - before);
+  data_ = map_at_huge_page(bytes_, PROT_NONE, MAP_NORESERVE);
+  if (!data_) refuse(bytes_, "reserve addresses for");
   const int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_FIXED;
   if (mmap(data_, bytes_, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED) {
     munmap(data_, bytes_);
