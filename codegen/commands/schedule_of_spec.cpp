@@ -60,8 +60,9 @@ std::vector<Compared> compared(const ShardedGraph& sharded) {
     const Pipeline& pipeline = sharded.layout.pipeline;
     const int32_t alone = (pipeline.first_alone ? 1 : 0) + (pipeline.last_alone ? 1 : 0);
     if (ranks * chunks - alone > pipeline.turns()) continue;
-    const PipelineSchedule schedule =
-        with_recompute(named.make({ranks, own.micro_batches, chunks}), sharded.layout.pipeline.remat);
+    PipelineSchedule passes = named.make({ranks, own.micro_batches, chunks});
+    if (pipeline.split_backward) passes = with_split_backwards(std::move(passes));
+    const PipelineSchedule schedule = with_recompute(std::move(passes), pipeline.remat);
     const std::vector<int32_t> sizes = cut_into(sharded, costs, schedule);
     Compared one{&named, chunks, sizes, planned_pipeline(costs, schedule, sizes, pipeline.waiting), 0};
     for (const PlannedRank& rank : one.planned.ranks) one.bytes = std::max(one.bytes, rank.work.held + rank.kept);

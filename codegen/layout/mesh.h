@@ -82,6 +82,7 @@ struct Pipeline {
   int64_t micro_batches = 1;
   std::string schedule = "1f1b";        // a name of schedule/named_schedules.h
   Remat remat = Remat::none;            // of whole stages
+  bool split_backward = false;          // each backward pass is I, then W
   PipelineSchedule lists = {};          // what it has the stages do
   std::vector<int32_t> cut = {};        // the turns of each stage, of the whole row
   bool cut_by_time = false;             // `cut: "auto"`: the cut is known once the step was placed (layout/cut.h)

@@ -12,8 +12,9 @@
 namespace mesh {
 namespace {
 
-const std::vector<std::string> attribute_names{"accumulate", "buffers", "chunks", "cut",    "microbatches", "outer",
-                                               "own",        "owns",    "remat",  "rounds", "schedule",     "sync"};
+const std::vector<std::string> attribute_names{"accumulate",   "backward", "buffers", "chunks", "cut",
+                                               "microbatches", "outer",    "own",     "owns",   "remat",
+                                               "rounds",       "schedule", "sync"};
 
 bool is_text(const ast::Attribute& attribute, std::string_view text) {
   const auto* string = ast::as<ast::String>(*attribute.value);
@@ -109,7 +110,8 @@ DimId dim_of(const Graph& graph, const ast::Product& product) {
   return {};
 }
 
-const std::vector<const char*> pipeline_attributes{"microbatches", "schedule", "cut", "chunks", "own", "buffers"};
+const std::vector<const char*> pipeline_attributes{"microbatches", "schedule", "cut",     "chunks",
+                                                   "own",          "buffers",  "backward"};
 
 const ast::Attribute* attribute_of(const ast::Place& place, std::string_view key) {
   const auto found = std::ranges::find(place.attributes, key, [](const ast::Attribute& one) { return one.key.text; });

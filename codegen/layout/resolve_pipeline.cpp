@@ -24,9 +24,10 @@ class PipelineRule {
       : place_(place), rule_(rule), graph_(graph), sources_(sources), layout_(layout), sink_(sink) {}
 
   void resolve(const std::set<DimId>& loops, const std::vector<AxisId>& axes) {
-    const ast::Attribute *count = attribute_of(place_, "microbatches"), *schedule = attribute_of(place_, "schedule"),
-                         *cut = attribute_of(place_, "cut"), *chunks = attribute_of(place_, "chunks"),
+    const ast::Attribute *count = attribute_of(place_, "microbatches"), *cut = attribute_of(place_, "cut"),
                          *own = attribute_of(place_, "own"), *buffers = attribute_of(place_, "buffers");
+    const ScheduleOfRule schedule{attribute_of(place_, "schedule"), attribute_of(place_, "chunks"),
+                                  attribute_of(place_, "backward")};
     if (!count) {
       const auto other = std::ranges::find_if(pipeline_attributes,
                                               [&](const char* key) { return attribute_of(place_, key) != nullptr; });
@@ -43,7 +44,7 @@ class PipelineRule {
     const MeshAxis* axis = nullptr;
     if (!axes.empty()) axis = &layout_.mesh.axes[made.axis = axes.front()];
     const ScheduleShape shape{static_cast<int32_t>(axis ? axis->size : 1), static_cast<int32_t>(made.micro_batches)};
-    if (!resolve_schedule(schedule, chunks, shape, axis, sources_, made, sink_) || !has_remat(made)) return;
+    if (!resolve_schedule(schedule, shape, axis, sources_, made, sink_) || !has_remat(made)) return;
     if ((own && !resolve_own(*own, graph_, made, sink_)) || (buffers && !has_buffers(*buffers, made))) return;
     if (axis && cut && !agrees(*cut, made)) return;
     if (axis && !has_layers(made)) return;

@@ -114,10 +114,22 @@ const NamedSchedule* named(const ast::Attribute& schedule, DiagnosticSink& sink)
   return nullptr;
 }
 
-}  // namespace
+/// Of `backward: "split"`.
+bool has_backward(const ast::Attribute& backward, Pipeline& made, DiagnosticSink& sink) {
+  const auto* text = ast::as<ast::String>(*backward.value);
+  const std::string_view said = text ? std::string_view(text->value) : "";
+  made.split_backward = said == "split";
+  if (said == "split" || said == "whole") return true;
+  sink.error("E0411", backward.value->span, "`backward` says whether a backward pass is made in its two halves")
+      .here(R"(must be "whole" or "split")")
+      .help(
+          R"(with `backward: "split"` a stage sends the gradient of what came into it before it computes its weights')");
+  return false;
+}
 
-bool resolve_schedule(const ast::Attribute* schedule, const ast::Attribute* chunks, ScheduleShape shape,
-                      const MeshAxis* axis, SourceMap& sources, Pipeline& made, DiagnosticSink& sink) {
+bool has_lists(const ScheduleOfRule& rule, ScheduleShape shape, const MeshAxis* axis, SourceMap& sources,
+               Pipeline& made, DiagnosticSink& sink) {
+  const ast::Attribute *schedule = rule.schedule, *chunks = rule.chunks;
   const std::optional<int32_t> asked = chunks ? number_of(*chunks, sink) : std::nullopt;
   if (chunks && !asked) return false;
   const auto* text = schedule ? ast::as<ast::String>(*schedule->value) : nullptr;
@@ -146,6 +158,16 @@ bool resolve_schedule(const ast::Attribute* schedule, const ast::Attribute* chun
     return false;
   }
   made.lists = known->make(shape);
+  return true;
+}
+
+}  // namespace
+
+bool resolve_schedule(const ScheduleOfRule& rule, ScheduleShape shape, const MeshAxis* axis, SourceMap& sources,
+                      Pipeline& made, DiagnosticSink& sink) {
+  if (rule.backward && !has_backward(*rule.backward, made, sink)) return false;
+  if (!has_lists(rule, shape, axis, sources, made, sink)) return false;
+  if (made.split_backward) made.lists = with_split_backwards(std::move(made.lists));
   return true;
 }
 

@@ -200,6 +200,20 @@ PipelineSchedule with_whole_backwards(PipelineSchedule schedule) {
   return schedule;
 }
 
+PipelineSchedule with_split_backwards(PipelineSchedule schedule) {
+  for (std::vector<Action>& actions : schedule.ranks) {
+    std::vector<Action> split;
+    for (const Action& action : actions) {
+      split.push_back(action);
+      if (action.kind != ActionKind::backward) continue;
+      split.back().kind = ActionKind::input_gradient;
+      split.push_back({ActionKind::weight_gradient, action.stage, action.micro_batch});
+    }
+    actions = std::move(split);
+  }
+  return schedule;
+}
+
 PipelineSchedule with_gathered_parameters(PipelineSchedule schedule, int most) {
   for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<Action> lowered;

@@ -38,6 +38,9 @@ std::optional<WithMessages> with_messages(const PipelineSchedule&, std::optional
 /// I and W of one stage and micro-batch that stand beside each other become B.
 PipelineSchedule with_whole_backwards(PipelineSchedule);
 
+/// I, then W, in place of each B: what the stage before waits for is sent before the weights' gradients are computed.
+PipelineSchedule with_split_backwards(PipelineSchedule);
+
 /// UNSHARD before stages are used and RESHARD when `most` others are used next, so that no rank holds the whole
 /// parameters of more than that.
 PipelineSchedule with_gathered_parameters(PipelineSchedule, int most = 3);

@@ -11,7 +11,7 @@ from common import TOP, json_lines, meshc, sets
 from common import run as execute
 
 SEED = 20261124
-SCHEDULES = ["gpipe", "1f1b", "eager_1f1b", "interleaved", "looped_bfs", "circular", "zb_h1", "zb_h2", "zb_v"]
+SCHEDULES = ["gpipe", "1f1b", "eager_1f1b", "interleaved", "looped_bfs", "circular", "zb_h1", "zb_h2", "zb_v", SPLIT := "1f1b, split"]
 IN_CHUNKS = ["interleaved", "looped_bfs", "circular", "zb_v"]
 GROUPS = '"every 2"'  # of single loops and stages
 REMATS = ['"none"', '"layer"', '"stage"', '"except_last"', "{values}", GROUPS]
@@ -36,9 +36,10 @@ def name_of(cell):
 def asked(folder, cell, name="grid"):
     """What meshc is told of a cell, after a command; its layout is written to `name`.mesh."""
     spec, size, rules, loops, schedule, remat, (pipe, data, model) = cell
+    order = '"1f1b", backward: "split"' if schedule == SPLIT else f'"{schedule}"'
     with open(f"{folder}/{name}.mesh", "w") as file:
         file.write(f"mesh grid {{ pipe: {pipe}, data: {data}, model: {model} }}\n"
-                   f'layout cell on grid {{ {rules}; {loops} -> pipe {{ microbatches: 4, schedule: "{schedule}", remat: {remat} }} }}\n')
+                   f'layout cell on grid {{ {rules}; {loops} -> pipe {{ microbatches: 4, schedule: {order}, remat: {remat} }} }}\n')
     return [f"{TOP}/specs/{spec}.mesh", f"{folder}/{name}.mesh", "--layout", "cell", "-A", "idle_ranks", *sets(**size)]
 
 

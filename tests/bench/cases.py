@@ -82,14 +82,14 @@ class NarrowGpt(Gpt):
 
 
 class PipelinedGpt(Gpt):
-    """Sixteen sequences in eight micro-batches, through two stages."""
-    peer_name, micro_batches = "torch.distributed.pipelining", 8
+    """Sixteen sequences in eight micro-batches, through two stages: 1F1B, whose backward passes send before they compute the weights' gradients."""
+    peer_name, micro_batches, backward = "torch.distributed.pipelining", 8, "split"
 
     def prepare(self):
         super().prepare()
         self.batch = 2 * self.micro_batches
         with open(f"{self.folder}/stages.mesh", "w") as file:
-            file.write(f'mesh stages {{ pipe: {self.ranks} }}\nlayout stages on stages {{ layer -> pipe {{ microbatches: {self.micro_batches}, schedule: "1f1b" }} }}\n')
+            file.write(f'mesh stages {{ pipe: {self.ranks} }}\nlayout stages on stages {{ layer -> pipe {{ microbatches: {self.micro_batches}, schedule: "1f1b", backward: "{self.backward}" }} }}\n')
         self.build_options = (f"{self.folder}/stages.mesh", "--layout", "stages", "--set", f"batch={self.batch}")
         np.random.default_rng(1).integers(0, 4096, self.batch * 256 * (STEPS + 1) + 1).astype(np.uint16).tofile(f"{self.folder}/tokens.bin")
         plan = json.loads(run(meshc(), "plan", f"{HERE}/{self.spec}.mesh", *self.build_options, "--json").stdout)
@@ -104,6 +104,11 @@ class PipelinedGpt(Gpt):
         slower = max(sum(passes.values()) for passes in stage_trace.work(stage_trace.actions(f"{self.folder}/run")).values())
         shutil.rmtree(f"{self.folder}/run")
         return 1e3 * slower * (self.micro_batches + self.ranks - 1) / self.micro_batches
+
+
+class WholePipelinedGpt(PipelinedGpt):
+    """The same, each backward pass as one."""
+    backward = "whole"
 
 
 class Perceptron(Case):

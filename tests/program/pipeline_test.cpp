@@ -77,7 +77,7 @@ TEST(Pipeline, several_stages_of_a_rank) {
 /// W where the schedule puts it; in a V the two stages of its turning point are on one rank, and both ends are.
 TEST(Pipeline, weights_gradients_at_a_time_of_their_own) {
   for (const int64_t ranks : {1, 2, 3, 4})
-    for (const char* layout : {"half", "ahead", "vee"}) {
+    for (const char* layout : {"half", "ahead", "vee", "sent"}) {
       CompileRequest request = deep(layout, {{"pipe", ranks}});
       request.set = {{"layer", "9"}};
       tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
@@ -96,7 +96,8 @@ TEST(Pipeline, with_other_axes_in_its_stages) {
 /// F keeps what came into its stage alone, and R makes the rest again: of all micro-batches, or of all but the last.
 TEST(Pipeline, stages_computed_again) {
   for (const int64_t ranks : {1, 2, 3, 4})
-    for (const char* layout : {"again", "more", "last", "rounds", "rest", "halved", "turned", "layers", "values"}) {
+    for (const char* layout :
+         {"again", "more", "last", "rounds", "rest", "halved", "turned", "layers", "values", "sends"}) {
       CompileRequest request = deep(layout, {{"pipe", ranks}});
       request.set = {{"layer", "9"}};
       tests::expect_as_one_rank(request, fmt::format("{} of {}", layout, ranks));
@@ -304,7 +305,7 @@ void expect_same_bits(const std::string& file, const std::vector<const char*>& l
 /// Gradients are added up micro-batch by micro-batch under every schedule. A model whose layers share nothing shows
 /// that of several stages a rank.
 TEST(Pipeline, schedules_agree_to_the_bit) {
-  expect_same_bits(PIPELINE, {"fill", "turns", "half"});
+  expect_same_bits(PIPELINE, {"fill", "turns", "half", "sent"});
   expect_same_bits(CUT, {"inter", "breadth", "circle"});
 }
 

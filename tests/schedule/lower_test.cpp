@@ -6,6 +6,7 @@
 #include "codegen/schedule/lower_schedule.h"
 #include "codegen/schedule/named_schedules.h"
 #include "codegen/schedule/progress.h"
+#include "codegen/schedule/simulate.h"
 #include "tests/schedule/lists.h"
 
 namespace mesh {
@@ -145,6 +146,23 @@ TEST(Lower, reduced_gradients) {
 TEST(Lower, whole_backward_passes) {
   EXPECT_THAT(texts(with_whole_backwards(schedule({"0F0 0F1 0F2 0I0 0I1 0W0 0I2 0W2 0W1"}))),
               ElementsAre("0F0 0F1 0F2 0I0 0I1 0W0 0B2 0W1"));
+}
+
+// The gradient that goes back is on its way while the weights' gradients are computed, so the last backward passes of a
+// step do not wait for these: (p - 1) W less.
+TEST(Lower, split_backward_passes) {
+  EXPECT_THAT(texts(with_split_backwards(schedule({"0F0 0F1 0B0 0I1 0W1", "1F0 1B0 1F1 1B1"}))),
+              ElementsAre("0F0 0F1 0I0 0W0 0I1 0W1", "1F0 1I0 1W0 1F1 1I1 1W1"));
+  EXPECT_THAT(texts(with_communication(with_split_backwards(schedule({"0F0 0B0", "1F0 1B0"}))).value()),
+              ElementsAre("0F0 0SEND_F0 0RECV_B0 0I0 0W0", "1RECV_F0 1F0 1I0 1SEND_B0 1W0"));
+  constexpr int m = 8;
+  for (const char* name : {"gpipe", "1f1b", "eager_1f1b"})
+    for (const int p : {1, 2, 4, 7}) {
+      const PipelineSchedule whole = tests::named(name, p, m), split = with_split_backwards(whole);
+      const ScheduleCosts costs{std::vector<StageCosts>(static_cast<size_t>(p))};
+      EXPECT_EQ(texts(with_whole_backwards(split)), texts(whole));
+      EXPECT_DOUBLE_EQ(simulate(split, costs).makespan, simulate(whole, costs).makespan - (p - 1)) << name << ", " << p;
+    }
 }
 
 }  // namespace
