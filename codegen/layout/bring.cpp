@@ -13,14 +13,20 @@
 
 namespace mesh {
 
-/// A parameter's copy is made anew for forward, backward and update, so that it need not be kept.
+/// What is gathered of a parameter stays from the forward pass to the backward one; where `params` deals it out, which
+/// is done to save memory, it is gathered anew. An update gathers for itself.
 Placer::Phase Placer::phase_of_copies(ValueId id) const {
   const Node* made = &graph_.node(graph_.value(id).producer);
   while (widens(graph_, *made)) made = &graph_.node(graph_.value(made->inputs[0]).producer);
   const ReadOp* read = std::get_if<ReadOp>(&made->op);
   if (!read || !consumer_ || graph_.stored[read->stored.index].kind != StoredKind::parameter) return 0;
   const Part part = graph_.node(consumer_).part;
-  return part == Part::forward ? 0 : part == Part::update ? 2 : 1;
+  if (part == Part::update) return 2;
+  const auto saves_memory = [&](DimId dim) {
+    const Rule* rule = declared_.rule(made->results[0], dim);
+    return rule && rule->scope == RuleScope::params;
+  };
+  return part != Part::forward && std::ranges::any_of(graph_.type(made->results[0]).dims, saves_memory) ? 1 : 0;
 }
 
 /// Where a value can be had: where it lies, what it was moved to, and, for ops of the same part, where it was made
