@@ -15,6 +15,7 @@
 #include "meshrt/failure.h"
 #include "system/descriptor.h"
 #include "test_files.h"
+#include "transport/ucx_call.h"
 
 namespace meshrt::test {
 
@@ -90,6 +91,22 @@ TEST(Outbox, KeepsWhatARankDoesNotTake) {
   }
   EXPECT_TRUE(outbox.empty());
   while (!outbox.overflown()) outbox.send(ends[0], {MessageKind::exchange, 0, std::string(most_bytes, 'x')});
+}
+
+// They are counted before memory is allocated, so no call may take more; a rank of a large job has 32 KiB a member at
+// the most.
+TEST(Rooms, OfEveryCallOverUcxAreWhatIsPlanned) {
+  constexpr int64_t two_rooms = int64_t{32} << 20, least = int64_t{32} << 10;
+  for (const int members : {2, 3, 16, 17, 33, 100, 1000, 1025, 4096, 65536}) {
+    const int64_t most = UcxCall::most_rooms(members);
+    EXPECT_LE(most, std::max(two_rooms, members * least)) << members;
+    EXPECT_LE(2 * members * UcxCall::round_bytes(members), most) << members;
+    for (const bool packs : {false, true}) {
+      const int64_t round = UcxCall::round_bytes_of_sums(members, packs);
+      EXPECT_GE(round, 4096);
+      EXPECT_LE(UcxCall::rooms_of_sums(packs) * members * round, most) << members << (packs ? ", packed" : "");
+    }
+  }
 }
 
 }  // namespace

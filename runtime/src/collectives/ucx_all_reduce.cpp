@@ -19,7 +19,7 @@ class Rounds {
         call_(call),
         bytes_(call.bytes),
         packs_(call.items().size() > 1),
-        round_bytes_(std::min(UcxCall::round_bytes(call.members), int64_t{512} << 10)) {
+        round_bytes_(UcxCall::round_bytes_of_sums(call.members, packs_)) {
     for (Room& room : rooms_) {
       room.pieces = exchange.room(call.members * round_bytes_);
       if (packs_) room.sums = exchange.room(call.members * round_bytes_);

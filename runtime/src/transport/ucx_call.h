@@ -20,12 +20,19 @@ class UcxCall {
   /// Contributions of at most this many bytes travel with the announcement.
   static constexpr int64_t small_payload = 4096;
 
-  /// A pair of members exchanges this much at a time: 1 MiB, and less in large groups, so that a rank's rooms stay
-  /// bounded.
-  static constexpr int64_t round_bytes(int members) {
-    return std::min(mebi, std::max(shortest_round, most_room / members / page * page));
+  /// A pair of members exchanges this much at a time: 1 MiB, and less in large groups or where a call needs more than
+  /// two rooms of a round for each member, so that a rank's rooms stay bounded.
+  static constexpr int64_t round_bytes(int members, int rooms = 2) {
+    const int64_t of_two = std::min(mebi, std::max(shortest_round, most_room / members / page * page));
+    return std::max(page, 2 * of_two / rooms / page * page);
   }
-  /// The most that a rank of a job of so many ranks needs for outgoing() and incoming() together.
+  /// Of an all-reduce, with two rounds under way: a round has a room for pieces, and where values are packed one for
+  /// sums and one for what leaves.
+  static constexpr int rooms_of_sums(bool packs) { return packs ? 6 : 2; }
+  static constexpr int64_t round_bytes_of_sums(int members, bool packs) {
+    return std::min(round_bytes(members, rooms_of_sums(packs)), mebi / 2);
+  }
+  /// The most that all rooms of a call take in a job of so many ranks.
   static constexpr int64_t most_rooms(int ranks) { return 2 * ranks * round_bytes(ranks); }
 
  private:
