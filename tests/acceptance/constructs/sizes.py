@@ -20,6 +20,38 @@ model Sizes {
 layout split on plane { a -> rows; b -> columns }""",
                     lambda v: {"y": v.x / 3 + 12 + 1 / 3, "z": v.x / 30 + np.sqrt(2) * (11 + 1 / 3), "tiny": v.x * 1e-30 + np.sqrt(8) - 4}, {"x": (6, 5)})
 
+    constants = """
+dim d = 4
+const rate = 0.1, shift = 2
+require rate <= 1
+model Set {
+  input x : real[d]
+  y = x * rate + shift
+  z = where(x > rate, x, shift)
+  output y, z
+}
+layout split on plane { d -> rows }"""
+    for rate in ("0", "-3", "2.5e-4", "-2.5e-4"):
+        yield Construct(f"`--set` of a const: {rate}", constants, lambda v, rate=float(rate): {"y": v.x * rate + 2, "z": np.where(v.x > rate, v.x, 2)}, {"x": (4,)},
+                        options=("--set", f"rate={rate}"))
+
+    yield Construct("a dim is declared anywhere in its block, and a scalar's type may have brackets", """
+block tripled(x : real[n], by : real[]) -> real[n] {
+  y = sum[three](broadcast[three](x)) * size[three]
+  dim two = 2, three = two + 1
+  return y * by
+}
+model Later {
+  input x : real[n]
+  input s : real[]
+  param w : real[] = zeros
+  y = tripled(x, s) + w
+  t : real[] = sum[n](y)
+  output y, t
+}
+layout split on plane { n -> rows; tripled.three -> columns }
+dim n = 4""", lambda v: {"y": 9 * v.x * v.s + v.w, "t": (9 * v.x * v.s + v.w).sum()}, {"x": (4,), "s": ()}, {"w": ()})
+
     def folded(v):
         def fold(at, x, w):
             get = lambda name: getattr(v, f"{at}_{name}")
