@@ -339,6 +339,31 @@ def check_all_plans(report, folder):
     report.true("plan --layout plain,thre", "did you mean `three`?" in unknown.stderr and unknown.stdout == "", unknown.stderr)
 
 
+def check_calls(report, folder):
+    """Two calls of one block have a path each, in `plan`, its collectives and JSON, `fetch` and `verify`; values that one name has in turn have their lines."""
+    with open(f"{folder}/calls.mesh", "w") as file:
+        file.write("dim batch = 4, turn = 2\nblock rest(u : real[batch]) -> real[batch] {\n  double = u * 2\n  middle = mean[batch](double)\n  return double - middle\n}\n"
+                   "model M {\n  input u : real[batch]\n  y = rest(rest(u) + u)\n  h = y\n  repeat turn {\n    h = tanh(h)\n    h = h * 3\n  }\n  output y, h\n}\n"
+                   "mesh line { data: 2 }\nlayout default on line { batch -> data }\n")
+    paths = ["rest.double", "rest.middle", "rest", "rest#2.double", "rest#2.middle", "rest#2"]
+    text = execute(meshc(), "plan", "calls.mesh", cwd=folder).stdout
+    names = re.findall(r"^  (\S+) +activation ", text, re.M)
+    report.true("plan: each call of a block has a path of its own", [name for name in names if name.startswith("rest")] == paths, names)
+    needed = re.findall(r"needed by `divide` of `(.*)`", text)
+    report.true("plan: and so have its collectives", needed == ["rest.middle", "rest#2.middle"], needed)
+    lines = re.findall(r"^  turn.h .*, (line \d+)$", text, re.M)
+    report.true("plan: values that one name has in turn have their lines", lines == ["line 12", "line 13"], lines)
+    named = [tensor["name"] for tensor in json.loads(execute(meshc(), "plan", "calls.mesh", "--json", cwd=folder).stdout)["tensors"]]
+    report.true("plan --json: the same paths", [name for name in named if name.startswith("rest")] == paths, named)
+    verified = re.findall(r"^(rest\S*) ", execute(meshc(), "verify", "calls.mesh", cwd=folder).stdout, re.M)
+    report.true("verify: the same paths", sorted(verified) == sorted(paths), verified)
+    u = np.array([1, -2, 3, 4], np.float32)
+    np.save(f"{folder}/u.npy", u)
+    execute(meshc(), "fetch", "calls.mesh", "rest.double", "rest#2.double", "--feed", "u=u.npy", "--out", "calls", cwd=folder)
+    wanted = {"rest.double": 2 * u, "rest#2.double": 2 * (2 * (u - u.mean()) + u)}
+    report.true("fetch: the value of each call", all(np.array_equal(np.load(f"{folder}/calls/{name}.npy"), value) for name, value in wanted.items()))
+
+
 def sized(count):
     """As the program writes it: 576 B, 1.5 KiB."""
     return f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB"
@@ -396,6 +421,7 @@ def run(small):
             report.true("--diagnostics=json", all({"level", "code", "message", "spans"} <= set(json.loads(line)) for line in lines) and lines)
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
             check_all_plans(report, folder)
+            check_calls(report, folder)
             check_new(report, folder)
             check_before_compiling(report, folder)
             check_parameters(report, folder)
