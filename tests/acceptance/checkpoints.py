@@ -15,6 +15,7 @@ from common import TOP, Report, json_lines, meshc, scratch, sets
 from common import run as execute
 from hosts import MESHRUN
 from network import permitted
+from processes import children, wait_until
 
 SEED = 20261120
 GPT = dict(batch=12, seq=16, embed=48, heads=6, head_dim=8, layer=2, vocab=64)
@@ -189,23 +190,42 @@ def check_refusals(report, bench):
 
 
 def check_two_at_once(report, bench):
-    """A second run in the folders of one that trains is refused, and the first does not notice."""
+    """A second run in the folders of one that trains is refused at once, and ends by a signal while it still waits for them; the first does not notice."""
     folder, kept = f"{bench.folder}/shared", f"{bench.folder}/kept"
     endless = ["train.steps=1000000", "log.every=1000000"]
     first = subprocess.Popen(bench.command("two", *endless, f"checkpoint.dir={folder}", "checkpoint.every=5", "checkpoint.keep=2", "--run-dir", kept), stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, text=True)
     while not newest(folder) and first.poll() is None:
         time.sleep(0.005)
-    second = execute(*bench.command("two", *endless, f"checkpoint.dir={folder}", "--run-dir", "none"), code=3).stderr
-    report.true("two runs at once in one checkpoint.dir", "another run" in second and f"writes into `{folder}`" in second, second.strip())
-    second = execute(*bench.command("two", *endless, "--run-dir", kept), code=3).stderr
-    report.true("two runs at once in one --run-dir", "another run" in second and f"writes into `{kept}`" in second, second.strip())
+    for what, shared, options in (("checkpoint.dir", folder, [f"checkpoint.dir={folder}", "--run-dir", "none"]), ("--run-dir", kept, ["--run-dir", kept])):
+        command, began = bench.command("two", *endless, *options), time.monotonic()
+        second = execute(*command, code=3).stderr
+        report.true(f"two runs at once in one {what}", "another run" in second and f"writes into `{shared}`" in second, second.strip())
+        report.check("seconds until that is told", round(time.monotonic() - began, 1), 5)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            second = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            wait_until(lambda: second.poll() is not None or any(has_open(pid, shared) for pid in children(second.pid)))
+            second.send_signal(number)
+            began = time.monotonic()
+            _, errors = second.communicate(timeout=20)
+            seconds = time.monotonic() - began
+            good = second.returncode == 130 and errors == f"{number.name} has ended the run at once\n" and seconds <= 2
+            report.true(f"{number.name} while a run waits for another's {what}: exit code {second.returncode}, {seconds:.2f} s (bound 2)", good, "" if good else errors)
     first.send_signal(signal.SIGTERM)
     _, errors = first.communicate(timeout=60)
     report.true("the first ends well", first.returncode == 75 and not errors, f"{first.returncode} {errors}")
     execute(meshc(), "ckpt", "verify", folder)
     anew = execute(*bench.command("two", "train.steps=2", f"checkpoint.dir={folder}", "checkpoint.resume=never"), code=1).stderr
     report.true("a run that begins anew among the checkpoints of another", "holds checkpoints of another run" in anew, anew.strip()[:200])
+
+
+def has_open(pid, folder):
+    """Whether a process has the lock of a folder open, or of one within it: it has it, or waits for it."""
+    try:
+        files = [os.readlink(f"/proc/{pid}/fd/{file}") for file in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return False
+    return any(file.startswith(f"{folder}/") and file.endswith("/.lock") for file in files)
 
 
 def check_unshared(report, bench):
