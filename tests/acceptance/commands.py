@@ -281,6 +281,23 @@ def check_other_layouts(report, folder):
         report.true(f"check {' '.join(sizes)} looks at every layout on the mesh", "did you mean `data`?" in done.stderr and "not checked" not in done.stderr, done.stderr)
 
 
+def check_benches(report, folder):
+    """A bench that lacks a package says at once which command installs it; here no Python has packages, and there is no compiler."""
+    with open(f"{folder}/bare_python", "w") as file:
+        file.write("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
+    os.chmod(f"{folder}/bare_python", 0o755)
+    peers = {"train --case T1": "torch", "bleu": "torch", "denoise": "torch", "generate": "transformers", "gspmd": "jax"}
+    tried = [(f"{bench} without its peer", package, [*f"{TOP}/tests/bench/{bench}".split(), "--python", f"{folder}/bare_python"], None) for bench, package in peers.items()]
+    # -S: without the folder of packages.
+    tried += [(f"{bench} without NumPy", "python3-numpy", ["-S", f"{TOP}/tests/bench/{bench}"], None) for bench in ("train", "bleu", "denoise", "generate", "pipeline", "predicted", "experts")]
+    tried.append(("train without a compiler", "g[+][+]", [f"{TOP}/tests/bench/train", "--case", "T1"], {"PATH": ""}))
+    for name, package, command, environment in tried:
+        done = execute("/usr/bin/python3", *command, code=None, timeout=60, env=environment)
+        said = done.stdout + done.stderr
+        found = re.search(rf"\b(apt-get|pip) install (\S+ )*{package}(?!\w)", said)
+        report.true(f"bench {name}: what to install", found and "Traceback" not in said, found[0] if found else said.strip())
+
+
 PLANS = """dim batch = 48, embed = 12, hidden = 24
 model Net {
   input x : real[batch, embed]
@@ -420,6 +437,7 @@ def run(small):
             lines = execute(meshc(), "check", bad, "--diagnostics=json", code=1).stderr.splitlines()
             report.true("--diagnostics=json", all({"level", "code", "message", "spans"} <= set(json.loads(line)) for line in lines) and lines)
             report.true("a spec that is not there", execute(meshc(), "check", os.path.join(folder, "none.mesh"), code=None).returncode == 1)
+            check_benches(report, folder)
             check_all_plans(report, folder)
             check_calls(report, folder)
             check_new(report, folder)
