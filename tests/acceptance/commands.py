@@ -452,6 +452,9 @@ def run(small):
             check_other_cpu(report, folder)
         doctor = json.loads(execute(meshc(), "doctor", "--json").stdout)
         report.true("doctor --json", doctor["ok"] and {"processors", "UCX", "C++ compiler", "runtime"} <= {f["subject"] for f in doctor["findings"]})
+        for kernels in ("own", "openblas"):
+            said = next(f["found"] for f in json.loads(execute(meshc(), "doctor", "--json", env={"MESHRT_GEMM": kernels}).stdout)["findings"] if f["subject"] == "OpenBLAS")
+            report.true(f"doctor: whose kernels multiply, MESHRT_GEMM={kernels}", f"products here: {kernels} " in said, said)
         said = execute(meshc(), "doctor", env={"UCX_TCP_PORT_RANGE": "50000-50999", "MESHRT_TOKEN": "a-secret-of-this-test", "MESHRT_ADDRESS": "10.1.2.3"}).stdout
         report.true("doctor: what listens", all(words in said for words in ("on no network", "a TCP port at MESHRT_ADDRESS=10.1.2.3", "UCX_TCP_PORT_RANGE=50000-50999 of every rank", "MESHRT_TOKEN\n")), said)
         done = execute(meshc(), "doctor", code=None, env={"PATH": "", "CXX": ""})
