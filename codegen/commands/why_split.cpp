@@ -96,7 +96,8 @@ class Way {
       if (carry.entering != value_ && carry.result != value_) continue;
       if (go_on(carry.initial, dim_) || go_on(carry.leaving, dim_)) return true;
       causes_.push_back(
-          {fmt::format("`repeat {}` carries it so from turn to turn: it costs least", graph_.dim(loop.dim).name),
+          {fmt::format("each turn of `repeat {}` hands its value on with this split, because that costs least",
+                       graph_.dim(loop.dim).name),
            graph_.node(graph_.value(value_).producer).span});
     }
     return false;
