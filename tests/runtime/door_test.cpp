@@ -95,10 +95,13 @@ class Flood {
   explicit Flood(const std::vector<Address>& address)
       : thread_([this, address] {
           std::list<Descriptor> sockets;
-          for (; !stop_; ++calls_) {
-            sockets.push_back(connect_to(address, 1s));
-            if (sockets.size() > 300) sockets.pop_front();
-          }
+          while (!stop_) try {
+              sockets.push_back(connect_to(address, 1s));
+              if (sockets.size() > 300) sockets.pop_front();
+              ++calls_;
+            } catch (const Failure&) {
+              // Where other work has the cores the queue in front of the door may be full for so long.
+            }
         }) {}
   ~Flood() {
     stop_ = true;
