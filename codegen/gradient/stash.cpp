@@ -13,7 +13,7 @@ namespace {
 /// A product or a lookup reads memory.
 bool reads_memory(const Op& op) {
   const Effort effort = definition(op).effort(op);
-  return effort == Effort::product || effort == Effort::lookup;
+  return has_products(effort) || effort == Effort::lookup;
 }
 
 bool is_cheap(const Op& op) { return definition(op).effort(op) <= Effort::cheap; }

@@ -122,6 +122,8 @@ std::string to_string(const RateOp&);
 double replaced_rate(const RateOp&);
 enum class Distribution : uint8_t { uniform, normal };  // in [0, 1); of mean 0 and deviation 1
 const char* name_of(Distribution);
+/// Of a number: ten rounds of two products, and what makes a number of the bits; of a normal one twice as many.
+constexpr double flops_of_uniform = 60, flops_of_normal = 120;
 /// Random numbers of this step, counted by their logical index: the same under every layout.
 struct RandomOp {  // (turns of the loops around it, outermost first; turns of `counted`) -> [dims]
   Distribution distribution;

@@ -75,12 +75,15 @@ class Said {
 
 /// What it costs to compute an op once more.
 enum class Effort : uint8_t {
-  view,    // nothing: other names for the same elements
-  cheap,   // less than a turn of writing and reading its result
-  dear,    // more than that
-  lookup,  // rows of memory by index
-  product  // many operations an element
+  view,      // nothing: other names for the same elements
+  cheap,     // less than a turn of writing and reading its result
+  dear,      // more than that
+  lookup,    // rows of memory by index
+  product,   // many operations an element
+  attention  // two products, and what softmax makes of the first
 };
+
+inline bool has_products(Effort effort) { return effort >= Effort::product; }
 
 /// What it does with operands of a type in which numbers are only kept and moved, as bf16.
 enum class Narrow : uint8_t {

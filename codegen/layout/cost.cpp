@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codegen/graph/op.h"
-
 namespace mesh {
 
 bool within_node(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes) {
@@ -67,15 +65,31 @@ std::string time_text(double seconds) {
   return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.0f} us", seconds * 1e6);
 }
 
-double compute_seconds(const Machine& machine, Type type, double flops, double bytes) {
-  const double gflops = type == Type::f64                         ? machine.gflops_f64
-                        : type == Type::bf16 || type == Type::f16 ? machine.gflops_bf16
-                                                                  : machine.gflops_f32;
+namespace {
+
+double gflops_of_products(const Machine& machine, Type type) {
+  if (type == Type::bf16 || type == Type::f16) return machine.gflops_bf16;
+  return type == Type::f64 ? machine.gflops_f64 : machine.gflops_f32;
+}
+
+/// What is said of f32 holds in proportion for f64; other types are computed in f32.
+double gflops_of(const Machine& machine, Effort effort, Type type) {
+  if (effort == Effort::product) return gflops_of_products(machine, type);
+  const std::optional<double>& said =
+      effort == Effort::attention ? machine.gflops_attention : machine.gflops_elementwise;
+  if (!said) return gflops_of_products(machine, type);
+  return type == Type::f64 ? *said * machine.gflops_f64 / machine.gflops_f32 : *said;
+}
+
+}  // namespace
+
+double compute_seconds(const Machine& machine, Effort effort, Type type, double flops, double bytes) {
+  const double gflops = gflops_of(machine, effort, type);
   return std::max(flops / (1e9 * gflops), bytes / (1e9 * machine.memory_gbs));
 }
 
 double touched_bytes(const Graph& graph, const Node& node, double bytes) {
-  if (definition(node.op).effort(node.op) == Effort::product) return 0;
+  if (has_products(definition(node.op).effort(node.op))) return 0;
   return reads_beside(graph, node) ? bytes : bytes / 3;
 }
 

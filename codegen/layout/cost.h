@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/graph/op.h"
 #include "codegen/layout/machine.h"
 #include "codegen/layout/mesh.h"
 #include "codegen/layout/sharded_graph.h"
@@ -22,8 +23,9 @@ double ring_seconds(const Machine&, const MeshShape&, const ReshardStep& ring);
 /// host move the data themselves, and hide how long they would wait for each other.
 double ring_wait(const Machine&, const MeshShape&, std::span<const ReshardStep* const> rings, double work);
 
-/// Time of `flops` operations in `type` that touch `bytes` of memory, on one core.
-double compute_seconds(const Machine&, Type, double flops, double bytes);
+/// Time of `flops` operations in `type` that touch `bytes` of memory, on one core, of an op of this effort: products,
+/// attention and all other ops have rates of their own.
+double compute_seconds(const Machine&, Effort, Type, double flops, double bytes);
 
 /// How many of the bytes of an op's operands and results count as touched: elementwise work is fused with its
 /// neighbours, its operands are mostly in the cache, but what is read beside its elements is not; a product's time is

@@ -61,7 +61,8 @@ class LostWork {
       (std::ranges::any_of(node.inputs, by) || std::ranges::any_of(node.results, by) ? used : idle).push_back(axis);
     }
     const double seconds =
-        static_cast<double>(turns) * compute_seconds(sharded_.machine, graph_.type(node.inputs[0]).element,
+        static_cast<double>(turns) * compute_seconds(sharded_.machine, definition(node.op).effort(node.op),
+                                                     graph_.type(node.inputs[0]).element,
                                                      flops / static_cast<double>(mesh_.size(used)), 0);
     for (const AxisId axis : idle) {
       if (!is_meant_to_split(axis)) continue;

@@ -74,6 +74,10 @@ class Reader {
     };
   }
 
+  std::function<void(const YAML::Node&)> number(std::optional<double>& to) {
+    return [this, &to](const YAML::Node& node) { number(to.emplace())(node); };
+  }
+
   /// A number of GB/s, or one for each of some sizes: `{ 64KiB: 2, 1MiB: 5 }`.
   std::function<void(const YAML::Node&)> rate(Rate& to) {
     return [this, &to](const YAML::Node& node) {
@@ -170,7 +174,9 @@ std::optional<Machine> read_machine(const std::string& path, SourceMap& sources,
                                   [&](const YAML::Node& n) {
                                     read.keys(n, {{"f32", read.number(machine.gflops_f32)},
                                                   {"f64", read.number(machine.gflops_f64)},
-                                                  {"bf16", read.number(machine.gflops_bf16)}});
+                                                  {"bf16", read.number(machine.gflops_bf16)},
+                                                  {"attention", read.number(machine.gflops_attention)},
+                                                  {"elementwise", read.number(machine.gflops_elementwise)}});
                                   }},
                                  {"memory_gbs", read.number(machine.memory_gbs)},
                                  {"node",

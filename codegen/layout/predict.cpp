@@ -181,7 +181,7 @@ class Predictor {
   void work(NodeId id, int64_t times, int64_t on_a_rank) {
     const Node& node = graph_.node(id);
     result_.flops += definition(node.op).flops(graph_, node) * static_cast<double>(times);
-    if (definition(node.op).effort(node.op) == Effort::product)
+    if (has_products(definition(node.op).effort(node.op)))
       result_.product_flops += work_.flops(node) * static_cast<double>(on_a_rank);
     const double seconds = work_.seconds(node);
     result_.compute_seconds += static_cast<double>(on_a_rank) * seconds;

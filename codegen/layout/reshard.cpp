@@ -111,7 +111,7 @@ void ReshardPlanner::price_redistribution(const ValueType& type, const Placement
   const auto copied = static_cast<double>(most.kept * size);
   step.seconds = collective_seconds(machine_, mesh_, step.axes, step.kind, step.bytes) +
                  static_cast<double>(std::max<int64_t>(0, most.messages - 1)) * message_seconds(step) +
-                 compute_seconds(machine_, type.element, 0, copied);
+                 compute_seconds(machine_, Effort::cheap, type.element, 0, copied);
 }
 
 std::optional<ReshardPath> ReshardPlanner::with_margins(const ValueType& type, const Placement& from,

@@ -253,7 +253,7 @@ class Movements {
     }
   }
 
-  static bool is_product(const Node& node) { return definition(node.op).effort(node.op) == Effort::product; }
+  static bool is_product(const Node& node) { return has_products(definition(node.op).effort(node.op)); }
 
   /// What a partial sum is made of: split as its result shall be, it leaves no sum to complete, for all of its readers.
   void source(const Node& product, const Placement& result) {

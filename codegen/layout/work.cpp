@@ -41,7 +41,7 @@ double Work::flops(const Node& node) const {
   if (std::holds_alternative<LoopOp>(node.op) || std::holds_alternative<ReshardOp>(node.op)) return 0;
   double flops = definition(node.op).flops(graph_, node);
   if (flops == 0) return 0;
-  if (definition(node.op).effort(node.op) == Effort::product)
+  if (has_products(definition(node.op).effort(node.op)))
     flops *= largest_share(graph_, sharded_.layout.mesh, node, definition(node.op).factors(graph_, node),
                            sharded_.placement(node.inputs[0]));
   return flops / static_cast<double>(sharded_.layout.mesh.size(splitting(node)));
@@ -59,7 +59,8 @@ double Work::seconds(const Node& node) const {
   for (const ValueId output : node.results) touch(output);
   const ValueId operand = node.inputs.empty() ? node.results[0] : node.inputs[0];  // none: random numbers
   const double touched = is_stored_by_product(node) ? 0 : touched_bytes(graph_, node, bytes);
-  return compute_seconds(sharded_.machine, graph_.type(operand).element, of_rank, touched);
+  return compute_seconds(sharded_.machine, definition(node.op).effort(node.op), graph_.type(operand).element, of_rank,
+                         touched);
 }
 
 }  // namespace mesh

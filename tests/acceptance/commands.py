@@ -130,6 +130,8 @@ def check_machine(report, folder):
     report.true("machine --measure: says what it measured", all(word in done.stderr for word in ("products", "memory", "all-reduce, 2 ranks of a host", "send within a host")), done.stderr)
     rates = (shown["gflops"]["f32"], shown["gflops"]["f64"], shown["memory_gbs"])
     report.true("machine --measure: rates of this world", 1 < rates[1] < rates[0] < 1000 and 0.1 < rates[2] < 1000, rates)
+    slower = [shown["gflops"][what] for what in ("attention", "elementwise")]
+    report.true("machine --measure: attention and other ops take longer than products", all(0.1 < rate < rates[0] for rate in slower), shown["gflops"])
     for kind, link in (("all-reduce", shown["node"]), ("send", shown["node"]["send"])):
         sizes, rates = zip(*((int(size), rate) for size, rate in link["gbs"].items()))
         times = [size / rate for size, rate in zip(sizes, rates)]
@@ -147,6 +149,16 @@ def check_machine(report, folder):
         file.write(alone)
     one = json.loads(execute(meshc(), "machine", path, "--json").stdout)
     report.true("machine --measure of one rank has no link", "latency_us" not in alone.split("# Not")[0] and one["node"]["ranks"] == 1, alone)
+    seconds = {}
+    for what in ("f32: 10", "f32: 10, attention: 10, elementwise: 10", "f32: 10, attention: 1", "f32: 10, elementwise: 1"):
+        with open(path, "w") as file:
+            file.write(f"gflops: {{ {what} }}\nmemory_gbs: 1000\n")
+        plan = ("plan", "--mesh", "data=1,model=1", "--machine", path, "--json")
+        seconds[what] = [json.loads(execute(meshc(), plan[0], f"specs/{spec}.mesh", *plan[1:]).stdout)["predicted_seconds"] for spec in ("gpt", "translate")]
+    same, said, attends, others = seconds.values()
+    report.true("machine: what is not said of attention and other ops is said of products", same == said, seconds)
+    report.true("machine: attention has a rate of its own, where it is one op", attends[0] > 1.1 * same[0] and attends[1] == same[1], seconds)
+    report.true("machine: ops that are no products have a rate of their own", all(other > 1.05 * before for other, before in zip(others, same)), seconds)
     generic = json.loads(execute(meshc(), "machine", "--json").stdout)
     report.true("machine: the generic one", generic["name"] == "generic" and generic["gflops"]["f32"] == 100 and generic["hash"] == "", generic)
     refused = execute(meshrun, "-n", 1, meshc(), "machine", "--measure", "-n", 2, code=2).stderr

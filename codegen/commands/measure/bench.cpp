@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "codegen/graph/map_function.h"
+#include "codegen/graph/op.h"
+#include "meshrt/attention.h"
 #include "meshrt/collectives.h"
 #include "meshrt/gemm.h"
+#include "meshrt/random.h"
 
 namespace mesh {
 namespace {
@@ -12,8 +16,13 @@ namespace {
 using meshrt::Rank;
 
 constexpr int64_t rows = 512, inner = 1536, cols = 384;  // of a product: those of a layer of a small Transformer
-constexpr size_t elements = size_t{4} << 20;             // of each array that memory is read and written by, f64
-constexpr int64_t bytes_of_a_turn = int64_t{8} << 20;    // that calls of one size are repeated for
+// Of attention: a few sequences of a small Transformer.
+constexpr int64_t sequences = 4, positions = 256, heads = 4, head = 32;
+constexpr int64_t row = heads * head, values = sequences * positions * row;
+constexpr int64_t drawn = rows * cols / 2;             // random numbers, and functions of
+constexpr int repeats = 8;                             // of both: longer than a rank has a core that it shares
+constexpr size_t elements = size_t{4} << 20;           // of each array that memory is read and written by, f64
+constexpr int64_t bytes_of_a_turn = int64_t{8} << 20;  // that calls of one size are repeated for
 
 const meshrt::Group& group_over(Rank& rank, meshrt::Axis axis) { return rank.group(std::vector<meshrt::Axis>{axis}); }
 
@@ -38,6 +47,7 @@ Bench::Bench(Rank& rank)
       a_(static_cast<size_t>(rows * inner), 0.5F),
       b_(static_cast<size_t>(inner * cols), 0.25F),
       c_(static_cast<size_t>(rows * cols)),
+      slopes_(c_.size()),
       wide_a_(a_.begin(), a_.end()),
       wide_b_(b_.begin(), b_.end()),
       wide_c_(c_.size()),
@@ -51,6 +61,49 @@ double Bench::products_f64() {
   return slowest([&] { three_products(wide_a_.data(), wide_b_.data(), wide_c_.data()); });
 }
 double Bench::flops() { return 3 * 2.0 * static_cast<double>(rows * inner * cols); }
+
+double Bench::attention() {
+  meshrt::AttentionShape shape;
+  shape.batch = sequences, shape.heads = shape.key_heads = heads, shape.queries = shape.keys = positions;
+  shape.head = shape.value_head = head, shape.scale = 0.25, shape.least = 0;
+  const meshrt::HeadStrides at{positions * row, row, head};
+  const float *q = a_.data(), *k = b_.data(), *v = q + values, *d_out = k + values;
+  std::vector<float> log_sums(static_cast<size_t>(sequences * heads * positions));
+  std::vector<float> results(static_cast<size_t>(4 * values));
+  float* const out = results.data();
+  return slowest([&] {
+    meshrt::attention(shape, meshrt::AttentionForward<float>{q, k, v, at, at, at, out, at, log_sums.data()});
+    meshrt::attention_backward(
+        shape, meshrt::AttentionBackward<float>{q, k, v, at, at, at, out, at, log_sums.data(), d_out, at, out + values,
+                                                out + 2 * values, out + 3 * values, at, at, at});
+  });
+}
+/// Seven products of queries with the keys before them.
+double Bench::attention_flops() {
+  return 7 * 2.0 * static_cast<double>(sequences * heads * head * positions * (positions + 1) / 2);
+}
+
+double Bench::elementwise() {
+  meshrt::Product<float> product;  // of one column and one row: all but nothing beside what follows it
+  product.rows = rows, product.cols = cols, product.inner = 1;
+  product.a = a_.data(), product.a_row = inner;
+  product.b = b_.data(), product.b_row = cols;
+  product.c = c_.data(), product.c_row = cols;
+  product.epilogue.slope = slopes_.data(), product.epilogue.activation = meshrt::Activation::gelu;
+  const meshrt::Part part{drawn, 0, drawn};
+  return slowest([&] {
+    for (int i = 0; i < repeats; ++i) {
+      meshrt::multiply(product);
+      meshrt::fill_uniform(c_.data(), std::span(&part, 1), meshrt::RandomKey(1, "bench"), 0, 1);
+    }
+  });
+}
+/// As the ops count them.
+double Bench::elementwise_flops() {
+  return repeats *
+         ((info(MapFunction::gelu).flops + info(MapFunction::gelu_slope).flops) * static_cast<double>(rows * cols) +
+          flops_of_uniform * static_cast<double>(drawn));
+}
 
 double Bench::memory() {
   return slowest([&] {

@@ -9,7 +9,7 @@
 
 namespace mesh {
 
-/// Products, and going through memory.
+/// Products, attention, functions of elements, and going through memory.
 class Bench {
  public:
   explicit Bench(meshrt::Rank&);
@@ -18,6 +18,14 @@ class Bench {
   double products_f32();
   double products_f64();
   static double flops();
+
+  /// Seconds of causal attention forward and backward, in f32.
+  double attention();
+  static double attention_flops();
+
+  /// Seconds of functions of elements and of random numbers, in f32 and in the cache.
+  double elementwise();
+  static double elementwise_flops();
 
   /// Seconds of reading two arrays and writing one.
   double memory();
@@ -29,7 +37,7 @@ class Bench {
  private:
   meshrt::Rank& rank_;
   const meshrt::Group& all_;
-  std::vector<float> a_, b_, c_;
+  std::vector<float> a_, b_, c_, slopes_;
   std::vector<double> wide_a_, wide_b_, wide_c_, x_, y_;
 };
 

@@ -93,9 +93,11 @@ std::string ranks_text(const Measured& found) {
 
 std::string description(const Measured& found, const std::string& name) {
   std::string text = fmt::format(
-      "# Measured by `meshc machine --measure`: {} at once, medians of some turns.\nname: {}\ngflops: {{ f32: {}, f64: "
-      "{} }}   # of a core: products, with those of their gradients\nmemory_gbs: {}   # of a core\n",
-      ranks_text(found), quoted(name), digits(found.gflops_f32), digits(found.gflops_f64), digits(found.memory_gbs));
+      "# Measured by `meshc machine --measure`: {} at once, medians of some turns.\nname: {}\ngflops:   # of a core: "
+      "products and attention with their gradients\n  f32: "
+      "{}\n  f64: {}\n  attention: {}\n  elementwise: {}   # all other ops\nmemory_gbs: {}   # of a core\n",
+      ranks_text(found), quoted(name), digits(found.gflops_f32), digits(found.gflops_f64),
+      digits(found.gflops_attention), digits(found.gflops_elementwise), digits(found.memory_gbs));
   text += fmt::format("node:   # `gbs` by what a rank sends in a call\n  ranks: {}\n  memory_gib: {}\n", found.ranks,
                       digits(host_memory().bytes / 0x1p30));
   if (found.node) text += link_text(*found.node);
@@ -116,6 +118,8 @@ std::string hash_of_description(const std::string& text) {
 std::string what_was_found(const Measured& found) {
   std::string text = in_columns(
       {{"products", fmt::format("f32 {}, f64 {} GFLOP/s a rank", digits(found.gflops_f32), digits(found.gflops_f64))},
+       {"attention", "f32 " + digits(found.gflops_attention) + " GFLOP/s a rank"},
+       {"other ops", "f32 " + digits(found.gflops_elementwise) + " GFLOP/s a rank"},
        {"memory", digits(found.memory_gbs) + " GB/s a rank"}});
   std::vector<std::vector<std::string>> rows;
   if (found.node) {
@@ -140,7 +144,11 @@ Json measured_json(const Measured& found, const std::string& name, const std::st
             {"hash", hash},
             {"hosts", found.hosts},
             {"ranks", found.ranks},
-            {"gflops", {{"f32", found.gflops_f32}, {"f64", found.gflops_f64}}},
+            {"gflops",
+             {{"f32", found.gflops_f32},
+              {"f64", found.gflops_f64},
+              {"attention", found.gflops_attention},
+              {"elementwise", found.gflops_elementwise}}},
             {"memory_gbs", found.memory_gbs},
             {"spread", found.spread}};
   const auto link = [](const MeasuredLink& one) -> Json {
@@ -155,11 +163,17 @@ std::string machine_text(const Machine& machine) {
   std::string text = fmt::format("machine {}{}\n", machine.name, machine.hash.empty() ? "" : ", hash " + machine.hash);
   std::vector<std::vector<std::string>> rows{
       {"  products", fmt::format("f32 {:g}, f64 {:g}, bf16 {:g} GFLOP/s a core", machine.gflops_f32, machine.gflops_f64,
-                                 machine.gflops_bf16)},
-      {"  memory", fmt::format("{:g} GB/s a core", machine.memory_gbs)},
+                                 machine.gflops_bf16)}};
+  const auto rate = [&](const char* what, const std::optional<double>& gflops) {
+    if (gflops) rows.push_back({what, fmt::format("f32 {:g} GFLOP/s a core", *gflops)});
+  };
+  rate("  attention", machine.gflops_attention);
+  rate("  other ops", machine.gflops_elementwise);
+  rows.push_back({"  memory", fmt::format("{:g} GB/s a core", machine.memory_gbs)});
+  rows.push_back(
       {"  a host", fmt::format("{} ranks{}", machine.node_ranks,
-                               machine.node_memory_gib > 0 ? fmt::format(", {:g} GiB", machine.node_memory_gib) : "")},
-      {"  on a host", link_text(machine.node.together)}};
+                               machine.node_memory_gib > 0 ? fmt::format(", {:g} GiB", machine.node_memory_gib) : "")});
+  rows.push_back({"  on a host", link_text(machine.node.together)});
   if (machine.node.send) rows.push_back({"  a send on it", link_text(*machine.node.send)});
   rows.push_back({"  between hosts", link_text(machine.network.together)});
   if (machine.network.send) rows.push_back({"  a send between", link_text(*machine.network.send)});
@@ -172,6 +186,8 @@ Json machine_json(const Machine& machine) {
             {"hash", machine.hash},
             {"gflops", {{"f32", machine.gflops_f32}, {"f64", machine.gflops_f64}, {"bf16", machine.gflops_bf16}}},
             {"memory_gbs", machine.memory_gbs}};
+  if (machine.gflops_attention) json["gflops"]["attention"] = *machine.gflops_attention;
+  if (machine.gflops_elementwise) json["gflops"]["elementwise"] = *machine.gflops_elementwise;
   json["node"] = {{"ranks", machine.node_ranks}};
   if (machine.node_memory_gib > 0) json["node"]["memory_gib"] = machine.node_memory_gib;
   json["node"].update(links_json(machine.node));

@@ -107,19 +107,24 @@ Measured measure_hosts(Rank& rank, const std::function<void(const std::string&)>
   std::optional<LinkBench> node, network;
   if (found.ranks > 1) node.emplace(rank, bench, meshrt::Axis{found.ranks, 1});
   if (found.hosts > 1) network.emplace(rank, bench, meshrt::Axis{found.hosts, found.ranks});
-  std::vector<double> f32, f64, memory;
+  std::vector<double> f32, f64, attention, elementwise, memory;
   for (int turn = 0; turn <= turns; ++turn) {  // the first one warms caches and clocks, and is not counted
-    const double products = bench.products_f32(), wide = bench.products_f64(), stream = bench.memory();
+    const double products = bench.products_f32(), wide = bench.products_f64(), attended = bench.attention(),
+                 functions = bench.elementwise(), stream = bench.memory();
     for (std::optional<LinkBench>* link : {&node, &network})
       if (*link) (*link)->turn(turn > 0);
     if (turn == 0) continue;
-    f32.push_back(products), f64.push_back(wide), memory.push_back(stream);
+    f32.push_back(products), f64.push_back(wide);
+    attention.push_back(attended), elementwise.push_back(functions), memory.push_back(stream);
     tell(fmt::format("turn {} of {}", turn, turns));
   }
   found.gflops_f32 = 1e-9 * Bench::flops() / median(f32);
   found.gflops_f64 = 1e-9 * Bench::flops() / median(f64);
+  found.gflops_attention = 1e-9 * Bench::attention_flops() / median(attention);
+  found.gflops_elementwise = 1e-9 * Bench::elementwise_flops() / median(elementwise);
   found.memory_gbs = 1e-9 * Bench::bytes() / median(memory);
-  found.spread = std::max({spread_of(f32), spread_of(f64), spread_of(memory)});
+  found.spread =
+      std::max({spread_of(f32), spread_of(f64), spread_of(attention), spread_of(elementwise), spread_of(memory)});
   if (node) found.node = node->result();
   if (network) found.network = network->result();
   return found;

@@ -31,6 +31,7 @@ struct MeasuredLink {
 struct Measured {
   int hosts = 1, ranks = 1;                               // ranks of a host
   double gflops_f32 = 0, gflops_f64 = 0, memory_gbs = 0;  // of a rank, while all work
+  double gflops_attention = 0, gflops_elementwise = 0;    // in f32
   std::optional<MeasuredLink> node, network;              // nothing where there is none
   double spread = 0;                                      // how far turns lie apart, by the median
 };

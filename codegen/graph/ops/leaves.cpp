@@ -58,10 +58,9 @@ Horizons literal_horizon(const Graph&, const Node& node, std::span<const Horizon
 Horizons position_horizon(const Graph&, const Node& node, std::span<const Horizon>) {
   return {{.position = PositionSum{{{std::get<PositionOp>(node.op).dim, 1}}, 0}}};
 }
-/// Ten rounds of two products, and what makes a number of the bits.
 double random_flops(const Graph& graph, const Node& node) {
   const bool normal = std::get<RandomOp>(node.op).distribution == Distribution::normal;
-  return (normal ? 120.0 : 60.0) * static_cast<double>(graph.elements(graph.type(node.results[0])));
+  return (normal ? flops_of_normal : flops_of_uniform) * static_cast<double>(graph.elements(graph.type(node.results[0])));
 }
 
 /// Uniform numbers cost less than a turn of reading and writing them.
