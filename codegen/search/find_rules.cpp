@@ -10,7 +10,7 @@ namespace {
 constexpr double same_time = 1e-9;     // of two steps, relative
 constexpr double worth_a_rule = 1e-3;  // of a step's time
 constexpr double share_of_all = 0.25;  // of the work, for going through a whole space
-constexpr size_t beam = 5, rounds_in_vain = 2, most_compiled = 20, most_neighbours = 12;
+constexpr size_t beam = 5, rounds_in_vain = 2, most_compiled = 20, most_neighbours = 12, sets_in_vain = 4;
 
 /// By what sets of rules are compared: memory that is missing, then time but for its last digits, then how much there
 /// is to read.
@@ -18,6 +18,7 @@ struct Score {
   int64_t excess;
   double seconds;
   FoundRules rules;
+  size_t kind = 0;  // of an estimate
   size_t words() const {
     size_t all = rules.size();
     for (const FoundRule& rule : rules) all += rule.unless.size() + rule.attributes.size() + rule.axes.size();
@@ -31,6 +32,14 @@ struct Score {
     return rules < other.rules;
   }
 };
+
+/// The best first; of those that place everything alike the one with least to read.
+std::vector<Score> one_of_each_kind(std::vector<Score> scores) {
+  std::sort(scores.begin(), scores.end());
+  std::set<size_t> kinds;
+  std::erase_if(scores, [&](const Score& score) { return !kinds.insert(score.kind).second; });
+  return scores;
+}
 
 class Search {
  public:
@@ -64,7 +73,7 @@ class Search {
   std::optional<Score> estimate(const FoundRules& rules) {
     const std::optional<Estimate> seen = trials_.estimate(rules);
     if (!seen) return {};
-    Score score{excess(seen->stored), seen->seconds, rules};
+    Score score{excess(seen->stored), seen->seconds, rules, seen->kind};
     if (looked_at_.insert(rules).second) estimates_.push_back(score);
     return score;
   }
@@ -74,6 +83,7 @@ class Search {
     const Outcome* outcome = trials_.outcome(rules);
     if (!outcome) return false;
     Score score{excess(outcome->memory), outcome->seconds, rules};
+    compiled_.insert(score);
     if (best_ && !(score < *best_)) return false;
     best_ = std::move(score);
     return true;
@@ -161,10 +171,9 @@ class Search {
           if (const auto score = estimate(more)) longer.push_back(*score);
         }
       }
-      std::sort(longer.begin(), longer.end());
       made.clear();
-      for (const Score& score : longer)
-        if (made.size() < 2 * beam && std::ranges::find(made, score.rules) == made.end()) made.push_back(score.rules);
+      for (const Score& score : one_of_each_kind(std::move(longer)))
+        if (made.size() < 2 * beam) made.push_back(score.rules);
     }
     return made;
   }
@@ -174,19 +183,22 @@ class Search {
     std::vector<Score> front;
     for (const FoundRules& rules : from.size() == 1 && from.front().empty() ? seeds() : std::move(from))
       if (const auto score = estimate(rules)) front.push_back(*score);
-    std::sort(front.begin(), front.end());
+    front = one_of_each_kind(std::move(front));
+    std::set<size_t> kinds;
     std::optional<Score> least = front.empty() ? std::nullopt : std::optional(front.front());
     for (size_t vain = 0; vain < rounds_in_vain && !front.empty() && !spent(0.5);) {
       std::vector<Score> next;
       std::set<FoundRules> there;
       if (front.size() > beam) front.resize(beam);
+      for (const Score& score : front) kinds.insert(score.kind);
       for (const Score& score : front)
         for (const FoundRules& change : changes_of(score.rules, slots)) {
           if (spent(0.5)) break;
           if (looked_at_.contains(change) || !there.insert(change).second) continue;
           if (auto found = estimate(change)) next.push_back(std::move(*found));
         }
-      std::sort(next.begin(), next.end());
+      next = one_of_each_kind(std::move(next));
+      std::erase_if(next, [&](const Score& score) { return kinds.contains(score.kind); });
       const bool better = !next.empty() && (!least || next.front() < *least);
       if (better) least = next.front();
       vain = better ? 0 : vain + 1;
@@ -194,20 +206,33 @@ class Search {
     }
   }
 
-  /// What estimates say is best is compiled; then what lies around the best of that, until nothing is better.
+  /// What estimates say is best is compiled; then what lies around the best of that, and around the next best, until
+  /// several of them in a row lead to nothing better.
   void climb(const std::vector<Slot>& slots) {
-    std::sort(estimates_.begin(), estimates_.end());
-    for (size_t i = 0; i < std::min(estimates_.size(), most_compiled) && !spent(); ++i)
-      compile_dealt(estimates_[i].rules);
-    for (bool better = best_.has_value(); better && !spent();) {
-      better = false;
-      std::vector<Score> around;
-      for (const FoundRules& change : changes_of(best_->rules, slots))
-        if (auto score = estimate(change)) around.push_back(std::move(*score));
-      std::sort(around.begin(), around.end());
-      for (size_t i = 0; i < std::min(around.size(), most_neighbours) && !spent(); ++i)
-        better = compile_dealt(around[i].rules) || better;
+    const std::vector<Score> promising = one_of_each_kind(estimates_);
+    for (size_t i = 0; i < std::min(promising.size(), most_compiled) && !spent(); ++i)
+      compile_dealt(promising[i].rules);
+    std::vector<std::vector<Placement>> gone_around;
+    for (size_t vain = 0; vain < sets_in_vain && !spent();) {
+      const auto next = std::ranges::find_if(compiled_, [&](const Score& score) {
+        return std::ranges::find(gone_around, trials_.outcome(score.rules)->placements) == gone_around.end();
+      });
+      if (next == compiled_.end()) return;
+      gone_around.push_back(trials_.outcome(next->rules)->placements);
+      vain = go_around(FoundRules(next->rules), slots) ? 0 : vain + 1;
     }
+  }
+
+  /// Compiles those changes of one rule that estimates say are best. Whether one is the best so far.
+  bool go_around(const FoundRules& rules, const std::vector<Slot>& slots) {
+    bool better = false;
+    std::vector<Score> around;
+    for (const FoundRules& change : changes_of(rules, slots))
+      if (auto score = estimate(change)) around.push_back(std::move(*score));
+    around = one_of_each_kind(std::move(around));
+    for (size_t i = 0; i < std::min(around.size(), most_neighbours) && !spent(); ++i)
+      better = compile_dealt(around[i].rules) || better;
+    return better;
   }
 
   /// Micro-batches, turns computed again and split gradients on top of what needs least.
@@ -239,6 +264,7 @@ class Search {
   const std::optional<int64_t> memory_;
   const int64_t work_;
   std::vector<Score> estimates_;
+  std::set<Score> compiled_;
   std::set<FoundRules> looked_at_;
   std::optional<Score> best_;
 };
