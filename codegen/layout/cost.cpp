@@ -85,7 +85,7 @@ double gflops_of(const Machine& machine, Effort effort, Type type) {
 
 double compute_seconds(const Machine& machine, Effort effort, Type type, double flops, double bytes) {
   const double gflops = gflops_of(machine, effort, type);
-  return std::max(flops / (1e9 * gflops), bytes / (1e9 * machine.memory_gbs));
+  return std::max(flops / (1e9 * gflops), machine.memory.seconds(bytes));
 }
 
 double touched_bytes(const Graph& graph, const Node& node, double bytes) {

@@ -178,7 +178,7 @@ std::optional<Machine> read_machine(const std::string& path, SourceMap& sources,
                                                   {"attention", read.number(machine.gflops_attention)},
                                                   {"elementwise", read.number(machine.gflops_elementwise)}});
                                   }},
-                                 {"memory_gbs", read.number(machine.memory_gbs)},
+                                 {"memory_gbs", read.rate(machine.memory)},
                                  {"node",
                                   [&](const YAML::Node& n) {
                                     read.keys(n, {{"ranks", read.whole(machine.node_ranks)},

@@ -11,7 +11,8 @@
 
 namespace mesh {
 
-/// How fast a link is, by the bytes that a rank sends in one call.
+/// How fast bytes go, by how many go at once: those that a rank sends in one call over a link, those that an op touches
+/// in memory.
 struct Rate {
   struct Point {
     int64_t bytes;
@@ -22,6 +23,7 @@ struct Rate {
   /// Without latency. Between two points time grows evenly; below the first and above the last their rates hold.
   double seconds(double bytes) const;
   double fastest() const;  // GB/s
+  double of_most() const { return points.back().gbs; }
 };
 
 struct Link {
@@ -41,7 +43,7 @@ struct Machine {
   double gflops_f32 = 100, gflops_f64 = 50, gflops_bf16 = 100;  // a core
   std::optional<double> gflops_attention;                       // in f32, a core; nothing: as products
   std::optional<double> gflops_elementwise;                     // of all other ops, likewise
-  double memory_gbs = 12;                                       // a core
+  Rate memory{{{1, 12}}};                                       // a core, by what an op touches
   int64_t node_ranks = 64;                                      // consecutive ranks that share a host
   Links node{{1, {{{1, 10}}}}, {}};                             // between ranks of a host
   Links network{{5, {{{1, 3}}}}, {}};                           // between hosts, a rank's share

@@ -78,7 +78,7 @@ std::string bench_text(const Benched& found, bool colored) {
                                        meshrt::bytes_text(planned.compiled.program.memory.peak()))},
       {"sent by a rank", fmt::format("{} a step", meshrt::bytes_text(trial.bytes))},
       {"machine", fmt::format("{}: {:.1f} Gflop/s and {:.1f} GB/s a rank{}", planned.machine().name,
-                              planned.flops_per_second() * 1e-9, planned.machine().memory_gbs,
+                              planned.flops_per_second() * 1e-9, planned.machine().memory.of_most(),
                               found.measured_machine ? ", measured" : "")}};
   std::string text =
       fmt::format("{}, {}, {}\n", found.program, where, trial.random_data ? "random data" : "the data of the run file");
@@ -132,7 +132,7 @@ Json bench_json(const Benched& found) {
            {{"name", planned.machine().name},
             {"measured", found.measured_machine},
             {"flops_per_second", planned.flops_per_second()},
-            {"memory_gbs", planned.machine().memory_gbs}}},
+            {"memory_gbs", planned.machine().memory.of_most()}}},
           {"steps", trial.seconds},
           {"seconds_per_step", trial.median()},
           {"model_flops", planned.model_flops},

@@ -27,18 +27,21 @@ class Bench {
   double elementwise();
   static double elementwise_flops();
 
-  /// Seconds of reading two arrays and writing one.
-  double memory();
-  static double bytes();
+  /// Seconds of reading two arrays and writing one of them, again and again.
+  double memory(size_t index);
+  static constexpr int64_t touched[] = {256 << 10, 1 << 20, 4 << 20, 16 << 20, 96 << 20};  // by index, bytes
 
   /// Seconds that the slowest rank takes when all begin together.
   double slowest(const std::function<void()>& work);
 
  private:
+  template <class T>
+  double three_products(const T* x, T* y);
+
   meshrt::Rank& rank_;
   const meshrt::Group& all_;
-  std::vector<float> a_, b_, c_, slopes_;
-  std::vector<double> wide_a_, wide_b_, wide_c_, x_, y_;
+  std::vector<float> x_, y_;  // what is read and written
+  std::vector<double> wide_x_, wide_y_;
 };
 
 /// Calls of the groups over one axis, all groups at once, by sizes.
@@ -56,11 +59,14 @@ class CallBench {
   double send(size_t index) { return seconds(sends_[index], index); }
 
  private:
-  double seconds(meshrt::Plan&, size_t index);
+  /// A call of one size from several places: a step's next value is none that the caches still have.
+  using Places = std::vector<meshrt::Plan>;
+
+  double seconds(Places&, size_t index);
 
   Bench& bench_;
   const meshrt::Group& group_;
-  std::vector<meshrt::Plan> all_reduces_, sends_;
+  std::vector<Places> all_reduces_, sends_;  // by size
 };
 
 }  // namespace mesh

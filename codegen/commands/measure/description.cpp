@@ -27,12 +27,18 @@ std::string digits(double number) {
 }
 
 /// "{ 4KiB: 0.52, 64KiB: 1.7 }"
-std::string rates_text(const MeasuredCalls& calls) {
+std::string rates_text(const Rate& rate) {
   std::string text;
-  for (const MeasuredCalls::Size& one : calls.sizes)
-    text +=
-        fmt::format("{}{:.0f}KiB: {}", text.empty() ? "" : ", ", static_cast<double>(one.sent) / 1024, digits(one.gbs));
+  for (const Rate::Point& one : rate.points)
+    text += fmt::format("{}{:.0f}KiB: {}", text.empty() ? "" : ", ", static_cast<double>(one.bytes) / 1024,
+                        digits(one.gbs));
   return "{ " + text + " }";
+}
+
+std::string rates_text(const MeasuredCalls& calls) {
+  Rate rate;
+  for (const MeasuredCalls::Size& one : calls.sizes) rate.points.push_back({one.sent, one.gbs});
+  return rates_text(rate);
 }
 
 /// The keys of a link, each on a line of its own.
@@ -73,16 +79,19 @@ Json links_json(const Links& links) {
   return json;
 }
 
-/// "1 us, 10 GB/s"; of several sizes those of the smallest and the largest.
-std::string link_text(const Link& link) {
+/// "10 GB/s"; of several sizes those of the smallest and the largest.
+std::string rate_text(const Rate& rate) {
   const auto at = [&](const Rate::Point& point) {
-    return fmt::format("{:g} GB/s{}", point.gbs,
-                       link.gbs.points.size() > 1 ? " of " + meshrt::bytes_text(point.bytes) : "");
+    return fmt::format("{} GB/s{}", digits(point.gbs),
+                       rate.points.size() > 1 ? " of " + meshrt::bytes_text(point.bytes) : "");
   };
-  std::string text = fmt::format("{:g} us, {}", link.latency_us, at(link.gbs.points.front()));
-  if (link.gbs.points.size() > 1) text += " to " + at(link.gbs.points.back());
+  std::string text = at(rate.points.front());
+  if (rate.points.size() > 1) text += " to " + at(rate.points.back());
   return text;
 }
+
+/// "1 us, 10 GB/s"
+std::string link_text(const Link& link) { return fmt::format("{:g} us, {}", link.latency_us, rate_text(link.gbs)); }
 
 }  // namespace
 
@@ -95,9 +104,10 @@ std::string description(const Measured& found, const std::string& name) {
   std::string text = fmt::format(
       "# Measured by `meshc machine --measure`: {} at once, medians of some turns.\nname: {}\ngflops:   # of a core: "
       "products and attention with their gradients\n  f32: "
-      "{}\n  f64: {}\n  attention: {}\n  elementwise: {}   # all other ops\nmemory_gbs: {}   # of a core\n",
+      "{}\n  f64: {}\n  attention: {}\n  elementwise: {}   # all other ops\nmemory_gbs: {}   # of a core, by what an "
+      "op touches\n",
       ranks_text(found), quoted(name), digits(found.gflops_f32), digits(found.gflops_f64),
-      digits(found.gflops_attention), digits(found.gflops_elementwise), digits(found.memory_gbs));
+      digits(found.gflops_attention), digits(found.gflops_elementwise), rates_text(found.memory));
   text += fmt::format("node:   # `gbs` by what a rank sends in a call\n  ranks: {}\n  memory_gib: {}\n", found.ranks,
                       digits(host_memory().bytes / 0x1p30));
   if (found.node) text += link_text(*found.node);
@@ -120,7 +130,7 @@ std::string what_was_found(const Measured& found) {
       {{"products", fmt::format("f32 {}, f64 {} GFLOP/s a rank", digits(found.gflops_f32), digits(found.gflops_f64))},
        {"attention", "f32 " + digits(found.gflops_attention) + " GFLOP/s a rank"},
        {"other ops", "f32 " + digits(found.gflops_elementwise) + " GFLOP/s a rank"},
-       {"memory", digits(found.memory_gbs) + " GB/s a rank"}});
+       {"memory", rate_text(found.memory) + " a rank"}});
   std::vector<std::vector<std::string>> rows;
   if (found.node) {
     add_rows(rows, fmt::format("all-reduce, {} ranks of a host", found.node->ranks), found.node->all_reduce);
@@ -149,7 +159,7 @@ Json measured_json(const Measured& found, const std::string& name, const std::st
               {"f64", found.gflops_f64},
               {"attention", found.gflops_attention},
               {"elementwise", found.gflops_elementwise}}},
-            {"memory_gbs", found.memory_gbs},
+            {"memory_gbs", rate_json(found.memory)},
             {"spread", found.spread}};
   const auto link = [](const MeasuredLink& one) -> Json {
     return {{"ranks", one.ranks}, {"all_reduce", calls_json(one.all_reduce)}, {"send", calls_json(one.send)}};
@@ -169,7 +179,7 @@ std::string machine_text(const Machine& machine) {
   };
   rate("  attention", machine.gflops_attention);
   rate("  other ops", machine.gflops_elementwise);
-  rows.push_back({"  memory", fmt::format("{:g} GB/s a core", machine.memory_gbs)});
+  rows.push_back({"  memory", rate_text(machine.memory) + " a core"});
   rows.push_back(
       {"  a host", fmt::format("{} ranks{}", machine.node_ranks,
                                machine.node_memory_gib > 0 ? fmt::format(", {:g} GiB", machine.node_memory_gib) : "")});
@@ -185,7 +195,7 @@ Json machine_json(const Machine& machine) {
             {"name", machine.name},
             {"hash", machine.hash},
             {"gflops", {{"f32", machine.gflops_f32}, {"f64", machine.gflops_f64}, {"bf16", machine.gflops_bf16}}},
-            {"memory_gbs", machine.memory_gbs}};
+            {"memory_gbs", rate_json(machine.memory)}};
   if (machine.gflops_attention) json["gflops"]["attention"] = *machine.gflops_attention;
   if (machine.gflops_elementwise) json["gflops"]["elementwise"] = *machine.gflops_elementwise;
   json["node"] = {{"ranks", machine.node_ranks}};

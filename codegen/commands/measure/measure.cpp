@@ -71,6 +71,17 @@ MeasuredCalls calls_of(const Times& times, double sent, double rounds) {
   return calls;
 }
 
+/// What touches more takes longer, whatever the noise.
+Rate memory_rates(const Times& times) {
+  Rate rate;
+  double before = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    before = std::max(median(times[i]), longer * before);
+    rate.points.push_back({Bench::touched[i], 1e-9 * static_cast<double>(Bench::touched[i]) / before});
+  }
+  return rate;
+}
+
 /// One kind of links, measured turn by turn.
 class LinkBench {
  public:
@@ -107,24 +118,27 @@ Measured measure_hosts(Rank& rank, const std::function<void(const std::string&)>
   std::optional<LinkBench> node, network;
   if (found.ranks > 1) node.emplace(rank, bench, meshrt::Axis{found.ranks, 1});
   if (found.hosts > 1) network.emplace(rank, bench, meshrt::Axis{found.hosts, found.ranks});
-  std::vector<double> f32, f64, attention, elementwise, memory;
+  std::vector<double> f32, f64, attention, elementwise;
+  Times memory(std::size(Bench::touched));
   for (int turn = 0; turn <= turns; ++turn) {  // the first one warms caches and clocks, and is not counted
     const double products = bench.products_f32(), wide = bench.products_f64(), attended = bench.attention(),
-                 functions = bench.elementwise(), stream = bench.memory();
+                 functions = bench.elementwise();
+    for (size_t i = 0; i < memory.size(); ++i)
+      if (const double seconds = bench.memory(i); turn > 0) memory[i].push_back(seconds);
     for (std::optional<LinkBench>* link : {&node, &network})
       if (*link) (*link)->turn(turn > 0);
     if (turn == 0) continue;
     f32.push_back(products), f64.push_back(wide);
-    attention.push_back(attended), elementwise.push_back(functions), memory.push_back(stream);
+    attention.push_back(attended), elementwise.push_back(functions);
     tell(fmt::format("turn {} of {}", turn, turns));
   }
   found.gflops_f32 = 1e-9 * Bench::flops() / median(f32);
   found.gflops_f64 = 1e-9 * Bench::flops() / median(f64);
   found.gflops_attention = 1e-9 * Bench::attention_flops() / median(attention);
   found.gflops_elementwise = 1e-9 * Bench::elementwise_flops() / median(elementwise);
-  found.memory_gbs = 1e-9 * Bench::bytes() / median(memory);
-  found.spread =
-      std::max({spread_of(f32), spread_of(f64), spread_of(attention), spread_of(elementwise), spread_of(memory)});
+  found.memory = memory_rates(memory);
+  found.spread = std::max(
+      {spread_of(f32), spread_of(f64), spread_of(attention), spread_of(elementwise), spread_of(memory.back())});
   if (node) found.node = node->result();
   if (network) found.network = network->result();
   return found;

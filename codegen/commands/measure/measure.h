@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/layout/machine.h"
 #include "meshrt/rank.h"
 
 namespace mesh {
@@ -29,11 +30,12 @@ struct MeasuredLink {
 };
 
 struct Measured {
-  int hosts = 1, ranks = 1;                               // ranks of a host
-  double gflops_f32 = 0, gflops_f64 = 0, memory_gbs = 0;  // of a rank, while all work
-  double gflops_attention = 0, gflops_elementwise = 0;    // in f32
-  std::optional<MeasuredLink> node, network;              // nothing where there is none
-  double spread = 0;                                      // how far turns lie apart, by the median
+  int hosts = 1, ranks = 1;                             // ranks of a host
+  double gflops_f32 = 0, gflops_f64 = 0;                // of a rank, while all work
+  double gflops_attention = 0, gflops_elementwise = 0;  // in f32
+  Rate memory;                                          // by bytes that are touched
+  std::optional<MeasuredLink> node, network;            // nothing where there is none
+  double spread = 0;                                    // how far turns lie apart, by the median
 };
 
 /// Collective; all ranks get the same. `tell` is called as something becomes known, with a line on it. Throws
