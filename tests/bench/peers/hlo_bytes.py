@@ -68,11 +68,11 @@ def computations(text):
 
 
 def group_size(instruction, devices):
-    """By its replica groups: `mesh['a'=2,'b'=4] {'b'}`, `mesh['a'=8] {'a':(1)4}`, `[2,4]<=[8]` or `{{0,1},{2,3}}`; without, all devices."""
+    """By its replica groups: `mesh['a'=2,'b'=4] {'b'}`, `mesh['a'=2,'b'=4], device_ids=([4,2]T(1,0)) {'b'}`, `mesh['a'=8] {'a':(1)4}`, `[2,4]<=[8]` or `{{0,1},{2,3}}`; without, all devices."""
     attributes = instruction.attributes
     if "replica_groups=" not in attributes or "replica_groups={}" in attributes or "replica_groups={{}}" in attributes:
         return devices
-    if named := re.search(r"replica_groups=mesh\[([^\]]*)\]\s*\{([^}]*)\}", attributes):
+    if named := re.search(r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\([^{]*\))?\s*\{([^}]*)\}", attributes):
         sizes = {axis: int(size) for axis, size in re.findall(r"'(\w+)'=(\d+)", named[1])}
         return math.prod(int(part) if part else sizes[axis] for axis, part in re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", named[2]))
     if counted := re.search(r"replica_groups=\[(\d+),(\d+)\]<=", attributes):
