@@ -229,8 +229,7 @@ bool owns_parameters(const Elaboration& e, const ast::Block& block) {
 void declare_body(Elaboration& e, DimScope& scope, const std::string& path, const ast::Body& body,
                   const std::vector<DimId>& loops) {
   // A body's dims are known in all of it, as those of a file are.
-  for (const ast::Statement& statement : body)
-    if (const auto* dims = std::get_if<ast::Dims>(&statement.node)) declare_local(e, scope, *dims);
+  declare_local(e, scope, body);
   for (const ast::Statement& statement : body) {
     if (const auto* port = std::get_if<ast::Port>(&statement.node)) {
       declare_inputs(e, scope, path, *port, statement.span, loops);
