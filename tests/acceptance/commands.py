@@ -400,6 +400,14 @@ def check_calls(report, folder):
     with open(f"{folder}/nameless.html") as page:
         text = page.read()
     report.true("plan --html: the same calls", all(f" in <code>{line.split(' in ')[1]}</code>" in text for line in wanted if " in " in line))
+    # What follows the call of a block by its own name is of the model again.
+    with open(f"{folder}/behind.mesh", "w") as file:
+        file.write("dim batch = 4, d = 8\nblock Scale(x : real[batch, d]) -> real[batch, d] {\n  param w : real[d] = ones\n  return x * w\n}\n"
+                   "model M {\n  input x : real[batch, d]\n  loss = mean[d](tanh(mean[batch](Scale(x))))\n  minimize loss with sgd(lr: 0.1)\n}\n"
+                   "mesh line { data: 2 }\nlayout default on line { batch -> data }\nbudget default { collectives in Scale == { all_reduce: 1 } }\n")
+    held = json.loads(execute(meshc(), "plan", "behind.mesh", "--json", cwd=folder).stdout)
+    places = [(one["tensor"], one["in"]) for one in held["collectives"]]
+    report.true("plan: what follows a call is not of it", held["budget"][0]["holds"] and places == [("sum[batch]", ""), ("d_Scale.w", "Scale")], (places, held["budget"]))
 
 
 def sized(count):
