@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace mesh {
 namespace {
@@ -50,7 +51,9 @@ class Search {
     }
     if (best_ && best_->excess > 0) save_memory();
     if (!best_) return {};
-    if (best_->excess == 0) try_savings();
+    if (best_->excess == 0) try_savings(best_->rules);
+    if (best_->excess == 0) make_room();
+    all = all && std::ranges::all_of(without_room_, [&](const auto& one) { return one.second >= best_->seconds; });
     return FoundSet{best_->rules, *trials_.outcome(best_->rules), best_->excess == 0, all && best_->excess == 0};
   }
 
@@ -74,6 +77,7 @@ class Search {
     const Outcome* outcome = trials_.outcome(rules);
     if (!outcome) return false;
     Score score{excess(outcome->memory), outcome->seconds, rules};
+    if (score.excess > 0) without_room_[rules] = score.seconds;
     if (best_ && !(score < *best_)) return false;
     best_ = std::move(score);
     return true;
@@ -225,9 +229,18 @@ class Search {
     if (best_->excess == 0) climb(slots);
   }
 
+  /// What has no room may have it with a saving, and take less time than what has it without.
+  void make_room() {
+    std::vector<std::pair<double, FoundRules>> faster;
+    for (const auto& [rules, seconds] : without_room_)
+      if (seconds < best_->seconds) faster.emplace_back(seconds, rules);
+    std::sort(faster.begin(), faster.end());
+    if (faster.size() > beam) faster.resize(beam);
+    for (const auto& [seconds, rules] : faster) try_savings(rules);
+  }
+
   /// What saves memory may save time too.
-  void try_savings() {
-    const FoundRules from = best_->rules;
+  void try_savings(const FoundRules& from) {
     for (const FoundRules& change : changes_of(from, choices_.savings())) {
       if (spent(1.2)) return;
       compile(change);
@@ -240,6 +253,7 @@ class Search {
   const int64_t work_;
   std::vector<Score> estimates_;
   std::set<FoundRules> looked_at_;
+  std::map<FoundRules, double> without_room_;  // seconds of what was compiled, and a rank would hold too much
   std::optional<Score> best_;
 };
 
