@@ -113,9 +113,13 @@ uint32_t line_of(const SourceMap& sources, Span span) { return span.known() ? so
 
 bool is_of_model(const Graph& graph, Span span) { return !graph.objective || span.file == graph.objective->span.file; }
 
+bool needs_call(const Graph& graph, const PlannedCollective& c) {
+  return !c.in_call.empty() && (!c.named || !is_of_model(graph, c.span));
+}
+
 std::string place_text(const Graph& graph, const SourceMap& sources, const PlannedCollective& c) {
-  const bool shared = !is_of_model(graph, c.span) && !c.scope.empty();
-  return fmt::format("{}:{}{}", sources.file_name(c.span), line_of(sources, c.span), shared ? " in " + c.scope : "");
+  return fmt::format("{}:{}{}", sources.file_name(c.span), line_of(sources, c.span),
+                     needs_call(graph, c) ? " in " + c.in_call : "");
 }
 
 }  // namespace mesh

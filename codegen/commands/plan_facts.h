@@ -44,7 +44,10 @@ uint32_t line_of(const SourceMap&, Span);
 /// Whether it stands in the model's own file.
 bool is_of_model(const Graph&, Span);
 
-/// "gpt.mesh:46"; of a line of a block from another file also which instance it is of: "std.nn:7 in layer.norm1".
+/// Whether line and name leave open which call of a block it is in: a line of another file, a value without a name.
+bool needs_call(const Graph&, const PlannedCollective&);
+
+/// "gpt.mesh:46"; where that is needed also the call: "std.nn:7 in layer.norm1", "gpt.mesh:46 in layer.ffn#2".
 std::string place_text(const Graph&, const SourceMap&, const PlannedCollective&);
 
 }  // namespace mesh

@@ -83,6 +83,7 @@ Json collectives_json(const MeshShape& mesh, const Prediction& prediction, const
                    {"call", c.call},
                    {"file", sources.file_name(c.span)},
                    {"line", line_of(sources, c.span)},
+                   {"in", c.in_call},
                    {"reason", c.reason}});
   }
   return all;

@@ -1,6 +1,7 @@
 #include "codegen/elaborate/blocks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/expressions.h"
@@ -186,11 +187,12 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
     binding.span = argument.name->span;
     body.names.emplace(argument.name->text, binding);
   }
-  const std::string outer_scope = e.build.scope;
-  e.build.scope = instance.path;
+  const std::string outer_scope = std::exchange(e.build.scope, instance.path);
+  const std::string outer_call = std::exchange(e.build.call, body.call);
   statements(e, body, block.body);
   std::vector<Term> results = returned(e, block, body, span);
   e.build.scope = outer_scope;
+  e.build.call = outer_call;
   if (results.size() == 1) record_name(e, body.call, results.front());
   return results;
 }

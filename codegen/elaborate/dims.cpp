@@ -10,10 +10,38 @@
 namespace mesh::elaboration {
 namespace {
 
+/// The sizes that are being evaluated, each for the one before it.
+class Chain {
+ public:
+  explicit Chain(Elaboration& e) : e_(e) {}
+
+  /// What `evaluate` gives, with `declared` in the chain meanwhile. E0206 and no size where it is there already.
+  template <class Evaluate>
+  NamedSize link(const ast::Name& declared, Evaluate evaluate) {
+    const std::string& name = declared.text;
+    if (const auto first = std::find(open_.begin(), open_.end(), name); first != open_.end()) {
+      std::string circle;
+      for (auto at = first; at != open_.end(); ++at) circle += *at + " -> ";
+      e_.error("E0206", declared.span, "the size of `{}` depends on itself", name)
+          .here("{}{}", circle, name)
+          .help("give one of them a number");
+      return NamedSize{{}, declared.span, {}};
+    }
+    open_.push_back(name);
+    NamedSize size = evaluate();
+    open_.pop_back();
+    return size;
+  }
+
+ private:
+  Elaboration& e_;
+  std::vector<std::string> open_;
+};
+
 /// Evaluates dims and consts in whatever order they refer to each other.
 class Globals {
  public:
-  explicit Globals(Elaboration& e) : e_(e) {
+  explicit Globals(Elaboration& e) : e_(e), chain_(e) {
     for (const ast::Dim* dim : e.declared.dims) dims_[dim->name.text] = dim;
     for (const ast::Constant* constant : e.declared.constants) constants_[constant->name.text] = constant;
     scope_.find = [this](const std::string& name) { return find(name); };
@@ -45,15 +73,8 @@ class Globals {
     const auto constant = constants_.find(name);
     if (dim == dims_.end() && constant == constants_.end()) return {};
     const ast::Name& declared = dim != dims_.end() ? dim->second->name : constant->second->name;
-    if (std::find(open_.begin(), open_.end(), name) != open_.end()) {
-      std::string cycle;
-      for (auto at = std::find(open_.begin(), open_.end(), name); at != open_.end(); ++at) cycle += *at + " -> ";
-      e_.error("E0206", declared.span, "the size of `{}` depends on itself", name).here("{}{}", cycle, name);
-      return NamedSize{{}, declared.span, {}};
-    }
-    open_.push_back(name);
-    const NamedSize size = dim != dims_.end() ? size_of(*dim->second) : value_of(*constant->second);
-    open_.pop_back();
+    NamedSize size =
+        chain_.link(declared, [&] { return dim != dims_.end() ? size_of(*dim->second) : value_of(*constant->second); });
     e_.sizes[name] = size;
     return size;
   }
@@ -118,7 +139,7 @@ class Globals {
   SizeScope scope_;
   std::map<std::string, const ast::Dim*> dims_;
   std::map<std::string, const ast::Constant*> constants_;
-  std::vector<std::string> open_;
+  Chain chain_;
   std::vector<const ast::Constant*> inexact_;
 };
 
@@ -178,6 +199,75 @@ DimId local_dim(Elaboration& e, const std::string& name, int64_t size, const ast
   return e.build.dim(taken, size, dim.name.span, derivation(e, *dim.size));
 }
 
+/// Declares the dims of a body in whatever order they refer to each other.
+class Locals {
+ public:
+  Locals(Elaboration& e, DimScope& scope, const ast::Body& body)
+      : e_(e), scope_(scope), known_(size_scope(e, scope)), sizes_(known_), chain_(e) {
+    sizes_.find = [this](const std::string& name) { return find(name); };
+    sizes_.names = [this] { return names(); };
+    for (const ast::Statement& statement : body)
+      if (const auto* dims = std::get_if<ast::Dims>(&statement.node))
+        for (const ast::Dim& dim : dims->dims) add(dim);
+  }
+
+  void declare() {
+    for (const ast::Dim* dim : dims_) find(dim->name.text);
+    for (const ast::Dim* dim : dims_)
+      if (const auto own = scope_.own.find(dim->name.text); own != scope_.own.end())
+        e_.graph.dim(own->second).edge = edge_of(e_, known_, *dim);
+  }
+
+ private:
+  void add(const ast::Dim& dim) {
+    const std::string& name = dim.name.text;
+    const DimId known = find_dim(e_, scope_, name);
+    const ast::Dim* const here = dim_here(name);
+    if (!known && here == nullptr) return dims_.push_back(&dim);
+    const bool parameter =
+        known && scope_.own.count(name) > 0 && !e_.graph.dim(known).name.starts_with(scope_.owner + ".");
+    e_.error("E0204", dim.name.span, "dim `{}` is declared already", name)
+        .here("again here")
+        .label(known ? e_.graph.dim(known).span : here->name.span, parameter ? "bound to this dim" : "first here");
+  }
+
+  const ast::Dim* dim_here(const std::string& name) const {
+    const auto at =
+        std::find_if(dims_.begin(), dims_.end(), [&](const ast::Dim* dim) { return dim->name.text == name; });
+    return at == dims_.end() ? nullptr : *at;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> all = known_.names();
+    for (const ast::Dim* dim : dims_)
+      if (scope_.own.count(dim->name.text) == 0) all.push_back(dim->name.text);
+    return all;
+  }
+
+  std::optional<NamedSize> find(const std::string& name) {
+    const ast::Dim* const dim = dim_here(name);
+    if (dim == nullptr || scope_.own.count(name) > 0) return known_.find(name);
+    if (scope_.broken.count(name) > 0) return NamedSize{{}, dim->name.span, {}};
+    return chain_.link(dim->name, [&] {
+      NamedSize size{{}, dim->name.span, {}};
+      if (const auto value = evaluate_size(*dim->size, sizes_, *e_.sink, "dim `" + name + "`")) {
+        size.value = Rational(*value);
+        scope_.own[name] = local_dim(e_, scope_.owner + "." + name, *value, *dim);
+      } else {
+        scope_.broken.insert(name);
+      }
+      return size;
+    });
+  }
+
+  Elaboration& e_;
+  DimScope& scope_;
+  const SizeScope known_;  // what stands around the body, and its own dims that are declared
+  SizeScope sizes_;        // those and all dims of the body
+  std::vector<const ast::Dim*> dims_;
+  Chain chain_;
+};
+
 /// `const root = sqrt(2)`, `const causal = true`: folded as in a model. E0315.
 void fold(Elaboration& e, const ast::Constant& constant) {
   Frame frame;
@@ -218,25 +308,7 @@ void declare_globals(Elaboration& e) {
   for (const ast::Require* require : e.declared.requirements) check_require(*require, globals.scope(), *e.sink);
 }
 
-void declare_local(Elaboration& e, DimScope& scope, const ast::Dims& dims) {
-  for (const ast::Dim& dim : dims.dims) {
-    const std::string& name = dim.name.text;
-    if (const DimId known = find_dim(e, scope, name)) {
-      const bool parameter = scope.own.count(name) > 0 && !e.graph.dim(known).name.starts_with(scope.owner + ".");
-      e.error("E0204", dim.name.span, "dim `{}` is declared already", name)
-          .here("again here")
-          .label(e.graph.dim(known).span, parameter ? "bound to this dim" : "first here");
-      continue;
-    }
-    const auto size = evaluate_size(*dim.size, size_scope(e, scope), *e.sink, "dim `" + name + "`");
-    if (size) {
-      scope.own[name] = local_dim(e, scope.owner + "." + name, *size, dim);
-      e.graph.dim(scope.own[name]).edge = edge_of(e, size_scope(e, scope), dim);
-    } else {
-      scope.broken.insert(name);
-    }
-  }
-}
+void declare_local(Elaboration& e, DimScope& scope, const ast::Body& body) { Locals(e, scope, body).declare(); }
 
 void check_requirement(Elaboration& e, const DimScope& scope, const ast::Require& require) {
   check_require(require, size_scope(e, scope), *e.sink);

@@ -11,8 +11,9 @@ namespace mesh::elaboration {
 /// frontend/size.h says) and checks each `require` (E0305).
 void declare_globals(Elaboration&);
 
-/// The local dims of a block or model: `Block.dim`, one dim for each size it takes.
-void declare_local(Elaboration&, DimScope&, const ast::Dims&);
+/// The dims that a body of a block or model declares, whatever their order: `Block.dim`, one dim for each size it
+/// takes. E0204, E0206.
+void declare_local(Elaboration&, DimScope&, const ast::Body&);
 
 void check_requirement(Elaboration&, const DimScope&, const ast::Require&);
 

@@ -280,8 +280,7 @@ void manual_statement(Elaboration& e, Frame& frame, const ast::Manual& manual, S
   DimScope* const outer = frame.dims;
   frame.dims = &dims;
   e.regions.push_back(&region);
-  for (const ast::Statement& statement : manual.body)
-    if (const auto* own = std::get_if<ast::Dims>(&statement.node)) declare_local(e, dims, *own);
+  declare_local(e, dims, manual.body);
   statements(e, frame, manual.body);
   e.regions.pop_back();
   frame.dims = outer;

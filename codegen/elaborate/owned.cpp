@@ -1,5 +1,6 @@
 // What bodies own: local dims, inputs, parameters with their initial values, and instances of blocks.
 #include <algorithm>
+#include <utility>
 
 #include "codegen/elaborate/blocks.h"
 #include "codegen/elaborate/dims.h"
@@ -88,8 +89,9 @@ void declare_stored(Elaboration& e, DimScope& scope, const std::string& path, St
   type.dims.insert(type.dims.begin(), loops.begin(), loops.end());
   if (!path_is_free(e, full, name.span)) return;
   e.build.span = name.span;
-  e.build.scope = path;
+  const std::string outer_scope = std::exchange(e.build.scope, path);
   const StoredId id = e.build.stored(kind, full, type, initial);
+  e.build.scope = outer_scope;
   e.graph.stored[id.index].stacked = loops.size();
   e.tables.stored[full] = id;
 }
@@ -229,8 +231,7 @@ bool owns_parameters(const Elaboration& e, const ast::Block& block) {
 void declare_body(Elaboration& e, DimScope& scope, const std::string& path, const ast::Body& body,
                   const std::vector<DimId>& loops) {
   // A body's dims are known in all of it, as those of a file are.
-  for (const ast::Statement& statement : body)
-    if (const auto* dims = std::get_if<ast::Dims>(&statement.node)) declare_local(e, scope, *dims);
+  declare_local(e, scope, body);
   for (const ast::Statement& statement : body) {
     if (const auto* port = std::get_if<ast::Port>(&statement.node)) {
       declare_inputs(e, scope, path, *port, statement.span, loops);

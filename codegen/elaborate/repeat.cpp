@@ -1,6 +1,7 @@
 #include "codegen/elaborate/repeat.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/elaborate/dims.h"
 #include "codegen/elaborate/expressions.h"
@@ -105,8 +106,8 @@ ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, D
   e.loops.push_back(&loop);
   body.home.push_back(&loop);
   e.build.body = loop.body;
-  const std::string outer_scope = e.build.scope;
-  e.build.scope = body.path;
+  const std::string outer_scope = std::exchange(e.build.scope, body.path);
+  const std::string outer_call = std::exchange(e.build.call, body.call);
   for (Carry& carry : carries) {
     Binding binding;
     binding.span = carry.span;
@@ -140,6 +141,7 @@ ClosedLoop write_body(Elaboration& e, Frame& frame, const ast::Repeat& repeat, D
   }
   if (repeat.until != nullptr) until_condition(e, body, *repeat.until);
   e.build.scope = outer_scope;
+  e.build.call = outer_call;
   e.build.body = outer;
   e.loops.pop_back();
   return closed;

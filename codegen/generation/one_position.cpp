@@ -75,11 +75,17 @@ bool OnePositionMaker::sees_ahead(ValueId id, DimId dim) const {
 
 // ---- writing
 
-GraphBuilder OnePositionMaker::build(BodyId body, Span span, std::string scope) {
+GraphBuilder OnePositionMaker::build(BodyId body, Span span) {
   GraphBuilder made(to_);
   made.body = body;
   made.span = span;
-  made.scope = std::move(scope);
+  return made;
+}
+
+GraphBuilder OnePositionMaker::build(BodyId body, const Node& like) {
+  GraphBuilder made = build(body, like.span);
+  made.scope = like.scope;
+  made.call = like.call;
   return made;
 }
 
@@ -147,7 +153,7 @@ ValueId OnePositionMaker::cached(ValueId id, DimId dim) {
   const BodyId body = to_.value(now).body;
   const Node& node = from_.node(from_.value(id).producer);
   const auto [stored, before] = cache(body, id, {{}, from_.type(id), Kept::What::positions, id}, node.span);
-  GraphBuilder at = build(body, node.span, node.scope);
+  GraphBuilder at = build(body, node);
   const std::vector<DimId>& dims = from_.type(id).dims;
   const bool first = !sequences_ || std::ranges::find(dims, dim) < std::ranges::find(dims, sequences_);
   // Dims as the cache has them, so that nothing is turned.
@@ -204,7 +210,7 @@ ValueId OnePositionMaker::one_of_copies(const Node& node, const BroadcastOp& cop
 /// Of what is sliced, the slice's element at this position.
 ValueId OnePositionMaker::taken_of_slice(const Node& node, const SliceOp& slice) {
   const ValueId table = whole(node.inputs[0]);
-  GraphBuilder at = build(to_.value(table).body, node.span, node.scope);
+  GraphBuilder at = build(to_.value(table).body, node);
   ValueId index = position();
   if (slice.step != 1) index = at.multiply(index, at.literal(static_cast<double>(slice.step), Type::i32));
   if (slice.begin != 0) index = at.add(index, at.literal(static_cast<double>(slice.begin), Type::i32));
@@ -212,7 +218,7 @@ ValueId OnePositionMaker::taken_of_slice(const Node& node, const SliceOp& slice)
 }
 
 ValueId OnePositionMaker::taken(ValueId table, DimId dim, const Node& of) {
-  GraphBuilder at = build(to_.value(table).body, of.span, of.scope);
+  GraphBuilder at = build(to_.value(table).body, of);
   return element_at(at, table, dim, position());
 }
 

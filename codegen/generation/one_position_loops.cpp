@@ -53,9 +53,16 @@ void OnePositionMaker::every_turn(NodeId id, const LoopOp& from) {
   const Node& node = from_.node(id);
   const BodyId outer = bodies_.at(node.body);
   const NodeId made{static_cast<uint32_t>(to_.nodes.size())};
-  to_.nodes.push_back(
-      {LoopOp{from.dim, {}, from.reverse, {}, {}, {}, {}}, {}, {}, outer, Part::forward, node.span, node.scope, {}});
-  GraphBuilder at = build(outer, node.span, node.scope);
+  to_.nodes.push_back({LoopOp{from.dim, {}, from.reverse, {}, {}, {}, {}},
+                       {},
+                       {},
+                       outer,
+                       Part::forward,
+                       node.span,
+                       node.scope,
+                       {},
+                       node.call});
+  GraphBuilder at = build(outer, node);
   const BodyId body = at.new_body(made);
   std::get<LoopOp>(to_.node(made).op).body = body;
   bodies_[from.body] = body;

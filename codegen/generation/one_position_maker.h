@@ -82,8 +82,9 @@ class OnePositionMaker {
   ValueId at_dim_of(ValueId, ValueId like);
 
   // ---- writing
-  GraphBuilder build(BodyId, Span, std::string scope = {});
-  GraphBuilder build_like(const Node& node) { return build(bodies_.at(node.body), node.span, node.scope); }
+  GraphBuilder build(BodyId, Span);
+  GraphBuilder build(BodyId, const Node& like);
+  GraphBuilder build_like(const Node& node) { return build(bodies_.at(node.body), node); }
   std::string cache_path(ValueId of);
   /// A cache of a value of the model, whose turn has this type; with what it held before.
   std::pair<StoredId, ValueId> cache(BodyId, ValueId of, Kept, Span);

@@ -130,6 +130,7 @@ class Differentiator {
       const Node node = graph_.node(*at);
       build.span = node.span;
       build.scope = node.scope;
+      build.call = node.call;
       if (node.region) build.region = node.region;
       std::vector<ValueId> d_results;
       bool any = false;
@@ -182,7 +183,7 @@ class Differentiator {
 
   void loop_backward(GraphBuilder& build, NodeId forward_id, const LoopOp& forward, std::map<ValueId, ValueId>& d) {
     const Span span = build.span;
-    const std::string scope = build.scope;
+    const std::string scope = build.scope, call = build.call;
     LoopOp back;
     back.dim = forward.dim;
     back.reverse = !forward.reverse;
@@ -205,7 +206,7 @@ class Differentiator {
         stacks[c.stacked] = build.in_order(found->second, graph_.type(c.stacked).dims);
 
     const NodeId id{static_cast<uint32_t>(graph_.nodes.size())};
-    graph_.nodes.push_back({LoopOp{}, {}, {}, build.body, Part::input_gradient, span, scope, build.region});
+    graph_.nodes.push_back({LoopOp{}, {}, {}, build.body, Part::input_gradient, span, scope, build.region, call});
     graph_.body(build.body).nodes.push_back(id);
     back.body = build.new_body(id);
     stash_.pair(back.body, forward_id);
@@ -215,6 +216,7 @@ class Differentiator {
     inside.part = Part::input_gradient;
     inside.span = span;
     inside.scope = scope;
+    inside.call = call;
     inside.region = build.region;
     std::map<ValueId, ValueId> d_inside;
     for (size_t i = 0; i < back.carries.size(); ++i)

@@ -30,7 +30,7 @@ class Groups {
     inner_ = NodeId{static_cast<uint32_t>(graph_.nodes.size())};
     GraphBuilder build(graph_);
     LoopOp groups{groups_, build.new_body(outer_), turns.reverse, {}, {}, {}, {}};
-    graph_.nodes.push_back({LoopOp{}, {}, {}, groups.body, node.part, node.span, node.scope, node.region});
+    graph_.nodes.push_back({LoopOp{}, {}, {}, groups.body, node.part, node.span, node.scope, node.region, node.call});
     graph_.body(groups.body).nodes.push_back(inner_);
     graph_.body(turns.body).owner = inner_;
     LoopOp within{within_, turns.body, turns.reverse, {}, {}, {}, {}};

@@ -62,12 +62,7 @@ class Naming {
       graph_.body(body).nodes.push_back(id);
       if (positions_along(graph_, graph_.node(id)) != parts_.samples) continue;
       for_each_dim(graph_.node(id).op, [&](DimId& dim) { dim = parts_.micro; });
-      GraphBuilder build(graph_);
-      build.body = body;
-      build.part = graph_.node(id).part;
-      build.span = graph_.node(id).span;
-      build.scope = graph_.node(id).scope;
-      build.region = graph_.node(id).region;
+      GraphBuilder build = beside(graph_, graph_.node(id));
       const ValueId local = graph_.node(id).results[0];
       const double size = static_cast<double>(graph_.dim(parts_.micro).size);
       const ValueId begin = build.multiply(turn_around(body), size), global = build.add(local, begin);

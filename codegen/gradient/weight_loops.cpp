@@ -59,7 +59,7 @@ class WeightLoop {
     weights_ = NodeId{static_cast<uint32_t>(graph_.nodes.size())};
     const Node& inputs = graph_.node(inputs_);
     graph_.nodes.push_back(
-        {LoopOp{}, {}, {}, inputs.body, Part::weight_gradient, inputs.span, inputs.scope, inputs.region});
+        {LoopOp{}, {}, {}, inputs.body, Part::weight_gradient, inputs.span, inputs.scope, inputs.region, inputs.call});
     to_.dim = from_.dim;
     to_.reverse = from_.reverse;
     to_.body = GraphBuilder(graph_).new_body(weights_);

@@ -12,7 +12,7 @@ void internal_error(const std::string& what) { throw std::logic_error(what); }
 
 NodeId GraphBuilder::append(Op op, std::vector<ValueId> inputs) {
   const NodeId id{static_cast<uint32_t>(graph.nodes.size())};
-  graph.nodes.push_back({std::move(op), std::move(inputs), {}, body, part, span, scope, region});
+  graph.nodes.push_back({std::move(op), std::move(inputs), {}, body, part, span, scope, region, call});
   const std::vector<ValueType> types = definition(graph.node(id).op).infer(graph, graph.node(id));
   for (const ValueType& type : types) {
     const ValueId result{static_cast<uint32_t>(graph.values.size())};

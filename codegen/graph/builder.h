@@ -22,7 +22,7 @@ class GraphBuilder {
   BodyId body{0};
   Part part = Part::forward;
   Span span;
-  std::string scope;
+  std::string scope, call;
   RegionId region = {};
 
   /// Appends a node; result types from infer_types (graph/op.h).

@@ -9,7 +9,7 @@ namespace mesh {
 Clone::Clone(GraphBuilder& build, NodeId of, const Outer& outer)
     : graph_(build.graph), of_(of), node_{static_cast<uint32_t>(build.graph.nodes.size())}, outer_(outer) {
   const Node node = graph_.node(of);
-  graph_.nodes.push_back({node.op, {}, {}, build.body, build.part, node.span, node.scope, node.region});
+  graph_.nodes.push_back({node.op, {}, {}, build.body, build.part, node.span, node.scope, node.region, node.call});
   if (std::holds_alternative<LoopOp>(node.op)) {
     copy_loop(build);
     return;

@@ -303,6 +303,10 @@ struct Node {
   Span span;             // the expression in the spec that asked for it
   std::string scope;     // path of the block instance it comes from: "layer.attn"; "" in the model itself
   RegionId region = {};  // of the forward node that it is, or was made for; unset for updates and stored tensors
+  std::string call =
+      {};  // of an instance, the scope with its number: "layer.attn#2"; may be empty where it is the first
+
+  const std::string& called() const { return call.empty() ? scope : call; }
 };
 
 struct Value {

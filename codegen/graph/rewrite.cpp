@@ -113,6 +113,7 @@ GraphBuilder beside(Graph& graph, const Node& node) {
   build.part = node.part;
   build.span = node.span;
   build.scope = node.scope;
+  build.call = node.call;
   build.region = node.region;
   return build;
 }

@@ -111,6 +111,7 @@ ValueId Placer::repeat_with(ValueId id, const Placement& to, const std::vector<V
   build.body = graph_.value(id).body;
   build.span = node.span;
   build.scope = node.scope;
+  build.call = node.call;
   const ValueId again = build.value(node.op, inputs);
   graph_.value(again).type = graph_.type(id);
   graph_.value(again).name = graph_.value(id).name;
@@ -214,6 +215,7 @@ ValueId Placer::resharded(ValueId id, ValueId copy, const Placement& to, const s
     const Node& user = consumer_ ? graph_.node(consumer_) : graph_.node(graph_.value(id).producer);
     build.span = user.span;
     build.scope = user.scope;
+    build.call = user.call;
     const ValueId next = build.value(ReshardOp{static_cast<uint32_t>(out_.steps.size())}, {at});
     out_.steps.push_back(std::move(step));
     graph_.value(next).name = graph_.value(id).name;

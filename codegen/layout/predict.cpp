@@ -68,10 +68,28 @@ class Predictor {
         call == index ? 0 : collective_seconds(sharded_.machine, sharded_.layout.mesh, step.axes, step.kind, 0, group);
     const double seconds = step.seconds - saved;
     const Declared::Kind moved = moved_kind(node);
-    result_.collectives.push_back({step.kind, step.axes, group, moved_name(node), step.bytes, times,
-                                   times / step.turns * step.busy, seconds, phase_of(node.part), node.span, node.scope,
-                                   step.reason, step.rule, moved.kind, moved.path, node.results[0], call,
-                                   senders(node, step), bytes_of_stages(node.inputs[0], step)});
+    const auto [name, named] = moved_name(node);
+    result_.collectives.push_back({step.kind,
+                                   step.axes,
+                                   group,
+                                   name,
+                                   named,
+                                   step.bytes,
+                                   times,
+                                   times / step.turns * step.busy,
+                                   seconds,
+                                   phase_of(node.part),
+                                   node.span,
+                                   node.scope,
+                                   node.called(),
+                                   step.reason,
+                                   step.rule,
+                                   moved.kind,
+                                   moved.path,
+                                   node.results[0],
+                                   call,
+                                   senders(node, step),
+                                   bytes_of_stages(node.inputs[0], step)});
     result_.communication_seconds += seconds * static_cast<double>(times);
   }
 
@@ -109,16 +127,20 @@ class Predictor {
     return others;
   }
 
+  struct Told {
+    std::string name;
+    bool named;  // else it is what the op is called that makes it
+  };
   /// What a movement moves, as a reader knows it: the parameter or state that it becomes, its name, that of what it is
   /// a turn of ("d_layer.norm1" is the gradient of `layer.norm1`), else the op that makes it.
-  std::string moved_name(const Node& reshard) const {
+  Told moved_name(const Node& reshard) const {
     if (const auto updated = updates_.find(reshard.results[0]); updated != updates_.end())
-      return graph_.stored[updated->second.index].path;
+      return {graph_.stored[updated->second.index].path, true};
     ValueId value = reshard.inputs[0];
     while (true) {
-      if (const std::string& name = known_as(graph_, value); !name.empty()) return name;
+      if (const std::string& name = known_as(graph_, value); !name.empty()) return {name, true};
       if (const ValueId gathered = gathered_from(value); gathered && !known_as(graph_, gathered).empty())
-        return known_as(graph_, gathered);
+        return {known_as(graph_, gathered), true};
       const Node& producer = graph_.node(graph_.value(value).producer);
       if (std::holds_alternative<ReshardOp>(producer.op)) value = producer.inputs[0];
       else if (const ValueId stacked = slice_of(producer, value)) value = stacked;
@@ -126,9 +148,10 @@ class Predictor {
       else break;
     }
     const ValueId gathered = gathered_from(reshard.results[0]);
-    if (gathered && !known_as(graph_, gathered).empty()) return known_as(graph_, gathered);
+    if (gathered && !known_as(graph_, gathered).empty()) return {known_as(graph_, gathered), true};
     const std::string& view = graph_.value(value).label;  // what it is seen as, where it moves before it is split
-    return graph_.names.contains(view) ? view : op_text(graph_, graph_.node(graph_.value(value).producer).op);
+    if (graph_.names.contains(view)) return {view, true};
+    return {op_text(graph_, graph_.node(graph_.value(value).producer).op), false};
   }
 
   /// What the rules take it for: the stored tensor that it becomes, else what it comes from.

@@ -14,15 +14,17 @@ namespace mesh {
 struct PlannedCollective {
   CollectiveKind kind;
   std::vector<AxisId> axes;
-  int64_t group;       // ranks
-  std::string tensor;  // name of the value, or of the op that makes it
-  int64_t bytes;       // what the rank that sends most sends in one execution
-  int64_t count;       // executions a step
-  int64_t sending;     // in which that rank sends so much: fewer where ranks take turns
-  double seconds;      // one execution
-  const char* phase;   // forward, backward, update
-  Span span;           // of the operation that needs it
-  std::string scope;   // of that: "layer.norm1"; empty in the model itself
+  int64_t group;        // ranks
+  std::string tensor;   // name of the value, or of the op that makes it:
+  bool named;           // the former
+  int64_t bytes;        // what the rank that sends most sends in one execution
+  int64_t count;        // executions a step
+  int64_t sending;      // in which that rank sends so much: fewer where ranks take turns
+  double seconds;       // one execution
+  const char* phase;    // forward, backward, update
+  Span span;            // of the operation that needs it
+  std::string scope;    // of that: "layer.norm1"; empty in the model itself
+  std::string in_call;  // the same, of its second call "layer.norm1#2"
   std::string reason;
   Span rule;
   ValueKind of;      // what it moves is to the rules, and the path by which they name that:

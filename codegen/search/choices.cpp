@@ -151,15 +151,12 @@ void Choices::add_pipelines(const Graph& graph) {
 }
 
 void Choices::add_savings(const Graph& graph) {
-  for (const DimId dim : chained_loops(graph))
+  const std::set<DimId> chained = chained_loops(graph);
+  for (const DimId dim : chained)
     if (!written_.pipeline && !written_.remat.loops.contains(dim))
       add(savings_, {"", {graph.dim(dim).name}, {{"", {graph.dim(dim).name}, {}, {}, {{"remat", "\"layer\""}}}}});
-  for (const Slot& slot : slots_)
-    if (slot.scope == "params") {
-      Slot grads{"grads", slot.dims, slot.choices};
-      for (FoundRule& rule : grads.choices) rule.scope = "grads";
-      add(savings_, std::move(grads));
-    }
+  for (const DimId dim : dims_of_stored(graph, true))
+    if (!chained.contains(dim)) add(savings_, {"grads", {graph.dim(dim).name}, choices_of(graph, "grads", {dim})});
   if (!graph.sample_dim || !graph.objective || written_.accumulate > 1 || written_.pipeline) return;
   const Dim& batch = graph.dim(graph.sample_dim);
   for (const Slot& slot : slots_) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace mesh {
 namespace {
@@ -59,7 +60,9 @@ class Search {
     }
     if (best_ && best_->excess > 0) save_memory();
     if (!best_) return {};
-    if (best_->excess == 0) try_savings();
+    if (best_->excess == 0) try_savings(best_->rules);
+    if (best_->excess == 0) make_room();
+    all = all && faster_without_room().empty();
     return FoundSet{best_->rules, *trials_.outcome(best_->rules), best_->excess == 0, all && best_->excess == 0};
   }
 
@@ -250,9 +253,24 @@ class Search {
     if (best_->excess == 0) climb(slots);
   }
 
+  /// What has no room may have it with a saving, and take less time than what has it without.
+  void make_room() {
+    std::vector<std::pair<double, FoundRules>> faster = faster_without_room();
+    if (faster.size() > beam) faster.resize(beam);
+    for (const auto& [seconds, rules] : faster) try_savings(rules);
+  }
+
+  /// What was compiled, would take less time and need more memory than there is; the fastest first.
+  std::vector<std::pair<double, FoundRules>> faster_without_room() const {
+    std::vector<std::pair<double, FoundRules>> faster;
+    for (const Score& score : compiled_)
+      if (score.excess > 0 && score.seconds < best_->seconds) faster.emplace_back(score.seconds, score.rules);
+    std::sort(faster.begin(), faster.end());
+    return faster;
+  }
+
   /// What saves memory may save time too.
-  void try_savings() {
-    const FoundRules from = best_->rules;
+  void try_savings(const FoundRules& from) {
     for (const FoundRules& change : changes_of(from, choices_.savings())) {
       if (spent(1.2)) return;
       compile(change);

@@ -1,6 +1,7 @@
 """Micro-batches and remat change no number: 30 steps of a model with unequal numbers of valid tokens, positions of samples, a loop in a loop
 and clipping, under accumulate 1, 2, 4 with remat on and off and with gradients whole or split (rules for them, ZeRO-2, ZeRO-3), on one rank,
-2 x 2 and 3, against one rank without any of it (f64). Gradients that rules split are reduced in each micro-batch, and kept as their parts."""
+2 x 2 and 3, against one rank without any of it (f64). Gradients that rules split are reduced in each micro-batch, and kept as their parts; `auto`
+splits them by predicted memory and time alone."""
 import json
 import os
 
@@ -114,6 +115,56 @@ def check_plans(report, folder):
     report.true("plan, no rule splits gradients: micro-batches send no more", parts["communication_bytes"] == whole["communication_bytes"])
 
 
+ACCUMULATED = "batch -> data { accumulate: 4 }"
+WHOLE = f"{ACCUMULATED}; params {{ embed, out -> none }}"
+BUT_GRADIENTS = f"{WHOLE}; optimizer {{ embed, out -> none }}"  # there alone `auto` may split
+
+
+def check_costs(report, folder):
+    """No rule says how gradients lie: `auto` splits them, each micro-batch reducing into a rank's part, where whole ones have no room, or where a slow memory
+    makes the sum of whole ones take longer than to reduce more often; elsewhere they are reduced once."""
+    path = os.path.join(folder, "costs.mesh")
+    moments = "optimizer { embed -> data }"
+    rules = {"whole": BUT_GRADIENTS, "parts": f"{BUT_GRADIENTS}; grads {{ embed -> data }}", "found": f"{BUT_GRADIENTS}; auto", "moments": f"{WHOLE}; {moments}",
+             "zero2": f"{WHOLE}; grads {{ embed -> data }}; {moments}", "zero3": f"{ACCUMULATED}; params {{ embed -> data }}", "free": f"{ACCUMULATED}; auto"}
+    with open(path, "w") as file:
+        file.write(DEEP + "".join(f"layout {name} on line {{ {text} }}\n" for name, text in rules.items()))
+
+    def plan(layout, *options):
+        return json.loads(execute(meshc(), "plan", path, "--layout", layout, "--json", *options).stdout)
+
+    def reductions(of):
+        return [(one["kind"], one["count"], one["phase"]) for one in of["collectives"] if one["tensor"] == "d_layer.weight" and "reduce" in one["kind"]]
+
+    def is_of(found, forced, what, *options):
+        by_rules = [rule["rule"] for rule in found["found"]["rules"]]
+        same = (found["predicted_seconds"], found["memory"], reductions(found)) == (forced["predicted_seconds"], forced["memory"], reductions(forced))
+        report.true(f"auto, {what}", same, (by_rules, found["predicted_seconds"], found["memory"]["peak"]))
+        execute(meshc(), "verify", path, "--layout", found["layout"], "--precision", "f64", "--bound", "1e-9", *options)
+        report.true(f"auto, {what}: equals one rank (verify)", True)
+
+    whole, parts = plan("whole"), plan("parts")
+    report.true("predicted: whole gradients take less time and more memory",
+                whole["predicted_seconds"] < parts["predicted_seconds"] and whole["memory"]["peak"] > parts["memory"]["peak"], (whole["memory"], parts["memory"]))
+    report.true("predicted: gradients in parts are reduced in each micro-batch", (reductions(whole), reductions(parts)) == ([("all_reduce", 1, "update")], [("reduce_scatter", 16, "backward")]))
+    is_of(plan("found"), whole, "with memory for whole gradients: they stay whole")
+    limit = ("--memory", f"{(whole['memory']['peak'] + parts['memory']['peak']) // 2} B")
+    is_of(plan("found", *limit), parts, "without: they are split", *limit)
+    for what, text, best, other in (("a slow memory", "memory_gbs: 3\n", "parts", "whole"), ("a slow network", "node: { ranks: 64, latency_us: 1, gbs: 1 }\n", "whole", "parts")):
+        machine = os.path.join(folder, f"{best}.yaml")
+        with open(machine, "w") as file:
+            file.write(text)
+        on = ("--machine", machine)
+        forced = plan(best, *on)
+        report.true(f"predicted on {what}: {best} before {other}", forced["predicted_seconds"] < plan(other, *on)["predicted_seconds"])
+        is_of(plan("found", *on), forced, f"{what}: {best}", *on)
+    # Split moments alone have no room, and split parameters take more time than gradients in parts beside them.
+    moments, both, parameters = plan("moments"), plan("zero2"), plan("zero3")
+    limit = ("--memory", f"{(moments['memory']['peak'] + both['memory']['peak']) // 2} B")
+    report.true("predicted: ZeRO-3 has room too, and takes more time", parameters["memory"]["peak"] < both["memory"]["peak"] and parameters["predicted_seconds"] > both["predicted_seconds"])
+    is_of(plan("free", *limit), both, "room for split moments beside split gradients: ZeRO-2", *limit)
+
+
 COUPLED = """dim batch = 12, embed = 8
 model Norm {
   input x : real[batch, embed]
@@ -165,6 +216,7 @@ def run(small):
         arrays["keep"] = np.arange(6)[None, :] < np.array([6, 6, 6, 5, 4, 3, 6, 2, 1, 1, 0, 0])[:, None]
         options = feeds(folder, arrays)
         report.attempt("plans", lambda: check_plans(report, folder))
+        report.attempt("costs", lambda: check_costs(report, folder))
         report.attempt("what couples samples", lambda: check_coupled(report, folder, random))
         one = fetch(folder, "one", [path], options, steps, "f64", ["--layout", "one"])
         for title, name, _ in all_layouts:

@@ -202,15 +202,20 @@ def check_two_at_once(report, bench):
         second = execute(*command, code=3).stderr
         report.true(f"two runs at once in one {what}", "another run" in second and f"writes into `{shared}`" in second, second.strip())
         report.check("seconds until that is told", round(time.monotonic() - began, 1), 5)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number, to in ((signal.SIGINT, "the launcher"), (signal.SIGTERM, "the launcher"), (signal.SIGINT, "the rank that waits"), (signal.SIGTERM, "the rank that waits"),
+                           (signal.SIGTERM, "another rank")):
             second = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            wait_until(lambda: second.poll() is not None or any(has_open(pid, shared) for pid in children(second.pid)))
-            second.send_signal(number)
+            wait_until(lambda: second.poll() is not None or (len(children(second.pid)) == 2 and any(has_open(pid, shared) for pid in children(second.pid))))
+            ranks = children(second.pid)
+            waits = next((pid for pid in ranks if has_open(pid, shared)), None)
+            pid = {"the launcher": second.pid, "the rank that waits": waits, "another rank": next((pid for pid in ranks if pid != waits), None)}[to]
+            os.kill(pid, number)
             began = time.monotonic()
             _, errors = second.communicate(timeout=20)
             seconds = time.monotonic() - began
-            good = second.returncode == 130 and errors == f"{number.name} has ended the run at once\n" and seconds <= 2
-            report.true(f"{number.name} while a run waits for another's {what}: exit code {second.returncode}, {seconds:.2f} s (bound 2)", good, "" if good else errors)
+            whose = "" if to == "the launcher" else f" to rank {int(to == 'another rank')} (pid {pid})"
+            good = second.returncode == 130 and errors == f"{number.name}{whose} has ended the run at once\n" and seconds <= 2
+            report.true(f"{number.name} to {to} while a run waits for another's {what}: exit code {second.returncode}, {seconds:.2f} s (bound 2)", good, "" if good else errors)
     first.send_signal(signal.SIGTERM)
     _, errors = first.communicate(timeout=60)
     report.true("the first ends well", first.returncode == 75 and not errors, f"{first.returncode} {errors}")

@@ -391,6 +391,35 @@ def check_calls(report, folder):
     execute(meshc(), "fetch", "calls.mesh", "rest.double", "rest#2.double", "--feed", "u=u.npy", "--out", "calls", cwd=folder)
     wanted = {"rest.double": 2 * u, "rest#2.double": 2 * (2 * (u - u.mean()) + u)}
     report.true("fetch: the value of each call", all(np.array_equal(np.load(f"{folder}/calls/{name}.npy"), value) for name, value in wanted.items()))
+    # A reduced value without a name has the name of its op alone: its line says which call it is of.
+    with open(f"{folder}/nameless.mesh", "w") as file:
+        file.write("dim batch = 4, turn = 2\nblock rest(u : real[batch]) -> real[batch] {\n  return u - tanh(sum[batch](u))\n}\n"
+                   "block twice(u : real[batch]) -> real[batch] {\n  return rest(rest(u)) / exp(max[batch](u))\n}\n"
+                   "model M {\n  input u : real[batch]\n  param w : real[batch] = ones\n  h = twice(twice(u * w)) + rest(u) + sin(max[batch](u))\n"
+                   "  repeat turn {\n    h = rest(rest(h))\n  }\n  loss = sum[batch](h)\n  minimize loss with sgd(lr: 1e-3)\n}\n"
+                   "mesh line { data: 2 }\nlayout default on line { batch -> data }\n")
+    text = execute(meshc(), "plan", "nameless.mesh", cwd=folder).stdout
+    lines = re.findall(r"^  (all_reduce \S+\[batch\] over .*)$", text, re.M)
+    report.true("plan: two calls that reduce values without names have lines of their own", len(set(lines)) == len(lines) > 8, lines)
+    forward = [re.sub(r"^all_reduce (\S+) .*, nameless.mesh:(\d+)", r"\1 \2", line) for line in lines if " in forward, " in line]
+    wanted = ["sum[batch] 3 in twice.rest", "sum[batch] 3 in twice.rest#2", "max[batch] 6 in twice", "sum[batch] 3 in twice#2.rest", "sum[batch] 3 in twice#2.rest#2",
+              "max[batch] 6 in twice#2", "sum[batch] 3 in rest", "max[batch] 11", "sum[batch] 3 in turn.rest", "sum[batch] 3 in turn.rest#2"]
+    report.true("plan: and say which call it is", sorted(forward) == sorted(wanted), forward)
+    planned = json.loads(execute(meshc(), "plan", "nameless.mesh", "--json", cwd=folder).stdout)["collectives"]
+    named = [f"{one['tensor']} {one['line']}" + (f" in {one['in']}" if one["in"] else "") for one in planned if one["tensor"] in ("sum[batch]", "max[batch]") and one["phase"] == "forward"]
+    report.true("plan --json: the same calls", sorted(named) == sorted(wanted), named)
+    execute(meshc(), "plan", "nameless.mesh", "--html", "nameless.html", cwd=folder)
+    with open(f"{folder}/nameless.html") as page:
+        text = page.read()
+    report.true("plan --html: the same calls", all(f" in <code>{line.split(' in ')[1]}</code>" in text for line in wanted if " in " in line))
+    # What follows the call of a block by its own name is of the model again.
+    with open(f"{folder}/behind.mesh", "w") as file:
+        file.write("dim batch = 4, d = 8\nblock Scale(x : real[batch, d]) -> real[batch, d] {\n  param w : real[d] = ones\n  return x * w\n}\n"
+                   "model M {\n  input x : real[batch, d]\n  loss = mean[d](tanh(mean[batch](Scale(x))))\n  minimize loss with sgd(lr: 0.1)\n}\n"
+                   "mesh line { data: 2 }\nlayout default on line { batch -> data }\nbudget default { collectives in Scale == { all_reduce: 1 } }\n")
+    held = json.loads(execute(meshc(), "plan", "behind.mesh", "--json", cwd=folder).stdout)
+    places = [(one["tensor"], one["in"]) for one in held["collectives"]]
+    report.true("plan: what follows a call is not of it", held["budget"][0]["holds"] and places == [("sum[batch]", ""), ("d_Scale.w", "Scale")], (places, held["budget"]))
 
 
 def sized(count):

@@ -93,6 +93,7 @@ TEST_P(Death, EndsTheJobWithinASecond) {
   for (const End& end :
        {End{"kill", 3, "was killed by signal 9 (SIGKILL)"}, End{"exit", 3, "exited with code 1"},
         End{"exit0", 3, "exited with code 0"}, End{"abort", 3, "was killed by signal 6 (SIGABRT)"},
+        End{"terminate", 130, "SIGTERM to rank "}, End{"hang up", 130, "has ended the run at once"},
         End{"throw", 70, "something broke"}, End{"data", 1, "the file tokens.bin is empty"},
         End{"usage", 2, "there is no option --strps"}, End{"kill", 3, "SIGKILL"}, End{"exit", 3, "code 1"}}) {
     const int ranks = 2 + static_cast<int>(random() % 3), which = static_cast<int>(random() % ranks);

@@ -30,6 +30,8 @@ void end_as(const std::string& how) {
   fmt::print("{}\n", std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
   std::fflush(stdout);
   if (how == "kill") kill(getpid(), SIGKILL);
+  if (how == "terminate") kill(getpid(), SIGTERM);
+  if (how == "hang up") kill(getpid(), SIGHUP);
   if (how == "stop") kill(getpid(), SIGSTOP);
   if (how == "busy") {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);

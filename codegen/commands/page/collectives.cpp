@@ -20,8 +20,7 @@ using meshrt::bytes_text;
 namespace {
 
 std::string where(Facts& facts, const PlannedCollective& one) {
-  const bool shared = !is_of_model(facts.graph, one.span) && !one.scope.empty();
-  std::string text = facts.lines.link(one.span) + (shared ? " in " + code(one.scope) : "");
+  std::string text = facts.lines.link(one.span) + (needs_call(facts.graph, one) ? " in " + code(one.in_call) : "");
   return text.empty() ? "-" : text;
 }
 

@@ -5,11 +5,11 @@
 #include <csignal>
 #include <mutex>
 
+#include "system/stop_signals.h"
+
 namespace meshrt {
 
 namespace {
-
-constexpr std::array heeded = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
 
 // A signal belongs to the process, so this does too.
 std::atomic<int> received = 0;
@@ -18,7 +18,7 @@ static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may only 
 struct Installed {
   std::mutex mutex;
   int users = 0;
-  std::array<struct sigaction, heeded.size()> before{};
+  std::array<struct sigaction, stop_signals.size()> before{};
 };
 Installed& installed() {
   static Installed state;
@@ -41,9 +41,9 @@ StopRequest::StopRequest() {
   struct sigaction action {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < heeded.size(); ++i) {
-    sigaction(heeded[i], nullptr, &state.before[i]);
-    if (state.before[i].sa_handler != SIG_IGN) sigaction(heeded[i], &action, nullptr);
+  for (size_t i = 0; i < stop_signals.size(); ++i) {
+    sigaction(stop_signals[i], nullptr, &state.before[i]);
+    if (state.before[i].sa_handler != SIG_IGN) sigaction(stop_signals[i], &action, nullptr);
   }
 }
 
@@ -51,7 +51,7 @@ StopRequest::~StopRequest() {
   Installed& state = installed();
   const std::lock_guard lock(state.mutex);
   if (--state.users > 0) return;
-  for (size_t i = 0; i < heeded.size(); ++i) sigaction(heeded[i], &state.before[i], nullptr);
+  for (size_t i = 0; i < stop_signals.size(); ++i) sigaction(stop_signals[i], &state.before[i], nullptr);
 }
 
 int StopRequest::signal() { return received.load(std::memory_order_relaxed); }

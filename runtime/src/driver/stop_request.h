@@ -1,5 +1,4 @@
-// stop_request.h: signals as a wish that the run ends in order: clusters send SIGTERM and SIGUSR1 before they take a
-// machine away, a terminal SIGINT for Ctrl-C and SIGHUP when it is closed.
+// stop_request.h: signals (system/stop_signals.h) as a wish that the run ends in order.
 #pragma once
 
 namespace meshrt {

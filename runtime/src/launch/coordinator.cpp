@@ -99,11 +99,11 @@ void Coordinator::asked_to_end(int host, int signal) {
   signal_all(signal);
 }
 
-void Coordinator::end_at_once(int signal) {
+void Coordinator::end_at_once(int signal, const std::string& whose) {
   if (stopped_) return;
   code_ = 130;
   stop(SIGKILL);  // ranks may take another signal for a wish to end in order
-  announce(fmt::format("SIG{} has ended the run at once", sigabbrev_np(signal)));
+  announce(fmt::format("SIG{}{} has ended the run at once", sigabbrev_np(signal), whose));
 }
 
 void Coordinator::entered(int rank, int pid) { members_[rank].pid = pid; }
@@ -155,8 +155,9 @@ void Coordinator::ended(int rank, int status) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (member.finished && code >= 0) {
     if (!stopped_) code_ = std::max(code_, code);
-  } else if (passed_on_ && WIFSIGNALED(status) && WTERMSIG(status) == *passed_on_) {
-    end_at_once(*passed_on_);  // it does not end in order
+  } else if (WIFSIGNALED(status) && is_stop_signal(WTERMSIG(status))) {
+    // It does not end in order, or not yet: it may wait for a folder, or have just begun.
+    end_at_once(WTERMSIG(status), passed_on_ == WTERMSIG(status) ? "" : " to " + who(rank));
   } else if ((code != 0 || member.joined) && !member.suspects) {
     std::string what = fmt::format(" {} before the end of the job", how_it_ended(status));
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) what += "; if nobody killed it, the host ran out of memory";

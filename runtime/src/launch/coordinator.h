@@ -50,7 +50,8 @@ class Coordinator : public HostEvents {
 
   int patience() const;
   void listen_for_silence();
-  void end_at_once(int signal);
+  /// `whose`: " to rank 1 (pid 4711)" where not all have got it.
+  void end_at_once(int signal, const std::string& whose = {});
   void carry_exchange();
   /// Stops the others, then tells: `more` may read what ranks have left on a disk.
   void fail(const std::string& who, int code, const std::string& what, const std::function<std::string()>& more = {});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "system/descriptor.h"
+#include "system/stop_signals.h"
 
 namespace meshrt {
 
@@ -16,8 +17,9 @@ class Signals {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT})
+    for (const int signal : stop_signals)
       if (!is_ignored(signal)) sigaddset(&set, signal);
+    if (!is_ignored(SIGQUIT)) sigaddset(&set, SIGQUIT);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     pipe_before_ = std::signal(SIGPIPE, SIG_IGN);
     descriptor_ = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));

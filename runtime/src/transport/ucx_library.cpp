@@ -30,6 +30,7 @@ bool has_rdma() {
 
 UcxLibrary open_ucx(const Placement& placement) {
   setenv("UCX_HANDLE_ERRORS", "none", 0);  // our own report of a crash, not a backtrace of UCX
+  setenv("UCX_DEBUG_SIGNO", "0", 0);       // SIGHUP ends a run; UCX would stop in it and wait for a debugger
   setenv("UCX_MEMTYPE_CACHE", "n", 0);     // there is only host memory
   setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
   // Not by reading each other's memory (cma), which containers forbid and UCX answers with an abort at the first large

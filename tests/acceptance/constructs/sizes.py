@@ -52,6 +52,37 @@ model Later {
 layout split on plane { n -> rows; tripled.three -> columns }
 dim n = 4""", lambda v: {"y": 9 * v.x * v.s + v.w, "t": (9 * v.x * v.s + v.w).sum()}, {"x": (4,), "s": ()}, {"w": ()})
 
+    def in_any_order(v):
+        u = v.x @ v.f_w.T @ v.f_w * 10 + np.pad(v.x, ((0, 0), (1, 0)))[:, :-1] + 0.5 + 5
+        u = u * 1.6 ** 3
+        return {"u": u, "loss": u.sum()}
+
+    yield Construct("dims of a block, a model and a loop stand in any order, and need each other and the block's own", """
+block Later[d](x : real[..., d]) -> real[..., d] {
+  dim most = less + d, less = half * three
+  param w : real[less, d] = ones
+  dim half = d / 2, three = two + 1, two = half
+  dim cell = d edge half - two
+  before = x[d as cell][cell - 1][cell as d]
+  return dot[less](dot[d](x, w), w) * size[most] + before + rate
+}
+dim batch = 2, wide = 4
+const rate = 0.5
+model Any {
+  input x : real[batch, wide]
+  dim five = four + 1, four = wide
+  param f : Later[wide]
+  u = f(x) + size[five]
+  repeat layer {
+    dim whole = part * 2, part = three
+    u = u + sum[whole](broadcast[whole](u)) / 10
+  }
+  dim layer = three, three = five - 2
+  loss = sum[batch, wide](u)
+  minimize loss with sgd(lr: 0.1)
+}
+layout split on plane { batch -> rows; Later.less, Any.whole -> columns }""", in_any_order, {"x": (2, 4)}, {"f.w": (6, 4)})
+
     def folded(v):
         def fold(at, x, w):
             get = lambda name: getattr(v, f"{at}_{name}")
