@@ -170,8 +170,9 @@ std::optional<Parts> parts_of(Elaboration& e, const Written& call, const Written
     if (!parts.whole) {
       e.error("E0351", pair.span, "`{}` is not cut over `{}` in the region", e.name(pair.from), axis_of(e, call.ranks))
           .here(to_part ? "what is a rank's part of it called?" : "what are all parts together called?")
-          .help(fmt::format("say it: `{}[{} as other]`, with `dim other = {} {} {}`", call.name, e.name(pair.from),
-                            e.size(pair.from), to_part ? "/" : "*", e.size(call.ranks)));
+          .help(fmt::format(call.dims.size() == 1 ? "say it: `{4}[{0} as other]`, with `dim other = {1} {2} {3}`"
+                                                  : "say it: `{0} as other`, with `dim other = {1} {2} {3}`",
+                            e.name(pair.from), e.size(pair.from), to_part ? "/" : "*", e.size(call.ranks), call.name));
       return {};
     }
   }

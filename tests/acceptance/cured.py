@@ -1,0 +1,114 @@
+"""The specs of cures/: what messages and explanations propose stands in them. Each compiles and runs, and is refused with what stood there before.
+
+In a spec, `//! CODE: LINE` behind a line says what the line was before its cure (nothing: it was not there); alone on a line, what was there and is left
+out. `//! CODE $ COMMAND` is a command that is refused, `// $ COMMAND` one that is not; there SPEC is the spec, OUT a folder. Specs read the files of beside/.
+"""
+import glob
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+from common import TOP, meshc
+
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cures")
+MARK = " //! "
+
+
+class Mark:
+    """A code that a spec cures: the text of the spec before its cure, or the command that was wrong."""
+
+    def __init__(self, code, text="", command=""):
+        self.code, self.text, self.command = code, text, command
+
+
+class Cured:
+    def __init__(self, path):
+        self.path, self.name = path, os.path.basename(path)
+        with open(path, encoding="utf-8") as file:
+            self.lines = file.read().split("\n")
+        plain = [line.split("//!")[0].rstrip() for line in self.lines]
+        self.text = "\n".join(plain)
+        self.commands = [line[5:] for line in plain if line.startswith("// $ ")]
+        self.marks = [mark for at, line in enumerate(self.lines) for mark in self.marks_of(at, line, plain)]
+
+    def marks_of(self, at, line, plain):
+        for mark in f" {line}".split(MARK)[1:]:
+            code, sign, rest = re.fullmatch(r"(\w+)(:| \$)(.*)", mark.rstrip()).groups()
+            indent = line[:len(line) - len(line.lstrip())]
+            before = [*plain[:at], indent + rest.strip(), *plain[at + 1:]]
+            yield Mark(code, command=rest.strip()) if sign == " $" else Mark(code, text="\n".join(before))
+
+    def names(self, kind):
+        return re.findall(rf"^{kind} (\w+)", self.text, flags=re.M)
+
+    def codes(self):
+        return {mark.code for mark in self.marks}
+
+
+def specs():
+    return [Cured(path) for path in sorted(glob.glob(f"{HERE}/*.mesh"))]
+
+
+def place(folder, cured, text):
+    """A folder that has the spec with this text, and what it reads."""
+    shutil.copytree(f"{HERE}/beside", folder)
+    with open(f"{folder}/{cured.name}", "w", encoding="utf-8") as file:
+        file.write(text)
+    return folder
+
+
+def call(folder, cured, command):
+    words = [{"meshc": meshc(), "SPEC": cured.name}.get(word, word) for word in shlex.split(command)]
+    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+def diagnostics(folder, cured, command):
+    """(level, code) of all that a command says."""
+    code, _, errors = call(folder, cured, command + " --diagnostics=json")
+    found = [json.loads(line) for line in errors.split("\n") if line.startswith("{")]
+    if code not in (0, 1) or (code == 1 and not found):
+        return [("error", f"exit code {code}: {errors[-500:]}", "")]
+    return [(one["level"], one["code"], one["message"]) for one in found]
+
+
+def said(found):
+    return "; ".join(f"{code} {message}" for _, code, message in found) or "nothing"
+
+
+def wrong_before(folder, cured, mark):
+    """What is wrong with what is said of a spec, or a command, before its cure: its code is the first that is said."""
+    found = diagnostics(place(folder, cured, mark.text or cured.text), cured, mark.command or f"meshc check {cured.name}")
+    errors = [one for one in found if one[0] == "error"]
+    told = errors[0][1] == mark.code if errors else any(code == mark.code for _, code, _ in found)
+    return "" if told else f"{cured.name}: before its cure not {mark.code} but {said(errors or found)}:\n{mark.command or mark.text}"
+
+
+def verifications(cured):
+    """The commands that run a spec: every layout, every model and every precision beside one rank."""
+    for model in cured.names("model"):
+        chosen = ["--model", model] if len(cured.names("model")) > 1 else []
+        for layout in cured.names("layout") or [None]:
+            for precision in [None, *cured.names("precision")]:
+                options = [*chosen, *(["--layout", layout] if layout else []), *(["--precision", precision] if precision else [])]
+                yield " ".join(["meshc verify SPEC --json --steps 2", *options])
+
+
+def wrong_after(folder, cured):
+    """What is wrong with a spec that is cured: it is checked, runs under each layout as on one rank, is finite, and its commands are taken."""
+    place(folder, cured, cured.text)
+    every = [" ".join(["meshc check SPEC", *(["--model", model] if len(cured.names("model")) > 1 else [])]) for model in cured.names("model")]
+    wrong = [f"{cured.name}: {said([one])}" for command in every for one in diagnostics(folder, cured, command) if one[0] == "error" or one[1] in cured.codes()]
+    for command in verifications(cured):
+        code, out, errors = call(folder, cured, command)
+        values = json.loads(out)["values"] if code == 0 else []
+        if code or not values or not all(value["equal"] and not value["nan"] and abs(value["largest"]) < 1e30 for value in values):
+            wrong.append(f"{cured.name}: {command}: exit code {code}, {len(values)} values\n{out[-1500:]}{errors[-1500:]}")
+    for command in cured.commands:
+        code, out, errors = call(folder, cured, command)
+        if code:
+            wrong.append(f"{cured.name}: {command}: exit code {code}\n{out[-500:]}{errors[-1500:]}")
+    return "\n".join(wrong)
