@@ -1,7 +1,8 @@
 """The specs of cures/: what messages and explanations propose stands in them. Each compiles and runs, and is refused with what stood there before.
 
 In a spec, `//! CODE: LINE` behind a line says what the line was before its cure (nothing: it was not there); alone on a line, what was there and is left
-out. `//! CODE $ COMMAND` is a command that is refused, `// $ COMMAND` one that is not; there SPEC is the spec, OUT a folder. Specs read the files of beside/.
+out. `//! CODE $ COMMAND` is a command that is refused (`//! CODE: LINE $ COMMAND`: with this line), `// $ COMMAND` one that is not; there SPEC is the spec.
+Specs and commands read the files of beside/, and x.npy, 4 rows of 6 numbers.
 """
 import glob
 import json
@@ -11,16 +12,17 @@ import shlex
 import shutil
 import subprocess
 
+import numpy as np
+
 from common import TOP, meshc
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cures")
-MARK = " //! "
 
 
 class Mark:
     """A code that a spec cures: the text of the spec before its cure, or the command that was wrong."""
 
-    def __init__(self, code, text="", command=""):
+    def __init__(self, code, text, command):
         self.code, self.text, self.command = code, text, command
 
 
@@ -35,11 +37,11 @@ class Cured:
         self.marks = [mark for at, line in enumerate(self.lines) for mark in self.marks_of(at, line, plain)]
 
     def marks_of(self, at, line, plain):
-        for mark in f" {line}".split(MARK)[1:]:
-            code, sign, rest = re.fullmatch(r"(\w+)(:| \$)(.*)", mark.rstrip()).groups()
+        for mark in f" {line}".split(" //! ")[1:]:
+            code, _, was, command = re.fullmatch(r"(\w+)(:(.*?))?(?: \$ (.*))?", mark.rstrip()).groups()
             indent = line[:len(line) - len(line.lstrip())]
-            before = [*plain[:at], indent + rest.strip(), *plain[at + 1:]]
-            yield Mark(code, command=rest.strip()) if sign == " $" else Mark(code, text="\n".join(before))
+            before = self.text if was is None else "\n".join([*plain[:at], indent + was.strip(), *plain[at + 1:]])
+            yield Mark(code, before, command or f"meshc check {self.name}")
 
     def names(self, kind):
         return re.findall(rf"^{kind} (\w+)", self.text, flags=re.M)
@@ -55,6 +57,7 @@ def specs():
 def place(folder, cured, text):
     """A folder that has the spec with this text, and what it reads."""
     shutil.copytree(f"{HERE}/beside", folder)
+    np.save(f"{folder}/x.npy", np.arange(24.0).reshape(4, 6) / 24)
     with open(f"{folder}/{cured.name}", "w", encoding="utf-8") as file:
         file.write(text)
     return folder
@@ -81,28 +84,32 @@ def said(found):
 
 def wrong_before(folder, cured, mark):
     """What is wrong with what is said of a spec, or a command, before its cure: its code is the first that is said."""
-    found = diagnostics(place(folder, cured, mark.text or cured.text), cured, mark.command or f"meshc check {cured.name}")
+    found = diagnostics(place(folder, cured, mark.text), cured, mark.command)
     errors = [one for one in found if one[0] == "error"]
     told = errors[0][1] == mark.code if errors else any(code == mark.code for _, code, _ in found)
-    return "" if told else f"{cured.name}: before its cure not {mark.code} but {said(errors or found)}:\n{mark.command or mark.text}"
+    return "" if told else f"{cured.name}: before its cure not {mark.code} but {said(errors or found)}: {mark.command}\n{mark.text}"
 
 
-def verifications(cured):
-    """The commands that run a spec: every layout, every model and every precision beside one rank."""
+def runs(cured):
+    """The options under which a spec is run: every layout, every model and every precision; or what its lines `// run OPTIONS` say."""
+    if written := re.findall(r"^// run (.*)", cured.text, flags=re.M):
+        yield from written
+        return
     for model in cured.names("model"):
         chosen = ["--model", model] if len(cured.names("model")) > 1 else []
         for layout in cured.names("layout") or [None]:
             for precision in [None, *cured.names("precision")]:
                 options = [*chosen, *(["--layout", layout] if layout else []), *(["--precision", precision] if precision else [])]
-                yield " ".join(["meshc verify SPEC --json --steps 2", *options])
+                yield " ".join(options)
 
 
 def wrong_after(folder, cured):
     """What is wrong with a spec that is cured: it is checked, runs under each layout as on one rank, is finite, and its commands are taken."""
     place(folder, cured, cured.text)
-    every = [" ".join(["meshc check SPEC", *(["--model", model] if len(cured.names("model")) > 1 else [])]) for model in cured.names("model")]
-    wrong = [f"{cured.name}: {said([one])}" for command in every for one in diagnostics(folder, cured, command) if one[0] == "error" or one[1] in cured.codes()]
-    for command in verifications(cured):
+    wrong = []
+    for options in runs(cured):
+        wrong += [f"{cured.name}: {said([one])}" for one in diagnostics(folder, cured, f"meshc plan SPEC {options}") if one[0] == "error" or one[1] in cured.codes()]
+        command = f"meshc verify SPEC --json --steps 2 {options}"
         code, out, errors = call(folder, cured, command)
         values = json.loads(out)["values"] if code == 0 else []
         if code or not values or not all(value["equal"] and not value["nan"] and abs(value["largest"]) < 1e30 for value in values):
