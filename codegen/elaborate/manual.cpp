@@ -69,16 +69,18 @@ bool has_left(Elaboration& e, ValueId value, const Binding& binding, const std::
       e.error("E0350", span, "`{}` has the part of `{}` that a rank of `{}` sees", name, whole, ranks.axis)
           .here("outside of the region there is no such dim")
           .label(binding.span, "bound in a manual region over `{}`", ranks.axis)
-          .help(fmt::format("in the region, `all_gather[{0}]({1}, over: {2})` puts the parts together, and `{1}[{0} as "
-                            "other]` gives them another dim",
-                            whole, name, ranks.axis));
+          .help(fmt::format(
+              "all ranks have the same, so nothing is to be put together: in the region, `{1}[{0} as other]` gives "
+              "it a dim that is known here",
+              whole, name));
       return false;
     }
   }
   return true;
 }
 
-/// E0352 for a value with two dims that the region cuts over one axis: a rank would see its part of each, and no rank the rest.
+/// E0352 for a value with two dims that the region cuts over one axis: a rank would see its part of each, and no rank
+/// the rest.
 bool is_cut_once(Elaboration& e, const Region& region, ValueId value, const std::string& name, Span span) {
   const Dims& dims = e.type(value).dims;
   for (const Region::Cut& first : region.cuts)

@@ -264,7 +264,8 @@ std::string renaming(const Elaboration& e, const std::vector<DimId>& from, const
 std::string reduction(const ValueType& given, const ValueType& wanted, const std::string& dims) {
   if (is_float(given.element)) return fmt::format("`mean[{0}](...)` or `sum[{0}](...)` reduces it", dims);
   if (given.element == Type::boolean && wanted.element == Type::boolean)
-    return fmt::format("`min[{0}](f32(...)) > 0` says whether all are true, `max[{0}](f32(...)) > 0` whether one is", dims);
+    return fmt::format("`min[{0}](f32(...)) > 0` says whether all are true, `max[{0}](f32(...)) > 0` whether one is",
+                       dims);
   if (given.index_of && wanted.index_of) return "";
   if (is_float(wanted.element) || given.element == Type::boolean || given.index_of)
     return fmt::format("`mean[{0}](f32(...))` or `sum[{0}](f32(...))` reduces it", dims);

@@ -149,7 +149,8 @@ class Checker {
     std::string turns;
     for (const Subject& subject : subjects_of(graph_)) {
       const auto& dims = subject.type.dims;
-      if (subject.kind != ValueKind::parameter || !std::ranges::all_of(rule.dims, [&](DimId d) { return std::ranges::count(dims, d) > 0; }))
+      if (subject.kind != ValueKind::parameter ||
+          !std::ranges::all_of(rule.dims, [&](DimId d) { return std::ranges::count(dims, d) > 0; }))
         continue;
       found = true;
       for (const DimId dim : dims)

@@ -17,6 +17,10 @@ import numpy as np
 from common import TOP, meshc
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cures")
+BESIDE = {}
+for path in glob.glob(f"{HERE}/beside/*"):
+    with open(path, encoding="utf-8") as file:
+        BESIDE[os.path.basename(path)] = file.read()
 
 
 class Mark:
@@ -45,6 +49,13 @@ class Cured:
 
     def names(self, kind):
         return re.findall(rf"^{kind} (\w+)", self.text, flags=re.M)
+
+    def shown(self):
+        """What the spec, its commands and the files that these read show: other comments do not count."""
+        lines = [line for line in self.text.split("\n") if not line.startswith("//")]
+        files = [text for name, text in BESIDE.items() if name in " ".join([*lines, *self.commands])]
+        options = re.findall(r"^// run (.*)", self.text, flags=re.M)
+        return "\n".join([*(line.split("//")[0] for line in lines), *(command.replace('"', "") for command in self.commands), *options, *files])
 
     def codes(self):
         return {mark.code for mark in self.marks}
