@@ -82,7 +82,7 @@ def place(folder, cured, text):
 
 def call(folder, cured, command):
     words = [{"meshc": meshc(), "SPEC": cured.name}.get(word, word) for word in shlex.split(command)]
-    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout, done.stderr
 
 
