@@ -87,16 +87,25 @@ std::vector<DimId> rest_of(const Elaboration& e, const std::vector<BoundArgument
   return rest;
 }
 
+/// The argument because of which `...` stands for a dim.
+const BoundArgument& bringing(const Elaboration& e, const std::vector<BoundArgument>& arguments, DimId dim) {
+  return *std::ranges::find_if(arguments, [&](const BoundArgument& one) {
+    return one.type.rest && one.term.is_tensor() && !contains(one.type.dims, dim) &&
+           contains(e.type(one.term.value).dims, dim);
+  });
+}
+
 /// E0312 where a type's `...` stands for a dim that the type names besides.
-bool rest_is_apart(Elaboration& e, const WrittenType& type, const std::vector<DimId>& rest, const ast::Block& block,
-                   Span span) {
+bool rest_is_apart(Elaboration& e, const WrittenType& type, const std::vector<DimId>& rest,
+                   const std::vector<BoundArgument>& arguments, const ast::Block& block, Span span) {
   if (!type.rest) return true;
   for (DimId dim : rest) {
     if (!contains(type.dims, dim)) continue;
     e.error("E0312", span, "a type of block `{}` would have dim `{}` twice", block.name.text, e.name(dim))
         .here("`...` stands for `{}` here", e.name(dim))
         .label(type.span, "names `{}` besides", e.name(dim))
-        .help(fmt::format("rename it in what is given: `x[{} as other]`", e.name(dim)));
+        .help(fmt::format("rename it in what brings it: `({})[{} as other]`",
+                          e.sources.text(bringing(e, arguments, dim).span), e.name(dim)));
     return false;
   }
   return true;
@@ -119,7 +128,8 @@ bool is_too_large(Elaboration& e) {
 }
 
 /// Casts what the body returned to the declared types.
-std::vector<Term> returned(Elaboration& e, const ast::Block& block, const Frame& body, Span span) {
+std::vector<Term> returned(Elaboration& e, const ast::Block& block, const Frame& body,
+                           const std::vector<BoundArgument>& arguments, Span span) {
   if (!body.returned.known()) {
     e.error("E0317", block.head, "block `{}` returns nothing", block.name.text)
         .help("its last statement must be `return ...`");
@@ -143,7 +153,7 @@ std::vector<Term> returned(Elaboration& e, const ast::Block& block, const Frame&
       results.push_back(Term::poison());
       continue;
     }
-    if (body.dims->rest && !rest_is_apart(e, *type, *body.dims->rest, block, span)) return poisoned(block);
+    if (body.dims->rest && !rest_is_apart(e, *type, *body.dims->rest, arguments, block, span)) return poisoned(block);
     const ValueType wanted = type->with_rest(body.dims->rest.value_or(std::vector<DimId>{}));
     const std::string what = fmt::format("`{}` is declared to return", block.name.text);
     results.push_back(as_written(e, body.results[i].first, wanted, body.results[i].second, type->span, what, true));
@@ -172,7 +182,8 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
   if (std::any_of(arguments->begin(), arguments->end(), [](const BoundArgument& a) { return a.type.rest; }))
     scope.rest = rest_of(e, *arguments);
   for (const BoundArgument& argument : *arguments)
-    if (scope.rest && !rest_is_apart(e, argument.type, *scope.rest, block, argument.span)) return poisoned(block);
+    if (scope.rest && !rest_is_apart(e, argument.type, *scope.rest, *arguments, block, argument.span))
+      return poisoned(block);
   Frame body;
   body.path = instance.path;
   body.call = path_of_call(e, frame, instance);
@@ -190,7 +201,7 @@ std::vector<Term> inline_block(Elaboration& e, Frame& frame, const Instance& ins
   const std::string outer_scope = std::exchange(e.build.scope, instance.path);
   const std::string outer_call = std::exchange(e.build.call, body.call);
   statements(e, body, block.body);
-  std::vector<Term> results = returned(e, block, body, span);
+  std::vector<Term> results = returned(e, block, body, *arguments, span);
   e.build.scope = outer_scope;
   e.build.call = outer_call;
   if (results.size() == 1) record_name(e, body.call, results.front());

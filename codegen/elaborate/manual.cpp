@@ -69,12 +69,31 @@ bool has_left(Elaboration& e, ValueId value, const Binding& binding, const std::
       e.error("E0350", span, "`{}` has the part of `{}` that a rank of `{}` sees", name, whole, ranks.axis)
           .here("outside of the region there is no such dim")
           .label(binding.span, "bound in a manual region over `{}`", ranks.axis)
-          .help(fmt::format("in the region, `all_gather[{0}]({1}, over: {2})` puts the parts together, and `{1}[{0} as "
-                            "other]` gives them another dim",
-                            whole, name, ranks.axis));
+          .help(fmt::format(
+              "all ranks have the same, so nothing is to be put together: in the region, `{1}[{0} as other]` gives "
+              "it a dim that is known here",
+              whole, name));
       return false;
     }
   }
+  return true;
+}
+
+/// E0352 for a value with two dims that the region cuts over one axis: a rank would see its part of each, and no rank
+/// the rest.
+bool is_cut_once(Elaboration& e, const Region& region, ValueId value, const std::string& name, Span span) {
+  const Dims& dims = e.type(value).dims;
+  for (const Region::Cut& first : region.cuts)
+    for (const Region::Cut& second : region.cuts) {
+      if (first.whole == second.whole || first.ranks != second.ranks) continue;
+      if (!has(dims, first.whole) || !has(dims, second.whole)) continue;
+      e.error("E0352", span, "`{}` has two dims that the region cuts over `{}`", name, axis_of(e, first.ranks))
+          .here("a rank would see its part of `{}` and its part of `{}`, and no rank the rest", e.name(first.whole),
+                e.name(second.whole))
+          .label(region.span, "cut here")
+          .help("cut one of them alone, or over another axis: `manual a over rows, b over columns { ... }`");
+      return false;
+    }
   return true;
 }
 
@@ -238,6 +257,7 @@ Term seen_here(Elaboration& e, const Frame& frame, const Binding& binding, const
     if (value && !has_left(e, value, binding, name, span)) return Term::poison();
   for (size_t i = binding.regions; i < e.regions.size(); ++i) {
     if (!stands_in(frame, *e.regions[i])) continue;
+    if (!is_cut_once(e, *e.regions[i], term.value, name, span)) return Term::poison();
     const ValueId value = part_of(e, *e.regions[i], term.value);
     if (value != term.value) term.choice = nullptr;
     term.value = value;

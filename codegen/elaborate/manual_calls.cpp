@@ -168,10 +168,12 @@ std::optional<Parts> parts_of(Elaboration& e, const Written& call, const Written
       for (const Region::Cut& cut : region->cuts)
         if (cut.local == pair.from && cut.ranks == call.ranks) parts = {cut.whole, cut.local};
     if (!parts.whole) {
+      const std::string named = fmt::format("{} as other", e.name(pair.from));
       e.error("E0351", pair.span, "`{}` is not cut over `{}` in the region", e.name(pair.from), axis_of(e, call.ranks))
           .here(to_part ? "what is a rank's part of it called?" : "what are all parts together called?")
-          .help(fmt::format("say it: `{}[{} as other]`, with `dim other = {} {} {}`", call.name, e.name(pair.from),
-                            e.size(pair.from), to_part ? "/" : "*", e.size(call.ranks)));
+          .help(fmt::format("say it: `{}`, with `dim other = {} {} {}`",
+                            call.dims.size() == 1 ? fmt::format("{}[{}]", call.name, named) : named, e.size(pair.from),
+                            to_part ? "/" : "*", e.size(call.ranks)));
       return {};
     }
   }

@@ -260,6 +260,18 @@ std::string renaming(const Elaboration& e, const std::vector<DimId>& from, const
   return fmt::format("if these dims are meant to be the same ({}): `({})[{}]`", grounds, text, items);
 }
 
+/// What makes one value of those along `dims`. Empty for indices, which have no sum.
+std::string reduction(const ValueType& given, const ValueType& wanted, const std::string& dims) {
+  if (is_float(given.element)) return fmt::format("`mean[{0}](...)` or `sum[{0}](...)` reduces it", dims);
+  if (given.element == Type::boolean && wanted.element == Type::boolean)
+    return fmt::format("`min[{0}](f32(...)) > 0` says whether all are true, `max[{0}](f32(...)) > 0` whether one is",
+                       dims);
+  if (given.index_of && wanted.index_of) return "";
+  if (is_float(wanted.element) || given.element == Type::boolean || given.index_of)
+    return fmt::format("`mean[{0}](f32(...))` or `sum[{0}](f32(...))` reduces it", dims);
+  return fmt::format("`sum[{}](...)` reduces it", dims);
+}
+
 }  // namespace
 
 bool one_sided(Elaboration& e, const std::vector<ValueId>& operands, const std::vector<Span>& spans, Span at,
@@ -327,7 +339,7 @@ Term as_written(Elaboration& e, const Term& term, const ValueType& wanted, Span 
     if (!extra.empty()) {
       report.here("has {}, which the type does not", quoted(e, extra));
       if (const std::string help = renaming(e, extra, lacking, text); !help.empty()) report.help(help);
-      report.help(fmt::format("`mean[{0}](...)` or `sum[{0}](...)` reduces it", listed(e, extra)));
+      if (const std::string help = reduction(given, wanted, listed(e, extra)); !help.empty()) report.help(help);
     } else if (!lacking.empty() && !widen) {
       report.here("lacks {}", quoted(e, lacking))
           .help(fmt::format("if it is meant: `broadcast[{}]({})`", listed(e, lacking), text));

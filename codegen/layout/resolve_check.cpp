@@ -139,10 +139,28 @@ class Checker {
                dims_text(graph_, rule.dims, " * "), axis)
         .here("each stage computes its part of the model alone")
         .label(pipeline.span, "the pipeline")
-        .help(fmt::format("split it over another axis; gradients and moments may be split over `{}`, `optimizer {{ {} "
-                          "-> {} }}`",
-                          axis, dims_text(graph_, rule.dims, " * "), rule.written));
+        .help("split it over another axis" + instead_of_moments(rule, axis));
     return false;
+  }
+
+  /// The same rule of moments, which are nobody's stage; of those that lie at their turn's stage already, it holds not.
+  std::string instead_of_moments(const Rule& rule, const std::string& axis) const {
+    bool found = false;
+    std::string turns;
+    for (const Subject& subject : subjects_of(graph_)) {
+      const auto& dims = subject.type.dims;
+      if (subject.kind != ValueKind::parameter ||
+          !std::ranges::all_of(rule.dims, [&](DimId d) { return std::ranges::count(dims, d) > 0; }))
+        continue;
+      found = true;
+      for (const DimId dim : dims)
+        if (const std::string& name = graph_.dim(dim).name;
+            layout_.pipeline.loop_over(dim) && turns.find(name) == std::string::npos)
+          turns += (turns.empty() ? " unless " : ", ") + name;
+    }
+    if (!found) return "";
+    return fmt::format("; gradients and moments may be split over `{}`, `optimizer {{ {} -> {}{} }}`", axis,
+                       dims_text(graph_, rule.dims, " * "), rule.written, turns);
   }
 
   void check(const Subject& subject) {

@@ -127,8 +127,8 @@ struct Sizes {
     }
     if (window.narrow != window.wide) report.help(fmt::format("`dim {} = {}`", e.name(window.narrow), fitting()));
     else
-      report.help(fmt::format("`as` names the dim of the result, here one of size {}: `{} as {}2`", fitting(),
-                              e.sources.text(item.span), e.name(window.wide)));
+      report.help(fmt::format("`as` names the dim of the result: `{0} as {1}`, with `dim {1} = {2}`",
+                              e.sources.text(item.span), free_name(), fitting()));
     const int64_t more = (narrow() - 1) * window.stride + reach() + 1 - wide();  // padding that gives so many
     if (more >= 0)
       report.help(more % 2 == 0 ? fmt::format("`pad: {}` makes them {}", more / 2, narrow())
@@ -137,6 +137,14 @@ struct Sizes {
   }
 
  private:
+  /// "h2", or what number no dim has yet.
+  std::string free_name() const {
+    for (int number = 2;; ++number) {
+      std::string name = e.name(window.wide) + std::to_string(number);
+      if (std::ranges::find(e.graph.dims, name, &Dim::name) == e.graph.dims.end()) return name;
+    }
+  }
+
   std::string arithmetic_of_room() const {
     return fmt::format("{} = {}, {} = {}", e.name(window.wide), wide(), kernel(), window.size);
   }
