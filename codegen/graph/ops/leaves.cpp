@@ -60,7 +60,8 @@ Horizons position_horizon(const Graph&, const Node& node, std::span<const Horizo
 }
 double random_flops(const Graph& graph, const Node& node) {
   const bool normal = std::get<RandomOp>(node.op).distribution == Distribution::normal;
-  return (normal ? flops_of_normal : flops_of_uniform) * static_cast<double>(graph.elements(graph.type(node.results[0])));
+  return (normal ? flops_of_normal : flops_of_uniform) *
+         static_cast<double>(graph.elements(graph.type(node.results[0])));
 }
 
 /// Uniform numbers cost less than a turn of reading and writing them.
