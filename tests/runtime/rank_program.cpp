@@ -31,7 +31,10 @@ void end_as(const std::string& how) {
   std::fflush(stdout);
   if (how == "kill") kill(getpid(), SIGKILL);
   if (how == "terminate") kill(getpid(), SIGTERM);
-  if (how == "hang up") kill(getpid(), SIGHUP);
+  if (how == "hang up") {
+    std::signal(SIGHUP, SIG_DFL);  // which nohup has had ignored
+    kill(getpid(), SIGHUP);
+  }
   if (how == "stop") kill(getpid(), SIGSTOP);
   if (how == "busy") {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
