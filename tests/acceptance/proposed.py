@@ -8,7 +8,7 @@ from common import TOP
 # The names that stand for what the writer fills in; `...` does too.
 BLANKS = {"NAME", "Name", "AXIS", "SPEC", "N", "DIM", "Block", "condition", "expression", "name", "path", "type", "parameter"}
 # In brackets and behind `repeat` the word `dim`, and behind `on` the word `mesh`, stand for a name of the writer's: both begin lines of the language.
-WORDS_FOR_NAMES = re.compile(r"(?<=[\[=])dim(?=\])|(?<=repeat )dim\b|^dim(?= ->)|(?<=on )mesh\b|(?<=\.)dim\b")
+WORDS_FOR_NAMES = re.compile(r"(?<=[\[=])dim(?=\])|(?<== )dim(?=\])|(?<=repeat )dim\b|^dim(?= ->)|(?<=on )mesh\b|(?<=\.)dim\b")
 TOKEN = re.compile(r'"[^"\n]*"|\d+(?:_\d+)*(?:\.\d+)?(?:e-?\d+)?|\w+|\.\.\.|\.\.|->|<-|[<>=!]=|\*\*|\S')
 OPENING, CLOSING = "([{", ")]}"
 # Said in backticks, but no line that anybody would write: why.
