@@ -52,11 +52,13 @@ def said_in_sources():
     """(where, piece) of all calls of `help`; a text that something is compared with is not printed. What functions give that a call has as
     its argument is not looked for."""
     for folder in ("codegen", "frontend"):
-        for path in sorted(glob.glob(f"{TOP}/{folder}/**/*.cpp", recursive=True)):
+        for path in sorted(glob.glob(f"{TOP}/{folder}/**/*.cpp", recursive=True) + glob.glob(f"{TOP}/{folder}/**/*.h", recursive=True)):
             with open(path, encoding="utf-8") as file:
                 text = file.read()
-            for call in re.finditer(r"[.>]help\(", text):
-                where = f"{os.path.relpath(path, TOP)}:{text.count(chr(10), 0, call.start()) + 1}"
+            for call in re.finditer(r"(?<=[.>])help\(", text):
+                if text.startswith("//", text.rfind("\n", 0, call.start()) + 1):
+                    continue
+                where = f"{os.path.relpath(path, TOP)}:{text.count(chr(10), 0, call.end()) + 1}"
                 for literal, before in strings_of_call(text, call.end()):
                     if not re.search(r"[=!]=\s*(?:std::string_view\()?$", before):
                         yield from ((where, piece) for piece in pieces(literal))
