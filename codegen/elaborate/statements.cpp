@@ -106,7 +106,7 @@ void bind_name(Elaboration& e, Frame& frame, const ast::Name& name, const Term& 
     // Values bound before a loop are its carries and stand among its own names already.
     e.error("E0211", name.span, "`{}` in a `repeat` hides the `{}` around it", name.text, name.text)
         .label(around->span, "this one")
-        .help(fmt::format("a loop carries values: `h = {0}` before it, and `h = ...` inside", name.text));
+        .help(fmt::format("a loop carries values: `NAME = {}` before it, and `NAME = ...` inside", name.text));
     return;
   } else {
     if (frame.block == nullptr && e.constants.count(name.text) > 0) {

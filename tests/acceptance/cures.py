@@ -1,5 +1,5 @@
 """Every line of .mesh that a message, its help or an explanation proposes is compiled and run: in the specs of cures/ (`cured.py`), each of which shows what
-it cures; casts and renames where the error was (`helps.py`); and what other libraries have, against NumPy (`other_names.py`)."""
+it cures; casts and renames where the error was (`helps.py`); every help stands in a golden (`shown_helps.py`); and what other libraries have, against NumPy (`other_names.py`)."""
 from concurrent.futures import ThreadPoolExecutor
 
 import cured
@@ -7,6 +7,7 @@ import other_names
 import proposed
 from common import Report, scratch
 from helps import check_helps
+from shown_helps import check_shown
 
 
 def check_coverage(report, specs):
@@ -40,6 +41,7 @@ def run(small):
     report = Report()
     specs = cured.specs()
     with scratch() as folder:
+        report.attempt("helps", lambda: check_shown(report))
         report.attempt("coverage", lambda: check_coverage(report, specs))
         report.attempt("specs", lambda: check_specs(report, specs, folder))
         elsewhere = other_names.check_elsewhere(report, folder)

@@ -8,7 +8,7 @@ from common import TOP
 # The names that stand for what the writer fills in; `...` does too.
 BLANKS = {"NAME", "Name", "AXIS", "SPEC", "N", "DIM", "Block", "condition", "expression", "name", "path", "type", "parameter"}
 # In brackets and behind `repeat` the word `dim`, and behind `on` the word `mesh`, stand for a name of the writer's: both begin lines of the language.
-WORDS_FOR_NAMES = re.compile(r"(?<=[\[=])dim(?=\])|(?<=repeat )dim\b|^dim(?= ->)|(?<=on )mesh\b|(?<=\.)dim\b")
+WORDS_FOR_NAMES = re.compile(r"(?<=[\[=])dim(?=\])|(?<== )dim(?=\])|(?<=repeat )dim\b|^dim(?= ->)|(?<=on )mesh\b|(?<=\.)dim\b")
 TOKEN = re.compile(r'"[^"\n]*"|\d+(?:_\d+)*(?:\.\d+)?(?:e-?\d+)?|\w+|\.\.\.|\.\.|->|<-|[<>=!]=|\*\*|\S')
 OPENING, CLOSING = "([{", ")]}"
 # Said in backticks, but no line that anybody would write: why.
@@ -42,14 +42,25 @@ def said_of(spec, expected, where):
                     yield Proposal(text, code, where)
 
 
-def goldens():
+def texts_of_goldens():
+    """(spec, what is expected of it, where) of each."""
     for path in sorted(glob.glob(f"{TOP}/tests/diagnostics/**/*.mesh", recursive=True)):
         with open(path, encoding="utf-8") as file:
             spec, _, expected = file.read().partition("//// expected")
-        yield from said_of(spec, expected, os.path.relpath(path, f"{TOP}/tests"))
+        yield spec, expected, os.path.relpath(path, f"{TOP}/tests")
     for path in sorted(glob.glob(f"{TOP}/tests/frontend/errors/*.txt")):
         with open(path, encoding="utf-8", errors="replace") as file, open(path[:-3] + "mesh", encoding="utf-8", errors="replace") as spec:
-            yield from said_of(spec.read(), file.read(), os.path.relpath(path, f"{TOP}/tests"))
+            yield spec.read(), file.read(), os.path.relpath(path, f"{TOP}/tests")
+
+
+def goldens():
+    for spec, expected, where in texts_of_goldens():
+        yield from said_of(spec, expected, where)
+
+
+def helps_of_goldens():
+    """Every help, a line each."""
+    return [help for _, expected, _ in texts_of_goldens() for help in re.findall(r"= help: (.*)", expected)]
 
 
 def pages():
