@@ -251,9 +251,10 @@ void recognise_ops(Compilation& c) {
   if (c.request.plain || c.sink.has_errors()) return;
   recognise(c.entry.graph, c.splits);
   sink_renames(c.entry.graph);
-  prepare_divisible_loops(c.entry.graph, [&](const std::string& scope, DimId dim) {
-    return ruled_turns(*c.layout, scope, dim).has_value();
-  });
+  prepare_divisible_loops(
+      c.entry.graph,
+      [&](const std::string& scope, DimId dim) { return ruled_turns(*c.layout, scope, dim).has_value(); },
+      [&](DimId dim) { return c.layout->pipeline && c.layout->pipeline.loop_over(dim); });
 }
 
 /// What writes a sequence reads each weight once a position: to cast it would cost more than it saves.

@@ -357,6 +357,39 @@ bool takes_turns_together(const Graph& graph, const Stages& stages, const Node& 
          !std::holds_alternative<RandomOp>(node.op);
 }
 
+/// The first op in a divided loop, or in loops inside of it, that reads more than its turn of what stands outside.
+const Node* reads_other_turns(const Graph& graph, const LoopOp& divided, BodyId body, std::set<ValueId>& made) {
+  for (const NodeId id : graph.body(body).nodes) {
+    const Node& node = graph.node(id);
+    const auto* inner = std::get_if<LoopOp>(&node.op);
+    if (inner) {
+      if (const Node* found = reads_other_turns(graph, divided, inner->body, made)) return found;
+    } else if (std::ranges::any_of(node.inputs, [&](ValueId input) {
+                 return has(graph.type(input).dims, divided.dim) && !made.contains(input);
+               })) {
+      return &node;
+    }
+    made.insert(node.results.begin(), node.results.end());
+  }
+  return nullptr;
+}
+
+/// E0419 for the same. Whether there is none.
+bool keeps_to_its_turns(const Graph& graph, const LoopOp& loop, const Layout& layout, DiagnosticSink& sink) {
+  std::set<ValueId> made;
+  const Node* const node = reads_other_turns(graph, loop, loop.body, made);
+  if (node == nullptr) return true;
+  const std::string& dim = graph.dim(loop.dim).name;
+  sink.error("E0419", node->span, "`{}` needs turns of `{}` that other stages of a pipeline have",
+             op_text(graph, node->op), dim)
+      .here("of what is declared outside of `repeat {}` a stage has its own turns", dim)
+      .label(layout.pipeline.span, "the pipeline")
+      .help(fmt::format("`x[{0} = position[{0}]]` is that of this turn; what all turns need has a dim of its own, `dim "
+                        "every = {1}`",
+                        dim, graph.dim(loop.dim).size));
+  return false;
+}
+
 }  // namespace
 
 void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink) {
@@ -372,6 +405,7 @@ void check_stages(const Graph& graph, const Layout& layout, DiagnosticSink& sink
           .help("write both loops as one, or give one of them a dim of its own");
       return;
     }
+    if (loop && stages.is_divided(*loop) && !keeps_to_its_turns(graph, *loop, layout, sink)) return;
     const auto together = std::ranges::find_if(layers, [&](const PipelineLoop& one) {
       return layout.pipeline.has_chunks() && takes_turns_together(graph, stages, node, layers, one.dim);
     });

@@ -59,12 +59,18 @@ class RingWalk {
       // Of a loop that turns no ring one turn stands for all.
       slots.push_back(turn.loop && !periods_.contains(turn.loop) ? 0 : turn.slot(turn.loop ? turns_[turn.loop] : 0));
     std::set<Slots>& written = written_[root];
-    if (use != Use::write && !written.contains({}) && !written.contains(slots)) {
+    if (use != Use::write && !std::ranges::any_of(written, [&](const Slots& one) { return holds(one, slots); })) {
       std::string message = fmt::format("{} reads {} before anything writes that slot", summary(program_, step),
                                         to_string(program_, access));
       if (std::ranges::find(messages, message) == messages.end()) messages.push_back(std::move(message));
     }
     if (use != Use::read) written.insert(slots);
+  }
+
+  /// Whether one is, or is a part of, the other: a slot for each turn of an inner loop lies in the outer one's.
+  static bool holds(const Slots& one, const Slots& other) {
+    const auto shorter = static_cast<std::ptrdiff_t>(std::min(one.size(), other.size()));
+    return std::equal(one.begin(), one.begin() + shorter, other.begin());
   }
 
   const Program& program_;

@@ -23,12 +23,21 @@ class DivisibleLoop {
 
   void run() {
     for (const LoopOp::Carry& carry : loop_.carries) entering_first(carry);
-    if (loop_.index && turns_are_free(graph_, loop_)) take_slices(loop_.body);
+    if (turns_are_free(graph_, loop_)) take_slices();
+    else close();
+  }
+
+  void take_slices() {
+    if (loop_.index) take_slices(loop_.body);
+    close();
+  }
+
+ private:
+  void close() {
     graph_.node(id_).op = loop_;
     connect_loop(graph_.node(id_));
   }
 
- private:
   void count(BodyId body) {
     for (const NodeId id : graph_.body(body).nodes) {
       const Node& node = graph_.node(id);
@@ -141,7 +150,8 @@ class DivisibleLoop {
 
 }  // namespace
 
-void prepare_divisible_loops(Graph& graph, const std::function<bool(const std::string& scope, DimId)>& divides) {
+void prepare_divisible_loops(Graph& graph, const std::function<bool(const std::string& scope, DimId)>& divides,
+                             const std::function<bool(DimId)>& stages) {
   const auto walk = [&](const auto& self, BodyId body) -> void {
     const std::vector<NodeId> nodes = graph.body(body).nodes;
     for (const NodeId id : nodes) {
@@ -149,6 +159,7 @@ void prepare_divisible_loops(Graph& graph, const std::function<bool(const std::s
       if (!loop) continue;
       const BodyId inner = loop->body;
       if (divides(graph.node(id).scope, loop->dim)) DivisibleLoop(graph, id).run();
+      else if (stages(loop->dim)) DivisibleLoop(graph, id).take_slices();
       self(self, inner);
     }
   };
