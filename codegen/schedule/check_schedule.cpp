@@ -106,9 +106,12 @@ class ScheduleChecker {
       return;
     }
     const auto has = [&](const Action& action) { return listed_[rank].contains(action); };
+    constexpr size_t most_told = 8;
     std::string missing;
+    size_t count = 0;
     const auto needs = [&](const Action& action) {
-      if (!has(action) && !told_.contains(action)) missing += (missing.empty() ? "" : ", ") + to_text(action);
+      if (has(action) || told_.contains(action)) return;
+      if (++count <= most_told) missing += (missing.empty() ? "" : ", ") + to_text(action);
     };
     for (int32_t one = 0; one < schedule_.micro_batches; ++one) {
       const Action forward{ActionKind::forward, stage, one}, backward{ActionKind::backward, stage, one};
@@ -121,6 +124,7 @@ class ScheduleChecker {
         if (const std::optional<Action> receive = receive_for(action, rank_of_stage_)) needs(*receive);
       }
     }
+    if (count > most_told) missing += fmt::format(" and {} more", count - most_told);
     if (!missing.empty()) mistakes_.push_back({fmt::format("stage {} lacks {}", stage, missing), rank, {}});
   }
 
