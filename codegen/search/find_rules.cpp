@@ -19,7 +19,7 @@ struct Score {
   int64_t excess;
   double seconds;
   FoundRules rules;
-  size_t kind = 0;  // of an estimate
+  std::pair<int64_t, double> cost() const { return {excess, seconds}; }
   size_t words() const {
     size_t all = rules.size();
     for (const FoundRule& rule : rules) all += rule.unless.size() + rule.attributes.size() + rule.axes.size();
@@ -34,11 +34,13 @@ struct Score {
   }
 };
 
-/// The best first; of those that place everything alike the one with least to read.
-std::vector<Score> one_of_each_kind(std::vector<Score> scores) {
+/// The best first; of those that cost exactly the same, as the same placements do and those with axes exchanged, the
+/// two with least to read.
+std::vector<Score> without_alikes(std::vector<Score> scores) {
+  constexpr int most_alike = 2;
   std::sort(scores.begin(), scores.end());
-  std::set<size_t> kinds;
-  std::erase_if(scores, [&](const Score& score) { return !kinds.insert(score.kind).second; });
+  std::map<std::pair<int64_t, double>, int> alike;
+  std::erase_if(scores, [&](const Score& score) { return ++alike[score.cost()] > most_alike; });
   return scores;
 }
 
@@ -76,7 +78,7 @@ class Search {
   std::optional<Score> estimate(const FoundRules& rules) {
     const std::optional<Estimate> seen = trials_.estimate(rules);
     if (!seen) return {};
-    Score score{excess(seen->stored), seen->seconds, rules, seen->kind};
+    Score score{excess(seen->stored), seen->seconds, rules};
     if (looked_at_.insert(rules).second) estimates_.push_back(score);
     return score;
   }
@@ -175,7 +177,7 @@ class Search {
         }
       }
       made.clear();
-      for (const Score& score : one_of_each_kind(std::move(longer)))
+      for (const Score& score : without_alikes(std::move(longer)))
         if (made.size() < 2 * beam) made.push_back(score.rules);
     }
     return made;
@@ -186,22 +188,22 @@ class Search {
     std::vector<Score> front;
     for (const FoundRules& rules : from.size() == 1 && from.front().empty() ? seeds() : std::move(from))
       if (const auto score = estimate(rules)) front.push_back(*score);
-    front = one_of_each_kind(std::move(front));
-    std::set<size_t> kinds;
+    front = without_alikes(std::move(front));
+    std::set<std::pair<int64_t, double>> costs;  // of what was gone on from
     std::optional<Score> least = front.empty() ? std::nullopt : std::optional(front.front());
     for (size_t vain = 0; vain < rounds_in_vain && !front.empty() && !spent(0.5);) {
       std::vector<Score> next;
       std::set<FoundRules> there;
       if (front.size() > beam) front.resize(beam);
-      for (const Score& score : front) kinds.insert(score.kind);
+      for (const Score& score : front) costs.insert(score.cost());
       for (const Score& score : front)
         for (const FoundRules& change : changes_of(score.rules, slots)) {
           if (spent(0.5)) break;
           if (looked_at_.contains(change) || !there.insert(change).second) continue;
           if (auto found = estimate(change)) next.push_back(std::move(*found));
         }
-      next = one_of_each_kind(std::move(next));
-      std::erase_if(next, [&](const Score& score) { return kinds.contains(score.kind); });
+      next = without_alikes(std::move(next));
+      std::erase_if(next, [&](const Score& score) { return costs.contains(score.cost()); });
       const bool better = !next.empty() && (!least || next.front() < *least);
       if (better) least = next.front();
       vain = better ? 0 : vain + 1;
@@ -212,7 +214,7 @@ class Search {
   /// What estimates say is best is compiled; then what lies around the best of that, and around the next best, until
   /// several of them in a row lead to nothing better.
   void climb(const std::vector<Slot>& slots) {
-    const std::vector<Score> promising = one_of_each_kind(estimates_);
+    const std::vector<Score> promising = without_alikes(estimates_);
     for (size_t i = 0; i < std::min(promising.size(), most_compiled) && !spent(); ++i)
       compile_dealt(promising[i].rules);
     std::vector<std::vector<Placement>> gone_around;
@@ -232,7 +234,7 @@ class Search {
     std::vector<Score> around;
     for (const FoundRules& change : changes_of(rules, slots))
       if (auto score = estimate(change)) around.push_back(std::move(*score));
-    around = one_of_each_kind(std::move(around));
+    around = without_alikes(std::move(around));
     for (size_t i = 0; i < std::min(around.size(), most_neighbours) && !spent(); ++i)
       better = compile_dealt(around[i].rules) || better;
     return better;

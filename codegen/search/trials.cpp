@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <stdexcept>
 
-#include "codegen/graph/hash.h"
 #include "codegen/graph/op.h"
 #include "codegen/graph/print_graph.h"
 #include "codegen/layout/cut.h"
@@ -148,23 +146,6 @@ std::optional<Estimate> Trials::estimate(const FoundRules& rules) {
   return estimates_[rules] = attempt([&] { return placed(rules); });
 }
 
-namespace {
-
-size_t hash_of_axes(const ShardedGraph& graph) {
-  size_t hash = graph.placements.size();
-  for (const Placement& placement : graph.placements) {
-    for (const DimPlacement& dim : placement.dims) {
-      hash = hash_with(hash, dim.axes.size());
-      for (const AxisId axis : dim.axes) hash = hash_with(hash, axis);
-    }
-    for (const Partial& partial : placement.partial)
-      hash = hash_with(hash, partial.axis + graph.layout.mesh.axes.size());
-  }
-  return hash;
-}
-
-}  // namespace
-
 std::optional<Estimate> Trials::placed(const FoundRules& rules) {
   DiagnosticSink sink = deaf();
   const std::optional<Layout> found = layout(rules, sink);
@@ -179,7 +160,7 @@ std::optional<Estimate> Trials::placed(const FoundRules& rules) {
   const Prediction time = predict(graph);
   const double waits = time.pipeline ? time.pipeline->bubble_seconds() : 0;
   const double seconds = time.compute_seconds + time.communication_seconds + waits;
-  return Estimate{seconds, stored_bytes(graph), hash_with(hash_of_axes(graph), std::bit_cast<uint64_t>(seconds))};
+  return Estimate{seconds, stored_bytes(graph)};
 }
 
 std::optional<Outcome> Trials::compiled(const FoundRules& rules) {

@@ -32,7 +32,6 @@ struct SearchRequest {
 struct Estimate {
   double seconds;
   int64_t stored;  // bytes of parameters, moments, states and inputs of the largest rank
-  size_t kind;     // a hash: the same for sets of rules that place all values alike and cost the same
 };
 
 /// As `plan` tells it.
