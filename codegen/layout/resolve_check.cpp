@@ -146,7 +146,7 @@ class Checker {
   /// The same rule of moments, which are nobody's stage; of those that lie at their turn's stage already, it holds not.
   std::string instead_of_moments(const Rule& rule, const std::string& axis) const {
     bool found = false;
-    std::string turns;
+    std::set<std::string> turns;
     for (const Subject& subject : subjects_of(graph_)) {
       const auto& dims = subject.type.dims;
       if (subject.kind != ValueKind::parameter ||
@@ -154,13 +154,12 @@ class Checker {
         continue;
       found = true;
       for (const DimId dim : dims)
-        if (const std::string& name = graph_.dim(dim).name;
-            layout_.pipeline.loop_over(dim) && turns.find(name) == std::string::npos)
-          turns += (turns.empty() ? " unless " : ", ") + name;
+        if (layout_.pipeline.loop_over(dim)) turns.insert(graph_.dim(dim).name);
     }
     if (!found) return "";
-    return fmt::format("; gradients and moments may be split over `{}`, `optimizer {{ {} -> {}{} }}`", axis,
-                       dims_text(graph_, rule.dims, " * "), rule.written, turns);
+    return fmt::format("; gradients and moments may be split over `{}`, `optimizer {{ {} -> {}{}{} }}`", axis,
+                       dims_text(graph_, rule.dims, " * "), rule.written, turns.empty() ? "" : " unless ",
+                       fmt::join(turns, ", "));
   }
 
   void check(const Subject& subject) {

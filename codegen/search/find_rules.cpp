@@ -224,7 +224,7 @@ class Search {
       });
       if (next == compiled_.end()) return;
       gone_around.push_back(trials_.outcome(next->rules)->placements);
-      vain = go_around(FoundRules(next->rules), slots) ? 0 : vain + 1;
+      vain = go_around(next->rules, slots) ? 0 : vain + 1;
     }
   }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "codegen/graph/graph.h"
 #include "codegen/graph/map_function.h"
-#include "codegen/graph/op.h"
 #include "meshrt/attention.h"
 #include "meshrt/collectives.h"
 #include "meshrt/gemm.h"
