@@ -89,8 +89,10 @@ TEST(Bfloat16, ByChanceWhatIsBf16InfiniteOrNotANumberStays) {
 
 using Narrow = Product<float, Bfloat16>;
 using NarrowKernel = void (*)(const Narrow&);
+using NarrowLeft = Product<float, Bfloat16, float>;
+using NarrowRight = Product<float, float, Bfloat16>;
 
-// A product of bf16 and the same of f32.
+// A product of bf16 and the same of f32, of which the other operand may be any f32.
 class BothProducts {
  public:
   explicit BothProducts(uint64_t seed) : random_(seed) {}
@@ -101,8 +103,8 @@ class BothProducts {
     strides(rows, inner, narrow.a_row, narrow.a_col);
     strides(inner, cols, narrow.b_row, narrow.b_col);
     narrow.c_row = cols;
-    fill(a_, wide_a_, rows * narrow.a_row + inner * narrow.a_col + 1);
-    fill(b_, wide_b_, inner * narrow.b_row + cols * narrow.b_col + 1);
+    fill(a_, wide_a_, any_a_, rows * narrow.a_row + inner * narrow.a_col + 1);
+    fill(b_, wide_b_, any_b_, inner * narrow.b_row + cols * narrow.b_col + 1);
     const auto n = static_cast<size_t>(rows * cols);
     c_.resize(n), plus_.resize(n), bias_.resize(static_cast<size_t>(cols));
     for (std::vector<float>* numbers : {&c_, &plus_, &bias_})
@@ -113,14 +115,20 @@ class BothProducts {
     wants_sum = below(3) == 0;
   }
 
-  Product<float> wide() const {
-    Product<float> p;
+  template <class A, class B>
+  Product<float, A, B> with(const std::vector<A>& a, const std::vector<B>& b) const {
+    Product<float, A, B> p;
     p.rows = narrow.rows, p.cols = narrow.cols, p.inner = narrow.inner;
-    p.a = wide_a_.data(), p.a_row = narrow.a_row, p.a_col = narrow.a_col;
-    p.b = wide_b_.data(), p.b_row = narrow.b_row, p.b_col = narrow.b_col;
+    p.a = a.data(), p.a_row = narrow.a_row, p.a_col = narrow.a_col;
+    p.b = b.data(), p.b_row = narrow.b_row, p.b_col = narrow.b_col;
     p.c_row = narrow.c_row, p.accumulate = narrow.accumulate, p.epilogue = narrow.epilogue;
     return p;
   }
+  Product<float> wide() const { return with(wide_a_, wide_b_); }
+  NarrowLeft narrow_left() const { return with(a_, any_b_); }
+  Product<float> wide_left() const { return with(wide_a_, any_b_); }
+  NarrowRight narrow_right() const { return with(any_a_, b_); }
+  Product<float> wide_right() const { return with(any_a_, wide_b_); }
 
   // The result, then the sums of columns.
   template <class P, class Multiply>
@@ -155,10 +163,11 @@ class BothProducts {
       default: col = 1 + below(3), row = col * m + below(3); break;
     }
   }
-  void fill(std::vector<Bfloat16>& narrow, std::vector<float>& wide, int64_t n) {
-    narrow.clear(), wide.clear();
+  void fill(std::vector<Bfloat16>& narrow, std::vector<float>& wide, std::vector<float>& any, int64_t n) {
+    narrow.clear(), wide.clear(), any.clear();
     for (int64_t i = 0; i < n; ++i) {
-      narrow.emplace_back(normal_(random_));
+      any.push_back(normal_(random_));
+      narrow.emplace_back(any.back());
       wide.push_back(static_cast<float>(narrow.back()));
     }
   }
@@ -166,7 +175,7 @@ class BothProducts {
   std::mt19937_64 random_;
   std::normal_distribution<float> normal_;
   std::vector<Bfloat16> a_, b_;
-  std::vector<float> wide_a_, wide_b_, c_, plus_, bias_;
+  std::vector<float> wide_a_, wide_b_, any_a_, any_b_, c_, plus_, bias_;
 };
 
 template <class Check>
@@ -179,7 +188,10 @@ void for_shapes(BothProducts& both, Check check) {
       check();
       if (testing::Test::HasFatalFailure()) return;
     }
-  const int64_t extents[][3] = {{17, 300, 1100}, {130, 37, 1030}, {9, 129, 2001}, {1, 700, 513}, {600, 3, 515}};
+  // The later ones of few rows, of which b is read where it lies, in pieces of several rows and columns.
+  const int64_t extents[][3] = {{17, 300, 1100}, {130, 37, 1030}, {9, 129, 2001}, {1, 700, 513},  {600, 3, 515},
+                                {1, 5003, 36},   {1, 333, 2048},  {2, 2500, 70},  {7, 1153, 300}, {8, 40, 601},
+                                {16, 1153, 302}, {40, 2500, 70},  {24, 97, 64}};
   for (const auto& [rows, cols, inner] : extents)
     for (int repeat = 0; repeat < 6; ++repeat) {
       both.make(rows, cols, inner);
@@ -195,6 +207,23 @@ TEST(GemmOfBfloat16, WidenedIsTheProductOfTheSameNumbers) {
     const std::vector<float> expected = both.run(both.wide(), portable::multiply<float, float>);
     for (const Variant<NarrowKernel>& variant : all)
       ASSERT_EQ(both.run(both.narrow, variant.run), expected) << variant.name;
+  });
+}
+
+// Beside a number of f32, of which no bit is rounded away.
+TEST(GemmOfBfloat16, OneOfThemWidenedIsTheProductOfTheSameNumbers) {
+  BothProducts both(4);
+  const auto left = variants<void (*)(const NarrowLeft&)>(MESHRT_VARIANTS(multiply<float, Bfloat16, float>));
+  const auto right = variants<void (*)(const NarrowRight&)>(MESHRT_VARIANTS(multiply<float, float, Bfloat16>));
+  for_shapes(both, [&] {
+    const auto expect = [&](const auto& narrow, const Product<float>& wide, const auto& all) {
+      const std::vector<float> expected = both.run(wide, portable::multiply<float, float>);
+      for (const auto& variant : all)
+        ASSERT_EQ(both.run(narrow, variant.run), expected)
+            << variant.name << ": " << wide.rows << " x " << wide.inner << " x " << wide.cols;
+    };
+    expect(both.narrow_left(), both.wide_left(), left);
+    expect(both.narrow_right(), both.wide_right(), right);
   });
 }
 

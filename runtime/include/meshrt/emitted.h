@@ -62,10 +62,10 @@ struct Extras {
 };
 
 /// c [rows, cols] = a [rows, inner] · b [inner, cols], under the loops of `batch`, the first outermost.
-template <class T, class In = T>
-void product(Matrix<const In> a, Matrix<const In> b, Matrix<T> c, const Extents& extents, const Extras<T>& extras = {},
+template <class T, class A = T, class B = A>
+void product(Matrix<const A> a, Matrix<const B> b, Matrix<T> c, const Extents& extents, const Extras<T>& extras = {},
              std::initializer_list<Batch> batch = {}) {
-  const Product<T, In> one{
+  const Product<T, A, B> one{
       extents.rows,      extents.cols,    extents.inner,    a.at, a.row, a.column, b.at, b.row, b.column, c.at, c.row,
       extras.accumulate, extras.epilogue, extras.column_sum};
   if (batch.size() == 0) multiply(one);

@@ -31,14 +31,14 @@ struct Epilogue {
 
 /// c[i * c_row + j] = sum over k of a[i * a_row + k * a_col] * b[k * b_row + j * b_col], i < rows, j < cols, k < inner.
 /// Strides count elements and may be anything, 0 too; c must not overlap a or b. An inner extent of 0 gives zeros.
-/// Operands of another type `In` are bf16, and c is f32: each product of two of them is exact in f32, in which they are
-/// added up.
-template <class T, class In = T>
+/// Operands of another type than c are bf16, one or both, and c is f32. Each product of two of bf16 is exact in f32, in
+/// which they are added up; one beside an f32 is what the same number in f32 gives, bit by bit.
+template <class T, class A = T, class B = A>
 struct Product {
   int64_t rows = 0, cols = 0, inner = 0;
-  const In* a = nullptr;
+  const A* a = nullptr;
   int64_t a_row = 0, a_col = 1;
-  const In* b = nullptr;
+  const B* b = nullptr;
   int64_t b_row = 0, b_col = 1;
   T* c = nullptr;
   int64_t c_row = 0;
@@ -54,19 +54,23 @@ struct Batch {
   int64_t count = 1, a_stride = 0, b_stride = 0, c_stride = 0, bias_stride = 0, sum_stride = 0;
 };
 
-template <class T, class In>
-void multiply(const Product<T, In>& product);
+template <class T, class A, class B = A>
+void multiply(const Product<T, A, B>& product);
 
 /// The product under nested loops, the first outermost.
-template <class T, class In>
-void multiply_batch(const Product<T, In>& product, std::span<const Batch> loops);
+template <class T, class A, class B = A>
+void multiply_batch(const Product<T, A, B>& product, std::span<const Batch> loops);
 
 extern template void multiply(const Product<float>&);
 extern template void multiply(const Product<double>&);
 extern template void multiply(const Product<float, Bfloat16>&);
+extern template void multiply(const Product<float, float, Bfloat16>&);
+extern template void multiply(const Product<float, Bfloat16, float>&);
 extern template void multiply_batch(const Product<float>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<double>&, std::span<const Batch>);
 extern template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Batch>);
+extern template void multiply_batch(const Product<float, float, Bfloat16>&, std::span<const Batch>);
+extern template void multiply_batch(const Product<float, Bfloat16, float>&, std::span<const Batch>);
 
 /// Which implementations run, for messages and for ranks to compare: "own avx512", "openblas Haswell" or
 /// "own avx2, matrices without an epilogue openblas Haswell"; of a program that has them with products of bf16: ", bf16

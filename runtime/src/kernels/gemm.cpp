@@ -60,16 +60,16 @@ const Blas* library_for(const Product<T>& p) {
   return blas().library.get();
 }
 
-template <class T, class In = T>
-using Kernel = void (*)(const Product<T, In>&);
+template <class T, class A = T, class B = A>
+using Kernel = void (*)(const Product<T, A, B>&);
 
-template <class T, class In>
-Kernel<T, In> own_multiply() {
+template <class T, class A, class B>
+Kernel<T, A, B> own_multiply() {
 #if defined(__x86_64__)
-  if constexpr (std::is_same_v<In, Bfloat16>)
-    if (instruction_set() >= InstructionSet::avx512_bf16) return avx512_bf16::multiply<T, In>;
+  if constexpr (std::is_same_v<A, Bfloat16> && std::is_same_v<B, Bfloat16>)
+    if (instruction_set() >= InstructionSet::avx512_bf16) return avx512_bf16::multiply<T, A, B>;
 #endif
-  return choose<Kernel<T, In>>(MESHRT_VARIANTS(multiply<T, In>));
+  return choose<Kernel<T, A, B>>(MESHRT_VARIANTS(multiply<T, A, B>));
 }
 template <class T>
 Kernel<T> own_complete() {
@@ -77,8 +77,8 @@ Kernel<T> own_complete() {
 }
 
 /// With c, and what lies like it, and the bias moved on.
-template <class T, class In>
-Product<T, In> moved(Product<T, In> p, int64_t c, int64_t bias) {
+template <class T, class A, class B>
+Product<T, A, B> moved(Product<T, A, B> p, int64_t c, int64_t bias) {
   p.c += c;
   if (p.epilogue.bias) p.epilogue.bias += bias;
   if (p.epilogue.slope) p.epilogue.slope += c;
@@ -88,24 +88,24 @@ Product<T, In> moved(Product<T, In> p, int64_t c, int64_t bias) {
 }
 
 /// Rows [begin, end) of c.
-template <class T, class In>
-Product<T, In> rows_of(Product<T, In> p, int64_t begin, int64_t end) {
+template <class T, class A, class B>
+Product<T, A, B> rows_of(Product<T, A, B> p, int64_t begin, int64_t end) {
   p.rows = end - begin;
   p.a += begin * p.a_row;
   return moved(p, begin * p.c_row, 0);
 }
 
 /// Columns [begin, end) of c.
-template <class T, class In>
-Product<T, In> columns_of(Product<T, In> p, int64_t begin, int64_t end) {
+template <class T, class A, class B>
+Product<T, A, B> columns_of(Product<T, A, B> p, int64_t begin, int64_t end) {
   p.cols = end - begin;
   p.b += begin * p.b_col;
   if (p.column_sum) p.column_sum += begin;
   return moved(p, begin, begin);
 }
 
-template <class T, class In>
-Product<T, In> turn_of(Product<T, In> p, const Batch& loop, int64_t turn) {
+template <class T, class A, class B>
+Product<T, A, B> turn_of(Product<T, A, B> p, const Batch& loop, int64_t turn) {
   p.a += turn * loop.a_stride;
   p.b += turn * loop.b_stride;
   if (p.column_sum) p.column_sum += turn * loop.sum_stride;
@@ -114,8 +114,8 @@ Product<T, In> turn_of(Product<T, In> p, const Batch& loop, int64_t turn) {
 
 /// By our own kernels, on all threads of the rank. A stretch of columns packs its part of b alone, so they are cut
 /// first; rows are where columns are few, and where b is not summed up.
-template <class T, class In>
-void multiply_shared(const Product<T, In>& p, Kernel<T, In> multiply) {
+template <class T, class A, class B>
+void multiply_shared(const Product<T, A, B>& p, Kernel<T, A, B> multiply) {
   constexpr int64_t least = int64_t{1} << 20, least_rows = 48, least_cols = 128;  // multiplications, and a few tiles
   const Threads* const threads = Threads::mine();
   if (threads == nullptr || p.rows * p.cols < least / std::max<int64_t>(p.inner, 1)) return multiply(p);
@@ -126,23 +126,23 @@ void multiply_shared(const Product<T, In>& p, Kernel<T, In> multiply) {
 
 }  // namespace
 
-template <class T, class In>
-void multiply(const Product<T, In>& p) {
+template <class T, class A, class B>
+void multiply(const Product<T, A, B>& p) {
   const Timed timed(&StepProfile::products, [&] {
     return TraceLabel{"product " + std::to_string(p.rows) + " x " + std::to_string(p.inner) + " x " +
                       std::to_string(p.cols)};
   });
-  if constexpr (std::is_same_v<T, In>)
+  if constexpr (std::is_same_v<T, A> && std::is_same_v<T, B>)
     if (const Blas* library = library_for(p); library && library->multiply(p)) {
       static const Kernel<T> complete = own_complete<T>();
       return complete(p);
     }
-  static const Kernel<T, In> multiply = own_multiply<T, In>();
+  static const Kernel<T, A, B> multiply = own_multiply<T, A, B>();
   multiply_shared(p, multiply);
 }
 
-template <class T, class In>
-void multiply_batch(const Product<T, In>& product, std::span<const Batch> loops) {
+template <class T, class A, class B>
+void multiply_batch(const Product<T, A, B>& product, std::span<const Batch> loops) {
   if (loops.empty()) return multiply(product);
   const Batch& loop = loops.front();
   const auto turns = [&](int64_t begin, int64_t end) {
@@ -157,9 +157,13 @@ void multiply_batch(const Product<T, In>& product, std::span<const Batch> loops)
 template void multiply(const Product<float>&);
 template void multiply(const Product<double>&);
 template void multiply(const Product<float, Bfloat16>&);
+template void multiply(const Product<float, float, Bfloat16>&);
+template void multiply(const Product<float, Bfloat16, float>&);
 template void multiply_batch(const Product<float>&, std::span<const Batch>);
 template void multiply_batch(const Product<double>&, std::span<const Batch>);
 template void multiply_batch(const Product<float, Bfloat16>&, std::span<const Batch>);
+template void multiply_batch(const Product<float, float, Bfloat16>&, std::span<const Batch>);
+template void multiply_batch(const Product<float, Bfloat16, float>&, std::span<const Batch>);
 
 namespace {
 

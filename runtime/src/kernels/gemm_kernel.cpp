@@ -20,23 +20,10 @@ namespace {
 constexpr int group_panels = 4, max_steps = 512, sum_lanes = 16;
 constexpr int64_t left_bytes = int64_t(2) << 20;  // of rows of `a` that are copied at a time, where they are
 
-template <class T>
-T* scratch(ScratchPlace place, int64_t count) {
-  return static_cast<T*>(Scratch::mine().bytes(place, static_cast<size_t>(count) * sizeof(T)));
-}
-
-// The multiplicands in `inner` elements of the inner extent.
-template <class T, class In>
-constexpr int64_t steps_of(int64_t inner) {
-  return (inner + Multiplicand<T, In>::depth - 1) / Multiplicand<T, In>::depth;
-}
-
 // The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
-template <class T, class In>
+template <class T, class B, class M>
 struct Right {
-  using M = typename Multiplicand<T, In>::Type;
-  static constexpr int depth = Multiplicand<T, In>::depth;
-  const In* b;
+  const B* b;
   int64_t row, col;
   T* sums;
   int64_t cols;  // of all of b
@@ -44,62 +31,63 @@ struct Right {
   // panel [steps, tile_cols] = rows k .., columns j .. of b, zeros beyond `count` columns
   void pack(int64_t k, int64_t inner, int64_t j, int64_t count, M* panel) const {
     constexpr int width = tile_cols<T>;
-    const In* from = b + k * row + j * col;
+    const B* from = b + k * row + j * col;
     if (count < width)
-      for (int64_t i = 0; i < steps_of<T, In>(inner) * width; ++i) panel[i] = 0;
+      for (int64_t i = 0; i < steps_of<M>(inner) * width; ++i) panel[i] = 0;
     if (col == 1 && count == width) {
-      for (int64_t r = 0; r < inner; r += depth)
-        multiplicands<width>(from + r * row, row, inner - r, panel + r / depth * width);
-    } else if (row == 1 && (depth == 1 || (col % depth == 0 && inner % depth == 0))) {
+      for (int64_t r = 0; r < inner; r += depth<M>)
+        multiplicands<width>(from + r * row, row, inner - r, panel + r / depth<M> * width);
+    } else if (row == 1 && (depth<M> == 1 || (col % depth<M> == 0 && inner % depth<M> == 0))) {
       turn(from, inner, count, panel);
     } else {
-      for (int64_t r = 0; r < inner; r += depth)
+      for (int64_t r = 0; r < inner; r += depth<M>)
         for (int64_t c = 0; c < count; ++c)
-          panel[r / depth * width + c] = multiplicand<M>(from + r * row + c * col, row, inner - r);
+          panel[r / depth<M> * width + c] = multiplicand<M>(from + r * row + c * col, row, inner - r);
     }
   }
 
   // The same for columns that lie in one piece each.
-  void turn(const In* from, int64_t inner, int64_t count, M* panel) const {
+  void turn(const B* from, int64_t inner, int64_t count, M* panel) const {
     constexpr int width = tile_cols<T>;
-    if constexpr (depth == 1)
+    if constexpr (depth<M> == 1)
       transpose(
-          from, col, count, inner, panel, width, [](const In* p) { return load_as<M>(p); },
-          [](const In* p) { return static_cast<M>(*p); });
+          from, col, count, inner, panel, width, [](const B* p) { return load_as<M>(p); },
+          [](const B* p) { return static_cast<M>(*p); });
     else
       transpose(
-          reinterpret_cast<const M*>(from), col / depth, count, inner / depth, panel, width,
-          [](const M* p) { return load(p); }, [](const M* p) { return read(p); });
+          reinterpret_cast<const M*>(from), col / depth<M>, count, inner / depth<M>, panel, width,
+          [](const M* p) { return load(p); }, [](const M* p) { return read_as<M>(p); });
   }
 
   void add_sums(int64_t k, int64_t inner, int64_t j, int64_t count) const {
     for (int64_t r = 0; r < inner; ++r) {
       T* __restrict lane = sums + (k + r) % sum_lanes * cols + j;
-      const In* from = b + (k + r) * row + j * col;
+      const B* from = b + (k + r) * row + j * col;
       for (int64_t c = 0; c < count; ++c) lane[c] += static_cast<T>(from[c * col]);
     }
   }
 
   // Where the n-th cache line lies of what a group at rows k .., columns j .. will read.
-  const In* line(int64_t k, int64_t inner, int64_t j, int64_t n) const {
-    constexpr int width = line_bytes / sizeof(In);
+  const B* line(int64_t k, int64_t inner, int64_t j, int64_t n) const {
+    constexpr int width = line_bytes / sizeof(B);
     const int64_t along = (col == 1 ? group_panels * tile_cols<T> : inner) / width, slow = col == 1 ? row : col;
     return b + k * row + j * col + n / along * slow + n % along * width;
   }
 };
 
 // Fetches a range of lines a few at a time, spread over the tiles of a group.
-template <class T, class In>
+template <class T, class A, class B, class M>
 class Prefetch {
  public:
   // The group after rows k .., columns j .. end; nothing where it would be the last or has no unit stride.
-  Prefetch(const Right<T, In>& b, int64_t k, int64_t chunk, int64_t j, int64_t end, const Product<T, In>& p) : b_(b) {
+  Prefetch(const Right<T, B, M>& b, int64_t k, int64_t chunk, int64_t j, int64_t end, const Product<T, A, B>& p)
+      : b_(b) {
     const bool more_cols = end < p.cols;
     k_ = more_cols ? k : k + chunk, j_ = more_cols ? end : 0, inner_ = smaller(chunk, p.inner - k_);
     const int64_t width = group_panels * tile_cols<T>;
-    if (k_ >= p.inner || p.cols - j_ < width || (b.col != 1 && b.row != 1) || inner_ < line_bytes / int64_t(sizeof(In)))
+    if (k_ >= p.inner || p.cols - j_ < width || (b.col != 1 && b.row != 1) || inner_ < line_bytes / int64_t(sizeof(B)))
       return;
-    lines_ = inner_ * width * int64_t(sizeof(In)) / line_bytes;
+    lines_ = inner_ * width * int64_t(sizeof(B)) / line_bytes;
     share_ = lines_ * (tile_rows * tile_cols<T>) / larger(1, p.rows * (end - j)) + 1;
   }
   void step() {
@@ -108,13 +96,13 @@ class Prefetch {
   }
 
  private:
-  const Right<T, In>& b_;
+  const Right<T, B, M>& b_;
   int64_t k_, j_, inner_, lines_ = 0, share_ = 0, next_ = 0;
 };
 
 // One tile of c at (i, j) of rows x cols, which may be smaller than the register tile; then it takes a way round.
-template <class T, class In, class M>
-void store_tile(const Product<T, In>& p, int64_t steps, Left<M> a, const M* b, int64_t b_row, int64_t i, int64_t j,
+template <class T, class A, class B, class M>
+void store_tile(const Product<T, A, B>& p, int64_t steps, Left<M> a, const M* b, int64_t b_row, int64_t i, int64_t j,
                 int64_t rows, int64_t cols, bool accumulate, const T* const* beside) {
   constexpr int width = tile_cols<T>;
   T* c = p.c + i * p.c_row + j;
@@ -140,8 +128,8 @@ MESHRT_INLINE void list_beside(const Epilogue<T>& f, int64_t at, const T* (&besi
 
 // Fetches the tile of c at (i, j), as far as there are rows up to `end` and columns up to `past`: a tile that is added
 // to is read before anything else happens.
-template <class T, class In>
-void fetch_c(const Product<T, In>& p, int64_t i, int64_t end, int64_t j, int64_t past) {
+template <class T, class A, class B>
+void fetch_c(const Product<T, A, B>& p, int64_t i, int64_t end, int64_t j, int64_t past) {
   const int64_t rows = smaller(tile_rows, end - i), cols = smaller(tile_cols<T>, past - j);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t x = 0; x < cols; x += line_bytes / int64_t(sizeof(T)))
@@ -158,17 +146,16 @@ struct LeftRows {
 
 // The product for rows [begin, end) of a and columns `first` .. of b. left_of(k, inner) says where these rows lie for
 // the columns k .. of a.
-template <class T, class In, class LeftOf>
-void multiply_rows(const Product<T, In>& p, const Right<T, In>& b, int64_t begin, int64_t end, int64_t first,
+template <class T, class A, class B, class M, class LeftOf>
+void multiply_rows(const Product<T, A, B>& p, const Right<T, B, M>& b, int64_t begin, int64_t end, int64_t first,
                    LeftOf left_of) {
-  using M = typename Right<T, In>::M;
-  constexpr int64_t width = tile_cols<T>, group = group_panels * width, max_inner = max_steps * Right<T, In>::depth;
+  constexpr int64_t width = tile_cols<T>, group = group_panels * width, max_inner = max_steps * depth<M>;
   const int64_t chunks = larger(1, (p.inner + max_inner - 1) / max_inner);
   const int64_t chunk = larger(1, round_up((p.inner + chunks - 1) / chunks, sum_lanes));
   const bool plain = is_plain(p.epilogue);
   M* panels = scratch<M>(panel_scratch, max_steps * group);
   for (int64_t k = 0; k == 0 || k < p.inner; k += chunk) {
-    const int64_t inner = smaller(chunk, p.inner - k), steps = steps_of<T, In>(inner);
+    const int64_t inner = smaller(chunk, p.inner - k), steps = steps_of<M>(inner);
     const bool follows = !plain && k + inner == p.inner, accumulate = k > 0 || p.accumulate;
     const LeftRows<M> a = left_of(k, inner);
     for (int64_t j = first; j < p.cols; j += group) {
@@ -179,7 +166,7 @@ void multiply_rows(const Product<T, In>& p, const Right<T, In>& b, int64_t begin
         b.pack(k, inner, q, cols, panels + (q - j) * steps);
         if (b.sums && begin == 0 && end > 0) b.add_sums(k, inner, q, cols);
       }
-      Prefetch<T, In> next(b, k, chunk, j, past, p);
+      Prefetch<T, A, B, M> next(b, k, chunk, j, past, p);
       for (int64_t i = begin; i < end; i += tile_rows) {
         const int64_t rows = smaller(tile_rows, end - i);
         const Left<M> here = {a.at + (i - begin) * a.next, a.row, a.col};
@@ -210,18 +197,18 @@ template <class M>
 int64_t left_next(int64_t steps) {
   return steps + line_bytes / (int64_t(sizeof(M)) * tile_rows);
 }
-template <class T, class In, class M>
-void copy_left(const Product<T, In>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
-  constexpr int64_t together = int64_t(32) * tile_rows, depth = Multiplicand<T, In>::depth;
-  const int64_t next = left_next<M>(steps_of<T, In>(inner));
+template <class T, class A, class B, class M>
+void copy_left(const Product<T, A, B>& p, int64_t begin, int64_t end, int64_t k, int64_t inner, M* to) {
+  constexpr int64_t together = int64_t(32) * tile_rows;
+  const int64_t next = left_next<M>(steps_of<M>(inner));
   for (int64_t i = begin; i < end; i += together)
-    for (int64_t x = 0; x < inner; x += depth)
+    for (int64_t x = 0; x < inner; x += depth<M>)
       for (int64_t t = i; t < smaller(i + together, end); t += tile_rows) {
-        const In* from = p.a + t * p.a_row + (k + x) * p.a_col;
-        M* __restrict tile = to + (t - begin) * next + x / depth * tile_rows;
+        const A* from = p.a + t * p.a_row + (k + x) * p.a_col;
+        M* __restrict tile = to + (t - begin) * next + x / depth<M> * tile_rows;
         __builtin_prefetch(from + 4 * p.a_col);
-        if (p.a_row == 1 && end - t >= tile_rows && inner - x >= depth)
-          for (int r = 0; r < tile_rows; ++r) tile[r] = multiplicand<M>(from + r, p.a_col, depth);
+        if (p.a_row == 1 && end - t >= tile_rows && inner - x >= depth<M>)
+          for (int r = 0; r < tile_rows; ++r) tile[r] = multiplicand<M>(from + r, p.a_col, depth<M>);
         else
           for (int64_t r = 0; r < smaller(tile_rows, end - t); ++r)
             tile[r] = multiplicand<M>(from + r * p.a_row, p.a_col, inner - x);
@@ -229,31 +216,27 @@ void copy_left(const Product<T, In>& p, int64_t begin, int64_t end, int64_t k, i
 }
 
 // Where the left operand lies as the tile takes it; nothing where it must be copied.
-template <class T, class In>
-LeftRows<typename Right<T, In>::M> left_in_place(const Product<T, In>& p) {
-  using M = typename Right<T, In>::M;
-  constexpr int depth = Right<T, In>::depth;
-  if constexpr (std::is_same_v<M, In>) {
+template <class M, class T, class A, class B>
+LeftRows<M> left_in_place(const Product<T, A, B>& p) {
+  if constexpr (std::is_same_v<M, A>) {
     if (p.a_col == 1 || p.cols <= 2 * tile_cols<T>) return {p.a, p.a_row, p.a_col, p.a_row};
-  } else if constexpr (depth > 1) {
-    if (p.a_col == 1 && p.a_row % depth == 0 && p.inner % depth == 0)
-      return {reinterpret_cast<const M*>(p.a), p.a_row / depth, 1, p.a_row / depth};
+  } else if constexpr (depth<M> > 1) {
+    if (p.a_col == 1 && p.a_row % depth<M> == 0 && p.inner % depth<M> == 0)
+      return {reinterpret_cast<const M*>(p.a), p.a_row / depth<M>, 1, p.a_row / depth<M>};
   }
   return {};
 }
 
-template <class T, class In>
-void multiply_wide(const Product<T, In>& p, T* sums) {
-  using M = typename Right<T, In>::M;
-  constexpr int depth = Right<T, In>::depth;
-  const Right<T, In> b = {p.b, p.b_row, p.b_col, sums, p.cols};
-  int64_t done = 0;
-  if constexpr (std::is_same_v<T, In>) done = multiply_few_rows(p);
+template <class T, class A, class B>
+void multiply_wide(const Product<T, A, B>& p, T* sums) {
+  using M = Multiplicand<T, A, B>;
+  const Right<T, B, M> b = {p.b, p.b_row, p.b_col, sums, p.cols};
+  const int64_t done = multiply_few_rows(p);
   if (done && sums) b.add_sums(0, p.inner, 0, done);
   if (done == p.cols && p.cols > 0) return;
-  if (const LeftRows<M> a = left_in_place(p); a.at) {
+  if (const LeftRows<M> a = left_in_place<M>(p); a.at) {
     multiply_rows(p, b, 0, p.rows, done, [&](int64_t k, int64_t) {
-      return LeftRows<M>{a.at + k / depth * a.col, a.row, a.col, a.next};
+      return LeftRows<M>{a.at + k / depth<M> * a.col, a.row, a.col, a.next};
     });
     return;
   }
@@ -263,14 +246,14 @@ void multiply_wide(const Product<T, In>& p, T* sums) {
     const int64_t end = smaller(begin + block, p.rows);
     multiply_rows(p, b, begin, end, done, [&](int64_t k, int64_t inner) {
       copy_left(p, begin, end, k, inner, copy);
-      return LeftRows<M>{copy, 1, tile_rows, left_next<M>(steps_of<T, In>(inner))};
+      return LeftRows<M>{copy, 1, tile_rows, left_next<M>(steps_of<M>(inner))};
     });
   }
 }
 
 // For few columns: the transposed product, whose few rows are long, and back, a block of rows of c at a time.
-template <class T, class In>
-void multiply_narrow(const Product<T, In>& p) {
+template <class T, class A, class B>
+void multiply_narrow(const Product<T, A, B>& p) {
   constexpr int64_t block = group_panels * tile_cols<T>;
   T* turned = scratch<T>(narrow_scratch, p.cols * block);
   for (int64_t i = 0; i < p.rows; i += block) {
@@ -278,7 +261,7 @@ void multiply_narrow(const Product<T, In>& p) {
     if (p.accumulate)
       for (int64_t j = 0; j < p.cols; ++j)
         for (int64_t r = 0; r < rows; ++r) turned[j * block + r] = p.c[(i + r) * p.c_row + j];
-    Product<T, In> t;
+    Product<T, B, A> t;
     t.rows = p.cols, t.cols = rows, t.inner = p.inner;
     t.a = p.b, t.a_row = p.b_col, t.a_col = p.b_row;
     t.b = p.a + i * p.a_row, t.b_row = p.a_col, t.b_col = p.a_row;
@@ -291,31 +274,31 @@ void multiply_narrow(const Product<T, In>& p) {
 }
 
 // [16, cols] of zeros where the sums of b's columns are wanted, else nothing.
-template <class T, class In>
-T* clear_sums(const Product<T, In>& p) {
+template <class T, class A, class B>
+T* clear_sums(const Product<T, A, B>& p) {
   if (!p.column_sum) return nullptr;
   T* sums = scratch<T>(sum_scratch, sum_lanes * p.cols);
   for (int64_t i = 0; i < sum_lanes * p.cols; ++i) sums[i] = 0;
   return sums;
 }
 
-template <class T, class In>
-void store_sums(const Product<T, In>& p, T* sums) {
+template <class T, class A, class B>
+void store_sums(const Product<T, A, B>& p, T* sums) {
   if (!sums) return;
   for (int64_t step = sum_lanes / 2; step > 0; step /= 2)
     for (int64_t i = 0; i < step * p.cols; ++i) sums[i] += sums[i + step * p.cols];
   for (int64_t j = 0; j < p.cols; ++j) p.column_sum[j] = p.accumulate ? p.column_sum[j] + sums[j] : sums[j];
 }
 
-template <class T, class In>
-void sum_columns(const Product<T, In>& p, T* sums) {
-  if (sums) Right<T, In>{p.b, p.b_row, p.b_col, sums, p.cols}.add_sums(0, p.inner, 0, p.cols);
+template <class T, class A, class B>
+void sum_columns(const Product<T, A, B>& p, T* sums) {
+  if (sums) Right<T, B, T>{p.b, p.b_row, p.b_col, sums, p.cols}.add_sums(0, p.inner, 0, p.cols);
 }
 
 }  // namespace
 
-template <class T, class In>
-void multiply(const Product<T, In>& p) {
+template <class T, class A, class B>
+void multiply(const Product<T, A, B>& p) {
   T* sums = clear_sums(p);
   const bool narrow = p.cols <= tile_cols<T> / 2 && p.rows > p.cols;
   if (narrow || p.rows == 0) sum_columns(p, sums);
@@ -332,9 +315,11 @@ void complete(const Product<T>& p) {
   if (!is_plain(p.epilogue)) epilogue_tile(p.epilogue, p.c, p.c_row, 0, 0, p.rows, p.cols);
 }
 
-#if !defined(__AVX512BF16__)  // that set is for products of bf16
+#if !defined(__AVX512BF16__)  // that set is for products of two of bf16
 template void multiply(const Product<float>&);
 template void multiply(const Product<double>&);
+template void multiply(const Product<float, float, Bfloat16>&);
+template void multiply(const Product<float, Bfloat16, float>&);
 template void complete(const Product<float>&);
 template void complete(const Product<double>&);
 #endif

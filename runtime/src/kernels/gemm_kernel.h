@@ -4,17 +4,19 @@
 
 namespace meshrt {
 
-#define MESHRT_DECLARE_MULTIPLY(isa)                              \
-  namespace isa {                                                 \
-  template <class T, class In>                                    \
-  void multiply(const Product<T, In>& product);                   \
-  template <class T>                                              \
-  void complete(const Product<T>& product);                       \
-  extern template void multiply(const Product<float>&);           \
-  extern template void multiply(const Product<double>&);          \
-  extern template void multiply(const Product<float, Bfloat16>&); \
-  extern template void complete(const Product<float>&);           \
-  extern template void complete(const Product<double>&);          \
+#define MESHRT_DECLARE_MULTIPLY(isa)                                     \
+  namespace isa {                                                        \
+  template <class T, class A, class B = A>                               \
+  void multiply(const Product<T, A, B>& product);                        \
+  template <class T>                                                     \
+  void complete(const Product<T>& product);                              \
+  extern template void multiply(const Product<float>&);                  \
+  extern template void multiply(const Product<double>&);                 \
+  extern template void multiply(const Product<float, Bfloat16>&);        \
+  extern template void multiply(const Product<float, float, Bfloat16>&); \
+  extern template void multiply(const Product<float, Bfloat16, float>&); \
+  extern template void complete(const Product<float>&);                  \
+  extern template void complete(const Product<double>&);                 \
   }
 
 // multiply: the whole product. complete: what belongs to it but for the sum itself, which c already holds.
@@ -22,10 +24,10 @@ MESHRT_DECLARE_MULTIPLY(portable)
 #if defined(__x86_64__)
 MESHRT_DECLARE_MULTIPLY(avx2)
 MESHRT_DECLARE_MULTIPLY(avx512)
-// Of bf16 alone: by an instruction that adds up two products at a time.
+// Of two of bf16 alone: by an instruction that adds up two products at a time.
 namespace avx512_bf16 {
-template <class T, class In>
-void multiply(const Product<T, In>& product);
+template <class T, class A, class B = A>
+void multiply(const Product<T, A, B>& product);
 extern template void multiply(const Product<float, Bfloat16>&);
 }  // namespace avx512_bf16
 #endif

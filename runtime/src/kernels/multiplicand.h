@@ -1,6 +1,6 @@
 // multiplicand.h: the form in which the operands of a product come to the register tile. Those of the sum's own type
-// come as they are. bf16 is widened to f32, or, where the CPU has vdpbf16ps, comes in pairs: elements k and k + 1 of
-// the inner extent as one number of 32 bits, the first in its lower half.
+// come as they are. bf16 is widened to f32, or, where the CPU has vdpbf16ps and both operands are bf16, comes in pairs:
+// elements k and k + 1 of the inner extent as one number of 32 bits, the first in its lower half.
 #pragma once
 #include <type_traits>
 
@@ -9,19 +9,24 @@
 
 namespace meshrt::MESHRT_ISA {
 
-// `depth` elements of the inner extent are one multiplicand.
-template <class T, class In>
-struct Multiplicand {
-  using Type = T;
-  static constexpr int depth = 1;
-};
+// What elements of A and B become, to be added up in T.
 #if defined(__AVX512BF16__)
-template <>
-struct Multiplicand<float, Bfloat16> {
-  using Type = uint32_t;
-  static constexpr int depth = 2;
-};
+template <class T, class A, class B>
+using Multiplicand = std::conditional_t<std::is_same_v<A, Bfloat16> && std::is_same_v<B, Bfloat16>, uint32_t, T>;
+#else
+template <class T, class A, class B>
+using Multiplicand = T;
 #endif
+
+// So many elements of the inner extent are one multiplicand.
+template <class M>
+inline constexpr int depth = std::is_floating_point_v<M> ? 1 : 2;
+
+// The multiplicands in `inner` elements of the inner extent.
+template <class M>
+constexpr int64_t steps_of(int64_t inner) {
+  return (inner + depth<M> - 1) / depth<M>;
+}
 
 // Elements 0 .. of the inner extent, `apart` from each other, of which `left` are there: beyond them are zeros.
 template <class M, class In>
@@ -53,6 +58,35 @@ MESHRT_INLINE Vector<M> load_as(const In* from) {
     Half bits;
     __builtin_memcpy(&bits, from, sizeof bits);
     return (Vector<M>)(__builtin_convertvector(bits, Whole) << 16);
+  }
+}
+
+// One of them, which may lie among elements of another type.
+template <class M, class In>
+MESHRT_INLINE M read_as(const In* from) {
+  In value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return static_cast<M>(value);
+}
+
+// Rows of b that one multiplicand takes, where b lies as it is given; one where it lies as multiplicands.
+template <class M, class In>
+inline constexpr int rows_of_step = std::is_same_v<M, In> ? 1 : depth<M>;
+
+// V registers of multiplicands that are neighbours, from where b lies, whose rows lie b_row apart.
+template <class M, int V, class In>
+MESHRT_INLINE void load_step(const In* b, [[maybe_unused]] int64_t b_row, Vector<M> (&step)[V]) {
+  constexpr int n = lanes<M>;
+  if constexpr (rows_of_step<M, In> == 1) {
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) step[v] = load_as<M>(b + v * n);
+  } else {
+    static_assert(V % 2 == 0, "a register has the elements of one row for two registers of pairs");
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v += 2) {
+      const uint16_t *first = &b[v * n].bits, *second = &b[v * n + b_row].bits;
+      interleave(load(first), load(second), step[v], step[v + 1], std::make_index_sequence<2 * n>());
+    }
   }
 }
 

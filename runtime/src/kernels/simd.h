@@ -81,6 +81,14 @@ MESHRT_INLINE void exchange(V& first, V& second, std::index_sequence<l...>) {
   second = __builtin_shufflevector(a, b, (int(l) & half ? n + int(l) : int(l) + half)...);
 }
 
+// The elements of two registers by turns, a0 b0 a1 b1 .., in two of the same size.
+template <class Narrow, class Wide, size_t... l>
+MESHRT_INLINE void interleave(Narrow a, Narrow b, Wide& first, Wide& second, std::index_sequence<l...>) {
+  constexpr int n = sizeof...(l);
+  first = (Wide)__builtin_shufflevector(a, b, (int(l) % 2 * n + int(l) / 2)...);
+  second = (Wide)__builtin_shufflevector(a, b, (int(l) % 2 * n + n / 2 + int(l) / 2)...);
+}
+
 // The transpose of a block of n rows of n, by halves of ever smaller blocks.
 template <int half, class V, int n>
 MESHRT_INLINE void transpose_registers(V (&x)[n]) {

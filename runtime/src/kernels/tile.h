@@ -1,5 +1,6 @@
 // tile.h: the register tile from which products and attention are built.
 #pragma once
+#include "multiplicand.h"
 #include "simd.h"
 
 namespace meshrt::MESHRT_ISA {
@@ -16,14 +17,6 @@ struct Left {
   int64_t row, col;
 };
 
-// A multiplicand, which may lie among elements of another type.
-template <class M>
-MESHRT_INLINE M read(const M* at) {
-  M value;
-  __builtin_memcpy(&value, at, sizeof value);
-  return value;
-}
-
 // Fetches what lies at the places of a tile.
 template <class T, int R = tile_rows, int V = tile_vectors>
 MESHRT_INLINE void fetch_tile(const T* c, int64_t c_row) {
@@ -38,14 +31,14 @@ MESHRT_INLINE void fetch_tile(const T* c, int64_t c_row) {
 // cache: some thousand multiplications before they are wanted, but after most of b has passed through that cache.
 inline constexpr int64_t ending_steps = 1024 / (tile_rows * tile_vectors);
 
-// c [R, V registers] (+)= a · b over `inner`, held in registers; rows of b lie b_row apart, rows of c c_row apart. M is
-// what a and b are given as (multiplicand.h). `beside`, a list with a null at its end, are arrays whose elements at the
-// places of c are wanted when the tile is whole.
-// Where it `fetches`, what lies `ahead` elements behind what it reads of b is brought into the second-level cache.
-template <class T, int R, int V = tile_vectors, bool fetches = false, class M = T>
-[[gnu::noinline]] void tile(int64_t inner, Left<M> a, const M* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
+// c [R, V registers] (+)= a · b over `inner` multiplicands of type M (multiplicand.h), held in registers; rows of b lie
+// b_row apart, rows of c c_row apart. b has multiplicands, or what becomes them as it is read. `beside`, a list with a
+// null at its end, are arrays whose elements at the places of c are wanted when the tile is whole. Where it `fetches`,
+// what lies `ahead` elements behind what it reads of b is brought into the second-level cache.
+template <class T, int R, int V = tile_vectors, bool fetches = false, class M = T, class B = M>
+[[gnu::noinline]] void tile(int64_t inner, Left<M> a, const B* b, int64_t b_row, T* c, int64_t c_row, bool accumulate,
                             [[maybe_unused]] int64_t ahead = 0, const T* const* beside = nullptr) {
-  constexpr int n = lanes<T>, lines = V * vector_bytes / line_bytes;
+  constexpr int n = lanes<T>, high = rows_of_step<M, B>, lines = V * n * int(sizeof(B)) / line_bytes;
   Vector<T> sum[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
@@ -70,16 +63,18 @@ template <class T, int R, int V = tile_vectors, bool fetches = false, class M = 
         for (; *beside; ++beside) fetch_tile<T, R, V>(*beside, c_row);
     }
 #pragma GCC unroll 2
-    for (; k < end; ++k, b += b_row) {
+    for (; k < end; ++k, b += high * b_row) {
       Vector<M> line[V];
-#pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) line[v] = load(b + v * n);
+      load_step<M>(b, b_row, line);
       if constexpr (fetches)
+#pragma GCC unroll 2
+        for (int i = 0; i < high; ++i)
 #pragma GCC unroll 8
-        for (int l = 0; l < lines; ++l) __builtin_prefetch(b + ahead + l * (line_bytes / int(sizeof(M))), 0, 2);
+          for (int l = 0; l < lines; ++l)
+            __builtin_prefetch(b + i * b_row + ahead + l * (line_bytes / int(sizeof(B))), 0, 2);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        const Vector<M> x = splat(read(rows[r / 4] + (r % 4) * a.row));
+        const Vector<M> x = splat(read_as<M>(rows[r / 4] + (r % 4) * a.row));
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) sum[r][v] = fma(x, line[v], sum[r][v]);
       }
@@ -94,8 +89,8 @@ template <class T, int R, int V = tile_vectors, bool fetches = false, class M = 
 }
 
 // The same for a number of rows known only now, 1 .. R.
-template <class T, int R = tile_rows, int V = tile_vectors, bool fetches = false, class M = T>
-inline void tile_of(int64_t rows, int64_t inner, Left<M> a, const M* b, int64_t b_row, T* c, int64_t c_row,
+template <class T, int R = tile_rows, int V = tile_vectors, bool fetches = false, class M = T, class B = M>
+inline void tile_of(int64_t rows, int64_t inner, Left<M> a, const B* b, int64_t b_row, T* c, int64_t c_row,
                     bool accumulate, int64_t ahead = 0, const T* const* beside = nullptr) {
   if (rows == R) return tile<T, R, V, fetches>(inner, a, b, b_row, c, c_row, accumulate, ahead, beside);
   if constexpr (R > 1) tile_of<T, R - 1, V, fetches>(rows, inner, a, b, b_row, c, c_row, accumulate, ahead, beside);
