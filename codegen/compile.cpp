@@ -49,6 +49,7 @@
 #include "codegen/rewrites/narrow.h"
 #include "codegen/rewrites/narrow_gradients.h"
 #include "codegen/rewrites/narrow_parameters.h"
+#include "codegen/rewrites/read_narrow.h"
 #include "codegen/rewrites/recognise.h"
 #include "codegen/rewrites/sink_renames.h"
 #include "codegen/search/find_layout.h"
@@ -257,11 +258,14 @@ void recognise_ops(Compilation& c) {
       [&](DimId dim) { return c.layout->pipeline && c.layout->pipeline.loop_over(dim); });
 }
 
-/// What writes a sequence reads each weight once a position: to cast it would cost more than it saves.
+/// What writes a sequence reads each weight once a position: to cast one would cost more than it saves, so it is read
+/// as it is kept.
 void narrow_entry(Compilation& c) {
-  if (c.entry.purpose.kind == Purpose::Kind::generate) return;
+  const bool generates = c.entry.purpose.kind == Purpose::Kind::generate;
+  if (generates && c.precision.params != Type::bf16) return;
   if (c.precision.params == Type::bf16) narrow_parameters(c.entry.graph, Type::bf16);
   if (c.precision.products == Type::bf16) narrow_products(c.entry.graph);
+  if (generates) read_narrow(c.entry.graph);
 }
 
 /// Over batches, counts stay sums that add up, but for those within a loop of micro-batches: they are not carried.

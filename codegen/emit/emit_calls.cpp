@@ -95,8 +95,10 @@ void emit_product(EmitContext& context, CppWriter& out, Scope& scope, const Prod
       loop += fmt::format(", {}, {}", stride(step.epilogue.bias), stride(step.column_sum));
     loops.push_back(loop + "}");
   }
+  const std::string a = type_of(context, step.a), b = type_of(context, step.b);
   std::string types = type_of(context, step.c);
-  if (const std::string in = type_of(context, step.a); in != types) types += ", " + in;
+  if (a != types || b != a) types += ", " + a;
+  if (b != a) types += ", " + b;
   std::string call = fmt::format(
       "meshrt::product<{}>({}, {}, {}, {{{}, {}, {}}}", types, matrix(context, step.a, step.rows, step.inner),
       matrix(context, step.b, step.inner, step.cols), matrix(context, step.c, step.rows, step.cols),

@@ -111,8 +111,8 @@ class Stops {
       if (has(group, dim) && bound.all() > 0) extent = extent / bound.all() * bound.now(binding);
     return extent;
   }
-  template <class T, class In>
-  void apply(const Binding& binding, meshrt::Product<T, In>& product, std::vector<meshrt::Batch>& loops) const {
+  template <class T, class A, class B>
+  void apply(const Binding& binding, meshrt::Product<T, A, B>& product, std::vector<meshrt::Batch>& loops) const {
     product.rows = now(binding, step_.rows, product.rows);
     product.inner = now(binding, step_.inner, product.inner);
     product.cols = now(binding, step_.cols, product.cols);
@@ -129,11 +129,11 @@ class Stops {
   std::vector<OfDim> bounds_;
 };
 
-template <class T, class In = T>
+template <class T, class A = T, class B = A>
 Task bind_product(Binding& binding, const ProductStep& step) {
   const ProductBinder binder(binding, step);
   binder.check();
-  meshrt::Product<T, In> product;
+  meshrt::Product<T, A, B> product;
   product.rows = binder.extent(step.c, step.rows);
   product.cols = binder.extent(step.c, step.cols);
   product.inner = binder.extent(step.b, step.inner);
@@ -158,11 +158,11 @@ Task bind_product(Binding& binding, const ProductStep& step) {
   const auto at = [&binding]<class Element>(const Pointer& pointer, Element*& place) {
     if (pointer) place = reinterpret_cast<Element*>(pointer.at(binding));
   };
-  return [&binding, at, product, loops, stops = Stops(binding, step), a = typed(step.a, meshrt::type_of<In>),
-          b = typed(step.b, meshrt::type_of<In>), c = typed(step.c), bias = typed(step.epilogue.bias),
+  return [&binding, at, product, loops, stops = Stops(binding, step), a = typed(step.a, meshrt::type_of<A>),
+          b = typed(step.b, meshrt::type_of<B>), c = typed(step.c), bias = typed(step.epilogue.bias),
           slope = typed(step.epilogue.slope), times = typed(step.epilogue.times), plus = typed(step.epilogue.plus),
           sum = typed(step.column_sum)] {
-    meshrt::Product<T, In> now = product;
+    meshrt::Product<T, A, B> now = product;
     at(a, now.a);
     at(b, now.b);
     at(c, now.c);
@@ -182,10 +182,13 @@ Task bind_product(Binding& binding, const ProductStep& step) {
 }  // namespace
 
 Task bind_step(Binding& binding, const ProductStep& step) {
+  using meshrt::Bfloat16;
+  const bool narrow_a = binding.buffer(step.a).type == Type::bf16, narrow_b = binding.buffer(step.b).type == Type::bf16;
   switch (binding.buffer(step.c).type) {
     case Type::f32:
-      return binding.buffer(step.a).type == Type::bf16 ? bind_product<float, meshrt::Bfloat16>(binding, step)
-                                                       : bind_product<float>(binding, step);
+      if (narrow_a && narrow_b) return bind_product<float, Bfloat16>(binding, step);
+      if (narrow_a) return bind_product<float, Bfloat16, float>(binding, step);
+      return narrow_b ? bind_product<float, float, Bfloat16>(binding, step) : bind_product<float>(binding, step);
     case Type::f64: return bind_product<double>(binding, step);
     default: break;
   }

@@ -42,7 +42,7 @@ bool multiplies_bf16(const Program& program) {
     for_each_step(routine.steps, [&](const Step& step) {
       const auto* product = std::get_if<ProductStep>(&step.what);
       const auto* defined = std::get_if<DefinedStep>(&step.what);
-      found = found || (product && is_narrow(product->a)) ||
+      found = found || (product && is_narrow(product->a) && is_narrow(product->b)) ||
               (defined && defined->definition->convolves && is_narrow(defined->reads.front()));
     });
   return found;

@@ -77,7 +77,6 @@ class StepVerifier {
       if (more) all.push_back(*more);
     same_parts(all);
     const auto type = [&](const Access& access) { return program_.buffer(access.buffer).type; };
-    if (type(p.a) != type(p.b)) say("multiplies numbers of unlike types");
     for (const Access& access : all)
       if (computed_in(type(access)) != type(p.c) || (type(access) != type(p.c) && access != p.a && access != p.b))
         say(fmt::format("meets {} of another type than its result", to_string(program_, access)));

@@ -1,5 +1,5 @@
 // dot.cpp: the product of two tensors, contracted over named dims; dims that both have and that are not contracted pair
-// up. Products of bf16 are f32, in which they are added up.
+// up. Products of bf16 are f32, in which they are added up; one operand may be bf16 beside another of f32.
 #include "codegen/graph/ops/definitions.h"
 
 namespace mesh::ops {
@@ -11,9 +11,10 @@ Types infer_dot(const Graph& graph, const Node& node) {
   require_operands(graph, node, 2, 2);
   require_dims(graph, node, 0, contracted);
   require_dims(graph, node, 1, contracted);
-  require_same_element(graph, node, 1);
   ValueType type = operand(graph, node, 0);
   type.element = computed_in(type.element);
+  require(computed_in(operand(graph, node, 1).element) == type.element, graph, node,
+          "operands of unlike element types");
   type.dims = without(type.dims, contracted);
   for (DimId dim : operand(graph, node, 1).dims)
     if (!has(contracted, dim) && !has(type.dims, dim)) type.dims.push_back(dim);

@@ -1,0 +1,177 @@
+"""`generate` with `params: bf16`: products of few rows by NumPy in f64 on rounded operands, the full forward pass, layouts, built programs, files, and what is kept in memory."""
+import json
+
+import numpy as np
+
+import equality
+from checkpoints import read_file, write_file
+from common import TOP, Report, meshc, scratch, sets
+from common import run as execute
+from generation import generated, log_shares
+from precision import bf16, last_place
+
+SEED = 20261127
+PRECISIONS = "precision stored { compute: bf16, params: bf16 }\nprecision kept { params: bf16 }\n"
+# One product of a parameter, as it lies or transposed, on either side; what it multiplies are rows of a table and no numbers of bf16.
+PRODUCT = PRECISIONS + """
+dim batch = 1, seq = 16 edge 0, embed = 1, vocab = 2
+model Product {
+  input token, target : index(vocab)[batch, seq]
+  param table : real[vocab, embed] = zeros
+  param w     : real[LIES] = zeros
+  e = take[vocab](table, token) * 1.37
+  logits = dot[embed](OPERANDS)
+  loss   = mean[batch, seq](cross_entropy[vocab](logits, target))
+  minimize loss with sgd(lr: 1)
+  generate token along seq from logits
+}
+"""
+FORMS = {"rows": ("embed, vocab", "e, w"), "columns": ("vocab, embed", "e, w"), "left": ("embed, vocab", "w, e"), "left, columns": ("vocab, embed", "w, e")}
+SHAPES = [(1, 64, 96), (1, 37, 301), (3, 1100, 130), (8, 36, 513)]  # batch, embed, vocab
+MORE_SHAPES = [(1, 2001, 75), (2, 513, 97), (5, 33, 40), (16, 2000, 64), (17, 130, 70), (7, 96, 2050), (1, 1, 50)]
+LAYOUTS = PRECISIONS + """
+mesh single { only: 1 }
+mesh halves { m: 2 }
+mesh square { a: 2, b: 2 }
+layout one on single { }
+layout batch_2 on halves { batch -> m }
+layout wide_2 on halves { heads, ffn, vocab -> m }
+layout params on halves { params { embed -> m } }
+layout both on square { batch -> a; heads, ffn, vocab -> b }
+layout sharded on halves { batch -> m; params { embed -> m } }
+"""
+SIZES = dict(equality.GPT, seq=32, vocab=128)
+TEXTS = ["In the beginning", "And", "the waters were "]
+
+
+def prompts_of(random, batch, vocab):
+    """Some read in one pass, the rest of longer ones position by position."""
+    lengths = 2 + np.arange(batch) % 4
+    return ["".join(map(chr, random.integers(33, min(vocab, 126), length))) for length in lengths]
+
+
+def expected(table, w, tokens, round_left):
+    """Logits of each position by NumPy in f64, and the sums of absolute products."""
+    e = bf16(table)[tokens] * np.float32(1.37)
+    left, right = (bf16(e) if round_left else e).astype(np.float64), bf16(w).astype(np.float64)
+    return left @ right, abs(left) @ abs(right)
+
+
+def likelihoods(logits, tokens):
+    return np.array([row[token] for row, token in zip(log_shares(logits), tokens[1:])])
+
+
+def products(report, folder, random, small):
+    """The likelihoods of all elements, given and written, are those of rounded operands. A logarithm of shares is off by twice what a logit is."""
+    places, relative, unlike = ({"kept": 0.0, "stored": 0.0} for _ in range(3))
+    shapes = SHAPES if small else SHAPES + MORE_SHAPES
+    for form, (lies, operands) in FORMS.items():
+        spec = f"{folder}/{form.replace(', ', '-')}.mesh"
+        with open(spec, "w", encoding="utf-8") as file:
+            file.write(PRODUCT.replace("LIES", lies).replace("OPERANDS", operands))
+        for batch, embed, vocab in shapes:
+            table, w = (random.normal(size=size).astype(np.float32) for size in ((vocab, embed), (embed, vocab)))
+            write_file(f"{folder}/params.safetensors", {"table": table, "w": np.ascontiguousarray(w.T) if "columns" in form else w})
+            options = ["--tokens", 3, "--greedy", *sets(batch=batch, embed=embed, vocab=vocab)]
+            for precision in places:
+                for one in generated([spec], f"{folder}/params.safetensors", options, prompts_of(random, batch, vocab), precision=precision):
+                    tokens = list(one["prompt"].encode()) + one["tokens"]
+                    got = np.array(one["prompt_logprobs"] + one["logprobs"])
+                    logits, magnitude = expected(table, w, tokens, precision == "stored")
+                    error, size = abs(got - likelihoods(logits, tokens)), 2 * magnitude.max(-1)[:-1]
+                    places[precision] = max(places[precision], np.max(error / last_place(size)))
+                    relative[precision] = max(relative[precision], np.max(error / size))
+                    other, _ = expected(table, w, tokens, precision != "stored")
+                    unlike[precision] = max(unlike[precision], np.max(abs(got - likelihoods(other, tokens)) / size))
+    for precision in places:
+        title = f"{precision}: products of {len(shapes)} shapes, on either side, transposed or not"
+        report.check(f"{title}: last places of bf16 of the sum of absolute products from f64", float(f"{places[precision]:.2e}"), 2)
+        report.check(f"{title}: the same relative to that sum, as f32 adds up", float(f"{relative[precision]:.1e}"), 1e-6)
+        report.true(f"{precision}: with the left operand rounded as the other precision does it would be farther", unlike[precision] > 1e-4, f"{unlike[precision]:.1e}")
+
+
+class Gpt:
+    """A small one with random parameters, in a file of f32 and in one of their roundings."""
+
+    def __init__(self, folder):
+        self.folder, self.layouts = folder, f"{folder}/layouts.mesh"
+        with open(self.layouts, "w", encoding="utf-8") as file:
+            file.write(LAYOUTS)
+        self.spec, self.options = [f"{TOP}/specs/gpt.mesh", self.layouts], sets(**SIZES)
+        self.params = f"{folder}/gpt.safetensors"
+        self.fetch(TEXTS[:1], "f32", "--seed", SEED, "--save-params", self.params)
+        write_file(self.params, {name: x if x.ndim == 1 else 8 * x for name, x in read_file(self.params).items()})  # so that texts are unlike each other
+
+    def fetch(self, texts, precision, *more):
+        tokens = np.zeros((len(texts), SIZES["seq"]), np.int32)
+        for row, text in zip(tokens, texts):
+            row[:len(text)] = list(text.encode())
+        np.save(f"{self.folder}/tokens.npy", tokens)
+        feeds = [part for name in ("token", "target") for part in ("--feed", f"{name}={self.folder}/tokens.npy")]
+        execute(meshc(), "fetch", *self.spec, "--layout", "one", *sets(**dict(SIZES, batch=len(texts))), "--precision", precision, *feeds, *more)
+
+    def write(self, precision, layout, *words, params=None, how=("--interpret",), prompts=None):
+        return generated(self.spec, params or self.params, [*self.options, "--tokens", 9, "--layout", layout, *words], prompts or TEXTS, how, precision)
+
+
+def forward_passes(report, gpt):
+    """Position by position what evaluation says: sums of f32 in the same order, but for attention; and where a product reads them rounded, they may part by a place."""
+    for precision, bound in (("kept", 1e-5), ("stored", 2.0**-6)):
+        made = gpt.write(precision, "one", "--greedy")
+        texts = [one["prompt"] + "".join(map(chr, one["tokens"])) for one in made]
+        gpt.fetch(texts, precision, "logits", "--params", gpt.params, "--out", gpt.folder)
+        worst = 0.0
+        for one, text, logits in zip(made, texts, np.load(f"{gpt.folder}/logits.npy")):
+            got = np.array(one["prompt_logprobs"] + one["logprobs"])
+            worst = max(worst, np.max(abs(got - likelihoods(logits, list(text.encode())))))
+        report.check(f"gpt {precision}: likelihoods from those of the full forward pass", float(f"{worst:.1e}"), bound)
+
+
+def scores(gpt, precision, layout):
+    words = [part for text in TEXTS for part in ("--text", text)]
+    done = execute(meshc(), "score", *gpt.spec, "--params", gpt.params, "--precision", precision, *gpt.options, "--layout", layout, *words, "--interpret", "--json")
+    return np.concatenate([one["logprobs"] for one in json.loads(done.stdout)["scored"]])
+
+
+def layouts(report, gpt, small):
+    for precision, bound in (("kept", 1e-5), ("stored", 2.0**-6)):
+        one = scores(gpt, precision, "one")
+        for layout in ["both"] if small else ["batch_2", "wide_2", "params", "both"]:
+            report.check(f"gpt {precision} {layout}: likelihoods of texts from those of one rank", float(f"{np.max(abs(scores(gpt, precision, layout) - one)):.1e}"), bound)
+        report.true(f"gpt {precision}: and not those of f32", np.max(abs(scores(gpt, "f32", "one") - one)) > 1e-4)
+
+
+def built(report, gpt, small):
+    """Every bit of what is interpreted; texts of several lengths and of one, by beams, and on threads."""
+    for precision in ("kept", "stored"):
+        for layout in ["both"] if small else ["one", "wide_2", "both"]:
+            for words, prompts in ((["--temperature", "0.9", "--seed", 5], TEXTS), (["--temperature", "0.9", "--seed", 5], TEXTS[::2])):
+                same = gpt.write(precision, layout, *words, prompts=prompts) == gpt.write(precision, layout, *words, prompts=prompts, how=())
+                report.true(f"gpt {precision} {layout}, built, {len(prompts)} prompts: bit by bit as interpreted", same)
+        beams = [gpt.write(precision, "both", "--beams", 3, prompts=TEXTS[:2], how=how) for how in ((), ("--interpret",))]
+        report.true(f"gpt {precision}, beams of the built program: bit by bit as interpreted", beams[0] == beams[1] and len(beams[0][0]["beams"]) == 3)
+
+
+def files(report, gpt):
+    """f32 is rounded to the nearest as it is read; what training in bf16 leaves is read as it is."""
+    narrow = f"{gpt.folder}/narrow.safetensors"
+    write_file(narrow, {name: (bf16(x).view(np.uint32) >> 16).astype(np.uint16) for name, x in read_file(gpt.params).items()})
+    for precision in ("kept", "stored"):
+        report.true(f"gpt {precision}: the same of a file of f32 and of its numbers in bf16", gpt.write(precision, "one", "--greedy") == gpt.write(precision, "one", "--greedy", params=narrow))
+    widened = gpt.write("f32", "one", "--greedy", params=narrow)
+    for a, b in zip(widened, gpt.write("kept", "one", "--greedy")):
+        report.true("of bf16 beside f32, products are those of the same numbers in f32, bit by bit", a == b)
+
+
+def run(small):
+    report = Report()
+    print(f"seed {SEED}")
+    random = np.random.default_rng(SEED)
+    with scratch() as folder:
+        report.attempt("products", lambda: products(report, folder, random, small))
+        gpt = Gpt(folder)
+        report.attempt("forward passes", lambda: forward_passes(report, gpt))
+        report.attempt("layouts", lambda: layouts(report, gpt, small))
+        report.attempt("built", lambda: built(report, gpt, small))
+        report.attempt("files", lambda: files(report, gpt))
+    return report
