@@ -155,31 +155,37 @@ int64_t multiply_one_row(const Product<T, A, B>& p, const Left<M>& left) {
 }
 
 // c [R, C registers] (+)= a · b for a b whose columns lie in one piece each, b_col apart: squares of it are transposed
-// in registers. `next`: where the columns lie that come then, which are fetched.
+// in registers, of bf16 that is widened pairs, which is half the work. `next`: where the columns lie that come then,
+// which are fetched.
 template <class T, int R, int C, class B, class M>
 [[gnu::noinline]] void tile_of_columns(int64_t inner, Left<M> a, const B* b, int64_t b_col, const B* next, T* c,
                                        int64_t c_row, bool accumulate) {
-  constexpr int n = lanes<T>;
+  constexpr int n = lanes<T>, parts = parts_of_whole<M, B>;
   Vector<T> sum[R][C];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < C; ++v) sum[r][v] = accumulate ? load(c + r * c_row + v * n) : Vector<T>{};
   int64_t k = 0;
-  for (; k + n <= inner; k += n)
+  for (; k + parts * n <= inner; k += parts * n)
 #pragma GCC unroll 4
     for (int v = 0; v < C; ++v) {
-      Vector<M> x[n];
+      decltype(load_whole<M>(b)) x[n];
 #pragma GCC unroll 16
       for (int i = 0; i < n; ++i) {
-        x[i] = load_as<M>(b + (v * n + i) * b_col + k);
+        x[i] = load_whole<M>(b + (v * n + i) * b_col + k);
         __builtin_prefetch(next + (v * n + i) * b_col + k, 0, 2);
       }
       transpose_registers<n / 2>(x);
 #pragma GCC unroll 16
       for (int i = 0; i < n; ++i)
+#pragma GCC unroll 2
+        for (int part = 0; part < parts; ++part) {
+          const Vector<M> y = part_of<M, B>(x[i], part);
 #pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) sum[r][v] = fma(splat(a.at[r * a.row + (k + i) * a.col]), x[i], sum[r][v]);
+          for (int r = 0; r < R; ++r)
+            sum[r][v] = fma(splat(a.at[r * a.row + (k + parts * i + part) * a.col]), y, sum[r][v]);
+        }
     }
   for (; k < inner; ++k)
 #pragma GCC unroll 4

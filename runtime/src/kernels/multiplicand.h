@@ -61,6 +61,22 @@ MESHRT_INLINE Vector<M> load_as(const In* from) {
   }
 }
 
+// A register of what lies there: multiplicands, or pairs of neighbours that become two each.
+template <class M, class In>
+MESHRT_INLINE auto load_whole(const In* from) {
+  if constexpr (std::is_same_v<M, In>) return load(from);
+  else return (Vector<uint32_t>)load(&from->bits);
+}
+template <class M, class In>
+inline constexpr int parts_of_whole = std::is_same_v<M, In> ? 1 : 2;
+
+// The first or second multiplicands of such a register.
+template <class M, class In, class Whole>
+MESHRT_INLINE Vector<M> part_of(Whole x, int part) {
+  if constexpr (std::is_same_v<M, In>) return x;
+  else return (Vector<M>)(part == 0 ? x << 16 : x & 0xffff0000);
+}
+
 // One of them, which may lie among elements of another type.
 template <class M, class In>
 MESHRT_INLINE M read_as(const In* from) {
