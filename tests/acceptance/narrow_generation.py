@@ -1,5 +1,7 @@
 """`generate` with `params: bf16`: products of few rows by NumPy in f64 on rounded operands, the full forward pass, layouts, built programs, files, and what is kept in memory."""
 import json
+import os
+from unittest import mock
 
 import numpy as np
 
@@ -158,9 +160,9 @@ def files(report, gpt):
     write_file(narrow, {name: (bf16(x).view(np.uint32) >> 16).astype(np.uint16) for name, x in read_file(gpt.params).items()})
     for precision in ("kept", "stored"):
         report.true(f"gpt {precision}: the same of a file of f32 and of its numbers in bf16", gpt.write(precision, "one", "--greedy") == gpt.write(precision, "one", "--greedy", params=narrow))
-    widened = gpt.write("f32", "one", "--greedy", params=narrow)
-    for a, b in zip(widened, gpt.write("kept", "one", "--greedy")):
-        report.true("of bf16 beside f32, products are those of the same numbers in f32, bit by bit", a == b)
+    with mock.patch.dict(os.environ, MESHRT_GEMM="own"):  # OpenBLAS, where it is chosen for f32, adds up in another order
+        same = gpt.write("f32", "one", "--greedy", params=narrow) == gpt.write("kept", "one", "--greedy")
+    report.true("of bf16 beside f32, products are those of the same numbers in f32, bit by bit", same)
 
 
 def run(small):

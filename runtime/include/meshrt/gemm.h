@@ -32,7 +32,7 @@ struct Epilogue {
 /// c[i * c_row + j] = sum over k of a[i * a_row + k * a_col] * b[k * b_row + j * b_col], i < rows, j < cols, k < inner.
 /// Strides count elements and may be anything, 0 too; c must not overlap a or b. An inner extent of 0 gives zeros.
 /// Operands of another type than c are bf16, one or both, and c is f32. Each product of two of bf16 is exact in f32, in
-/// which they are added up; one beside an f32 is what the same number in f32 gives, bit by bit.
+/// which they are added up; one beside an f32 gives what the same number in f32 gives by our own kernels, bit by bit.
 template <class T, class A = T, class B = A>
 struct Product {
   int64_t rows = 0, cols = 0, inner = 0;
