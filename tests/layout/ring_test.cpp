@@ -84,12 +84,12 @@ TEST(Ring, a_rule_for_other_keys_leaves_attention_one_op) {
   DiagnosticSink sink;
   const std::optional<Compiled> result = compile(request, sources, sink);
   ASSERT_TRUE(result);
-  const Graph& graph = result->sharded().graph;
-  for (const Value& value : graph.values) {
+  for (const Buffer& buffer : result->program.buffers) {
     const auto has = [&](std::string_view name) {
-      return std::ranges::any_of(value.type.dims, [&](DimId dim) { return graph.dim(dim).name == name; });
+      return std::ranges::any_of(
+          buffer.dims, [&](const LocalDim& local) { return result->sharded().graph.dim(local.dim).name == name; });
     };
-    EXPECT_FALSE(has("seq") && has("key")) << value.name;
+    EXPECT_FALSE(has("seq") && has("key")) << buffer.name;
   }
 }
 
