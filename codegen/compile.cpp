@@ -111,7 +111,9 @@ struct Compilation {
   std::optional<Layout> layout = {};  // known once the dims of the first entry are
   std::vector<Limit> budget = {};
   Machine machine = {};
-  MaySplit splits = [this](DimId dim, DimId beside) { return may_split(*layout, dim, beside); };
+  MaySplit splits = [this](const std::vector<DimId>& dims, DimId dim, DimId beside) {
+    return may_split(*layout, dims, dim, beside);
+  };
   std::vector<GenerationEntry> generation = {};  // of a program that generates, once the first is elaborated
   EntryWork entry = {};                          // the one under way
   Compiled result = {};

@@ -28,6 +28,13 @@ double collective_seconds(const Machine& machine, const MeshShape& mesh, const s
                           CollectiveKind kind, int64_t sent, int64_t members) {
   const int64_t group = members > 0 ? members : mesh.size(axes);
   if (!sends(kind) || group == 1) return 0;
+  return 1e-6 * links_of(machine, mesh, axes).meeting_us + transfer_seconds(machine, mesh, axes, kind, sent, members);
+}
+
+double transfer_seconds(const Machine& machine, const MeshShape& mesh, const std::vector<AxisId>& axes,
+                        CollectiveKind kind, int64_t sent, int64_t members) {
+  const int64_t group = members > 0 ? members : mesh.size(axes);
+  if (!sends(kind) || group == 1) return 0;
   const Links& links = links_of(machine, mesh, axes);
   const bool direct = kind == CollectiveKind::permute || kind == CollectiveKind::halo ||
                       kind == CollectiveKind::redistribute || kind == CollectiveKind::broadcast ||

@@ -11,10 +11,14 @@
 
 namespace mesh {
 
-/// Predicted time: rounds times latency plus the bytes that a rank sends over bandwidth, by whether the group's ranks
-/// share a host. `members`: of the ranks over these axes only so many take part; 0: all.
+/// Predicted time of a call: ranks wait until all have come to it, then it is under way. `members`: of the ranks over
+/// these axes only so many take part; 0: all.
 double collective_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
                           int64_t sent_bytes, int64_t members = 0);
+/// How long it is under way: rounds times latency plus the bytes that a rank sends over bandwidth, by whether the
+/// group's ranks share a host.
+double transfer_seconds(const Machine&, const MeshShape&, const std::vector<AxisId>& axes, CollectiveKind,
+                        int64_t sent_bytes, int64_t members = 0);
 
 /// The same of parts that go round: a message a turn.
 double ring_seconds(const Machine&, const MeshShape&, const ReshardStep& ring);

@@ -185,12 +185,14 @@ std::optional<Machine> read_machine(const std::string& path, SourceMap& sources,
                                                   {"latency_us", read.number(machine.node.together.latency_us)},
                                                   {"gbs", read.rate(machine.node.together.gbs)},
                                                   {"send", read.send(machine.node)},
+                                                  {"meeting_us", read.number(machine.node.meeting_us)},
                                                   {"memory_gib", read.number(machine.node_memory_gib)}});
                                   }},
                                  {"network", [&](const YAML::Node& n) {
                                     read.keys(n, {{"latency_us", read.number(machine.network.together.latency_us)},
                                                   {"gbs", read.rate(machine.network.together.gbs)},
-                                                  {"send", read.send(machine.network)}});
+                                                  {"send", read.send(machine.network)},
+                                                  {"meeting_us", read.number(machine.network.meeting_us)}});
                                   }}});
   } catch (const YAML::Exception& problem) {
     sink.error("E0602", span_at(sources, *file, problem.mark), "this is not the YAML of a machine description")

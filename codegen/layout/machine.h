@@ -35,6 +35,7 @@ struct Link {
 struct Links {
   Link together;             // all ranks of a group send at once
   std::optional<Link> send;  // from one rank to another; nothing: the same
+  double meeting_us = 0;     // that ranks which come from work wait for one another in a call
   const Link& sends() const { return send ? *send : together; }
 };
 
@@ -45,17 +46,17 @@ struct Machine {
   std::optional<double> gflops_elementwise;                     // of all other ops, likewise
   Rate memory{{{1, 12}}};                                       // a core, by what an op touches
   int64_t node_ranks = 64;                                      // consecutive ranks that share a host
-  Links node{{1, {{{1, 10}}}}, {}};                             // between ranks of a host
-  Links network{{5, {{{1, 3}}}}, {}};                           // between hosts, a rank's share
+  Links node{{1, {{{1, 10}}}}, {}, 0};                          // between ranks of a host
+  Links network{{5, {{{1, 3}}}}, {}, 0};                        // between hosts, a rank's share
   double node_memory_gib = 0;                                   // of a host, shared by its ranks; 0: not said
   std::string hash;  // of the text it was read from; empty for the generic one
 };
 
 /// Reads `name, gflops {f32, f64, bf16, attention, elementwise}, memory_gbs, node {ranks, latency_us, gbs, send,
-/// memory_gib}, network {latency_us, gbs, send}`; keys that are absent keep the generic machine's values. `gbs` is a
-/// number, or a map from sizes to numbers; `send` has a latency_us and gbs of its own. The file becomes one of the
-/// sources, so that messages show its lines. Nothing, and errors E0601 (cannot be read) or E0602 (the line), when it is
-/// wrong.
+/// meeting_us, memory_gib}, network {latency_us, gbs, send, meeting_us}`; keys that are absent keep the generic
+/// machine's values. `gbs` is a number, or a map from sizes to numbers; `send` has a latency_us and gbs of its own. The
+/// file becomes one of the sources, so that messages show its lines. Nothing, and errors E0601 (cannot be read) or
+/// E0602 (the line), when it is wrong.
 std::optional<Machine> read_machine(const std::string& path, SourceMap&, DiagnosticSink&);
 
 }  // namespace mesh

@@ -166,7 +166,7 @@ class Costs {
       if (!is_handed_on(sharded_.placement(carry.result))) continue;
       const int64_t sent = bytes(carry.entering);
       const double seconds =
-          collective_seconds(sharded_.machine, sharded_.layout.mesh, {axis}, CollectiveKind::permute, sent);
+          transfer_seconds(sharded_.machine, sharded_.layout.mesh, {axis}, CollectiveKind::permute, sent);
       costs_.crossings.push_back({axis, name_of(carry), sent, seconds, loop.reverse, number, among});
     }
   }

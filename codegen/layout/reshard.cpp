@@ -99,7 +99,7 @@ void ReshardPlanner::take_turns(ReshardStep& step) const {
 
 /// Of a step that sends nothing.
 double ReshardPlanner::message_seconds(const ReshardStep& step) const {
-  return collective_seconds(machine_, mesh_, step.axes, step.kind, 0);
+  return transfer_seconds(machine_, mesh_, step.axes, step.kind, 0);
 }
 
 /// A message to or from each rank with which one exchanges, and the copy of what is kept.

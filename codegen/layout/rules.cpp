@@ -127,10 +127,12 @@ Layout for_micro_batches(const Layout& layout, const MicroBatches& parts) {
   return result;
 }
 
-bool may_split(const Layout& layout, DimId dim, DimId beside) {
+bool may_split(const Layout& layout, const std::vector<DimId>& dims, DimId dim, DimId beside) {
   const auto splits = [&](DimId of, AxisId axis) {
-    return std::ranges::any_of(layout.rules,
-                               [&](const Rule& rule) { return contains(rule.axes, axis) && has(rule.dims, of); });
+    return std::ranges::any_of(layout.rules, [&](const Rule& rule) {
+      const bool kept = std::ranges::any_of(rule.unless, [&](DimId one) { return has(dims, one); });
+      return contains(rule.axes, axis) && has(rule.dims, of) && !kept;
+    });
   };
   for (AxisId axis = 0; axis != layout.mesh.axes.size(); ++axis)
     if (splits(dim, axis) && !(beside && splits(beside, axis))) return true;

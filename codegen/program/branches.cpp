@@ -108,6 +108,8 @@ RankSet RankClasses::at(const Where& where) const {
 }
 
 RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
+  if (const auto* loop = std::get_if<ForStep>(&step.what); loop && loop->own)
+    return intersection(in, with_turns(loop->dim, *loop->own));
   const auto* branch = std::get_if<BranchStep>(&step.what);
   if (!branch) return in;
   RankSet result = in;
@@ -115,19 +117,24 @@ RankSet RankClasses::entering(const Step& step, const RankSet& in) const {
   return result;
 }
 
-RankSet RankClasses::holding(BufferId buffer) const {
+RankSet RankClasses::with_turns(DimId dim, const DimPlacement& lies) const {
   const Layout& layout = program_.sharded.layout;
+  RankSet result = all();
+  if (!contains(lies.axes, layout.pipeline.axis) || !layers_over(program_.sharded.graph, layout.pipeline, dim))
+    return result;
+  const int64_t turns = program_.sharded.graph.dim(dim).size;
+  for (size_t i = 0; i < count(); ++i)
+    result[i] = owned_positions(layout.mesh, turns, lies, classes_[i].rank).size() > 0;
+  return result;
+}
+
+RankSet RankClasses::holding(BufferId buffer) const {
   RankSet result = all();
   if (const StoredId stored = program_.buffer(buffer).stored)
     for (const Where& where : program_.sharded.placement(program_.sharded.graph.stored[stored.index].value).at)
       result = intersection(result, at(where));
-  for (const LocalDim& local : program_.buffer(buffer).dims) {
-    if (!contains(local.placement.axes, layout.pipeline.axis)) continue;
-    if (!layers_over(program_.sharded.graph, layout.pipeline, local.dim)) continue;
-    const int64_t turns = program_.sharded.graph.dim(local.dim).size;
-    for (size_t i = 0; i < count(); ++i)
-      result[i] = result[i] && owned_positions(layout.mesh, turns, local.placement, classes_[i].rank).size() > 0;
-  }
+  for (const LocalDim& local : program_.buffer(buffer).dims)
+    result = intersection(result, with_turns(local.dim, local.placement));
   return result;
 }
 

@@ -33,7 +33,8 @@ class RankClasses {
   explicit RankClasses(const Program&);
   size_t count() const { return classes_.size(); }
   RankSet all() const { return RankSet(count(), true); }
-  /// Those of `in` that enter the step's body: all of them where it is no branch.
+  /// Those of `in` that enter the step's body: of a branch those of which it asks, of a pipeline's loop those whose
+  /// stages have some of its turns.
   RankSet entering(const Step&, const RankSet& in) const;
   /// Those that have any element of it: of a stored tensor its owners, of what lies by the turns of a pipeline's loop
   /// those whose stages have some.
@@ -55,6 +56,8 @@ class RankClasses {
     std::vector<bool> turn;  // by place in `turns_`: whether it is its turn there
   };
   RankSet at(const Where&) const;
+  /// Those whose stages have some turns of a pipeline's loop, which lie so; all of them where it is no such loop's dim.
+  RankSet with_turns(DimId, const DimPlacement&) const;
 
   const Program& program_;
   std::vector<AxisId> axes_;

@@ -88,11 +88,11 @@ class Recogniser {
     const std::vector<DimId> rows = without(without(q, {op.head_dim}), k), own = without(v, weight.dims);
     if (own.size() != 1 || rows.empty()) return false;
     op.value_dim = own[0];
-    if (may_split_(op.head_dim, {}) || may_split_(op.value_dim, {})) return false;
+    if (may_split_(k, op.head_dim, {}) || may_split_(v, op.value_dim, {})) return false;
     op.query = *std::ranges::max_element(
         rows, {}, [&](DimId dim) { return std::pair(dim != graph_.sample_dim, graph_.dim(dim).size); });
     if (soft.inputs.size() > 1 && !masked(op, soft.inputs[1])) return false;
-    if (!has(rows, op.query) || may_split_(op.key, op.query)) return false;
+    if (!has(rows, op.query) || may_split_(k, op.key, op.query)) return false;
     // Every other dim of keys and values is one of the query's, and the same.
     const std::vector<DimId> of_keys = without(k, {op.key, op.head_dim}),
                              of_values = without(v, {op.key, op.value_dim});

@@ -8,8 +8,9 @@
 
 namespace mesh {
 
-/// Of a layout: whether it may split `dim` over ranks of an axis over which it does not split `beside` (unset: any).
-using MaySplit = std::function<bool(DimId dim, DimId beside)>;
+/// Of a layout: whether it may split `dim` of a value with these dims over ranks of an axis over which it does not
+/// split `beside` (unset: any).
+using MaySplit = std::function<bool(const std::vector<DimId>& dims, DimId dim, DimId beside)>;
 
 void recognise(Graph&, const MaySplit&);
 

@@ -89,14 +89,14 @@ Trials::Prepared& Trials::prepared(const Layout& layout) {
   const std::string others = others_of(layout);
   for (Prepared& known : prepared_)
     if (known.others == others && std::ranges::all_of(known.asked, [&](const auto& one) {
-          return may_split(layout, one.dim, one.beside) == one.answer;
+          return may_split(layout, one.dims, one.dim, one.beside) == one.answer;
         }))
       return known;
   Prepared& made = prepared_.emplace_back();
   made.others = others;
   DiagnosticSink sink = deaf();
-  const auto ask = [&](DimId dim, DimId beside) {
-    made.asked.push_back({dim, beside, may_split(layout, dim, beside)});
+  const auto ask = [&](const std::vector<DimId>& dims, DimId dim, DimId beside) {
+    made.asked.push_back({dims, dim, beside, may_split(layout, dims, dim, beside)});
     return made.asked.back().answer;
   };
   made.graph = step_graph(request_.model, layout, ask, request_.sources, sink);

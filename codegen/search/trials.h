@@ -68,6 +68,7 @@ class Trials {
   /// The step up to its placements, for all layouts of which its passes ask the same.
   struct Prepared {
     struct Asked {
+      std::vector<DimId> dims;
       DimId dim, beside;
       bool answer;
     };

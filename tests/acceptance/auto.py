@@ -1,16 +1,18 @@
-"""Layouts that a search finds: beside the best that the specs have by hand, within the memory of a rank, as text, and equal to one rank; random small models
-beside all sets of rules (tests/search)."""
+"""Layouts that a search finds: beside the best that the specs have by hand and beside random ones, within the memory of a rank, as text, and equal to one rank;
+random small models beside all sets of rules (tests/search)."""
 import json
 import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
+import legal_layouts
 from common import TOP, Report, meshc, scratch
 from common import run as execute
 from long_attention import CAUSAL, SCORES, model
 
-WORSE = 1.05  # of the best layout by hand
+WORSE = 1.05  # of the best layout by hand, and of so many drawn ones
+DRAWN = 200
 # spec, meshes; layouts by hand whose mesh has the same axes are compared with what is found on it.
 SPECS = [("gpt", ["data=2,model=2", "data=4,model=2", "data=2,model=4", "data=8"]),
          ("translate", ["data=2,model=2", "data=4,model=2", "data=2,model=4"]),
@@ -154,6 +156,16 @@ def check_memory(report, folder):
     report.true("memory: too little is E0425, with the least and its rules", done.returncode == 1 and "error[E0425]" in done.stderr and "the least is" in done.stderr, done.stderr)
 
 
+def check_among(name, ranks, folder):
+    """(line, measured, bound): what is found on the best mesh of so many ranks, beside all layouts by hand on all meshes, and random legal ones."""
+    found = json.loads(execute(meshc(), "layout", *legal_layouts.spec_of(name), "--mesh", "auto", "-n", ranks, "--json").stdout)
+    os.makedirs(f"{folder}/{name}.{ranks}")
+    others = legal_layouts.by_hand(name, ranks) + legal_layouts.Draws(name, ranks).legal(DRAWN, f"{folder}/{name}.{ranks}")
+    best = min(others, key=lambda one: one.seconds)
+    told = " ".join(best.text.split()) or best.name
+    return f"{name} on {ranks} ranks: predicted beside the best of {len(others)}, {told}", round(found["predicted_seconds"] / best.seconds, 4), WORSE
+
+
 def search_test():
     return os.environ.get("SEARCH_TEST") or os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(meshc()))), "tests", "search", "search_test")
 
@@ -186,6 +198,10 @@ def run(small=False):
                     done = execute(meshc(), "verify", path, "--layout", layout, "--mesh", mesh, code=None)
                     report.true(f"{name} on {mesh}: equals one rank", done.returncode == 0, "" if done.returncode == 0 else done.stdout[-2000:] + done.stderr[-2000:])
                 report.attempt(f"{name} on {mesh}", one)
+        cases = [("mlp", 4)] if small else [(name, ranks) for name in legal_layouts.SPECS for ranks in (4, 8)]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            for (name, ranks), case in [(case, pool.submit(check_among, *case, folder)) for case in cases]:
+                report.attempt(f"{name} on {ranks} ranks", lambda case=case: report.check(*case.result()))
     if not small:
         check_random(report)
     return report

@@ -127,7 +127,7 @@ def check_machine(report, folder):
         text = file.read()
     shown = json.loads(execute(meshc(), "machine", path, "--json").stdout)
     report.true("machine --measure: named, hashed, written", done.stdout == f'machine my "host" is in {path}, hash {shown["hash"]}: `--machine {path}` plans for it\n' and shown["name"] == 'my "host"', done.stdout)
-    report.true("machine --measure: says what it measured", all(word in done.stderr for word in ("products", "attention", "other ops", "memory", "all-reduce, 2 ranks of a host", "send within a host")), done.stderr)
+    report.true("machine --measure: says what it measured", all(word in done.stderr for word in ("products", "attention", "other ops", "memory", "all-reduce, 2 ranks of a host", "send within a host", "ranks of a host meet after work")), done.stderr)
     rates = (shown["gflops"]["f32"], shown["gflops"]["f64"], *shown["memory_gbs"].values())
     report.true("machine --measure: rates of this world", 1 < rates[1] < rates[0] < 1000 and len(rates) == 7 and all(0.1 < rate < 1000 for rate in rates[2:]), rates)
     slower = [shown["gflops"][what] for what in ("attention", "elementwise")]
@@ -137,6 +137,7 @@ def check_machine(report, folder):
         times = [size / rate for size, rate in zip(sizes, rates)]
         report.true(f"machine --measure: {kind} by size, of this world", len(sizes) == 6 and sorted(times) == times and all(1e-3 < rate < 1000 for rate in rates)
                     and 0.01 < link["latency_us"] < 1e5, link)
+    report.true("machine --measure: a meeting takes less than the work before it", 0 <= shown["node"].get("meeting_us", 0) < 1e4, shown["node"])
     report.true("machine --measure: as many ranks share a host", shown["node"]["ranks"] == 2 and shown["node"]["memory_gib"] > 0, text)
     plan = json.loads(execute(meshc(), "plan", "specs/mlp.mesh", "--layout", "both", "--machine", path, "--json").stdout)
     report.true("machine: a plan for it", plan["machine"] == 'my "host"' and plan["room"]["fits"])

@@ -39,5 +39,15 @@ TEST(Machine, SendsHaveALinkOfTheirOwn) {
   EXPECT_DOUBLE_EQ(machine.network.sends().gbs.seconds(3e9), 1);
 }
 
+TEST(Machine, RanksMeetOnceACallWhateverItsRounds) {
+  const Machine machine = read("node: { meeting_us: 200, latency_us: 3, gbs: 10 }");
+  const MeshShape mesh = testing::Perceptron::layout({{"rows", 4}}, {}).mesh;
+  const auto call = [&](CollectiveKind kind) { return collective_seconds(machine, mesh, {0}, kind, 1'000'000); };
+  EXPECT_DOUBLE_EQ(call(CollectiveKind::all_reduce), 200e-6 + 4 * 3e-6 + 1e-4);
+  EXPECT_DOUBLE_EQ(call(CollectiveKind::all_gather), 200e-6 + 2 * 3e-6 + 1e-4);
+  EXPECT_DOUBLE_EQ(transfer_seconds(machine, mesh, {0}, CollectiveKind::permute, 1'000'000), 3e-6 + 1e-4);
+  EXPECT_DOUBLE_EQ(machine.network.meeting_us, 0);
+}
+
 }  // namespace
 }  // namespace mesh

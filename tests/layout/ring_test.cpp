@@ -74,6 +74,25 @@ TEST(Ring, nobody_holds_more_than_parts_of_the_keys) {
   EXPECT_GT(with_keys, 0u);
 }
 
+// Neither keys nor values are without `batch`, so that the rule for keys speaks of nothing.
+TEST(Ring, a_rule_for_other_keys_leaves_attention_one_op) {
+  CompileRequest request;
+  request.files = {GPT, "beside"};
+  request.layout = "beside";
+  SourceMap sources;
+  sources.add("beside", "mesh pair { all: 2 }\nlayout beside on pair { batch -> all; key -> all unless batch }\n");
+  DiagnosticSink sink;
+  const std::optional<Compiled> result = compile(request, sources, sink);
+  ASSERT_TRUE(result);
+  for (const Buffer& buffer : result->program.buffers) {
+    const auto has = [&](std::string_view name) {
+      return std::ranges::any_of(
+          buffer.dims, [&](const LocalDim& local) { return result->sharded().graph.dim(local.dim).name == name; });
+    };
+    EXPECT_FALSE(has("seq") && has("key")) << buffer.name;
+  }
+}
+
 CompileRequest request_of(const char* model, const char* layout, int64_t ranks, const char* positions) {
   CompileRequest request;
   request.files = {RING};

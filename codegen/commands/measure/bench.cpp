@@ -16,6 +16,8 @@ namespace {
 using meshrt::Rank;
 
 constexpr int64_t rows = 512, inner = 1536, cols = 384;  // of a product: those of a layer of a small Transformer
+// Between two calls of a step: some rows of a product, half a millisecond to one, again and again.
+constexpr int64_t rows_between = 32, works = 48;
 // Of attention: a few sequences of a small Transformer.
 constexpr int64_t sequences = 8, positions = 128, heads = 4, head = 32;
 constexpr int64_t row = heads * head, values = sequences * positions * row;
@@ -75,6 +77,13 @@ double Bench::three_products(const T* x, T* y) {
       meshrt::multiply(product_of(a, b, y + form * rows * cols, form == 1, form == 2));
     }
   });
+}
+
+void Bench::work_between_calls(int64_t turn) {
+  const float *const a = x_.data() + turn % 3 * (rows + cols) * inner, *const b = a + rows * inner;
+  meshrt::Product<float> product = product_of(a, b, y_.data(), false, false);
+  product.rows = rows_between;
+  meshrt::multiply(product);
 }
 
 double Bench::flops() { return 3 * 2.0 * static_cast<double>(rows * inner * cols); }
@@ -155,6 +164,20 @@ CallBench::CallBench(Rank& rank, Bench& bench, meshrt::Axis axis) : bench_(bench
           meshrt::plan_permute(rank, group_, {}, own, bytes / 4, next, others, bytes / 4, before, meshrt::Type::f32));
     }
   }
+}
+
+double CallBench::all_reduce_after_work() {
+  Places& plans = all_reduces_.front();
+  const auto seconds = [&](bool meet) {
+    return bench_.slowest([&] {
+      for (int64_t turn = 0; turn < works; ++turn) {
+        bench_.work_between_calls(turn);
+        if (meet) plans[static_cast<size_t>(turn) % plans.size()].run();
+      }
+    });
+  };
+  const double apart = seconds(false);
+  return (seconds(true) - apart) / static_cast<double>(works);
 }
 
 double CallBench::seconds(Places& plans, size_t index) {

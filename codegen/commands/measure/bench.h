@@ -19,6 +19,9 @@ class Bench {
   double products_f64();
   static double flops();
 
+  /// As much as a step may do from one call to the next.
+  void work_between_calls(int64_t turn);
+
   /// Seconds of causal attention forward and backward, in f32.
   double attention();
   static double attention_flops();
@@ -57,6 +60,8 @@ class CallBench {
   /// Seconds of one call with the size of this index.
   double all_reduce(size_t index) { return seconds(all_reduces_[index], index); }
   double send(size_t index) { return seconds(sends_[index], index); }
+  /// Seconds that the smallest all-reduce adds to the work before it, of which the call itself takes some.
+  double all_reduce_after_work();
 
  private:
   /// A call of one size from several places: a step's next value is none that the caches still have.

@@ -46,7 +46,11 @@ std::string link_text(const MeasuredLink& link) {
   const auto keys = [](const char* before, const MeasuredCalls& calls) {
     return fmt::format("{0}latency_us: {1}\n{0}gbs: {2}\n", before, digits(calls.latency_us), rates_text(calls));
   };
-  return keys("  ", link.all_reduce) + "  send:\n" + keys("    ", link.send);
+  const std::string meeting =
+      link.meeting_us > 0 ? fmt::format("  meeting_us: {}   # that ranks wait for one another in a call after work\n",
+                                        digits(link.meeting_us))
+                          : "";
+  return keys("  ", link.all_reduce) + meeting + "  send:\n" + keys("    ", link.send);
 }
 
 /// Rows of a table: what one of the calls takes, by what a rank sends.
@@ -76,6 +80,7 @@ Json link_json(const Link& link) { return {{"latency_us", link.latency_us}, {"gb
 Json links_json(const Links& links) {
   Json json = link_json(links.together);
   if (links.send) json["send"] = link_json(*links.send);
+  if (links.meeting_us > 0) json["meeting_us"] = links.meeting_us;
   return json;
 }
 
@@ -140,6 +145,11 @@ std::string what_was_found(const Measured& found) {
     add_rows(rows, fmt::format("all-reduce, {} hosts", found.network->ranks), found.network->all_reduce);
     add_rows(rows, "send between hosts", found.network->send);
   }
+  const auto add_meeting = [&](const char* who, const std::optional<MeasuredLink>& link) {
+    if (link) rows.push_back({fmt::format("{} meet after work", who), "", digits(link->meeting_us) + " us", ""});
+  };
+  add_meeting("ranks of a host", found.node);
+  add_meeting("hosts", found.network);
   text += in_columns(rows);
   if (found.spread > 0.15)
     text += fmt::format(
@@ -162,7 +172,10 @@ Json measured_json(const Measured& found, const std::string& name, const std::st
             {"memory_gbs", rate_json(found.memory)},
             {"spread", found.spread}};
   const auto link = [](const MeasuredLink& one) -> Json {
-    return {{"ranks", one.ranks}, {"all_reduce", calls_json(one.all_reduce)}, {"send", calls_json(one.send)}};
+    return {{"ranks", one.ranks},
+            {"meeting_us", one.meeting_us},
+            {"all_reduce", calls_json(one.all_reduce)},
+            {"send", calls_json(one.send)}};
   };
   if (found.node) json["node"] = link(*found.node);
   if (found.network) json["network"] = link(*found.network);
@@ -185,8 +198,11 @@ std::string machine_text(const Machine& machine) {
                                machine.node_memory_gib > 0 ? fmt::format(", {:g} GiB", machine.node_memory_gib) : "")});
   rows.push_back({"  on a host", link_text(machine.node.together)});
   if (machine.node.send) rows.push_back({"  a send on it", link_text(*machine.node.send)});
+  if (machine.node.meeting_us > 0) rows.push_back({"  ranks meet in", fmt::format("{:g} us", machine.node.meeting_us)});
   rows.push_back({"  between hosts", link_text(machine.network.together)});
   if (machine.network.send) rows.push_back({"  a send between", link_text(*machine.network.send)});
+  if (machine.network.meeting_us > 0)
+    rows.push_back({"  hosts meet in", fmt::format("{:g} us", machine.network.meeting_us)});
   return text + in_columns(rows);
 }
 

@@ -89,6 +89,7 @@ class LinkBench {
       : calls_(rank, bench, axis), reduces_(CallBench::count), sends_(CallBench::count) {}
 
   void turn(bool counts) {
+    if (const double after_work = calls_.all_reduce_after_work(); counts) after_work_.push_back(after_work);
     for (size_t i = 0; i < CallBench::count; ++i) {
       const double reduce = calls_.all_reduce(i), send = calls_.send(i);
       if (!counts) continue;
@@ -99,12 +100,15 @@ class LinkBench {
 
   MeasuredLink result() const {
     const double k = calls_.ranks();
-    return {calls_.ranks(), calls_of(reduces_, 2 * (k - 1) / k, 2 * std::ceil(std::log2(k))), calls_of(sends_, 1, 1)};
+    const double meeting = std::max(0.0, median(after_work_) - median(reduces_.front()));
+    return {calls_.ranks(), calls_of(reduces_, 2 * (k - 1) / k, 2 * std::ceil(std::log2(k))), calls_of(sends_, 1, 1),
+            1e6 * meeting};
   }
 
  private:
   CallBench calls_;
   Times reduces_, sends_;
+  std::vector<double> after_work_;
 };
 
 }  // namespace
