@@ -25,12 +25,6 @@ T* scratch(ScratchPlace place, int64_t count) {
   return static_cast<T*>(Scratch::mine().bytes(place, static_cast<size_t>(count) * sizeof(T)));
 }
 
-// The multiplicands in `inner` elements of the inner extent.
-template <class T, class In>
-constexpr int64_t steps_of(int64_t inner) {
-  return (inner + Multiplicand<T, In>::depth - 1) / Multiplicand<T, In>::depth;
-}
-
 // The right operand, and the sums of its columns if they are wanted: [16, cols], lane k mod 16.
 template <class T, class In>
 struct Right {
@@ -50,26 +44,13 @@ struct Right {
     if (col == 1 && count == width) {
       for (int64_t r = 0; r < inner; r += depth)
         multiplicands<width>(from + r * row, row, inner - r, panel + r / depth * width);
-    } else if (row == 1 && (depth == 1 || (col % depth == 0 && inner % depth == 0))) {
-      turn(from, inner, count, panel);
+    } else if (row == 1) {
+      turn<T>(from, col, count, inner, panel, width);
     } else {
       for (int64_t r = 0; r < inner; r += depth)
         for (int64_t c = 0; c < count; ++c)
           panel[r / depth * width + c] = multiplicand<M>(from + r * row + c * col, row, inner - r);
     }
-  }
-
-  // The same for columns that lie in one piece each.
-  void turn(const In* from, int64_t inner, int64_t count, M* panel) const {
-    constexpr int width = tile_cols<T>;
-    if constexpr (depth == 1)
-      transpose(
-          from, col, count, inner, panel, width, [](const In* p) { return load_as<M>(p); },
-          [](const In* p) { return static_cast<M>(*p); });
-    else
-      transpose(
-          reinterpret_cast<const M*>(from), col / depth, count, inner / depth, panel, width,
-          [](const M* p) { return load(p); }, [](const M* p) { return read(p); });
   }
 
   void add_sums(int64_t k, int64_t inner, int64_t j, int64_t count) const {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "meshrt/bfloat16.h"
-#include "simd.h"
+#include "tile.h"
 
 namespace meshrt::MESHRT_ISA {
 
@@ -42,6 +42,12 @@ MESHRT_INLINE void multiplicands(const In* from, int64_t apart, int64_t left, M*
   }
 }
 
+// The multiplicands in `inner` elements of the inner extent.
+template <class T, class In>
+constexpr int64_t steps_of(int64_t inner) {
+  return (inner + Multiplicand<T, In>::depth - 1) / Multiplicand<T, In>::depth;
+}
+
 // As many elements as fill a register of M.
 template <class M, class In>
 MESHRT_INLINE Vector<M> load_as(const In* from) {
@@ -53,6 +59,26 @@ MESHRT_INLINE Vector<M> load_as(const In* from) {
     Half bits;
     __builtin_memcpy(&bits, from, sizeof bits);
     return (Vector<M>)(__builtin_convertvector(bits, Whole) << 16);
+  }
+}
+
+// to [steps_of(inner), to_row] = the multiplicands of `count` columns, each of `inner` neighbours, `apart` elements
+// from one to the next; and zeros up to the next multiple of `lanes` columns.
+template <class T, class In, class M = typename Multiplicand<T, In>::Type>
+inline void turn(const In* from, int64_t apart, int64_t count, int64_t inner, M* to, int64_t to_row) {
+  constexpr int depth = Multiplicand<T, In>::depth;
+  if constexpr (depth == 1) {
+    transpose(
+        from, apart, count, inner, to, to_row, [](const In* p) { return load_as<M>(p); },
+        [](const In* p) { return static_cast<M>(*p); });
+  } else if (apart % depth == 0 && inner % depth == 0) {
+    transpose(
+        reinterpret_cast<const M*>(from), apart / depth, count, inner / depth, to, to_row,
+        [](const M* p) { return load(p); }, [](const M* p) { return read(p); });
+  } else {
+    for (int64_t k = 0; k < inner; k += depth)
+      for (int64_t c = 0; c < round_up(count, lanes<M>); ++c)
+        to[k / depth * to_row + c] = c < count ? multiplicand<M>(from + c * apart + k, 1, inner - k) : M(0);
   }
 }
 
