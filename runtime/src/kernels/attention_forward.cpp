@@ -28,13 +28,15 @@ struct ForwardMemory {
 };
 
 // score [to.end] of one query becomes e^(scale score - most) where it is seen and 0 from `from` to `past` elsewhere.
-// Gives the log of the sum; *inverse is 1 / sum, 0 if nothing is seen.
-template <class T>
+// Gives the log of the sum; *inverse is 1 / sum, 0 if nothing is seen. What will be rounded is counted from a multiple
+// of ln 2: other keys with another `most` change it by a power of two, and so not how it is rounded.
+template <class In, class T>
 T softmax_row(T* __restrict score, Visible seen, int64_t from, int64_t past, T scale, T* inverse) {
   const int64_t n = seen.end - seen.begin;
   T* __restrict x = score + seen.begin;
   const T largest = max_of<T>(n, [=](int64_t j) { return x[j] * scale; });
-  const T most = largest == -detail::infinity<T> ? T(0) : largest;
+  T most = largest == -detail::infinity<T> ? T(0) : largest;
+  if constexpr (!std::is_same_v<T, In>) most = -floor(most * T(-1.4426950408889634)) * T(0.6931471805599453);
   const T total = sum_of<T>(n, [=](int64_t j) { return x[j] = exp(x[j] * scale - most); });
   for (int64_t j = from; j < smaller(seen.begin, past); ++j) score[j] = 0;
   for (int64_t j = larger(from, seen.end); j < past; ++j) score[j] = 0;
@@ -71,7 +73,7 @@ void head_forward(const AttentionShape& s, Head<const In> q, const M* keys, Head
     T inverse[tile_rows], kept[tile_rows] = {};  // of what is summed up here, and of what is there
     for (int64_t r = 0; r < rows; ++r) {
       T* const row = memory.strip + r * strip_row;
-      const T log_of_sum = softmax_row(row, visible(s, i + r), first, past, T(s.scale), inverse + r);
+      const T log_of_sum = softmax_row<In>(row, visible(s, i + r), first, past, T(s.scale), inverse + r);
       row_to_multiplicands<In>(row, first, past);
       if (log_sum && s.adds) {
         const Shares<T> shares = join(log_sum + i + r, log_of_sum);
